@@ -1,0 +1,105 @@
+import type { DIMENSIONS, MarketFilter } from '../src/catalog/dimensions.ts';
+import type { MARKETS, MarketSlug } from '../src/catalog/markets.ts';
+import type { DriverName } from './drivers.ts';
+import type { CurrencyIso } from './reference/currencies.ts';
+import type { UnitSlug } from './reference/units.ts';
+import type { NameOf, VALUES } from './reference/values.ts';
+
+type Entry<M extends MarketSlug> = Extract<(typeof MARKETS)[number], { slug: M }>;
+
+/** Every market has these three; they are written together, as `delivery`. */
+type DeliveryFilter = 'incoterms' | 'countries' | 'regions';
+type OwnFilter<M extends MarketSlug> = Exclude<Entry<M>['filters'][number], DeliveryFilter>;
+
+type NamesOf<K> = K extends keyof typeof VALUES ? NameOf<K> : never;
+type ValueOf<F extends MarketFilter> = NamesOf<(typeof DIMENSIONS)[F]['kind']> | null;
+type OwnValues<M extends MarketSlug> = {
+  readonly [F in OwnFilter<M> as (typeof DIMENSIONS)[F]['field']]: ValueOf<F>;
+};
+type Dimensions<M extends MarketSlug> = [OwnFilter<M>] extends [never]
+  ? { readonly dimensions?: never }
+  : { readonly dimensions: OwnValues<M> };
+
+/** Decimal text, exact. */
+type Decimal = `${number}`;
+type Day = `${number}-${number}-${number}`;
+
+/** How strongly a price follows each shared movement: 1 is in step with it. */
+export type Drivers = { readonly [D in DriverName]?: number };
+
+/** Low, mid and high of the last day; a payable has neither currency nor unit of its own. */
+type Terms =
+  | {
+      readonly price: readonly [
+        currency: CurrencyIso,
+        unit: Exclude<UnitSlug, 'percent'>,
+        low: Decimal,
+        mid: Decimal,
+        high: Decimal,
+      ];
+      readonly payable?: never;
+    }
+  | {
+      readonly payable: readonly [low: Decimal, mid: Decimal, high: Decimal];
+      readonly price?: never;
+    };
+
+/** One price as it stands in a seed file of the market `M` with the products `P`. */
+export type SeedPrice<M extends MarketSlug, P extends string> = Dimensions<M> &
+  Terms & {
+    readonly code: `CP-${Entry<M>['prefix']}-${number}`;
+    readonly name: string;
+    readonly shortName: string;
+    readonly product: P;
+    readonly assessed: readonly [
+      category: NameOf<'price-category'>,
+      frequency: NameOf<'frequency'>,
+      launched: Day,
+    ];
+    readonly delivery: readonly [
+      incoterm: ValueOf<'incoterms'>,
+      country: ValueOf<'countries'>,
+      region: ValueOf<'regions'>,
+    ];
+    /** What is no filter: value added tax, form, footprint, reference of a payable. */
+    readonly specification?: Readonly<Record<string, string>>;
+    /** In place of the drivers of its product or market. */
+    readonly drivers?: Drivers;
+  };
+
+export type SeedProduct = readonly [
+  name: string,
+  alias: string,
+  chemicalCode: string,
+  sustainable?: 'sustainable',
+];
+
+interface SeedMarket<M extends MarketSlug, P extends string> {
+  /** How far its series move in a year: standard deviation of the logarithm. */
+  readonly volatility: number;
+  /** What the outright prices of this market follow, where their product says nothing else. */
+  readonly drivers: Drivers;
+  readonly productDrivers?: { readonly [Product in P]?: Drivers };
+  /** Products by the slug that their ids are made from. */
+  readonly products: Readonly<Record<P, SeedProduct>>;
+  readonly prices: readonly SeedPrice<M, NoInfer<P>>[];
+}
+
+/** A market's seeds after type checking, when its own dimensions no longer matter to the type. */
+export interface CheckedMarket extends Omit<SeedMarket<MarketSlug, string>, 'prices'> {
+  readonly slug: MarketSlug;
+  readonly prices: readonly (Omit<SeedPrice<'copper', string>, 'code' | 'dimensions'> &
+    Terms & {
+      readonly code: string;
+      readonly dimensions?: Readonly<Record<string, string | null>>;
+    })[];
+}
+
+/**
+ * The seeds of one market. A product, dimension, name or code that does not belong to the market
+ * does not compile.
+ */
+export const seedsOf = <M extends MarketSlug, P extends string>(
+  slug: M,
+  market: SeedMarket<M, P>,
+): CheckedMarket => ({ slug, ...market }) as CheckedMarket;

@@ -1,0 +1,110 @@
+import helmet from '@fastify/helmet';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import { MARKETS } from './catalog/markets.ts';
+import type { Config } from './config.ts';
+import { COMPONENTS } from './contract/components.ts';
+import { type ListLimits, schemasOf } from './contract/market.ts';
+import { ProblemSchema, ViolationSchema } from './contract/problem.ts';
+import type { Client } from './db/client.ts';
+import { healthProbe } from './db/health.ts';
+import { auth } from './plugins/auth.ts';
+import { jsonBody } from './plugins/json-body.ts';
+import { methods } from './plugins/methods.ts';
+import { DOCS, docsPage, openapi } from './plugins/openapi.ts';
+import { problemOf, problems, sendProblem } from './plugins/problems.ts';
+import { refuseConnection } from './plugins/refuse.ts';
+import { requestId, requestIdOf } from './plugins/request-id.ts';
+import { gentleStop } from './plugins/stop.ts';
+import { transport } from './plugins/transport.ts';
+import type { Sources } from './prices/answer.ts';
+import { referenceReader } from './prices/references.ts';
+import { sqlSeries } from './prices/series-sql.ts';
+import { documentRoutes } from './routes/documents.ts';
+import { healthRoutes } from './routes/health.ts';
+import { marketRoutes } from './routes/market.ts';
+import { marketsRoute } from './routes/markets.ts';
+import { VERSION } from './version.ts';
+
+export interface AppOptions {
+  readonly config: Config;
+  readonly client: Client;
+  readonly logger?: FastifyBaseLogger;
+}
+
+/** States of the reference data that are kept; answers need the newest, late readers one before. */
+const REFERENCES_KEPT = 4;
+
+function serverOf({ config, logger }: AppOptions): FastifyInstance {
+  return Fastify({
+    ...(logger ? { loggerInstance: logger } : { logger: false }),
+    genReqId: requestIdOf,
+    bodyLimit: config.BODY_BYTES_MAX,
+    requestTimeout: config.REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: config.KEEP_ALIVE_TIMEOUT_MS,
+    connectionTimeout: config.STALL_TIMEOUT_MS,
+    http: {
+      headersTimeout: config.HEADERS_TIMEOUT_MS,
+      maxHeaderSize: config.HEADER_BYTES_MAX,
+      connectionsCheckingInterval: 1_000,
+      // The transport plugin says it as a problem.
+      requireHostHeader: false,
+    },
+    clientErrorHandler: refuseConnection,
+    frameworkErrors: (error, request, reply) => {
+      void sendProblem(request, reply, problemOf(error));
+    },
+    // A stopping service finishes what it is asked; the listener is closed by then.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    exposeHeadRoutes: true,
+  });
+}
+
+/** Wires the service together. It never listens and makes no connection by itself. */
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { config, client } = options;
+  const { db, pool } = client;
+  const app = serverOf(options);
+  const limits: ListLimits = {
+    codesMax: config.CODES_MAX,
+    itemsMax: config.LIST_ITEMS_MAX,
+    itemLengthMax: config.ITEM_LENGTH_MAX,
+  };
+  const sources: Sources = {
+    db,
+    references: referenceReader(REFERENCES_KEPT),
+    series: sqlSeries(pool),
+    pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,
+  };
+  // Bodies are checked by the plan, which tells every violation at once; answers are bytes already.
+  app.setValidatorCompiler(() => () => true);
+  app.setSerializerCompiler(() => JSON.stringify);
+  for (const schema of [...COMPONENTS, ViolationSchema, ProblemSchema]) app.addSchema(schema);
+
+  requestId(app);
+  problems(app);
+  // Refusals carry its headers too, so it comes before everything that refuses.
+  await app.register(helmet, { contentSecurityPolicy: false, hsts: false });
+  transport(app, { urlBytesMax: config.URL_BYTES_MAX, connectionsMax: config.CONNECTIONS_MAX });
+  gentleStop(app);
+  methods(app);
+  jsonBody(app, { depthMax: config.JSON_DEPTH_MAX });
+  await app.register(auth, { db, settings: config, open: [DOCS] });
+  await openapi(app, {
+    bodyBytes: config.BODY_BYTES_MAX,
+    nesting: config.JSON_DEPTH_MAX,
+    addressBytes: config.URL_BYTES_MAX,
+    headerBytes: config.HEADER_BYTES_MAX,
+  });
+
+  healthRoutes(app, VERSION, healthProbe(db));
+  marketsRoute(app, sources);
+  for (const market of MARKETS) {
+    const schemas = schemasOf(market, limits);
+    for (const schema of Object.values(schemas)) app.addSchema(schema);
+    marketRoutes(app, market, schemas, sources);
+  }
+  documentRoutes(app);
+  await docsPage(app);
+  return app;
+}

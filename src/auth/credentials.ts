@@ -1,0 +1,36 @@
+import { ambiguousCredentials, invalidToken, missingCredentials } from './refusals.ts';
+
+/** The one credential of a request, unchecked. Its text is a secret: never log it. */
+export interface Credential {
+  readonly kind: 'key' | 'token';
+  readonly text: string;
+}
+
+/** RFC 6750, section 2.1: one space, then a b64token. The scheme's case does not matter. */
+const BEARER = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i;
+
+/**
+ * Finds the credential of a request. Nothing but these two headers is looked at, never the
+ * address.
+ *
+ * @param rawHeaders names and values by turns, as Node received them: its joined `headers` would
+ *   glue two keys together and drop a second Authorization
+ * @throws Problem missing_credentials, ambiguous_credentials, or invalid_token where
+ *   Authorization is not "Bearer <token>"
+ */
+export function credentialOf(rawHeaders: readonly string[]): Credential {
+  const found: { name: string; value: string }[] = [];
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]?.toLowerCase();
+    if (name === 'x-api-key' || name === 'authorization') {
+      found.push({ name, value: rawHeaders[at + 1] ?? '' });
+    }
+  }
+  const [only] = found;
+  if (only === undefined) throw missingCredentials();
+  if (found.length > 1) throw ambiguousCredentials();
+  if (only.name === 'x-api-key') return { kind: 'key', text: only.value };
+  const token = BEARER.exec(only.value)?.[1];
+  if (token === undefined) throw invalidToken();
+  return { kind: 'token', text: token };
+}

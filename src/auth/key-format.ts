@@ -1,0 +1,61 @@
+import { randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+/**
+ * `cps_live_<id10>_<secret32><crc6>`: a public id that may be shown and logged, a secret of
+ * 190 bits, and a CRC-32 by which a typing mistake is refused without asking the database.
+ */
+const SHAPE = /^cps_live_([0-9A-Za-z]{10})_[0-9A-Za-z]{38}$/;
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const ID_LENGTH = 10;
+const SECRET_LENGTH = 32;
+const CHECKSUM_LENGTH = 6;
+/** The greatest multiple of 62 that fits a byte: bytes above it would favour the first digits. */
+const FAIR_BYTES = 248;
+
+/** Uniformly drawn base62 digits. */
+function randomDigits(length: number): string {
+  let digits = '';
+  while (digits.length < length) {
+    for (const byte of randomBytes(length)) {
+      if (byte < FAIR_BYTES && digits.length < length) digits += BASE62.charAt(byte % 62);
+    }
+  }
+  return digits;
+}
+
+function checksumOf(text: string): string {
+  let rest = crc32(text);
+  let digits = '';
+  for (let place = 0; place < CHECKSUM_LENGTH; place += 1) {
+    digits = BASE62.charAt(rest % 62) + digits;
+    rest = Math.floor(rest / 62);
+  }
+  return digits;
+}
+
+/** A freshly drawn key. `text` is the secret, to be shown once; `publicId` is not secret. */
+export interface NewKey {
+  readonly text: string;
+  readonly publicId: string;
+}
+
+/** Draws a key; nothing is stored. */
+export function newKey(): NewKey {
+  const publicId = randomDigits(ID_LENGTH);
+  const body = `cps_live_${publicId}_${randomDigits(SECRET_LENGTH)}`;
+  return { text: body + checksumOf(body), publicId };
+}
+
+/**
+ * The public id of a key whose form and checksum are right, else null. It says nothing about
+ * whether the key exists.
+ */
+export function publicIdOf(text: string): string | null {
+  const publicId = SHAPE.exec(text)?.[1];
+  if (publicId === undefined) return null;
+  return text.endsWith(checksumOf(text.slice(0, -CHECKSUM_LENGTH))) ? publicId : null;
+}
+
+/** Whether a text has the form of the public part of a key. */
+export const isPublicId = (text: string): boolean => /^[0-9A-Za-z]{10}$/.test(text);

@@ -1,0 +1,62 @@
+import { randomInt } from 'node:crypto';
+import type { Scope } from '../catalog/scopes.ts';
+import { Problem, type ProblemCode } from '../errors.ts';
+
+const KEY_CHALLENGE = 'ApiKey realm="prices"';
+
+/**
+ * A 401. RFC 6750, section 3.1: the challenge has no error when no credential was sent. Each code
+ * has one sentence, so that refusals of the same code differ in nothing.
+ */
+const unauthorized = (code: ProblemCode, detail: string, cause?: unknown): Problem => {
+  const error = code === 'missing_credentials' ? '' : ', error="invalid_token"';
+  const challenge = `Bearer realm="prices"${error}, ${KEY_CHALLENGE}`;
+  return new Problem(code, detail, { headers: { 'www-authenticate': challenge }, cause });
+};
+
+export const missingCredentials = (): Problem =>
+  unauthorized(
+    'missing_credentials',
+    'Send an API key in the header x-api-key, or a token as "Authorization: Bearer <token>"',
+  );
+
+/** Unknown, mistyped and wrong keys get this same answer. */
+export const invalidApiKey = (): Problem =>
+  unauthorized('invalid_api_key', 'The key in x-api-key is not a key of this service');
+
+export const expiredApiKey = (publicId: string, expiresAt: string): Problem =>
+  unauthorized('api_key_expired', `The API key ${publicId} expired at ${expiresAt}`);
+
+export const revokedApiKey = (publicId: string): Problem =>
+  unauthorized('api_key_revoked', `The API key ${publicId} was revoked`);
+
+/** Every token that fails gets this same answer; `cause` is for the log. */
+export const invalidToken = (cause?: unknown): Problem =>
+  unauthorized(
+    'invalid_token',
+    'Authorization must be "Bearer <token>" with a token that this service trusts',
+    cause,
+  );
+
+export const expiredToken = (): Problem =>
+  unauthorized('token_expired', 'The token is genuine, but its time is over: ask for a new one');
+
+export const ambiguousCredentials = (): Problem =>
+  new Problem(
+    'ambiguous_credentials',
+    'Send one credential, once: either x-api-key or Authorization',
+  );
+
+/** A 403 that names the scope needed, and nothing else. */
+export const insufficientScope = (scope: Scope): Problem =>
+  new Problem('insufficient_scope', `The scope ${scope} is needed here`, {
+    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` },
+  });
+
+/** A 503: clients throw credentials away on a 401, so a failure of ours must never be one. */
+export const authUnavailable = (cause: unknown): Problem =>
+  new Problem('auth_unavailable', 'The credential could not be checked. Try again shortly', {
+    // Spread over a few seconds, so that the clients do not come back all at once.
+    headers: { 'retry-after': String(randomInt(1, 6)) },
+    cause,
+  });

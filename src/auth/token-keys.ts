@@ -1,0 +1,118 @@
+import { createPublicKey, KeyObject, type webcrypto } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createRemoteJWKSet, errors } from 'jose';
+import { authUnavailable, invalidToken } from './refusals.ts';
+import { type Algorithm, ASYMMETRIC, type TokenHeader } from './token-form.ts';
+
+/** Where the key that a token must be signed with comes from. */
+export interface KeySource {
+  /** What the keys may be used with: HS256 alone or public keys alone, never both. */
+  readonly algorithms: readonly Algorithm[];
+  /**
+   * The secret, or the public key as SPKI PEM.
+   * @throws Problem invalid_token when there is no key for this header, auth_unavailable when
+   *   the keys cannot be had
+   */
+  readonly keyOf: (header: TokenHeader) => Promise<string>;
+}
+
+/** The settings that say which tokens are trusted, named as in the environment. */
+export interface KeySettings {
+  readonly JWT_SECRET?: string;
+  readonly JWT_PUBLIC_KEY_FILE?: string;
+  readonly JWT_JWKS_URL?: string;
+}
+
+/** A setting that no token could be checked with. One line that names the variable. */
+export class TokenSettingError extends Error {
+  override readonly name = 'TokenSettingError';
+}
+
+const SECRET_BYTES_MIN = 32;
+const RSA_BITS_MIN = 2048;
+
+/** What a public key may be used with; nothing for weak keys and other curves. */
+function algorithmsOf(key: KeyObject): Algorithm[] {
+  const { modulusLength = 0, namedCurve } = key.asymmetricKeyDetails ?? {};
+  if (key.asymmetricKeyType === 'rsa' && modulusLength >= RSA_BITS_MIN) return ['RS256', 'PS256'];
+  if (key.asymmetricKeyType === 'ec' && namedCurve === 'prime256v1') return ['ES256'];
+  return key.asymmetricKeyType === 'ed25519' ? ['EdDSA'] : [];
+}
+
+const pemOf = (key: KeyObject): string => key.export({ type: 'spki', format: 'pem' }).toString();
+
+function secretSource(secret: string): KeySource {
+  if (Buffer.byteLength(secret) < SECRET_BYTES_MIN) {
+    throw new TokenSettingError(`JWT_SECRET: must have at least ${SECRET_BYTES_MIN} bytes`);
+  }
+  // A public key is public: taken for a secret, everybody could sign with it.
+  if (secret.includes('-----BEGIN') || secret.includes('"kty"')) {
+    throw new TokenSettingError('JWT_SECRET: is a key; name its file in JWT_PUBLIC_KEY_FILE');
+  }
+  return { algorithms: ['HS256'], keyOf: async () => secret };
+}
+
+async function fileSource(path: string): Promise<KeySource> {
+  const refuse = (why: string, cause?: unknown): never => {
+    throw new TokenSettingError(`JWT_PUBLIC_KEY_FILE: ${why}`, { cause });
+  };
+  const text = await readFile(path, 'utf8').catch((cause) => refuse('cannot be read', cause));
+  // Node would quietly take the public half of a private key, which has no business here.
+  if (text.includes('PRIVATE KEY-----')) refuse('holds a private key; the public one is needed');
+  let key: KeyObject;
+  try {
+    key = createPublicKey(text);
+  } catch (cause) {
+    return refuse('holds no public key in PEM form', cause);
+  }
+  const algorithms = algorithmsOf(key);
+  if (algorithms.length === 0) {
+    refuse('must hold an RSA key of at least 2048 bits, a P-256 key or an Ed25519 key');
+  }
+  const pem = pemOf(key);
+  return { algorithms, keyOf: async () => pem };
+}
+
+/** That no key fits is the token's fault; every other failure is the key source's. */
+const isForToken = (error: unknown): boolean =>
+  error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
+
+function remoteSource(url: string): KeySource {
+  // An unknown kid fetches again, but at most every 30 s; a withdrawn key is gone in 10 minutes.
+  const keySet = createRemoteJWKSet(new URL(url), {
+    timeoutDuration: 2_000,
+    cooldownDuration: 30_000,
+    cacheMaxAge: 600_000,
+  });
+  const pems = new WeakMap<object, string>();
+  const keyOf = async ({ alg, kid }: TokenHeader): Promise<string> => {
+    const found = await keySet(kid === undefined ? { alg } : { alg, kid }).catch((cause) => {
+      throw isForToken(cause) ? invalidToken(cause) : authUnavailable(cause);
+    });
+    const known = pems.get(found);
+    if (known !== undefined) return known;
+    const key = KeyObject.from(found as webcrypto.CryptoKey);
+    if (!algorithmsOf(key).includes(alg)) throw invalidToken(new Error('a weak key'));
+    const pem = pemOf(key);
+    pems.set(found, pem);
+    return pem;
+  };
+  return { algorithms: ASYMMETRIC, keyOf };
+}
+
+/**
+ * The key source that the settings name; undefined when no tokens are taken.
+ * @throws TokenSettingError when a setting cannot be used, or when two of them exclude each other
+ */
+export async function keySourceOf(settings: KeySettings): Promise<KeySource | undefined> {
+  const { JWT_SECRET, JWT_PUBLIC_KEY_FILE, JWT_JWKS_URL } = settings;
+  const given = [JWT_SECRET, JWT_PUBLIC_KEY_FILE, JWT_JWKS_URL].filter((each) => each);
+  if (given.length > 1) {
+    throw new TokenSettingError(
+      'JWT_SECRET: JWT_SECRET, JWT_PUBLIC_KEY_FILE and JWT_JWKS_URL never mix; set one',
+    );
+  }
+  if (JWT_SECRET) return secretSource(JWT_SECRET);
+  if (JWT_PUBLIC_KEY_FILE) return fileSource(JWT_PUBLIC_KEY_FILE);
+  return JWT_JWKS_URL ? remoteSource(JWT_JWKS_URL) : undefined;
+}

@@ -1,0 +1,85 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { type Kysely, sql } from 'kysely';
+import { instantOf } from '../db/instant.ts';
+import type { Database } from '../db/schema.ts';
+import { publicIdOf } from './key-format.ts';
+import type { Principal } from './principal.ts';
+import { authUnavailable, expiredApiKey, invalidApiKey, revokedApiKey } from './refusals.ts';
+
+/** What is stored of a key, as far as a request needs it. */
+export interface KeyRecord {
+  readonly publicId: string;
+  /** SHA-256 of the whole key. */
+  readonly digest: Uint8Array;
+  readonly scopes: readonly string[];
+  /** RFC 3339 in UTC; null for a key that never expires. */
+  readonly expiresAt: string | null;
+  readonly revoked: boolean;
+}
+
+/** How a key is looked up: in the database, or in what a cache kept of it. */
+export type FindKey = (publicId: string) => Promise<KeyRecord | undefined>;
+
+/** What is stored of a key's text. 190 random bits cannot be guessed: no slow hash is needed. */
+export const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/** Stands in for the digest of an unknown key, so that both paths do the same work. */
+const NO_DIGEST = Buffer.alloc(32);
+
+/** A time of the database as RFC 3339 text; null for none and for infinity. */
+export const instantOrNull = (time: string | null): string | null =>
+  time === null || time === 'infinity' ? null : instantOf(time);
+
+/** The scopes of the key that a query on `api_key` is at. */
+export const scopesOfRow = sql<string[]>`array(
+  select scope from api_key_scope where api_key_id = api_key.id order by scope)`;
+
+/** Reads a key by its public id; the secret is never part of a statement. */
+export async function findKey(
+  db: Kysely<Database>,
+  publicId: string,
+): Promise<KeyRecord | undefined> {
+  const row = await db
+    .selectFrom('api_key')
+    .select(['public_id', 'digest', 'expires_at', 'revoked_at', scopesOfRow.as('scopes')])
+    .where('public_id', '=', publicId)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  return {
+    publicId: row.public_id,
+    digest: row.digest,
+    scopes: row.scopes,
+    expiresAt: instantOrNull(row.expires_at),
+    revoked: row.revoked_at !== null,
+  };
+}
+
+async function lookUp(find: FindKey, publicId: string): Promise<KeyRecord | undefined> {
+  try {
+    return await find(publicId);
+  } catch (cause) {
+    throw authUnavailable(cause);
+  }
+}
+
+/**
+ * Checks the key of a request. Only a client that knows the secret learns that a key expired or
+ * was revoked.
+ *
+ * @param nowMs the time to judge the expiry by, in milliseconds since 1970
+ * @throws Problem invalid_api_key, api_key_expired, api_key_revoked; auth_unavailable when the
+ *   lookup fails
+ */
+export async function verifyKey(find: FindKey, text: string, nowMs: number): Promise<Principal> {
+  const publicId = publicIdOf(text);
+  if (publicId === null) throw invalidApiKey();
+  const key = await lookUp(find, publicId);
+  const matches = timingSafeEqual(digestOf(text), key?.digest ?? NO_DIGEST);
+  if (key === undefined || !matches) throw invalidApiKey();
+  if (key.revoked) throw revokedApiKey(publicId);
+  const { expiresAt } = key;
+  if (expiresAt !== null && Date.parse(expiresAt) <= nowMs) {
+    throw expiredApiKey(publicId, expiresAt);
+  }
+  return { kind: 'key', id: publicId, scopes: new Set(key.scopes), expiresAt };
+}

@@ -1,0 +1,70 @@
+/**
+ * The dimensions a price can be filtered by. `filter` is the name in a request, `field` the
+ * name in a record (and, in snake case with `_id`, the column of `price`), `kind` the word under
+ * which its values are kept in `dimension_value`.
+ */
+export interface Dimension {
+  readonly filter: string;
+  readonly field: string;
+  readonly kind: string;
+  readonly description: string;
+}
+
+const dimension = <
+  const Filter extends string,
+  const Field extends string,
+  const Kind extends string,
+>(
+  filter: Filter,
+  field: Field,
+  kind: Kind,
+  description: string,
+) => ({ filter, field, kind, description }) satisfies Dimension;
+
+/** Dimensions that only some markets have, in the order in which records show them. */
+export const DIMENSIONS = {
+  purities: dimension('purities', 'purity', 'purity', 'Purity or grade of the material'),
+  grades: dimension('grades', 'grade', 'grade', 'Commercial grade'),
+  capacities: dimension('capacities', 'capacity', 'capacity', 'Capacity of the cell or material'),
+  cellFormats: dimension('cellFormats', 'cellFormat', 'cell-format', 'Format of the battery cell'),
+  meshSizes: dimension('meshSizes', 'meshSize', 'mesh-size', 'Particle size as a sieve mesh'),
+  subProducts: dimension('subProducts', 'subProduct', 'sub-product', 'Material recovered'),
+  feedstocks: dimension('feedstocks', 'feedstock', 'feedstock', 'Material that is recycled'),
+  incoterms: dimension('incoterms', 'incoterm', 'incoterm', 'Delivery terms (Incoterms 2020)'),
+  countries: dimension('countries', 'country', 'country', 'Country of the delivery point'),
+  regions: dimension('regions', 'region', 'region', 'Region of the delivery point'),
+  tradeTypes: dimension('tradeTypes', 'tradeType', 'trade-type', 'Direction of the trade'),
+  services: dimension('services', 'service', 'service', 'Service that the price is for'),
+} as const;
+
+export type MarketFilter = keyof typeof DIMENSIONS;
+export type DimensionKind = (typeof DIMENSIONS)[MarketFilter]['kind'];
+
+/** The filters that every market has. Their values are kept apart from the dimensions above. */
+export const BASE_FILTERS = {
+  products: { filter: 'products', field: 'product', description: 'Product that is priced' },
+  priceCategories: {
+    filter: 'priceCategories',
+    field: 'priceCategory',
+    description: 'Category: spot, contract, exchange, index …',
+  },
+  priceTypes: {
+    filter: 'priceTypes',
+    field: 'priceType',
+    description: 'Price (money) or Payable (a percentage)',
+  },
+} as const;
+
+export type BaseFilter = keyof typeof BASE_FILTERS;
+export type FilterName = BaseFilter | MarketFilter;
+
+/** Kinds of reference value that are not a market's own dimension. */
+export const BASE_KINDS = ['price-category', 'price-type', 'frequency'] as const;
+export type BaseKind = (typeof BASE_KINDS)[number];
+
+/** Everything that `dimension_value.kind` may hold. */
+export type Kind = DimensionKind | BaseKind;
+export const KINDS: readonly Kind[] = [
+  ...BASE_KINDS,
+  ...Object.values(DIMENSIONS).map((each) => each.kind),
+];

@@ -1,0 +1,130 @@
+import type { MarketFilter } from './dimensions.ts';
+
+/**
+ * The markets, the only list of them anywhere: routes, scopes, schemas, the OpenAPI document,
+ * seeds and tests are made from these entries. `filters` are those beyond the base filters, as
+ * in the specification, section 4.2; `prefix` is the market's part of a price code.
+ */
+export const MARKETS = [
+  {
+    slug: 'lithium',
+    name: 'Lithium',
+    prefix: 'LI',
+    filters: ['purities', 'incoterms', 'countries', 'regions', 'tradeTypes', 'grades'],
+  },
+  {
+    slug: 'manganese',
+    name: 'Manganese',
+    prefix: 'MN',
+    filters: ['purities', 'incoterms', 'countries', 'regions', 'tradeTypes'],
+  },
+  {
+    slug: 'lithium-ion-battery',
+    name: 'Lithium-ion battery',
+    prefix: 'LB',
+    filters: ['capacities', 'cellFormats', 'incoterms', 'countries', 'regions', 'tradeTypes'],
+  },
+  {
+    slug: 'cobalt',
+    name: 'Cobalt',
+    prefix: 'CO',
+    filters: ['purities', 'incoterms', 'countries', 'regions'],
+  },
+  {
+    slug: 'anodes',
+    name: 'Anodes',
+    prefix: 'AN',
+    filters: ['capacities', 'purities', 'incoterms', 'countries', 'regions'],
+  },
+  {
+    slug: 'cathodes',
+    name: 'Cathodes',
+    prefix: 'CA',
+    filters: ['capacities', 'incoterms', 'countries', 'regions'],
+  },
+  {
+    slug: 'electrolyte',
+    name: 'Electrolyte',
+    prefix: 'EL',
+    filters: ['purities', 'incoterms', 'countries', 'regions'],
+  },
+  {
+    slug: 'natural-graphite',
+    name: 'Natural graphite',
+    prefix: 'NG',
+    filters: ['meshSizes', 'purities', 'incoterms', 'countries', 'regions'],
+  },
+  {
+    slug: 'rare-earths',
+    name: 'Rare earths',
+    prefix: 'RE',
+    filters: ['purities', 'incoterms', 'countries', 'regions'],
+  },
+  {
+    slug: 'synthetic-graphite',
+    name: 'Synthetic graphite',
+    prefix: 'SG',
+    filters: ['purities', 'incoterms', 'countries', 'regions', 'services'],
+  },
+  {
+    slug: 'recycling',
+    name: 'Recycling',
+    prefix: 'RC',
+    filters: ['incoterms', 'countries', 'regions', 'subProducts', 'feedstocks'],
+  },
+  {
+    slug: 'nickel',
+    name: 'Nickel',
+    prefix: 'NI',
+    filters: ['purities', 'incoterms', 'countries', 'regions', 'services'],
+  },
+  {
+    slug: 'aluminium',
+    name: 'Aluminium',
+    prefix: 'AL',
+    filters: ['incoterms', 'countries', 'regions'],
+  },
+  {
+    slug: 'binders-and-additives',
+    name: 'Binders and additives',
+    prefix: 'BA',
+    filters: ['incoterms', 'countries', 'regions'],
+  },
+  {
+    slug: 'precursor',
+    name: 'Precursor',
+    prefix: 'PC',
+    filters: ['incoterms', 'countries', 'regions'],
+  },
+  {
+    slug: 'solvent',
+    name: 'Solvent',
+    prefix: 'SO',
+    filters: ['incoterms', 'countries', 'regions'],
+  },
+  {
+    slug: 'copper',
+    name: 'Copper',
+    prefix: 'CU',
+    filters: ['incoterms', 'countries', 'regions'],
+  },
+] as const satisfies readonly {
+  slug: string;
+  name: string;
+  prefix: string;
+  filters: readonly MarketFilter[];
+}[];
+
+export type MarketSlug = (typeof MARKETS)[number]['slug'];
+
+export interface Market {
+  readonly slug: MarketSlug;
+  readonly name: string;
+  readonly prefix: string;
+  readonly filters: readonly MarketFilter[];
+}
+
+const bySlug: ReadonlyMap<string, Market> = new Map(MARKETS.map((each) => [each.slug, each]));
+
+/** The market of a slug, exactly as written; undefined when there is none. */
+export const marketOf = (slug: string): Market | undefined => bySlug.get(slug);

@@ -1,0 +1,118 @@
+import type { Config } from '../config.ts';
+import { type Client, openClient } from '../db/client.ts';
+import { openEmbedded } from '../db/embedded.ts';
+import { isSchemaCurrent, migrateUp } from '../db/migrate.ts';
+import { readConfig } from './environment.ts';
+import { report, UsageError } from './failure.ts';
+
+/** The database that the settings name. */
+export interface ChosenDatabase {
+  readonly url: string;
+  readonly isEmbedded: boolean;
+  readonly notice: string | null;
+  /** Gives an embedded server back; the last user stops it. */
+  release(): Promise<void>;
+}
+
+/** DATABASE_URL, else the embedded PostgreSQL of DATA_DIR: the one that runs, or a new one. */
+export async function chooseDatabase(config: Config): Promise<ChosenDatabase> {
+  if (config.DATABASE_URL !== undefined) {
+    return {
+      url: config.DATABASE_URL,
+      isEmbedded: false,
+      notice: null,
+      release: async () => {},
+    };
+  }
+  const { url, notice, release } = await openEmbedded(config.DATA_DIR);
+  return { url, isEmbedded: true, notice, release };
+}
+
+/** A pool that may write and whose statements may take their time: for commands. */
+export const openWriter = (url: string, config: Config, onError: (error: Error) => void): Client =>
+  openClient({
+    url,
+    connectionsMax: 2,
+    acquireTimeoutMs: Math.max(10_000, config.DATABASE_ACQUIRE_TIMEOUT_MS),
+    statementTimeoutMs: 0,
+    readOnly: false,
+    applicationName: 'commodity-prices command',
+    onError,
+  });
+
+interface Interruption {
+  happened(): boolean;
+  forget(): void;
+}
+
+const NUMBERS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const;
+
+/**
+ * Ends the process at a signal, once the embedded server is given back. What a command was writing
+ * is one transaction, which ends unwritten with its connection.
+ */
+function releaseOnSignal(release: () => Promise<void>): Interruption {
+  const names = Object.keys(NUMBERS) as (keyof typeof NUMBERS)[];
+  let happened = false;
+  const onSignal = (name: NodeJS.Signals): void => {
+    if (happened) return;
+    happened = true;
+    const code = 128 + NUMBERS[name as keyof typeof NUMBERS];
+    release()
+      .catch(report)
+      .finally(() => process.exit(code));
+  };
+  for (const name of names) process.on(name, onSignal);
+  return {
+    happened: () => happened,
+    forget: () => {
+      for (const name of names) process.removeListener(name, onSignal);
+    },
+  };
+}
+
+export interface DatabaseNeeds {
+  /** Whether the schema must be this version's; the embedded database is brought to it. */
+  readonly schema: boolean;
+}
+
+/** Refuses a schema that is not this version's, but brings the embedded database to it. */
+async function requireSchema(client: Client, chosen: ChosenDatabase): Promise<void> {
+  if (await isSchemaCurrent(client.db)) return;
+  if (!chosen.isEmbedded) {
+    throw new UsageError(
+      'DATABASE_URL: the schema is not this version’s; run: npm run --silent prices -- db migrate',
+    );
+  }
+  await migrateUp(client.db);
+}
+
+/**
+ * Runs the work of a command on the database that the settings name, and gives it back whatever
+ * happens.
+ * @throws UsageError when the schema of DATABASE_URL is not this version's
+ */
+export async function withDatabase<T>(
+  needs: DatabaseNeeds,
+  work: (client: Client, config: Config) => Promise<T>,
+): Promise<T> {
+  const config = readConfig();
+  const opening = chooseDatabase(config);
+  const interruption = releaseOnSignal(async () => (await opening).release());
+  try {
+    const chosen = await opening;
+    if (chosen.notice) process.stderr.write(`${chosen.notice}\n`);
+    const client = openWriter(chosen.url, config, () => {});
+    try {
+      if (needs.schema) await requireSchema(client, chosen);
+      return await work(client, config);
+    } finally {
+      await client.close();
+      await chosen.release();
+    }
+  } finally {
+    // After a signal the process ends in its handler; what failed because of it is not news.
+    if (interruption.happened()) await new Promise(() => {});
+    interruption.forget();
+  }
+}

@@ -1,0 +1,36 @@
+import { Kysely, PostgresDialect } from 'kysely';
+import type { Client } from '../db/client.ts';
+import { migrationStatus } from '../db/migrate.ts';
+
+class RolledBack extends Error {}
+
+interface MigrationFile {
+  up(db: Kysely<unknown>): Promise<void>;
+}
+
+/**
+ * The statements that `db migrate` would run, in order. They are run in one transaction that is
+ * rolled back, so what comes out is what the database took.
+ */
+export async function previewMigrations({ db, pool }: Client): Promise<string[]> {
+  const pending = (await migrationStatus(db)).filter((each) => each.executedAt === null);
+  const statements: string[] = [];
+  const dialect = new PostgresDialect({ pool });
+  const recording = new Kysely<unknown>({
+    dialect,
+    log: (event) => {
+      if (event.level === 'query') statements.push(event.query.sql);
+    },
+  });
+  const run = recording.transaction().execute(async (trx) => {
+    for (const { name } of pending) {
+      const migration: MigrationFile = await import(`../../migrations/${name}.ts`);
+      await migration.up(trx);
+    }
+    throw new RolledBack();
+  });
+  await run.catch((error: unknown) => {
+    if (!(error instanceof RolledBack)) throw error;
+  });
+  return statements.filter((each) => !/^(begin|rollback)$/i.test(each.trim()));
+}

@@ -1,0 +1,75 @@
+import { CommanderError } from 'commander';
+import { KeyError } from '../auth/keys.ts';
+import { UnknownScopeError } from '../auth/scope-list.ts';
+import { ConfigError } from '../config.ts';
+import { EmbeddedDatabaseError } from '../db/embedded-process.ts';
+
+/** What the exit code of a command says; shown by `--help`. */
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  /** The command line or a setting is wrong; nothing was tried. */
+  usage: 2,
+  /** The data is not acceptable; nothing was written. */
+  refused: 3,
+} as const;
+
+/** A wrong use of a command that its parser cannot see. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+interface PostgresError extends Error {
+  readonly code?: string;
+  /** Of an error of the file system. */
+  readonly path?: string;
+  readonly errors?: readonly Error[];
+}
+
+const UNREACHABLE = /^(ECONN|EAI_|ENOTFOUND|EHOST|ENET|ETIMEDOUT|28|3D000|53300|57P0|08)/;
+
+const addressOf = (url: string | undefined): string => {
+  const { host, pathname } = URL.parse(url ?? '') ?? { host: '', pathname: '' };
+  return `${host}${pathname}`;
+};
+
+/** One line for a person, without a secret or a stack. */
+export function sentenceOf(error: unknown): string {
+  const { code = '', message, errors, path } = error as PostgresError;
+  const plain = (message || errors?.[0]?.message || String(error)).split('\n')[0] ?? '';
+  if (UNREACHABLE.test(code) || /timeout exceeded when trying to connect/.test(plain)) {
+    const url = process.env['DATABASE_URL'];
+    const where = url ? `DATABASE_URL: cannot use ${addressOf(url)}` : 'cannot use the database';
+    return `${where} (${plain})`;
+  }
+  if (path && ['ENOENT', 'EACCES', 'EISDIR'].includes(code)) {
+    const why = {
+      ENOENT: 'there is no such file',
+      EACCES: 'this account may not',
+      EISDIR: 'a folder',
+    };
+    return `cannot use ${path}: ${why[code as keyof typeof why]} (${code})`;
+  }
+  if (code === '42P01' || code === '42703') {
+    return 'the database lacks this version’s schema; run: npm run --silent prices -- db migrate';
+  }
+  return plain;
+}
+
+/** Errors that are meant for a person: nobody needs their stack. */
+const EXPECTED = [ConfigError, UsageError, KeyError, UnknownScopeError, EmbeddedDatabaseError];
+
+/** The exit code of an error. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  const isUsage = [ConfigError, UsageError, UnknownScopeError].some((it) => error instanceof it);
+  return isUsage ? EXIT.usage : EXIT.failed;
+}
+
+/** Says on stderr why the process ends, in one line; with LOG_LEVEL=debug also where. */
+export function report(error: unknown): void {
+  if (error instanceof CommanderError) return;
+  process.stderr.write(`commodity-prices: ${sentenceOf(error)}\n`);
+  const isExpected = EXPECTED.some((each) => error instanceof each);
+  if (!isExpected && /^(debug|trace)$/.test(process.env['LOG_LEVEL'] ?? '')) console.error(error);
+}

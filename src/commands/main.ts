@@ -1,0 +1,15 @@
+import { exitCodeOf, report } from './failure.ts';
+import { makeProgram } from './program.ts';
+
+// A reader that has seen enough, like head, closes the pipe.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit();
+  throw error;
+});
+
+try {
+  await makeProgram().parseAsync();
+} catch (error) {
+  report(error);
+  process.exitCode = exitCodeOf(error);
+}

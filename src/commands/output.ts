@@ -1,0 +1,61 @@
+/** Prints data for a program. */
+export function printJson(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+}
+
+/** Prints lines for a person. */
+export function printLines(...lines: readonly string[]): void {
+  process.stdout.write(lines.map((line) => `${line}\n`).join(''));
+}
+
+const cellOf = (value: unknown): string => {
+  if (value === null || value === undefined || value === '') return '–';
+  return Array.isArray(value) ? value.join(' ') : String(value);
+};
+
+/** Prints rows under headings, in columns as wide as their longest cell. */
+export function printTable<T extends object>(
+  rows: readonly T[],
+  columns: Readonly<Record<string, (row: T) => unknown>>,
+): void {
+  const headings = Object.keys(columns);
+  const cells = rows.map((row) => headings.map((name) => cellOf(columns[name]?.(row))));
+  const widths = headings.map((name, at) =>
+    Math.max(name.length, ...cells.map((line) => line[at]?.length ?? 0)),
+  );
+  const lineOf = (line: readonly string[]): string =>
+    line
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd();
+  printLines(lineOf(headings.map((name) => name.toUpperCase())), ...cells.map(lineOf));
+}
+
+/** Says how far a long command has come. */
+export interface Progress {
+  update(text: string): void;
+  /** Clears the line, so that the result stands alone. */
+  end(): void;
+}
+
+const EVERY_MS = 100;
+const EVERY_PIPED_MS = 5_000;
+
+/** Progress on stderr: one line that changes on a terminal, a plain line now and then in a pipe. */
+export function openProgress(): Progress {
+  const isTerminal = process.stderr.isTTY === true;
+  let last = isTerminal ? 0 : Date.now();
+  let shown = false;
+  return {
+    update(text) {
+      const now = Date.now();
+      if (now - last < (isTerminal ? EVERY_MS : EVERY_PIPED_MS)) return;
+      last = now;
+      shown = true;
+      process.stderr.write(isTerminal ? `\r\u001b[2K${text}` : `${text}\n`);
+    },
+    end() {
+      if (shown && isTerminal) process.stderr.write('\r\u001b[2K');
+    },
+  };
+}

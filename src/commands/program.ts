@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { addDatabaseCommands } from './db.ts';
+import { addKeyCommands } from './keys.ts';
+import { addLoadCommands } from './load.ts';
+import { addOpenapiCommand } from './openapi.ts';
+import { addTokenCommands } from './token.ts';
+
+const FOOTER = `
+Without DATABASE_URL the commands use the embedded PostgreSQL under DATA_DIR: the running
+one if the service is up, else they start it for their own duration. All settings are
+environment variables, or lines of a file .env; .env.example lists them.
+
+Exit codes:
+  0  done
+  1  failed
+  2  the command line or a setting is wrong
+  3  the data was refused; nothing was written
+
+Examples:
+  npm run --silent prices -- keys create --name "desk 4" --scope prices:nickel
+  npm run --silent prices -- load ecb eurofxref-hist.zip
+  npm run --silent prices -- db migrate --status --json`;
+
+const versionOf = (): string => {
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(manifest) as { version: string }).version;
+};
+
+function addServeCommand(program: Command): void {
+  program
+    .command('serve')
+    .summary('run the service')
+    .description('Runs the service until it gets SIGINT or SIGTERM; the same as npm start.')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  npm start
+  PORT=8080 DATABASE_URL=postgres://… npm run --silent prices -- serve`,
+    )
+    .action(async () => {
+      // The file is the service's process: importing it starts it.
+      await import('../server.ts');
+    });
+}
+
+/** The command line with all its commands; errors are thrown, not ended with. */
+export function makeProgram(): Command {
+  const program = new Command('prices')
+    .description('Commodity Prices Service: everything an operator does.')
+    .usage('<command> [options]')
+    .version(versionOf())
+    .showHelpAfterError('(add --help for the commands and their options)')
+    .exitOverride()
+    .addHelpText('after', FOOTER);
+  addServeCommand(program);
+  addDatabaseCommands(program);
+  addLoadCommands(program);
+  addKeyCommands(program);
+  addTokenCommands(program);
+  addOpenapiCommand(program);
+  return program;
+}

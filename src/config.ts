@@ -1,0 +1,135 @@
+import Type, { type Static, type TSchema } from 'typebox';
+import Value from 'typebox/value';
+
+const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
+  Type.Integer({ default: fallback, minimum, maximum, description });
+
+/**
+ * Every setting of the service: environment variable, type, default and meaning. `.env.example`
+ * is checked against this list by a test.
+ */
+export const SETTINGS = {
+  PORT: whole(3000, 0, 65535, 'Port to listen on; 0 takes a free one'),
+  HOST: Type.String({
+    default: '127.0.0.1',
+    minLength: 1,
+    description: 'Address to listen on; 0.0.0.0 opens the service to the network',
+  }),
+  DATABASE_URL: Type.Optional(
+    Type.String({
+      pattern: '^postgres(ql)?://',
+      description: 'PostgreSQL to use; without it an embedded PostgreSQL runs under DATA_DIR',
+    }),
+  ),
+  DATA_DIR: Type.String({
+    default: '.data',
+    minLength: 1,
+    description: 'Folder of the embedded PostgreSQL and of the development secrets',
+  }),
+  LOG_LEVEL: Type.Union(
+    ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((each) =>
+      Type.Literal(each),
+    ),
+    { default: 'info', description: 'Least severe log line that is written' },
+  ),
+
+  JWT_SECRET: Type.Optional(
+    Type.String({
+      minLength: 32,
+      description: 'HS256 secret of at least 32 bytes; not together with a public key',
+    }),
+  ),
+  JWT_PUBLIC_KEY_FILE: Type.Optional(
+    Type.String({ minLength: 1, description: 'PEM file with the public key of the token issuer' }),
+  ),
+  JWT_JWKS_URL: Type.Optional(
+    Type.String({
+      pattern: '^(https://|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])[:/])',
+      description: 'Fixed address of the issuer’s JWKS; https, or http on this machine',
+    }),
+  ),
+  JWT_ISSUER: Type.String({
+    default: 'commodity-prices',
+    minLength: 1,
+    description: 'Required value of the claim iss',
+  }),
+  JWT_AUDIENCE: Type.String({
+    default: 'commodity-prices',
+    minLength: 1,
+    description: 'Required value of the claim aud',
+  }),
+  JWT_LIFETIME_MAX_SECONDS: whole(86_400, 60, 31_536_000, 'Longest life, exp − iat, of a token'),
+  JWT_LEEWAY_SECONDS: whole(30, 0, 300, 'Tolerance for clocks that differ'),
+
+  BODY_BYTES_MAX: whole(131_072, 1_024, 16_777_216, 'Largest request body'),
+  JSON_DEPTH_MAX: whole(8, 4, 64, 'Deepest nesting of a request body'),
+  URL_BYTES_MAX: whole(8_192, 256, 65_536, 'Longest request address'),
+  HEADER_BYTES_MAX: whole(16_384, 4_096, 131_072, 'Largest header block'),
+  CODES_MAX: whole(500, 1, 10_000, 'Most items in the filter codes'),
+  LIST_ITEMS_MAX: whole(200, 1, 10_000, 'Most items in any other filter list'),
+  ITEM_LENGTH_MAX: whole(128, 1, 1_024, 'Longest item of a filter list, in characters'),
+
+  DATABASE_CONNECTIONS_MAX: whole(8, 1, 200, 'Connections to PostgreSQL'),
+  DATABASE_ACQUIRE_TIMEOUT_MS: whole(2_000, 50, 60_000, 'Longest wait for a connection'),
+  DATABASE_STATEMENT_TIMEOUT_MS: whole(8_000, 100, 600_000, 'Longest run of one statement'),
+  SERIES_PRICES_PER_STATEMENT: whole(20, 1, 1_000, 'Prices whose series one statement reads'),
+
+  CONNECTIONS_MAX: whole(2_000, 1, 100_000, 'Client connections held at once'),
+  HEADERS_TIMEOUT_MS: whole(10_000, 100, 120_000, 'Longest time to send the header block'),
+  REQUEST_TIMEOUT_MS: whole(15_000, 100, 300_000, 'Longest time to send a request'),
+  STALL_TIMEOUT_MS: whole(30_000, 100, 600_000, 'Longest time a reader may take no byte'),
+  KEEP_ALIVE_TIMEOUT_MS: whole(65_000, 100, 600_000, 'Idle time after which a connection closes'),
+  SHUTDOWN_TIMEOUT_MS: whole(20_000, 100, 300_000, 'Longest wait for running answers at a stop'),
+} as const;
+
+type Schemas = typeof SETTINGS;
+type Optional = {
+  [K in keyof Schemas]: Schemas[K] extends { '~optional': true } ? K : never;
+}[keyof Schemas];
+type Settings = { [K in Exclude<keyof Schemas, Optional>]: Static<Schemas[K]> } & {
+  [K in Optional]?: Static<Schemas[K]>;
+};
+
+/** The validated settings, frozen. */
+export type Config = Readonly<Settings>;
+
+/** A setting that the service cannot start with. The message names the variable, never a secret. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+const SECRET = new Set(['JWT_SECRET', 'DATABASE_URL']);
+
+const isInteger = (schema: TSchema): boolean => (schema as { type?: string }).type === 'integer';
+
+function settingOf(name: string, schema: TSchema, text: string): unknown {
+  const value = isInteger(schema) && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
+  if (Value.Check(schema, value)) return value;
+  const [first] = Value.Errors(schema, value);
+  const shown = SECRET.has(name) ? 'what is set' : `"${text.slice(0, 64)}"`;
+  const { description } = schema as { description?: string };
+  throw new ConfigError(`${name}: ${shown} ${first?.message ?? 'is not valid'} (${description})`);
+}
+
+/**
+ * Reads the settings from an environment. An empty value counts as not set.
+ * @throws ConfigError naming the first variable that is not valid
+ */
+export function configOf(env: Readonly<Record<string, string | undefined>>): Config {
+  const config: Record<string, unknown> = {};
+  for (const [name, schema] of Object.entries(SETTINGS) as [string, TSchema][]) {
+    const text = env[name];
+    const { default: fallback } = schema as { default?: unknown };
+    if (text !== undefined && text !== '') config[name] = settingOf(name, schema, text);
+    else if (fallback !== undefined) config[name] = fallback;
+  }
+  const keys = ['JWT_SECRET', 'JWT_PUBLIC_KEY_FILE', 'JWT_JWKS_URL'].filter((each) => config[each]);
+  if (keys.length > 1) {
+    throw new ConfigError(`${keys[1]}: set only one of ${keys.join(', ')}; they never mix`);
+  }
+  const secret = config['JWT_SECRET'];
+  if (typeof secret === 'string' && Buffer.byteLength(secret) < 32) {
+    throw new ConfigError('JWT_SECRET: must have at least 32 bytes');
+  }
+  return Object.freeze(config) as Config;
+}

@@ -1,0 +1,170 @@
+import Type, { type TObject, type TSchema } from 'typebox';
+
+/** An object whose members are all listed; anything else is refused or never sent. */
+export const closed = <T extends Record<string, TSchema>>(members: T, options: object = {}) =>
+  Type.Object(members, { additionalProperties: false, ...options });
+
+/** A reference to a schema registered under its `$id`. */
+export const ref = (schema: TSchema): TSchema =>
+  Type.Unsafe({ $ref: `${(schema as { $id?: string }).$id}#` });
+
+/** A value of the schema, or null. */
+export const nullable = (schema: TSchema, options: object = {}): TSchema =>
+  Type.Unsafe({ anyOf: [schema, { type: 'null' }], ...options });
+
+/** One of some words. */
+export const word = (words: readonly string[]): TSchema =>
+  Type.Unsafe({ type: 'string', enum: [...words] });
+
+/** A calendar day as text; the years are those that the contract allows. */
+export const Day = (description: string, options: object = {}) =>
+  Type.String({ format: 'date', pattern: '^\\d{4}-\\d{2}-\\d{2}$', description, ...options });
+
+/** A point in time in UTC. */
+export const Instant = (description: string) =>
+  Type.String({ format: 'date-time', description, examples: ['2026-03-05T16:00:00Z'] });
+
+const Id = Type.String({ format: 'uuid', description: 'Stable id' });
+const Name = Type.String({ description: 'Name, as filters take it' });
+
+export const Reference = closed(
+  { id: Id, name: Name },
+  { $id: 'Reference', description: 'A value of a dimension' },
+);
+
+export const Product = closed(
+  {
+    id: Id,
+    name: Name,
+    alias: Type.String({ description: 'Short name in the trade' }),
+    chemicalCode: Type.String({ description: 'Chemical formula' }),
+    isSustainable: Type.Boolean({ description: 'Whether it is a low-carbon or recycled variety' }),
+  },
+  { $id: 'Product' },
+);
+
+export const Frequency = closed(
+  { id: Id, name: Name, shortName: nullable(Type.String()) },
+  { $id: 'Frequency', description: 'How often the price is assessed' },
+);
+
+export const UnitOfMeasure = closed(
+  { id: Id, name: Name, symbol: Type.String() },
+  { $id: 'UnitOfMeasure', description: 'The unit that the numbers are for; Percent for a payable' },
+);
+
+export const Currency = closed(
+  {
+    id: Id,
+    name: Name,
+    iso: Type.String({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code' }),
+    symbol: Type.String(),
+  },
+  { $id: 'Currency', description: 'The currency that the numbers are in' },
+);
+
+export const SpecificationEntry = closed(
+  { name: Type.String(), value: Type.String(), order: Type.Integer() },
+  { $id: 'SpecificationEntry', description: 'A property that is no filter, such as VAT or basis' },
+);
+
+const value = (description: string) => nullable(Type.Number(), { description });
+
+export const Point = closed(
+  {
+    date: Day('Day of the assessment'),
+    low: value('Low end, or null'),
+    mid: Type.Number({ description: 'Mid; not always the average of low and high' }),
+    high: value('High end, or null'),
+    publishedAt: Instant('When this value was published'),
+    corrections: Type.Integer({ minimum: 0, description: 'How often it was corrected since' }),
+  },
+  { $id: 'Point', description: 'One assessment. Numbers are exact decimals' },
+);
+
+export const Warning = closed(
+  {
+    code: Type.Literal('unmatched_value'),
+    pointer: Type.String({ description: 'JSON pointer into the request' }),
+    detail: Type.String(),
+    suggestions: Type.Array(Type.String(), { maxItems: 3 }),
+  },
+  { $id: 'Warning' },
+);
+
+const metadataMembers = {
+  market: Type.String({ description: 'Slug of the market' }),
+  revision: Type.String({ description: 'State of the data that was read, opaque' }),
+  asOf: Instant('When that state was committed'),
+};
+
+export const Metadata = closed(
+  {
+    ...metadataMembers,
+    count: Type.Integer({ minimum: 0, description: 'Number of records in this answer' }),
+    nextCursor: nullable(Type.String(), { description: 'Always null: answers are never cut' }),
+    warnings: Type.Array(ref(Warning)),
+  },
+  { $id: 'Metadata' },
+);
+
+export const FilterValue = closed(
+  {
+    id: Id,
+    name: Name,
+    prices: Type.Integer({ minimum: 1, description: 'Number of prices of this market with it' }),
+  },
+  { $id: 'FilterValue' },
+);
+
+export const FiltersMetadata = closed(metadataMembers, { $id: 'FiltersMetadata' });
+
+export const MarketSummary = closed(
+  {
+    slug: Type.String({ description: 'Last part of the address' }),
+    name: Type.String(),
+    scope: Type.String({ description: 'Scope that opens it' }),
+    filters: Type.Array(Type.String(), { description: 'Filters that it takes' }),
+    prices: Type.Integer({ minimum: 0 }),
+    firstDate: nullable(Day('Day of the earliest point')),
+    lastDate: nullable(Day('Day of the latest point')),
+    authorized: Type.Boolean({ description: 'Whether the credential of this request opens it' }),
+  },
+  { $id: 'MarketSummary' },
+);
+
+export const MarketList = closed({ data: Type.Array(ref(MarketSummary)) }, { $id: 'MarketList' });
+
+export const Health = closed(
+  {
+    status: word(['ok', 'degraded', 'unavailable']),
+    version: Type.String({ description: 'Version of the service' }),
+    time: Instant('Clock of the service'),
+    checks: closed({
+      database: word(['ok', 'unavailable']),
+      schema: word(['ok', 'schema_outdated', 'unknown']),
+      data: closed({ latestPublishedAt: nullable(Instant('Newest publication')) }),
+    }),
+  },
+  { $id: 'Health' },
+);
+
+export const Live = closed({ status: Type.Literal('ok') }, { $id: 'Live' });
+
+export const COMPONENTS: readonly TObject[] = [
+  Reference,
+  Product,
+  Frequency,
+  UnitOfMeasure,
+  Currency,
+  SpecificationEntry,
+  Point,
+  Warning,
+  Metadata,
+  FilterValue,
+  FiltersMetadata,
+  MarketSummary,
+  MarketList,
+  Health,
+  Live,
+];

@@ -1,0 +1,37 @@
+import { PROBLEMS, VIOLATIONS } from '../errors.ts';
+
+const row = (code: string, texts: readonly string[]): string => {
+  const cells = texts.map((each) => `<td>${each}</td>`).join('');
+  return `<tr id="${code}"><td><code>${code}</code></td>${cells}</tr>`;
+};
+
+/** The page that the `type` of every problem points to. */
+export const problemsPage = (): string => `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Error codes: Commodity Prices Service</title>
+<meta name="viewport" content="width=device-width"></head>
+<body>
+<h1>Error codes</h1>
+<p>Every refusal is <code>application/problem+json</code>; its <code>code</code> never changes its
+meaning. <code>detail</code> says what to do instead.</p>
+<table>
+<thead><tr><th>code</th><th>status</th><th>meaning</th></tr></thead>
+<tbody>
+${Object.entries(PROBLEMS)
+  .map(([code, [status, title]]) => row(code, [String(status), title]))
+  .join('\n')}
+</tbody>
+</table>
+<h2>Codes of single places, in <code>errors</code></h2>
+<table>
+<thead><tr><th>code</th><th>meaning</th></tr></thead>
+<tbody>
+${Object.entries(VIOLATIONS)
+  .map(([code, text]) => row(code, [text]))
+  .join('\n')}
+</tbody>
+</table>
+<p><a href="/docs">Documentation</a></p>
+</body>
+</html>
+`;

@@ -1,0 +1,74 @@
+import { MARKETS } from '../catalog/markets.ts';
+import { PROBLEMS, Problem, type ProblemCode, type Violation } from '../errors.ts';
+import { problemBody } from './problem.ts';
+
+const REQUEST_ID = '019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1';
+
+const BROKEN: readonly Violation[] = [
+  {
+    pointer: '/filters/dateFrom',
+    code: 'date_order',
+    detail: 'dateFrom must not lie after dateTo; swap them',
+  },
+];
+
+/** The codes that can come with each status. */
+export const codesOf = (status: number): readonly ProblemCode[] =>
+  (Object.keys(PROBLEMS) as ProblemCode[]).filter((code) => PROBLEMS[code][0] === status);
+
+const header = (description: string, example: string) => ({
+  description,
+  schema: { type: 'string' },
+  example,
+});
+
+/** Every header that the document describes. */
+export const HEADERS = {
+  'x-request-id': header('Id of the request, for questions about it', REQUEST_ID),
+  'x-data-revision': header('State of the data that was read, opaque', 'k3f9a1.184223'),
+  etag: header('Tag of this answer: send it as If-None-Match', '"0Qk3nB2m"'),
+  'retry-after': header('Seconds after which to try again', '2'),
+  'www-authenticate': header(
+    'What would do: the schemes, or the scope that is needed',
+    'Bearer realm="prices", ApiKey realm="prices"',
+  ),
+} as const;
+
+/** References to headers of the document. */
+export const headerRefs = (names: readonly (keyof typeof HEADERS)[]) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+const MORE: Record<number, readonly (keyof typeof HEADERS)[]> = {
+  401: ['www-authenticate'],
+  403: ['www-authenticate'],
+  503: ['retry-after'],
+};
+
+function example(code: ProblemCode): unknown {
+  const problem = new Problem(
+    code,
+    PROBLEMS[code][1],
+    code === 'validation_failed' ? { errors: BROKEN } : {},
+  );
+  return JSON.parse(problemBody(problem, `/v3/prices/${MARKETS[0].slug}`, REQUEST_ID));
+}
+
+/** The OpenAPI response of a refusal with this status, one example for each code. */
+export function refusalResponse(status: number): object {
+  const codes = codesOf(status);
+  return {
+    description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code][1]}`).join('. '),
+    headers: headerRefs(['x-request-id', ...(MORE[status] ?? [])]),
+    content: {
+      'application/problem+json': {
+        schema: { $ref: '#/components/schemas/Problem' },
+        examples: Object.fromEntries(codes.map((code) => [code, { value: example(code) }])),
+      },
+    },
+  };
+}
+
+/** Every status that is a refusal. */
+export const REFUSAL_STATUSES: readonly number[] = [
+  ...new Set(Object.values(PROBLEMS).map(([status]) => status)),
+];

@@ -1,0 +1,95 @@
+/** Days are counted from 2000-01-01 in the proleptic Gregorian calendar, as PostgreSQL does. */
+
+export const PERIODS = ['week', 'month', 'quarter', 'year'] as const;
+export type Period = (typeof PERIODS)[number];
+
+export interface CalendarDay {
+  readonly year: number;
+  /** 1 to 12. */
+  readonly month: number;
+  /** 1 to 31. */
+  readonly day: number;
+}
+
+const DAYS_PER_ERA = 146_097;
+const YEARS_PER_ERA = 400;
+
+/** Days from 0000-03-01 to 2000-01-01; years that begin in March end with the leap day. */
+const EPOCH = 730_425;
+
+/** The number of a calendar day. */
+export function dayNumber(year: number, month: number, day: number): number {
+  const marchYear = month <= 2 ? year - 1 : year;
+  const era = Math.floor(marchYear / YEARS_PER_ERA);
+  const yearOfEra = marchYear - era * YEARS_PER_ERA;
+  const dayOfYear = Math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1;
+  const leapDays = Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100);
+  return era * DAYS_PER_ERA + yearOfEra * 365 + leapDays + dayOfYear - EPOCH;
+}
+
+/** The calendar day of a number. */
+export function calendarDay(number: number): CalendarDay {
+  const days = number + EPOCH;
+  const era = Math.floor(days / DAYS_PER_ERA);
+  const dayOfEra = days - era * DAYS_PER_ERA;
+  const yearOfEra = Math.floor(
+    (dayOfEra -
+      Math.floor(dayOfEra / 1460) +
+      Math.floor(dayOfEra / 36_524) -
+      Math.floor(dayOfEra / 146_096)) /
+      365,
+  );
+  const leapDays = Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100);
+  const dayOfYear = dayOfEra - (yearOfEra * 365 + leapDays);
+  const marchMonth = Math.floor((5 * dayOfYear + 2) / 153);
+  const month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9;
+  return {
+    year: era * YEARS_PER_ERA + yearOfEra + (month <= 2 ? 1 : 0),
+    month,
+    day: dayOfYear - Math.floor((153 * marchMonth + 2) / 5) + 1,
+  };
+}
+
+const pad = (value: number, width: number): string => String(value).padStart(width, '0');
+
+/** `YYYY-MM-DD`. */
+export function dayText(number: number): string {
+  const { year, month, day } = calendarDay(number);
+  return `${pad(year, 4)}-${pad(month, 2)}-${pad(day, 2)}`;
+}
+
+/** The last day of a month; month may run past 12 or below 1 into other years. */
+const monthEnd = (year: number, month: number): number => monthStart(year, month + 1) - 1;
+
+const monthStart = (year: number, month: number): number => {
+  const months = year * 12 + (month - 1);
+  return dayNumber(Math.floor(months / 12), (((months % 12) + 12) % 12) + 1, 1);
+};
+
+/** The same day some months before, or the last of that month where it is shorter. */
+export function monthsBefore(number: number, months: number): number {
+  const { year, month, day } = calendarDay(number);
+  const start = monthStart(year, month - months);
+  return Math.min(start + day - 1, monthEnd(year, month - months));
+}
+
+/** 31 December of the year before. */
+export const endOfYearBefore = (number: number): number =>
+  dayNumber(calendarDay(number).year, 1, 1) - 1;
+
+const MONTHS = { month: 1, quarter: 3, year: 12 } as const;
+
+/** 2000-01-01 was a Saturday; weeks run from Monday to Sunday (ISO 8601). */
+const weekStart = (number: number): number => number - ((((number + 5) % 7) + 7) % 7);
+
+/** The first and last calendar day of the period that a day lies in. */
+export function periodOf(number: number, period: Period): { start: number; end: number } {
+  if (period === 'week') {
+    const start = weekStart(number);
+    return { start, end: start + 6 };
+  }
+  const { year, month } = calendarDay(number);
+  const months = MONTHS[period];
+  const first = month - ((month - 1) % months);
+  return { start: monthStart(year, first), end: monthEnd(year, first + months - 1) };
+}

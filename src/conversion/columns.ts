@@ -1,0 +1,85 @@
+/**
+ * The observations of one price as they are stored: columns of equal length, in date order.
+ * Values are integers scaled by 10^scale of their point, at most 15 digits long; NaN stands for a
+ * missing low or high.
+ */
+export interface Columns {
+  readonly length: number;
+  /** Days since 2000-01-01. */
+  readonly day: Int32Array;
+  readonly low: Float64Array;
+  readonly mid: Float64Array;
+  readonly high: Float64Array;
+  /** Decimals of the three values of a point, 0 to 10. */
+  readonly scale: Uint8Array;
+  /** Microseconds since 2000-01-01T00:00Z. */
+  readonly publishedAt: Float64Array;
+  readonly corrections: Int32Array;
+}
+
+/** The three values of a point. */
+export type ValueName = 'low' | 'mid' | 'high';
+export const VALUE_NAMES = ['low', 'mid', 'high'] as const satisfies readonly ValueName[];
+
+/**
+ * One column of exact decimals, `scaled` / 10^`scale` each. NaN is null. Infinity stands for a
+ * number whose scaled integer is not exact in a double: its text is in `wide`, by index.
+ */
+export interface DecimalColumn {
+  readonly scaled: Float64Array;
+  readonly scale: Uint8Array;
+  readonly wide: ReadonlyMap<number, string> | null;
+}
+
+/** The exchange rates of each point, both legs of one day and source, units for one `base`. */
+export interface FxColumns {
+  readonly source: string;
+  /** ISO 4217 code of the currency that the source quotes against. */
+  readonly base: string;
+  /** The day of the rates, counted from 2000-01-01; `NO_DAY` where no rate can be used. */
+  readonly day: Int32Array;
+  readonly from: DecimalColumn;
+  readonly to: DecimalColumn;
+}
+
+/** What an aggregated point says about its period, in days counted from 2000-01-01. */
+export interface PeriodColumns {
+  readonly start: Int32Array;
+  readonly end: Int32Array;
+  readonly observations: Int32Array;
+}
+
+/** The points of an answer: stored, converted or aggregated, ready to be written. */
+export interface PointColumns {
+  readonly length: number;
+  readonly day: Int32Array;
+  readonly low: DecimalColumn;
+  readonly mid: DecimalColumn;
+  readonly high: DecimalColumn;
+  readonly publishedAt: Float64Array;
+  readonly corrections: Int32Array;
+  /** Null where no exchange rate was used, and for aggregated points. */
+  readonly fx: FxColumns | null;
+  /** Null but for aggregated points. */
+  readonly periods: PeriodColumns | null;
+}
+
+/** Before every day that a price can have. */
+export const NO_DAY = -2_147_483_648;
+
+/** Stored observations as points, untouched: the columns are shared, not copied. */
+export function nativePoints(columns: Columns): PointColumns {
+  const { length, day, scale, publishedAt, corrections } = columns;
+  const column = (name: ValueName) => ({ scaled: columns[name], scale, wide: null });
+  return {
+    length,
+    day,
+    low: column('low'),
+    mid: column('mid'),
+    high: column('high'),
+    publishedAt,
+    corrections,
+    fx: null,
+    periods: null,
+  };
+}

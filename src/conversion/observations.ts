@@ -1,0 +1,122 @@
+import {
+  type Columns,
+  type DecimalColumn,
+  type FxColumns,
+  NO_DAY,
+  type ValueName,
+} from './columns.ts';
+import { POWERS, powerOf10 } from './decimal.ts';
+import { type CurrencyRates, type RatePair, rateDay, rateScale, scaledRate } from './rate-table.ts';
+import type { Rational } from './rational.ts';
+import type { UnitFactor } from './units.ts';
+
+/** How the values of a price are converted; `pair` is null where the currency stays. */
+export interface Conversion {
+  readonly unit: UnitFactor;
+  readonly pair: RatePair | null;
+}
+
+/**
+ * The observations of a price with the conversion of each, unrounded: what converted points,
+ * aggregates and summaries are all computed from. Without a conversion the values are native.
+ */
+export interface Observations {
+  readonly columns: Columns;
+  readonly conversion: Conversion | null;
+  readonly fx: FxColumns | null;
+  /** Observations that have no rate, and so no converted value. */
+  readonly withoutRate: number;
+}
+
+/** The rates of one leg on some days, as published; null where there is no day. */
+function legColumn(leg: CurrencyRates | null, days: Int32Array): DecimalColumn {
+  const { length } = days;
+  const scaled = new Float64Array(length);
+  const scale = new Uint8Array(length);
+  for (let index = 0; index < length; index += 1) {
+    const day = days[index] as number;
+    if (day === NO_DAY) scaled[index] = Number.NaN;
+    else {
+      scaled[index] = scaledRate(leg, day);
+      scale[index] = rateScale(leg, day);
+    }
+  }
+  return { scaled, scale, wide: null };
+}
+
+/** The legs that apply to each day, and how many days have none. */
+function fxOf(pair: RatePair, days: Int32Array): { fx: FxColumns; withoutRate: number } {
+  const day = new Int32Array(days.length);
+  let withoutRate = 0;
+  for (let index = 0; index < days.length; index += 1) {
+    const found = rateDay(pair, days[index] as number);
+    day[index] = found;
+    if (found === NO_DAY) withoutRate += 1;
+  }
+  const { source, base } = pair;
+  const from = legColumn(pair.from, day);
+  const to = legColumn(pair.to, day);
+  return { fx: { source, base, day, from, to }, withoutRate };
+}
+
+/** Looks up the rates of every observation. Null keeps the values native. */
+export function observe(columns: Columns, conversion: Conversion | null): Observations {
+  const pair = conversion?.pair ?? null;
+  if (pair === null) return { columns, conversion, fx: null, withoutRate: 0 };
+  return { columns, conversion, ...fxOf(pair, columns.day) };
+}
+
+/**
+ * A bound on the relative error of a stored integer times its factor, in doubles. A factor is
+ * rounded five times (the quotient of the legs, its decimals, the unit, the product of both, the
+ * decimals of the point), the product with the integer once, and a power of ten once more. Each
+ * rounding is at most 2^-53, less than 1.2e-16.
+ */
+export const FACTOR_ERROR = 1e-15;
+
+const scaledBy = (value: number, exponent: number): number =>
+  exponent >= 0 ? value * (POWERS[exponent] as number) : value / (POWERS[-exponent] as number);
+
+/**
+ * What each stored integer is multiplied by to be its number: to / from × unit / 10^scale, as a
+ * double within `FACTOR_ERROR`; NaN where there is no rate.
+ */
+export function factorsOf(observations: Observations): Float64Array {
+  const { columns, conversion, fx } = observations;
+  const factors = new Float64Array(columns.length);
+  const unit = conversion?.unit.nearest ?? 1;
+  for (let index = 0; index < columns.length; index += 1) {
+    let factor = unit;
+    if (fx !== null) {
+      const ratio = (fx.to.scaled[index] as number) / (fx.from.scaled[index] as number);
+      const decimals = (fx.from.scale[index] as number) - (fx.to.scale[index] as number);
+      factor *= scaledBy(ratio, decimals);
+    }
+    factors[index] = factor / (POWERS[columns.scale[index] as number] as number);
+  }
+  return factors;
+}
+
+/** The unrounded number of one observation; null where it is missing or has no rate. */
+export function exactValue(
+  observations: Observations,
+  name: ValueName,
+  index: number,
+): Rational | null {
+  const { columns, conversion, fx } = observations;
+  const scaled = columns[name][index] as number;
+  if (Number.isNaN(scaled) || fx?.day[index] === NO_DAY) return null;
+  let numerator = BigInt(scaled);
+  let denominator = powerOf10(columns.scale[index] as number);
+  if (conversion !== null) {
+    numerator *= conversion.unit.exact.numerator;
+    denominator *= conversion.unit.exact.denominator;
+  }
+  if (fx !== null) {
+    numerator *= BigInt(fx.to.scaled[index] as number);
+    numerator *= powerOf10(fx.from.scale[index] as number);
+    denominator *= BigInt(fx.from.scaled[index] as number);
+    denominator *= powerOf10(fx.to.scale[index] as number);
+  }
+  return { numerator, denominator };
+}

@@ -1,0 +1,103 @@
+import { NO_DAY } from './columns.ts';
+
+/** How many days before the date of a price its rate may lie; domain rule of the ECB calendar. */
+export const RATE_DAYS_BACK = 7;
+
+/** The published rates of one currency, by day from `firstDay` on; one slot for each day. */
+export interface CurrencyRates {
+  readonly iso: string;
+  /** Days counted from 2000-01-01, both with a rate. */
+  readonly firstDay: number;
+  readonly lastDay: number;
+  /** Units for one base, scaled by 10^scale, at most 15 digits; 0 is a day without a rate. */
+  readonly scaled: Float64Array;
+  readonly scale: Uint8Array;
+}
+
+/** Every rate of one source as it was known at one revision. */
+export interface RateTable {
+  readonly source: string;
+  /** The currency that the source quotes against: always one for one, on every day. */
+  readonly base: { readonly id: number; readonly iso: string };
+  /** By the number of the currency; the base is not among them. */
+  readonly currencies: ReadonlyMap<number, CurrencyRates>;
+}
+
+/** The two legs of a conversion; null is the base itself. */
+export interface RatePair {
+  readonly source: string;
+  readonly base: string;
+  readonly from: CurrencyRates | null;
+  readonly to: CurrencyRates | null;
+}
+
+/**
+ * The legs from one currency to another, by their numbers. Null where the source has no rate at
+ * all for one of them.
+ */
+export function pairOf(table: RateTable, from: number, to: number): RatePair | null {
+  const legOf = (currency: number) =>
+    currency === table.base.id ? null : table.currencies.get(currency);
+  const fromLeg = legOf(from);
+  const toLeg = legOf(to);
+  if (fromLeg === undefined || toLeg === undefined) return null;
+  return { source: table.source, base: table.base.iso, from: fromLeg, to: toLeg };
+}
+
+const holds = (leg: CurrencyRates | null, day: number): boolean =>
+  leg === null ||
+  (day >= leg.firstDay && day <= leg.lastDay && (leg.scaled[day - leg.firstDay] as number) > 0);
+
+/**
+ * The day whose rates apply to a day: the day itself or the latest before it, at most
+ * `RATE_DAYS_BACK` days back, on which both legs have one. `NO_DAY` where there is none; never a
+ * later day.
+ */
+export function rateDay(pair: RatePair, day: number): number {
+  for (let candidate = day; candidate >= day - RATE_DAYS_BACK; candidate -= 1) {
+    if (holds(pair.from, candidate) && holds(pair.to, candidate)) return candidate;
+  }
+  return NO_DAY;
+}
+
+/** The scaled rate of a leg on a day that has one. */
+export const scaledRate = (leg: CurrencyRates | null, day: number): number =>
+  leg === null ? 1 : (leg.scaled[day - leg.firstDay] as number);
+
+/** The decimals of the rate of a leg on a day that has one. */
+export const rateScale = (leg: CurrencyRates | null, day: number): number =>
+  leg === null ? 0 : (leg.scale[day - leg.firstDay] as number);
+
+const ZERO = 0x30;
+const POINT = 0x2e;
+const COMMA = 0x2c;
+
+/**
+ * Reads the rates of a currency from two lists separated by commas: days counted from 2000-01-01,
+ * ascending, and the rates of these days as plain decimals.
+ */
+export function currencyRates(iso: string, days: string, rates: string): CurrencyRates {
+  const dayNumbers = Int32Array.from(days.split(','), Number);
+  const firstDay = dayNumbers[0] as number;
+  const lastDay = dayNumbers[dayNumbers.length - 1] as number;
+  const scaled = new Float64Array(lastDay - firstDay + 1);
+  const scale = new Uint8Array(lastDay - firstDay + 1);
+  let at = 0;
+  for (const day of dayNumbers) {
+    let value = 0;
+    let decimals = 0;
+    let step = 0;
+    for (; at < rates.length && rates.charCodeAt(at) !== COMMA; at += 1) {
+      const code = rates.charCodeAt(at);
+      if (code === POINT) step = 1;
+      else {
+        value = value * 10 + (code - ZERO);
+        decimals += step;
+      }
+    }
+    at += 1;
+    scaled[day - firstDay] = value;
+    scale[day - firstDay] = decimals;
+  }
+  return { iso, firstDay, lastDay, scaled, scale };
+}

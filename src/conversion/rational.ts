@@ -1,0 +1,80 @@
+import { type Decimal, decimalOf, powerOf10 } from './decimal.ts';
+
+/** An exact fraction; the denominator is greater than 0. Not necessarily in lowest terms. */
+export interface Rational {
+  readonly numerator: bigint;
+  readonly denominator: bigint;
+}
+
+export const ZERO: Rational = { numerator: 0n, denominator: 1n };
+
+export const rationalOf = (decimal: Decimal): Rational => ({
+  numerator: decimal.digits,
+  denominator: powerOf10(decimal.scale),
+});
+
+/** The fraction that a plain decimal text names. Throws when it is none. */
+export const rationalText = (text: string): Rational => rationalOf(decimalOf(text));
+
+export function plus(a: Rational, b: Rational): Rational {
+  if (a.denominator === b.denominator) {
+    return { numerator: a.numerator + b.numerator, denominator: a.denominator };
+  }
+  return {
+    numerator: a.numerator * b.denominator + b.numerator * a.denominator,
+    denominator: a.denominator * b.denominator,
+  };
+}
+
+export const minus = (a: Rational, b: Rational): Rational =>
+  plus(a, { numerator: -b.numerator, denominator: b.denominator });
+
+export const times = (a: Rational, b: Rational): Rational => ({
+  numerator: a.numerator * b.numerator,
+  denominator: a.denominator * b.denominator,
+});
+
+/** a / b, for b other than 0. */
+export const over = (a: Rational, b: Rational): Rational => {
+  const sign = b.numerator < 0n ? -1n : 1n;
+  return {
+    numerator: a.numerator * b.denominator * sign,
+    denominator: a.denominator * b.numerator * sign,
+  };
+};
+
+/** Less than 0 where a < b, greater than 0 where a > b. */
+export function compare(a: Rational, b: Rational): number {
+  const difference = a.numerator * b.denominator - b.numerator * a.denominator;
+  if (difference === 0n) return 0;
+  return difference < 0n ? -1 : 1;
+}
+
+/** In lowest terms. */
+export function reduced(value: Rational): Rational {
+  let a = value.numerator < 0n ? -value.numerator : value.numerator;
+  let b = value.denominator;
+  while (b !== 0n) [a, b] = [b, a % b];
+  return { numerator: value.numerator / a, denominator: value.denominator / a };
+}
+
+const EXACT_MAX = BigInt(Number.MAX_SAFE_INTEGER);
+
+/** Bits of the quotient that decide a double, with some to spare. */
+const QUOTIENT_BITS = 80;
+
+const bitsOf = (value: bigint): number => value.toString(2).length;
+
+/** The double next to a positive fraction. */
+export function nearestDouble(value: Rational): number {
+  const { numerator, denominator } = reduced(value);
+  if (numerator <= EXACT_MAX && denominator <= EXACT_MAX) {
+    return Number(numerator) / Number(denominator);
+  }
+  const shift = QUOTIENT_BITS + bitsOf(denominator) - bitsOf(numerator);
+  const quotient =
+    shift >= 0
+      ? (numerator << BigInt(shift)) / denominator
+      : numerator / (denominator << BigInt(-shift));
+  return Number(quotient) * 2 ** -shift;
+}

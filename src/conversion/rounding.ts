@@ -1,0 +1,203 @@
+import type { DecimalColumn } from './columns.ts';
+import {
+  type Decimal,
+  decimalText,
+  EXACT_POWER_MAX,
+  POWERS,
+  powerOf10,
+  trimmed,
+} from './decimal.ts';
+import type { Rational } from './rational.ts';
+
+/** How computed numbers are rounded, half-even: to `decimals`, or where null by the rule below. */
+export interface Rounding {
+  readonly decimals: number | null;
+}
+
+/** Six significant digits, never fewer than two decimals. */
+export const BY_RULE: Rounding = { decimals: null };
+
+const SIGNIFICANT = 6;
+const DECIMALS_LEAST = 2;
+
+/** A number so small that it would need more decimals than this is rounded to these. */
+const DECIMALS_MOST = 100;
+
+/** The words for a rounding in a receipt. */
+export const roundingText = ({ decimals }: Rounding): string =>
+  decimals === null
+    ? `half-even, ${SIGNIFICANT} significant, at least ${DECIMALS_LEAST} decimals`
+    : `half-even, ${decimals} decimals`;
+
+/**
+ * Decimals by the rule: those of the unrounded number. Where rounding carries into a new digit
+ * (9.999995 becomes 10) the last of them is a zero, so that choosing them by the rounded number
+ * would give the same.
+ */
+function decimalsByRule({ numerator, denominator }: Rational): number {
+  if (numerator === 0n) return DECIMALS_LEAST;
+  const least = denominator * powerOf10(SIGNIFICANT - 1 - DECIMALS_LEAST);
+  let amount = numerator < 0n ? -numerator : numerator;
+  let decimals = DECIMALS_LEAST;
+  for (; amount < least && decimals < DECIMALS_MOST; decimals += 1) amount *= 10n;
+  return decimals;
+}
+
+/** Rounds a fraction exactly; trailing zeros are trimmed. */
+export function roundExact(value: Rational, rounding: Rounding): Decimal {
+  const scale = rounding.decimals ?? decimalsByRule(value);
+  const negative = value.numerator < 0n;
+  const scaled = (negative ? -value.numerator : value.numerator) * powerOf10(scale);
+  let digits = scaled / value.denominator;
+  const twice = 2n * (scaled - digits * value.denominator);
+  if (twice > value.denominator || (twice === value.denominator && digits % 2n === 1n)) {
+    digits += 1n;
+  }
+  return trimmed({ digits: negative ? -digits : digits, scale });
+}
+
+/** A fraction rounded, as decimal text. */
+export const roundedText = (value: Rational, rounding: Rounding): string =>
+  decimalText(roundExact(value, rounding));
+
+/** The least number that the rule gives this many decimals, by decimals. */
+const LEAST = Float64Array.from(
+  { length: EXACT_POWER_MAX + 1 },
+  (_, decimals) => 10 ** (SIGNIFICANT - 1 - Math.max(decimals, DECIMALS_LEAST)),
+);
+
+/** Decimals by the rule for a double; one more than `EXACT_POWER_MAX` where it is too small. */
+function decimalsOfDouble(amount: number): number {
+  let decimals = DECIMALS_LEAST;
+  while (decimals <= EXACT_POWER_MAX && amount < (LEAST[decimals] as number)) decimals += 1;
+  return decimals;
+}
+
+/**
+ * Above this a double is too coarse to round by. It is far below one half, so that a number next
+ * to a power of ten may be taken for one of its neighbours' decimals without harm: both choices
+ * round to that power of ten.
+ */
+const GUARD_MOST = 0.02;
+
+/** Keeps the guard open where the bound on the error vanishes. */
+const GUARD_LEAST = 1e-12;
+
+const SAFE = BigInt(Number.MAX_SAFE_INTEGER);
+
+/**
+ * A column of rounded numbers. `settle` rounds in doubles whatever a double can decide, without
+ * allocating; the rest goes through `settleExact`. Both give the same number.
+ */
+export class RoundedColumn implements DecimalColumn {
+  readonly scaled: Float64Array;
+  readonly scale: Uint8Array;
+  readonly #rounding: Rounding;
+  /** The decimals asked for, or -1. */
+  readonly #fixed: number;
+  #wide: Map<number, string> | null = null;
+
+  constructor(length: number, rounding: Rounding) {
+    this.scaled = new Float64Array(length);
+    this.scale = new Uint8Array(length);
+    this.#rounding = rounding;
+    this.#fixed = rounding.decimals ?? -1;
+  }
+
+  get wide(): ReadonlyMap<number, string> | null {
+    return this.#wide;
+  }
+
+  /** Writes null. */
+  clear(at: number): void {
+    this.scaled[at] = Number.NaN;
+  }
+
+  /** Writes a number as it is. */
+  copy(at: number, scaled: number, scale: number): void {
+    this.scaled[at] = scaled;
+    this.scale[at] = scale;
+  }
+
+  /**
+   * Rounds a number known to lie within `error` of `value`, rounding of the product with a power
+   * of ten included. Returns false, having written nothing, where only exact arithmetic can
+   * tell: next to a tie, for large numbers, for 0 and for very small ones.
+   */
+  settle(at: number, value: number, error: number): boolean {
+    const amount = value < 0 ? -value : value;
+    const decimals = this.#fixed < 0 ? decimalsOfDouble(amount) : this.#fixed;
+    if (decimals > EXACT_POWER_MAX) return false;
+    const power = POWERS[decimals] as number;
+    const guard = error * power + GUARD_LEAST;
+    if (guard >= GUARD_MOST) return false;
+    const product = amount * power;
+    const whole = Math.floor(product);
+    const fraction = product - whole;
+    // Written so that NaN and infinities end here too.
+    if (!(Math.abs(fraction - 0.5) > guard)) return false;
+    const rounded = fraction > 0.5 ? whole + 1 : whole;
+    // 0 - 0 is 0, where -0 would be another value.
+    this.scaled[at] = value < 0 ? 0 - rounded : rounded;
+    this.scale[at] = decimals;
+    return true;
+  }
+
+  /**
+   * Rounds a whole column of products, each within `error` (relative) of its number, as `settle`
+   * does; written out because this loop is what converting costs.
+   * @param exactly the number at an index, for those that doubles cannot decide; null is null
+   */
+  settleProducts(
+    stored: Float64Array,
+    factors: Float64Array,
+    error: number,
+    exactly: (index: number) => Rational | null,
+  ): void {
+    const { scaled, scale } = this;
+    const byRule = this.#fixed < 0;
+    let decimals = byRule ? DECIMALS_LEAST : this.#fixed;
+    let power = POWERS[decimals] as number;
+    // Numbers from `least` up to `below` have the decimals of the one before.
+    let least = byRule ? Number.POSITIVE_INFINITY : 0;
+    let below = Number.POSITIVE_INFINITY;
+    for (let index = 0; index < stored.length; index += 1) {
+      const value = (stored[index] as number) * (factors[index] as number);
+      const amount = Math.abs(value);
+      if (byRule && !(amount >= least && amount < below)) {
+        decimals = decimalsOfDouble(amount);
+        // Beyond the table these are NaN, which nothing below accepts.
+        power = POWERS[decimals] ?? Number.NaN;
+        least = LEAST[decimals] ?? Number.NaN;
+        below = decimals > DECIMALS_LEAST ? least * 10 : Number.POSITIVE_INFINITY;
+      }
+      const product = amount * power;
+      const guard = product * error + GUARD_LEAST;
+      const whole = Math.floor(product);
+      const fraction = product - whole;
+      // Not with NaN either, nor where the guard has grown past one half.
+      if (!(Math.abs(fraction - 0.5) > guard)) {
+        const exact = exactly(index);
+        if (exact === null) this.clear(index);
+        else this.settleExact(index, exact);
+        continue;
+      }
+      const rounded = fraction > 0.5 ? whole + 1 : whole;
+      scaled[index] = value < 0 ? 0 - rounded : rounded;
+      scale[index] = decimals;
+    }
+  }
+
+  /** Rounds a fraction exactly. */
+  settleExact(at: number, value: Rational): void {
+    const decimal = roundExact(value, this.#rounding);
+    if (decimal.digits <= SAFE && decimal.digits >= -SAFE) {
+      this.scaled[at] = Number(decimal.digits);
+      this.scale[at] = decimal.scale;
+      return;
+    }
+    this.#wide ??= new Map();
+    this.#wide.set(at, decimalText(decimal));
+    this.scaled[at] = Number.POSITIVE_INFINITY;
+  }
+}

@@ -1,0 +1,140 @@
+import { dayText, endOfYearBefore, monthsBefore } from './calendar.ts';
+import { decimalText } from './decimal.ts';
+import { exactValue, type Observations } from './observations.ts';
+import { minus, over, type Rational, times } from './rational.ts';
+import { type Rounding, roundedText } from './rounding.ts';
+
+/** One observation; `mid` is decimal text, null where there is no rate for its date. */
+export interface Observed {
+  readonly date: string;
+  readonly mid: string | null;
+}
+
+/** A change of the latest mid against an earlier one, numbers as decimal text. */
+export interface Change {
+  readonly absolute: string;
+  /** Null for payables, and where the earlier mid is not above 0. */
+  readonly percent: string | null;
+  readonly baseDate: string;
+}
+
+/** The spans that a summary looks back over, in the order in which it shows them. */
+export const SPANS = [
+  'previous',
+  'week',
+  'fortnight',
+  'month',
+  'quarter',
+  'halfYear',
+  'year',
+  'yearToDate',
+] as const;
+export type Span = (typeof SPANS)[number];
+
+export interface Summary {
+  readonly latest: Observed | null;
+  readonly previous: Observed | null;
+  readonly changes: Readonly<Record<Span, Change | null>>;
+}
+
+/** The last day that may be the base of a span; the span `previous` counts observations. */
+const BASE_DAYS: Readonly<Record<Exclude<Span, 'previous'>, (latest: number) => number>> = {
+  week: (latest) => latest - 7,
+  fortnight: (latest) => latest - 14,
+  month: (latest) => monthsBefore(latest, 1),
+  quarter: (latest) => monthsBefore(latest, 3),
+  halfYear: (latest) => monthsBefore(latest, 6),
+  year: (latest) => monthsBefore(latest, 12),
+  yearToDate: endOfYearBefore,
+};
+
+/** The index of the last observation on or before a day; -1 where there is none. */
+function lastOnOrBefore(days: Int32Array, length: number, day: number): number {
+  let low = 0;
+  let high = length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((days[middle] as number) <= day) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+const HUNDRED: Rational = { numerator: 100n, denominator: 1n };
+
+/** How a summary is computed. */
+export interface SummaryRules {
+  readonly payable: boolean;
+  readonly rounding: Rounding;
+}
+
+function changeOf(
+  observations: Observations,
+  latest: number,
+  base: number,
+  rules: SummaryRules,
+): Change | null {
+  if (base < 0) return null;
+  const now = exactValue(observations, 'mid', latest);
+  const then = exactValue(observations, 'mid', base);
+  if (now === null || then === null) return null;
+  const difference = minus(now, then);
+  const comparable = !rules.payable && then.numerator > 0n;
+  return {
+    absolute: roundedText(difference, rules.rounding),
+    percent: comparable
+      ? roundedText(times(over(difference, then), HUNDRED), rules.rounding)
+      : null,
+    baseDate: dayText(observations.columns.day[base] as number),
+  };
+}
+
+/** The mid as its point shows it: as stored, or converted and rounded. */
+function observed(observations: Observations, index: number, rounding: Rounding): Observed | null {
+  if (index < 0) return null;
+  const { columns, conversion } = observations;
+  const date = dayText(columns.day[index] as number);
+  if (conversion === null) {
+    const digits = BigInt(columns.mid[index] as number);
+    return { date, mid: decimalText({ digits, scale: columns.scale[index] as number }) };
+  }
+  const value = exactValue(observations, 'mid', index);
+  return { date, mid: value && roundedText(value, rounding) };
+}
+
+/**
+ * Latest and previous observation, and how the latest differs from the last observation on or
+ * before each day that a span leads back to. Computed from unrounded mids, each figure rounded
+ * once. The observations are all up to the end of the range: its beginning does not bound a
+ * summary.
+ */
+export function summaryOf(observations: Observations, rules: SummaryRules): Summary {
+  const { length, day } = observations.columns;
+  const latest = length - 1;
+  const baseOf = (span: Span): number => {
+    if (span === 'previous') return latest - 1;
+    return lastOnOrBefore(day, length, BASE_DAYS[span](day[latest] as number));
+  };
+  const change = (span: Span): Change | null =>
+    latest < 0 ? null : changeOf(observations, latest, baseOf(span), rules);
+  return {
+    latest: observed(observations, latest, rules.rounding),
+    previous: observed(observations, latest - 1, rules.rounding),
+    changes: Object.fromEntries(SPANS.map((span) => [span, change(span)])) as Summary['changes'],
+  };
+}
+
+const observedJson = (each: Observed | null): string =>
+  each ? `{"date":"${each.date}","mid":${each.mid}}` : 'null';
+
+const changeJson = (each: Change | null): string =>
+  each
+    ? `{"absolute":${each.absolute},"percent":${each.percent},"baseDate":"${each.baseDate}"}`
+    : 'null';
+
+/** A summary as JSON, its numbers plain decimals to the last digit. */
+export function summaryJson({ latest, previous, changes }: Summary): string {
+  const spans = SPANS.map((span) => `"${span}":${changeJson(changes[span])}`).join(',');
+  const ends = `"latest":${observedJson(latest)},"previous":${observedJson(previous)}`;
+  return `{${ends},"changes":{${spans}}}`;
+}

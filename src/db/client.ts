@@ -1,0 +1,71 @@
+import { Kysely, PostgresDialect } from 'kysely';
+import pg from 'pg';
+import type { Database } from './schema.ts';
+
+/** A pool of PostgreSQL connections and the Kysely handle over it. */
+export interface Client {
+  readonly db: Kysely<Database>;
+  readonly pool: pg.Pool;
+  close(): Promise<void>;
+}
+
+export interface ClientOptions {
+  readonly url: string;
+  readonly connectionsMax: number;
+  /** How long a caller waits for a free connection, in milliseconds. */
+  readonly acquireTimeoutMs: number;
+  /** Server-side limit of one statement in milliseconds; 0 for none. */
+  readonly statementTimeoutMs: number;
+  /** Whether sessions refuse to write; the service reads only. */
+  readonly readOnly: boolean;
+  /** Shown in `pg_stat_activity`. */
+  readonly applicationName: string;
+  readonly onError?: (error: Error) => void;
+}
+
+const asText = (value: string): string => value;
+
+/**
+ * DATE, TIMESTAMP(TZ), NUMERIC and BIGINT stay the text that PostgreSQL sent: a Date would shift
+ * days by time zone, a Number would lose digits.
+ */
+const TEXT_TYPES = new Set([
+  pg.types.builtins.DATE,
+  pg.types.builtins.TIMESTAMP,
+  pg.types.builtins.TIMESTAMPTZ,
+  pg.types.builtins.NUMERIC,
+  pg.types.builtins.INT8,
+]);
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid, format) =>
+    TEXT_TYPES.has(oid) ? asText : pg.types.getTypeParser(oid, format),
+};
+
+/** Opens a pool; no connection is made before the first query. */
+export function openClient(options: ClientOptions): Client {
+  const settings = [
+    '-c TimeZone=UTC',
+    '-c DateStyle=ISO',
+    '-c jit=off',
+    `-c statement_timeout=${options.statementTimeoutMs}`,
+    `-c default_transaction_read_only=${options.readOnly ? 'on' : 'off'}`,
+  ];
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.connectionsMax,
+    connectionTimeoutMillis: options.acquireTimeoutMs,
+    application_name: options.applicationName,
+    options: settings.join(' '),
+    keepAlive: true,
+    types,
+  });
+  // An idle connection that breaks emits here; without a listener the process would end.
+  pool.on('error', (error) => options.onError?.(error));
+  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+  const close = async (): Promise<void> => {
+    await db.destroy();
+    // Kysely leaves a pool alone that it never took a connection from.
+    if (!pool.ended) await pool.end();
+  };
+  return { db, pool, close };
+}

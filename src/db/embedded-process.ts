@@ -1,0 +1,141 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import process from 'node:process';
+import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** A failure of the embedded PostgreSQL, in one sentence that a person can act on. */
+export class EmbeddedDatabaseError extends Error {
+  override readonly name = 'EmbeddedDatabaseError';
+}
+
+/** Whether a process with this number exists, whoever it is. */
+export function exists(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** When a process began, in whatever terms the system has; null when there is none. */
+async function beginningOf(pid: number): Promise<string | null> {
+  if (!exists(pid)) return null;
+  if (process.platform === 'linux') {
+    try {
+      const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+      const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '');
+      // The name may hold spaces and parentheses; the start time is the 20th field after it.
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      // A zombie has ended; only its parent has not asked for its exit code yet.
+      return fields[0] === 'Z' || fields[0] === 'X' ? null : `${fields[19]}@${boot.trim()}`;
+    } catch (error) {
+      // Where /proc is not mounted the number alone has to do.
+      return (error as NodeJS.ErrnoException).code === 'ENOENT' && !exists(pid) ? null : '';
+    }
+  }
+  if (process.platform === 'win32') return '';
+  const { stdout } = await run('ps', ['-o', 'lstart=', '-p', String(pid)]).catch(() => ({
+    stdout: '',
+  }));
+  return stdout.trim() === '' ? null : stdout.trim();
+}
+
+/** What tells this process from every other one, also from a later one with the same number. */
+export const ownIdentity = async (): Promise<string> =>
+  `${process.pid} ${(await beginningOf(process.pid)) ?? ''}`;
+
+/** Whether the process that wrote this identity still runs. */
+export async function isAlive(identity: string): Promise<boolean> {
+  const [, pid, beginning] = /^(\d{1,10}) ?(.*)$/s.exec(identity.trim()) ?? [];
+  if (pid === undefined) return false;
+  const current = await beginningOf(Number(pid));
+  return current !== null && (current === beginning || current === '' || beginning === '');
+}
+
+const readLock = (file: string): string | null => {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return null;
+  }
+};
+
+/** Takes the name if it is free; a link appears whole, with its content, or not at all. */
+function tryLink(file: string, identity: string): boolean {
+  const own = `${file}.${randomBytes(6).toString('hex')}`;
+  writeFileSync(own, identity, { mode: 0o600 });
+  try {
+    linkSync(own, file);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return false;
+  } finally {
+    unlinkSync(own);
+  }
+}
+
+/**
+ * Removes the lock of a dead process. Two that find it at once must not remove each other's new
+ * lock, so only the holder of a second file may, which is held for a few system calls.
+ */
+function clearLock(file: string, dead: string): void {
+  const guard = `${file}.clearing`;
+  try {
+    closeSync(openSync(guard, 'wx'));
+  } catch {
+    try {
+      if (Date.now() - statSync(guard).mtimeMs > 10_000) unlinkSync(guard);
+    } catch {
+      // Another process cleared it first.
+    }
+    return;
+  }
+  try {
+    if (readLock(file) === dead) unlinkSync(file);
+  } finally {
+    unlinkSync(guard);
+  }
+}
+
+/**
+ * Runs `work` while no other process holds the lock file. A lock whose process died is taken over.
+ * @throws EmbeddedDatabaseError when a living process holds it longer than `waitMs`
+ */
+export async function withLock<T>(
+  file: string,
+  waitMs: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  const identity = await ownIdentity();
+  const deadline = Date.now() + waitMs;
+  while (!tryLink(file, identity)) {
+    const holder = readLock(file);
+    if (holder !== null && !(await isAlive(holder))) clearLock(file, holder);
+    else if (Date.now() > deadline) {
+      const pid = holder?.split(' ')[0] ?? 'unknown';
+      throw new EmbeddedDatabaseError(
+        `process ${pid} has kept ${file} for ${waitMs / 1000} s; end it, or wait for it`,
+      );
+    } else await pause(25);
+  }
+  try {
+    return await work();
+  } finally {
+    await rm(file, { force: true });
+  }
+}

@@ -1,0 +1,46 @@
+import { Problem, type ProblemCode } from '../errors.ts';
+
+/**
+ * SQLSTATE classes and codes that mean that the server cannot be used at the moment: connection,
+ * login, no such database, resources, closed to connections, shutdown, recovery, a deadlock.
+ */
+const UNAVAILABLE = /^(08|28|3D000|53|55000|57P0|40001|40P01)/;
+const UNREACHABLE = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]);
+/** What node-postgres says without a code. */
+const CONNECTION_LOST =
+  /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/;
+
+const RETRY = { 'retry-after': '2' };
+
+const refusal = (code: ProblemCode, detail: string, cause: unknown): Problem =>
+  new Problem(code, detail, { cause, headers: code === 'query_timeout' ? {} : RETRY });
+
+/**
+ * The refusal that a failure of the database is to the client: 503 when it cannot be reached or
+ * lacks resources, `schema_outdated` when tables are missing, 504 when a statement ran too long.
+ * @returns null when the failure is none of these, and so a fault of the service
+ */
+export function databaseProblem(error: unknown): Problem | null {
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+  if (code === '57014') {
+    return refusal('query_timeout', 'The database took too long; ask for less at once', error);
+  }
+  if (code === '42P01' || code === '3F000' || code === '42883') {
+    return refusal('schema_outdated', 'The operator has to run: prices db migrate', error);
+  }
+  const lost =
+    (typeof code === 'string' && (UNAVAILABLE.test(code) || UNREACHABLE.has(code))) ||
+    (typeof message === 'string' && CONNECTION_LOST.test(message));
+  return lost
+    ? refusal('database_unavailable', 'The database cannot be reached; try again shortly', error)
+    : null;
+}

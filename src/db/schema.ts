@@ -1,0 +1,224 @@
+import type { ColumnType, Generated } from 'kysely';
+
+/** A column the database fills in and nothing but the database changes. */
+type Given<T> = ColumnType<T, never, never>;
+/** The revision that wrote a row; a default and triggers stamp it. */
+type Revision = ColumnType<string, never, never>;
+
+export interface Service {
+  id: Given<number>;
+  epoch: string;
+}
+
+export interface MarketRow {
+  id: Given<number>;
+  slug: string;
+  name: string;
+}
+
+export interface RevisionRow {
+  number: string;
+  committed_at: string;
+  reason: string;
+}
+
+export interface RevisionScope {
+  scope: string;
+  revision: string;
+}
+
+export interface Currency {
+  id: Given<number>;
+  uuid: string;
+  iso: string;
+  name: string;
+  symbol: string;
+  revision: Revision;
+}
+
+export interface UnitOfMeasure {
+  id: Given<number>;
+  uuid: string;
+  slug: string;
+  name: string;
+  symbol: string;
+  name_key: string;
+  symbol_key: string;
+  rec20: string | null;
+  dimension: string;
+  factor: string;
+  revision: Revision;
+}
+
+export interface DimensionValue {
+  id: Given<number>;
+  uuid: string;
+  kind: string;
+  slug: string;
+  name: string;
+  short_name: string | null;
+  match_key: string;
+  revision: Revision;
+}
+
+export interface Product {
+  id: Given<number>;
+  uuid: string;
+  market_id: number;
+  slug: string;
+  name: string;
+  alias: string;
+  chemical_code: string;
+  is_sustainable: boolean;
+  match_key: string;
+  revision: Revision;
+}
+
+export interface SpecificationEntry {
+  name: string;
+  value: string;
+  order: number;
+}
+
+/** The columns of `price` that refer to `dimension_value`. */
+export interface PriceDimensions {
+  price_category_id: number;
+  frequency_id: number;
+  purity_id: number | null;
+  grade_id: number | null;
+  capacity_id: number | null;
+  cell_format_id: number | null;
+  mesh_size_id: number | null;
+  sub_product_id: number | null;
+  feedstock_id: number | null;
+  incoterm_id: number | null;
+  country_id: number | null;
+  region_id: number | null;
+  trade_type_id: number | null;
+  service_id: number | null;
+}
+
+export interface PriceRow extends PriceDimensions {
+  id: Given<number>;
+  market_id: number;
+  code: string;
+  code_key: string;
+  price_type: 'price' | 'payable';
+  currency_id: number | null;
+  unit_id: number;
+  unit_dimension: string;
+  product_id: number;
+  name: string;
+  short_name: string | null;
+  specification: ColumnType<SpecificationEntry[], string, string>;
+  assessment_launched_at: string | null;
+  revision: Revision;
+}
+
+/** One point; values are decimal text, `published_at` an instant as PostgreSQL prints it. */
+export interface Series {
+  price_id: number;
+  date: string;
+  low: string | null;
+  mid: string;
+  high: string | null;
+  published_at: string;
+  corrections: Generated<number>;
+  batch_id: number | null;
+  revision: Revision;
+}
+
+export interface FxSource {
+  slug: string;
+  name: string;
+  base_currency_id: number;
+  is_sample: Generated<boolean>;
+}
+
+export interface FxRate {
+  source: string;
+  currency_id: number;
+  date: string;
+  rate: string;
+  batch_id: number | null;
+  revision: Revision;
+}
+
+export interface LoadBatch {
+  id: Given<number>;
+  format: string;
+  file_name: string;
+  sha256: Buffer;
+  vintage: string | null;
+  actor: string;
+  reason: string | null;
+  status: 'applied' | 'refused';
+  started_at: string;
+  finished_at: string;
+  revision: string | null;
+  prices_added: Generated<number>;
+  prices_changed: Generated<number>;
+  rows: ColumnType<string, number | string, never>;
+  inserted: ColumnType<string, number | string | undefined, never>;
+  unchanged: ColumnType<string, number | string | undefined, never>;
+  corrected: ColumnType<string, number | string | undefined, never>;
+  outdated: ColumnType<string, number | string | undefined, never>;
+  rejected: ColumnType<string, number | string | undefined, never>;
+}
+
+export interface LoadCoverage {
+  batch_id: number;
+  price_id: number | null;
+  currency_id: number | null;
+  first_date: string;
+  last_date: string;
+}
+
+export interface AccessScope {
+  scope: string;
+  market_id: number | null;
+}
+
+export interface ApiKey {
+  id: Given<number>;
+  public_id: string;
+  name: string;
+  owner: string | null;
+  digest: Buffer;
+  digest_alg: Generated<number>;
+  created_at: Generated<string>;
+  expires_at: string | null;
+  revoked_at: string | null;
+  revoked_reason: string | null;
+}
+
+export interface ApiKeyScope {
+  api_key_id: number;
+  scope: string;
+}
+
+/** What a row of a versioned table is once it was superseded. */
+type History<T> = T & { revision_to: string };
+
+export interface Database {
+  service: Service;
+  market: MarketRow;
+  revision: RevisionRow;
+  revision_scope: RevisionScope;
+  currency: Currency;
+  unit_of_measure: UnitOfMeasure;
+  dimension_value: DimensionValue;
+  product: Product;
+  price: PriceRow;
+  series: Series;
+  fx_source: FxSource;
+  fx_rate: FxRate;
+  load_batch: LoadBatch;
+  load_coverage: LoadCoverage;
+  access_scope: AccessScope;
+  api_key: ApiKey;
+  api_key_scope: ApiKeyScope;
+  series_history: History<Series>;
+  price_history: History<PriceRow>;
+  fx_rate_history: History<FxRate>;
+}

@@ -1,0 +1,74 @@
+import { type Kysely, sql } from 'kysely';
+import { type SampleMarket, sampleMarkets } from '../../seeds/sample.ts';
+import type { Client } from './client.ts';
+import { isSchemaCurrent } from './migrate.ts';
+import type { Database } from './schema.ts';
+import { type Connection, inApplyTransaction, withConnection } from './seed-connection.ts';
+import { writeCorrections } from './seed-corrections.ts';
+import { writeReference } from './seed-reference.ts';
+import { type Progress, type SampleReport, sampleSeries, writeSample } from './seed-sample.ts';
+
+export interface SeedOptions {
+  /** Only reference data: a database of real prices has no samples. */
+  readonly reference?: boolean;
+  readonly onProgress?: Progress;
+}
+
+/** What a run wrote; all zero when the database had everything. */
+export interface SeedReport {
+  /** Rows of currencies, units, dimension values and products. */
+  readonly reference: { readonly inserted: number; readonly updated: number };
+  /** What was added of the sample data, and the points corrected; null when not asked for. */
+  readonly sample: (SampleReport & { readonly corrected: number }) | null;
+}
+
+const VACUUM = `vacuum (analyze, skip_locked)
+  series, fx_rate, price, product, dimension_value, unit_of_measure, currency, load_batch`;
+
+async function seedSample(
+  connection: Connection,
+  markets: readonly SampleMarket[],
+  onProgress: Progress,
+): Promise<SampleReport & { corrected: number }> {
+  const { db } = connection;
+  const series = sampleSeries(markets);
+  const added = await inApplyTransaction(db, (trx) =>
+    writeSample(trx, connection, markets, series, onProgress),
+  );
+  const corrected = await inApplyTransaction(db, (trx) => writeCorrections(trx, series));
+  return { ...added, corrected };
+}
+
+/**
+ * Brings a migrated database to what the seeds hold: reference data, and unless only that is
+ * asked for, the sample prices, their series and the sample rates. Each step is one transaction
+ * and one revision: reference data, samples, corrections. It adds what is missing and takes over
+ * reference names that differ; prices, points and rates that are there are never touched. A second
+ * run writes nothing.
+ * @throws when the schema is not current
+ */
+export async function seed(client: Client, options: SeedOptions = {}): Promise<SeedReport> {
+  const { reference: referenceOnly = false, onProgress = () => {} } = options;
+  if (!(await isSchemaCurrent(client.db))) {
+    throw new Error('the database schema is not the one this version needs: migrate it first');
+  }
+  return withConnection(client.pool, async (connection) => {
+    const markets = await sampleMarkets();
+    const reference = await inApplyTransaction(connection.db, (trx) =>
+      writeReference(trx, markets),
+    );
+    const sample = referenceOnly ? null : await seedSample(connection, markets, onProgress);
+    // The planner and index-only scans would else wait for autovacuum after a bulk load.
+    if (sample !== null && sample.points > 0) await connection.driver.query(VACUUM);
+    return { reference, sample };
+  });
+}
+
+/** Whether nothing was ever seeded: a database without one reference row. */
+export async function isEmpty(db: Kysely<Database>): Promise<boolean> {
+  const { rows } = await sql<{ empty: boolean }>`
+    select not exists (select from currency) and not exists (select from unit_of_measure)
+      and not exists (select from dimension_value) and not exists (select from product) as empty
+  `.execute(db);
+  return rows[0]?.empty ?? true;
+}

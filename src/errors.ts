@@ -1,0 +1,90 @@
+/**
+ * Every refusal the service can give: code → status and title. Append-only: a released code keeps
+ * its meaning. The OpenAPI document and `docs/errors.md` are made from this table.
+ */
+export const PROBLEMS = {
+  malformed_request: [400, 'The request is not valid HTTP'],
+  malformed_json: [400, 'The body is not valid JSON'],
+  validation_failed: [400, 'The request breaks a rule'],
+  ambiguous_credentials: [400, 'More than one credential was sent'],
+  missing_credentials: [401, 'A credential is needed'],
+  invalid_api_key: [401, 'The API key is not valid'],
+  api_key_expired: [401, 'The API key has expired'],
+  api_key_revoked: [401, 'The API key was revoked'],
+  invalid_token: [401, 'The token is not valid'],
+  token_expired: [401, 'The token has expired'],
+  insufficient_scope: [403, 'The credential does not open this market'],
+  not_found: [404, 'There is nothing at this address'],
+  method_not_allowed: [405, 'This address does not take that method'],
+  not_acceptable: [406, 'No format that the client accepts is offered'],
+  request_timeout: [408, 'The request took too long to arrive'],
+  body_too_large: [413, 'The body is too large'],
+  uri_too_long: [414, 'The address is too long'],
+  unsupported_media_type: [415, 'The body is not application/json'],
+  headers_too_large: [431, 'The headers are too large'],
+  internal_error: [500, 'The service failed'],
+  overloaded: [503, 'The service is overloaded'],
+  database_unavailable: [503, 'The database cannot be reached'],
+  schema_outdated: [503, 'The database schema is not the one this version needs'],
+  auth_unavailable: [503, 'Credentials cannot be checked at the moment'],
+  shutting_down: [503, 'The service is shutting down'],
+  query_timeout: [504, 'The database took too long'],
+} as const satisfies Record<string, readonly [number, string]>;
+
+export type ProblemCode = keyof typeof PROBLEMS;
+
+/** What can be wrong with one place of a request. */
+export const VIOLATIONS = {
+  unknown_field: 'A member that the request does not have',
+  wrong_type: 'A value of another type',
+  invalid_format: 'A text that is not in the format asked for',
+  invalid_characters: 'A text with control characters or broken Unicode',
+  too_few_items: 'A list with too few items',
+  too_many_items: 'A list with too many items',
+  too_long: 'A text that is too long or empty',
+  out_of_range: 'A value outside the range allowed',
+  date_order: 'dateFrom lies after dateTo',
+  codes_exclusive: 'codes was combined with another filter',
+  unsupported_filter: 'A filter that belongs to other markets',
+  unmatched_value: 'With options.strict, a value that matches nothing in this market',
+} as const;
+
+export type ViolationCode = keyof typeof VIOLATIONS;
+
+/** One broken rule: a JSON pointer into the request, a stable code, and what to do instead. */
+export interface Violation {
+  readonly pointer: string;
+  readonly code: ViolationCode;
+  readonly detail: string;
+}
+
+export interface ProblemOptions {
+  readonly errors?: readonly Violation[];
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+}
+
+/** A refusal on its way to the client; `message` is the sentence that the client reads. */
+export class Problem extends Error {
+  override readonly name = 'Problem';
+  readonly code: ProblemCode;
+  readonly errors: readonly Violation[] | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
+    super(detail, { cause: options.cause });
+    this.code = code;
+    this.errors = options.errors;
+    this.headers = options.headers ?? {};
+  }
+
+  get statusCode(): number {
+    return PROBLEMS[this.code][0];
+  }
+}
+
+/** What was sent, cut to what may be shown: 64 characters, without control characters. */
+export const shown = (text: string): string => {
+  const printable = text.replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
+  return printable.length > 64 ? `${printable.slice(0, 63).toWellFormed()}…` : printable;
+};

@@ -1,0 +1,65 @@
+/** First day that a value may have; the last is tomorrow. */
+export const DATE_MIN = '1800-01-01';
+
+const MONTHS = [
+  'January',
+  'February',
+  'March',
+  'April',
+  'May',
+  'June',
+  'July',
+  'August',
+  'September',
+  'October',
+  'November',
+  'December',
+];
+
+const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+
+/** Days of a month, which counts from 1; 0 when there is no such month. */
+export const daysIn = (year: number, month: number): number =>
+  month === 2 && isLeap(year)
+    ? 29
+    : ([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0);
+
+/** Whether a text is a real day of the calendar, as YYYY-MM-DD. */
+export function isDay(text: string): boolean {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
+  const day = Number(text.slice(8));
+  return day > 0 && day <= daysIn(Number(text.slice(0, 4)), Number(text.slice(5, 7)));
+}
+
+const two = (value: number): string => String(value).padStart(2, '0');
+
+/** The last calendar day of a month, which counts from 1. */
+export const lastDayOf = (year: string, month: string): string =>
+  `${year}-${month}-${two(daysIn(Number(year), Number(month)))}`;
+
+/** The first day of the month that follows a day. */
+export function firstDayAfterMonthOf(day: string): string {
+  const year = Number(day.slice(0, 4));
+  const month = Number(day.slice(5, 7));
+  return month === 12 ? `${year + 1}-01-01` : `${day.slice(0, 4)}-${two(month + 1)}-01`;
+}
+
+/** A day in English words, `13 April 2026` or `June 02, 2026`, as YYYY-MM-DD; null if it is none. */
+export function dayOfWords(text: string): string | null {
+  const match =
+    /^(?<day>\d{1,2}) (?<month>[a-z]+) (?<year>\d{4})$/i.exec(text) ??
+    /^(?<month>[a-z]+) (?<day>\d{1,2}),? (?<year>\d{4})$/i.exec(text);
+  const { day = '', month = '', year = '' } = match?.groups ?? {};
+  const index = MONTHS.findIndex((each) => each.toLowerCase() === month.toLowerCase());
+  const date = `${year}-${two(index + 1)}-${day.padStart(2, '0')}`;
+  return index >= 0 && isDay(date) ? date : null;
+}
+
+const INSTANT =
+  /^(\d{4}-\d{2}-\d{2})T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[-+]([01]\d|2[0-3]):[0-5]\d)$/;
+
+/** Whether a text is an instant of RFC 3339, to at most the microsecond. */
+export function isInstant(text: string): boolean {
+  const match = INSTANT.exec(text);
+  return match?.[1] !== undefined && isDay(match[1]);
+}

@@ -1,0 +1,104 @@
+/**
+ * Exact decimals as text. Nothing here goes through a binary float, but for one comparison that
+ * says why it may.
+ */
+
+/** Most significant digits of a point, at the finest decimals among its values. */
+export const DIGITS_MAX = 16;
+export const DECIMALS_MAX = 10;
+
+/** A decimal that is as short as it can be already, which most are. */
+const SHORTEST = /^(?:0|-?(?:[1-9]\d*|0(?=\.))(?:\.\d*[1-9])?)$/;
+const PLAIN = /^(-?)0*(\d+)(?:\.(?=\d)(\d*?)0*)?$/;
+
+/**
+ * The shortest text of a plain decimal: no leading zeros, no trailing zeros, no `-0`; null when
+ * the text is not one. An exponent, a thousands separator, a decimal comma, `+5`, `.5` and `5.`
+ * are not plain.
+ */
+export function plainDecimal(text: string): string | null {
+  if (text.length > 64) return null;
+  if (SHORTEST.test(text)) return text;
+  const match = PLAIN.exec(text);
+  if (!match) return null;
+  const [, sign, whole, fraction] = match;
+  if (!fraction) return whole === '0' ? '0' : `${sign}${whole}`;
+  return `${sign}${whole}.${fraction}`;
+}
+
+/** Why a text is not a plain decimal, in words that say what to write instead. */
+export function notDecimal(text: string): string {
+  if (/^[-+]?(nan|inf(inity)?)$/i.test(text)) return 'is no number; leave the field empty';
+  if (/^-?\d{30}/.test(text)) return 'has more digits than any price';
+  if (/^-?\d+,\d+$/.test(text))
+    return 'has a comma: write 1234.5 for a decimal, 1234 for thousands';
+  if (/^-?\d[\d,.\u00a0\u202f' ]*\d$/.test(text)) return 'has a thousands separator: write 1234.5';
+  if (/^[-+]?[\d.]+e[-+]?\d+$/i.test(text)) return 'has an exponent: write it out';
+  if (text !== text.trim()) return 'has spaces around it';
+  return 'is not a plain decimal number such as 1234.5';
+}
+
+/** Decimals of a plain decimal. */
+export const scaleOf = (decimal: string): number => {
+  const point = decimal.indexOf('.');
+  return point < 0 ? 0 : decimal.length - point - 1;
+};
+
+/** Digits before the decimal point that are not a leading zero. */
+const wholeDigitsOf = (decimal: string): number => {
+  const start = decimal.startsWith('-') ? 1 : 0;
+  const point = decimal.indexOf('.');
+  const digits = (point < 0 ? decimal.length : point) - start;
+  return digits === 1 && decimal[start] === '0' ? 0 : digits;
+};
+
+/**
+ * Why a point is more than can be stored exactly; null when it is not. `low` and `high` are "0"
+ * where the point has none.
+ */
+export function tooPrecise(low: string, mid: string, high: string): string | null {
+  const scale = Math.max(scaleOf(low), scaleOf(mid), scaleOf(high));
+  if (scale > DECIMALS_MAX) return `has more than ${DECIMALS_MAX} decimals`;
+  const whole = Math.max(wholeDigitsOf(low), wholeDigitsOf(mid), wholeDigitsOf(high));
+  if (whole + scale <= DIGITS_MAX) return null;
+  return `needs more than ${DIGITS_MAX} significant digits at the finest decimals of its row`;
+}
+
+/**
+ * Whether a ≤ b, for decimals of at most 15 significant digits. Rounding such decimals to doubles
+ * keeps them apart and in order, so that the comparison is exact.
+ */
+export const atMost = (a: string, b: string): boolean => Number(a) <= Number(b);
+
+const SCIENTIFIC = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d{1,4}))?$/;
+
+/**
+ * A number with or without exponent (JSON, XML) as a plain decimal, exactly; null when it is
+ * none, or so large or small that writing it out makes no sense.
+ */
+export function writtenOut(text: string): string | null {
+  const match = text.length > 64 ? null : SCIENTIFIC.exec(text);
+  if (!match) return null;
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = match;
+  const digits = whole + fraction;
+  const point = whole.length + Number(exponent);
+  if (point > 60 || point < -60) return null;
+  const padded = point <= 0 ? '0'.repeat(1 - point) + digits : digits.padEnd(point, '0');
+  const at = Math.max(point, 1);
+  return plainDecimal(`${sign}${padded.slice(0, at)}.${padded.slice(at)}0`);
+}
+
+/**
+ * The number that a cell of a workbook shows. A workbook stores binary doubles, printed with up
+ * to 17 digits: 0.14 lies there as `0.14000000000000001`. A text of at most 15 significant digits
+ * is taken as it is. A longer one is the double it names, in 15 significant digits: what the
+ * spreadsheet program shows and what was typed, because every decimal of up to 15 digits survives
+ * the way into a double and back.
+ */
+export function cellDecimal(text: string): string | null {
+  const exact = writtenOut(text);
+  if (exact === null) return null;
+  const significant = exact.replace(/^-?0*\.?0*/, '').replace('.', '');
+  if (significant.length <= DIGITS_MAX) return exact;
+  return writtenOut(Number(text).toPrecision(DIGITS_MAX));
+}

@@ -1,0 +1,115 @@
+import { sql } from 'kysely';
+import { matchKey } from '../catalog/match-key.ts';
+import { idOf } from '../db/ids.ts';
+import { offer } from './nearest.ts';
+import type { Problems } from './problems.ts';
+import type { ProductRecord, ValueRecord } from './records.ts';
+import { KIND_OF, put, type Reference, type Trx } from './reference.ts';
+
+/** A row that a file declares, where the database lacks it. */
+export type NewRow =
+  | { readonly record: ProductRecord; readonly marketId: number; readonly key: string }
+  | { readonly record: ValueRecord; readonly kind: string; readonly key: string };
+
+/**
+ * The declared products and values that do not exist yet. They are put into the reference without
+ * an id, so that descriptions can already be checked against them.
+ */
+export function newRows(
+  records: readonly (ProductRecord | ValueRecord)[],
+  reference: Reference,
+  problems: Problems,
+): NewRow[] {
+  const rows: NewRow[] = [];
+  for (const record of records) {
+    const row = newRow(record, reference, problems);
+    if (!row) continue;
+    const named = { id: 0, name: record.name };
+    if ('marketId' in row) put(reference.products, row.marketId, [row.key], named);
+    else put(reference.values, row.kind, [row.key], named);
+    rows.push(row);
+  }
+  return rows;
+}
+
+function newRow(
+  record: ProductRecord | ValueRecord,
+  { markets, products, values }: Reference,
+  problems: Problems,
+): NewRow | null {
+  const { line, name } = record;
+  const key = matchKey(name);
+  if (key === '' || name.length > 200 || /\p{Cc}/u.test(name)) {
+    const message = 'The name is empty, too long, or holds control characters';
+    problems.add('invalid_text', message, { line, column: 'name', value: name });
+    return null;
+  }
+  if (record.kind === 'product') {
+    const marketId = markets.get(record.market);
+    if (marketId !== undefined) {
+      return products.get(marketId)?.has(key) ? null : { record, marketId, key };
+    }
+    const message = `There is no such market${offer(record.market, markets.keys())}`;
+    problems.add('unknown_market', message, { line, column: 'market', value: record.market });
+    return null;
+  }
+  const kind = KIND_OF.get(record.dimension);
+  // Frequencies are a closed list: what depends on them has to know each.
+  if (kind !== undefined && kind !== 'frequency') {
+    return values.get(kind)?.has(key) ? null : { record, kind, key };
+  }
+  const message = `There is no dimension of this name to add to${offer(record.dimension, KIND_OF.keys())}`;
+  problems.add('unsupported_field', message, {
+    line,
+    column: 'dimension',
+    value: record.dimension,
+  });
+  return null;
+}
+
+/** A name as part of an id and an address: `99.8% Ni min` → `99.8-ni-min`. */
+const slugOf = (name: string): string =>
+  name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}.]+/gu, '-')
+    .replace(/^-|-$/g, '') || 'value';
+
+/** A slug that no other row has: the second of the same name gets `-2`. */
+async function freeSlug(name: string, isTaken: (slug: string) => Promise<boolean>) {
+  const slug = slugOf(name);
+  for (let count = 1; ; count += 1) {
+    const candidate = count === 1 ? slug : `${slug}-${count}`;
+    if (!(await isTaken(candidate))) return candidate;
+  }
+}
+
+/** Writes declared products and values; a revision must be open. */
+export async function writeNewRows(trx: Trx, rows: readonly NewRow[]): Promise<void> {
+  for (const row of rows) {
+    const { name } = row.record;
+    if ('marketId' in row) {
+      const { market, alias, chemicalCode, isSustainable } = row.record;
+      const slug = await freeSlug(name, async (candidate) => {
+        const taken = await sql`select from product
+          where market_id = ${row.marketId} and slug = ${candidate}`.execute(trx);
+        return taken.rows.length > 0;
+      });
+      const uuid = idOf('product', market, slug);
+      await sql`
+        insert into product (uuid, market_id, slug, name, alias, chemical_code, is_sustainable, match_key)
+        values (${uuid}, ${row.marketId}, ${slug}, ${name}, ${alias}, ${chemicalCode},
+          ${isSustainable}, ${row.key})`.execute(trx);
+    } else {
+      const slug = await freeSlug(name, async (candidate) => {
+        const taken = await sql`select from dimension_value
+          where kind = ${row.kind} and slug = ${candidate}`.execute(trx);
+        return taken.rows.length > 0;
+      });
+      const uuid = idOf(row.kind as 'purity', slug);
+      await sql`
+        insert into dimension_value (uuid, kind, slug, name, match_key)
+        values (${uuid}, ${row.kind}, ${slug}, ${name}, ${row.key})`.execute(trx);
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import type { SourceFile } from './file.ts';
+import type { Problems } from './problems.ts';
+import type { RateRecord, SourceRecord } from './records.ts';
+
+/** What a format reads with. */
+export interface ReadContext {
+  readonly file: SourceFile;
+  /** Where a reader notes what it cannot even hand on as a record. */
+  readonly problems: Problems;
+}
+
+/** One kind of file. */
+export interface Format {
+  readonly title: string;
+  /** What the files look like, for `--help`. */
+  readonly accepts: string;
+  /** Whether its values are points of prices or exchange rates. */
+  readonly holds: 'points' | 'rates';
+  /**
+   * The formats whose vintages are compared with its own: an older edition never overwrites what
+   * a newer one of these brought.
+   */
+  readonly lineage: readonly string[];
+  /** Whether a load must know the edition, from the file or from the caller. */
+  readonly needsVintage: boolean;
+  /** For rates: who published them, a slug of `fx_source`. */
+  readonly source?: RateSource;
+  /** The records of a file, in its order, some at a time. */
+  read(context: ReadContext): AsyncGenerator<readonly SourceRecord[]>;
+}
+
+/** A publisher of exchange rates, made when the database does not have it. */
+export interface RateSource {
+  readonly slug: string;
+  readonly name: string;
+  readonly base: string;
+}
+
+/** A reader of one notation of the same rates. */
+export type RateReader = (
+  bytes: AsyncIterable<Buffer>,
+  context: ReadContext,
+) => AsyncGenerator<RateRecord[]>;

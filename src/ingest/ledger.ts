@@ -1,0 +1,81 @@
+import { type Kysely, sql } from 'kysely';
+import type { Database } from '../db/schema.ts';
+import type { Trx } from './reference.ts';
+import type { Target } from './targets.ts';
+
+/** What became of the values of a file; rows is the sum of the five that follow it. */
+export interface LoadCounts {
+  readonly rows: number;
+  readonly inserted: number;
+  readonly unchanged: number;
+  readonly corrected: number;
+  readonly outdated: number;
+  readonly rejected: number;
+  readonly pricesAdded: number;
+  readonly pricesChanged: number;
+}
+
+/** One line of the ledger. */
+export interface BatchEntry {
+  readonly format: string;
+  readonly fileName: string;
+  readonly sha256: Buffer;
+  readonly vintage: string | null;
+  readonly actor: string;
+  readonly reason: string | null;
+  readonly startedAt: string;
+  readonly counts: LoadCounts;
+}
+
+/** Takes the number of the batch before it is written, so that its rows can carry it. */
+export async function nextBatch(trx: Trx): Promise<number> {
+  const { rows } = await sql<{ id: string }>`
+    select nextval(pg_get_serial_sequence('load_batch', 'id')) as id`.execute(trx);
+  return Number(rows[0]?.id);
+}
+
+/** Writes a line of the ledger; `revision` is null when nothing was changed. */
+export async function writeBatch(
+  trx: Trx,
+  id: number,
+  status: 'applied' | 'refused',
+  revision: string | null,
+  entry: BatchEntry,
+): Promise<void> {
+  const { counts } = entry;
+  await sql`
+    insert into load_batch (id, format, file_name, sha256, vintage, actor, reason, status,
+      started_at, finished_at, revision, prices_added, prices_changed,
+      rows, inserted, unchanged, corrected, outdated, rejected)
+    overriding system value
+    values (${id}, ${entry.format}, ${entry.fileName}, ${entry.sha256}, ${entry.vintage},
+      ${entry.actor}, ${entry.reason}, ${status}, ${entry.startedAt}, clock_timestamp(),
+      ${revision}, ${counts.pricesAdded}, ${counts.pricesChanged}, ${counts.rows},
+      ${counts.inserted}, ${counts.unchanged}, ${counts.corrected}, ${counts.outdated},
+      ${counts.rejected})`.execute(trx);
+}
+
+/** Notes what the edition of a batch held, so that no older one overwrites it later. */
+export async function writeCoverage(trx: Trx, batch: number, target: Target): Promise<void> {
+  await sql`
+    insert into load_coverage (batch_id, ${sql.ref(target.covered)}, first_date, last_date)
+    select ${batch}, u.id, min(v.date), max(v.date)
+    from pg_temp.load_value v join pg_temp.load_subject u using (subject)
+    group by u.id`.execute(trx);
+}
+
+export interface EarlierBatch {
+  readonly id: number;
+  readonly vintage: string | null;
+}
+
+/** The batch that loaded the same file before, if there is one. */
+export async function earlierBatch(
+  db: Kysely<Database>,
+  { sha256, format }: Pick<BatchEntry, 'sha256' | 'format'>,
+): Promise<EarlierBatch | null> {
+  const { rows } = await sql<EarlierBatch>`
+    select id, vintage from load_batch
+    where sha256 = ${sha256} and format = ${format} and status = 'applied'`.execute(db);
+  return rows[0] ?? null;
+}

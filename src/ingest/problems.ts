@@ -1,0 +1,113 @@
+import { shown } from '../errors.ts';
+
+/** What can be wrong with a file: code → meaning. Append-only; documented in `docs/loading.md`. */
+export const LOAD_ERRORS = {
+  invalid_layout: 'The file is not what its format says',
+  invalid_archive: 'The ZIP archive is damaged, encrypted or too large once unpacked',
+  invalid_encoding: 'Bytes that are not UTF-8, or a NUL character',
+  line_too_long: 'A line or a text of more than 1 MiB',
+  empty_file: 'The file holds no values',
+  file_changed: 'The file was written to while it was read',
+  too_many_prices: 'The file names more prices than one load takes',
+  invalid_vintage: 'The vintage is missing, impossible, or not the one that the file states',
+  unknown_column: 'A column that the format does not have',
+  missing_column: 'A column that the format needs',
+  wrong_column_count: 'A row with more or fewer fields than the header',
+  invalid_quote: 'A quotation mark where RFC 4180 has none',
+  invalid_json: 'A line that is not one JSON object',
+  unknown_member: 'A JSON member that the record does not have',
+  wrong_type: 'A value of another type',
+  missing_value: 'A value that every row needs',
+  invalid_number: 'A value that is not a plain decimal number',
+  too_precise: 'More than 10 decimals, or more than 15 significant digits',
+  out_of_range: 'A value or date outside the range allowed',
+  low_mid_high: 'low, mid and high that are not in order',
+  invalid_date: 'A text that is not a real calendar day',
+  invalid_time: 'A text that is not an RFC 3339 instant',
+  invalid_text: 'A text that is too long or holds control characters',
+  unit_mismatch: 'A column in another unit than expected',
+  duplicate: 'A price and date, or a currency and date, given before in the same file',
+  conflicting: 'A second statement about a price that contradicts the first',
+  unknown_code: 'A code that no price has and that the file does not describe',
+  unknown_market: 'A market that the catalog does not have',
+  unknown_currency: 'A currency that ISO 4217 does not have, or that no price can be in',
+  unknown_unit: 'A unit of measure that the reference data do not have',
+  unknown_product: 'A product that the market does not have',
+  unknown_value: 'A dimension value that the reference data do not have',
+  unsupported_field: 'A dimension that belongs to other markets',
+  invalid_price: 'A description that breaks a rule of prices and payables',
+  immutable: 'Market, code, type, currency or unit of a price, which never change',
+  correction_not_allowed: 'A published value or description would change, without permission',
+} as const;
+
+export type LoadErrorCode = keyof typeof LOAD_ERRORS;
+
+/** One thing wrong, and where: the line (or sheet row) counts from 1. */
+export interface LoadProblem {
+  readonly line: number | null;
+  readonly column: string | null;
+  /** What stood there, cut to 64 characters. */
+  readonly value: string | null;
+  readonly code: LoadErrorCode;
+  readonly message: string;
+}
+
+/** A problem after which the rest of the file makes no sense; it ends the reading. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly problem: LoadProblem;
+
+  constructor(code: LoadErrorCode, message: string, place: Place = {}) {
+    super(message);
+    this.problem = problemOf(code, message, place);
+  }
+}
+
+export interface Place {
+  readonly line?: number | null;
+  readonly column?: string | null;
+  readonly value?: string | null;
+}
+
+export const problemOf = (
+  code: LoadErrorCode,
+  message: string,
+  { line = null, column = null, value = null }: Place,
+): LoadProblem => ({ line, column, value: value === null ? null : shown(value), code, message });
+
+/** Problems that are kept to be shown; all are counted. */
+export const PROBLEMS_MAX = 1_000;
+
+/** The problems of one load, and how many of its rows they reject. */
+export class Problems {
+  readonly kept: LoadProblem[] = [];
+  total = 0;
+  rejected = 0;
+
+  /** Notes a problem. */
+  add(code: LoadErrorCode, message: string, place: Place = {}): void {
+    this.note(problemOf(code, message, place));
+  }
+
+  /** Notes a problem and rejects the row that has it. */
+  reject(code: LoadErrorCode, message: string, place: Place): void {
+    this.rejected += 1;
+    this.add(code, message, place);
+  }
+
+  /** Counts rejected rows whose problems are too many to be listed. */
+  leftOut(rows: number): void {
+    this.total += rows;
+    this.rejected += rows;
+  }
+
+  note(problem: LoadProblem): void {
+    this.total += 1;
+    if (this.kept.length < PROBLEMS_MAX) this.kept.push(problem);
+  }
+
+  /** The kept problems in the order of the file. */
+  inOrder(): LoadProblem[] {
+    return this.kept.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * What every format is read into. All values are text as the file has it; `stage.ts` decides
+ * whether they are right.
+ */
+
+/** The value of a price on a date. */
+export interface PointRecord {
+  readonly kind: 'point';
+  readonly line: number;
+  readonly code: string;
+  readonly date: string;
+  readonly low: string | null;
+  readonly mid: string | null;
+  readonly high: string | null;
+  /** RFC 3339; null for the time of the load. */
+  readonly publishedAt: string | null;
+}
+
+/** Units of a currency for one of the base currency of the source, on a date. */
+export interface RateRecord {
+  readonly kind: 'rate';
+  readonly line: number;
+  readonly currency: string;
+  readonly date: string;
+  readonly rate: string;
+}
+
+/** The attributes of a price, by the name that they have in an answer. */
+export type Attributes = Readonly<Record<string, string | null>>;
+
+/** A price that is described, so that it can be created. */
+export interface PriceRecord {
+  readonly kind: 'price';
+  readonly line: number;
+  readonly code: string;
+  readonly attributes: Attributes;
+  /** Of a price that exists: `keep` leaves it alone, `compare` asks for the same description. */
+  readonly whenPresent: 'keep' | 'compare';
+}
+
+/** A product that is made when its market does not have it. */
+export interface ProductRecord {
+  readonly kind: 'product';
+  readonly line: number;
+  readonly market: string;
+  readonly name: string;
+  readonly alias: string;
+  readonly chemicalCode: string;
+  readonly isSustainable: boolean;
+}
+
+/** A value of a dimension that is made when the dimension does not have it. */
+export interface ValueRecord {
+  readonly kind: 'value';
+  readonly line: number;
+  /** The field of a record: `purity`, `cellFormat` … */
+  readonly dimension: string;
+  readonly name: string;
+}
+
+/** What the file says about itself: the day of its edition. */
+export interface VintageRecord {
+  readonly kind: 'vintage';
+  readonly date: string;
+}
+
+export type SourceRecord =
+  | PointRecord
+  | RateRecord
+  | PriceRecord
+  | ProductRecord
+  | ValueRecord
+  | VintageRecord;

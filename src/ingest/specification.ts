@@ -1,0 +1,37 @@
+interface Entry {
+  readonly name: string;
+  readonly value: string;
+  readonly order: number;
+}
+
+const ENTRIES_MAX = 100;
+const MEMBERS = new Set(['name', 'value', 'order']);
+
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value.length <= 1_000 && !/\p{Cc}/u.test(value);
+
+function entryOf(item: unknown, index: number): Entry | null {
+  if (typeof item !== 'object' || item === null) return null;
+  if (Object.keys(item).some((member) => !MEMBERS.has(member))) return null;
+  const { name, value, order = index + 1 } = item as Record<string, unknown>;
+  if (!isText(name) || !isText(value) || !Number.isSafeInteger(order)) return null;
+  return { name, value, order: order as number };
+}
+
+/**
+ * The specification of a price from JSON, in the one notation that is stored, so that two equal
+ * ones are equal texts; null when it is not a list of names and values.
+ */
+export function specificationOf(json: string | null): string | null {
+  if (json === null) return '[]';
+  let list: unknown;
+  try {
+    list = JSON.parse(json);
+  } catch {
+    return null;
+  }
+  if (!Array.isArray(list) || list.length > ENTRIES_MAX) return null;
+  const entries = list.map(entryOf);
+  if (entries.some((entry) => entry === null)) return null;
+  return JSON.stringify(entries);
+}

@@ -1,0 +1,37 @@
+import { matchKey } from '../catalog/match-key.ts';
+import { Refusal } from './problems.ts';
+
+/** Different prices, or spellings of codes, that one file may name. */
+const SUBJECTS_MAX = 100_000;
+
+/**
+ * The prices or currencies that a file names, numbered in the order of their first mention, so
+ * that a staged row carries a small number.
+ */
+export class Subjects {
+  /** As first written. */
+  readonly names: string[] = [];
+  /** By what they are compared with. */
+  readonly keys: string[] = [];
+  private readonly bySpelling = new Map<string, number>();
+  private readonly byKey = new Map<string, number>();
+
+  /** The number of a price or currency. */
+  numberOf(name: string, line: number): number {
+    const known = this.bySpelling.get(name);
+    if (known !== undefined) return known;
+    if (this.bySpelling.size >= SUBJECTS_MAX) {
+      const message = `The file names more than ${SUBJECTS_MAX} prices: load it in parts`;
+      throw new Refusal('too_many_prices', message, { line });
+    }
+    const key = matchKey(name);
+    const number = this.byKey.get(key) ?? this.names.length;
+    if (number === this.names.length) {
+      this.names.push(name);
+      this.keys.push(key);
+      this.byKey.set(key, number);
+    }
+    this.bySpelling.set(name, number);
+    return number;
+  }
+}

@@ -1,0 +1,139 @@
+import { DATE_MIN, isDay, isInstant } from './dates.ts';
+import { atMost, notDecimal, plainDecimal, tooPrecise } from './decimals.ts';
+import type { Problems } from './problems.ts';
+import type { PointRecord, RateRecord } from './records.ts';
+
+/** Validated values of one row, as they go into the staging table. */
+export interface StagedValue {
+  readonly date: string;
+  readonly low: string | null;
+  readonly mid: string;
+  readonly high: string | null;
+  readonly publishedAt: string | null;
+}
+
+/** What the rules compare with. */
+export interface Bounds {
+  /** Tomorrow in UTC, YYYY-MM-DD: the last day that a value may have. */
+  readonly dateMax: string;
+}
+
+interface Row {
+  readonly line: number;
+  readonly date: string;
+}
+
+function dateProblem({ line, date }: Row, { dateMax }: Bounds, problems: Problems): boolean {
+  const place = { line, column: 'date', value: date };
+  if (date === '')
+    problems.reject('missing_value', 'The date is missing', { line, column: 'date' });
+  else if (!isDay(date)) {
+    problems.reject('invalid_date', 'The date is not a real day, written YYYY-MM-DD', place);
+  } else if (date < DATE_MIN || date > dateMax) {
+    const message = `The date lies outside ${DATE_MIN} to ${dateMax}, which is tomorrow`;
+    problems.reject('out_of_range', message, place);
+  } else return false;
+  return true;
+}
+
+/** A number as a plain decimal; null for a problem, which has been noted. */
+function numberOf(text: string, line: number, column: string, problems: Problems): string | null {
+  const decimal = plainDecimal(text);
+  if (decimal !== null) return decimal;
+  const message = `The value ${notDecimal(text)}`;
+  problems.reject('invalid_number', message, { line, column, value: text });
+  return null;
+}
+
+/** Why a publication time cannot be; null when it can. It may not lie in the future. */
+function timeProblem(text: string, { dateMax }: Bounds): string | null {
+  if (!isInstant(text)) return 'is not an RFC 3339 instant such as 2026-03-05T16:00:00Z';
+  if (text.slice(0, 10) > dateMax) return 'lies in the future';
+  return text.slice(0, 10) < DATE_MIN ? `lies before ${DATE_MIN}` : null;
+}
+
+/** Checks one row at a time; remembers the last good date and time, which rows often share. */
+export class Validator {
+  private readonly bounds: Bounds;
+  private readonly problems: Problems;
+  private lastDate = '';
+  private lastTime = '';
+
+  constructor(bounds: Bounds, problems: Problems) {
+    this.bounds = bounds;
+    this.problems = problems;
+  }
+
+  private dateFails(row: Row): boolean {
+    if (row.date === this.lastDate && row.date !== '') return false;
+    if (dateProblem(row, this.bounds, this.problems)) return true;
+    this.lastDate = row.date;
+    return false;
+  }
+
+  private timeFails(text: string | null, line: number): boolean {
+    if (text === null || text === this.lastTime) return false;
+    const problem = timeProblem(text, this.bounds);
+    if (problem === null) {
+      this.lastTime = text;
+      return false;
+    }
+    const place = { line, column: 'publishedAt', value: text };
+    this.problems.reject('invalid_time', `The publication time ${problem}`, place);
+    return true;
+  }
+
+  /** A point that may be stored, or null when it is rejected. The first problem is noted. */
+  point(row: PointRecord): StagedValue | null {
+    const { line, publishedAt } = row;
+    if (this.dateFails(row) || this.timeFails(publishedAt, line)) return null;
+    if (row.mid === null) {
+      const message = 'The middle value is missing; low and high do not replace it';
+      this.problems.reject('missing_value', message, { line, column: 'mid' });
+      return null;
+    }
+    const mid = numberOf(row.mid, line, 'mid', this.problems);
+    if (mid === null) return null;
+    const low = row.low === null ? null : numberOf(row.low, line, 'low', this.problems);
+    if (row.low !== null && low === null) return null;
+    const high = row.high === null ? null : numberOf(row.high, line, 'high', this.problems);
+    if (row.high !== null && high === null) return null;
+    if (this.pointFails(line, low, mid, high)) return null;
+    return { date: row.date, low, mid, high, publishedAt };
+  }
+
+  private pointFails(line: number, low: string | null, mid: string, high: string | null): boolean {
+    const precise = tooPrecise(low ?? '0', mid, high ?? '0');
+    const isOrdered = (low === null || atMost(low, mid)) && (high === null || atMost(mid, high));
+    if (precise === null && isOrdered) return false;
+    const value = [low, mid, high].filter((each) => each !== null).join(' ');
+    const place = { line, column: 'mid', value };
+    if (precise !== null) this.problems.reject('too_precise', `The row ${precise}`, place);
+    else this.problems.reject('low_mid_high', 'low, mid and high are not in this order', place);
+    return true;
+  }
+
+  /** A rate that may be stored, or null when it is rejected. */
+  rate(row: RateRecord): StagedValue | null {
+    const { line, currency } = row;
+    if (this.dateFails(row)) return null;
+    if (!/^[A-Z]{3}$/.test(currency)) {
+      const message = 'The currency is not a code of three capital letters';
+      this.problems.reject('unknown_currency', message, { line, value: currency });
+      return null;
+    }
+    const rate = numberOf(row.rate, line, currency, this.problems);
+    if (rate === null) return null;
+    const place = { line, column: currency, value: row.rate };
+    if (!(Number(rate) > 0)) {
+      this.problems.reject('out_of_range', 'A rate must be greater than 0', place);
+      return null;
+    }
+    const precise = tooPrecise('0', rate, '0');
+    if (precise !== null) {
+      this.problems.reject('too_precise', `The rate ${precise}`, place);
+      return null;
+    }
+    return { date: row.date, low: null, mid: rate, high: null, publishedAt: null };
+  }
+}

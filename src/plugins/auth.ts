@@ -1,0 +1,131 @@
+import fastifyJwt from '@fastify/jwt';
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
+import type { Kysely } from 'kysely';
+import { credentialOf } from '../auth/credentials.ts';
+import type { Principal } from '../auth/principal.ts';
+import { insufficientScope, invalidToken } from '../auth/refusals.ts';
+import { headerOf } from '../auth/token-form.ts';
+import { type KeySettings, type KeySource, keySourceOf } from '../auth/token-keys.ts';
+import { type Claims, principalOf, type TokenRules } from '../auth/tokens.ts';
+import { findKey, verifyKey } from '../auth/verify-key.ts';
+import { allows, type Scope } from '../catalog/scopes.ts';
+import type { Database } from '../db/schema.ts';
+import { Problem } from '../errors.ts';
+
+/** Who may use a route: holders of a scope, anyone with a credential, or anyone at all. */
+export type Access = { readonly scope: Scope } | 'any' | 'none';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Every route states it; a route without it does not register. */
+    access?: Access;
+  }
+  interface FastifyRequest {
+    /** Who is asking; null on routes that are open to anyone. */
+    principal: Principal | null;
+  }
+}
+
+/** The settings of the service that this plugin needs, named as in the environment. */
+export interface AuthSettings extends KeySettings {
+  readonly JWT_ISSUER: string;
+  readonly JWT_AUDIENCE: string;
+  readonly JWT_LIFETIME_MAX_SECONDS: number;
+  readonly JWT_LEEWAY_SECONDS: number;
+}
+
+export interface AuthOptions {
+  readonly db: Kysely<Database>;
+  readonly settings: AuthSettings;
+  /** Addresses below which the routes of other people's plugins are open to anyone. */
+  readonly open?: readonly string[];
+}
+
+type VerifyToken = (request: FastifyRequest) => Promise<Principal>;
+
+/** No token is trusted until a setting says whose. */
+const refuseTokens: VerifyToken = async () => {
+  throw invalidToken(new Error('no issuer of tokens is configured'));
+};
+
+/** @fastify/jwt checks the signature, and only that: its answers for bad claims include 500s. */
+async function tokenVerifier(
+  app: FastifyInstance,
+  source: KeySource,
+  rules: TokenRules,
+): Promise<VerifyToken> {
+  const { algorithms, keyOf } = source;
+  await app.register(fastifyJwt, {
+    secret: async (request: FastifyRequest) =>
+      keyOf(headerOf(credentialOf(request.raw.rawHeaders).text, algorithms)),
+    verify: {
+      algorithms: [...algorithms],
+      ignoreExpiration: true,
+      ignoreNotBefore: true,
+      cache: false,
+      extractToken: (request) => credentialOf(request.raw.rawHeaders).text,
+    },
+  });
+  return async (request) => {
+    const claims = await request.jwtVerify<Claims>().catch((cause: unknown) => {
+      throw cause instanceof Problem ? cause : invalidToken(cause);
+    });
+    return principalOf(claims, rules, Date.now() / 1000);
+  };
+}
+
+/** Nothing is open by accident: a route says who may use it, or the service does not start. */
+const requireAccess = (open: readonly string[]) => (route: RouteOptions) => {
+  if (route.config?.access !== undefined) return;
+  if (open.some((base) => route.url === base || route.url.startsWith(`${base}/`))) {
+    route.config = { ...route.config, access: 'none' };
+    return;
+  }
+  throw new Error(`The route ${route.method} ${route.url} does not say who may use it`);
+};
+
+/** The access of the route asked for. One from before this plugin was never asked: it stays shut. */
+function accessOf({ routeOptions }: FastifyRequest): Access {
+  const { access } = routeOptions.config;
+  if (access !== undefined) return access;
+  throw new Error(`The route ${routeOptions.url} does not say who may use it`);
+}
+
+async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void> {
+  const { db, settings, open = [] } = options;
+  const source = await keySourceOf(settings);
+  const rules: TokenRules = {
+    issuer: settings.JWT_ISSUER,
+    audience: settings.JWT_AUDIENCE,
+    lifetimeMaxSeconds: settings.JWT_LIFETIME_MAX_SECONDS,
+    leewaySeconds: settings.JWT_LEEWAY_SECONDS,
+  };
+  const verifyToken = source ? await tokenVerifier(app, source, rules) : refuseTokens;
+  app.decorateRequest('principal', null);
+  app.addHook('onRoute', requireAccess(open));
+  // Before the body: a stranger costs little and learns nothing.
+  app.addHook('onRequest', async (request) => {
+    if (request.is404) return;
+    const access = accessOf(request);
+    if (access === 'none') return;
+    const credential = credentialOf(request.raw.rawHeaders);
+    request.principal =
+      credential.kind === 'key'
+        ? await verifyKey((id) => findKey(db, id), credential.text, Date.now())
+        : await verifyToken(request);
+    if (access !== 'any' && !allows(request.principal.scopes, access.scope)) {
+      throw insufficientScope(access.scope);
+    }
+  });
+}
+
+/**
+ * Who may: checks the credential and the scope of every route, by its `config.access`, before a
+ * byte of the body is read. Fails to register when a setting cannot be used (TokenSettingError).
+ */
+export const auth = Object.assign(plugin, {
+  // What the package fastify-plugin sets: hooks and decorators hold for the whole application.
+  [Symbol.for('skip-override')]: true,
+  [Symbol.for('fastify.display-name')]: 'auth',
+  [Symbol.for('plugin-meta')]: { name: 'auth', dependencies: [] },
+});

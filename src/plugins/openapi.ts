@@ -1,0 +1,70 @@
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance } from 'fastify';
+import { completed, descriptionOf, type RequestLimits } from '../contract/openapi.ts';
+
+/** Version of the interface, not of the software: specification, section 9. */
+export const INTERFACE_VERSION = '1.0.0';
+
+/** Where the page with the documentation is. */
+export const DOCS = '/docs';
+
+/** Makes the OpenAPI document from the routes registered after it. */
+export async function openapi(app: FastifyInstance, limits: RequestLimits): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Commodity Prices Service',
+        version: INTERFACE_VERSION,
+        description: descriptionOf(limits),
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [{ url: '/' }],
+      tags: [
+        { name: 'Prices', description: 'The prices of each market' },
+        { name: 'Discovery', description: 'What there is, and what the caller may read' },
+        { name: 'Health', description: 'Whether the service works' },
+        { name: 'Documentation', description: 'This document' },
+      ],
+      components: {
+        securitySchemes: {
+          api_key: {
+            type: 'apiKey',
+            in: 'header',
+            name: 'x-api-key',
+            description: 'An API key of this service; its scopes open markets',
+          },
+          bearerAuth: {
+            type: 'http',
+            scheme: 'bearer',
+            bearerFormat: 'JWT',
+            description:
+              'A token of the configured issuer with scopes in `scope`, `scp` or `scopes`',
+          },
+        },
+      },
+    },
+    refResolver: {
+      buildLocalReference: (json, _base, _fragment, index) =>
+        typeof json['$id'] === 'string' ? json['$id'] : `def-${index}`,
+    },
+    convertConstToEnum: false,
+    transformObject: (document) =>
+      'openapiObject' in document ? completed(document.openapiObject) : document.swaggerObject,
+  });
+}
+
+/** The page that shows the document and lets a reader try it. */
+export async function docsPage(app: FastifyInstance): Promise<void> {
+  await app.register(swaggerUi, {
+    routePrefix: DOCS,
+    staticCSP: true,
+    uiConfig: { docExpansion: 'list', deepLinking: true, persistAuthorization: false },
+    theme: {
+      title: 'Commodity Prices Service',
+      // The bar above the page offers to load other documents; this page has one.
+      css: [{ filename: 'theme.css', content: '.swagger-ui .topbar { display: none }' }],
+    },
+  });
+}

@@ -1,0 +1,80 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
+import { databaseProblem } from '../db/failures.ts';
+import { Problem, type ProblemCode } from '../errors.ts';
+import { shownPath } from './path.ts';
+
+const internal = (cause: unknown): Problem =>
+  new Problem(
+    'internal_error',
+    'The service failed to answer. Try again; if it stays so, report the request id',
+    { cause },
+  );
+
+/** What Fastify itself refuses, by its error code. */
+const FASTIFY: Record<string, readonly [ProblemCode, string]> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [
+    'unsupported_media_type',
+    'Send the body with Content-Type: application/json',
+  ],
+  FST_ERR_CTP_EMPTY_TYPE: [
+    'unsupported_media_type',
+    'Send the body with Content-Type: application/json',
+  ],
+  FST_ERR_CTP_BODY_TOO_LARGE: ['body_too_large', 'Send a smaller body, in several requests'],
+  FST_ERR_CTP_EMPTY_JSON_BODY: ['malformed_json', 'The body is empty; send at least {}'],
+  FST_ERR_CTP_INVALID_JSON_BODY: ['malformed_json', 'The body is not valid JSON'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
+    'malformed_request',
+    'Content-Length is not the length of the body',
+  ],
+  FST_ERR_BAD_URL: ['malformed_request', 'The address has a broken percent escape'],
+  FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'There is nothing at this address'],
+};
+
+function isOfClient(error: unknown): boolean {
+  const status = (error as { statusCode?: unknown } | null)?.statusCode;
+  return typeof status === 'number' && status >= 400 && status < 500;
+}
+
+/** The problem that an error is for the client; what is not foreseen is an internal error. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  const code = (error as { code?: unknown } | null)?.code;
+  const known = typeof code === 'string' ? FASTIFY[code] : undefined;
+  if (known) return new Problem(known[0], known[1], { cause: error });
+  // Fastify marks what the client did, such as an upload that it broke off: no fault of ours.
+  if (isOfClient(error)) {
+    return new Problem('malformed_request', 'The request could not be read', { cause: error });
+  }
+  return databaseProblem(error) ?? internal(error);
+}
+
+/** Sends a problem as `application/problem+json`, never to be kept by a cache. */
+export function sendProblem(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  problem: Problem,
+): FastifyReply {
+  return reply
+    .code(problem.statusCode)
+    .headers(problem.headers)
+    .header('cache-control', 'no-store')
+    .header('x-request-id', request.id)
+    .type(PROBLEM_TYPE)
+    .send(problemBody(problem, shownPath(request.url), request.id));
+}
+
+/** Makes every failure of a request a problem; those of the service are logged with their cause. */
+export function problems(app: FastifyInstance): void {
+  app.setErrorHandler((error, request, reply) => {
+    const problem = problemOf(error);
+    if (reply.raw.destroyed) {
+      // Nobody reads the answer; what failed is most likely that the client went away.
+      request.log.info({ err: error }, 'the client left before its answer');
+    } else if (problem.statusCode >= 500) {
+      request.log.error({ err: problem.cause ?? problem, code: problem.code }, problem.message);
+    }
+    return sendProblem(request, reply, problem);
+  });
+}

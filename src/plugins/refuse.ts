@@ -1,0 +1,50 @@
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { v7 as uuidv7 } from 'uuid';
+import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
+import { Problem, type ProblemCode } from '../errors.ts';
+
+/** How long a refused client may go on sending, so that it reads its answer and not a reset. */
+const LINGER_MS = 1_000;
+
+/** What Node's HTTP parser refuses, before there is a request. */
+const PARSER: Record<string, readonly [ProblemCode, string]> = {
+  HPE_HEADER_OVERFLOW: ['headers_too_large', 'Send a shorter address and smaller headers'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request took too long to arrive'],
+};
+
+/** Whether an answer has begun on the connection: nothing else may be written into it. */
+const isAnswering = (socket: Duplex & { readonly _httpMessage?: ServerResponse | null }): boolean =>
+  socket._httpMessage?.headersSent === true;
+
+/** Answers on a connection that has no request object with a problem, and closes it. */
+export function refuse(socket: Duplex, problem: Problem): void {
+  const requestId = uuidv7();
+  const body = problemBody(problem, '', requestId);
+  const head = [
+    `HTTP/1.1 ${problem.statusCode} ${STATUS_CODES[problem.statusCode]}`,
+    `content-type: ${PROBLEM_TYPE}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
+    'cache-control: no-store',
+    'connection: close',
+    ...Object.entries(problem.headers).map(([name, value]) => `${name}: ${value}`),
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+/** Answers what never became a request; the connection is closed after it. */
+export function refuseConnection(error: Error & { code?: string }, socket: Duplex): void {
+  // What goes on arriving after the refusal fails again.
+  if (socket.writableEnded) return;
+  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(socket)) {
+    socket.destroy();
+    return;
+  }
+  const [code, detail] = PARSER[error.code ?? ''] ?? [
+    'malformed_request' as const,
+    'The request is not valid HTTP/1.1',
+  ];
+  refuse(socket, new Problem(code, detail));
+}

@@ -1,0 +1,40 @@
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance } from 'fastify';
+import { Problem } from '../errors.ts';
+import { refuse } from './refuse.ts';
+
+export interface TransportOptions {
+  readonly urlBytesMax: number;
+  readonly connectionsMax: number;
+}
+
+const hostsOf = ({ rawHeaders }: IncomingMessage): number =>
+  rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'host').length;
+
+/** RFC 9112, section 3.2: HTTP/1.1 has one Host. Node would refuse only none, without a body. */
+function checkHost(request: IncomingMessage): void {
+  const hosts = hostsOf(request);
+  if (hosts > 1 || (hosts === 0 && request.httpVersion !== '1.0')) {
+    const headers = { connection: 'close' };
+    throw new Problem('malformed_request', 'Send one Host header', { headers });
+  }
+}
+
+/** Limits on what arrives before anything is known about it. */
+export function transport(app: FastifyInstance, options: TransportOptions): void {
+  const { server } = app;
+  server.maxConnections = options.connectionsMax;
+  // Node would answer 417 without a body; a server may pass over what it does not know.
+  server.on('checkExpectation', (request, reply) => server.emit('request', request, reply));
+  // Node would hang up without a word.
+  server.on('connect', (_request, socket) => {
+    const headers = { allow: '' };
+    refuse(socket, new Problem('method_not_allowed', 'The service is no proxy', { headers }));
+  });
+  app.addHook('onRequest', async (request) => {
+    checkHost(request.raw);
+    if (Buffer.byteLength(request.url) > options.urlBytesMax) {
+      throw new Problem('uri_too_long', 'Shorten the address, or send the request by POST');
+    }
+  });
+}

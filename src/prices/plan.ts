@@ -1,0 +1,122 @@
+import type { FilterName } from '../catalog/dimensions.ts';
+import type { Market } from '../catalog/markets.ts';
+import { matchKey } from '../catalog/match-key.ts';
+import { filtersOf } from '../contract/market.ts';
+import { type BodyCheck, VIOLATIONS_MAX } from '../contract/validate.ts';
+import { Problem, type Violation } from '../errors.ts';
+
+/** One filter list: the values as sent and the keys that they are compared by. */
+export interface ListFilter {
+  readonly name: FilterName;
+  readonly values: readonly string[];
+  readonly keys: readonly string[];
+}
+
+/** Inclusive bounds of the series as calendar days; null is open. */
+export interface DateRange {
+  readonly from: string | null;
+  readonly to: string | null;
+}
+
+/** A validated request, ready to run: nothing in it can be refused any more but by its values. */
+export interface Plan {
+  readonly market: Market;
+  readonly range: DateRange;
+  /** Codes as sent, or null when the request does not select by code. */
+  readonly codes: ListFilter['values'] | null;
+  readonly lists: readonly ListFilter[];
+  readonly includeSeries: boolean;
+  readonly strict: boolean;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+const FIRST_DAY = '1800-01-01';
+const LAST_DAY = '2199-12-31';
+
+const isMembers = (value: unknown): value is Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const membersOf = (body: unknown, name: string): Members => {
+  const value = isMembers(body) ? body[name] : undefined;
+  return isMembers(value) ? value : {};
+};
+
+const dayOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+/** The rules that a schema cannot say; of days, those that the schema has let pass. */
+function brokenRules(
+  market: Market,
+  filters: Members,
+  brokenPlaces: ReadonlySet<string>,
+): Violation[] {
+  const broken: Violation[] = [];
+  const day = (name: string) =>
+    brokenPlaces.has(`/filters/${name}`) ? null : dayOf(filters[name]);
+  const from = day('dateFrom');
+  const to = day('dateTo');
+  for (const [name, bound] of Object.entries({ dateFrom: from, dateTo: to })) {
+    if (bound !== null && (bound < FIRST_DAY || bound > LAST_DAY)) {
+      const detail = `Must lie between ${FIRST_DAY} and ${LAST_DAY}`;
+      broken.push({ pointer: `/filters/${name}`, code: 'out_of_range', detail });
+    }
+  }
+  if (from !== null && to !== null && from > to) {
+    const detail = 'dateFrom must not lie after dateTo; swap them';
+    broken.push({ pointer: '/filters/dateFrom', code: 'date_order', detail });
+  }
+  if (filters['codes'] !== undefined) {
+    for (const name of filtersOf(market)) {
+      // An empty list counts as absent, so that it does not compete with codes.
+      if (filters[name] === undefined || isEmptyList(filters[name])) continue;
+      const detail = `codes goes only with dateFrom and dateTo; leave out ${name} or codes`;
+      broken.push({ pointer: `/filters/${name}`, code: 'codes_exclusive', detail });
+    }
+  }
+  return broken;
+}
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+
+const listFilter = (name: FilterName, values: readonly string[]): ListFilter => ({
+  name,
+  values,
+  keys: [...new Set(values.map(matchKey))],
+});
+
+function brokenBy(errors: readonly Violation[]): Problem {
+  const { length } = errors;
+  const sentence =
+    length === 1
+      ? 'One rule is broken; errors names the place'
+      : length > VIOLATIONS_MAX
+        ? `More than ${VIOLATIONS_MAX} rules are broken; errors names the first ${VIOLATIONS_MAX}`
+        : `${length} rules are broken; errors names each place`;
+  return new Problem('validation_failed', sentence, { errors: errors.slice(0, VIOLATIONS_MAX) });
+}
+
+/**
+ * The plan of a request body.
+ * @throws Problem `validation_failed` with every violation of the schema and of the rules
+ */
+export function planOf(market: Market, check: BodyCheck, body: unknown): Plan {
+  const filters = membersOf(body, 'filters');
+  const options = membersOf(body, 'options');
+  const errors = check(body);
+  const brokenPlaces = new Set(errors.map((each) => each.pointer));
+  errors.push(...brokenRules(market, filters, brokenPlaces));
+  if (errors.length > 0) throw brokenBy(errors);
+  const codes = filters['codes'] as string[] | undefined;
+  const lists = filtersOf(market).flatMap((name) => {
+    const values = filters[name] as string[] | undefined;
+    return values && values.length > 0 ? [listFilter(name, values)] : [];
+  });
+  return Object.freeze({
+    market,
+    range: { from: dayOf(filters['dateFrom']), to: dayOf(filters['dateTo']) },
+    codes: codes ?? null,
+    lists,
+    includeSeries: options['includeSeries'] === true,
+    strict: options['strict'] === true,
+  });
+}

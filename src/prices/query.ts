@@ -1,0 +1,53 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { matchKey } from '../catalog/match-key.ts';
+import type { Database, PriceDimensions, SpecificationEntry } from '../db/schema.ts';
+import { conditionOf } from './filters.ts';
+import type { Plan } from './plan.ts';
+
+/** A price as it was at a revision, with the date and publication of its latest point. */
+export interface SelectedPrice extends PriceDimensions {
+  readonly id: number;
+  readonly code: string;
+  readonly price_type: 'price' | 'payable';
+  readonly currency_id: number | null;
+  readonly unit_id: number;
+  readonly product_id: number;
+  readonly name: string;
+  readonly short_name: string | null;
+  readonly specification: readonly SpecificationEntry[];
+  readonly assessment_launched_at: string | null;
+  readonly last_date: string | null;
+  readonly last_published_at: string | null;
+}
+
+/** The prices of a market at a revision, aliased `p`. */
+export const marketPrices = (slug: string, revision: string): RawBuilder<SelectedPrice> =>
+  sql<SelectedPrice>`(select price.* from price_at(${revision}::bigint) as price
+    where price.market_id = (select id from market where slug = ${slug}))`;
+
+/** The statement that selects the prices of a plan at a revision, in the order of their codes. */
+export function selectionOf(db: Kysely<Database>, plan: Plan, revision: string) {
+  let query = db
+    .selectFrom(marketPrices(plan.market.slug, revision).as('p'))
+    .leftJoinLateral(
+      sql<{ date: string; published_at: string }>`latest_point_at(p.id, ${revision}::bigint)`.as(
+        'latest',
+      ),
+      (join) => join.onTrue(),
+    )
+    .selectAll('p')
+    .select(['latest.date as last_date', 'latest.published_at as last_published_at'])
+    .orderBy(sql`p.code collate "C"`);
+  if (plan.codes) {
+    query = query.where(sql<boolean>`p.code_key = any(${plan.codes.map(matchKey)}::text[])`);
+  }
+  for (const filter of plan.lists) query = query.where(conditionOf(filter, revision));
+  return query;
+}
+
+/** Runs the selection. Throws what the database throws. */
+export const selectPrices = (
+  db: Kysely<Database>,
+  plan: Plan,
+  revision: string,
+): Promise<readonly SelectedPrice[]> => selectionOf(db, plan, revision).execute();

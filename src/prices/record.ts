@@ -1,0 +1,57 @@
+import { DIMENSIONS } from '../catalog/dimensions.ts';
+import type { Market } from '../catalog/markets.ts';
+import { instantOf } from '../db/instant.ts';
+import { columnOf } from './filters.ts';
+import type { SelectedPrice } from './query.ts';
+import type { References } from './references.ts';
+
+type DimensionColumn = Extract<keyof SelectedPrice, `${string}_id`>;
+
+/** The field and column of each dimension of a market, in the order in which records show them. */
+function dimensionsOf(market: Market): readonly { field: string; column: DimensionColumn }[] {
+  return (Object.keys(DIMENSIONS) as (keyof typeof DIMENSIONS)[])
+    .filter((name) => market.filters.includes(name))
+    .map((name) => ({
+      field: DIMENSIONS[name].field,
+      column: columnOf(name).column as DimensionColumn,
+    }));
+}
+
+const known = <K>(map: ReadonlyMap<K, object>, key: K, what: string): object => {
+  const found = map.get(key);
+  if (!found) throw new Error(`no ${what} ${key} at this revision`);
+  return found;
+};
+
+/**
+ * The text of a record up to its series: everything but the closing `…]}`, so that points can
+ * follow as bytes. Members are in the order of the contract.
+ */
+export function recordHead(market: Market, price: SelectedPrice, references: References): string {
+  const dimensions: Record<string, object | null> = {};
+  for (const { field, column } of dimensionsOf(market)) {
+    const id = price[column];
+    dimensions[field] = id === null ? null : known(references.values, id, field);
+  }
+  const record = {
+    code: price.code,
+    name: price.name,
+    shortName: price.short_name,
+    // PostgreSQL keeps the members of a jsonb object in an order of its own.
+    specification: price.specification.map(({ name, value, order }) => ({ name, value, order })),
+    assessmentLaunchedAt: price.assessment_launched_at,
+    lastAssessedAt: price.last_date,
+    latestPublishedAt: price.last_published_at && instantOf(price.last_published_at),
+    product: known(references.products, price.product_id, 'product'),
+    priceCategory: known(references.values, price.price_category_id, 'price category'),
+    frequency: known(references.frequencies, price.frequency_id, 'frequency'),
+    ...dimensions,
+    unitOfMeasure: known(references.units, price.unit_id, 'unit of measure'),
+    currency:
+      price.currency_id === null
+        ? null
+        : known(references.currencies, price.currency_id, 'currency'),
+    priceType: known(references.priceTypes, price.price_type, 'price type'),
+  };
+  return `${JSON.stringify(record).slice(0, -1)},"series":[`;
+}

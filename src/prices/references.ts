@@ -1,0 +1,83 @@
+import { type Kysely, sql } from 'kysely';
+import type { Head } from '../db/revisions.ts';
+import type { Currency, Database, DimensionValue, Product, UnitOfMeasure } from '../db/schema.ts';
+
+/** The objects that records show, by the numbers that `price` refers to them with. */
+export interface References {
+  readonly products: ReadonlyMap<number, object>;
+  readonly values: ReadonlyMap<number, object>;
+  readonly frequencies: ReadonlyMap<number, object>;
+  readonly priceTypes: ReadonlyMap<string, object>;
+  readonly units: ReadonlyMap<number, object>;
+  readonly currencies: ReadonlyMap<number, object>;
+}
+
+const rowsAt = <Row>(table: string, revision: string) =>
+  sql<Row>`select * from ${sql.raw(`${table}_at`)}(${revision}::bigint)`;
+
+async function loadReferences(db: Kysely<Database>, revision: string): Promise<References> {
+  const [products, values, units, currencies] = await Promise.all([
+    rowsAt<Product & { id: number }>('product', revision).execute(db),
+    rowsAt<DimensionValue & { id: number }>('dimension_value', revision).execute(db),
+    rowsAt<UnitOfMeasure & { id: number }>('unit_of_measure', revision).execute(db),
+    rowsAt<Currency & { id: number }>('currency', revision).execute(db),
+  ]);
+  const nameOf = (each: DimensionValue) => ({ id: each.uuid, name: each.name });
+  const ofKind = (kind: string) => values.rows.filter((each) => each.kind === kind);
+  return {
+    products: new Map(
+      products.rows.map((each) => [
+        each.id,
+        {
+          id: each.uuid,
+          name: each.name,
+          alias: each.alias,
+          chemicalCode: each.chemical_code,
+          isSustainable: each.is_sustainable,
+        },
+      ]),
+    ),
+    values: new Map(values.rows.map((each) => [each.id, nameOf(each)])),
+    frequencies: new Map(
+      ofKind('frequency').map((each) => [each.id, { ...nameOf(each), shortName: each.short_name }]),
+    ),
+    priceTypes: new Map(ofKind('price-type').map((each) => [each.slug, nameOf(each)])),
+    units: new Map(
+      units.rows.map((each) => [each.id, { id: each.uuid, name: each.name, symbol: each.symbol }]),
+    ),
+    currencies: new Map(
+      currencies.rows.map((each) => [
+        each.id,
+        { id: each.uuid, name: each.name, iso: each.iso, symbol: each.symbol },
+      ]),
+    ),
+  };
+}
+
+/** Reference data as of a head; what was true at a revision of an epoch never changes. */
+export type ReferenceReader = (
+  db: Kysely<Database>,
+  head: Pick<Head, 'epoch' | 'reference'>,
+) => Promise<References>;
+
+/**
+ * A reader that keeps the newest states it has read. `keep` bounds how many. The epoch is part of
+ * what a state is kept by: a restored backup may count to the same revision with other data.
+ */
+export function referenceReader(keep: number): ReferenceReader {
+  const kept = new Map<string, Promise<References>>();
+  return (db, { epoch, reference }) => {
+    const state = `${epoch}.${reference}`;
+    const found = kept.get(state);
+    if (found) return found;
+    const loading = loadReferences(db, reference);
+    kept.set(state, loading);
+    // A failed read must not be remembered.
+    loading.catch(() => kept.delete(state));
+    for (const oldest of kept.keys()) {
+      if (kept.size <= keep) break;
+      kept.delete(oldest);
+    }
+    return loading;
+  };
+}

@@ -1,0 +1,87 @@
+import { type Kysely, sql } from 'kysely';
+import { matchKey } from '../catalog/match-key.ts';
+import { nearest } from '../contract/names.ts';
+import type { Database } from '../db/schema.ts';
+import { Problem, shown } from '../errors.ts';
+import { type UsedValue, usedValues } from './filter-values.ts';
+import type { ListFilter, Plan } from './plan.ts';
+import { marketPrices, type SelectedPrice } from './query.ts';
+
+/** Something about the answer that its reader should know. */
+export interface Warning {
+  readonly code: 'unmatched_value';
+  readonly pointer: string;
+  readonly detail: string;
+  readonly suggestions: readonly string[];
+}
+
+const SUGGESTIONS = 3;
+
+/** Values that suggestions are looked for; a list of hundreds of strangers is not a typo. */
+const SUGGESTED_MAX = 20;
+
+const unmatched = (pointer: string, value: string, market: string, names: string[]): Warning => {
+  const suggestions = nearest(value, names, SUGGESTIONS);
+  const hint = suggestions.length > 0 ? `; near are ${suggestions.join(', ')}` : '';
+  const detail = `"${shown(value)}" matches nothing in ${market}${hint}`;
+  return { code: 'unmatched_value', pointer, detail, suggestions };
+};
+
+function unmatchedInList(list: ListFilter, used: readonly UsedValue[], market: string): Warning[] {
+  const values = used.filter((each) => each.filter === list.name);
+  const known = new Set(values.flatMap((each) => [each.matchKey, each.id]));
+  const names = values.map((each) => each.name);
+  const missing = list.values.flatMap((value, index) =>
+    known.has(matchKey(value)) ? [] : [{ value, pointer: `/filters/${list.name}/${index}` }],
+  );
+  return missing.map(({ value, pointer }, order) =>
+    unmatched(pointer, value, market, order < SUGGESTED_MAX ? names : []),
+  );
+}
+
+async function unmatchedCodes(
+  db: Kysely<Database>,
+  plan: Plan,
+  revision: string,
+  found: readonly SelectedPrice[],
+): Promise<Warning[]> {
+  const known = new Set(found.map((each) => matchKey(each.code)));
+  const missing = (plan.codes ?? []).flatMap((code, index) =>
+    known.has(matchKey(code)) ? [] : [{ code, index }],
+  );
+  if (missing.length === 0) return [];
+  const { rows } = await sql<{ code: string }>`
+    select code from ${marketPrices(plan.market.slug, revision)} as p`.execute(db);
+  const codes = rows.map((each) => each.code);
+  return missing.map(({ code, index }, order) => {
+    const names = order < SUGGESTED_MAX ? codes : [];
+    return unmatched(`/filters/codes/${index}`, code, plan.market.slug, names);
+  });
+}
+
+/**
+ * One warning for each value of the request that matches nothing in its market.
+ * @throws Problem `validation_failed` with the same places when the plan is strict
+ */
+export async function warningsOf(
+  db: Kysely<Database>,
+  plan: Plan,
+  revision: string,
+  found: readonly SelectedPrice[],
+): Promise<readonly Warning[]> {
+  const names = plan.lists.map((each) => each.name);
+  const used = await usedValues(db, plan.market, revision, names);
+  const warnings = [
+    ...plan.lists.flatMap((list) => unmatchedInList(list, used, plan.market.slug)),
+    ...(await unmatchedCodes(db, plan, revision, found)),
+  ];
+  if (plan.strict && warnings.length > 0) {
+    const errors = warnings.map(({ pointer, code, detail }) => ({ pointer, code, detail }));
+    throw new Problem(
+      'validation_failed',
+      'With options.strict every value must match; errors names those that do not',
+      { errors },
+    );
+  }
+  return warnings;
+}

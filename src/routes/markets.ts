@@ -1,0 +1,26 @@
+import type { FastifyInstance } from 'fastify';
+import { allows } from '../catalog/scopes.ts';
+import { MarketList, ref } from '../contract/components.ts';
+import type { Sources } from '../prices/answer.ts';
+import { marketList } from '../prices/market-list.ts';
+import { checkAccept } from './accept.ts';
+import { sendTagged } from './etag.ts';
+import { listOperation, NOT_MODIFIED } from './operations.ts';
+
+/** `GET /v3/prices`: which markets there are, and which of them the caller may read. */
+export function marketsRoute(app: FastifyInstance, sources: Sources): void {
+  app.get('/v3/prices', {
+    config: { access: 'any' },
+    preParsing: async (request) => checkAccept(request, ['application/json']),
+    schema: {
+      ...listOperation,
+      response: { 200: { description: 'The markets', ...ref(MarketList) }, ...NOT_MODIFIED },
+    },
+    handler: async (request, reply) => {
+      const scopes = request.principal?.scopes ?? new Set<string>();
+      const data = await marketList(sources.db, (scope) => allows(scopes, scope));
+      const type = 'application/json; charset=utf-8';
+      return sendTagged(request, reply, type, JSON.stringify({ data }));
+    },
+  });
+}

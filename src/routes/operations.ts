@@ -1,0 +1,110 @@
+import type { Market } from '../catalog/markets.ts';
+import { scopeOf } from '../catalog/scopes.ts';
+import { filtersOf, pascal } from '../contract/market.ts';
+import { paragraphs } from '../contract/paragraphs.ts';
+
+/** What OpenAPI says of an operation beyond its schemas. */
+export interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description: string;
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+}
+
+/** The security of an operation: either credential, with these scopes. */
+const either = (scopes: readonly string[]) => [{ api_key: scopes }, { bearerAuth: scopes }];
+
+/** `Lithium-ion battery` as it stands inside a sentence. */
+const inSentence = (name: string): string => name.charAt(0).toLowerCase() + name.slice(1);
+
+const code = (name: string): string => `\`${name}\``;
+
+/** What a GET answers to a client that has the newest already. */
+export const NOT_MODIFIED = {
+  304: { description: 'Nothing changed since the answer that If-None-Match names', type: 'null' },
+} as const;
+
+/** `POST /v3/prices/<slug>`. */
+export const marketOperation = (market: Market): Operation => ({
+  operationId: `post${pascal(market.slug)}Prices`,
+  tags: ['Prices'],
+  summary: `Prices of ${inSentence(market.name)}`,
+  description: paragraphs(
+    [
+      `Every price of ${inSentence(market.name)} that passes the filters, in the order of their`,
+      'codes, with its series when `options.includeSeries` is true. Nothing is ever cut short.',
+    ],
+    [
+      `Filters: ${filtersOf(market).map(code).join(', ')}; or \`codes\` without any of these. Each`,
+      'takes ids or names, whatever the case: OR inside a list, AND across lists. `dateFrom` and',
+      '`dateTo` bound the series and never drop a record. A value that matches nothing is told in',
+      '`$metadata.warnings`, or refused with `options.strict`.',
+    ],
+  ),
+  security: either([scopeOf(market.slug)]),
+});
+
+/** `GET /v3/prices/<slug>/filters`. */
+export const valuesOperation = (market: Market): Operation => ({
+  operationId: `get${pascal(market.slug)}Filters`,
+  tags: ['Discovery'],
+  summary: `Filter values of ${inSentence(market.name)}`,
+  description: paragraphs([
+    `The values that each filter of ${inSentence(market.name)} takes, and how many prices have`,
+    'each.',
+  ]),
+  security: either([scopeOf(market.slug)]),
+});
+
+export const listOperation: Operation = {
+  operationId: 'getMarkets',
+  tags: ['Discovery'],
+  summary: 'The markets',
+  description: paragraphs([
+    'Every market with its scope, filters, number of prices and days covered, and whether the',
+    'credential of this request opens it.',
+  ]),
+  security: either([]),
+};
+
+const open = (operationId: string, tag: string, summary: string, description: string) =>
+  ({ operationId, tags: [tag], summary, description, security: [] }) satisfies Operation;
+
+/** An address that tells the health of the service. */
+export const healthOperation = (operationId: string, summary: string): Operation =>
+  open(
+    operationId,
+    'Health',
+    summary,
+    paragraphs([
+      'Whether the service can answer, its version, and when the newest price was published.',
+      '`degraded` means that it runs without any price.',
+    ]),
+  );
+
+export const readyOperation: Operation = open(
+  'ready',
+  'Health',
+  'Readiness',
+  paragraphs([
+    'For load balancers: 200 when requests can be sent here. `schema_outdated` means that the',
+    'operator has to run the migrations.',
+  ]),
+);
+
+export const liveOperation: Operation = open(
+  'live',
+  'Health',
+  'Liveness',
+  'For process supervisors: 200 while the process runs, whatever the state of the database.',
+);
+
+/** An address of the OpenAPI document. */
+export const documentOperation = (operationId: string, format: string): Operation =>
+  open(
+    operationId,
+    'Documentation',
+    `This document as ${format}`,
+    `The OpenAPI 3.1 document of the service as ${format}.`,
+  );

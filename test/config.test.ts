@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { ConfigError, configOf, SETTINGS } from '../src/config.ts';
+
+const SECRET = 'a secret that nobody may ever read in a log';
+
+t.test('.env.example documents every setting with its default, and no other', async (t) => {
+  const text = readFileSync(new URL('../.env.example', import.meta.url), 'utf8');
+  const documented = Object.fromEntries(
+    [...text.matchAll(/^#([A-Z][A-Z0-9_]*)=(.*)$/gm)].map(([, name, value]) => [name, value]),
+  );
+  const defaults = Object.fromEntries(
+    Object.entries(SETTINGS).map(([name, schema]) => [
+      name,
+      String((schema as { default?: unknown }).default ?? ''),
+    ]),
+  );
+  t.strictSame(documented, defaults);
+  for (const [name, schema] of Object.entries(SETTINGS)) {
+    const { description } = schema as { description?: string };
+    t.ok(text.includes(`# ${description}`), `${name} is explained as in the code`);
+  }
+  t.doesNotThrow(() => configOf(documented));
+});
+
+t.test(
+  'without an environment everything has its default, and nothing can change it',
+  async (t) => {
+    const config = configOf({});
+    t.match(config, { PORT: 3000, HOST: '127.0.0.1', DATA_DIR: '.data', LOG_LEVEL: 'info' });
+    t.equal(config.DATABASE_URL, undefined);
+    t.ok(Object.isFrozen(config));
+    t.strictSame(configOf({ PORT: '', DATABASE_URL: '' }), config, 'empty counts as not set');
+  },
+);
+
+t.test('a bad value names its variable', async (t) => {
+  const bad = {
+    PORT: ['abc', '-1', '65536', '80.5', '0x50', ' 80', '1e3', '9'.repeat(40)],
+    DATABASE_URL: ['mysql://a/b', 'localhost'],
+    LOG_LEVEL: ['loud', 'INFO'],
+    JWT_SECRET: ['short'],
+    JWT_JWKS_URL: ['http://example.com/keys', 'http://localhost.example.com/', 'file:///keys'],
+    BODY_BYTES_MAX: ['0', '99999999999'],
+    SHUTDOWN_TIMEOUT_MS: ['99'],
+  };
+  for (const [name, values] of Object.entries(bad)) {
+    for (const value of values) {
+      const expected = { name: 'ConfigError', message: new RegExp(`^${name}: `) };
+      t.throws(() => configOf({ [name]: value }), expected, `${name}=${value.slice(0, 20)}`);
+    }
+  }
+});
+
+t.test('good values have the type of their setting', async (t) => {
+  const given = {
+    PORT: '0',
+    DATABASE_URL: 'postgresql://u:p@h/d',
+    LOG_LEVEL: 'silent',
+    JWT_SECRET: SECRET,
+  };
+  t.match(configOf(given), { ...given, PORT: 0 });
+  for (const url of ['https://a.example/keys', 'http://localhost:8080/k', 'http://[::1]/k']) {
+    t.equal(configOf({ JWT_JWKS_URL: url }).JWT_JWKS_URL, url);
+  }
+});
+
+t.test('ways to check tokens never mix', async (t) => {
+  const ways = { JWT_SECRET: SECRET, JWT_PUBLIC_KEY_FILE: 'a.pem', JWT_JWKS_URL: 'https://a/k' };
+  const names = Object.keys(ways) as (keyof typeof ways)[];
+  for (const [at, first] of names.entries()) {
+    t.ok(configOf({ [first]: ways[first] }), `${first} alone`);
+    for (const second of names.slice(at + 1)) {
+      t.throws(() => configOf({ [first]: ways[first], [second]: ways[second] }), ConfigError);
+    }
+  }
+});
+
+t.test('no message shows a secret', async (t) => {
+  for (const env of [
+    { JWT_SECRET: 'too short' },
+    { DATABASE_URL: 'mysql://user:hunter2@host/x' },
+    { JWT_SECRET: SECRET, JWT_PUBLIC_KEY_FILE: 'a.pem' },
+  ]) {
+    try {
+      configOf(env);
+      t.fail('it was accepted');
+    } catch (error) {
+      t.notMatch((error as Error).message, /too short"|hunter2|nobody may/);
+    }
+  }
+});

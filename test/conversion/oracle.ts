@@ -1,0 +1,65 @@
+/**
+ * A second way to the same numbers: decimal digits as text, long division, no code of the
+ * service. Slow, and simple enough to be trusted.
+ */
+
+/** An integer and how many of its digits are decimals. */
+const parts = (text: string): [bigint, number] => {
+  const [whole = '', fraction = ''] = text.split('.');
+  return [BigInt(whole + fraction), fraction.length];
+};
+
+/** Digits after the decimal point that the division is carried to before it is cut. */
+const DEPTH = 80;
+
+/** Product of some decimals divided by the product of others: exact digits and a rest or none. */
+function divided(factors: readonly string[], divisors: readonly string[]) {
+  let numerator = 1n;
+  let denominator = 1n;
+  let exponent = DEPTH;
+  for (const text of factors) {
+    const [digits, scale] = parts(text);
+    numerator *= digits;
+    exponent -= scale;
+  }
+  for (const text of divisors) {
+    const [digits, scale] = parts(text);
+    denominator *= digits;
+    exponent += scale;
+  }
+  if (exponent >= 0) numerator *= 10n ** BigInt(exponent);
+  else denominator *= 10n ** BigInt(-exponent);
+  const negative = numerator < 0n !== denominator < 0n && numerator !== 0n;
+  const amount = numerator < 0n ? -numerator : numerator;
+  const by = denominator < 0n ? -denominator : denominator;
+  const digits = String(amount / by).padStart(DEPTH + 1, '0');
+  return { negative, digits, rest: amount % by !== 0n };
+}
+
+const tidy = (sign: string, whole: string, fraction: string): string => {
+  const decimals = fraction.replace(/0+$/, '');
+  const integer = whole.replace(/^0+(?=\d)/, '');
+  if (integer === '0' && decimals === '') return '0';
+  return decimals === '' ? sign + integer : `${sign}${integer}.${decimals}`;
+};
+
+/** What the contract says a product over a product is on the wire. */
+export function expected(
+  factors: readonly string[],
+  divisors: readonly string[],
+  decimals: number | null,
+): string {
+  const { negative, digits, rest } = divided(factors, divisors);
+  const wholeDigits = digits.length - DEPTH;
+  const first = digits.search(/[1-9]/);
+  const sixth = first < 0 ? 0 : first + 6 - wholeDigits;
+  const keep = wholeDigits + (decimals ?? Math.max(2, sixth));
+  const kept = digits.slice(0, keep);
+  const next = digits[keep] ?? '0';
+  const beyond = rest || /[1-9]/.test(digits.slice(keep + 1));
+  const odd = Number(kept.at(-1)) % 2 === 1;
+  const up = next > '5' || (next === '5' && (beyond || odd));
+  const rounded = String(BigInt(kept) + (up ? 1n : 0n)).padStart(keep, '0');
+  const point = rounded.length - (keep - wholeDigits);
+  return tidy(negative ? '-' : '', rounded.slice(0, point), rounded.slice(point));
+}

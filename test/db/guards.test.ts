@@ -1,0 +1,128 @@
+import type pg from 'pg';
+import t from 'tap';
+import { testDatabase } from '../support/database.ts';
+import {
+  CURRENCY,
+  failureOf,
+  inRevision,
+  insertOf,
+  pointRow,
+  priceRow,
+  productRow,
+  rateRow,
+  UNIT,
+  writeWorld,
+} from '../support/world.ts';
+
+/** The tables of which nothing is ever overwritten, with a row of each that no other refers to. */
+const VERSIONED = {
+  currency: "iso = 'EUR'",
+  unit_of_measure: "slug = 'kilogram'",
+  dimension_value: "slug = 'europe'",
+  product: "slug = 'other'",
+  price: "code = 'T-3'",
+  series: 'true',
+  fx_rate: 'true',
+};
+const TABLES = Object.keys(VERSIONED) as (keyof typeof VERSIONED)[];
+
+/** A row more of each table, unreferenced where that matters. */
+const writeMore = (pool: pg.Pool) =>
+  inRevision(
+    pool,
+    insertOf('currency', { ...CURRENCY, iso: "'EUR'" }),
+    insertOf('unit_of_measure', { ...UNIT, slug: "'kilogram'", name_key: "'kilogram'" }),
+    insertOf('product', productRow('nickel', 'other')),
+    insertOf('series', pointRow()),
+    insertOf('fx_rate', rateRow()),
+  );
+
+t.test(
+  'data changes only with a revision of its own, and a hint says how to open one',
+  async (t) => {
+    const { pool } = await testDatabase(t);
+    await writeWorld(pool);
+    await writeMore(pool);
+    for (const table of TABLES) {
+      for (const change of [
+        `insert into ${table} overriding system value select * from ${table} limit 1`,
+        `update ${table} set revision = revision`,
+        `delete from ${table} where ${VERSIONED[table]}`,
+      ]) {
+        const { message, hint } = await failureOf(pool.query(change));
+        t.equal(message, `a change of ${table} needs a revision of its own`, change);
+        t.match(hint, /select open_revision\('why'\)/, change);
+      }
+    }
+  },
+);
+
+t.test('what was published is never truncated, and the past is never written', async (t) => {
+  const { pool } = await testDatabase(t);
+  await writeWorld(pool);
+  await writeMore(pool);
+  await inRevision(
+    pool,
+    "update currency set name = 'Dollar' where iso = 'USD'",
+    "update unit_of_measure set name = 'Ton' where slug = 'tonne'",
+    "update dimension_value set name = 'EU' where slug = 'europe'",
+    "update product set alias = 'N'",
+    "update price set name = 'P'",
+    'update series set mid = 10.5, corrections = 1',
+    'update fx_rate set rate = 1.5',
+  );
+  const withRevision = (statement: string) => failureOf(inRevision(pool, statement));
+  for (const table of TABLES.flatMap((each) => [each, `${each}_history`])) {
+    const { message } = await withRevision(`truncate ${table} cascade`);
+    t.match(message, /^truncate of \w+ is refused: what was published is kept for ever$/, table);
+  }
+  const frozen = [...TABLES.map((each) => `${each}_history`), 'revision', 'revision_scope'];
+  for (const table of frozen) {
+    const column = { revision: 'reason', revision_scope: 'scope' }[table] ?? 'revision_to';
+    for (const change of [`update ${table} set ${column} = ${column}`, `delete from ${table}`]) {
+      t.match((await withRevision(change)).message, /is refused: what was published/, change);
+    }
+  }
+  for (const table of ['revision', 'revision_scope']) {
+    t.match(
+      (await failureOf(pool.query(`truncate ${table} cascade`))).message,
+      /is refused/,
+      table,
+    );
+  }
+});
+
+t.test('market, code, type, currency and unit of a price never change; the rest may', async (t) => {
+  const { pool } = await testDatabase(t);
+  await writeWorld(pool);
+  const update = (change: string, table = 'price', where = "code = 'T-1'") =>
+    failureOf(inRevision(pool, `update ${table} set ${change} where ${where}`));
+  for (const change of [
+    `market_id = ${priceRow('')['market_id']?.replace('nickel', 'copper')}`,
+    "code = 'T-9'",
+    "price_type = 'payable'",
+    'currency_id = null',
+    "unit_id = (select id from unit_of_measure where slug = 'percent')",
+  ]) {
+    const { message, hint } = await update(change);
+    t.equal(message, 'market, code, type, currency and unit of price T-1 never change', change);
+    t.match(hint, 'new price with a code of its own');
+  }
+  t.match(await update("name = 'Other', short_name = 'O'"), { message: 'nothing failed' });
+  await inRevision(pool, insertOf('series', pointRow()), insertOf('fx_rate', rateRow()));
+  for (const [change, table, where] of [
+    ["kind = 'country'", 'dimension_value', "slug = 'europe'"],
+    ["slug = 'eu'", 'dimension_value', "slug = 'europe'"],
+    ['factor = 1', 'unit_of_measure', "slug = 'tonne'"],
+    ["dimension = 'energy'", 'unit_of_measure', "slug = 'tonne'"],
+    ["iso = 'EUR'", 'currency', 'true'],
+    ["price_id = (select id from price where code = 'T-3')", 'series', 'true'],
+    ['date = date - 1', 'series', 'true'],
+    ['date = date - 1', 'fx_rate', 'true'],
+  ] as const) {
+    t.equal(
+      (await update(change, table, where)).message,
+      `what identifies a row of ${table} never changes`,
+    );
+  }
+});

@@ -1,0 +1,61 @@
+import t from 'tap';
+import { VERSION } from '../../src/version.ts';
+import { seededDatabase, testDatabase } from '../support/database.ts';
+import { readOracle } from '../support/oracle.ts';
+import { serviceOn } from '../support/service.ts';
+import { inRevision, insertOf, pointRow, priceId, writeWorld } from '../support/world.ts';
+
+const HEALTH = ['/health', '/v3/prices/health', '/ready'];
+
+t.test('health is open to anyone and tells version, database and latest publication', async (t) => {
+  const database = await seededDatabase(t);
+  const { app, request } = await serviceOn(t, database);
+  const all = await readOracle(database.pool);
+  const latest = all.map((each) => each.points.at(-1)?.[1].split(' ')[4] ?? '').sort();
+  for (const url of HEALTH) {
+    const strangers = { 'x-api-key': 'nonsense', authorization: 'Bearer nonsense' };
+    for (const headers of [{}, strangers]) {
+      const { status, json, headers: sent } = await request({ method: 'GET', url, headers });
+      const { time, ...rest } = json;
+      t.equal(status, 200, url);
+      t.same(rest, {
+        status: 'ok',
+        version: VERSION,
+        checks: { database: 'ok', schema: 'ok', data: { latestPublishedAt: latest.at(-1) } },
+      });
+      t.ok(Math.abs(Date.parse(time) - Date.now()) < 60_000);
+      t.equal(sent['cache-control'], 'no-store');
+    }
+    const head = await app.inject({ method: 'HEAD', url });
+    t.same([head.statusCode, head.body], [200, ''], `HEAD ${url}`);
+  }
+});
+
+t.test('a service without a single value is degraded, and answers', async (t) => {
+  const database = await testDatabase(t);
+  const { request } = await serviceOn(t, database);
+  const { status, json } = await request({ method: 'GET', url: '/health' });
+  t.equal(status, 200);
+  t.match(json, {
+    status: 'degraded',
+    checks: { database: 'ok', schema: 'ok', data: { latestPublishedAt: null } },
+  });
+});
+
+t.test(
+  'the latest publication is that of the newest point of any price, to the microsecond',
+  async (t) => {
+    const database = await testDatabase(t);
+    await writeWorld(database.pool);
+    const point = (code: string, date: string, published_at: string) =>
+      insertOf('series', pointRow({ price_id: priceId(code), date, published_at }));
+    await inRevision(
+      database.pool,
+      point('T-1', "'2024-05-01'", "'2024-05-01T16:00:00.000001Z'"),
+      point('T-3', "'2024-05-02'", "'2024-05-02T01:30:00.12+09:00'"),
+    );
+    const { request } = await serviceOn(t, database);
+    const { json } = await request({ method: 'GET', url: '/health' });
+    t.equal(json.checks.data.latestPublishedAt, '2024-05-01T16:30:00.12Z');
+  },
+);

@@ -1,0 +1,126 @@
+import t from 'tap';
+import {
+  CORRECTING,
+  errorsOf,
+  fixture,
+  loadFile,
+  loadingDatabase,
+  loadText,
+  pricesOf,
+} from './support.ts';
+
+t.test('a description that says the same again changes nothing, in either format', async (t) => {
+  const { client } = await loadingDatabase(t);
+  await loadFile(client, 'csv', fixture('prices.csv'));
+  const same = [
+    '{"price": {"code": "xx-ni-1", "shortName": "Ni prem", "incoterm": "fca", "currency": "USD"}}',
+    '{"price": {"code": "XX-NI-2", "currency": null, "purity": null}}',
+  ];
+  const report = await loadText(t, client, 'ndjson', same.join('\n'));
+  t.match(report, { status: 'unchanged', counts: { pricesChanged: 0 } });
+});
+
+t.test('a description changes only with permission, and its past is kept', async (t) => {
+  const { client, pool } = await loadingDatabase(t);
+  await loadFile(client, 'csv', fixture('prices.csv'));
+  const change = 'code,name,incoterm\nXX-NI-1,Nickel cathode,\n';
+  const refused = await loadText(t, client, 'csv', change);
+  t.strictSame(errorsOf(refused), [
+    [2, 'name', 'correction_not_allowed'],
+    [2, 'incoterm', 'correction_not_allowed'],
+  ]);
+  const report = await loadText(t, client, 'csv', change, CORRECTING);
+  t.match(report, { status: 'applied', counts: { pricesChanged: 1, pricesAdded: 0 } });
+  t.match(await pricesOf(pool), [
+    { name: 'Nickel cathode', incoterm: null, short_name: 'Ni prem', purity: '99.8% Ni min' },
+    {},
+    {},
+  ]);
+  const { rows } = await pool.query('select name from price_history');
+  t.strictSame(rows, [{ name: 'Nickel cathode, premium "full plate"' }]);
+});
+
+t.test(
+  'market, type, currency and unit of a price never change, not even with permission',
+  async (t) => {
+    const { client } = await loadingDatabase(t);
+    await loadFile(client, 'csv', fixture('prices.csv'));
+    const text = 'code,priceType,currency,unitOfMeasure\nXX-NI-1,Payable,EUR,lb\n';
+    t.strictSame(errorsOf(await loadText(t, client, 'csv', text, CORRECTING)), [
+      [2, 'priceType', 'immutable'],
+      [2, 'currency', 'immutable'],
+      [2, 'unitOfMeasure', 'immutable'],
+    ]);
+  },
+);
+
+t.test(
+  'names that do not exist are refused with the nearest ones, so that a typo adds nothing',
+  async (t) => {
+    const { client } = await loadingDatabase(t);
+    const header =
+      'code,market,name,product,priceCategory,priceType,frequency,currency,unitOfMeasure,incoterm,purity';
+    const load = (row: string) => loadText(t, client, 'csv', `${header}\n${row}\n`);
+    const typos = await load(
+      'Z-1,nickel,Z,Nickle briquette,Spott,Price,Weekley,USD,tonn,CIFF,99.8% Ni mn',
+    );
+    t.strictSame(
+      typos.errors.map(({ column, code, message }) => [column, code, message]),
+      [
+        [
+          'product',
+          'unknown_product',
+          'There is no such product; did you mean "Nickel briquette"?',
+        ],
+        ['priceCategory', 'unknown_value', 'There is no such priceCategory; did you mean "Spot"?'],
+        ['frequency', 'unknown_value', 'There is no such frequency; did you mean "Weekly"?'],
+        ['unitOfMeasure', 'unknown_unit', typos.errors[3]?.message],
+        ['purity', 'unknown_value', typos.errors[4]?.message],
+        [
+          'incoterm',
+          'unknown_value',
+          'There is no such incoterm; did you mean "CIF" or "CFR" or "CIP"?',
+        ],
+      ],
+    );
+    t.match(typos.errors[3]?.message, 'did you mean "Tonne"');
+    t.match(typos.errors[4]?.message, 'did you mean "99.8% Ni min"');
+    const cases = {
+      'Z-1,nickle,Z,Nickel briquette,Spot,Price,Weekly,USD,t,,': ['market', 'unknown_market'],
+      'Z-1,,Z,Nickel briquette,Spot,Price,Weekly,USD,t,,': ['market', 'missing_value'],
+      'Z-1,nickel,,Nickel briquette,Spot,Price,Weekly,USD,t,,': ['name', 'missing_value'],
+      'Z-1,nickel,Z,Bauxite,Spot,Price,Weekly,USD,t,,': ['product', 'unknown_product'],
+      'Z-1,nickel,Z,Nickel briquette,Spot,Fee,Weekly,USD,t,,': ['priceType', 'unknown_value'],
+      'Z-1,nickel,Z,Nickel briquette,Spot,Price,Weekly,XAX,t,,': ['currency', 'unknown_currency'],
+      'Z-1,nickel,Z,Nickel briquette,Spot,Price,Weekly,,t,,': ['currency', 'invalid_price'],
+      'Z-1,nickel,Z,Nickel briquette,Spot,Price,Weekly,USD,%,,': ['unitOfMeasure', 'invalid_price'],
+      'Z-1,nickel,Z,Nickel briquette,Spot,Payable,Weekly,USD,%,,': ['currency', 'invalid_price'],
+      'Z-1,nickel,Z,Nickel briquette,Spot,Payable,Weekly,,t,,': ['unitOfMeasure', 'invalid_price'],
+      'Z-1,aluminium,Z,Bauxite,Spot,Price,Weekly,USD,t,,99.8% Ni min': [
+        'purity',
+        'unsupported_field',
+      ],
+      'Z\u00fc,nickel,Z,Nickel briquette,Spot,Price,Weekly,USD,t,,': ['code', 'unknown_code'],
+    };
+    for (const [row, [column, code]] of Object.entries(cases)) {
+      t.strictSame(errorsOf(await load(row)), [[2, column, code]], row);
+    }
+  },
+);
+
+t.test('one file may repeat a description, but not contradict it', async (t) => {
+  const { client } = await loadingDatabase(t);
+  const header =
+    'code,date,mid,market,name,product,priceCategory,priceType,frequency,currency,unitOfMeasure';
+  const row = (date: string, name: string) =>
+    `Z-1,${date},1,nickel,${name},Nickel briquette,Spot,Price,Weekly,USD,t`;
+  const contradicting = [header, row('2026-01-01', 'A'), row('2026-01-08', 'B'), ''].join('\n');
+  t.strictSame(errorsOf(await loadText(t, client, 'csv', contradicting)), [
+    [3, 'name', 'conflicting'],
+  ]);
+  const repeating = [header, row('2026-01-01', 'A'), row('2026-01-08', 'A'), ''].join('\n');
+  t.match(await loadText(t, client, 'csv', repeating), {
+    status: 'applied',
+    counts: { rows: 2, inserted: 2, pricesAdded: 1 },
+  });
+});

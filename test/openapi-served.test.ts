@@ -1,0 +1,53 @@
+import { readFile } from 'node:fs/promises';
+import t from 'tap';
+import { parse } from 'yaml';
+import { PROBLEMS, VIOLATIONS } from '../src/errors.ts';
+import { testDatabase } from './support/database.ts';
+import { serviceOn } from './support/service.ts';
+
+const document = parse(await readFile(new URL('../openapi.yaml', import.meta.url), 'utf8'));
+
+t.test('the document and its page are served to anyone, and asked for once', async (t) => {
+  const service = await serviceOn(t, await testDatabase(t));
+  const get = (url: string, headers = {}) => service.app.inject({ url, headers });
+  for (const [url, type, read] of [
+    ['/openapi.json', 'application/json; charset=utf-8', (text: string) => JSON.parse(text)],
+    ['/openapi.yaml', 'application/yaml; charset=utf-8', (text: string) => parse(text)],
+  ] as const) {
+    const answer = await get(url);
+    t.match(answer, { statusCode: 200, headers: { 'content-type': type } });
+    t.same(read(answer.body), document, url);
+    const tag = answer.headers.etag as string;
+    t.match(tag, /^"[\w-]{20,}"$/, 'a strong tag');
+    t.match(answer.headers, { 'cache-control': 'private, no-cache', 'x-request-id': /./ });
+    const again = await get(url, { 'if-none-match': `"other", ${tag}` });
+    t.match(again, { statusCode: 304, body: '', headers: { etag: tag, 'x-request-id': /./ } });
+    t.equal((await get(url, { 'if-none-match': '"other"' })).statusCode, 200);
+  }
+  const [json, yaml] = await Promise.all([get('/openapi.json'), get('/openapi.yaml')]);
+  t.not(json.headers.etag, yaml.headers.etag);
+});
+
+t.test('the page and all that it loads come from this service', async (t) => {
+  const service = await serviceOn(t, await testDatabase(t));
+  const page = await service.app.inject({ url: '/docs' });
+  t.match(page, { statusCode: 200, headers: { 'content-type': /^text\/html/ } });
+  const links = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link]) => link ?? '');
+  t.ok(links.length > 3);
+  for (const link of links) {
+    t.notMatch(link, /^(https?:)?\/\//, 'nothing is loaded from elsewhere');
+    const { pathname } = new URL(link, 'http://service/docs/');
+    t.equal((await service.app.inject({ url: pathname })).statusCode, 200, pathname);
+  }
+});
+
+t.test('the type of a problem is an address that explains its code', async (t) => {
+  const service = await serviceOn(t, await testDatabase(t));
+  const { json } = await service.request({ method: 'GET', url: '/nowhere' });
+  const page = await service.app.inject({ url: json.type.split('#')[0] });
+  t.match(page, { statusCode: 200, headers: { 'content-type': /^text\/html/ } });
+  for (const code of [...Object.keys(PROBLEMS), ...Object.keys(VIOLATIONS)]) {
+    t.ok(page.body.includes(`id="${code}"`), code);
+  }
+  t.equal(json.type, '/docs/problems#not_found');
+});

@@ -1,0 +1,41 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { ask, expected } from '../support/asking.ts';
+import { seededDatabase } from '../support/database.ts';
+import { type OraclePrice, readOracle } from '../support/oracle.ts';
+import { requestsOf } from '../support/requests.ts';
+import { type Service, serviceOn } from '../support/service.ts';
+import { SPECIFIED } from '../support/specification.ts';
+
+let service: Service;
+let all: readonly OraclePrice[];
+
+t.before(async () => {
+  const database = await seededDatabase(t);
+  service = await serviceOn(t, database);
+  all = await readOracle(database.pool);
+});
+
+/** 17 markets × 38 runs × 8 requests at once are more than five thousand. */
+const RUNS = 38;
+const AT_ONCE = 8;
+
+for (const market of SPECIFIED) {
+  t.test(`${market.slug} answers any filters as a reading of the plain tables does`, async (t) => {
+    let records = 0;
+    const some = fc.array(requestsOf(all, market), { minLength: AT_ONCE, maxLength: AT_ONCE });
+    await fc.assert(
+      fc.asyncProperty(some, async (requests) => {
+        const answers = await Promise.all(requests.map((each) => ask(service, each)));
+        for (const [index, answer] of answers.entries()) {
+          const right = expected(all, requests[index] as (typeof requests)[number]);
+          records += answer.codes.length;
+          if (JSON.stringify(answer) === JSON.stringify(right)) continue;
+          throw new Error(`${JSON.stringify(answer)}\nshould be\n${JSON.stringify(right)}`);
+        }
+      }),
+      { numRuns: RUNS },
+    );
+    t.ok(records > RUNS * AT_ONCE, `${records} records in ${RUNS * AT_ONCE} answers`);
+  });
+}

@@ -1,0 +1,143 @@
+import t from 'tap';
+import { MARKETS, type Market } from '../../src/catalog/markets.ts';
+import { encodePoints } from '../../src/prices/encode.ts';
+import { planOf } from '../../src/prices/plan.ts';
+import { selectPrices } from '../../src/prices/query.ts';
+import { recordHead } from '../../src/prices/record.ts';
+import { referenceReader } from '../../src/prices/references.ts';
+import { sqlSeries } from '../../src/prices/series-sql.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type Service, serviceOn } from '../support/service.ts';
+import { inRevision } from '../support/world.ts';
+
+const FROM = '2026-03-01';
+const COBALT = MARKETS.find((each) => each.slug === 'cobalt') as Market;
+const OF_COBALT = "market_id = (select id from market where slug = 'cobalt')";
+
+/** One commit that leaves its mark on every point, price, product, purity, unit and currency. */
+const mark = ({ pool }: TestDatabase, number: number): Promise<number> =>
+  inRevision(
+    pool,
+    `update series set mid = ${number}, low = null, high = null, corrections = ${number}
+       where date >= '${FROM}' and price_id in (select id from price where ${OF_COBALT})`,
+    `update price set name = 'Mark ${number}', short_name = 'Mark ${number}' where ${OF_COBALT}`,
+    `update product set alias = 'Mark ${number}' where ${OF_COBALT}`,
+    `update dimension_value set name = 'Mark ${number}' where kind = 'price-category'
+       and id = (select min(price_category_id) from price where ${OF_COBALT})`,
+    `update unit_of_measure set symbol = 'Mark ${number}'`,
+    `update currency set symbol = 'Mark ${number}'`,
+  );
+
+interface Answer {
+  readonly text: string;
+  readonly revision: number;
+  readonly count: number;
+  /** Every mark in the answer. */
+  readonly marks: ReadonlySet<number>;
+}
+
+async function ask({ app, key }: Service): Promise<Answer> {
+  const reply = await app.inject({
+    method: 'POST',
+    url: '/v3/prices/cobalt',
+    headers: { 'x-api-key': key },
+    payload: { filters: { dateFrom: FROM }, options: { includeSeries: true } },
+  });
+  const { $metadata, data } = reply.json();
+  const marks = [...reply.body.matchAll(/Mark (\d+)|"corrections":(\d+)|"mid":(\d+),/g)];
+  return {
+    text: reply.body,
+    revision: Number($metadata.revision.split('.')[1]),
+    count: data.length,
+    marks: new Set(marks.map((each) => Number(each[1] ?? each[2] ?? each[3]))),
+  };
+}
+
+const COMMITS = 25;
+const READERS = 4;
+
+interface Contention {
+  /** Revision → mark, as the writer knows it. */
+  readonly committed: ReadonlyMap<number, number>;
+  /** Revision → what every reader of it was answered. */
+  readonly answers: ReadonlyMap<number, Answer>;
+  readonly asked: number;
+}
+
+/** Commits in a loop while readers ask all the time. */
+async function contend(
+  test: Pick<typeof t, 'ok'>,
+  database: TestDatabase,
+  service: Service,
+): Promise<Contention> {
+  const committed = new Map([[await mark(database, 0), 0]]);
+  const answers = new Map<number, Answer>();
+  let newest = Math.max(...committed.keys());
+  let isWriting = true;
+  let asked = 0;
+  const read = async () => {
+    while (isWriting) {
+      const before = newest;
+      const answer = await ask(service);
+      asked += 1;
+      test.ok(answer.revision >= before, 'an answer is as new as the last commit before it');
+      const known = answers.get(answer.revision);
+      test.ok(!known || known.text === answer.text, 'and one for all who read its revision');
+      answers.set(answer.revision, answer);
+    }
+  };
+  const write = async () => {
+    for (let number = 1; number <= COMMITS || answers.size <= 5; number += 1) {
+      newest = await mark(database, number);
+      committed.set(newest, number);
+    }
+    isWriting = false;
+  };
+  await Promise.all([write(), ...Array.from({ length: READERS }, read)]);
+  return { committed, answers, asked };
+}
+
+/** The records of a past revision, put together from the parts that an answer is made of. */
+async function recordsAt({ db, pool }: TestDatabase, revision: number): Promise<string> {
+  const at = String(revision);
+  const plan = planOf(COBALT, () => [], { filters: { dateFrom: FROM } });
+  const prices = await selectPrices(db, plan, at);
+  const references = await referenceReader(1)(db, { epoch: 'any', reference: at });
+  const ids = prices.map((each) => each.id);
+  const series = await sqlSeries(pool)(ids, plan.range, at, new AbortController().signal);
+  const records = prices.map((price) => {
+    const columns = series.get(price.id);
+    const points = columns ? encodePoints(columns).toString() : '';
+    return `${recordHead(COBALT, price, references)}${points}]}`;
+  });
+  return `[${records.join(',')}]`;
+}
+
+for (const pricesPerStatement of ['1', '20']) {
+  const title = `${pricesPerStatement} prices per statement`;
+  t.test(
+    `an answer is one state of the data, whatever is committed meanwhile: ${title}`,
+    async (t) => {
+      const database = await testDatabase(t, { seeded: true });
+      const env = { SERIES_PRICES_PER_STATEMENT: pricesPerStatement };
+      const service = await serviceOn(t, database, env);
+      const { committed, answers, asked } = await contend(t, database, service);
+      t.ok(
+        answers.size > 5 && asked > answers.size,
+        `${asked} answers at ${answers.size} revisions`,
+      );
+      for (const [revision, { marks, count, text }] of answers) {
+        const expected = committed.get(revision);
+        t.same([...marks], [expected], `revision ${revision} shows nothing but its own mark`);
+        t.ok(count > 10 && text.includes('"mid"'));
+      }
+      for (const [revision, { text }] of answers) {
+        const data = text.slice(text.indexOf('"data":') + 7, -1);
+        t.ok(
+          (await recordsAt(database, revision)) === data,
+          `revision ${revision} reads as it was`,
+        );
+      }
+    },
+  );
+}

@@ -1,0 +1,181 @@
+import fc from 'fast-check';
+import { to as copyTo } from 'pg-copy-streams';
+import t from 'tap';
+import { columnsOf } from '../../src/prices/copy-binary.ts';
+import { encodePoints } from '../../src/prices/encode.ts';
+import { seriesStatement, sqlSeries } from '../../src/prices/series-sql.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { dayText, decimalText, values } from '../support/decimals.ts';
+import { parseExact } from '../support/oracle.ts';
+import {
+  failureOf,
+  inRevision,
+  insertOf,
+  inTransaction,
+  pointRow,
+  writeWorld,
+} from '../support/world.ts';
+
+const NEVER = new AbortController().signal;
+const ALL = { from: null, to: null };
+
+/** Days from 1800-01-01 to 2025-12-31, counted from 2000-01-01. */
+const DAYS = { min: -73_048, max: 9_496 };
+
+const instant = fc
+  .record({
+    day: fc.integer(DAYS),
+    second: fc.integer({ min: 0, max: 86_399 }),
+    micros: fc.oneof(fc.constant(0), fc.constantFrom(1, 10, 100_000, 999_999), fc.nat(999_999)),
+  })
+  .map(({ day, second, micros }) => {
+    const two = (value: number) => String(value).padStart(2, '0');
+    const time = [Math.floor(second / 3600), Math.floor(second / 60) % 60, second % 60].map(two);
+    return `${dayText(day)}T${time.join(':')}.${String(micros).padStart(6, '0')}Z`;
+  });
+
+const rows = fc.uniqueArray(
+  fc.record({ day: fc.integer(DAYS), values, published: instant, corrections: fc.nat(99) }),
+  { selector: (row) => row.day, maxLength: 60, size: 'max' },
+);
+
+let database: TestDatabase;
+t.before(async () => {
+  database = await testDatabase(t);
+  await writeWorld(database.pool);
+});
+
+/** The points of some prices as the service encodes them, and as PostgreSQL prints them. */
+async function bothTexts(priceIds: readonly number[], revision: number) {
+  const series = await sqlSeries(database.pool)(priceIds, ALL, String(revision), NEVER);
+  const encoded = priceIds.map((id) => {
+    const columns = series.get(id);
+    return parseExact(`[${columns ? encodePoints(columns).toString('latin1') : ''}]`);
+  });
+  const { rows: printed } = await database.pool.query(
+    `select price_id, date::text, low::text, mid::text, high::text,
+       regexp_replace(to_char(published_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'),
+         '\\.?0*$', '') || 'Z' as "publishedAt", corrections::text
+     from series_at($1) where price_id = any($2) order by price_id, date`,
+    [revision, priceIds],
+  );
+  const byPrice = Map.groupBy(printed, (row) => row.price_id);
+  const wanted = priceIds.map((id) =>
+    (byPrice.get(id) ?? []).map(({ price_id: _, ...point }) => point),
+  );
+  return { encoded, wanted };
+}
+
+t.test('whatever a table holds comes out as PostgreSQL itself prints it', async (t) => {
+  const { rows: ids } = await database.pool.query('select id from price order by id');
+  const [first, second] = ids.map((each) => each.id);
+  let points = 0;
+  await fc.assert(
+    fc.asyncProperty(rows, rows, async (one, other) => {
+      const revision = await inTransaction(database.pool, async (client) => {
+        const { rows: opened } = await client.query("select open_revision('test') as number");
+        await client.query('delete from series');
+        for (const [id, list] of [
+          [first, one],
+          [second, other],
+        ] as const) {
+          const column = (of: (row: (typeof list)[number]) => string | null) => list.map(of);
+          const value = (index: number, has: (row: (typeof list)[number]) => boolean) =>
+            column((row) =>
+              has(row) ? decimalText(row.values.three[index] ?? 0n, row.values.scale) : null,
+            );
+          await client.query(
+            `insert into series (price_id, date, low, mid, high, published_at, corrections)
+             select $1, * from unnest($2::date[], $3::numeric[], $4::numeric[], $5::numeric[],
+               $6::timestamptz[], $7::integer[])`,
+            [
+              id,
+              column((row) => dayText(row.day)),
+              value(0, (row) => row.values.hasLow),
+              value(1, () => true),
+              value(2, (row) => row.values.hasHigh),
+              column((row) => row.published),
+              column((row) => String(row.corrections)),
+            ],
+          );
+        }
+        return Number(opened[0].number);
+      });
+      points += one.length + other.length;
+      const { encoded, wanted } = await bothTexts([first, second], revision);
+      if (JSON.stringify(encoded) !== JSON.stringify(wanted)) {
+        throw new Error(`${JSON.stringify(encoded)}\nshould be\n${JSON.stringify(wanted)}`);
+      }
+    }),
+    { numRuns: 60 },
+  );
+  t.ok(points > 2_000, `${points} points`);
+});
+
+t.test('a series that was cut off on its way is an error, never a shorter series', async (t) => {
+  const { pool } = await testDatabase(t);
+  await writeWorld(pool);
+  const point = (day: number) => insertOf('series', pointRow({ date: `'2024-01-0${day}'` }));
+  const revision = await inRevision(pool, point(1), point(2), point(3));
+  const client = await pool.connect();
+  const chunks: Buffer[] = [];
+  const statement = seriesStatement([1], ALL, String(revision));
+  for await (const chunk of client.query(copyTo(statement))) chunks.push(chunk);
+  client.release();
+  const bytes = Buffer.concat(chunks);
+  t.equal(columnsOf(bytes).get(1)?.length, 3);
+  for (let length = 0; length < bytes.length; length += 1) {
+    t.throws(() => columnsOf(bytes.subarray(0, length)), `${length} of ${bytes.length} bytes`);
+  }
+});
+
+t.test('a value that no column may hold is refused, not rounded', async (t) => {
+  const { pool } = await testDatabase(t);
+  const read = async (value: string) => {
+    const client = await pool.connect();
+    const chunks: Buffer[] = [];
+    const row = `select 1::integer, date '2024-01-01', null::numeric, ${value}::numeric, null::numeric, now(), 0::integer`;
+    for await (const chunk of client.query(copyTo(`copy (${row}) to stdout (format binary)`)))
+      chunks.push(chunk);
+    client.release();
+    return columnsOf(Buffer.concat(chunks));
+  };
+  for (const bad of [
+    "'NaN'",
+    "'Infinity'",
+    "'-Infinity'",
+    '9007199254740993',
+    '1e40',
+    '0.12345678901234567',
+  ]) {
+    t.match((await failureOf(read(bad))).message, /^a stored value /, bad);
+  }
+  t.equal((await read('999999999999999')).get(1)?.mid[0], 999_999_999_999_999);
+});
+
+t.test('only digits and days become part of a statement', async (t) => {
+  const evil = "1'); drop table series; --";
+  for (const statement of [
+    () => seriesStatement([Number.NaN], ALL, '1'),
+    () => seriesStatement([1.5], ALL, '1'),
+    () => seriesStatement([-1], ALL, '1'),
+    () => seriesStatement([1], ALL, evil),
+    () => seriesStatement([1], { from: evil, to: null }, '1'),
+    () => seriesStatement([1], { from: null, to: '2024-01-01\n' }, '1'),
+  ]) {
+    t.throws(statement, { message: 'not a literal of the expected form' });
+  }
+});
+
+t.test('a reader that is gone stops the reading, and the next one is served', async (t) => {
+  const { pool } = await testDatabase(t);
+  const gone = AbortSignal.abort(new Error('the client is gone'));
+  const series = sqlSeries(pool);
+  t.equal((await failureOf(series([1], ALL, '1', gone))).message, 'the client is gone');
+  const going = new AbortController();
+  const reading = failureOf(series([1], ALL, '1', going.signal));
+  going.abort();
+  await reading;
+  t.equal((await series([1], ALL, '1', NEVER)).size, 0);
+  t.equal(pool.waitingCount, 0);
+});

@@ -1,0 +1,132 @@
+-- the newest revision of a market
+select service.epoch as "epoch", heads.revision as "revision", heads.reference as "reference",
+  coalesce(revision.committed_at, 'epoch'::timestamptz) as "committedAt"
+  from service
+  cross join (select
+  (select coalesce(max(newest.revision), 0) from unnest($1::text[]) as s (scope)
+  cross join lateral (select r.revision from revision_scope r
+  where r.scope = s.scope order by r.revision desc limit 1) as newest) as revision,
+  
+  (select coalesce(max(newest.revision), 0) from unnest($2::text[]) as s (scope)
+  cross join lateral (select r.revision from revision_scope r
+  where r.scope = s.scope order by r.revision desc limit 1) as newest) as reference) as heads
+  left join revision on revision.number = heads.revision;
+
+-- the reference data
+select * from product_at($1::bigint);
+select * from dimension_value_at($1::bigint);
+select * from unit_of_measure_at($1::bigint);
+select * from currency_at($1::bigint);
+
+-- prices, unfiltered
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true order by p.code collate "C";
+
+-- prices by code
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where p.code_key = any($4::text[]) order by p.code collate "C";
+
+-- prices by product
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($4::bigint)) as v
+  cross join (select $5::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
+
+-- prices by category
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where "p"."price_category_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($4::bigint)
+  where kind = 'price-category') as v
+  cross join (select $5::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
+
+-- prices by type
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where "p"."price_type" in (select v.key from (select slug as key, uuid, name, match_key from dimension_value_at($4::bigint)
+  where kind = 'price-type') as v
+  cross join (select $5::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
+
+-- prices by a dimension of the market
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where "p"."cell_format_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($4::bigint)
+  where kind = 'cell-format') as v
+  cross join (select $5::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
+
+-- prices by several lists
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($4::bigint)) as v
+  cross join (select $5::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and "p"."region_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
+  where kind = 'region') as v
+  cross join (select $7::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and "p"."service_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($8::bigint)
+  where kind = 'service') as v
+  cross join (select $9::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
+
+-- series, unbounded
+copy (select price_id, date, low, mid, high, published_at, corrections
+  from series_at(42) where price_id = any('{1,2}')
+  order by price_id, date) to stdout (format binary);
+
+-- series between days
+copy (select price_id, date, low, mid, high, published_at, corrections
+  from series_at(42) where price_id = any('{1}') and date >= '2024-01-01' and date <= '2024-12-31'
+  order by price_id, date) to stdout (format binary);
+
+-- values that were named
+with p as materialized (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2))
+  select filter, id, name, "matchKey", prices
+  from (select 0 as position, 'products' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from product_at($3::bigint)) as v on v.key = "p"."product_id"
+  group by v.uuid, v.name, v.match_key union all select 1 as position, 'priceTypes' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select slug as key, uuid, name, match_key from dimension_value_at($4::bigint)
+  where kind = 'price-type') as v on v.key = "p"."price_type"
+  group by v.uuid, v.name, v.match_key) as used
+  order by position, name collate "C";
+
+-- codes that were not found
+select code from (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2)) as p;
+
+-- the values of every filter
+with p as materialized (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2))
+  select filter, id, name, "matchKey", prices
+  from (select 0 as position, 'products' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from product_at($3::bigint)) as v on v.key = "p"."product_id"
+  group by v.uuid, v.name, v.match_key union all select 1 as position, 'priceCategories' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($4::bigint)
+  where kind = 'price-category') as v on v.key = "p"."price_category_id"
+  group by v.uuid, v.name, v.match_key union all select 2 as position, 'priceTypes' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select slug as key, uuid, name, match_key from dimension_value_at($5::bigint)
+  where kind = 'price-type') as v on v.key = "p"."price_type"
+  group by v.uuid, v.name, v.match_key union all select 3 as position, 'incoterms' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
+  where kind = 'incoterm') as v on v.key = "p"."incoterm_id"
+  group by v.uuid, v.name, v.match_key union all select 4 as position, 'countries' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($7::bigint)
+  where kind = 'country') as v on v.key = "p"."country_id"
+  group by v.uuid, v.name, v.match_key union all select 5 as position, 'regions' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($8::bigint)
+  where kind = 'region') as v on v.key = "p"."region_id"
+  group by v.uuid, v.name, v.match_key) as used
+  order by position, name collate "C";
+
+-- the list of markets
+select market.slug, count(price.id)::int as prices,
+  min((select date from series
+  where price_id = price.id order by date asc limit 1)) as "firstDate", max((select date from series
+  where price_id = price.id order by date desc limit 1)) as "lastDate"
+  from market left join price on price.market_id = market.id
+  group by market.slug;

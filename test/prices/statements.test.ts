@@ -1,0 +1,142 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import {
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+} from 'kysely';
+import t from 'tap';
+import { MARKETS, type Market } from '../../src/catalog/markets.ts';
+import { schemasOf } from '../../src/contract/market.ts';
+import { bodyCheckOf } from '../../src/contract/validate.ts';
+import { headOf } from '../../src/db/revisions.ts';
+import type { Database } from '../../src/db/schema.ts';
+import { usedValues } from '../../src/prices/filter-values.ts';
+import { marketList } from '../../src/prices/market-list.ts';
+import { planOf } from '../../src/prices/plan.ts';
+import { selectionOf } from '../../src/prices/query.ts';
+import { referenceReader } from '../../src/prices/references.ts';
+import { seriesStatement } from '../../src/prices/series-sql.ts';
+import { warningsOf } from '../../src/prices/warnings.ts';
+import { failureOf } from '../support/world.ts';
+
+/** The statements as they were reviewed. Set UPDATE_STATEMENTS to write them anew. */
+const REVIEWED = new URL('statements.sql', import.meta.url);
+
+/** A handle that sends nothing anywhere and writes down what it would have sent. */
+function recorder() {
+  const statements: string[] = [];
+  const db = new Kysely<Database>({
+    dialect: {
+      createAdapter: () => new PostgresAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (each) => new PostgresIntrospector(each),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+    },
+    log: ({ query }) => {
+      statements.push(query.sql);
+    },
+  });
+  return { db, statements };
+}
+
+const market = (slug: string) => MARKETS.find((each) => each.slug === slug) as Market;
+const LIMITS = { codesMax: 500, itemsMax: 200, itemLengthMax: 128 };
+
+const planFor = (slug: string, filters: object) =>
+  planOf(market(slug), bodyCheckOf(market(slug), schemasOf(market(slug), LIMITS)), { filters });
+
+/** The selection of a plan, compiled. */
+function compiled(slug: string, filters: object): { sql: string; parameters: readonly unknown[] } {
+  return selectionOf(recorder().db, planFor(slug, filters), '42').compile();
+}
+
+/** Statements that a piece of work runs, whether or not their empty answers are enough for it. */
+async function statementsOf(work: (db: Kysely<Database>) => Promise<unknown>): Promise<string[]> {
+  const { db, statements } = recorder();
+  await failureOf(work(db));
+  return statements;
+}
+
+const readable = (statement: string): string =>
+  statement
+    .trim()
+    .split('\n')
+    .map((line) => line.trim())
+    .join('\n  ');
+
+/** Every shape of statement that an answer can need, by what it is for. */
+async function shapes(): Promise<Record<string, readonly string[]>> {
+  const select = (slug: string, filters: object) => [compiled(slug, filters).sql];
+  const one = ['x'];
+  const never = () => false;
+  return {
+    'the newest revision of a market': await statementsOf((db) => headOf(db, ['nickel'])),
+    'the reference data': await statementsOf((db) =>
+      referenceReader(1)(db, { epoch: 'e', reference: '7' }),
+    ),
+    'prices, unfiltered': select('nickel', {}),
+    'prices by code': select('nickel', { codes: one }),
+    'prices by product': select('nickel', { products: one }),
+    'prices by category': select('nickel', { priceCategories: one }),
+    'prices by type': select('nickel', { priceTypes: one }),
+    'prices by a dimension of the market': select('lithium-ion-battery', { cellFormats: one }),
+    'prices by several lists': select('nickel', { regions: one, products: one, services: one }),
+    'series, unbounded': [seriesStatement([1, 2], { from: null, to: null }, '42')],
+    'series between days': [seriesStatement([1], { from: '2024-01-01', to: '2024-12-31' }, '42')],
+    'values that were named': await statementsOf((db) =>
+      warningsOf(db, planFor('nickel', { products: one, priceTypes: one }), '42', []),
+    ),
+    'codes that were not found': await statementsOf((db) =>
+      warningsOf(db, planFor('nickel', { codes: one }), '42', []),
+    ),
+    'the values of every filter': await statementsOf((db) =>
+      usedValues(db, market('copper'), '42'),
+    ),
+    'the list of markets': await statementsOf((db) => marketList(db, never)),
+  };
+}
+
+t.test('the SQL of each shape of query is the one that was reviewed', async (t) => {
+  const found = Object.entries(await shapes()).map(
+    ([name, statements]) =>
+      `-- ${name}\n${statements.map((each) => `${readable(each)};\n`).join('')}`,
+  );
+  const text = found.join('\n');
+  if (process.env['UPDATE_STATEMENTS']) await writeFile(REVIEWED, text);
+  t.equal(text, await readFile(REVIEWED, 'utf8'));
+});
+
+t.test('a list of any length is one parameter of one and the same statement', async (t) => {
+  const values = (count: number) => Array.from({ length: count }, (_, index) => `value ${index}`);
+  for (const [filter, lengths] of [
+    ['codes', [1, 2, 500]],
+    ['products', [1, 2, 200]],
+    ['priceTypes', [1, 2, 200]],
+    ['regions', [1, 2, 200]],
+  ] as const) {
+    const all = lengths.map((length) => compiled('nickel', { [filter]: values(length) }));
+    t.equal(new Set(all.map((each) => each.sql)).size, 1, filter);
+    t.equal(new Set(all.map((each) => each.parameters.length)).size, 1, filter);
+    const lists = all.map((each) =>
+      each.parameters.filter(Array.isArray).map((list) => list.length),
+    );
+    t.same(
+      lists.map((each) => new Set(each)),
+      lengths.map((length) => new Set([length])),
+    );
+  }
+});
+
+t.test('nothing that was sent becomes part of a statement', async (t) => {
+  const evil = "x'); drop table price; --";
+  for (const filters of [{ codes: [evil] }, { products: [evil], regions: [evil, evil] }]) {
+    t.notMatch(compiled('nickel', filters).sql, 'drop table');
+  }
+});
+
+t.test('the order of filters in a request does not change the statement', async (t) => {
+  const one = compiled('nickel', { regions: ['a'], products: ['b'] }).sql;
+  t.equal(compiled('nickel', { products: ['b'], regions: ['a'] }).sql, one);
+});

@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { SETTINGS } from '../src/config.ts';
+import { makeFolder, sweepFolders } from './support/folders.ts';
+import { startServer } from './support/server.ts';
+import { type Tally, tallyOf } from './support/tally.ts';
+import { dropDatabases, makeTemplates } from './support/templates.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const TAP = join(ROOT, 'node_modules', '.bin', 'tap');
+
+/** tap's own reporters redraw the screen, which a pipe cannot show. */
+const REPORTER = fileURLToPath(new URL('./support/reporter.ts', import.meta.url));
+
+let running: ChildProcess | null = null;
+let stopped: NodeJS.Signals | null = null;
+
+/** Ends tap and its test files, which are one process group: politely, then for certain. */
+function endTap(): void {
+  const pid = running?.pid;
+  if (pid === undefined) return;
+  const kill = (signal: NodeJS.Signals): void => {
+    try {
+      process.kill(-pid, signal);
+    } catch {
+      // They ended by themselves.
+    }
+  };
+  kill('SIGTERM');
+  setTimeout(() => kill('SIGKILL'), 2_000);
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    stopped ??= signal;
+    endTap();
+  });
+}
+
+/** Splits `--data [folder]` from the arguments that are for tap. */
+function parse(args: string[]): { dataFolder: string | null; rest: string[] } {
+  const at = args.indexOf('--data');
+  if (at < 0) return { dataFolder: null, rest: args };
+  const rest = args.toSpliced(at, 1);
+  const path = rest.findIndex((each) => !each.startsWith('-') && !each.endsWith('.ts'));
+  const folder = path < 0 ? join(ROOT, '..', 'shared', 'data') : rest.splice(path, 1)[0];
+  return { dataFolder: resolve(folder ?? ''), rest };
+}
+
+function filesOf(rest: string[], data: boolean): string[] {
+  if (rest.some((each) => !each.startsWith('-'))) return [];
+  if (data) return globSync('test/data/*.test.ts', { cwd: ROOT });
+  return globSync('test/**/*.test.ts', {
+    cwd: ROOT,
+    exclude: (path) => /^test[\\/](data|client)$/.test(path) || path.includes('node_modules'),
+  }).sort();
+}
+
+/** The environment of the tests: no setting of the service but what a test gives itself. */
+function environment(extra: Record<string, string>): NodeJS.ProcessEnv {
+  const env: NodeJS.ProcessEnv = { ...process.env };
+  for (const name of Object.keys(SETTINGS)) delete env[name];
+  return { ...env, ...extra };
+}
+
+/** What tap is asked for, unless the caller asks for something else. */
+function defaultsFor(args: string[], output: string): string[] {
+  const has = (...options: string[]): boolean =>
+    args.some((arg) => options.some((option) => arg.startsWith(option)));
+  const hasCoverage = has('--coverage', '--show-full-coverage');
+  const isOwnReporter = !process.stdout.isTTY && !has('--reporter', '-R');
+  return [
+    hasCoverage ? '--allow-incomplete-coverage' : '--disable-coverage',
+    isOwnReporter ? `--reporter=${REPORTER}` : `--output-file=${output}`,
+    ...(has('--jobs', '-j') ? [] : ['--jobs=2']),
+    ...(has('--timeout', '-t') ? [] : ['--timeout=240']),
+  ];
+}
+
+async function runTap(args: string[], env: NodeJS.ProcessEnv): Promise<[number, Tally]> {
+  const folder = await makeFolder();
+  const output = join(folder.path, 'output.tap');
+  try {
+    const child = spawn(process.execPath, [TAP, ...defaultsFor(args, output), ...args], {
+      cwd: ROOT,
+      env: { ...env, TAP_OUTPUT: output },
+      stdio: 'inherit',
+      detached: true,
+    });
+    running = child;
+    if (stopped) endTap();
+    const [code] = (await once(child, 'exit')) as [number | null];
+    const tally = tallyOf(await readFile(output, 'utf8').catch(() => ''));
+    return [code ?? 1, tally];
+  } finally {
+    running = null;
+    await folder.remove();
+  }
+}
+
+async function main(): Promise<[number, Tally]> {
+  const { dataFolder, rest } = parse(process.argv.slice(2));
+  const nothing = { passed: 0, failed: 1 };
+  if (dataFolder !== null && !(await stat(dataFolder).catch(() => null))) {
+    console.error(`There is no folder ${dataFolder}; give the path: npm run test:data -- FOLDER`);
+    return [1, nothing];
+  }
+  await sweepFolders();
+  const server = await startServer();
+  let prefix: string | null = null;
+  try {
+    console.log(`# PostgreSQL for the tests: ${server.kind}`);
+    prefix = stopped ? null : await makeTemplates(server.url);
+    if (prefix === null || stopped) return [1, nothing];
+    const env = environment({
+      TEST_DATABASE_URL: server.url,
+      TEST_DATABASE_PREFIX: prefix,
+      ...(dataFolder === null ? {} : { DATA_FOLDER: dataFolder }),
+    });
+    return await runTap([...rest, ...filesOf(rest, dataFolder !== null)], env);
+  } finally {
+    if (prefix !== null) await dropDatabases(server.url, prefix).catch(console.error);
+    await server.stop();
+    await sweepFolders();
+  }
+}
+
+let code = 1;
+let tally: Tally = { passed: 0, failed: 1 };
+try {
+  [code, tally] = await main();
+} catch (error) {
+  console.error(error);
+}
+// A crash of tap itself fails no assertion, and is a failure all the same.
+const failed = code !== 0 && tally.failed === 0 ? 1 : tally.failed;
+console.log(`${tally.passed} passed, ${failed} failed`);
+// A timer that is to end a stuck tap may be left.
+process.exit(code === 0 && failed > 0 ? 1 : code);

@@ -1,0 +1,79 @@
+import t from 'tap';
+import { BULK_MARKET, fill } from '../support/bulk.ts';
+import { testDatabase } from '../support/database.ts';
+import { answerOf, Caller, exchange, listening, postText, until } from '../support/sockets.ts';
+
+const HOST = 'Host: test\r\n';
+
+/** Short times, so that the tests need not wait: Node looks once a second. */
+const HASTY = {
+  HEADERS_TIMEOUT_MS: '200',
+  REQUEST_TIMEOUT_MS: '400',
+  KEEP_ALIVE_TIMEOUT_MS: '300',
+  STALL_TIMEOUT_MS: '5000',
+};
+
+t.test('a client that sends slowly, or nothing, is refused and let go', async (t) => {
+  const { port, key, failures } = await listening(t, await testDatabase(t), HASTY);
+  const post = `POST /v3/prices/nickel HTTP/1.1\r\n${HOST}x-api-key: ${key}\r\n`;
+  const json = `${post}Content-Type: application/json\r\n`;
+  const slow = {
+    'nothing at all': '',
+    'half a request line': 'GET /li',
+    'headers without an end': `GET /live HTTP/1.1\r\n${HOST}`,
+    'half a body': `${json}Content-Length: 20\r\n\r\n{"filters"`,
+    'chunks without an end': `${json}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`,
+  };
+  const callers = Object.entries(slow).map(([what, text]) => {
+    const caller = new Caller(t, port);
+    caller.socket.write(text);
+    return [what, caller] as const;
+  });
+  const drip = new Caller(t, port);
+  drip.socket.write(`GET /live HTTP/1.1\r\n${HOST}`);
+  const dripping = setInterval(() => drip.socket.write('X-A: b\r\n'), 50);
+  t.teardown(() => clearInterval(dripping));
+  for (const [what, caller] of [...callers, ['a header now and then', drip] as const]) {
+    const { status, headers, json } = answerOf(await caller.ended());
+    t.equal(status, 408, what);
+    t.match(headers['content-type'], /^application\/problem\+json/);
+    t.equal(json.code, 'request_timeout');
+  }
+  t.same(failures(), []);
+});
+
+t.test('a connection that asks no more is closed after its time', async (t) => {
+  const { port } = await listening(t, await testDatabase(t), HASTY);
+  const caller = new Caller(t, port);
+  caller.socket.write(`GET /live HTTP/1.1\r\n${HOST}\r\n`);
+  const { status, headers } = answerOf(await caller.ended());
+  t.equal(status, 200);
+  t.match(headers['connection'], /keep-alive/i);
+});
+
+t.test('a reader that takes nothing is cut off, and holds up nobody', async (t) => {
+  const database = await testDatabase(t);
+  await fill(database, { prices: 24, points: 3_000 });
+  const env = { STALL_TIMEOUT_MS: '1000', SERIES_PRICES_PER_STATEMENT: '1' };
+  const { app, port, key, failures } = await listening(t, database, env);
+  const ask = postText({ key }, BULK_MARKET.slug, { options: { includeSeries: true } });
+  const stuck = Array.from({ length: 12 }, () => new Caller(t, port));
+  for (const { socket } of stuck) {
+    socket.pause();
+    socket.write(ask);
+  }
+  await until('the answers begin', () => stuck.every(({ socket }) => socket.bytesWritten > 0));
+  const other = await exchange(
+    t,
+    port,
+    `GET /v3/prices HTTP/1.1\r\n${HOST}x-api-key: ${key}\r\nConnection: close\r\n\r\n`,
+  );
+  t.equal(other.status, 200, 'others are answered meanwhile');
+  const open = () =>
+    new Promise<number>((resolve) => app.server.getConnections((_error, count) => resolve(count)));
+  await until('the service drops them', async () => (await open()) === 0);
+  const { pool } = database;
+  await until('every connection is back', () => pool.idleCount === pool.totalCount);
+  t.equal(pool.waitingCount, 0);
+  t.same(failures(), []);
+});

@@ -1,0 +1,105 @@
+import { connect } from 'node:net';
+import t from 'tap';
+import { BULK_MARKET, fill } from '../support/bulk.ts';
+import { testDatabase } from '../support/database.ts';
+import {
+  answerOf,
+  Caller,
+  dechunked,
+  listening,
+  postText,
+  type RawAnswer,
+  until,
+} from '../support/sockets.ts';
+
+const GET_DOCUMENT = 'GET /openapi.json HTTP/1.1\r\nHost: test\r\n\r\n';
+
+/** Whether a stop has come to its end. */
+function watched(stop: Promise<unknown>): () => boolean {
+  let isDone = false;
+  void stop.then(() => {
+    isDone = true;
+  });
+  return () => isDone;
+}
+
+/** Splits the text of several answers that came one after another. */
+const answersOf = (text: string): RawAnswer[] => text.split(/(?=HTTP\/1\.1 \d{3} )/).map(answerOf);
+
+t.test('a stop finishes a streaming answer, and ends with it', async (t) => {
+  const database = await testDatabase(t);
+  await fill(database, { prices: 36, points: 3_000 });
+  const service = await listening(t, database, { SERIES_PRICES_PER_STATEMENT: '1' });
+  const caller = new Caller(t, service.port);
+  caller.socket.write(postText(service, BULK_MARKET.slug, { options: { includeSeries: true } }));
+  await caller.firstBytes();
+
+  const isStopped = watched(service.app.close());
+  await until('nobody new is let in', () => refused(service.port));
+  t.notOk(isStopped(), 'the stop waits for the answer');
+  const resumedAt = Date.now();
+  caller.socket.resume();
+  const { data } = JSON.parse(dechunked(answerOf(await caller.ended()).body) ?? '');
+  t.equal(data.length, 36, 'the answer is whole');
+  await until('the service has stopped', isStopped);
+  t.ok(Date.now() - resumedAt < 5_000, 'a connection kept alive is not waited for');
+});
+
+/** Whether the port lets nobody in any more. */
+const refused = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' });
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.once('error', () => resolve(true));
+  });
+
+t.test('a stop finishes answers that wait for a slow reader', async (t) => {
+  const service = await listening(t, await testDatabase(t));
+  const caller = new Caller(t, service.port);
+  caller.socket.pause();
+  // More answers than the kernel holds, each handed over in one piece.
+  const asked = 40;
+  caller.socket.write(GET_DOCUMENT.repeat(asked));
+  await until('all are asked', () => incoming(service.lines) === asked);
+  const isStopped = watched(service.app.close());
+  await until('nobody new is let in', () => refused(service.port));
+  t.notOk(isStopped());
+  caller.socket.resume();
+  const answers = answersOf(await caller.ended());
+  t.equal(answers.length, asked);
+  t.ok(answers.every(({ headers, body }) => body.length === Number(headers['content-length'])));
+  await until('the service has stopped', isStopped);
+});
+
+const incoming = (lines: readonly string[]): number =>
+  lines.filter((line) => line.includes('"incoming request"')).length;
+
+t.test('a stop waits for nobody who asks nothing', async (t) => {
+  const service = await listening(t, await testDatabase(t));
+  const silent = new Caller(t, service.port);
+  const half = new Caller(t, service.port);
+  half.socket.write('GET /live HTTP/1.1\r\nHost: t');
+  const kept = new Caller(t, service.port);
+  kept.socket.write('GET /live HTTP/1.1\r\nHost: test\r\n\r\n');
+  await until('the answer has come', () => kept.text.includes('"ok"'));
+  const startedAt = Date.now();
+  await service.app.close();
+  t.ok(Date.now() - startedAt < 2_000, `${Date.now() - startedAt} ms`);
+  await Promise.all([silent.closed, half.closed, kept.closed]);
+  t.same(service.failures(), []);
+});
+
+t.test('what is asked while the service stops is answered, and the connection ends', async (t) => {
+  const service = await listening(t, await testDatabase(t));
+  const late = new Caller(t, service.port);
+  late.socket.write('GET /live HTTP/1.1\r\nHost: test\r\n\r\n');
+  await until('the answer has come', () => late.text.includes('"ok"'));
+  const stop = service.app.close();
+  late.socket.write(postText(service, 'nickel', {}));
+  const [, answer] = answersOf(await late.ended());
+  t.match(answer, { status: 200, headers: { connection: 'close' } });
+  await stop;
+});

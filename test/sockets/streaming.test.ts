@@ -1,0 +1,157 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { sql } from 'kysely';
+import t from 'tap';
+import { BULK_MARKET, fill } from '../support/bulk.ts';
+import { administer, type TestDatabase, testDatabase } from '../support/database.ts';
+import {
+  answerOf,
+  Caller,
+  dechunked,
+  type Listening,
+  listening,
+  postText,
+  until,
+} from '../support/sockets.ts';
+
+const SIZE = { prices: 45, points: 3_000 };
+/** More than the kernel holds for a reader that does not read: about 15 MB. */
+const ANSWER_BYTES_MIN = 14_000_000;
+const MEGABYTE = 1_048_576;
+const ONE_BY_ONE = { SERIES_PRICES_PER_STATEMENT: '1' };
+
+const askAll = (service: Listening): string =>
+  postText(service, BULK_MARKET.slug, { options: { includeSeries: true } });
+
+const isIdle = ({ pool }: TestDatabase) =>
+  pool.idleCount === pool.totalCount && pool.waitingCount === 0;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage: () => void = runInNewContext('gc');
+
+/** What this process holds after a collection of garbage, in bytes. */
+function heldBytes(): number {
+  collectGarbage();
+  const { heapUsed, arrayBuffers } = process.memoryUsage();
+  return heapUsed + arrayBuffers;
+}
+
+/** Starts a big answer and stops reading after its first bytes. */
+async function begun(t: Parameters<typeof listening>[0], service: Listening): Promise<Caller> {
+  const caller = new Caller(t, service.port);
+  caller.socket.write(askAll(service));
+  await caller.firstBytes();
+  return caller;
+}
+
+/** The document of a chunked answer; null when it never came to its end. */
+const documentOf = (text: string): string | null => dechunked(answerOf(text).body);
+
+const isComplete = (caller: Caller): boolean => caller.tail.endsWith('\r\n0\r\n\r\n');
+
+/** Whether the document that a client could make of an answer is broken for sure. */
+function isBroken(text: string): boolean {
+  if (documentOf(text) !== null) return false;
+  const [, ...chunks] = text.split('\r\n\r\n');
+  const anyway = chunks.join('\r\n\r\n').replace(/\r\n[0-9a-f]+\r\n/g, '');
+  try {
+    JSON.parse(anyway.replace(/^[0-9a-f]+\r\n/, ''));
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+t.test('big answers', async (t) => {
+  const database = await testDatabase(t);
+  await fill(database, SIZE);
+  const service = await listening(t, database, ONE_BY_ONE);
+
+  t.test('wait for a slow reader with little memory and no connection held', async (t) => {
+    const before = heldBytes();
+    const waiting = new Promise<number>((resolve) => {
+      service.app.server.once('connection', (socket) => {
+        until(
+          'the answer waits for its reader',
+          () => socket.writableNeedDrain && isIdle(database),
+        ).then(() => resolve(socket.bytesWritten));
+      });
+    });
+    const caller = await begun(t, service);
+    t.ok((await waiting) < ANSWER_BYTES_MIN / 2, 'most of it has not been made yet');
+    const { rows } = await sql<{ sessions: number }>`select count(*)::int as sessions
+      from pg_stat_activity where datname = current_database()
+      and state <> 'idle' and pid <> pg_backend_pid()`.execute(database.db);
+    t.same(rows, [{ sessions: 0 }], 'PostgreSQL has nothing to do');
+    // Freed buffers are counted off by and by.
+    await until('at most 7 MB are held for it', () => heldBytes() - before < 7 * MEGABYTE);
+    caller.socket.resume();
+    await until('the end of the document', () => isComplete(caller));
+    t.ok(caller.bytes > ANSWER_BYTES_MIN);
+    const { $metadata, data } = JSON.parse(documentOf(caller.text) ?? '');
+    t.equal($metadata.count, SIZE.prices);
+    t.ok(
+      data.length === SIZE.prices &&
+        data.every((each: { series: unknown[] }) => each.series.length === SIZE.points),
+    );
+  });
+
+  t.test('are given up when the reader leaves, whenever that is', async (t) => {
+    const leavers = Array.from({ length: 30 }, (_, index) => {
+      const caller = new Caller(t, service.port);
+      const text = askAll(service);
+      // Some leave within the request, some before the answer, some in the midst of it.
+      caller.socket.write(index % 3 === 0 ? text.slice(0, -5) : text);
+      if (index % 3 === 2) caller.socket.on('data', () => caller.socket.destroy());
+      else setTimeout(() => caller.socket.destroy(), 5 * index);
+      return caller;
+    });
+    await Promise.all(leavers.map((each) => each.closed));
+    await until('every connection to PostgreSQL is back', () => isIdle(database));
+    t.same(service.failures(), [], 'a client that leaves is no failure of the service');
+    const caller = new Caller(t, service.port);
+    caller.socket.write(postText(service, BULK_MARKET.slug, {}, 'Connection: close\r\n'));
+    t.equal(answerOf(await caller.ended()).status, 200, 'the next one is answered');
+  });
+
+  t.test('break off when the database goes, and are never a document', async (t) => {
+    const name = new URL(database.url).pathname.slice(1);
+    const admin = process.env['TEST_DATABASE_URL'] ?? '';
+    const caller = await begun(t, service);
+    await until('the answer waits', () => isIdle(database));
+    await administer(
+      admin,
+      `alter database "${name}" allow_connections false`,
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
+    );
+    caller.socket.resume();
+    const text = await caller.ended();
+    t.match(text, /^HTTP\/1\.1 200 /);
+    t.ok(isBroken(text), 'neither the transfer nor the JSON is complete');
+    const refused = new Caller(t, service.port);
+    refused.socket.write(postText(service, BULK_MARKET.slug, {}, 'Connection: close\r\n'));
+    const { status, headers, json } = answerOf(await refused.ended());
+    t.match({ status, code: json.code }, { status: 503, code: 'auth_unavailable' });
+    t.match(headers['retry-after'], /^[1-5]$/);
+    await administer(admin, `alter database "${name}" allow_connections true`);
+  });
+
+  t.test('break off when a statement is killed, and the next one is whole', async (t) => {
+    const kill = sql`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and query like 'copy%' and state = 'active'`;
+    // A kill may come too late and meet an idle connection, which harms no answer: then once more.
+    let caller: Caller;
+    do {
+      caller = await begun(t, service);
+      caller.socket.resume();
+      await until('the answer ends in one way or the other', async () => {
+        await kill.execute(database.db);
+        return caller.socket.closed || isComplete(caller);
+      });
+    } while (!caller.socket.closed);
+    t.ok(isBroken(caller.text));
+    const again = new Caller(t, service.port);
+    again.socket.write(askAll(service).replace('\r\n', '\r\nConnection: close\r\n'));
+    t.ok(JSON.parse(documentOf(await again.ended()) ?? '').data.length === SIZE.prices);
+  });
+});

@@ -1,0 +1,55 @@
+import { fastify } from 'fastify';
+import type { Kysely } from 'kysely';
+import type t from 'tap';
+import type { Database } from '../../src/db/schema.ts';
+import { type Access, type AuthSettings, auth } from '../../src/plugins/auth.ts';
+import { problems } from '../../src/plugins/problems.ts';
+import { requestIdOf } from '../../src/plugins/request-id.ts';
+
+/** Settings that trust no token. */
+export const NO_TOKENS = {
+  JWT_ISSUER: 'https://issuer.test',
+  JWT_AUDIENCE: 'commodity-prices',
+  JWT_LIFETIME_MAX_SECONDS: 86_400,
+  JWT_LEEWAY_SECONDS: 30,
+} as const satisfies AuthSettings;
+
+/** A secret as an operator would draw it. */
+export const SECRET = 'a secret of the tests, longer than 32 bytes';
+export const HS256: AuthSettings = { ...NO_TOKENS, JWT_SECRET: SECRET };
+
+/** The request id that makes two answers comparable to the byte. */
+export const REQUEST_ID = 'one-id-for-all';
+
+const ROUTES: Record<string, Access> = {
+  '/nickel': { scope: 'prices:nickel' },
+  '/copper': { scope: 'prices:copper' },
+  '/me': 'any',
+  '/open': 'none',
+};
+
+type Test = Pick<typeof t, 'teardown'>;
+
+/** An application of the auth plugin and four routes that tell who asked and what they sent. */
+export async function authApp(
+  test: Test,
+  options: { readonly db: Kysely<Database>; readonly settings?: AuthSettings },
+) {
+  const app = fastify({ genReqId: requestIdOf });
+  problems(app);
+  await app.register(auth, { db: options.db, settings: options.settings ?? NO_TOKENS });
+  for (const [url, access] of Object.entries(ROUTES)) {
+    app.route({
+      method: ['GET', 'POST'],
+      url,
+      config: { access },
+      handler: async ({ principal, body = null }) => ({
+        principal: principal && { ...principal, scopes: [...principal.scopes] },
+        body,
+      }),
+    });
+  }
+  await app.ready();
+  test.teardown(() => app.close());
+  return app;
+}

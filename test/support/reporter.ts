@@ -1,0 +1,36 @@
+import { appendFileSync } from 'node:fs';
+import { Transform } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
+import { TapReader } from './tally.ts';
+
+/**
+ * What the runner prints where nobody looks at a terminal: a line for each test file, and every
+ * failure with its details. All that it reads goes to the file TAP_OUTPUT, to be counted. The
+ * runner wants a default export.
+ */
+export default class Reporter extends Transform {
+  readonly #decoder = new StringDecoder('utf8');
+  readonly #reader = new TapReader({
+    onFile: (line) => this.push(`${line.replace(/^((?:not )?ok) \d+ - /, '$1 ')}\n`),
+    onFailure: (titles, details) => {
+      const text = details.map((line) => `    ${line}\n`).join('');
+      this.push(`FAILED ${titles.filter((each) => each !== '').join(' › ')}\n${text}`);
+    },
+  });
+  #rest = '';
+
+  override _transform(chunk: Buffer | string, _encoding: string, done: () => void): void {
+    const text = typeof chunk === 'string' ? chunk : this.#decoder.write(chunk);
+    appendFileSync(process.env['TAP_OUTPUT'] ?? '/dev/null', text);
+    const lines = `${this.#rest}${text}`.split('\n');
+    this.#rest = lines.pop() ?? '';
+    for (const line of lines) this.#reader.line(line);
+    done();
+  }
+
+  override _flush(done: () => void): void {
+    this.#reader.line(this.#rest);
+    this.#reader.end();
+    done();
+  }
+}
