@@ -37,11 +37,11 @@ export type ProblemCode = keyof typeof PROBLEMS;
 export const VIOLATIONS = {
   unknown_field: 'A member that the request does not have',
   wrong_type: 'A value of another type',
-  invalid_format: 'A text that is not in the format asked for',
+  invalid_format: 'A text that is empty or not in the format asked for',
   invalid_characters: 'A text with control characters or broken Unicode',
   too_few_items: 'A list with too few items',
   too_many_items: 'A list with too many items',
-  too_long: 'A text that is too long or empty',
+  too_long: 'A text that is too long',
   out_of_range: 'A value outside the range allowed',
   date_order: 'dateFrom lies after dateTo',
   codes_exclusive: 'codes was combined with another filter',

@@ -66,7 +66,8 @@ t.test('the first opens, others share, and the last one out stops the server', a
       `select current_setting('server_encoding') as encoding, current_setting('timezone') as zone,
         current_setting('listen_addresses') as address, current_setting('data_checksums') as sums,
         current_setting('unix_socket_directories') as sockets, current_database() as name,
-        (select datlocprovider::text || datlocale from pg_database where datname = 'prices') as locale`,
+        (select datlocprovider::text || datlocale from pg_database
+          where datname = current_database()) as locale`,
     ),
     [
       {

@@ -14,6 +14,7 @@ const unauthorized = (code: ProblemCode, detail: string, cause?: unknown): Probl
   return new Problem(code, detail, { headers: { 'www-authenticate': challenge }, cause });
 };
 
+/** A request without a credential. */
 export const missingCredentials = (): Problem =>
   unauthorized(
     'missing_credentials',
@@ -24,9 +25,11 @@ export const missingCredentials = (): Problem =>
 export const invalidApiKey = (): Problem =>
   unauthorized('invalid_api_key', 'The key in x-api-key is not a key of this service');
 
+/** A genuine key whose time is over. */
 export const expiredApiKey = (publicId: string, expiresAt: string): Problem =>
   unauthorized('api_key_expired', `The API key ${publicId} expired at ${expiresAt}`);
 
+/** A genuine key that was taken back. */
 export const revokedApiKey = (publicId: string): Problem =>
   unauthorized('api_key_revoked', `The API key ${publicId} was revoked`);
 
@@ -38,9 +41,11 @@ export const invalidToken = (cause?: unknown): Problem =>
     cause,
   );
 
+/** A genuine token whose time is over. */
 export const expiredToken = (): Problem =>
   unauthorized('token_expired', 'The token is genuine, but its time is over: ask for a new one');
 
+/** A 400: which of several credentials would be meant? */
 export const ambiguousCredentials = (): Problem =>
   new Problem(
     'ambiguous_credentials',

@@ -1,10 +1,9 @@
+import type { Prepared } from './development.ts';
+
 /** What the terminal shows when the service runs on its own database. */
-export interface Welcome {
+export interface Welcome extends Prepared {
   /** Address of the service, without a slash at the end. */
   readonly address: string;
-  readonly key: string;
-  /** The first day of the series that the example asks for. */
-  readonly since: string | null;
   readonly notice: string | null;
 }
 
@@ -14,12 +13,21 @@ export function addressOf(host: string, port: number): string {
   return `http://${own[host] ?? (host.includes(':') ? `[${host}]` : host)}:${port}`;
 }
 
-/** Address, docs page, demo key, and one line to paste. */
-export function bannerOf({ address, key, since, notice }: Welcome): string {
+/** A request for the last week of one price, as one line for a shell. */
+function curlLine(address: string, key: string, example: Prepared['example']): string {
+  if (example === null) return `curl -s ${address}/v3/prices -H 'x-api-key: ${key}'`;
   const body = JSON.stringify({
-    filters: { codes: ['CP-NI-0001'], ...(since === null ? {} : { dateFrom: since }) },
+    filters: { codes: [example.code], dateFrom: example.since },
     options: { includeSeries: true },
   });
+  return (
+    `curl -s ${address}/v3/prices/${example.market} -H 'content-type: application/json' ` +
+    `-H 'x-api-key: ${key}' -d '${body.replaceAll("'", "'\\''")}'`
+  );
+}
+
+/** Address, docs page, demo key, and one line to paste. */
+export function bannerOf({ address, key, example, notice }: Welcome): string {
   return [
     '',
     `  Commodity Prices Service   ${address}`,
@@ -28,8 +36,7 @@ export function bannerOf({ address, key, since, notice }: Welcome): string {
     ...(notice === null ? [] : [`  ${notice}`]),
     '',
     '  Try it:',
-    `  curl -s ${address}/v3/prices/nickel -H 'content-type: application/json' ` +
-      `-H 'x-api-key: ${key}' -d '${body}'`,
+    `  ${curlLine(address, key, example)}`,
     '',
     '  Ctrl-C stops the service and its database.',
     '',

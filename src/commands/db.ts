@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { type MigrationStatus, migrateDown, migrateUp, migrationStatus } from '../db/migrate.ts';
+import { previewMigrations } from '../db/preview.ts';
 import { seed } from '../db/seed.ts';
 import { withDatabase } from './database.ts';
-import { previewMigrations } from './dry-run.ts';
 import { UsageError } from './failure.ts';
 import { openProgress, printJson, printLines, printTable } from './output.ts';
 

@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Kysely, sql } from 'kysely';
 import { createKey, listKeys, revokeKey } from '../auth/keys.ts';
 import { ALL_MARKETS } from '../catalog/scopes.ts';
 import type { Config } from '../config.ts';
 import type { Client } from '../db/client.ts';
 import { migrateUp } from '../db/migrate.ts';
-import type { Database } from '../db/schema.ts';
 import { isEmpty, seed } from '../db/seed.ts';
 
 const DEMO = { name: 'demo', owner: 'made at the start without DATABASE_URL' };
@@ -43,7 +41,7 @@ export async function withDevelopmentSecret(config: Config): Promise<Config> {
 }
 
 /** Makes a key for every market and revokes the one of the start before. */
-async function renewDemoKey(db: Kysely<Database>): Promise<string> {
+async function renewDemoKey({ db }: Client): Promise<string> {
   const keys = await listKeys(db);
   const { key } = await createKey(db, { ...DEMO, scopes: [ALL_MARKETS], expiresAt: null });
   for (const { id, name, owner, status } of keys) {
@@ -57,9 +55,21 @@ async function renewDemoKey(db: Kysely<Database>): Promise<string> {
 /** What the banner shows of a database that is ready. */
 export interface Prepared {
   readonly key: string;
-  /** A week before the newest price, as YYYY-MM-DD; null when there is none. */
-  readonly since: string | null;
+  /** A price to ask for, and a week before its last day; null when there are no prices. */
+  readonly example: {
+    readonly market: string;
+    readonly code: string;
+    readonly since: string;
+  } | null;
 }
+
+/** A price that has values: nickel on the exchange, where the samples are loaded. */
+const EXAMPLE = `
+  select m.slug as market, p.code, (s.newest - 7)::text as since
+  from price p join market m on m.id = p.market_id
+  cross join lateral (select max(date) as newest from series where price_id = p.id) s
+  where s.newest is not null
+  order by p.code <> 'CP-NI-0001', p.code limit 1`;
 
 /**
  * Brings the embedded database to where the service can answer: newest schema, and the sample data
@@ -68,9 +78,6 @@ export interface Prepared {
 export async function prepareEmbedded(client: Client): Promise<Prepared> {
   await migrateUp(client.db);
   if (await isEmpty(client.db)) await seed(client);
-  const newest = await client.db
-    .selectFrom('series')
-    .select(sql<string | null>`(max(date) - 7)::text`.as('since'))
-    .executeTakeFirst();
-  return { key: await renewDemoKey(client.db), since: newest?.since ?? null };
+  const { rows } = await client.pool.query(EXAMPLE);
+  return { key: await renewDemoKey(client), example: rows[0] ?? null };
 }

@@ -8,6 +8,7 @@ export interface Rational {
 
 export const ZERO: Rational = { numerator: 0n, denominator: 1n };
 
+/** The fraction that a decimal is. */
 export const rationalOf = (decimal: Decimal): Rational => ({
   numerator: decimal.digits,
   denominator: powerOf10(decimal.scale),
@@ -16,6 +17,7 @@ export const rationalOf = (decimal: Decimal): Rational => ({
 /** The fraction that a plain decimal text names. Throws when it is none. */
 export const rationalText = (text: string): Rational => rationalOf(decimalOf(text));
 
+/** a + b. */
 export function plus(a: Rational, b: Rational): Rational {
   if (a.denominator === b.denominator) {
     return { numerator: a.numerator + b.numerator, denominator: a.denominator };
@@ -26,9 +28,11 @@ export function plus(a: Rational, b: Rational): Rational {
   };
 }
 
+/** a − b. */
 export const minus = (a: Rational, b: Rational): Rational =>
   plus(a, { numerator: -b.numerator, denominator: b.denominator });
 
+/** a × b. */
 export const times = (a: Rational, b: Rational): Rational => ({
   numerator: a.numerator * b.numerator,
   denominator: a.denominator * b.denominator,

@@ -25,8 +25,10 @@ const NAME = 'prices';
 /** The folder that PostgreSQL calls its data directory. */
 export const clusterOf = (place: Place): string => join(place.home, 'postgres');
 const passwordFileOf = (place: Place): string => join(place.home, 'database-password');
+/** Where PostgreSQL and initdb write what they have to say. */
 export const logFileOf = (place: Place): string => join(place.dataDir, 'postgres.log');
 
+/** The account as a child process wants it. */
 export const whoOf = (account: Account | null) =>
   account ? { uid: account.uid, gid: account.gid } : undefined;
 
@@ -131,6 +133,7 @@ export interface Postmaster {
   readonly ready: boolean;
 }
 
+/** Reads `postmaster.pid`, which may be left from a dead server; null when there is none. */
 export async function readPidFile(cluster: string): Promise<Postmaster | null> {
   const text = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '');
   const lines = text.split('\n');

@@ -52,7 +52,7 @@ async function can(account: Account, program: string, ...args: string[]): Promis
   }
 }
 
-/** Makes a folder that others may pass through, whatever the umask; what is secret inside says so. */
+/** Makes a folder that others may pass through, whatever the umask; secrets inside are closed. */
 async function openFolder(folder: string): Promise<void> {
   if (await mkdir(folder, { recursive: true })) await chmod(folder, 0o755);
 }

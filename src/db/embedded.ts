@@ -17,7 +17,7 @@ export interface EmbeddedDatabase {
   readonly started: boolean;
   /** One line for a person, when files lie elsewhere than in the data folder. */
   readonly notice: string | null;
-  /** Gives the server back; the last one to do so stops it. A second call does nothing. */
+  /** Gives the server back; the last one to do so stops it. A second call waits for the first. */
   release(): Promise<void>;
 }
 
@@ -87,14 +87,13 @@ export async function openEmbedded(
       throw error;
     }
   });
-  let held = true;
-  const release = async (): Promise<void> => {
-    if (!held) return;
-    held = false;
-    await locked(place, async () => {
+  let released: Promise<void> | null = null;
+  const release = (): Promise<void> => {
+    released ??= locked(place, async () => {
       await rm(lease, { force: true });
       await stopUnused(place);
     });
+    return released;
   };
   return { url: await urlOf(place, port), started, notice: place.notice, release };
 }

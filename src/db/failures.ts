@@ -16,8 +16,13 @@ const UNREACHABLE = new Set([
   'ENETUNREACH',
 ]);
 /** What node-postgres says without a code. */
-const CONNECTION_LOST =
-  /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/;
+const CONNECTION_LOST = new RegExp(
+  [
+    'Connection terminated',
+    'timeout exceeded when trying to connect',
+    'Client has encountered a connection error',
+  ].join('|'),
+);
 
 const RETRY = { 'retry-after': '2' };
 

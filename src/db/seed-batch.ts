@@ -60,6 +60,7 @@ export async function recordBatch(trx: Transaction<Database>, batch: SeedBatch):
   return id;
 }
 
+/** Notes when the batch ended. */
 export const finishBatch = (trx: Transaction<Database>, id: number): Promise<unknown> =>
   trx
     .updateTable('load_batch')

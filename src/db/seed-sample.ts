@@ -16,6 +16,7 @@ export interface SampleSeries {
   readonly points: readonly SamplePoint[];
 }
 
+/** The points of every sample price, made by the recipe of the seeds. */
 export const sampleSeries = (markets: readonly SampleMarket[]): SampleSeries[] =>
   markets.flatMap(({ prices }) =>
     prices.map((price) => ({ code: price.code, points: seriesOf(price) })),

@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import { idOf } from '../db/ids.ts';
 import type { RateSource } from './format.ts';
 import type { Trx } from './reference.ts';
@@ -30,10 +29,17 @@ export async function writeCurrencies(trx: Trx, isoCodes: readonly string[]): Pr
   await trx.insertInto('currency').values(rows).execute();
 }
 
-/** Makes sure that the publisher of the rates is known. */
+/**
+ * Makes sure that the publisher of the rates is known. It looks first: an account that only loads
+ * need not be allowed to add publishers, which the seeds know.
+ */
 export async function writeSource(trx: Trx, { slug, name, base }: RateSource): Promise<void> {
-  await sql`
-    insert into fx_source (slug, name, base_currency_id)
-    select ${slug}, ${name}, id from currency where iso = ${base}
-    on conflict (slug) do nothing`.execute(trx);
+  const known = await trx.selectFrom('fx_source').select('slug').where('slug', '=', slug).execute();
+  if (known.length > 0) return;
+  const { id } = await trx
+    .selectFrom('currency')
+    .select('id')
+    .where('iso', '=', base)
+    .executeTakeFirstOrThrow();
+  await trx.insertInto('fx_source').values({ slug, name, base_currency_id: id }).execute();
 }

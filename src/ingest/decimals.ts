@@ -4,7 +4,7 @@
  */
 
 /** Most significant digits of a point, at the finest decimals among its values. */
-export const DIGITS_MAX = 16;
+export const DIGITS_MAX = 15;
 export const DECIMALS_MAX = 10;
 
 /** A decimal that is as short as it can be already, which most are. */

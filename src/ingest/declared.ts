@@ -58,7 +58,8 @@ function newRow(
   if (kind !== undefined && kind !== 'frequency') {
     return values.get(kind)?.has(key) ? null : { record, kind, key };
   }
-  const message = `There is no dimension of this name to add to${offer(record.dimension, KIND_OF.keys())}`;
+  const hint = offer(record.dimension, KIND_OF.keys());
+  const message = `There is no dimension of this name to add to${hint}`;
   problems.add('unsupported_field', message, {
     line,
     column: 'dimension',
@@ -97,7 +98,8 @@ export async function writeNewRows(trx: Trx, rows: readonly NewRow[]): Promise<v
       });
       const uuid = idOf('product', market, slug);
       await sql`
-        insert into product (uuid, market_id, slug, name, alias, chemical_code, is_sustainable, match_key)
+        insert into product
+          (uuid, market_id, slug, name, alias, chemical_code, is_sustainable, match_key)
         values (${uuid}, ${row.marketId}, ${slug}, ${name}, ${alias}, ${chemicalCode},
           ${isSustainable}, ${row.key})`.execute(trx);
     } else {

@@ -78,7 +78,8 @@ function changes(
       const message = `The ${field} of ${record.code} never changes: publish a price of its own`;
       problems.add('immutable', message, place);
     } else if (!isPermitted) {
-      const message = `The ${field} of ${record.code} would change; allow corrections, with a reason`;
+      const change = `The ${field} of ${record.code} would change`;
+      const message = `${change}; allow corrections, with a reason, to change it`;
       problems.add('correction_not_allowed', message, place);
     }
   }

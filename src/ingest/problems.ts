@@ -69,6 +69,7 @@ export interface Place {
   readonly value?: string | null;
 }
 
+/** A problem at a place, with no more of what stood there than may be shown. */
 export const problemOf = (
   code: LoadErrorCode,
   message: string,

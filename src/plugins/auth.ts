@@ -84,7 +84,7 @@ const requireAccess = (open: readonly string[]) => (route: RouteOptions) => {
   throw new Error(`The route ${route.method} ${route.url} does not say who may use it`);
 };
 
-/** The access of the route asked for. One from before this plugin was never asked: it stays shut. */
+/** The access of the route asked for. One from before this plugin was never asked: it is shut. */
 function accessOf({ routeOptions }: FastifyRequest): Access {
   const { access } = routeOptions.config;
   if (access !== undefined) return access;

@@ -32,6 +32,6 @@ export function gentleStop(app: FastifyInstance): void {
     setTimeout(() => {
       isStopping = true;
       for (const [socket, answers] of underWay) if (answers === 0) socket.destroySoon();
-    }, GRACE_MS);
+    }, GRACE_MS).unref();
   };
 }

@@ -59,7 +59,8 @@ t.test(
   async (t) => {
     const { client } = await loadingDatabase(t);
     const header =
-      'code,market,name,product,priceCategory,priceType,frequency,currency,unitOfMeasure,incoterm,purity';
+      'code,market,name,product,priceCategory,priceType,frequency,currency,unitOfMeasure' +
+      ',incoterm,purity';
     const load = (row: string) => loadText(t, client, 'csv', `${header}\n${row}\n`);
     const typos = await load(
       'Z-1,nickel,Z,Nickle briquette,Spott,Price,Weekley,USD,tonn,CIFF,99.8% Ni mn',

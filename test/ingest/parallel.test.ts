@@ -28,17 +28,13 @@ t.test('the same file eight times at once has one effect', async (t) => {
 
 t.test('files that describe the same new price at once create it once', async (t) => {
   const { client, pool } = await loadingDatabase(t);
-  const header =
-    'code,date,mid,market,name,product,priceCategory,priceType,frequency,currency,unitOfMeasure';
+  const header = 'code,date,mid,market,name,product,priceCategory,priceType,frequency,currency';
+  const description = 'nickel,N,Nickel briquette,Spot,Price,Daily,USD,t';
   const reports = await Promise.all(
-    eight.map((index) =>
-      loadText(
-        t,
-        client,
-        'csv',
-        `${header}\nN,2026-01-0${index + 1},${index},nickel,N,Nickel briquette,Spot,Price,Daily,USD,t\n`,
-      ),
-    ),
+    eight.map((index) => {
+      const row = `N,2026-01-0${index + 1},${index},${description}`;
+      return loadText(t, client, 'csv', `${header},unitOfMeasure\n${row}\n`);
+    }),
   );
   t.ok(reports.every(({ status }) => status === 'applied'));
   t.equal(

@@ -1,5 +1,7 @@
 import { crc32, deflateRawSync } from 'node:zlib';
 
+const MAIN = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
+
 /** A file of an archive that a test makes. */
 export interface Part {
   readonly name: string;
@@ -70,10 +72,9 @@ function sheetXml(rows: readonly (readonly TestCell[])[], texts: string[]): stri
     return `<row r="${row + 1}" spans="1:9">${inner.join('')}</row>`;
   });
   return `<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
-<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>${xml.join('')}</sheetData></worksheet>`;
+<worksheet xmlns="${MAIN}"><sheetData>${xml.join('')}</sheetData></worksheet>`;
 }
 
-const MAIN = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
 const RELATIONS = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships';
 const PACKAGE = 'http://schemas.openxmlformats.org/package/2006/relationships';
 

@@ -103,69 +103,70 @@ t.test('an attribute that somebody edited survives a later edition', async (t) =
   t.equal(rows[0].name, 'Edited');
 });
 
+const names = [null, 'Tea', 'Aluminum', 'Copper', 'Nickel'];
+const units = [null, '($/kg)', '($/mt)', '($/mt)', '($/mt)'];
+const row = ['2020M01', n('1'), n('2'), n('3'), n('4')];
+const WRONG_SHEETS = {
+  'a unit of another size': [
+    { names, units: [null, '($/kg)', '($/mt)', '(cents/lb)', '($/mt)'], rows: [row] },
+    [[6, 'D Copper', 'unit_mismatch']],
+  ],
+  'no row of units': [{ names, units: row, rows: [] }, [[6, 'C Aluminum', 'unit_mismatch']]],
+  'a column that is gone': [
+    { names: [null, 'Tea', 'Aluminum', 'Copper'], units, rows: [row] },
+    [[5, null, 'invalid_layout']],
+  ],
+  'a column that is there twice': [
+    { names: [...names, 'Copper **'], units: [...units, '($/mt)'], rows: [row] },
+    [[5, null, 'invalid_layout']],
+  ],
+  'no names at all': [
+    { names: [null, 'Tea'], units, rows: [row] },
+    [[null, null, 'invalid_layout']],
+  ],
+  'no edition': [
+    { names, units, updated: 'Prices', rows: [row] },
+    [[null, null, 'invalid_vintage']],
+  ],
+  'an edition that is no day': [
+    { names, units, updated: 'Updated on Febuary 3, 2020', rows: [row] },
+    [[4, 'A', 'invalid_vintage']],
+  ],
+  'an edition of the future': [
+    { names, units, updated: 'Updated on June 2, 2199', rows: [row] },
+    [[null, null, 'invalid_vintage']],
+  ],
+  'cells that are no numbers': [
+    {
+      names,
+      units,
+      rows: [
+        ['2020M01', n('1'), { formula: 'B7*2', n: '5' }, 'n/a', null],
+        ['2020M13', n('1'), n('2'), n('3'), n('4')],
+        ['', n('1'), n('2')],
+        ['2020M02', n('1'), n('1E400'), n('NaN'), '511,47'],
+      ],
+    },
+    [
+      [7, 'C Aluminum', 'invalid_number'],
+      [7, 'D Copper', 'invalid_number'],
+      [7, 'E Nickel', 'missing_value'],
+      [8, 'A', 'invalid_date'],
+      [9, 'A', 'invalid_date'],
+      [10, 'C Aluminum', 'invalid_number'],
+      [10, 'D Copper', 'invalid_number'],
+      [10, 'E Nickel', 'invalid_number'],
+    ],
+  ],
+  'a month that is there twice': [
+    { names, units, rows: [row, row] },
+    [8, 8, 8].map((line) => [line, 'date', 'duplicate']),
+  ],
+} as const;
+
 t.test('a sheet that is not as expected is refused with the reason and the place', async (t) => {
   const { client, pool } = await loadingDatabase(t);
-  const names = [null, 'Tea', 'Aluminum', 'Copper', 'Nickel'];
-  const units = [null, '($/kg)', '($/mt)', '($/mt)', '($/mt)'];
-  const row = ['2020M01', n('1'), n('2'), n('3'), n('4')];
-  const cases = {
-    'a unit of another size': [
-      { names, units: [null, '($/kg)', '($/mt)', '(cents/lb)', '($/mt)'], rows: [row] },
-      [[6, 'D Copper', 'unit_mismatch']],
-    ],
-    'no row of units': [{ names, units: row, rows: [] }, [[6, 'C Aluminum', 'unit_mismatch']]],
-    'a column that is gone': [
-      { names: [null, 'Tea', 'Aluminum', 'Copper'], units, rows: [row] },
-      [[5, null, 'invalid_layout']],
-    ],
-    'a column that is there twice': [
-      { names: [...names, 'Copper **'], units: [...units, '($/mt)'], rows: [row] },
-      [[5, null, 'invalid_layout']],
-    ],
-    'no names at all': [
-      { names: [null, 'Tea'], units, rows: [row] },
-      [[null, null, 'invalid_layout']],
-    ],
-    'no edition': [
-      { names, units, updated: 'Prices', rows: [row] },
-      [[null, null, 'invalid_vintage']],
-    ],
-    'an edition that is no day': [
-      { names, units, updated: 'Updated on Febuary 3, 2020', rows: [row] },
-      [[4, 'A', 'invalid_vintage']],
-    ],
-    'an edition of the future': [
-      { names, units, updated: 'Updated on June 2, 2199', rows: [row] },
-      [[null, null, 'invalid_vintage']],
-    ],
-    'cells that are no numbers': [
-      {
-        names,
-        units,
-        rows: [
-          ['2020M01', n('1'), { formula: 'B7*2', n: '5' }, 'n/a', null],
-          ['2020M13', n('1'), n('2'), n('3'), n('4')],
-          ['', n('1'), n('2')],
-          ['2020M02', n('1'), n('1E400'), n('NaN'), '511,47'],
-        ],
-      },
-      [
-        [7, 'C Aluminum', 'invalid_number'],
-        [7, 'D Copper', 'invalid_number'],
-        [7, 'E Nickel', 'missing_value'],
-        [8, 'A', 'invalid_date'],
-        [9, 'A', 'invalid_date'],
-        [10, 'C Aluminum', 'invalid_number'],
-        [10, 'D Copper', 'invalid_number'],
-        [10, 'E Nickel', 'invalid_number'],
-      ],
-    ],
-    'a month that is there twice': [
-      { names, units, rows: [row, row] },
-      [8, 8, 8].map((line) => [line, 'date', 'duplicate']),
-    ],
-  } as const;
-  for (const [what, [sheet, expected]] of Object.entries(cases)) {
+  for (const [what, [sheet, expected]] of Object.entries(WRONG_SHEETS)) {
     const report = await loadText(t, client, 'worldbank', pinkSheet(sheet));
     t.equal(report.status, 'refused', what);
     t.strictSame(errorsOf(report), expected, what);

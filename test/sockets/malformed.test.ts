@@ -1,6 +1,7 @@
+import { connect } from 'node:net';
 import t from 'tap';
 import { testDatabase } from '../support/database.ts';
-import { exchange, type Listening, listening, type RawAnswer } from '../support/sockets.ts';
+import { exchange, type Listening, listening, type RawAnswer, until } from '../support/sockets.ts';
 
 const HOST = 'Host: test\r\n';
 const CLOSE = `${HOST}Connection: close\r\n`;
@@ -9,7 +10,8 @@ const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 
 /** A request line and headers that no server may take, by what is wrong with them. */
 const post = (headers: string, body: string) => (key: string) =>
-  `POST /v3/prices/nickel HTTP/1.1\r\n${HOST}x-api-key: ${key}\r\n${JSON_TYPE}${headers}\r\n${body}`;
+  `POST /v3/prices/nickel HTTP/1.1\r\n${HOST}x-api-key: ${key}\r\n` +
+  `${JSON_TYPE}${headers}\r\n${body}`;
 const get = (headers: string, target = '/live') => `GET ${target} HTTP/1.1\r\n${headers}\r\n`;
 
 type Test = Parameters<typeof listening>[0];
@@ -86,6 +88,17 @@ t.test('headers and addresses that are too large are refused by name', async (t)
   t.equal(faultOf(address, 'uri_too_long', 414), null);
   t.match(address.json.detail, /POST/);
   t.ok(await isAlive(t, service), 'the service goes on');
+});
+
+t.test('a refused client that does not hang up is let go', async (t) => {
+  const { app, port } = await listening(t, await testDatabase(t));
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  t.teardown(() => socket.destroy());
+  socket.resume().write('EHLO mail.example\r\n');
+  await until('the service has answered', () => socket.readableEnded);
+  const open = () =>
+    new Promise<number>((resolve) => app.server.getConnections((_error, count) => resolve(count)));
+  await until('the service closes the connection', async () => (await open()) === 0);
 });
 
 t.test('garbage after a request never gets into an answer', async (t) => {

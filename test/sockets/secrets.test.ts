@@ -21,7 +21,8 @@ const placesOf = (secret: string): string[] => [
   `GET /v3/prices HTTP/1.1\r\n${HEAD}Authorization: Bearer ${secret}\r\n\r\n`,
   `GET /v3/prices HTTP/1.1\r\n${HEAD}Authorization: Basic ${secret}\r\n\r\n`,
   `GET /v3/prices HTTP/1.1\r\n${HEAD}Authorization: ${secret}\r\n\r\n`,
-  `GET /v3/prices HTTP/1.1\r\n${HEAD}x-api-key: ${secret}\r\nAuthorization: Bearer ${secret}\r\n\r\n`,
+  `GET /v3/prices HTTP/1.1\r\n${HEAD}x-api-key: ${secret}\r\n` +
+    `Authorization: Bearer ${secret}\r\n\r\n`,
   `GET /v3/prices HTTP/1.1\r\n${HEAD}Cookie: key=${secret}\r\nAccept: ${secret}\r\n\r\n`,
   `GET /v3/prices?x-api-key=${secret}&access_token=${secret} HTTP/1.1\r\n${HEAD}\r\n`,
   `GET /live?key=${secret}#${secret} HTTP/1.1\r\n${HEAD}\r\n`,

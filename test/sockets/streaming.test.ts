@@ -62,12 +62,13 @@ function isBroken(text: string): boolean {
   }
 }
 
-t.test('big answers', async (t) => {
-  const database = await testDatabase(t);
-  await fill(database, SIZE);
-  const service = await listening(t, database, ONE_BY_ONE);
+const database = await testDatabase(t);
+await fill(database, SIZE);
+const service = await listening(t, database, ONE_BY_ONE);
 
-  t.test('wait for a slow reader with little memory and no connection held', async (t) => {
+t.test(
+  'a big answer waits for a slow reader with little memory, and holds no connection',
+  async (t) => {
     const before = heldBytes();
     const waiting = new Promise<number>((resolve) => {
       service.app.server.once('connection', (socket) => {
@@ -80,8 +81,8 @@ t.test('big answers', async (t) => {
     const caller = await begun(t, service);
     t.ok((await waiting) < ANSWER_BYTES_MIN / 2, 'most of it has not been made yet');
     const { rows } = await sql<{ sessions: number }>`select count(*)::int as sessions
-      from pg_stat_activity where datname = current_database()
-      and state <> 'idle' and pid <> pg_backend_pid()`.execute(database.db);
+    from pg_stat_activity where datname = current_database()
+    and state <> 'idle' and pid <> pg_backend_pid()`.execute(database.db);
     t.same(rows, [{ sessions: 0 }], 'PostgreSQL has nothing to do');
     // Freed buffers are counted off by and by.
     await until('at most 7 MB are held for it', () => heldBytes() - before < 7 * MEGABYTE);
@@ -94,51 +95,54 @@ t.test('big answers', async (t) => {
       data.length === SIZE.prices &&
         data.every((each: { series: unknown[] }) => each.series.length === SIZE.points),
     );
-  });
+  },
+);
 
-  t.test('are given up when the reader leaves, whenever that is', async (t) => {
-    const leavers = Array.from({ length: 30 }, (_, index) => {
-      const caller = new Caller(t, service.port);
-      const text = askAll(service);
-      // Some leave within the request, some before the answer, some in the midst of it.
-      caller.socket.write(index % 3 === 0 ? text.slice(0, -5) : text);
-      if (index % 3 === 2) caller.socket.on('data', () => caller.socket.destroy());
-      else setTimeout(() => caller.socket.destroy(), 5 * index);
-      return caller;
-    });
-    await Promise.all(leavers.map((each) => each.closed));
-    await until('every connection to PostgreSQL is back', () => isIdle(database));
-    t.same(service.failures(), [], 'a client that leaves is no failure of the service');
+t.test('a big answer is given up when its reader leaves, whenever that is', async (t) => {
+  const leavers = Array.from({ length: 30 }, (_, index) => {
     const caller = new Caller(t, service.port);
-    caller.socket.write(postText(service, BULK_MARKET.slug, {}, 'Connection: close\r\n'));
-    t.equal(answerOf(await caller.ended()).status, 200, 'the next one is answered');
+    const text = askAll(service);
+    // Some leave within the request, some before the answer, some in the midst of it.
+    caller.socket.write(index % 3 === 0 ? text.slice(0, -5) : text);
+    if (index % 3 === 2) caller.socket.on('data', () => caller.socket.destroy());
+    else setTimeout(() => caller.socket.destroy(), 5 * index);
+    return caller;
   });
+  await Promise.all(leavers.map((each) => each.closed));
+  await until('every connection to PostgreSQL is back', () => isIdle(database));
+  t.same(service.failures(), [], 'a client that leaves is no failure of the service');
+  const caller = new Caller(t, service.port);
+  caller.socket.write(postText(service, BULK_MARKET.slug, {}, 'Connection: close\r\n'));
+  t.equal(answerOf(await caller.ended()).status, 200, 'the next one is answered');
+});
 
-  t.test('break off when the database goes, and are never a document', async (t) => {
-    const name = new URL(database.url).pathname.slice(1);
-    const admin = process.env['TEST_DATABASE_URL'] ?? '';
-    const caller = await begun(t, service);
-    await until('the answer waits', () => isIdle(database));
-    await administer(
-      admin,
-      `alter database "${name}" allow_connections false`,
-      `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
-    );
-    caller.socket.resume();
-    const text = await caller.ended();
-    t.match(text, /^HTTP\/1\.1 200 /);
-    t.ok(isBroken(text), 'neither the transfer nor the JSON is complete');
-    const refused = new Caller(t, service.port);
-    refused.socket.write(postText(service, BULK_MARKET.slug, {}, 'Connection: close\r\n'));
-    const { status, headers, json } = answerOf(await refused.ended());
-    t.match({ status, code: json.code }, { status: 503, code: 'auth_unavailable' });
-    t.match(headers['retry-after'], /^[1-5]$/);
-    await administer(admin, `alter database "${name}" allow_connections true`);
-  });
+t.test('a big answer breaks off when the database goes, and is never a document', async (t) => {
+  const name = new URL(database.url).pathname.slice(1);
+  const admin = process.env['TEST_DATABASE_URL'] ?? '';
+  const caller = await begun(t, service);
+  await until('the answer waits', () => isIdle(database));
+  await administer(
+    admin,
+    `alter database "${name}" allow_connections false`,
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
+  );
+  caller.socket.resume();
+  const text = await caller.ended();
+  t.match(text, /^HTTP\/1\.1 200 /);
+  t.ok(isBroken(text), 'neither the transfer nor the JSON is complete');
+  const refused = new Caller(t, service.port);
+  refused.socket.write(postText(service, BULK_MARKET.slug, {}, 'Connection: close\r\n'));
+  const { status, headers, json } = answerOf(await refused.ended());
+  t.match({ status, code: json.code }, { status: 503, code: 'auth_unavailable' });
+  t.match(headers['retry-after'], /^[1-5]$/);
+  await administer(admin, `alter database "${name}" allow_connections true`);
+});
 
-  t.test('break off when a statement is killed, and the next one is whole', async (t) => {
+t.test(
+  'a big answer breaks off when a statement is killed, and the next one is whole',
+  async (t) => {
     const kill = sql`select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and query like 'copy%' and state = 'active'`;
+    where datname = current_database() and query like 'copy%' and state = 'active'`;
     // A kill may come too late and meet an idle connection, which harms no answer: then once more.
     let caller: Caller;
     do {
@@ -153,5 +157,5 @@ t.test('big answers', async (t) => {
     const again = new Caller(t, service.port);
     again.socket.write(askAll(service).replace('\r\n', '\r\nConnection: close\r\n'));
     t.ok(JSON.parse(documentOf(await again.ended()) ?? '').data.length === SIZE.prices);
-  });
-});
+  },
+);

@@ -21,9 +21,17 @@ export interface Filters {
   readonly [list: string]: string | readonly string[] | undefined;
 }
 
-/** How texts are compared, written a second time and from the contract alone. */
-export const keyOf = (text: string): string =>
-  text.normalize('NFKC').trim().split(/\s+/u).join(' ').toLowerCase();
+const keys = new Map<string, string>();
+
+/** How texts are compared, written a second time and from the contract alone; remembered. */
+export function keyOf(text: string): string {
+  let key = keys.get(text);
+  if (key === undefined) {
+    key = text.normalize('NFKC').trim().split(/\s+/u).join(' ').toLowerCase();
+    keys.set(text, key);
+  }
+  return key;
+}
 
 const snake = (field: string): string =>
   field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -95,7 +95,7 @@ export const requestsOf = (
         { weight: 1, arbitrary: codes(all, market.slug) },
       ),
       dates,
-      fc.integer({ min: 0, max: 5 }),
+      fc.integer({ min: 0, max: 9 }),
     )
     .map(([chosen, bounds, draw]) => ({
       slug: market.slug,

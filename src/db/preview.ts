@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect } from 'kysely';
-import type { Client } from '../db/client.ts';
-import { migrationStatus } from '../db/migrate.ts';
+import type { Client } from './client.ts';
+import { migrationStatus } from './migrate.ts';
 
 class RolledBack extends Error {}
 

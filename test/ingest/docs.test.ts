@@ -1,0 +1,47 @@
+import { readFile } from 'node:fs/promises';
+import t from 'tap';
+import { ATTRIBUTES, POINT_FIELDS } from '../../src/ingest/attributes.ts';
+import { FORMAT_NAMES } from '../../src/ingest/formats.ts';
+import { LOAD_ERRORS } from '../../src/ingest/problems.ts';
+import { SERIES } from '../../src/ingest/worldbank-series.ts';
+import { loadingDatabase, loadText } from './support.ts';
+
+const page = await readFile(new URL('../../docs/loading.md', import.meta.url), 'utf8');
+
+/** The examples of a language, in the order of the page. */
+const examples = (language: string): string[] =>
+  [...page.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))].map(
+    ([, text]) => text ?? '',
+  );
+
+t.test('the documentation names every format, price and error that a load knows', async (t) => {
+  for (const name of FORMAT_NAMES) t.match(page, `load ${name}`);
+  for (const { code } of SERIES) t.match(page, `\`${code}\``);
+  const documented = [...page.matchAll(/^\| `([a-z_]+)` \| (.*) \|$/gm)].map(([, code, text]) => [
+    code,
+    text,
+  ]);
+  t.strictSame(
+    documented.filter(([code = '']) => code.includes('_') || code in LOAD_ERRORS),
+    Object.entries(LOAD_ERRORS),
+  );
+});
+
+t.test('the documentation names every column, dimensions by example', async (t) => {
+  const dimensions = ['purity', 'incoterm', 'region'];
+  const own = ATTRIBUTES.slice(0, ATTRIBUTES.indexOf('specification') + 1);
+  for (const column of [...POINT_FIELDS, ...own, ...dimensions]) t.match(page, `\`${column}\``);
+});
+
+t.test('the examples of the documentation can be loaded as they stand', async (t) => {
+  const { client } = await loadingDatabase(t);
+  const [onlyPoints = '', described = ''] = examples('csv');
+  const first = await loadText(t, client, 'csv', described);
+  t.match(first, { status: 'applied', counts: { inserted: 2, pricesAdded: 1 } });
+  const [ndjson = ''] = examples('ndjson');
+  const second = await loadText(t, client, 'ndjson', ndjson);
+  t.match(second, { status: 'applied', counts: { inserted: 1, pricesAdded: 1 } });
+  const correcting = { allowCorrections: true, reason: 'low and high became known' };
+  const third = await loadText(t, client, 'csv', onlyPoints, correcting);
+  t.match(third, { status: 'applied', counts: { corrected: 1, unchanged: 1 } });
+});
