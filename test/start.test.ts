@@ -1,9 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, stat } from 'node:fs/promises';
+import { request } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import t from 'tap';
+import { createKey } from '../src/auth/keys.ts';
 import { findPostmaster } from '../src/db/embedded-files.ts';
 import { choosePlace } from '../src/db/embedded-place.ts';
 import { seededDatabase, siblingUrl, testDatabase } from './support/database.ts';
@@ -138,13 +141,26 @@ t.test('two copies run side by side, and a killed one starts again', async (t) =
   for (const dataDir of folders) t.equal(await isDatabaseUp(dataDir), false);
 });
 
-t.test('one Ctrl-C that arrives twice, as under npm, still stops cleanly', async (t) => {
-  const { url } = await seededDatabase(t);
+t.test('one Ctrl-C that arrives twice, as under npm, lets running requests end', async (t) => {
+  const { url, db } = await seededDatabase(t);
+  const { key } = await createKey(db, { name: 'a', scopes: ['prices:nickel'], expiresAt: null });
   const service = startService(t, { DATABASE_URL: url });
-  await listening(service);
+  const address = await listening(service);
+  const asking = request(`${address}/v3/prices/nickel`, {
+    method: 'POST',
+    agent: false,
+    headers: { 'x-api-key': key, 'content-type': 'application/json', expect: '100-continue' },
+  });
+  asking.flushHeaders();
+  await once(asking, 'continue');
   // Two of the same name at once would be one for the kernel.
   service.child.kill('SIGINT');
   service.child.kill('SIGTERM');
+  while (await fetch(`${address}/live`).catch(() => null)) t.comment('it still listens');
+  asking.end('{"filters":{"codes":["CP-NI-0001"]}}');
+  const [answer] = await once(asking, 'response');
+  t.equal(answer.statusCode, 200);
+  t.match(JSON.parse(await text(answer)), { data: [{ code: 'CP-NI-0001' }] });
   t.equal(await service.ended, 0);
 });
 

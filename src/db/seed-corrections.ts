@@ -1,7 +1,7 @@
 import { sql, type Transaction } from 'kysely';
 import type { Database } from './schema.ts';
 import { digestOf, finishBatch, isSamplePrice, recordBatch, wasLoaded } from './seed-batch.ts';
-import { openRevision } from './seed-connection.ts';
+import { openRevision } from './connection.ts';
 import type { SampleSeries } from './seed-sample.ts';
 
 const REASON = 'sample corrections: points that were first published wrong';

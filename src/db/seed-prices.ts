@@ -4,7 +4,7 @@ import type { SampleMarket, SamplePrice } from '../../seeds/sample.ts';
 import { DIMENSIONS } from '../catalog/dimensions.ts';
 import { matchKey } from '../catalog/match-key.ts';
 import type { Database, PriceDimensions, PriceRow } from './schema.ts';
-import { openRevision } from './seed-connection.ts';
+import { openRevision } from './connection.ts';
 
 type Trx = Transaction<Database>;
 

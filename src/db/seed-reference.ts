@@ -9,7 +9,7 @@ import type { Kind } from '../catalog/dimensions.ts';
 import { matchKey } from '../catalog/match-key.ts';
 import { idOf } from './ids.ts';
 import type { Database } from './schema.ts';
-import { openRevision } from './seed-connection.ts';
+import { openRevision } from './connection.ts';
 
 /** What one table lacks; `write` brings it up to date. */
 interface Difference {

@@ -4,7 +4,7 @@ import type { SampleMarket } from '../../seeds/sample.ts';
 import { type SamplePoint, seriesOf } from '../../seeds/series.ts';
 import type { Database } from './schema.ts';
 import { digestOf, finishBatch, isSamplePrice, recordBatch, wasLoaded } from './seed-batch.ts';
-import { type Connection, copyInto, openRevision } from './seed-connection.ts';
+import { type Connection, copyInto, openRevision } from './connection.ts';
 import { writePrices } from './seed-prices.ts';
 
 /** Told as rows are sent: how many of how many, and which kind of row. */

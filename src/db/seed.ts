@@ -3,7 +3,7 @@ import { type SampleMarket, sampleMarkets } from '../../seeds/sample.ts';
 import type { Client } from './client.ts';
 import { isSchemaCurrent } from './migrate.ts';
 import type { Database } from './schema.ts';
-import { type Connection, inApplyTransaction, withConnection } from './seed-connection.ts';
+import { type Connection, inApplyTransaction, withConnection } from './connection.ts';
 import { writeCorrections } from './seed-corrections.ts';
 import { writeReference } from './seed-reference.ts';
 import { type Progress, type SampleReport, sampleSeries, writeSample } from './seed-sample.ts';

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../db/schema.ts';
-import { inApplyTransaction, openRevision } from '../db/seed-connection.ts';
+import { inApplyTransaction, openRevision } from '../db/connection.ts';
 import {
   type Classified,
   classify,

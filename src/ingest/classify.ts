@@ -118,12 +118,8 @@ export async function classify(
   const inserted = Number(counts?.inserted);
   const corrected = Number(counts?.corrected);
   const outdated = Number(counts?.outdated);
-  return {
-    inserted,
-    corrected,
-    outdated,
-    unchanged: staged.rows - inserted - corrected - outdated,
-  };
+  const unchanged = staged.rows - inserted - corrected - outdated;
+  return { inserted, unchanged, corrected, outdated };
 }
 
 interface Change extends Listed {
@@ -140,9 +136,8 @@ export async function rejectCorrections(trx: Trx, problems: Problems): Promise<v
     from pg_temp.load_differing d join pg_temp.load_subject u using (subject)
     where not d.outdated order by d.line, d.subject limit ${PROBLEMS_MAX}`.execute(trx);
   for (const { line, name, date, before, after } of rows) {
-    const message =
-      `${name} on ${date} is ${before} and would become ${after}; ` +
-      'allow corrections, with a reason, to change it';
+    const change = `The value of ${date} is ${before} and would become ${after}`;
+    const message = `${change}; allow corrections, with a reason, to change it`;
     const place = { line: Number(line), column: name, value: after };
     problems.reject('correction_not_allowed', message, place);
   }

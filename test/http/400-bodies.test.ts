@@ -21,7 +21,7 @@ const body = (value: object): Request => ({
   payload: JSON.stringify(value),
 });
 
-/** One request for each kind of refusal that needs no database, a long text wherever there can be one. */
+/** A request for each refusal that needs no database, a long text wherever one fits. */
 const REQUESTS: Readonly<Record<string, Request>> = {
   not_found: { method: 'POST', url: `/v3/prices/${LONG}?x=${LONG}` },
   method_not_allowed: { method: 'PUT', url: `/v3/prices/nickel?${LONG}` },

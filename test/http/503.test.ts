@@ -100,7 +100,8 @@ t.test('a service recovers by itself when its database comes back', async (t) =>
   const post = async () => (await service.post('nickel', {})).status;
   t.equal(await post(), 200);
   const server = process.env['TEST_DATABASE_URL'] as string;
-  const terminate = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`;
+  const terminate = `select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = '${name}'`;
   await administer(server, `alter database "${name}" allow_connections false`, terminate);
   t.equal(await post(), 503);
   await administer(server, `alter database "${name}" allow_connections true`);

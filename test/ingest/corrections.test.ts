@@ -43,8 +43,11 @@ t.test('a published value changes only with permission and a reason', async (t) 
       [2, 'A', 'correction_not_allowed'],
       [4, 'B', 'correction_not_allowed'],
     ]);
-    t.match(report.errors[0]?.message, 'A on 2026-01-01 is 1 / 2 / 3 and would become 1 / 2.5 / 3');
-    t.match(report.errors[1]?.message, 'B on 2026-01-08 is 7 and would become 6 / 7 / 8');
+    t.match(
+      report.errors[0]?.message,
+      'The value of 2026-01-01 is 1 / 2 / 3 and would become 1 / 2.5 / 3',
+    );
+    t.match(report.errors[1]?.message, 'The value of 2026-01-08 is 7 and would become 6 / 7 / 8');
   }
   t.strictSame(await seriesOf(pool, 'A'), series);
   t.strictSame(await seriesOf(pool, 'B'), [['2026-01-08', null, '7', null, 0]]);

@@ -134,7 +134,8 @@ t.test('a value that no column may hold is refused, not rounded', async (t) => {
   const read = async (value: string) => {
     const client = await pool.connect();
     const chunks: Buffer[] = [];
-    const row = `select 1::integer, date '2024-01-01', null::numeric, ${value}::numeric, null::numeric, now(), 0::integer`;
+    const numbers = `null::numeric, ${value}::numeric, null::numeric`;
+    const row = `select 1::integer, date '2024-01-01', ${numbers}, now(), 0::integer`;
     for await (const chunk of client.query(copyTo(`copy (${row}) to stdout (format binary)`)))
       chunks.push(chunk);
     client.release();
@@ -178,4 +179,16 @@ t.test('a reader that is gone stops the reading, and the next one is served', as
   await reading;
   t.equal((await series([1], ALL, '1', NEVER)).size, 0);
   t.equal(pool.waitingCount, 0);
+});
+
+t.test('a reader that leaves while it waits for a connection costs no statement', async (t) => {
+  const { pool } = await testDatabase(t);
+  const taken = await Promise.all(Array.from({ length: 8 }, () => pool.connect()));
+  const leaving = new AbortController();
+  const reading = failureOf(sqlSeries(pool)([1], ALL, '1', leaving.signal));
+  t.equal(pool.waitingCount, 1);
+  leaving.abort(new Error('the client is gone'));
+  for (const client of taken) client.release();
+  t.equal((await reading).message, 'the client is gone');
+  t.same([pool.totalCount, pool.waitingCount], [8, 0], 'and no connection is lost');
 });
