@@ -92,8 +92,9 @@ async function spawnPostgres(
   return { pid: child.pid, logFrom: from, ended: () => ended };
 }
 
-/** What a start may meet that passes: a taken port, or a dead server's last processes. */
-const PASSING = /could not create any TCP|Address already in use|shared memory block|lock file/;
+/** What a start may meet that passes: a taken port, and a dead server's last processes. */
+const PORT_TAKEN = /could not create any TCP|Address already in use/;
+const STILL_ENDING = /shared memory block|lock file/;
 
 /** Waits until the server takes connections; returns null, or why it ended instead. */
 async function untilReady(
@@ -132,14 +133,15 @@ export async function startPostgres(
     const attempt = await spawnPostgres(place, port, settings);
     const complaint = await untilReady(place, attempt, port, deadline);
     if (complaint === null) return port;
-    if (Date.now() >= deadline || !PASSING.test(complaint)) {
+    const isPassing = PORT_TAKEN.test(complaint) || STILL_ENDING.test(complaint);
+    if (Date.now() >= deadline || !isPassing) {
       if (attempt.ended() === null) await stopPostgres(place);
       throw new EmbeddedDatabaseError(
         `the embedded PostgreSQL did not start (${complaint}); see ${logFileOf(place)}`,
       );
     }
     await pause(POLL_MS * 5);
-    port = await choosePort(0);
+    if (PORT_TAKEN.test(complaint)) port = await choosePort(0);
   }
 }
 

@@ -33,7 +33,7 @@ export function sqlSeries(pool: pg.Pool): SeriesSource {
     signal.throwIfAborted();
     const client = await pool.connect();
     // A reader who left while this waited gets no statement; the connection is as good as before.
-    if (false) client.release();
+    if (signal.aborted) client.release();
     signal.throwIfAborted();
     let failure: Error | undefined;
     try {
