@@ -47,7 +47,8 @@ comment on table market is 'The markets of the catalog, written by the migrate c
 create table revision (
   number bigint primary key check (number > 0),
   committed_at timestamptz not null unique,
-  reason text not null
+  reason text not null,
+  opened_by xid8 not null default pg_current_xact_id()
 );
 comment on table revision is 'One row for each commit that changed data: its number, growing by one, and its time.';
 
@@ -101,6 +102,17 @@ begin
 end $$;
 create constraint trigger revision_seal after insert on revision
   deferrable initially deferred for each row execute function seal_revision();
+
+-- The setting alone could be forged; the row tells which transaction opened the revision.
+create function check_revision() returns trigger language plpgsql as $$
+begin
+  if current_revision() is not null and not exists (select from revision
+      where number = current_revision() and opened_by = pg_current_xact_id_if_assigned()) then
+    raise exception 'revision % was not opened by this transaction', current_revision()
+      using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
+  end if;
+  return null;
+end $$;
 
 create function refuse_without_revision() returns trigger language plpgsql as $$
 begin
@@ -375,6 +387,10 @@ create table ${table}_history (
 comment on table ${table}_history is
   'Superseded rows of ${table}: what held from revision up to, but not at, revision_to.';
 
+create trigger ${table}_revision_is_open before insert or update or delete on ${table}
+  execute function check_revision();
+create trigger ${table}_history_by_triggers before insert on ${table}_history for each statement
+  when (pg_trigger_depth() = 0) execute function refuse_change();
 create trigger ${table}_insert_has_revision before insert on ${table} for each row
   when (current_revision() is null or new.revision is distinct from current_revision())
   execute function refuse_without_revision();
@@ -439,6 +455,8 @@ create trigger revision_frozen before update or delete on revision for each row
 create trigger revision_no_truncate before truncate on revision execute function refuse_change();
 create trigger revision_scope_frozen before update or delete on revision_scope
   for each row execute function refuse_change();
+create trigger revision_scope_by_triggers before insert on revision_scope for each statement
+  when (pg_trigger_depth() = 0) execute function refuse_change();
 create trigger revision_scope_no_truncate before truncate on revision_scope
   execute function refuse_change();
 
@@ -509,6 +527,10 @@ create trigger unit_of_measure_identity_is_fixed before update on unit_of_measur
   when ((old.id, old.uuid, old.slug, old.dimension, old.factor)
     is distinct from (new.id, new.uuid, new.slug, new.dimension, new.factor))
   execute function refuse_new_key();
+create trigger product_identity_is_fixed before update on product for each row
+  when ((old.id, old.uuid, old.market_id, old.slug)
+    is distinct from (new.id, new.uuid, new.market_id, new.slug))
+  execute function refuse_new_key();
 create trigger currency_identity_is_fixed before update on currency for each row
   when ((old.id, old.uuid, old.iso) is distinct from (new.id, new.uuid, new.iso))
   execute function refuse_new_key();
@@ -546,6 +568,7 @@ export async function down(db: Kysely<unknown>): Promise<void> {
     'stamp_revision()',
     'refuse_change()',
     'refuse_without_revision()',
+    'check_revision()',
     'seal_revision()',
     'open_revision(text)',
     'lock_revisions()',

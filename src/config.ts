@@ -4,6 +4,8 @@ import Value from 'typebox/value';
 const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description });
 
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
+
 /**
  * Every setting of the service: environment variable, type, default and meaning. `.env.example`
  * is checked against this list by a test.
@@ -27,9 +29,7 @@ export const SETTINGS = {
     description: 'Folder of the embedded PostgreSQL and of the development secrets',
   }),
   LOG_LEVEL: Type.Union(
-    ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((each) =>
-      Type.Literal(each),
-    ),
+    LOG_LEVELS.map((each) => Type.Literal(each)),
     { default: 'info', description: 'Least severe log line that is written' },
   ),
 
@@ -98,17 +98,55 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-const SECRET = new Set(['JWT_SECRET', 'DATABASE_URL']);
+const SECRET = new Set(['JWT_SECRET', 'DATABASE_URL', 'JWT_JWKS_URL']);
+
+/**
+ * What may be shown of a database's address: `host:port/database`, or null when it is no address
+ * that can be used. A `/`, `?` or `#` in a password ends what is read as the host, so part of the
+ * password would pass for one: the `@` that then comes too late gives it away.
+ */
+export function databaseAddressOf(text: string): string | null {
+  const url = URL.parse(text);
+  if (url === null || /[@#]/.test(`${url.pathname}${url.search}${url.hash}`)) return null;
+  try {
+    for (const part of [url.username, url.password, url.hostname, url.pathname]) {
+      decodeURIComponent(part);
+    }
+  } catch {
+    // A % that is not followed by two hexadecimal digits.
+    return null;
+  }
+  return `${url.host}${url.pathname}`;
+}
+
+/** What a form cannot say of a setting: the sentence that refuses it, or null. */
+const REFUSALS: Readonly<Record<string, (text: string) => string | null>> = {
+  DATABASE_URL: (text) =>
+    databaseAddressOf(text) === null
+      ? 'is not an address like postgres://user:password@host:5432/database; reserved characters ' +
+        'in the password, such as @ / : ? # %, must be percent-encoded'
+      : null,
+  JWT_JWKS_URL: (text) => (URL.canParse(text) ? null : 'is not an address'),
+};
 
 const isInteger = (schema: TSchema): boolean => (schema as { type?: string }).type === 'integer';
 
+/** Why a value does not have the form of its setting; null when it does. */
+function whyNot(schema: TSchema, value: unknown): string | null {
+  if (Value.Check(schema, value)) return null;
+  const { anyOf } = schema as { anyOf?: readonly { const: string }[] };
+  if (anyOf) return `must be one of ${anyOf.map((each) => each.const).join(', ')}`;
+  const [first] = Value.Errors(schema, value);
+  return first?.message ?? 'is not valid';
+}
+
 function settingOf(name: string, schema: TSchema, text: string): unknown {
   const value = isInteger(schema) && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
-  if (Value.Check(schema, value)) return value;
-  const [first] = Value.Errors(schema, value);
+  const why = whyNot(schema, value) ?? REFUSALS[name]?.(text) ?? null;
+  if (why === null) return value;
   const shown = SECRET.has(name) ? 'what is set' : `"${text.slice(0, 64)}"`;
   const { description } = schema as { description?: string };
-  throw new ConfigError(`${name}: ${shown} ${first?.message ?? 'is not valid'} (${description})`);
+  throw new ConfigError(`${name}: ${shown} ${why} (${description})`);
 }
 
 /**

@@ -1,6 +1,7 @@
 /**
  * Every refusal the service can give: code → status and title. Append-only: a released code keeps
- * its meaning. The OpenAPI document and `docs/errors.md` are made from this table.
+ * its meaning. The OpenAPI document and the page /docs/problems are made
+ * from this table.
  */
 export const PROBLEMS = {
   malformed_request: [400, 'The request is not valid HTTP'],

@@ -5,11 +5,11 @@ import type { FastifyInstance } from 'fastify';
 import { buildApp } from './app.ts';
 import { addressOf, bannerOf } from './commands/banner.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from './commands/database.ts';
-import { type Prepared, prepareEmbedded, withDevelopmentSecret } from './commands/development.ts';
+import { prepareEmbedded, renewDemoKey, withDevelopmentSecret } from './commands/development.ts';
 import { isGiven, readConfig } from './commands/environment.ts';
 import { EXIT, exitCodeOf, report } from './commands/failure.ts';
-import type { Config } from './config.ts';
-import { openClient } from './db/client.ts';
+import { type Config, ConfigError } from './config.ts';
+import { type Client, openClient } from './db/client.ts';
 import { loggerOf } from './plugins/log.ts';
 
 /** npm passes on the Ctrl-C that the terminal sent us already: one keystroke arrives twice. */
@@ -46,11 +46,15 @@ async function drain(app: FastifyInstance, timeoutMs: number): Promise<void> {
   await Promise.race([closing, pause(1_000, false)]);
 }
 
-async function prepare(chosen: ChosenDatabase, config: Config): Promise<Prepared | null> {
-  if (!chosen.isEmbedded) return null;
+/** Does what writes to the embedded database: the service itself only reads. */
+async function withWriter<T>(
+  chosen: ChosenDatabase,
+  config: Config,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
   const writer = openWriter(chosen.url, config, () => {});
   try {
-    return await prepareEmbedded(writer);
+    return await work(writer);
   } finally {
     await writer.close();
   }
@@ -62,6 +66,7 @@ function levelOf(config: Config, chosen: ChosenDatabase): string {
   return isQuiet ? 'warn' : config.LOG_LEVEL;
 }
 
+/** Listens, and returns the address; a port or host that cannot be had is a wrong setting. */
 async function listen(app: FastifyInstance, config: Config): Promise<string> {
   try {
     await app.listen({ port: config.PORT, host: config.HOST });
@@ -73,7 +78,7 @@ async function listen(app: FastifyInstance, config: Config): Promise<string> {
       EADDRNOTAVAIL: `HOST: ${config.HOST} is not an address of this machine`,
       ENOTFOUND: `HOST: ${config.HOST} is not known`,
     };
-    throw new Error(why[code ?? ''] ?? `HOST, PORT: ${(error as Error).message}`, { cause: error });
+    throw new ConfigError(why[code ?? ''] ?? `HOST, PORT: ${(error as Error).message}`);
   }
   const { port } = app.server.address() as AddressInfo;
   return addressOf(config.HOST, port);
@@ -86,7 +91,7 @@ async function start(): Promise<void> {
   undo.push(release);
   checkpoint();
   const config = await withDevelopmentSecret(given);
-  const prepared = await prepare(chosen, config);
+  const example = chosen.isEmbedded ? await withWriter(chosen, config, prepareEmbedded) : null;
   checkpoint();
   const logger = loggerOf(levelOf(config, chosen), process.stderr);
   const client = openClient({
@@ -103,8 +108,11 @@ async function start(): Promise<void> {
   undo.push(() => drain(app, config.SHUTDOWN_TIMEOUT_MS));
   checkpoint();
   const address = await listen(app, config);
-  const { notice } = chosen;
-  if (prepared) process.stdout.write(bannerOf({ address, ...prepared, notice }));
+  if (!chosen.isEmbedded) return;
+  // Not before it listens: a second start on a taken port would take the key of the first.
+  const key = await withWriter(chosen, config, renewDemoKey);
+  checkpoint();
+  process.stdout.write(bannerOf({ address, key, example, notice: chosen.notice }));
 }
 
 const starting = start();

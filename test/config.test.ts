@@ -37,10 +37,26 @@ t.test(
 t.test('a bad value names its variable', async (t) => {
   const bad = {
     PORT: ['abc', '-1', '65536', '80.5', '0x50', ' 80', '1e3', '9'.repeat(40)],
-    DATABASE_URL: ['mysql://a/b', 'localhost'],
+    DATABASE_URL: [
+      'mysql://a/b',
+      'localhost',
+      'postgres://me:pw@host:port/db',
+      'postgres://me:pw@host:65536/db',
+      'postgres://me:p/w@host/db',
+      'postgres://12:3/4@host/db',
+      'postgres://12:3#4@host/db',
+      'postgres://12:3?4@host/db',
+      'postgres://me:p%w@host/db',
+    ],
     LOG_LEVEL: ['loud', 'INFO'],
     JWT_SECRET: ['short'],
-    JWT_JWKS_URL: ['http://example.com/keys', 'http://localhost.example.com/', 'file:///keys'],
+    JWT_JWKS_URL: [
+      'http://example.com/keys',
+      'http://localhost.example.com/',
+      'file:///keys',
+      'https://a:b/keys',
+      'https://',
+    ],
     BODY_BYTES_MAX: ['0', '99999999999'],
     SHUTDOWN_TIMEOUT_MS: ['99'],
   };
@@ -52,6 +68,11 @@ t.test('a bad value names its variable', async (t) => {
   }
 });
 
+t.test('a level of logs that there is not is answered with those there are', async (t) => {
+  const message = 'LOG_LEVEL: "loud" must be one of fatal, error, warn, info, debug, trace, silent';
+  t.throws(() => configOf({ LOG_LEVEL: 'loud' }), { message: new RegExp(`^${message}`) });
+});
+
 t.test('good values have the type of their setting', async (t) => {
   const given = {
     PORT: '0',
@@ -60,6 +81,14 @@ t.test('good values have the type of their setting', async (t) => {
     JWT_SECRET: SECRET,
   };
   t.match(configOf(given), { ...given, PORT: 0 });
+  for (const url of [
+    'postgres://127.0.0.1/db',
+    'postgres:///db',
+    'postgres://me:p%40%2F%25@[::1]:5433/db?sslmode=require',
+    'postgres://me@%2Frun%2Fpostgresql/db',
+  ]) {
+    t.equal(configOf({ DATABASE_URL: url }).DATABASE_URL, url);
+  }
   for (const url of ['https://a.example/keys', 'http://localhost:8080/k', 'http://[::1]/k']) {
     t.equal(configOf({ JWT_JWKS_URL: url }).JWT_JWKS_URL, url);
   }
@@ -80,6 +109,9 @@ t.test('no message shows a secret', async (t) => {
   for (const env of [
     { JWT_SECRET: 'too short' },
     { DATABASE_URL: 'mysql://user:hunter2@host/x' },
+    { DATABASE_URL: 'postgres://user:hunter2@host:x/x' },
+    { DATABASE_URL: 'postgres://user:1/hunter2@host/x' },
+    { JWT_JWKS_URL: 'https://me:hunter2@host:x/keys' },
     { JWT_SECRET: SECRET, JWT_PUBLIC_KEY_FILE: 'a.pem' },
   ]) {
     try {

@@ -101,13 +101,19 @@ t.test('one command gives a service that answers, again and again', async (t) =>
   t.equal(refused.status, 401);
   t.match(await refused.json(), { code: 'api_key_revoked' });
   t.equal((await askNickel(address, { authorization })).status, 200, 'tokens live on');
+
+  const rival = startService(t, { ...env, PORT: new URL(address).port });
+  t.equal(await rival.ended, 2);
+  t.match(rival.stderr(), 'is taken');
+  const key = { 'x-api-key': keyIn(second.stdout()) };
+  t.equal((await askNickel(address, key)).status, 200, 'a start in vain takes no key away');
   second.child.kill('SIGINT');
   t.equal(await second.ended, 0);
   t.equal(await isDatabaseUp(dataDir), false);
 
   const { port, close } = await takenPort();
   const third = startService(t, { ...env, PORT: String(port) });
-  t.equal(await third.ended, 1);
+  t.equal(await third.ended, 2);
   t.match(third.stderr(), `PORT: ${port} `);
   t.equal(await isDatabaseUp(dataDir), false, 'a start that fails gives its database back');
   close();
@@ -223,9 +229,9 @@ t.test('what it cannot start with is one line that names the setting', async (t)
     [{ DATABASE_URL: 'mysql://me:hunter2@host/db' }, /DATABASE_URL: /, 2],
     [{ ...database, JWT_SECRET: 'short' }, /JWT_SECRET: /, 2],
     [{ ...database, ...secret, JWT_JWKS_URL: 'https://a/k' }, /JWT_JWKS_URL: /, 2],
-    [{ ...database, JWT_PUBLIC_KEY_FILE: '/nonexistent.pem' }, /JWT_PUBLIC_KEY_FILE/, 1],
-    [{ ...database, PORT: String(port) }, new RegExp(`PORT: ${port} `), 1],
-    [{ ...database, HOST: '203.0.113.7' }, /HOST: 203\.0\.113\.7/, 1],
+    [{ ...database, JWT_PUBLIC_KEY_FILE: '/nonexistent.pem' }, /JWT_PUBLIC_KEY_FILE/, 2],
+    [{ ...database, PORT: String(port) }, new RegExp(`PORT: ${port} `), 2],
+    [{ ...database, HOST: '203.0.113.7' }, /HOST: 203\.0\.113\.7/, 2],
   ];
   const check = async ([env, message, code]: Fault): Promise<void> => {
     const service = startService(t, env);

@@ -1,4 +1,4 @@
-import { distance } from 'fastest-levenshtein';
+import { nearest } from '../catalog/nearest.ts';
 import { isScope, SCOPES, type Scope } from '../catalog/scopes.ts';
 
 /** A text that is not a scope. The message is one line for a terminal. */
@@ -6,13 +6,16 @@ export class UnknownScopeError extends Error {
   override readonly name = 'UnknownScopeError';
 }
 
+/** What all scopes begin with; it says nothing about which one was meant. */
+const PREFIX = 'prices:';
+
 /** The scope that was probably meant, or undefined when none is near. */
-function nearestScope(text: string): Scope | undefined {
+function nearestScope(text: string): string | undefined {
   const folded = text.trim().toLowerCase();
-  const full = folded.includes(':') ? folded : `prices:${folded}`;
-  const ranked = SCOPES.map((scope) => ({ scope, far: distance(full, scope) }));
-  const [best] = ranked.sort((a, b) => a.far - b.far);
-  return best !== undefined && best.far <= 3 ? best.scope : undefined;
+  const sent = folded.startsWith(PREFIX) ? folded.slice(PREFIX.length) : folded;
+  const names = SCOPES.map((scope) => scope.slice(PREFIX.length));
+  const [best] = nearest(sent, names, 1);
+  return best === undefined ? undefined : PREFIX + best;
 }
 
 /**
@@ -22,9 +25,9 @@ function nearestScope(text: string): Scope | undefined {
 export function scopesOf(texts: readonly string[]): Scope[] {
   const unknown = texts.find((text) => !isScope(text));
   if (unknown !== undefined) {
-    const nearest = nearestScope(unknown);
+    const near = nearestScope(unknown);
     const hint =
-      nearest === undefined ? `the scopes are ${SCOPES.join(', ')}` : `did you mean "${nearest}"?`;
+      near === undefined ? `the scopes are ${SCOPES.join(', ')}` : `did you mean "${near}"?`;
     throw new UnknownScopeError(`"${unknown.slice(0, 64)}" is not a scope; ${hint}`);
   }
   return SCOPES.filter((scope) => texts.includes(scope));

@@ -37,6 +37,11 @@ export const DIMENSIONS = {
   services: dimension('services', 'service', 'service', 'Service that the price is for'),
 } as const;
 
+/** The column of `price` that refers to what a record's field shows: `cellFormat` →
+ * `cell_format_id`. */
+export const columnName = (field: string): string =>
+  `${field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}_id`;
+
 export type MarketFilter = keyof typeof DIMENSIONS;
 export type DimensionKind = (typeof DIMENSIONS)[MarketFilter]['kind'];
 
@@ -64,7 +69,3 @@ export type BaseKind = (typeof BASE_KINDS)[number];
 
 /** Everything that `dimension_value.kind` may hold. */
 export type Kind = DimensionKind | BaseKind;
-export const KINDS: readonly Kind[] = [
-  ...BASE_KINDS,
-  ...Object.values(DIMENSIONS).map((each) => each.kind),
-];

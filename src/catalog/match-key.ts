@@ -1,5 +1,9 @@
+/** The key by which codes are compared: exact but for the case of the 26 letters. */
+export const codeKey = (code: string): string =>
+  code.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
 /**
- * The key by which names, ids and codes are compared: NFKC, trimmed, inner white space folded to
+ * The key by which names and ids are compared: NFKC, trimmed, inner white space folded to
  * one space, case-folded. It is also what is stored beside each name, so that both sides of every
  * comparison come from this one function and never from SQL `lower()`.
  *

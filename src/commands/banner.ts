@@ -1,9 +1,12 @@
-import type { Prepared } from './development.ts';
+import type { ExamplePrice } from '../db/example.ts';
 
 /** What the terminal shows when the service runs on its own database. */
-export interface Welcome extends Prepared {
+export interface Welcome {
   /** Address of the service, without a slash at the end. */
   readonly address: string;
+  readonly key: string;
+  /** Null when there are no prices. */
+  readonly example: ExamplePrice | null;
   readonly notice: string | null;
 }
 
@@ -14,7 +17,7 @@ export function addressOf(host: string, port: number): string {
 }
 
 /** A request for the last week of one price, as one line for a shell. */
-function curlLine(address: string, key: string, example: Prepared['example']): string {
+function curlLine(address: string, key: string, example: ExamplePrice | null): string {
   if (example === null) return `curl -s ${address}/v3/prices -H 'x-api-key: ${key}'`;
   const body = JSON.stringify({
     filters: { codes: [example.code], dateFrom: example.since },

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../config.ts';
 import { type Client, openClient } from '../db/client.ts';
 import { openEmbedded } from '../db/embedded.ts';
@@ -45,6 +46,9 @@ interface Interruption {
   forget(): void;
 }
 
+/** What work that was aborted gets to stop its statement on the server. */
+const ABORT_MS = 1_000;
+
 const NUMBERS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const;
 
 /**
@@ -89,25 +93,33 @@ async function requireSchema(client: Client, chosen: ChosenDatabase): Promise<vo
 
 /**
  * Runs the work of a command on the database that the settings name, and gives it back whatever
- * happens.
+ * happens. Ctrl-C aborts the signal that the work gets, and ends the process a moment later.
  * @throws UsageError when the schema of DATABASE_URL is not this version's
  */
 export async function withDatabase<T>(
   needs: DatabaseNeeds,
-  work: (client: Client, config: Config) => Promise<T>,
+  work: (client: Client, config: Config, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const config = readConfig();
   const opening = chooseDatabase(config);
-  const interruption = releaseOnSignal(async () => (await opening).release());
+  const controller = new AbortController();
+  const worked = Promise.withResolvers<void>();
+  const interruption = releaseOnSignal(async () => {
+    const { release } = await opening;
+    controller.abort();
+    await Promise.race([worked.promise, pause(ABORT_MS)]);
+    await release();
+  });
   try {
     const chosen = await opening;
     if (chosen.notice) process.stderr.write(`${chosen.notice}\n`);
     const client = openWriter(chosen.url, config, () => {});
     try {
       if (needs.schema) await requireSchema(client, chosen);
-      return await work(client, config);
+      return await work(client, config, controller.signal);
     } finally {
       await client.close();
+      worked.resolve();
       await chosen.release();
     }
   } finally {

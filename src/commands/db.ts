@@ -56,13 +56,16 @@ function addMigrate(db: Command): void {
     .summary('bring the schema to this version')
     .description('Runs the migrations that the database lacks. Two at once wait for each other.')
     .option('--status', 'only list the migrations and when they ran')
-    .option('--dry-run', 'only print the SQL; it is run and rolled back, which locks meanwhile')
+    .option('--dry-run', 'only print the SQL: what ran in a transaction that was rolled back')
     .option('--down', 'take back the newest migration; its data is lost')
     .option('--yes', 'confirm --down')
     .option('--json', 'print data for a program')
     .addHelpText(
       'after',
       `
+A run also adds the markets and scopes of the catalog that the database lacks. --dry-run shows
+the migrations only; it holds their locks while it tries them.
+
 Examples:
   npm run --silent prices -- db migrate
   npm run --silent prices -- db migrate --dry-run > pending.sql
@@ -74,7 +77,10 @@ Examples:
 function addSeed(db: Command): void {
   db.command('seed')
     .summary('load reference and sample data')
-    .description('Loads the reference data and the sample prices. A second run changes nothing.')
+    .description(
+      'Adds the reference data and the sample prices that are missing. What is there stays as it ' +
+        'is, also edited names.',
+    )
     .option('--reference', 'only the reference data: for production')
     .option('--json', 'print data for a program')
     .addHelpText('after', '\nExample:\n  npm run --silent prices -- db seed --reference')

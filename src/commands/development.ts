@@ -5,8 +5,9 @@ import { createKey, listKeys, revokeKey } from '../auth/keys.ts';
 import { ALL_MARKETS } from '../catalog/scopes.ts';
 import type { Config } from '../config.ts';
 import type { Client } from '../db/client.ts';
+import { type ExamplePrice, examplePrice } from '../db/example.ts';
 import { migrateUp } from '../db/migrate.ts';
-import { isEmpty, seed } from '../db/seed.ts';
+import { lacksSamples, seed } from '../db/seed.ts';
 
 const DEMO = { name: 'demo', owner: 'made at the start without DATABASE_URL' };
 
@@ -40,8 +41,11 @@ export async function withDevelopmentSecret(config: Config): Promise<Config> {
   return Object.freeze({ ...config, JWT_SECRET: await developmentSecret(config.DATA_DIR) });
 }
 
-/** Makes a key for every market and revokes the one of the start before. */
-async function renewDemoKey({ db }: Client): Promise<string> {
+/**
+ * Makes a key for every market and revokes the one of the start before. Only for a service that
+ * listens: a start that fails must not take the key of the one that runs.
+ */
+export async function renewDemoKey({ db }: Client): Promise<string> {
   const keys = await listKeys(db);
   const { key } = await createKey(db, { ...DEMO, scopes: [ALL_MARKETS], expiresAt: null });
   for (const { id, name, owner, status } of keys) {
@@ -52,32 +56,12 @@ async function renewDemoKey({ db }: Client): Promise<string> {
   return key;
 }
 
-/** What the banner shows of a database that is ready. */
-export interface Prepared {
-  readonly key: string;
-  /** A price to ask for, and a week before its last day; null when there are no prices. */
-  readonly example: {
-    readonly market: string;
-    readonly code: string;
-    readonly since: string;
-  } | null;
-}
-
-/** A price that has values: nickel on the exchange, where the samples are loaded. */
-const EXAMPLE = `
-  select m.slug as market, p.code, (s.newest - 7)::text as since
-  from price p join market m on m.id = p.market_id
-  cross join lateral (select max(date) as newest from series where price_id = p.id) s
-  where s.newest is not null
-  order by p.code <> 'CP-NI-0001', p.code limit 1`;
-
 /**
- * Brings the embedded database to where the service can answer: newest schema, and the sample data
- * when nothing was ever written. Makes a fresh demo key for every market.
+ * Brings the embedded database to where the service can answer: newest schema, and the sample
+ * data unless they were loaded before or the database holds others. Returns a price to ask for.
  */
-export async function prepareEmbedded(client: Client): Promise<Prepared> {
+export async function prepareEmbedded(client: Client): Promise<ExamplePrice | null> {
   await migrateUp(client.db);
-  if (await isEmpty(client.db)) await seed(client);
-  const { rows } = await client.pool.query(EXAMPLE);
-  return { key: await renewDemoKey(client), example: rows[0] ?? null };
+  if (await lacksSamples(client.db)) await seed(client);
+  return examplePrice(client.db);
 }

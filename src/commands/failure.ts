@@ -1,7 +1,8 @@
 import { CommanderError } from 'commander';
 import { KeyError } from '../auth/keys.ts';
 import { UnknownScopeError } from '../auth/scope-list.ts';
-import { ConfigError } from '../config.ts';
+import { TokenSettingError } from '../auth/token-keys.ts';
+import { ConfigError, databaseAddressOf } from '../config.ts';
 import { EmbeddedDatabaseError } from '../db/embedded-process.ts';
 
 /** What the exit code of a command says; shown by `--help`. */
@@ -28,18 +29,15 @@ interface PostgresError extends Error {
 
 const UNREACHABLE = /^(ECONN|EAI_|ENOTFOUND|EHOST|ENET|ETIMEDOUT|28|3D000|53300|57P0|08)/;
 
-const addressOf = (url: string | undefined): string => {
-  const { host, pathname } = URL.parse(url ?? '') ?? { host: '', pathname: '' };
-  return `${host}${pathname}`;
-};
-
 /** One line for a person, without a secret or a stack. */
 export function sentenceOf(error: unknown): string {
   const { code = '', message, errors, path } = error as PostgresError;
   const plain = (message || errors?.[0]?.message || String(error)).split('\n')[0] ?? '';
   if (UNREACHABLE.test(code) || /timeout exceeded when trying to connect/.test(plain)) {
     const url = process.env['DATABASE_URL'];
-    const where = url ? `DATABASE_URL: cannot use ${addressOf(url)}` : 'cannot use the database';
+    const where = url
+      ? `DATABASE_URL: cannot use ${databaseAddressOf(url) ?? 'the database'}`
+      : 'cannot use the database';
     return `${where} (${plain})`;
   }
   if (path && ['ENOENT', 'EACCES', 'EISDIR'].includes(code)) {
@@ -56,13 +54,16 @@ export function sentenceOf(error: unknown): string {
   return plain;
 }
 
+/** Errors of the command line and of settings. */
+const WRONG_USE = [ConfigError, TokenSettingError, UsageError, UnknownScopeError];
+
 /** Errors that are meant for a person: nobody needs their stack. */
-const EXPECTED = [ConfigError, UsageError, KeyError, UnknownScopeError, EmbeddedDatabaseError];
+const EXPECTED = [...WRONG_USE, KeyError, EmbeddedDatabaseError];
 
 /** The exit code of an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-  const isUsage = [ConfigError, UsageError, UnknownScopeError].some((it) => error instanceof it);
+  const isUsage = WRONG_USE.some((each) => error instanceof each);
   return isUsage ? EXIT.usage : EXIT.failed;
 }
 

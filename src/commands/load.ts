@@ -74,7 +74,7 @@ async function run(format: FormatName, file: string, options: LoadOptions): Prom
     throw new UsageError('--allow-corrections needs --reason "why published values change"');
   }
   const progress = openProgress();
-  const loading = withDatabase({ schema: true }, (client) =>
+  const loading = withDatabase({ schema: true }, (client, _config, signal) =>
     load(client, {
       format,
       file,
@@ -82,6 +82,7 @@ async function run(format: FormatName, file: string, options: LoadOptions): Prom
       vintage: options.vintage,
       allowCorrections: options.allowCorrections,
       reason: options.reason,
+      signal,
       onProgress: (state) => progress.update(progressText(state)),
     }),
   );

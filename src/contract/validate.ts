@@ -1,12 +1,12 @@
-import Type, { type TSchema } from 'typebox';
+import Type, { type TObject } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Settings } from 'typebox/system';
 import { BASE_FILTERS, DIMENSIONS } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
+import { nearest } from '../catalog/nearest.ts';
 import { shown, type Violation, type ViolationCode } from '../errors.ts';
 import { closed } from './components.ts';
 import { filtersOf, type MarketSchemas } from './market.ts';
-import { nearest } from './names.ts';
 
 /** Violations that one answer lists; a request with more is told so. */
 export const VIOLATIONS_MAX = 100;
@@ -67,28 +67,61 @@ const KEYWORDS: Record<string, (error: SchemaError) => [ViolationCode, string]> 
   ],
 };
 
-/** Turns the schema's errors into violations; one place and code is told once. */
-function violationsOf(errors: Iterable<SchemaError>, legalAt: (path: string) => Legal) {
-  const violations = new Map<string, Violation>();
-  const add = (violation: Violation) => {
-    violations.set(`${violation.pointer} ${violation.code}`, violation);
-  };
-  for (const error of errors) {
-    if (error.keyword === 'additionalProperties') {
-      const { additionalProperties } = error.params as { additionalProperties: string[] };
-      for (const name of additionalProperties.slice(0, VIOLATIONS_MAX + 1)) {
-        add(unknownMember(error.instancePath, name, legalAt(error.instancePath)));
+type Members = Readonly<Record<string, unknown>>;
+
+const isMembers = (value: unknown): value is Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** An object of the request that has no other members than these. */
+interface Closed {
+  readonly path: string;
+  readonly names: readonly string[];
+  /** Objects among the members that are closed as well. */
+  readonly inner: readonly (Closed & { readonly name: string })[];
+}
+
+/**
+ * Takes the members that are not legal out of a value and notes them. They are looked for before
+ * the schema is asked, because TypeBox stops counting errors, and would pass over what comes after.
+ */
+function withoutStrangers(
+  value: unknown,
+  closed: Closed,
+  market: Market,
+  found: Violation[],
+): unknown {
+  if (!isMembers(value)) return value;
+  const legal = new Set(closed.names);
+  const kept: Record<string, unknown> = {};
+  for (const name of Object.keys(value)) {
+    if (!legal.has(name)) {
+      // Past the limit they are no longer named, but they still count.
+      if (found.length <= VIOLATIONS_MAX) {
+        found.push(unknownMember(closed.path, name, { names: closed.names, market }));
       }
-    } else if (error.keyword !== 'boolean') {
-      const told = KEYWORDS[error.keyword];
-      const [code, detail] = told ? told(error) : ['invalid_format' as const, error.message];
-      add({ pointer: error.instancePath, code, detail });
+      continue;
     }
+    const inner = closed.inner.find((each) => each.name === name);
+    kept[name] = inner ? withoutStrangers(value[name], inner, market, found) : value[name];
+  }
+  return kept;
+}
+
+/** Turns the schema's errors into violations; one place and code is told once. */
+function violationsOf(errors: Iterable<SchemaError>): Violation[] {
+  const violations = new Map<string, Violation>();
+  for (const error of errors) {
+    const told = KEYWORDS[error.keyword];
+    const [code, detail] = told ? told(error) : ['invalid_format' as const, error.message];
+    const pointer = error.instancePath;
+    violations.set(`${pointer} ${code}`, { pointer, code, detail });
   }
   return [...violations.values()];
 }
 
 export type BodyCheck = (body: unknown) => Violation[];
+
+const namesOf = (schema: TObject): string[] => Object.keys(schema.properties);
 
 /**
  * Compiles the check of a market's request body against its schema. The check returns the
@@ -97,19 +130,24 @@ export type BodyCheck = (body: unknown) => Violation[];
  */
 export function bodyCheckOf(market: Market, schemas: MarketSchemas): BodyCheck {
   const { filters, options } = schemas;
-  const body: TSchema = closed({
-    filters: Type.Optional(filters),
-    options: Type.Optional(options),
-  });
+  const body = closed({ filters: Type.Optional(filters), options: Type.Optional(options) });
   const compiled = Compile(body);
-  const namesOf = (schema: TSchema): string[] =>
-    Object.keys((schema as unknown as { properties: object }).properties);
-  const legalAt = (path: string): Legal => {
-    const schema = path === '/filters' ? filters : path === '/options' ? options : body;
-    return { market, names: namesOf(schema) };
+  const root: Closed = {
+    path: '',
+    names: namesOf(body),
+    inner: [
+      { name: 'filters', path: '/filters', names: namesOf(filters), inner: [] },
+      { name: 'options', path: '/options', names: namesOf(options), inner: [] },
+    ],
   };
   return (value) => {
-    if (compiled.Check(value)) return [];
-    return violationsOf(compiled.Errors(value) as Iterable<SchemaError>, legalAt);
+    const found: Violation[] = [];
+    const known = withoutStrangers(value, root, market, found);
+    if (!compiled.Check(known)) {
+      const broken = violationsOf(compiled.Errors(known) as Iterable<SchemaError>);
+      if (broken.length === 0) throw new Error('the schema refused a body without saying why');
+      found.push(...broken);
+    }
+    return found;
   };
 }

@@ -41,6 +41,17 @@ const types: pg.CustomTypesConfig = {
     TEXT_TYPES.has(oid) ? asText : pg.types.getTypeParser(oid, format),
 };
 
+/**
+ * Parts the parameter `options` from an address: the driver would let it replace ours, and with
+ * them the time zone that dates are read in. Ours come after it, so that they win.
+ */
+function withoutOptions(url: string): { address: string; given: string } {
+  const address = new URL(url);
+  const given = address.searchParams.get('options') ?? '';
+  address.searchParams.delete('options');
+  return { address: address.href, given };
+}
+
 /** Opens a pool; no connection is made before the first query. */
 export function openClient(options: ClientOptions): Client {
   const settings = [
@@ -50,17 +61,20 @@ export function openClient(options: ClientOptions): Client {
     `-c statement_timeout=${options.statementTimeoutMs}`,
     `-c default_transaction_read_only=${options.readOnly ? 'on' : 'off'}`,
   ];
+  const { address, given } = withoutOptions(options.url);
   const pool = new pg.Pool({
-    connectionString: options.url,
+    connectionString: address,
     max: options.connectionsMax,
     connectionTimeoutMillis: options.acquireTimeoutMs,
     application_name: options.applicationName,
-    options: settings.join(' '),
+    options: [given, ...settings].join(' ').trim(),
     keepAlive: true,
     types,
   });
-  // An idle connection that breaks emits here; without a listener the process would end.
-  pool.on('error', (error) => options.onError?.(error));
+  // A connection that breaks, idle or in use, emits an error; unheard it would end the service.
+  const onError = (error: Error) => options.onError?.(error);
+  pool.on('error', onError);
+  pool.on('connect', (client) => client.on('error', onError));
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
   const close = async (): Promise<void> => {
     await db.destroy();

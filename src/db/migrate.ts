@@ -76,6 +76,14 @@ async function writeCatalog(db: Kysely<Database>): Promise<void> {
   });
 }
 
+/** Whether every market and scope of the catalog was written. */
+async function hasCatalog(db: Kysely<Database>): Promise<boolean> {
+  const { rows } = await sql<{ present: number }>`
+    select count(*)::int as present from market join access_scope on market_id = market.id
+    where slug = any(${MARKETS.map((each) => each.slug)}::text[])`.execute(db);
+  return rows[0]?.present === MARKETS.length;
+}
+
 /**
  * Whether the database has every migration of this version and the catalog's markets: what the
  * readiness probe asks. A database that is ahead of this version counts as current.
@@ -87,5 +95,5 @@ export async function isSchemaCurrent(db: Kysely<Database>): Promise<boolean> {
   const ran = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
   const names = new Set(ran.rows.map((each) => each.name));
   const needed = Object.keys(await provider.getMigrations());
-  return needed.every((name) => names.has(name));
+  return needed.every((name) => names.has(name)) && (await hasCatalog(db));
 }

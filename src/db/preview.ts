@@ -9,8 +9,9 @@ interface MigrationFile {
 }
 
 /**
- * The statements that `db migrate` would run, in order. They are run in one transaction that is
- * rolled back, so what comes out is what the database took.
+ * The statements of the pending migrations, in order. They are run in one transaction that is
+ * rolled back, so what comes out is what the database took. The markets and scopes that `db
+ * migrate` adds besides are not among them.
  */
 export async function previewMigrations({ db, pool }: Client): Promise<string[]> {
   const pending = (await migrationStatus(db)).filter((each) => each.executedAt === null);

@@ -6,9 +6,12 @@ import type { Database } from './schema.ts';
 const FORMAT = 'seed';
 const ACTOR = 'seed';
 
+/** The two lines of the ledger that the sample data leave, once each was written. */
+export const LINES = { samples: 'seeds', corrections: 'seeds, corrections' } as const;
+
 /** What a line of the ledger says about seeds. */
 export interface SeedBatch {
-  readonly file_name: string;
+  readonly file_name: (typeof LINES)[keyof typeof LINES];
   readonly sha256: Buffer;
   readonly reason: string | null;
   readonly prices_added: number;

@@ -1,7 +1,14 @@
 import { sql, type Transaction } from 'kysely';
-import type { Database } from './schema.ts';
-import { digestOf, finishBatch, isSamplePrice, recordBatch, wasLoaded } from './seed-batch.ts';
 import { openRevision } from './connection.ts';
+import type { Database } from './schema.ts';
+import {
+  digestOf,
+  finishBatch,
+  isSamplePrice,
+  LINES,
+  recordBatch,
+  wasLoaded,
+} from './seed-batch.ts';
 import type { SampleSeries } from './seed-sample.ts';
 
 const REASON = 'sample corrections: points that were first published wrong';
@@ -34,10 +41,10 @@ export async function writeCorrections(
     select s.price_id, s.date from ${wanted}
     join series s on s.price_id = p.id and s.date = n.date
     where s.corrections = 0 and s.mid = n.wrong`.execute(trx);
-  if (open.length === 0) return 0;
-  await openRevision(trx, `seeds: ${REASON}`);
+  // With nothing to correct the line is written all the same: it says that this step is done.
+  if (open.length > 0) await openRevision(trx, `seeds: ${REASON}`);
   const batch = await recordBatch(trx, {
-    file_name: 'seeds, corrections',
+    file_name: LINES.corrections,
     sha256,
     reason: REASON,
     prices_added: 0,

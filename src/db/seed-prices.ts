@@ -1,20 +1,29 @@
 import type { Insertable, Transaction } from 'kysely';
 import { UNITS } from '../../seeds/reference/units.ts';
+import { VALUES } from '../../seeds/reference/values.ts';
 import type { SampleMarket, SamplePrice } from '../../seeds/sample.ts';
-import { DIMENSIONS } from '../catalog/dimensions.ts';
+import { columnName, DIMENSIONS, type Kind } from '../catalog/dimensions.ts';
 import { matchKey } from '../catalog/match-key.ts';
-import type { Database, PriceDimensions, PriceRow } from './schema.ts';
 import { openRevision } from './connection.ts';
+import type { Database, PriceDimensions, PriceRow } from './schema.ts';
 
 type Trx = Transaction<Database>;
 
-/** Ids of the rows that prices refer to, by a text that names each. */
+/** Ids of the rows that prices refer to, by a text that names each: its slug, or its name. */
 type Ids = ReadonlyMap<string, number>;
 
-function idIn(ids: Ids, key: string): number {
-  const id = ids.get(key);
-  if (id === undefined) throw new Error(`the database has no ${key}`);
+/** The row of the seeds, also under another name; else the one that was added with its name. */
+function idIn(ids: Ids, slug: string, name = slug): number {
+  const id = ids.get(slug) ?? ids.get(name);
+  if (id === undefined) throw new Error(`the database has no ${name}`);
   return id;
+}
+
+/** The slug of a value, which stays when somebody edits its name. */
+function valueId(ids: Ids, kind: Kind, name: string): number {
+  const values: Readonly<Record<string, string>> = VALUES[kind];
+  const slug = Object.keys(values).find((each) => values[each] === name);
+  return idIn(ids, `${kind}/${slug}`, `${kind} ${matchKey(name)}`);
 }
 
 async function referenceIds(trx: Trx): Promise<Ids> {
@@ -22,36 +31,38 @@ async function referenceIds(trx: Trx): Promise<Ids> {
   const slugs = new Map(markets.map(({ id, slug }) => [id, slug]));
   const products = await trx
     .selectFrom('product')
-    .select(['id', 'market_id', 'match_key'])
+    .select(['id', 'market_id', 'slug', 'match_key'])
     .execute();
   const values = await trx
     .selectFrom('dimension_value')
-    .select(['id', 'kind', 'match_key'])
+    .select(['id', 'kind', 'slug', 'match_key'])
     .execute();
   const currencies = await trx.selectFrom('currency').select(['id', 'iso']).execute();
-  const units = await trx.selectFrom('unit_of_measure').select(['id', 'name_key']).execute();
+  const units = await trx
+    .selectFrom('unit_of_measure')
+    .select(['id', 'slug', 'name_key'])
+    .execute();
   return new Map([
     ...markets.map(({ id, slug }) => [`market ${slug}`, id] as const),
     ...products.map((row) => [`${slugs.get(row.market_id)} ${row.match_key}`, row.id] as const),
+    ...products.map((row) => [`${slugs.get(row.market_id)}/${row.slug}`, row.id] as const),
     ...values.map(({ id, kind, match_key }) => [`${kind} ${match_key}`, id] as const),
+    ...values.map(({ id, kind, slug }) => [`${kind}/${slug}`, id] as const),
     ...currencies.map(({ id, iso }) => [`currency ${iso}`, id] as const),
     ...units.map(({ id, name_key }) => [`unit ${name_key}`, id] as const),
+    ...units.map(({ id, slug }) => [`unit/${slug}`, id] as const),
   ]);
 }
-
-/** The column of `price` that refers to the dimension of a record's field. */
-const columnOf = (field: string): keyof PriceDimensions =>
-  `${field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}_id` as keyof PriceDimensions;
 
 function dimensionsOf(ids: Ids, price: SamplePrice): PriceDimensions {
   const columns = Object.values(DIMENSIONS).map(({ field, kind }) => {
     const name = price.dimensions[field] ?? null;
-    return [columnOf(field), name === null ? null : idIn(ids, `${kind} ${matchKey(name)}`)];
+    return [columnName(field), name === null ? null : valueId(ids, kind, name)];
   });
   return {
     ...Object.fromEntries(columns),
-    price_category_id: idIn(ids, `price-category ${matchKey(price.category)}`),
-    frequency_id: idIn(ids, `frequency ${matchKey(price.frequency)}`),
+    price_category_id: valueId(ids, 'price-category', price.category),
+    frequency_id: valueId(ids, 'frequency', price.frequency),
   };
 }
 
@@ -64,9 +75,13 @@ function rowOf(ids: Ids, market: SampleMarket, price: SamplePrice): Insertable<P
     code_key: matchKey(price.code),
     price_type: price.type,
     currency_id: price.currency === null ? null : idIn(ids, `currency ${price.currency}`),
-    unit_id: idIn(ids, `unit ${matchKey(unit.name)}`),
+    unit_id: idIn(ids, `unit/${price.unit}`, `unit ${matchKey(unit.name)}`),
     unit_dimension: unit.dimension,
-    product_id: idIn(ids, `${market.slug} ${matchKey(product?.name ?? price.product)}`),
+    product_id: idIn(
+      ids,
+      `${market.slug}/${price.product}`,
+      `${market.slug} ${matchKey(product?.name ?? price.product)}`,
+    ),
     name: price.name,
     short_name: price.shortName,
     specification: JSON.stringify(price.specification),

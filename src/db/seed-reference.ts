@@ -7,64 +7,47 @@ import { VALUES } from '../../seeds/reference/values.ts';
 import type { SampleMarket } from '../../seeds/sample.ts';
 import type { Kind } from '../catalog/dimensions.ts';
 import { matchKey } from '../catalog/match-key.ts';
+import { openRevision } from './connection.ts';
 import { idOf } from './ids.ts';
 import type { Database } from './schema.ts';
-import { openRevision } from './connection.ts';
 
-/** What one table lacks; `write` brings it up to date. */
-interface Difference {
-  readonly inserted: number;
-  readonly updated: number;
-  write(): Promise<void>;
+/** The rows that one table lacks. */
+interface Addition {
+  readonly count: number;
+  write(): Promise<unknown>;
 }
 
 type Trx = Transaction<Database>;
 
 /**
- * Splits wanted rows into those the table lacks and those whose names differ. The first key of a
- * row is its identity; one that only shares another key (a name that somebody added under another
- * slug) is left as it is. Columns that `existing` does not carry are not compared.
+ * The wanted rows that a table lacks. A row has several keys, its slug and its name: one that
+ * shares any of them is there, in the form that its owner gave it.
  */
-function compare<Existing extends object, Wanted extends Existing>(
+function missingOf<Existing, Wanted extends Existing>(
   wanted: readonly Wanted[],
   existing: readonly Existing[],
-  keysOf: (row: Existing) => readonly [identity: string, ...others: string[]],
-): { missing: Wanted[]; changed: Wanted[] } {
-  const byIdentity = new Map(existing.map((row) => [keysOf(row)[0], row]));
+  keysOf: (row: Existing) => readonly string[],
+): Wanted[] {
   const known = new Set(existing.flatMap((row) => keysOf(row)));
-  const differs = (row: Wanted): boolean => {
-    const current = byIdentity.get(keysOf(row)[0]);
-    const columns = Object.keys(current ?? {}) as (keyof Existing)[];
-    return current !== undefined && columns.some((column) => current[column] !== row[column]);
-  };
-  return {
-    missing: wanted.filter((row) => !keysOf(row).some((key) => known.has(key))),
-    changed: wanted.filter(differs),
-  };
+  return wanted.filter((row) => !keysOf(row).some((key) => known.has(key)));
 }
 
-async function currencies(trx: Trx): Promise<Difference> {
+async function currencies(trx: Trx): Promise<Addition> {
   const wanted = Object.entries(CURRENCIES).map(([iso, { name, symbol }]) => ({
     uuid: idOf('currency', iso.toLowerCase()),
     iso,
     name,
     symbol,
   }));
-  const existing = await trx.selectFrom('currency').select(['iso', 'name', 'symbol']).execute();
-  const { missing, changed } = compare(wanted, existing, ({ iso }) => [iso]);
+  const existing = await trx.selectFrom('currency').select('iso').execute();
+  const missing = missingOf(wanted, existing, ({ iso }) => [iso]);
   return {
-    inserted: missing.length,
-    updated: changed.length,
-    write: async () => {
-      if (missing.length > 0) await trx.insertInto('currency').values(missing).execute();
-      for (const { iso, name, symbol } of changed) {
-        await trx.updateTable('currency').set({ name, symbol }).where('iso', '=', iso).execute();
-      }
-    },
+    count: missing.length,
+    write: () => trx.insertInto('currency').values(missing).execute(),
   };
 }
 
-async function units(trx: Trx): Promise<Difference> {
+async function units(trx: Trx): Promise<Addition> {
   const wanted = Object.entries(UNITS).map(([slug, unit]) => ({
     uuid: idOf('unit', slug),
     slug,
@@ -72,27 +55,17 @@ async function units(trx: Trx): Promise<Difference> {
     name_key: matchKey(unit.name),
     symbol_key: matchKey(unit.symbol),
   }));
-  const existing = await trx
-    .selectFrom('unit_of_measure')
-    .select(['slug', 'name', 'symbol', 'rec20', 'name_key', 'symbol_key'])
-    .execute();
-  const { missing, changed } = compare(wanted, existing, (row) => [row.slug, `=${row.name_key}`]);
+  const existing = await trx.selectFrom('unit_of_measure').select(['slug', 'name_key']).execute();
+  const missing = missingOf(wanted, existing, (row) => [row.slug, `=${row.name_key}`]);
   return {
-    inserted: missing.length,
-    updated: changed.length,
-    write: async () => {
-      if (missing.length > 0) await trx.insertInto('unit_of_measure').values(missing).execute();
-      for (const { slug, name, symbol, rec20, name_key, symbol_key } of changed) {
-        const names = { name, symbol, rec20, name_key, symbol_key };
-        await trx.updateTable('unit_of_measure').set(names).where('slug', '=', slug).execute();
-      }
-    },
+    count: missing.length,
+    write: () => trx.insertInto('unit_of_measure').values(missing).execute(),
   };
 }
 
 const shortNames: Readonly<Record<string, string>> = FREQUENCY_SHORT_NAMES;
 
-async function dimensionValues(trx: Trx): Promise<Difference> {
+async function dimensionValues(trx: Trx): Promise<Addition> {
   const kinds = Object.entries(VALUES) as [Kind, Readonly<Record<string, string>>][];
   const wanted = kinds.flatMap(([kind, names]) =>
     Object.entries(names).map(([slug, name]) => ({
@@ -106,30 +79,19 @@ async function dimensionValues(trx: Trx): Promise<Difference> {
   );
   const existing = await trx
     .selectFrom('dimension_value')
-    .select(['kind', 'slug', 'name', 'short_name', 'match_key'])
+    .select(['kind', 'slug', 'match_key'])
     .execute();
-  const { missing, changed } = compare(wanted, existing as typeof wanted, (row) => [
+  const missing = missingOf(wanted, existing, (row) => [
     `${row.kind}/${row.slug}`,
     `${row.kind}=${row.match_key}`,
   ]);
   return {
-    inserted: missing.length,
-    updated: changed.length,
-    write: async () => {
-      if (missing.length > 0) await trx.insertInto('dimension_value').values(missing).execute();
-      for (const { kind, slug, name, short_name, match_key } of changed) {
-        await trx
-          .updateTable('dimension_value')
-          .set({ name, short_name, match_key })
-          .where('kind', '=', kind)
-          .where('slug', '=', slug)
-          .execute();
-      }
-    },
+    count: missing.length,
+    write: () => trx.insertInto('dimension_value').values(missing).execute(),
   };
 }
 
-async function products(trx: Trx, markets: readonly SampleMarket[]): Promise<Difference> {
+async function products(trx: Trx, markets: readonly SampleMarket[]): Promise<Addition> {
   const rows = await trx.selectFrom('market').select(['id', 'slug']).execute();
   const marketIds = new Map(rows.map(({ id, slug }) => [slug, id]));
   const wanted = markets.flatMap((market) =>
@@ -146,26 +108,15 @@ async function products(trx: Trx, markets: readonly SampleMarket[]): Promise<Dif
   );
   const existing = await trx
     .selectFrom('product')
-    .select(['market_id', 'slug', 'name', 'alias', 'chemical_code', 'is_sustainable', 'match_key'])
+    .select(['market_id', 'slug', 'match_key'])
     .execute();
-  const { missing, changed } = compare(wanted, existing, (row) => [
+  const missing = missingOf(wanted, existing, (row) => [
     `${row.market_id}/${row.slug}`,
     `${row.market_id}=${row.match_key}`,
   ]);
   return {
-    inserted: missing.length,
-    updated: changed.length,
-    write: async () => {
-      if (missing.length > 0) await trx.insertInto('product').values(missing).execute();
-      for (const { uuid: _, market_id, slug, ...names } of changed) {
-        await trx
-          .updateTable('product')
-          .set(names)
-          .where('market_id', '=', market_id)
-          .where('slug', '=', slug)
-          .execute();
-      }
-    },
+    count: missing.length,
+    write: () => trx.insertInto('product').values(missing).execute(),
   };
 }
 
@@ -188,26 +139,24 @@ async function writeSources(trx: Trx): Promise<void> {
 }
 
 /**
- * Brings the reference rows up to date: adds what is missing and takes over names that differ, in
- * one revision, or none when nothing differs. Rows that are not in the seeds stay.
+ * Adds the reference rows that are missing, in one revision, or none when all are there. A row
+ * that is there stays as it is: its names may have been edited.
  */
 export async function writeReference(
   trx: Trx,
   markets: readonly SampleMarket[],
-): Promise<{ inserted: number; updated: number }> {
-  const differences = [
+): Promise<{ inserted: number }> {
+  const all = [
     await currencies(trx),
     await units(trx),
     await dimensionValues(trx),
     await products(trx, markets),
   ];
-  const sum = (field: 'inserted' | 'updated'): number =>
-    differences.reduce((total, each) => total + each[field], 0);
-  const [inserted, updated] = [sum('inserted'), sum('updated')];
-  if (inserted + updated > 0) {
+  const additions = all.filter(({ count }) => count > 0);
+  if (additions.length > 0) {
     await openRevision(trx, 'seeds: reference data');
-    for (const difference of differences) await difference.write();
+    for (const addition of additions) await addition.write();
   }
   await writeSources(trx);
-  return { inserted, updated };
+  return { inserted: additions.reduce((total, { count }) => total + count, 0) };
 }

@@ -2,9 +2,16 @@ import { type RawBuilder, sql, type Transaction } from 'kysely';
 import { SAMPLE_SOURCE, type SampleRate, sampleRates } from '../../seeds/rates.ts';
 import type { SampleMarket } from '../../seeds/sample.ts';
 import { type SamplePoint, seriesOf } from '../../seeds/series.ts';
-import type { Database } from './schema.ts';
-import { digestOf, finishBatch, isSamplePrice, recordBatch, wasLoaded } from './seed-batch.ts';
 import { type Connection, copyInto, openRevision } from './connection.ts';
+import type { Database } from './schema.ts';
+import {
+  digestOf,
+  finishBatch,
+  isSamplePrice,
+  LINES,
+  recordBatch,
+  wasLoaded,
+} from './seed-batch.ts';
 import { writePrices } from './seed-prices.ts';
 
 /** Told as rows are sent: how many of how many, and which kind of row. */
@@ -136,7 +143,7 @@ export async function writeSample(
   const unchanged = (await countOf(trx, samePoints)) + (await countOf(trx, sameRates));
   if (inserted > 0) await openRevision(trx, 'seeds: sample data');
   const batch = await recordBatch(trx, {
-    file_name: 'seeds',
+    file_name: LINES.samples,
     sha256,
     reason: null,
     prices_added: prices,

@@ -1,9 +1,10 @@
 import { type Kysely, sql } from 'kysely';
 import { type SampleMarket, sampleMarkets } from '../../seeds/sample.ts';
 import type { Client } from './client.ts';
+import { type Connection, inApplyTransaction, withConnection } from './connection.ts';
 import { isSchemaCurrent } from './migrate.ts';
 import type { Database } from './schema.ts';
-import { type Connection, inApplyTransaction, withConnection } from './connection.ts';
+import { LINES } from './seed-batch.ts';
 import { writeCorrections } from './seed-corrections.ts';
 import { writeReference } from './seed-reference.ts';
 import { type Progress, type SampleReport, sampleSeries, writeSample } from './seed-sample.ts';
@@ -17,7 +18,7 @@ export interface SeedOptions {
 /** What a run wrote; all zero when the database had everything. */
 export interface SeedReport {
   /** Rows of currencies, units, dimension values and products. */
-  readonly reference: { readonly inserted: number; readonly updated: number };
+  readonly reference: { readonly inserted: number };
   /** What was added of the sample data, and the points corrected; null when not asked for. */
   readonly sample: (SampleReport & { readonly corrected: number }) | null;
 }
@@ -42,9 +43,9 @@ async function seedSample(
 /**
  * Brings a migrated database to what the seeds hold: reference data, and unless only that is
  * asked for, the sample prices, their series and the sample rates. Each step is one transaction
- * and one revision: reference data, samples, corrections. It adds what is missing and takes over
- * reference names that differ; prices, points and rates that are there are never touched. A second
- * run writes nothing.
+ * and one revision: reference data, samples, corrections. It adds what is missing; names,
+ * prices, points and rates that are there are never touched. A second run writes nothing, and one
+ * after a crash goes on where that one stopped.
  * @throws when the schema is not current
  */
 export async function seed(client: Client, options: SeedOptions = {}): Promise<SeedReport> {
@@ -59,16 +60,22 @@ export async function seed(client: Client, options: SeedOptions = {}): Promise<S
     );
     const sample = referenceOnly ? null : await seedSample(connection, markets, onProgress);
     // The planner and index-only scans would else wait for autovacuum after a bulk load.
-    if (sample !== null && sample.points > 0) await connection.driver.query(VACUUM);
+    if (sample && sample.points + sample.corrected > 0) await connection.driver.query(VACUUM);
     return { reference, sample };
   });
 }
 
-/** Whether nothing was ever seeded: a database without one reference row. */
-export async function isEmpty(db: Kysely<Database>): Promise<boolean> {
-  const { rows } = await sql<{ empty: boolean }>`
-    select not exists (select from currency) and not exists (select from unit_of_measure)
-      and not exists (select from dimension_value) and not exists (select from product) as empty
-  `.execute(db);
-  return rows[0]?.empty ?? true;
+/**
+ * Whether a database that comes with samples still has to get them: nothing but reference data is
+ * there, or a run stopped between the samples and their corrections. The ledger says which, since
+ * samples may have been removed on purpose; a database of other prices or rates gets none.
+ */
+export async function lacksSamples(db: Kysely<Database>): Promise<boolean> {
+  const { rows } = await sql<{ lacks: boolean }>`
+    with line as (select file_name from load_batch where format = 'seed' and status = 'applied')
+    select case when exists (select from line where file_name = ${LINES.samples})
+      then not exists (select from line where file_name = ${LINES.corrections})
+      else not exists (select from price) and not exists (select from fx_rate)
+        and not exists (select from line) end as lacks`.execute(db);
+  return rows[0]?.lacks ?? true;
 }

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
-import type { Database } from '../db/schema.ts';
 import { inApplyTransaction, openRevision } from '../db/connection.ts';
+import { headOf, revisionText } from '../db/revisions.ts';
+import type { Database } from '../db/schema.ts';
 import {
   type Classified,
   classify,
@@ -138,25 +139,20 @@ const changesAnything = ({ currencies, prices, values }: Plan): boolean =>
 /** Writes the plan in one revision, which it returns as text. */
 async function write(trx: Trx, plan: Plan, batch: number, input: ApplyInput): Promise<string> {
   const { target, values } = plan;
-  const { startedAt, reason, format, fileName } = input.entry;
+  const { startedAt, reason, format, fileName, vintage } = input.entry;
   const number = await openRevision(trx, reason ?? `load ${format} ${fileName}`);
   await writeCurrencies(trx, plan.currencies);
   if (plan.source) await writeSource(trx, plan.source);
   await writePrices(trx, plan.prices, input.problems);
   await resolveCreated(trx, target);
   const inserted = await target.insert(batch, startedAt).execute(trx);
-  const corrected = await target.correct(batch, startedAt).execute(trx);
+  const correctedAt = input.format.correctedAt === 'vintage' ? vintage : null;
+  const corrected = await target.correct(batch, correctedAt, startedAt).execute(trx);
   const written = [Number(inserted.numAffectedRows), Number(corrected.numAffectedRows)];
   if (written[0] !== values.inserted || written[1] !== values.corrected) {
     throw new Error(`wrote ${written.join(' and ')} rows where others were planned`);
   }
   return number;
-}
-
-/** The values of `service.epoch` and the number, as a revision stands in an answer. */
-async function revisionText(trx: Trx, number: string): Promise<string> {
-  const { epoch } = await trx.selectFrom('service').select('epoch').executeTakeFirstOrThrow();
-  return `${epoch}.${number}`;
 }
 
 /**
@@ -182,7 +178,8 @@ export const apply = (db: Kysely<Database>, input: ApplyInput): Promise<Applied>
     };
     await writeBatch(trx, batch, 'applied', number, { ...entry, counts });
     if (entry.vintage !== null) await writeCoverage(trx, batch, plan.target);
-    const revision = number === null ? null : await revisionText(trx, number);
+    const revision =
+      number === null ? null : revisionText({ ...(await headOf(trx, [])), revision: number });
     const status = number === null ? 'unchanged' : 'applied';
     return { status, batch, revision, vintage: entry.vintage, counts };
   });

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { offer } from './nearest.ts';
+import { offer } from './offer.ts';
 import { type LoadErrorCode, PROBLEMS_MAX, type Problems } from './problems.ts';
 import type { Trx } from './reference.ts';
 import type { Staged } from './stage.ts';

@@ -1,7 +1,7 @@
 import { ATTRIBUTES, POINT_FIELDS } from './attributes.ts';
 import { type CsvRow, csvRows } from './csv-rows.ts';
 import type { Format, ReadContext } from './format.ts';
-import { offer } from './nearest.ts';
+import { offer } from './offer.ts';
 import { type Problems, Refusal } from './problems.ts';
 import type { Attributes, SourceRecord } from './records.ts';
 

@@ -60,3 +60,13 @@ const TIME = /^T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[-+]([01]\d|2[0-3]
 /** Whether a text is an instant of RFC 3339, to at most the microsecond. */
 export const isInstant = (text: string): boolean =>
   isDay(text.slice(0, 10)) && TIME.test(text.slice(10));
+
+/**
+ * An instant of RFC 3339 in UTC, with the digits of its fraction as they were. PostgreSQL does not
+ * read every offset that RFC 3339 allows.
+ */
+export function inUtc(instant: string): string {
+  if (instant.endsWith('Z')) return instant;
+  const seconds = new Date(Date.parse(instant.slice(0, 19) + instant.slice(-6))).toISOString();
+  return `${seconds.slice(0, 19)}${instant.slice(19, -6)}Z`;
+}

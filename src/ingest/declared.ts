@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
 import { matchKey } from '../catalog/match-key.ts';
 import { idOf } from '../db/ids.ts';
-import { offer } from './nearest.ts';
+import { isLabel, NO_LABEL } from './labels.ts';
+import { offer } from './offer.ts';
 import type { Problems } from './problems.ts';
 import type { ProductRecord, ValueRecord } from './records.ts';
 import { KIND_OF, put, type Reference, type Trx } from './reference.ts';
@@ -39,9 +40,13 @@ function newRow(
 ): NewRow | null {
   const { line, name } = record;
   const key = matchKey(name);
-  if (key === '' || name.length > 200 || /\p{Cc}/u.test(name)) {
-    const message = 'The name is empty, too long, or holds control characters';
-    problems.add('invalid_text', message, { line, column: 'name', value: name });
+  const labels: Record<string, string> =
+    record.kind === 'product'
+      ? { name, alias: record.alias, chemicalCode: record.chemicalCode }
+      : { name };
+  for (const [column, value] of Object.entries(labels)) {
+    if (isLabel(value)) continue;
+    problems.add('invalid_text', NO_LABEL, { line, column, value });
     return null;
   }
   if (record.kind === 'product') {

@@ -1,9 +1,10 @@
-import { DIMENSIONS } from '../catalog/dimensions.ts';
+import { columnName, DIMENSIONS } from '../catalog/dimensions.ts';
 import { type Market, marketOf } from '../catalog/markets.ts';
 import { matchKey } from '../catalog/match-key.ts';
 import { DIMENSION_FIELDS } from './attributes.ts';
 import { DATE_MIN, isDay } from './dates.ts';
-import { offer } from './nearest.ts';
+import { isLabel, NO_LABEL } from './labels.ts';
+import { offer } from './offer.ts';
 import type { LoadErrorCode, Problems } from './problems.ts';
 import type { PriceRecord } from './records.ts';
 import { KIND_OF, type Named, type Reference } from './reference.ts';
@@ -11,10 +12,6 @@ import { specificationOf } from './specification.ts';
 
 /** Columns of `price`, as far as a description states them. Ids of rows yet to come are 0. */
 export type Columns = Readonly<Record<string, string | number | null>>;
-
-/** The column that holds a dimension: `cellFormat` → `cell_format_id`. */
-export const columnOf = (field: string): string =>
-  `${field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}_id`;
 
 /** Notes problems of one description, and remembers that there was one. */
 class Description {
@@ -65,11 +62,8 @@ const plainText =
         ? description.fail('missing_value', column, `A price needs a ${column}`)
         : { [column === 'shortName' ? 'short_name' : column]: null };
     }
-    if (text.length <= 200 && !/\p{Cc}/u.test(text)) {
-      return { [column === 'shortName' ? 'short_name' : column]: text };
-    }
-    const message = 'The text is longer than 200 characters or holds control characters';
-    return description.fail('invalid_text', column, message);
+    if (isLabel(text)) return { [column === 'shortName' ? 'short_name' : column]: text };
+    return description.fail('invalid_text', column, NO_LABEL);
   };
 
 const priceType: Reader = (text, { description }) => {
@@ -124,7 +118,7 @@ const needed: Reader = (text, place) =>
     : dimension(text, place);
 
 const dimension: Reader = (text, { description, column, market, reference }) => {
-  if (text === null) return { [columnOf(column)]: null };
+  if (text === null) return { [columnName(column)]: null };
   const own = market.filters.map((filter) => DIMENSIONS[filter].field as string);
   if (DIMENSION_FIELDS.includes(column) && !own.includes(column)) {
     const message = `${market.name} has no ${column}; its dimensions are ${own.join(', ')}`;
@@ -132,7 +126,7 @@ const dimension: Reader = (text, { description, column, market, reference }) => 
   }
   const rows = reference.values.get(KIND_OF.get(column) ?? '');
   const id = description.find(column, text, rows, 'unknown_value');
-  return id === null ? null : { [columnOf(column)]: id };
+  return id === null ? null : { [columnName(column)]: id };
 };
 
 const READERS: Readonly<Record<string, Reader>> = {
@@ -196,9 +190,6 @@ export function describedColumns(
   for (const [column, text] of Object.entries(stated)) {
     const place = { description, column, market, marketId, reference };
     Object.assign(columns, READERS[column]?.(text, place));
-  }
-  if (!known && !/^[!-~]{1,64}$/.test(record.code)) {
-    description.fail('unknown_code', 'code', 'A code has 1 to 64 visible ASCII characters');
   }
   if (!known && !description.failed) checkTerms(columns, description);
   return description.failed ? null : columns;

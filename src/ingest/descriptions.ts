@@ -4,12 +4,15 @@ import type { PriceRecord, ProductRecord, ValueRecord } from './records.ts';
 
 /** Prices, products and dimension values that one file may describe; they are held in memory. */
 const DESCRIPTIONS_MAX = 20_000;
+/** Characters of all of them together, as JSON. */
+const CHARACTERS_MAX = 67_108_864;
 
 /** What a file says about prices, products and dimensions, beside the values. */
 export class Descriptions {
   /** By the number of the price. */
   readonly prices = new Map<number, PriceRecord>();
   readonly others: (ProductRecord | ValueRecord)[] = [];
+  private held = 0;
   private readonly problems: Problems;
 
   constructor(problems: Problems) {
@@ -24,8 +27,7 @@ export class Descriptions {
   addPrice(number: number, record: PriceRecord): void {
     const first = this.prices.get(number);
     if (!first) {
-      this.makeRoom(record.line);
-      this.prices.set(number, record);
+      this.prices.set(number, this.keep(record));
       return;
     }
     const names = Object.keys({ ...first.attributes, ...record.attributes });
@@ -39,13 +41,17 @@ export class Descriptions {
   }
 
   add(record: ProductRecord | ValueRecord): void {
-    this.makeRoom(record.line);
-    this.others.push(record);
+    this.others.push(this.keep(record));
   }
 
-  private makeRoom(line: number): void {
-    if (this.prices.size + this.others.length < DESCRIPTIONS_MAX) return;
-    const message = `The file describes more than ${DESCRIPTIONS_MAX} prices: load it in parts`;
-    throw new Refusal('too_many_prices', message, { line });
+  /** A copy of a record, so that the block of the file it was cut from is not kept with it. */
+  private keep<T extends PriceRecord | ProductRecord | ValueRecord>(record: T): T {
+    const copy = JSON.stringify(record);
+    this.held += copy.length;
+    const isFull = this.prices.size + this.others.length >= DESCRIPTIONS_MAX;
+    if (!isFull && this.held <= CHARACTERS_MAX) return JSON.parse(copy);
+    const limit = isFull ? `${DESCRIPTIONS_MAX} prices` : `${CHARACTERS_MAX} characters of prices`;
+    const message = `The file describes more than ${limit}: load it in parts`;
+    throw new Refusal('too_many_prices', message, { line: record.line });
   }
 }

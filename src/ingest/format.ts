@@ -23,6 +23,11 @@ export interface Format {
   readonly lineage: readonly string[];
   /** Whether a load must know the edition, from the file or from the caller. */
   readonly needsVintage: boolean;
+  /**
+   * `vintage` when the file does not say when a value was published: a correction then counts as
+   * published on the day of the edition that brings it, at 00:00 UTC.
+   */
+  readonly correctedAt?: 'vintage';
   /** For rates: who published them, a slug of `fx_source`. */
   readonly source?: RateSource;
   /** The records of a file, in its order, some at a time. */

@@ -1,5 +1,6 @@
 import type { Client } from '../db/client.ts';
 import { type Connection, withConnection } from '../db/connection.ts';
+import { instantOf } from '../db/instant.ts';
 import { type Applied, alreadyLoaded, apply, NO_COUNTS, Refused } from './apply.ts';
 import { DATE_MIN, isDay } from './dates.ts';
 import { openSource, type SourceFile } from './file.ts';
@@ -58,6 +59,8 @@ interface Job {
   readonly entry: Omit<BatchEntry, 'counts' | 'vintage'>;
   /** Tomorrow, in UTC. */
   readonly dateMax: string;
+  /** When the load began, RFC 3339 in UTC. */
+  readonly now: string;
 }
 
 /** The time of the server, so that all loads are measured by one clock, and who serves us. */
@@ -126,10 +129,10 @@ async function refuse(
 }
 
 async function loadFile(connection: Connection, job: Job): Promise<LoadReport> {
-  const { request, file, problems, dateMax } = job;
+  const { request, file, problems, dateMax, now } = job;
   const format: Format = FORMATS[request.format];
   const staged = await stage(connection.driver, format.read({ file, problems }), {
-    bounds: { dateMax },
+    bounds: { dateMax, now },
     problems,
     onProgress: (rows) => request.onProgress?.({ rows, ...file.meter }),
     signal: request.signal,
@@ -169,7 +172,8 @@ async function loadOn(
   const earlier = await earlierBatch(connection.db, entry);
   if (earlier) return reportOf(alreadyLoaded(earlier));
   const problems = new Problems();
-  return loadFile(connection, { request, file, problems, entry, dateMax: greeting.tomorrow });
+  const bounds = { dateMax: greeting.tomorrow, now: instantOf(greeting.now) };
+  return loadFile(connection, { request, file, problems, entry, ...bounds });
 }
 
 /**

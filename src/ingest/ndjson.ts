@@ -3,13 +3,12 @@ import { writtenOut } from './decimals.ts';
 import { JsonError, JsonNumber, type JsonObject, type JsonValue, readJson } from './exact-json.ts';
 import type { Format, ReadContext } from './format.ts';
 import { lineBlocks } from './lines.ts';
-import { offer } from './nearest.ts';
+import { offer } from './offer.ts';
 import { type LoadErrorCode, type Problems, Refusal } from './problems.ts';
 import type { SourceRecord } from './records.ts';
 
 const PRODUCT_FIELDS = ['market', 'name', 'alias', 'chemicalCode', 'isSustainable'];
 const VALUE_FIELDS = ['dimension', 'name'];
-const WRAPPERS = ['price', 'product', 'value'];
 
 /** A member that cannot be read; the line is added by the caller. */
 class MemberError extends Error {
@@ -112,21 +111,22 @@ function pointOf(line: number, object: JsonObject): SourceRecord {
   };
 }
 
-const READERS: Readonly<Record<string, (line: number, object: JsonObject) => SourceRecord>> = {
-  price: priceOf,
-  product: productOf,
-  value: dimensionValueOf,
-};
+/** A map, since the names come from the file: an object would also know `constructor`. */
+const READERS = new Map([
+  ['price', priceOf],
+  ['product', productOf],
+  ['value', dimensionValueOf],
+]);
 
 /** The record of one line: a point, or a description wrapped in a member that names its kind. */
 function recordOf(line: number, text: string): SourceRecord {
   const object = readJson(text);
   if (!(object instanceof Map)) throw new JsonError('the line is not an object');
   const [wrapper = ''] = object.keys();
-  const reader = READERS[wrapper];
+  const reader = READERS.get(wrapper);
   const inner = object.get(wrapper);
   if (!reader) {
-    if (object.size === 1) checkMembers(object, [...POINT_FIELDS, ...WRAPPERS]);
+    if (object.size === 1) checkMembers(object, [...POINT_FIELDS, ...READERS.keys()]);
     return pointOf(line, object);
   }
   checkMembers(object, [wrapper]);

@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
+import { columnName } from '../catalog/dimensions.ts';
 import { matchKey } from '../catalog/match-key.ts';
 import { type NewRow, newRows, writeNewRows } from './declared.ts';
-import { type Columns, columnOf, describedColumns } from './describe.ts';
+import { type Columns, describedColumns } from './describe.ts';
 import type { Descriptions } from './descriptions.ts';
 import type { Problems } from './problems.ts';
 import type { PriceRecord } from './records.ts';
@@ -20,7 +21,7 @@ const CHANGEABLE: Readonly<Record<string, string>> = {
   product_id: 'product',
   specification: 'specification',
   assessment_launched_at: 'assessmentLaunchedAt',
-  ...Object.fromEntries([...KIND_OF.keys()].map((field) => [columnOf(field), field])),
+  ...Object.fromEntries([...KIND_OF.keys()].map((field) => [columnName(field), field])),
 };
 const CODE = ['code', 'code_key'];
 const COLUMNS = [

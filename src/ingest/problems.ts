@@ -1,4 +1,5 @@
 import { shown } from '../errors.ts';
+import { ownCopy } from './own-copy.ts';
 
 /** What can be wrong with a file: code → meaning. Append-only; documented in `docs/loading.md`. */
 export const LOAD_ERRORS = {
@@ -38,6 +39,7 @@ export const LOAD_ERRORS = {
   invalid_price: 'A description that breaks a rule of prices and payables',
   immutable: 'Market, code, type, currency or unit of a price, which never change',
   correction_not_allowed: 'A published value or description would change, without permission',
+  invalid_code: 'A code that is not 1 to 64 visible ASCII characters',
 } as const;
 
 export type LoadErrorCode = keyof typeof LOAD_ERRORS;
@@ -69,12 +71,33 @@ export interface Place {
   readonly value?: string | null;
 }
 
+/** A short text of the file that may be shown, as a copy: a slice would keep its block alive. */
+const shownCopy = (text: string | null): string | null =>
+  text === null ? null : ownCopy(shown(text));
+
+/** A sentence that may quote the file: no control character of it reaches a terminal. */
+const sentence = (text: string): string =>
+  ownCopy(
+    text
+      .replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd')
+      .slice(0, MESSAGE_MAX)
+      .toWellFormed(),
+  );
+
+const MESSAGE_MAX = 1_000;
+
 /** A problem at a place, with no more of what stood there than may be shown. */
 export const problemOf = (
   code: LoadErrorCode,
   message: string,
   { line = null, column = null, value = null }: Place,
-): LoadProblem => ({ line, column, value: value === null ? null : shown(value), code, message });
+): LoadProblem => ({
+  line,
+  column: shownCopy(column),
+  value: shownCopy(value),
+  code,
+  message: sentence(message),
+});
 
 /** Problems that are kept to be shown; all are counted. */
 export const PROBLEMS_MAX = 1_000;
@@ -87,7 +110,8 @@ export class Problems {
 
   /** Notes a problem. */
   add(code: LoadErrorCode, message: string, place: Place = {}): void {
-    this.note(problemOf(code, message, place));
+    if (this.kept.length < PROBLEMS_MAX) this.note(problemOf(code, message, place));
+    else this.total += 1;
   }
 
   /** Notes a problem and rejects the row that has it. */

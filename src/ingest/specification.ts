@@ -1,3 +1,5 @@
+import { isFit } from './labels.ts';
+
 interface Entry {
   readonly name: string;
   readonly value: string;
@@ -8,7 +10,7 @@ const ENTRIES_MAX = 100;
 const MEMBERS = new Set(['name', 'value', 'order']);
 
 const isText = (value: unknown): value is string =>
-  typeof value === 'string' && value !== '' && value.length <= 1_000 && !/\p{Cc}/u.test(value);
+  typeof value === 'string' && isFit(value, 1_000);
 
 function entryOf(item: unknown, index: number): Entry | null {
   if (typeof item !== 'object' || item === null) return null;

@@ -93,6 +93,8 @@ class Collector {
 
   /** The line of COPY for a value, or nothing. */
   take(record: SourceRecord): string {
+    const hasCode = record.kind === 'point' || record.kind === 'price';
+    if (hasCode && this.validator.codeFails(record)) return '';
     if (record.kind === 'point') {
       const value = this.validator.point(record);
       return value === null ? '' : this.copied(record.line, record.code, value);

@@ -1,5 +1,9 @@
 import { matchKey } from '../catalog/match-key.ts';
+import { ownCopy } from './own-copy.ts';
 import { Refusal } from './problems.ts';
+
+/** Whether a text can be the code of a price; the table of prices has the same rule. */
+export const isCode = (text: string): boolean => /^[!-~]{1,64}$/.test(text);
 
 /** Different prices, or spellings of codes, that one file may name. */
 const SUBJECTS_MAX = 100_000;
@@ -16,22 +20,27 @@ export class Subjects {
   private readonly bySpelling = new Map<string, number>();
   private readonly byKey = new Map<string, number>();
 
-  /** The number of a price or currency. */
+  /**
+   * The number of a price or currency, whose name was checked: at most 64 characters, so that what
+   * is held of a file with any number of unknown names stays small.
+   * @throws Refusal for one name too many
+   */
   numberOf(name: string, line: number): number {
     const known = this.bySpelling.get(name);
     if (known !== undefined) return known;
     if (this.bySpelling.size >= SUBJECTS_MAX) {
-      const message = `The file names more than ${SUBJECTS_MAX} prices: load it in parts`;
+      const message = `The file names more than ${SUBJECTS_MAX} different codes: load it in parts`;
       throw new Refusal('too_many_prices', message, { line });
     }
-    const key = matchKey(name);
+    const kept = ownCopy(name);
+    const key = matchKey(kept);
     const number = this.byKey.get(key) ?? this.names.length;
     if (number === this.names.length) {
-      this.names.push(name);
+      this.names.push(kept);
       this.keys.push(key);
       this.byKey.set(key, number);
     }
-    this.bySpelling.set(name, number);
+    this.bySpelling.set(kept, number);
     return number;
   }
 }

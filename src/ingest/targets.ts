@@ -18,8 +18,11 @@ export interface Target {
   readonly covered: 'price_id' | 'currency_id';
   /** Adds what has no current row. */
   insert(batch: number, loadedAt: string): RawBuilder<unknown>;
-  /** Changes what differs and is not outdated. */
-  correct(batch: number, loadedAt: string): RawBuilder<unknown>;
+  /**
+   * Changes what differs and is not outdated. `correctedAt` is the day of publication, YYYY-MM-DD,
+   * when the file has one for all its corrections.
+   */
+  correct(batch: number, correctedAt: string | null, loadedAt: string): RawBuilder<unknown>;
 }
 
 /**
@@ -48,9 +51,10 @@ export const POINTS: Target = {
     select id, date, low, mid, high, coalesce(published_at, ${loadedAt}), ${batch},
       (select current_revision())
     from ${fresh(pointsNow)}`,
-  correct: (batch, loadedAt) => sql`
+  correct: (batch, correctedAt, loadedAt) => sql`
     update series s set low = d.low, mid = d.mid, high = d.high,
-      published_at = coalesce(d.published_at, ${loadedAt}),
+      published_at = coalesce(${correctedAt}::date::timestamp at time zone 'UTC',
+        d.published_at, ${loadedAt}),
       corrections = s.corrections + 1, batch_id = ${batch}
     from pg_temp.load_differing d
     where s.price_id = d.id and s.date = d.date and not d.outdated`,

@@ -1,7 +1,8 @@
-import { DATE_MIN, isDay, isInstant } from './dates.ts';
+import { DATE_MIN, inUtc, isDay, isInstant } from './dates.ts';
 import { atMost, notDecimal, plainDecimal, tooPrecise } from './decimals.ts';
 import type { Problems } from './problems.ts';
-import type { PointRecord, RateRecord } from './records.ts';
+import type { PointRecord, PriceRecord, RateRecord } from './records.ts';
+import { isCode } from './subjects.ts';
 
 /** Validated values of one row, as they go into the staging table. */
 export interface StagedValue {
@@ -9,6 +10,7 @@ export interface StagedValue {
   readonly low: string | null;
   readonly mid: string;
   readonly high: string | null;
+  /** RFC 3339 in UTC. */
   readonly publishedAt: string | null;
 }
 
@@ -16,6 +18,8 @@ export interface StagedValue {
 export interface Bounds {
   /** Tomorrow in UTC, YYYY-MM-DD: the last day that a value may have. */
   readonly dateMax: string;
+  /** When the load began, RFC 3339 in UTC: the last moment of publication. */
+  readonly now: string;
 }
 
 interface Row {
@@ -45,11 +49,12 @@ function numberOf(text: string, line: number, column: string, problems: Problems
   return null;
 }
 
-/** Why a publication time cannot be; null when it can. It may not lie in the future. */
-function timeProblem(text: string, { dateMax }: Bounds): string | null {
+/** Why a publication time cannot be; null when it can. Instants are compared, not texts. */
+function timeProblem(text: string, { now }: Bounds): string | null {
   if (!isInstant(text)) return 'is not an RFC 3339 instant such as 2026-03-05T16:00:00Z';
-  if (text.slice(0, 10) > dateMax) return 'lies in the future';
-  return text.slice(0, 10) < DATE_MIN ? `lies before ${DATE_MIN}` : null;
+  const time = Date.parse(text);
+  if (time > Date.parse(now)) return `lies in the future; the load began at ${now}`;
+  return time < Date.parse(DATE_MIN) ? `lies before ${DATE_MIN}T00:00:00Z` : null;
 }
 
 /** Checks one row at a time; remembers the last good date and time, which rows often share. */
@@ -57,7 +62,10 @@ export class Validator {
   private readonly bounds: Bounds;
   private readonly problems: Problems;
   private lastDate = '';
-  private lastTime = '';
+  private lastTime: string | null = null;
+  private lastTimeUtc: string | null = null;
+  private lastCode: string | null = null;
+  private lineWithoutCode = 0;
 
   constructor(bounds: Bounds, problems: Problems) {
     this.bounds = bounds;
@@ -72,14 +80,37 @@ export class Validator {
   }
 
   private timeFails(text: string | null, line: number): boolean {
-    if (text === null || text === this.lastTime) return false;
-    const problem = timeProblem(text, this.bounds);
+    if (text === this.lastTime) return false;
+    const problem = text === null ? null : timeProblem(text, this.bounds);
     if (problem === null) {
       this.lastTime = text;
+      this.lastTimeUtc = text === null ? null : inUtc(text);
       return false;
     }
     const place = { line, column: 'publishedAt', value: text };
     this.problems.reject('invalid_time', `The publication time ${problem}`, place);
+    return true;
+  }
+
+  /**
+   * Whether a record has no code that a price can have. A row of CSV may be two records, of which
+   * the problem is noted once; only a point counts as a rejected row.
+   */
+  codeFails({ kind, line, code }: PointRecord | PriceRecord): boolean {
+    if (code === this.lastCode) return false;
+    if (isCode(code)) {
+      this.lastCode = code;
+      return false;
+    }
+    if (kind === 'point') this.problems.rejected += 1;
+    if (line === this.lineWithoutCode) return true;
+    this.lineWithoutCode = line;
+    const place = { line, column: 'code', value: code };
+    if (code === '') this.problems.add('missing_value', 'The code is missing', place);
+    else {
+      const message = 'A code has 1 to 64 visible ASCII characters, and no spaces';
+      this.problems.add('invalid_code', message, place);
+    }
     return true;
   }
 
@@ -99,7 +130,7 @@ export class Validator {
     const high = row.high === null ? null : numberOf(row.high, line, 'high', this.problems);
     if (row.high !== null && high === null) return null;
     if (this.pointFails(line, low, mid, high)) return null;
-    return { date: row.date, low, mid, high, publishedAt };
+    return { date: row.date, low, mid, high, publishedAt: this.lastTimeUtc };
   }
 
   private pointFails(line: number, low: string | null, mid: string, high: string | null): boolean {

@@ -126,8 +126,8 @@ function pointsOf(row: SheetRow, columns: readonly Column[], problems: Problems)
  * Reads the monthly workbook of the World Bank ("Pink Sheet"), as published: sheet and columns
  * are found by their names, a value is dated on the last day of its month. `publishedAt` is the
  * start of the month that follows, the earliest moment at which an average of the month can be
- * known: the workbook says nothing of it, and a rule that looks at the month alone gives the same
- * answer whichever edition was loaded first.
+ * known: the workbook says nothing of it. That is the time of a first publication; a correction
+ * was published with the edition that brings it (`correctedAt` below).
  */
 async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[]> {
   if (!isZip(file.head)) {
@@ -172,5 +172,6 @@ export const worldbank: Format = {
   holds: 'points',
   lineage: ['worldbank'],
   needsVintage: true,
+  correctedAt: 'vintage',
   read,
 };

@@ -87,15 +87,15 @@ const columnAfter = (column: string): string => {
   return `${columnAfter(column.slice(0, -1))}A`;
 };
 
-const TYPES: Readonly<Record<string, Cell['type']>> = {
-  n: 'number',
-  s: 'text',
-  str: 'text',
-  inlineStr: 'text',
-  b: 'boolean',
-  e: 'error',
-  d: 'date',
-};
+const TYPES: ReadonlyMap<string, Cell['type']> = new Map([
+  ['n', 'number'],
+  ['s', 'text'],
+  ['str', 'text'],
+  ['inlineStr', 'text'],
+  ['b', 'boolean'],
+  ['e', 'error'],
+  ['d', 'date'],
+]);
 
 /** Collects rows from the tags of a sheet. */
 class RowListener implements XmlListener {
@@ -144,7 +144,7 @@ class RowListener implements XmlListener {
   private endCell(): void {
     if (this.value === null) return;
     const text = this.type === 's' ? this.texts[Number(this.value)] : this.value;
-    const type = TYPES[this.type];
+    const type = TYPES.get(this.type);
     const line = this.number;
     if (text === undefined || type === undefined || this.cells.size >= CELLS_MAX) {
       throw new Refusal('invalid_layout', `The cell ${this.column}${line} is damaged`, { line });

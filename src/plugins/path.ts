@@ -12,5 +12,22 @@ export const pathOf = (target: string): string =>
   target.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '';
 
 /** The path as logs and problems show it: without secrets, and not too long. */
-export const shownPath = (target: string): string =>
-  pathOf(target).replace(SECRET, '[secret]').slice(0, SHOWN_MAX);
+export function shownPath(target: string): string {
+  const path = pathOf(target);
+  // A key may be hidden behind percent escapes.
+  const shown = holdsSecret(decoded(path)) ? decoded(path).replace(SECRET, '[secret]') : path;
+  return shown.slice(0, SHOWN_MAX);
+}
+
+/** Whether a text looks as if it held an API key or a token. */
+export const holdsSecret = (text: string): boolean => text.search(SECRET) >= 0;
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path.replace(/%([0-7][0-9a-f])/gi, (_escape, hex: string) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    );
+  }
+}

@@ -19,6 +19,8 @@ const isAnswering = (socket: Duplex & { readonly _httpMessage?: ServerResponse |
 
 /** Answers on a connection that has no request object with a problem, and closes it. */
 export function refuse(socket: Duplex, problem: Problem): void {
+  // A client that resets the connection now must not end the service.
+  socket.on('error', () => socket.destroy());
   const requestId = uuidv7();
   const body = problemBody(problem, '', requestId);
   const head = [

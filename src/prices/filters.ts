@@ -1,10 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import { DIMENSIONS, type FilterName } from '../catalog/dimensions.ts';
+import { columnName, DIMENSIONS, type FilterName } from '../catalog/dimensions.ts';
 import type { ListFilter } from './plan.ts';
-
-/** `cellFormat` → `cell_format`. */
-const snake = (field: string): string =>
-  field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** The column of `price` and the kind of `dimension_value` behind a filter. */
 export function columnOf(name: FilterName): { column: string; kind: string } {
@@ -12,7 +8,7 @@ export function columnOf(name: FilterName): { column: string; kind: string } {
   if (name === 'priceTypes') return { column: 'price_type', kind: 'price-type' };
   if (name === 'priceCategories') return { column: 'price_category_id', kind: 'price-category' };
   const { field, kind } = DIMENSIONS[name];
-  return { column: `${snake(field)}_id`, kind };
+  return { column: columnName(field), kind };
 }
 
 /** The values of a filter at a revision, as a table of key, id, uuid, name and match_key. */

@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { matchKey } from '../catalog/match-key.ts';
+import { codeKey } from '../catalog/match-key.ts';
 import type { Database, PriceDimensions, SpecificationEntry } from '../db/schema.ts';
 import { conditionOf } from './filters.ts';
 import type { Plan } from './plan.ts';
@@ -39,7 +39,7 @@ export function selectionOf(db: Kysely<Database>, plan: Plan, revision: string) 
     .select(['latest.date as last_date', 'latest.published_at as last_published_at'])
     .orderBy(sql`p.code collate "C"`);
   if (plan.codes) {
-    query = query.where(sql<boolean>`p.code_key = any(${plan.codes.map(matchKey)}::text[])`);
+    query = query.where(sql<boolean>`p.code_key = any(${plan.codes.map(codeKey)}::text[])`);
   }
   for (const filter of plan.lists) query = query.where(conditionOf(filter, revision));
   return query;

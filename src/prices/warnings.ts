@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
-import { matchKey } from '../catalog/match-key.ts';
-import { nearest } from '../contract/names.ts';
+import { codeKey, matchKey } from '../catalog/match-key.ts';
+import { nearest } from '../catalog/nearest.ts';
 import type { Database } from '../db/schema.ts';
 import { Problem, shown } from '../errors.ts';
 import { type UsedValue, usedValues } from './filter-values.ts';
@@ -45,9 +45,9 @@ async function unmatchedCodes(
   revision: string,
   found: readonly SelectedPrice[],
 ): Promise<Warning[]> {
-  const known = new Set(found.map((each) => matchKey(each.code)));
+  const known = new Set(found.map((each) => codeKey(each.code)));
   const missing = (plan.codes ?? []).flatMap((code, index) =>
-    known.has(matchKey(code)) ? [] : [{ code, index }],
+    known.has(codeKey(code)) ? [] : [{ code, index }],
   );
   if (missing.length === 0) return [];
   const { rows } = await sql<{ code: string }>`

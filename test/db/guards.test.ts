@@ -126,3 +126,33 @@ t.test('market, code, type, currency and unit of a price never change; the rest 
     );
   }
 });
+
+t.test('a revision of another transaction opens nothing', async (t) => {
+  const { pool } = await testDatabase(t);
+  await writeWorld(pool);
+  await writeMore(pool);
+  for (const table of TABLES) {
+    const client = await pool.connect();
+    try {
+      await client.query('begin');
+      await client.query("select set_config('prices.revision', '1', true)");
+      const failed = client.query(`delete from ${table} where ${VERSIONED[table]}`);
+      t.match((await failureOf(failed)).message, /was not opened by this transaction/, table);
+    } finally {
+      await client.query('rollback');
+      client.release();
+    }
+  }
+});
+
+t.test('history and touched scopes are written by triggers alone', async (t) => {
+  const { pool } = await testDatabase(t);
+  await writeWorld(pool);
+  await writeMore(pool);
+  for (const table of TABLES) {
+    const insert = `insert into ${table}_history select t.*, 9 from ${table} t limit 1`;
+    t.match((await failureOf(pool.query(insert))).message, /kept for ever/, table);
+  }
+  const scope = "insert into revision_scope (scope, revision) values ('copper', 1)";
+  t.match((await failureOf(pool.query(scope))).message, /kept for ever/);
+});

@@ -101,7 +101,7 @@ t.test(
         'purity',
         'unsupported_field',
       ],
-      'Z\u00fc,nickel,Z,Nickel briquette,Spot,Price,Weekly,USD,t,,': ['code', 'unknown_code'],
+      'Z\u00fc,nickel,Z,Nickel briquette,Spot,Price,Weekly,USD,t,,': ['code', 'invalid_code'],
     };
     for (const [row, [column, code]] of Object.entries(cases)) {
       t.strictSame(errorsOf(await load(row)), [[2, column, code]], row);

@@ -129,3 +129,16 @@ t.test('what HTTP allows and is rare is understood', async (t) => {
   t.equal(await status(`${to}${body}Expect: tea\r\nContent-Length: 2\r\n\r\n{}`), 200, 'Expect');
   t.same(service.failures(), []);
 });
+
+t.test('a client that resets its connection right after CONNECT harms nobody', async (t) => {
+  const service = await listening(t, await testDatabase(t));
+  for (let round = 0; round < 20; round += 1) {
+    const socket = connect(service.port, '127.0.0.1');
+    socket.on('error', () => {});
+    await new Promise((resolve) => socket.once('connect', resolve));
+    socket.write(`CONNECT x:443 HTTP/1.1\r\n${HOST}\r\n`, () => socket.resetAndDestroy());
+    await new Promise((resolve) => socket.once('close', resolve));
+  }
+  const { status } = await exchange(t, service.port, get(CLOSE));
+  t.equal(status, 200);
+});

@@ -26,6 +26,7 @@ const placesOf = (secret: string): string[] => [
   `GET /v3/prices HTTP/1.1\r\n${HEAD}Cookie: key=${secret}\r\nAccept: ${secret}\r\n\r\n`,
   `GET /v3/prices?x-api-key=${secret}&access_token=${secret} HTTP/1.1\r\n${HEAD}\r\n`,
   `GET /live?key=${secret}#${secret} HTTP/1.1\r\n${HEAD}\r\n`,
+  `GET /v3/prices HTTP/1.1\r\n${HEAD}x-request-id: ${secret}\r\n\r\n`,
   `GET /v3/prices/${secret} HTTP/1.1\r\n${HEAD}\r\n`,
   `GET /${secret}/v3/prices/%zz HTTP/1.1\r\n${HEAD}\r\n`,
   `GET http://user:${secret}@test/v3/prices HTTP/1.1\r\n${HEAD}\r\n`,
@@ -85,4 +86,18 @@ t.test('no log line has a key or a token, wherever it was sent', async (t) => {
     lines.filter((line) => hidden.some((each) => line.includes(each))),
     [],
   );
+});
+
+t.test('percent escapes hide no key from what masks it', async (t) => {
+  const service = await listening(t, await testDatabase(t));
+  const { text } = newKey();
+  for (const path of [`%63ps${text.slice(3)}`, text.replaceAll('_', '%5f')]) {
+    const answer = await exchange(
+      t,
+      service.port,
+      `GET /v3/prices/${path} HTTP/1.1\r\n${HEAD}\r\n`,
+    );
+    t.notMatch(JSON.stringify(answer), text.slice(-38), 'the answer');
+  }
+  t.notMatch(service.lines.join(''), text.slice(-38), 'the log');
 });

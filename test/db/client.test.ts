@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import t from 'tap';
+import { openClient } from '../../src/db/client.ts';
+import { instantOf } from '../../src/db/instant.ts';
+import { seededDatabase } from '../support/database.ts';
+import { until } from '../support/sockets.ts';
+
+const options = {
+  connectionsMax: 2,
+  acquireTimeoutMs: 2_000,
+  statementTimeoutMs: 5_000,
+  readOnly: true,
+  applicationName: 'test',
+};
+
+/** A way to PostgreSQL that a test can cut. */
+async function cuttable(url: string) {
+  const { hostname, port } = new URL(url);
+  const sockets: Socket[] = [];
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), hostname);
+    sockets.push(client, upstream);
+    for (const socket of [client, upstream]) socket.on('error', () => socket.destroy());
+    client.pipe(upstream).pipe(client);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const through = new URL(url);
+  through.hostname = '127.0.0.1';
+  through.port = String((server.address() as AddressInfo).port);
+  return {
+    url: through.href,
+    cut: (how: 'end' | 'reset') => {
+      for (const socket of sockets) how === 'end' ? socket.destroy() : socket.resetAndDestroy();
+    },
+    close: () => server.close(),
+  };
+}
+
+t.test('a connection that breaks during a statement fails the statement alone', async (t) => {
+  const { url, pool } = await seededDatabase(t);
+  for (const how of ['end', 'reset'] as const) {
+    const way = await cuttable(url);
+    const lost: Error[] = [];
+    const applicationName = `cut by ${how}`;
+    const onError = (error: Error) => lost.push(error);
+    const client = openClient({ ...options, url: way.url, applicationName, onError });
+    const refused = t.rejects(client.pool.query('select pg_sleep(60)'), how);
+    const running = async () =>
+      (
+        await pool.query(
+          'select from pg_stat_activity where application_name = $1 and state = $2',
+          [applicationName, 'active'],
+        )
+      ).rows.length > 0;
+    await until('the statement runs', running);
+    way.cut(how);
+    await refused;
+    await until('the loss is told', () => lost.length > 0);
+    t.equal((await client.pool.query('select 1 as one')).rows[0].one, 1, 'the pool goes on');
+    await client.close();
+    way.close();
+  }
+});
+
+t.test('options in the address never replace ours', async (t) => {
+  const { url } = await seededDatabase(t);
+  const address = new URL(url);
+  address.searchParams.set('options', '-c TimeZone=Europe/Berlin -c search_path=public');
+  const client = openClient({ ...options, url: address.href });
+  t.teardown(() => client.close());
+  const { rows } = await client.pool.query(`
+    select current_setting('TimeZone') as zone, current_setting('search_path') as path,
+      current_setting('default_transaction_read_only') as reading,
+      current_setting('statement_timeout') as timeout`);
+  t.same(rows[0], { zone: 'UTC', path: 'public', reading: 'on', timeout: '5s' });
+});
+
+t.test('a timestamp of another time zone is never shown as one of UTC', async (t) => {
+  t.equal(instantOf('2026-03-05 16:00:00.5+00'), '2026-03-05T16:00:00.5Z');
+  t.throws(() => instantOf('2026-03-05 17:00:00+01'));
+});

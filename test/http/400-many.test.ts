@@ -1,0 +1,52 @@
+import t from 'tap';
+import { seededDatabase } from '../support/database.ts';
+import { serviceOn } from '../support/service.ts';
+
+const strangers = (count: number): Record<string, number> =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`x${index}`, index]));
+
+t.test('however many members are unknown, a body with one is refused', async (t) => {
+  const service = await serviceOn(t, await seededDatabase(t));
+  for (const count of [1, 99, 100, 101, 399, 400, 401, 3_000, 9_000]) {
+    for (const body of [
+      strangers(count),
+      { filters: strangers(count) },
+      { options: strangers(count) },
+      { filters: { ...strangers(count), regons: ['Europe'] }, options: { strict: true } },
+    ]) {
+      const { status, json } = await service.post('nickel', body);
+      t.equal(status, 400, `${count} members`);
+      t.equal(json.errors[0].code, 'unknown_field');
+    }
+  }
+});
+
+t.test('unknown members do not hide what else is wrong', async (t) => {
+  const service = await serviceOn(t, await seededDatabase(t));
+  for (const filters of [
+    { codes: 'abc' },
+    { products: 'abc' },
+    { dateFrom: '2026-02-31' },
+    { products: ['\u0000'] },
+    { products: ['\u0301'.repeat(20_000)] },
+  ]) {
+    const { status } = await service.post('nickel', { filters: { ...strangers(400), ...filters } });
+    t.equal(status, 400, Object.keys(filters).join());
+  }
+  const { json } = await service.post('nickel', {
+    filters: { ...strangers(20), dateFrom: '2026-02-31', products: 'abc' },
+  });
+  const pointers = json.errors.map((each: { pointer: string }) => each.pointer);
+  t.ok(pointers.includes('/filters/dateFrom') && pointers.includes('/filters/products'));
+});
+
+t.test('a member with the name of one of Object is unknown like any other', async (t) => {
+  const service = await serviceOn(t, await seededDatabase(t));
+  for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+    const payload = `{"filters":{"${name}":["Europe"]}}`;
+    const headers = { 'content-type': 'application/json' };
+    const url = '/v3/prices/nickel';
+    const { status } = await service.request({ method: 'POST', url, payload, headers });
+    t.equal(status, 400, name);
+  }
+});
