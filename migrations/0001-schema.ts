@@ -93,6 +93,8 @@ begin
     raise exception 'revision % changed nothing', new.number
       using hint = 'Open a revision only when there is something to write.';
   end if;
+  -- Held until the revision can be seen: whoever asks for a moment waits for those before it.
+  perform pg_advisory_xact_lock(7130541503);
   update revision
     set committed_at = greatest(
       clock_timestamp(),
@@ -113,6 +115,25 @@ begin
   end if;
   return null;
 end $$;
+
+-- Volatile, so that what is read after the wait is read from a snapshot taken after it.
+create function revision_as_of(moment timestamptz) returns bigint language plpgsql volatile as $$
+declare
+  newest timestamptz;
+begin
+  select max(committed_at) into newest from revision;
+  -- Later revisions get later times, so a moment before the newest one is settled.
+  if newest is null or moment > newest then
+    if moment >= clock_timestamp() then
+      return null;
+    end if;
+    perform pg_advisory_xact_lock_shared(7130541503);
+  end if;
+  return coalesce(
+    (select number from revision where committed_at <= moment order by committed_at desc limit 1), 0);
+end $$;
+comment on function revision_as_of(timestamptz) is
+  'The last revision committed at or before a moment, 0 before the first, null for the future. The same for ever.';
 
 create function refuse_without_revision() returns trigger language plpgsql as $$
 begin
@@ -523,6 +544,11 @@ create trigger fx_rate_identity_is_fixed before update of source, currency_id, d
   for each row
   when ((old.source, old.currency_id, old.date) is distinct from (new.source, new.currency_id, new.date))
   execute function refuse_new_key();
+-- A source carries no revision; what its rates mean must be the same in every past.
+create trigger fx_source_identity_is_fixed before update on fx_source for each row
+  when ((old.slug, old.base_currency_id, old.is_sample)
+    is distinct from (new.slug, new.base_currency_id, new.is_sample))
+  execute function refuse_new_key();
 create trigger unit_of_measure_identity_is_fixed before update on unit_of_measure for each row
   when ((old.id, old.uuid, old.slug, old.dimension, old.factor)
     is distinct from (new.id, new.uuid, new.slug, new.dimension, new.factor))
@@ -570,6 +596,7 @@ export async function down(db: Kysely<unknown>): Promise<void> {
     'refuse_without_revision()',
     'check_revision()',
     'seal_revision()',
+    'revision_as_of(timestamptz)',
     'open_revision(text)',
     'lock_revisions()',
     'current_revision()',

@@ -4,7 +4,10 @@ import { MARKETS } from './catalog/markets.ts';
 import type { Config } from './config.ts';
 import { COMPONENTS } from './contract/components.ts';
 import { type ListLimits, schemasOf } from './contract/market.ts';
+import { POINT_COMPONENTS } from './contract/points.ts';
 import { ProblemSchema, ViolationSchema } from './contract/problem.ts';
+import { REFERENCE_COMPONENTS } from './contract/reference.ts';
+import { ratesReader } from './conversion/rates.ts';
 import type { Client } from './db/client.ts';
 import { healthProbe } from './db/health.ts';
 import { auth } from './plugins/auth.ts';
@@ -23,6 +26,7 @@ import { documentRoutes } from './routes/documents.ts';
 import { healthRoutes } from './routes/health.ts';
 import { marketRoutes } from './routes/market.ts';
 import { marketsRoute } from './routes/markets.ts';
+import { referenceRoutes } from './routes/reference.ts';
 import { VERSION } from './version.ts';
 
 export interface AppOptions {
@@ -33,6 +37,17 @@ export interface AppOptions {
 
 /** States of the reference data that are kept; answers need the newest, late readers one before. */
 const REFERENCES_KEPT = 4;
+/** States of exchange rates that are kept, of some 4 MB each. */
+const RATES_KEPT = 4;
+
+/** Every schema that is not of one market. */
+const SCHEMAS = [
+  ...COMPONENTS,
+  ...POINT_COMPONENTS,
+  ...REFERENCE_COMPONENTS,
+  ViolationSchema,
+  ProblemSchema,
+];
 
 function serverOf({ config, logger }: AppOptions): FastifyInstance {
   return Fastify({
@@ -73,13 +88,15 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const sources: Sources = {
     db,
     references: referenceReader(REFERENCES_KEPT),
+    rates: ratesReader(RATES_KEPT),
+    rateSource: config.FX_SOURCE,
     series: sqlSeries(pool),
     pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,
   };
   // Bodies are checked by the plan, which tells every violation at once; answers are bytes already.
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => JSON.stringify);
-  for (const schema of [...COMPONENTS, ViolationSchema, ProblemSchema]) app.addSchema(schema);
+  for (const schema of SCHEMAS) app.addSchema(schema);
 
   requestId(app);
   problems(app);
@@ -97,8 +114,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     headerBytes: config.HEADER_BYTES_MAX,
   });
 
-  healthRoutes(app, VERSION, healthProbe(db));
+  healthRoutes(app, VERSION, healthProbe(db, config.FX_SOURCE));
   marketsRoute(app, sources);
+  referenceRoutes(app, sources);
   for (const market of MARKETS) {
     const schemas = schemasOf(market, limits);
     for (const schema of Object.values(schemas)) app.addSchema(schema);

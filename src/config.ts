@@ -74,6 +74,12 @@ export const SETTINGS = {
   DATABASE_STATEMENT_TIMEOUT_MS: whole(8_000, 100, 600_000, 'Longest run of one statement'),
   SERIES_PRICES_PER_STATEMENT: whole(20, 1, 1_000, 'Prices whose series one statement reads'),
 
+  FX_SOURCE: Type.String({
+    default: 'ECB',
+    pattern: '^[A-Z0-9]+$',
+    description: 'Source of the exchange rates that conversions use',
+  }),
+
   CONNECTIONS_MAX: whole(2_000, 1, 100_000, 'Client connections held at once'),
   HEADERS_TIMEOUT_MS: whole(10_000, 100, 120_000, 'Longest time to send the header block'),
   REQUEST_TIMEOUT_MS: whole(15_000, 100, 300_000, 'Longest time to send a request'),

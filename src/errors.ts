@@ -7,6 +7,7 @@ export const PROBLEMS = {
   malformed_request: [400, 'The request is not valid HTTP'],
   malformed_json: [400, 'The body is not valid JSON'],
   validation_failed: [400, 'The request breaks a rule'],
+  unconvertible_records: [400, 'Prices cannot be converted as asked'],
   ambiguous_credentials: [400, 'More than one credential was sent'],
   missing_credentials: [401, 'A credential is needed'],
   invalid_api_key: [401, 'The API key is not valid'],
@@ -47,6 +48,9 @@ export const VIOLATIONS = {
   date_order: 'dateFrom lies after dateTo',
   codes_exclusive: 'codes was combined with another filter',
   unsupported_filter: 'A filter that belongs to other markets',
+  unknown_currency: 'A currency that is not known',
+  unknown_unit: 'A unit of measure that is not known',
+  unknown_revision: 'A revision that this database does not have',
   unmatched_value: 'With options.strict, a value that matches nothing in this market',
 } as const;
 

@@ -72,10 +72,19 @@ function faultOf(market: SpecifiedMarket, sent: Sent, reply: Reply): string | nu
   }
   if (![400, 413, 415].includes(status)) return `status ${status}`;
   if (isLegal) {
-    const { strict } = (body as { options?: { strict?: boolean } }).options ?? {};
+    const { options = {} } = body as { options?: Readonly<Record<string, unknown>> };
+    if (json.code === 'unconvertible_records' && options['onUnconvertible'] === 'error')
+      return null;
     const errors: readonly Violation[] = json.errors ?? [];
-    const unmatched = errors.length > 0 && errors.every(({ code }) => code === 'unmatched_value');
-    return strict && unmatched ? null : 'a legal body was refused';
+    const may: Readonly<Record<string, boolean>> = {
+      unmatched_value: options['strict'] === true,
+      // Before the first revision nothing is known of any currency or unit.
+      unknown_currency: 'asOf' in options,
+      unknown_unit: 'asOf' in options,
+    };
+    return errors.length > 0 && errors.every(({ code }) => may[code])
+      ? null
+      : 'a legal body was refused';
   }
   return faultOfRefusal(sent, reply);
 }

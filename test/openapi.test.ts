@@ -73,6 +73,7 @@ t.test('the document tells version, server and full paths', async (t) => {
   const expected = [
     ...MARKETS.flatMap(({ slug }) => [`post /v3/prices/${slug}`, `get /v3/prices/${slug}/filters`]),
     ...['/v3/prices', '/v3/prices/health', '/health', '/live', '/ready'].map((at) => `get ${at}`),
+    ...['currencies', 'units', 'rates'].map((name) => `get /v3/reference/${name}`),
     'get /openapi.json',
     'get /openapi.yaml',
   ];
@@ -99,8 +100,9 @@ t.test('every operation says which credentials and which scope open it', async (
   const either = (scopes: string[]) => [{ api_key: scopes }, { bearerAuth: scopes }];
   for (const [path, , { security }] of operations) {
     const slug = /^\/v3\/prices\/([a-z-]+)/.exec(path)?.[1];
-    if (path === '/v3/prices') t.same(security, either([]), path);
-    else if (slug && slug !== 'health') t.same(security, either([`prices:${slug}`]), path);
+    if (path === '/v3/prices' || path.startsWith('/v3/reference/')) {
+      t.same(security, either([]), path);
+    } else if (slug && slug !== 'health') t.same(security, either([`prices:${slug}`]), path);
     else t.same(security, [], path);
   }
 });
@@ -111,7 +113,7 @@ t.test('every operation lists every status that it can answer', async (t) => {
   const expected = (path: string, method: string): string => {
     if (method === 'post') return `200 ${secured} 403 413 415`;
     if (path.endsWith('/filters')) return `200 304 ${secured} 403`;
-    if (path === '/v3/prices') return `200 304 ${secured}`;
+    if (path === '/v3/prices' || path.startsWith('/v3/reference/')) return `200 304 ${secured}`;
     if (path === '/live') return `200 ${any}`;
     if (path.startsWith('/openapi.')) return `200 304 ${any}`;
     return `200 ${any} 503`;
@@ -175,15 +177,18 @@ t.test('every request and every answer has an example that validates', async (t)
 t.test('the example of each market shows its dimensions and uses its filters', async (t) => {
   for (const market of MARKETS) {
     const operation = document.paths[`/v3/prices/${market.slug}`].post;
-    const { example } = operation.requestBody.content['application/json'];
+    const { examples } = operation.requestBody.content['application/json'];
     t.ok(
-      Object.keys(example.filters).some((name) =>
+      Object.keys(examples.plain.value.filters).some((name) =>
         (market.filters as readonly string[]).includes(name),
       ),
     );
-    const [record] = operation.responses[200].content['application/json'].example.data;
-    t.ok(market.filters.every((name) => record[DIMENSIONS[name].field] !== undefined));
-    t.match(record.code, new RegExp(`^CP-${market.prefix}-`));
+    const answers = operation.responses[200].content['application/json'].examples;
+    for (const { value } of [answers.plain, answers.converted]) {
+      const [record] = value.data;
+      t.ok(market.filters.every((name) => record[DIMENSIONS[name].field] !== undefined));
+      t.match(record.code, new RegExp(`^CP-${market.prefix}-`));
+    }
   }
 });
 

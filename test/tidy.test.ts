@@ -21,7 +21,7 @@ const LAYERS: Readonly<Record<string, string>> = {
   ingest: 'catalog db errors',
   plugins: 'auth catalog contract db errors',
   routes: 'auth catalog contract conversion db errors prices',
-  app: 'catalog config contract db errors plugins prices routes version',
+  app: 'catalog config contract conversion db errors plugins prices routes version',
   server: 'auth catalog config contract db errors ingest plugins prices app commands version',
   commands: 'auth catalog config contract db errors ingest plugins prices routes app server',
 };

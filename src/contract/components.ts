@@ -13,12 +13,16 @@ export const nullable = (schema: TSchema, options: object = {}): TSchema =>
   Type.Unsafe({ anyOf: [schema, { type: 'null' }], ...options });
 
 /** One of some words. */
-export const word = (words: readonly string[]): TSchema =>
-  Type.Unsafe({ type: 'string', enum: [...words] });
+export const word = (words: readonly string[], options: object = {}): TSchema =>
+  Type.Unsafe({ type: 'string', enum: [...words], ...options });
 
 /** A calendar day as text; the years are those that the contract allows. */
 export const Day = (description: string, options: object = {}) =>
   Type.String({ format: 'date', pattern: '^\\d{4}-\\d{2}-\\d{2}$', description, ...options });
+
+/** Decimal text, exact to the last digit. */
+export const decimal = (description: string) =>
+  Type.String({ pattern: '^-?\\d+(\\.\\d+)?$', description });
 
 /** A point in time in UTC. */
 export const Instant = (description: string) =>
@@ -68,23 +72,9 @@ export const SpecificationEntry = closed(
   { $id: 'SpecificationEntry', description: 'A property that is no filter, such as VAT or basis' },
 );
 
-const value = (description: string) => nullable(Type.Number(), { description });
-
-export const Point = closed(
-  {
-    date: Day('Day of the assessment'),
-    low: value('Low end, or null'),
-    mid: Type.Number({ description: 'Mid; not always the average of low and high' }),
-    high: value('High end, or null'),
-    publishedAt: Instant('When this value was published'),
-    corrections: Type.Integer({ minimum: 0, description: 'How often it was corrected since' }),
-  },
-  { $id: 'Point', description: 'One assessment. Numbers are exact decimals' },
-);
-
 export const Warning = closed(
   {
-    code: Type.Literal('unmatched_value'),
+    code: word(['unmatched_value', 'unconvertible_omitted', 'vat_included']),
     pointer: Type.String({ description: 'JSON pointer into the request' }),
     detail: Type.String(),
     suggestions: Type.Array(Type.String(), { maxItems: 3 }),
@@ -143,6 +133,10 @@ export const Health = closed(
     checks: closed({
       database: word(['ok', 'unavailable']),
       schema: word(['ok', 'schema_outdated', 'unknown']),
+      rates: word(['ok', 'unknown_source', 'unknown'], {
+        description:
+          '`unknown_source`: the source of exchange rates it was told to use is not there',
+      }),
       data: closed({ latestPublishedAt: nullable(Instant('Newest publication')) }),
     }),
   },
@@ -158,7 +152,6 @@ export const COMPONENTS: readonly TObject[] = [
   UnitOfMeasure,
   Currency,
   SpecificationEntry,
-  Point,
   Warning,
   Metadata,
   FilterValue,

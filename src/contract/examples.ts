@@ -124,6 +124,7 @@ export const healthExample = {
   checks: {
     database: 'ok',
     schema: 'ok',
+    rates: 'ok',
     data: { latestPublishedAt: '2026-03-05T16:00:00Z' },
   },
 };
@@ -132,11 +133,59 @@ export const healthExample = {
 export const unavailableExample = {
   ...healthExample,
   status: 'unavailable',
-  checks: { database: 'unavailable', schema: 'unknown', data: { latestPublishedAt: null } },
+  checks: {
+    database: 'unavailable',
+    schema: 'unknown',
+    rates: 'unknown',
+    data: { latestPublishedAt: null },
+  },
 };
 
 /** The beginning of the OpenAPI document. */
 export const documentExample = {
   openapi: '3.1.0',
   info: { title: 'Commodity Prices Service', version: '1.0.0' },
+};
+
+const state = { revision: 'k3f9a1.184223', asOf: '2026-03-05T16:10:02.114806Z' };
+
+/** The answers of the reference addresses, by operation. */
+export const referenceExamples: Readonly<Record<string, unknown>> = {
+  getCurrencies: {
+    $metadata: { ...state, source: 'ECB' },
+    data: [
+      {
+        id: uuid(5),
+        iso: 'USD',
+        name: 'US Dollar',
+        symbol: '$',
+        firstRateDate: '1999-01-04',
+        lastRateDate: '2026-03-05',
+      },
+    ],
+  },
+  getUnits: {
+    $metadata: state,
+    data: [
+      {
+        id: uuid(7),
+        name: 'Pound',
+        symbol: 'lb',
+        dimension: 'mass',
+        factor: '0.45359237',
+        rec20: 'LBR',
+      },
+    ],
+  },
+  getRates: {
+    $metadata: {
+      ...state,
+      source: 'ECB',
+      sourceBase: 'EUR',
+      base: 'USD',
+      quote: 'CNY',
+      rounding: 'half-even, 10 decimals',
+    },
+    data: [{ date: '2019-11-08', rate: '6.988852637', legs: { base: '1.1034', quote: '7.7115' } }],
+  },
 };

@@ -11,13 +11,18 @@ import {
   Instant,
   Metadata,
   nullable,
-  Point,
   Product,
   Reference,
   ref,
   SpecificationEntry,
   UnitOfMeasure,
+  word,
 } from './components.ts';
+import { Conversion, Point, Summary } from './points.ts';
+
+/** Periods and methods of `options.aggregate`, as conversion/aggregate.ts computes them. */
+export const PERIODS = ['week', 'month', 'quarter', 'year'] as const;
+export const METHODS = ['average', 'first', 'last', 'min', 'max'] as const;
 
 /** The limits on filter lists, from the configuration. */
 export interface ListLimits {
@@ -58,6 +63,9 @@ const listOf = (maxItems: number, limits: ListLimits, description: string, minIt
     }),
   );
 
+const text = (description: string, maxLength: number) =>
+  Type.String({ minLength: 1, maxLength, pattern: PRINTABLE, description });
+
 function filtersSchema(market: Market, limits: ListLimits): TObject {
   const lists: Record<string, TSchema> = {};
   for (const name of filtersOf(market)) {
@@ -83,18 +91,60 @@ function filtersSchema(market: Market, limits: ListLimits): TObject {
   );
 }
 
+const flag = (description: string) =>
+  Type.Optional(Type.Boolean({ description: `${description}; false by default` }));
+
+/** A moment of RFC 3339 and nothing beyond it, such as the name of a zone. */
+const MOMENT = '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+-]\\d{2}:\\d{2})$';
+
+// No `default` stands here: generated clients would make every option with one compulsory.
+const OPTIONS = {
+  includeSeries: flag('Whether records carry their series'),
+  includeSummary: flag('Whether records carry a summary'),
+  currency: Type.Optional(
+    text('ISO 4217 code, whatever the case: converts prices, never payables', 64),
+  ),
+  unitOfMeasure: Type.Optional(
+    text('Id, name or symbol of a unit: converts prices, never payables', 128),
+  ),
+  onUnconvertible: Type.Optional(
+    word(['keep', 'omit', 'error'], {
+      description: 'What happens to a price that cannot be converted; keep by default',
+    }),
+  ),
+  decimals: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 10,
+      description:
+        'Decimals of computed values; otherwise 6 significant digits, at least 2 decimals',
+    }),
+  ),
+  aggregate: Type.Optional(
+    closed(
+      { period: word(PERIODS), method: word(METHODS) },
+      { description: 'One point for each period, from the unrounded assessments in it' },
+    ),
+  ),
+  asOf: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      pattern: MOMENT,
+      maxLength: 64,
+      description: 'Everything as it was known at this moment (RFC 3339), not in the future',
+    }),
+  ),
+  revision: Type.Optional(
+    Type.String({
+      pattern: '^[0-9a-z]{4,12}\\.(0|[1-9]\\d{0,17})$',
+      description: 'The same by an earlier $metadata.revision; not together with asOf',
+    }),
+  ),
+  strict: flag('Whether values that match nothing are refused'),
+};
+
 const optionsSchema = (market: Market): TObject =>
-  closed(
-    {
-      includeSeries: Type.Optional(
-        Type.Boolean({ default: false, description: 'Whether records carry their series' }),
-      ),
-      strict: Type.Optional(
-        Type.Boolean({ default: false, description: 'Refuse values that match nothing' }),
-      ),
-    },
-    { $id: `${pascal(market.slug)}Options` },
-  );
+  closed(OPTIONS, { $id: `${pascal(market.slug)}Options` });
 
 function recordSchema(market: Market): TObject {
   const dimensions: Record<string, TSchema> = {};
@@ -120,6 +170,8 @@ function recordSchema(market: Market): TObject {
       unitOfMeasure: ref(UnitOfMeasure),
       currency: nullable(ref(Currency), { description: 'null for a payable' }),
       priceType: ref(Reference),
+      conversion: Type.Optional(ref(Conversion)),
+      summary: Type.Optional(ref(Summary)),
       series: Type.Array(ref(Point), { description: 'Empty unless includeSeries is true' }),
     },
     { $id: `${pascal(market.slug)}PriceRecord`, description: `A price of ${market.name}` },

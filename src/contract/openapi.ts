@@ -1,9 +1,11 @@
 import { MARKETS } from '../catalog/markets.ts';
 import { PROBLEMS, VIOLATIONS } from '../errors.ts';
+import { CONVERTING_REQUEST, convertedExample } from './example-conversion.ts';
 import {
   documentExample,
   healthExample,
   listExample,
+  referenceExamples,
   requestExample,
   responseExample,
   unavailableExample,
@@ -17,7 +19,11 @@ type Members = Record<string, unknown>;
 
 interface Media {
   example?: unknown;
+  examples?: Examples;
 }
+
+/** Several examples of one place, by a name; each says what it shows. */
+type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
 
 interface Response {
   $ref?: string;
@@ -119,28 +125,50 @@ function refusalsOf(path: string, operation: OperationObject): number[] {
   return statuses.filter((status) => !operation.responses[status]).sort((a, b) => a - b);
 }
 
-function examplesOf(operationId: string): { request?: unknown; answer?: unknown } {
+const named = (plain: unknown, converted: unknown): Examples => ({
+  plain: { summary: 'Prices as they were published', value: plain },
+  converted: { summary: 'In euro per pound, with a summary', value: converted },
+});
+
+/** What stands as example of a request and of its answer: one value, or several with names. */
+interface Shown {
+  readonly request?: Media;
+  readonly answer: Media;
+}
+
+function examplesOf(operationId: string): Shown {
   for (const market of MARKETS) {
     const name = pascal(market.slug);
     if (operationId === `post${name}Prices`) {
-      return { request: requestExample(market), answer: responseExample(market) };
+      return {
+        request: { examples: named(requestExample(market), CONVERTING_REQUEST) },
+        answer: { examples: named(responseExample(market), convertedExample(market)) },
+      };
     }
-    if (operationId === `get${name}Filters`) return { answer: valuesExample(market) };
+    if (operationId === `get${name}Filters`) return { answer: { example: valuesExample(market) } };
   }
-  if (operationId === 'getMarkets') return { answer: listExample(MARKETS[0]) };
-  if (operationId === 'live') return { answer: { status: 'ok' } };
-  return { answer: operationId.startsWith('openapi') ? documentExample : healthExample };
+  if (operationId === 'getMarkets') return { answer: { example: listExample(MARKETS[0]) } };
+  const reference = referenceExamples[operationId];
+  if (reference) return { answer: { example: reference } };
+  if (operationId === 'live') return { answer: { example: { status: 'ok' } } };
+  const isDocument = operationId.startsWith('openapi');
+  return { answer: { example: isDocument ? documentExample : healthExample } };
 }
 
 const mediaOf = (content: Record<string, Media> | undefined): Media | undefined =>
   Object.values(content ?? {})[0];
 
 /** The headers of an answer that is no refusal, by their names in the document. */
-function headersOf(operation: OperationObject, status: string): (keyof typeof HEADERS)[] {
+function headersOf(
+  path: string,
+  operation: OperationObject,
+  status: string,
+): (keyof typeof HEADERS)[] {
   const isScoped = operation.security?.some((each) => Object.values(each).flat().length > 0);
+  const namesState = isScoped || path.startsWith('/v3/reference/');
   return [
     'x-request-id',
-    ...(isScoped ? (['x-data-revision'] as const) : []),
+    ...(namesState ? (['x-data-revision'] as const) : []),
     ...(operation.responses['304'] ? (['etag'] as const) : []),
     ...(status === '503' ? (['retry-after'] as const) : []),
   ];
@@ -149,12 +177,12 @@ function headersOf(operation: OperationObject, status: string): (keyof typeof HE
 function complete(path: string, operation: OperationObject): void {
   const { request, answer } = examplesOf(operation.operationId);
   const body = mediaOf(operation.requestBody?.content);
-  if (body) body.example = request;
+  if (body) Object.assign(body, request);
   if (operation.requestBody) operation.requestBody.required = true;
   for (const [status, response] of Object.entries(operation.responses)) {
     const media = mediaOf(response.content);
-    if (media) media.example = status === '503' ? unavailableExample : answer;
-    response.headers = headerRefs(headersOf(operation, status));
+    if (media) Object.assign(media, status === '503' ? { example: unavailableExample } : answer);
+    response.headers = headerRefs(headersOf(path, operation, status));
   }
   for (const status of refusalsOf(path, operation)) {
     operation.responses[status] = { $ref: `#/components/responses/Refusal${status}` };

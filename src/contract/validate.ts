@@ -24,7 +24,8 @@ interface SchemaError {
 /** What an additional member can be, by the object it was found in. */
 interface Legal {
   readonly names: readonly string[];
-  readonly market: Market;
+  /** The market whose filters they are; null outside the body of a market. */
+  readonly market: Market | null;
 }
 
 const KNOWN_FILTERS = new Set<string>([...Object.keys(BASE_FILTERS), ...Object.keys(DIMENSIONS)]);
@@ -33,7 +34,7 @@ const escapePointer = (name: string): string => name.replaceAll('~', '~0').repla
 
 function unknownMember(parent: string, name: string, legal: Legal): Violation {
   const pointer = `${parent}/${escapePointer(shown(name))}`;
-  if (parent === '/filters' && KNOWN_FILTERS.has(name)) {
+  if (legal.market && parent === '/filters' && KNOWN_FILTERS.has(name)) {
     const filters = filtersOf(legal.market).join(', ');
     const detail = `${legal.market.slug} has no filter ${name}; it takes codes, ${filters}`;
     return { pointer, code: 'unsupported_filter', detail };
@@ -43,6 +44,20 @@ function unknownMember(parent: string, name: string, legal: Legal): Violation {
   return { pointer, code: 'unknown_field', detail: `There is no member ${shown(name)}; ${hint}` };
 }
 
+const DAY_FORM = 'Must be a real calendar day, written YYYY-MM-DD';
+
+/** What the texts that have a form look like, by their place. */
+const FORMS: Readonly<Record<string, string>> = {
+  '/filters/dateFrom': DAY_FORM,
+  '/filters/dateTo': DAY_FORM,
+  '/from': DAY_FORM,
+  '/to': DAY_FORM,
+  '/base': 'Must be an ISO 4217 code of three letters',
+  '/quote': 'Must be an ISO 4217 code of three letters',
+  '/options/asOf': 'Must be a moment with its offset (RFC 3339), such as 2026-03-05T16:00:00Z',
+  '/options/revision': 'Must be a revision as an answer names it in $metadata.revision',
+};
+
 const article = (type: string): string => (/^[aeio]/.test(type) ? `an ${type}` : `a ${type}`);
 
 const KEYWORDS: Record<string, (error: SchemaError) => [ViolationCode, string]> = {
@@ -50,11 +65,28 @@ const KEYWORDS: Record<string, (error: SchemaError) => [ViolationCode, string]> 
     'wrong_type',
     `Must be ${article(String((params as { type: unknown }).type))}`,
   ],
-  format: () => ['invalid_format', 'Must be a real calendar day, written YYYY-MM-DD'],
-  pattern: ({ instancePath }) =>
-    /\/date(From|To)$/.test(instancePath)
-      ? ['invalid_format', 'Must be a real calendar day, written YYYY-MM-DD']
-      : ['invalid_characters', 'Must not hold control characters or broken Unicode'],
+  format: ({ instancePath }) => ['invalid_format', FORMS[instancePath] ?? 'Must be in its format'],
+  pattern: ({ instancePath }) => {
+    const form = FORMS[instancePath];
+    if (form) return ['invalid_format', form];
+    return ['invalid_characters', 'Must not hold control characters or broken Unicode'];
+  },
+  enum: ({ params }) => [
+    'out_of_range',
+    `Must be one of ${(params as { allowedValues: string[] }).allowedValues.join(', ')}`,
+  ],
+  minimum: ({ params }) => [
+    'out_of_range',
+    `Must be at least ${(params as { limit: number }).limit}`,
+  ],
+  maximum: ({ params }) => [
+    'out_of_range',
+    `Must be at most ${(params as { limit: number }).limit}`,
+  ],
+  required: ({ params }) => [
+    'invalid_format',
+    `Must have ${(params as { requiredProperties: string[] }).requiredProperties.join(' and ')}`,
+  ],
   minLength: () => ['invalid_format', 'Must not be empty'],
   maxLength: ({ params }) => [
     'too_long',
@@ -87,7 +119,7 @@ interface Closed {
 function withoutStrangers(
   value: unknown,
   closed: Closed,
-  market: Market,
+  market: Market | null,
   found: Violation[],
 ): unknown {
   if (!isMembers(value)) return value;
@@ -111,6 +143,9 @@ function withoutStrangers(
 function violationsOf(errors: Iterable<SchemaError>): Violation[] {
   const violations = new Map<string, Violation>();
   for (const error of errors) {
+    // A number is not also told that it is none of some words.
+    const isTold = violations.has(`${error.instancePath} wrong_type`);
+    if (error.keyword === 'enum' && isTold) continue;
     const told = KEYWORDS[error.keyword];
     const [code, detail] = told ? told(error) : ['invalid_format' as const, error.message];
     const pointer = error.instancePath;
@@ -123,23 +158,12 @@ export type BodyCheck = (body: unknown) => Violation[];
 
 const namesOf = (schema: TObject): string[] => Object.keys(schema.properties);
 
-/**
- * Compiles the check of a market's request body against its schema. The check returns the
- * violations in a stable order, all of them or more than `VIOLATIONS_MAX`; an empty list means that
- * the body is valid.
- */
-export function bodyCheckOf(market: Market, schemas: MarketSchemas): BodyCheck {
-  const { filters, options } = schemas;
-  const body = closed({ filters: Type.Optional(filters), options: Type.Optional(options) });
-  const compiled = Compile(body);
-  const root: Closed = {
-    path: '',
-    names: namesOf(body),
-    inner: [
-      { name: 'filters', path: '/filters', names: namesOf(filters), inner: [] },
-      { name: 'options', path: '/options', names: namesOf(options), inner: [] },
-    ],
-  };
+/** Compiles the check of a flat object, such as a query, against its schema. */
+export const checkOf = (schema: TObject): BodyCheck =>
+  checkWith(schema, { path: '', names: namesOf(schema), inner: [] }, null);
+
+function checkWith(schema: TObject, root: Closed, market: Market | null): BodyCheck {
+  const compiled = Compile(schema);
   return (value) => {
     const found: Violation[] = [];
     const known = withoutStrangers(value, root, market, found);
@@ -150,4 +174,26 @@ export function bodyCheckOf(market: Market, schemas: MarketSchemas): BodyCheck {
     }
     return found;
   };
+}
+
+/**
+ * Compiles the check of a market's request body against its schema. The check returns the
+ * violations in a stable order, all of them or more than `VIOLATIONS_MAX`; an empty list means that
+ * the body is valid.
+ */
+export function bodyCheckOf(market: Market, schemas: MarketSchemas): BodyCheck {
+  const { filters, options } = schemas;
+  const body = closed({ filters: Type.Optional(filters), options: Type.Optional(options) });
+  const aggregate = options.properties['aggregate'] as TObject;
+  const closedAt = (path: string, schema: TObject, inner: Closed['inner'] = []): Closed => ({
+    path,
+    names: namesOf(schema),
+    inner,
+  });
+  const inOptions = [{ name: 'aggregate', ...closedAt('/options/aggregate', aggregate) }];
+  const root = closedAt('', body, [
+    { name: 'filters', ...closedAt('/filters', filters) },
+    { name: 'options', ...closedAt('/options', options, inOptions) },
+  ]);
+  return checkWith(body, root, market);
 }

@@ -44,7 +44,8 @@ export function pairOf(table: RateTable, from: number, to: number): RatePair | n
   return { source: table.source, base: table.base.iso, from: fromLeg, to: toLeg };
 }
 
-const holds = (leg: CurrencyRates | null, day: number): boolean =>
+/** Whether a leg has a rate on a day; the base always has. */
+export const hasRate = (leg: CurrencyRates | null, day: number): boolean =>
   leg === null ||
   (day >= leg.firstDay && day <= leg.lastDay && (leg.scaled[day - leg.firstDay] as number) > 0);
 
@@ -55,7 +56,7 @@ const holds = (leg: CurrencyRates | null, day: number): boolean =>
  */
 export function rateDay(pair: RatePair, day: number): number {
   for (let candidate = day; candidate >= day - RATE_DAYS_BACK; candidate -= 1) {
-    if (holds(pair.from, candidate) && holds(pair.to, candidate)) return candidate;
+    if (hasRate(pair.from, candidate) && hasRate(pair.to, candidate)) return candidate;
   }
   return NO_DAY;
 }

@@ -5,68 +5,103 @@ import { type CurrencyRates, currencyRates, type RateTable } from './rate-table.
 /** The source whose rates an answer at some revision uses. */
 export interface RateSource {
   readonly slug: string;
-  readonly base: { readonly id: number; readonly iso: string };
+  /** The currency that it quotes against; null where nothing is known of the source. */
+  readonly base: { readonly id: number; readonly iso: string } | null;
   /** Newest revision of the source's rates at that point; "0" where it never had one. */
   readonly revision: string;
+  /** The scopes whose revisions the choice and the rates depend on, `fx:<source>`. */
+  readonly scopes: readonly string[];
+}
+
+/** A source as it is at some revision. */
+interface SourceState {
+  readonly slug: string;
+  readonly isSample: boolean;
+  /** Whether it holds any rate. */
+  readonly holds: boolean;
+  readonly baseId: number;
+  readonly baseIso: string;
+  /** Newest revision of its rates; "0" where it never had one. */
+  readonly revision: string;
+}
+
+/** Every source at a revision; null is the newest there is. */
+async function sourcesAt(
+  db: Kysely<Database>,
+  revision: string | null,
+): Promise<readonly SourceState[]> {
+  // A source without any revision holds nothing: its rates are not looked for.
+  const { rows } = await sql<SourceState>`
+    select s.slug, s.is_sample as "isSample", c.id as "baseId", c.iso as "baseIso",
+      coalesce(newest.revision, 0) as revision,
+      newest.revision is not null and
+        exists (select from fx_rate_at(newest.revision) as r where r.source = s.slug) as holds
+    from fx_source as s
+      join currency as c on c.id = s.base_currency_id
+      cross join (select coalesce(${revision}::bigint, max(number), 0) as revision
+        from revision) as at
+      left join lateral (select n.revision from revision_scope as n
+        where n.scope = 'fx:' || s.slug and n.revision <= at.revision
+        order by n.revision desc limit 1) as newest on true
+    order by s.slug`.execute(db);
+  return rows;
 }
 
 /**
  * Chooses the source of exchange rates: the configured one, and a sample source only where no
  * other holds any rate at the revision. One source for a whole answer; sources never fill in for
- * one another.
+ * one another. A configured source that does not exist is one without rates.
  * @param configured slug of the source that the service was told to use
  * @param revision a revision, or null for the newest there is
- * @throws Error when there is no source of that slug
  */
 export async function rateSource(
   db: Kysely<Database>,
   configured: string,
   revision: string | null,
 ): Promise<RateSource> {
-  const { rows } = await sql<{
-    slug: string;
-    isSample: boolean;
-    holds: boolean;
-    baseId: number;
-    baseIso: string;
-    revision: string;
-  }>`
-    select s.slug, s.is_sample as "isSample", c.id as "baseId", c.iso as "baseIso",
-      exists (select from fx_rate_at(at.revision) as r where r.source = s.slug) as holds,
-      coalesce((select n.revision from revision_scope as n
-        where n.scope = 'fx:' || s.slug and n.revision <= at.revision
-        order by n.revision desc limit 1), 0) as revision
-    from fx_source as s
-      join currency as c on c.id = s.base_currency_id
-      cross join (select coalesce(${revision}::bigint, max(number), 0) as revision
-        from revision) as at
-    order by s.slug`.execute(db);
-  const wanted = rows.find((each) => each.slug === configured);
-  if (!wanted) throw new Error(`there is no source of exchange rates named ${configured}`);
-  const hasReal = rows.some((each) => each.holds && !each.isSample);
-  const sample = rows.find((each) => each.holds && each.isSample);
-  const { slug, baseId, baseIso, revision: newest } = hasReal ? wanted : (sample ?? wanted);
-  return { slug, base: { id: baseId, iso: baseIso }, revision: newest };
+  const all = await sourcesAt(db, revision);
+  const wanted = all.find((each) => each.slug === configured);
+  const hasReal = all.some((each) => each.holds && !each.isSample);
+  const samples = all.filter((each) => each.holds && each.isSample);
+  const sample = samples.find((each) => each === wanted) ?? samples[0];
+  const real = wanted?.isSample ? undefined : wanted;
+  const chosen = hasReal ? real : (sample ?? wanted);
+  // Rates of its own settle it; without them the choice depends on what every other one holds.
+  const scopes = (real?.holds ? [real] : all).map((each) => `fx:${each.slug}`);
+  if (!chosen) return { slug: configured, base: null, revision: '0', scopes };
+  const { slug, baseId, baseIso } = chosen;
+  return { slug, base: { id: baseId, iso: baseIso }, revision: chosen.revision, scopes };
 }
 
-async function loadRates(db: Kysely<Database>, source: RateSource): Promise<RateTable> {
+async function loadRates(
+  db: Kysely<Database>,
+  { slug, revision }: RateSource,
+  base: RateTable['base'],
+): Promise<RateTable> {
   // One row for each currency: hundreds of thousands of small rows would cost far more to read.
   const { rows } = await sql<{ id: number; iso: string; days: string; rates: string }>`
     select c.id, c.iso,
       string_agg((r.date - date '2000-01-01')::text, ',' order by r.date) as days,
       string_agg(r.rate::text, ',' order by r.date) as rates
-    from fx_rate_at(${source.revision}::bigint) as r
+    from fx_rate_at(${revision}::bigint) as r
       join currency as c on c.id = r.currency_id
-    where r.source = ${source.slug} and r.currency_id <> ${source.base.id}
+    where r.source = ${slug} and r.currency_id <> ${base.id}
     group by c.id, c.iso`.execute(db);
   const currencies = new Map<number, CurrencyRates>(
     rows.map((each) => [each.id, currencyRates(each.iso, each.days, each.rates)]),
   );
-  return { source: source.slug, base: source.base, currencies };
+  return { source: slug, base, currencies };
 }
 
-/** The rates of a source at its revision; what was known at a revision never changes. */
-export type RatesReader = (db: Kysely<Database>, source: RateSource) => Promise<RateTable>;
+/**
+ * The rates of a source at its revision, null of a source that does not exist; what was known at a
+ * revision never changes.
+ */
+export type RatesReader = (
+  db: Kysely<Database>,
+  epoch: string,
+  source: RateSource,
+) => Promise<RateTable | null>;
 
 /**
  * A reader that reads each state of each source once and keeps the last ones used. `keep` bounds
@@ -74,10 +109,11 @@ export type RatesReader = (db: Kysely<Database>, source: RateSource) => Promise<
  */
 export function ratesReader(keep: number): RatesReader {
   const kept = new Map<string, Promise<RateTable>>();
-  return (db, source) => {
-    const key = `${source.slug}:${source.revision}`;
+  return async (db, epoch, source) => {
+    if (source.base === null) return null;
+    const key = `${source.slug}:${epoch}.${source.revision}`;
     const found = kept.get(key);
-    const table = found ?? loadRates(db, source);
+    const table = found ?? loadRates(db, source, source.base);
     // Taken out and put back, the map is in the order of use.
     kept.delete(key);
     kept.set(key, table);

@@ -28,7 +28,7 @@ export function plus(a: Rational, b: Rational): Rational {
   };
 }
 
-/** a − b. */
+/** a - b. */
 export const minus = (a: Rational, b: Rational): Rational =>
   plus(a, { numerator: -b.numerator, denominator: b.denominator });
 

@@ -25,7 +25,8 @@ export interface Receipt {
  * The receipt of one record.
  * @param from what the price is in
  * @param to what the request asked for, and the price's own where it asked for nothing
- * @param withoutRate observations shown that had no rate; any makes a conversion partial
+ * @param withoutRate observations that are shown, or that a figure of the summary needs, without a
+ *   rate; any makes a conversion partial
  */
 export function receiptOf(
   outcome: Outcome,

@@ -1,4 +1,5 @@
 import { dayText, endOfYearBefore, monthsBefore } from './calendar.ts';
+import { NO_DAY } from './columns.ts';
 import { decimalText } from './decimal.ts';
 import { exactValue, type Observations } from './observations.ts';
 import { minus, over, type Rational, times } from './rational.ts';
@@ -35,6 +36,8 @@ export interface Summary {
   readonly latest: Observed | null;
   readonly previous: Observed | null;
   readonly changes: Readonly<Record<Span, Change | null>>;
+  /** Observations that a figure is null for, as their dates have no rate. */
+  readonly withoutRate: number;
 }
 
 /** The last day that may be the base of a span; the span `previous` counts observations. */
@@ -112,15 +115,21 @@ export function summaryOf(observations: Observations, rules: SummaryRules): Summ
   const { length, day } = observations.columns;
   const latest = length - 1;
   const baseOf = (span: Span): number => {
+    if (latest < 0) return -1;
     if (span === 'previous') return latest - 1;
     return lastOnOrBefore(day, length, BASE_DAYS[span](day[latest] as number));
   };
-  const change = (span: Span): Change | null =>
-    latest < 0 ? null : changeOf(observations, latest, baseOf(span), rules);
+  const bases = SPANS.map(baseOf);
+  const changes = SPANS.map((span, at) => {
+    const base = bases[at] as number;
+    return [span, changeOf(observations, latest, base, rules)] as const;
+  });
+  const used = new Set([latest, ...bases].filter((index) => index >= 0));
   return {
     latest: observed(observations, latest, rules.rounding),
     previous: observed(observations, latest - 1, rules.rounding),
-    changes: Object.fromEntries(SPANS.map((span) => [span, change(span)])) as Summary['changes'],
+    changes: Object.fromEntries(changes) as Summary['changes'],
+    withoutRate: [...used].filter((index) => observations.fx?.day[index] === NO_DAY).length,
   };
 }
 

@@ -7,3 +7,20 @@ export function instantOf(timestamp: string): string {
   if (!timestamp.endsWith('+00')) throw new Error(`a timestamp is not in UTC: ${timestamp}`);
   return `${timestamp.slice(0, -3).replace(' ', 'T')}Z`;
 }
+
+const RFC3339 = /^(.{10})T(.{8})(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/;
+
+/**
+ * An RFC 3339 instant in UTC and to the microsecond, as `timestamptz` takes it. More decimals are
+ * cut, never rounded up to a moment that was not asked for. What lies before 1970 becomes 1970:
+ * nothing is known of either.
+ */
+export function utcMicroseconds(instant: string): string {
+  const [, date, time = '', decimals = '', offset] = RFC3339.exec(instant.toUpperCase()) ?? [];
+  // A leap second is the second after it, as it is for PostgreSQL; a Date does not know it.
+  const isLeap = time.endsWith(':60');
+  const whole = Date.parse(`${date}T${isLeap ? `${time.slice(0, 6)}59` : time}${offset}`);
+  if (Number.isNaN(whole)) throw new Error('not an RFC 3339 instant');
+  const seconds = new Date(Math.max(0, isLeap ? whole + 1000 : whole)).toISOString().slice(0, 19);
+  return `${seconds}.${decimals.slice(0, 6).padEnd(6, '0')}Z`;
+}

@@ -1,18 +1,25 @@
 import type { Kysely } from 'kysely';
-import { type Head, headOf, revisionText } from '../db/revisions.ts';
+import type { RateTable } from '../conversion/rate-table.ts';
+import type { RatesReader } from '../conversion/rates.ts';
+import { type Head, revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import type { SeriesColumns, SeriesSource } from './columns.ts';
-import { encodePoints } from './encode.ts';
+import type { SeriesSource } from './columns.ts';
+import { outcomesOf, vatWarnings, withoutRefused } from './outcomes.ts';
 import type { Plan } from './plan.ts';
-import { type SelectedPrice, selectPrices } from './query.ts';
-import { recordHead } from './record.ts';
-import type { ReferenceReader, References } from './references.ts';
+import { selectPrices } from './query.ts';
+import { recordsOf } from './records.ts';
+import type { ReferenceReader } from './references.ts';
+import { type State, stateOf } from './state.ts';
+import { targetsOf } from './targets.ts';
 import { type Warning, warningsOf } from './warnings.ts';
 
-/** What answering needs: where prices, reference data and series are read. */
+/** What answering needs: where prices, reference data, rates and series are read. */
 export interface Sources {
   readonly db: Kysely<Database>;
   readonly references: ReferenceReader;
+  readonly rates: RatesReader;
+  /** The configured source of exchange rates. */
+  readonly rateSource: string;
   readonly series: SeriesSource;
   /** Prices whose series one statement reads; it bounds the memory of an answer. */
   readonly pricesPerStatement: number;
@@ -26,8 +33,6 @@ export interface Answer {
   readonly body: AsyncGenerator<Buffer>;
 }
 
-const SEPARATOR = Buffer.from(',');
-const RECORD_END = Buffer.from(']}');
 const DOCUMENT_END = Buffer.from(']}');
 
 const metadataOf = (plan: Plan, head: Head, count: number, warnings: readonly Warning[]): string =>
@@ -40,56 +45,39 @@ const metadataOf = (plan: Plan, head: Head, count: number, warnings: readonly Wa
     warnings,
   });
 
-/** The records of an answer: heads as text, series in chunks of a few prices each. */
-async function* recordsOf(
-  sources: Sources,
-  plan: Plan,
-  head: Head,
-  prices: readonly SelectedPrice[],
-  references: References,
-  signal: AbortSignal,
-): AsyncGenerator<Buffer> {
-  const step = sources.pricesPerStatement;
-  for (let start = 0; start < prices.length; start += step) {
-    const chunk = prices.slice(start, start + step);
-    const series: ReadonlyMap<number, SeriesColumns> = plan.includeSeries
-      ? await sources.series(
-          chunk.map((each) => each.id),
-          plan.range,
-          head.revision,
-          signal,
-        )
-      : new Map();
-    for (const [index, price] of chunk.entries()) {
-      if (start + index > 0) yield SEPARATOR;
-      yield Buffer.from(recordHead(plan.market, price, references));
-      const columns = series.get(price.id);
-      if (columns) yield encodePoints(columns);
-      yield RECORD_END;
-    }
-  }
-}
-
 async function* documentOf(metadata: string, records: AsyncGenerator<Buffer>) {
   yield Buffer.from(`{"$metadata":${metadata},"data":[`);
   yield* records;
   yield DOCUMENT_END;
 }
 
+const ratesOf = async (sources: Sources, { head, rates }: State): Promise<RateTable | null> =>
+  rates && sources.rates(sources.db, head.epoch, rates);
+
 /**
  * Answers a plan from one state of the database: the revision is read first, everything after it
  * is read at that revision, however much is committed meanwhile.
- * @throws Problem when the plan is strict and a value matches nothing; what the database throws
+ * @throws Problem for a revision, currency or unit that is not known, for values that match
+ *   nothing when the plan is strict, and for prices that cannot be converted when it says so;
+ *   what the database throws
  */
 export async function answer(sources: Sources, plan: Plan, signal: AbortSignal): Promise<Answer> {
-  const { db } = sources;
-  const head = await headOf(db, [plan.market.slug]);
-  const [prices, references] = await Promise.all([
+  const { db, series, pricesPerStatement } = sources;
+  const state = await stateOf(db, plan, sources.rateSource);
+  const { head } = state;
+  const references = await sources.references(db, head);
+  const targets = targetsOf(plan.options, references);
+  const [prices, rates] = await Promise.all([
     selectPrices(db, plan, head.revision),
-    sources.references(db, head),
+    ratesOf(sources, state),
   ]);
-  const warnings = await warningsOf(db, plan, head.revision, prices);
-  const metadata = metadataOf(plan, head, prices.length, warnings);
-  const records = recordsOf(sources, plan, head, prices, references, signal);
-  return { revision: revisionText(head), warnings, body: documentOf(metadata, records) };
+  const unmatched = await warningsOf(db, plan, head.revision, prices);
+  const outcomes = outcomesOf(plan, prices, targets, references, rates);
+  const { kept, warnings: omitted } = withoutRefused(plan, outcomes);
+  const warnings = [...unmatched, ...omitted, ...vatWarnings(kept)];
+  const { revision } = head;
+  const context = { plan, revision, references, targets, series, pricesPerStatement, signal };
+  const metadata = metadataOf(plan, head, kept.length, warnings);
+  const body = documentOf(metadata, recordsOf(context, kept));
+  return { revision: revisionText(head), warnings, body };
 }

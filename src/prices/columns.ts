@@ -1,23 +1,12 @@
+import type { Columns } from '../conversion/columns.ts';
 import type { DateRange } from './plan.ts';
 
 /**
- * The series of one price as columns of equal length, in date order. Values are integers scaled by
- * 10^scale of their point, exact in a double because a point has at most 15 significant digits;
- * NaN stands for a missing low or high.
+ * The series of one price as columns of equal length, in date order. The scaled integers are exact
+ * in a double because a point has at most 15 significant digits, the microseconds because the
+ * years are 1800 to 2199.
  */
-export interface SeriesColumns {
-  readonly length: number;
-  /** Days since 2000-01-01, as PostgreSQL counts them. */
-  readonly day: Int32Array;
-  readonly low: Float64Array;
-  readonly mid: Float64Array;
-  readonly high: Float64Array;
-  /** Decimals of the three values of a point, 0 to 10. */
-  readonly scale: Uint8Array;
-  /** Microseconds since 2000-01-01T00:00Z, exact in a double for the years 1800 to 2199. */
-  readonly publishedAt: Float64Array;
-  readonly corrections: Int32Array;
-}
+export type SeriesColumns = Columns;
 
 /**
  * The seam between where points are kept and everything that works on them. Reads the series of a

@@ -1,4 +1,4 @@
-import type { SeriesColumns } from './columns.ts';
+import { type DecimalColumn, NO_DAY, type PointColumns } from '../conversion/columns.ts';
 
 const ascii = (text: string): Buffer => Buffer.from(text, 'latin1');
 
@@ -8,10 +8,19 @@ const MID = ascii(',"mid":');
 const HIGH = ascii(',"high":');
 const PUBLISHED = ascii(',"publishedAt":"');
 const CORRECTIONS = ascii('","corrections":');
+const FX = ascii(',"fx":{"date":"');
+const FROM = ascii('","from":"');
+const TO = ascii('","to":"');
+const FX_END = ascii('"}');
+const PERIOD_START = ascii(',"periodStart":"');
+const PERIOD_END = ascii('","periodEnd":"');
+const OBSERVATIONS = ascii('","observations":');
 const NULL = ascii('null');
 
-/** Upper bound of the bytes of one encoded point, comma included. */
-const POINT_BYTES_MAX = 192;
+/** Upper bound of the bytes of one encoded point without wide numbers, comma included. */
+const POINT_BYTES_MAX = 640;
+/** What a point usually takes: the size a buffer begins with, for each point. */
+const POINT_BYTES = 128;
 
 const DAY_MS = 86_400_000;
 const EPOCH_2000_MS = Date.UTC(2000, 0, 1);
@@ -31,39 +40,86 @@ function dayText(day: number): Buffer {
 
 /** Writes points as JSON into one growing buffer. Numbers are digits of the scaled integers. */
 class PointWriter {
-  #bytes = Buffer.allocUnsafe(16_384);
+  #bytes = Buffer.alloc(0);
   #at = 0;
 
   /** The bytes of all points of the columns, separated by commas. */
-  encode(columns: SeriesColumns): Buffer {
-    this.#bytes = Buffer.allocUnsafe(Math.max(columns.length * POINT_BYTES_MAX, 1));
+  encode(points: PointColumns): Buffer {
+    this.#bytes = Buffer.allocUnsafe(points.length * POINT_BYTES + POINT_BYTES_MAX);
     this.#at = 0;
-    for (let index = 0; index < columns.length; index += 1) this.#point(columns, index);
-    // A copy of the exact length lets the larger scratch buffer go.
-    return Buffer.from(this.#bytes.subarray(0, this.#at));
+    const base = points.fx === null ? null : ascii(`","base":"${points.fx.base}`);
+    for (let index = 0; index < points.length; index += 1) this.#point(points, index, base);
+    const encoded = this.#bytes.subarray(0, this.#at);
+    this.#bytes = Buffer.alloc(0);
+    return encoded;
   }
 
-  #point(columns: SeriesColumns, index: number): void {
-    const scale = columns.scale[index] as number;
+  #point(points: PointColumns, index: number, base: Buffer | null): void {
+    this.#reserve(POINT_BYTES_MAX);
     if (index > 0) this.#bytes[this.#at++] = 0x2c;
     this.#put(DATE);
-    this.#put(dayText(columns.day[index] as number));
+    this.#put(dayText(points.day[index] as number));
     this.#put(LOW);
-    this.#decimal(columns.low[index] as number, scale);
+    this.#number(points.low, index);
     this.#put(MID);
-    this.#decimal(columns.mid[index] as number, scale);
+    this.#number(points.mid, index);
     this.#put(HIGH);
-    this.#decimal(columns.high[index] as number, scale);
+    this.#number(points.high, index);
     this.#put(PUBLISHED);
-    this.#instant(columns.publishedAt[index] as number);
+    this.#instant(points.publishedAt[index] as number);
     this.#put(CORRECTIONS);
-    this.#integer(columns.corrections[index] as number);
+    this.#integer(points.corrections[index] as number);
+    if (base !== null) this.#rates(points, index, base);
+    if (points.periods !== null) this.#period(points, index);
     this.#bytes[this.#at++] = 0x7d;
+  }
+
+  #rates({ fx }: PointColumns, index: number, base: Buffer): void {
+    const day = fx?.day[index];
+    // A point without a rate used none, and shows none.
+    if (!fx || day === undefined || day === NO_DAY) return;
+    this.#put(FX);
+    this.#put(dayText(day));
+    this.#put(base);
+    this.#put(FROM);
+    this.#number(fx.from, index);
+    this.#put(TO);
+    this.#number(fx.to, index);
+    this.#put(FX_END);
+  }
+
+  #period({ periods }: PointColumns, index: number): void {
+    if (!periods) return;
+    this.#put(PERIOD_START);
+    this.#put(dayText(periods.start[index] as number));
+    this.#put(PERIOD_END);
+    this.#put(dayText(periods.end[index] as number));
+    this.#put(OBSERVATIONS);
+    this.#integer(periods.observations[index] as number);
+  }
+
+  #reserve(bytes: number): void {
+    if (this.#at + bytes <= this.#bytes.length) return;
+    const bigger = Buffer.allocUnsafe(2 * this.#bytes.length + bytes);
+    this.#bytes.copy(bigger, 0, 0, this.#at);
+    this.#bytes = bigger;
   }
 
   #put(text: Buffer): void {
     this.#bytes.set(text, this.#at);
     this.#at += text.length;
+  }
+
+  /** A number of a column: a decimal, null, or the text of one too wide for a double. */
+  #number(column: DecimalColumn, index: number): void {
+    const scaled = column.scaled[index] as number;
+    if (scaled !== Number.POSITIVE_INFINITY) {
+      this.#decimal(scaled, column.scale[index] as number);
+      return;
+    }
+    const text = ascii(column.wide?.get(index) ?? 'null');
+    this.#reserve(text.length + POINT_BYTES_MAX);
+    this.#put(text);
   }
 
   /** A decimal without trailing zeros; NaN is null. */
@@ -128,8 +184,7 @@ class PointWriter {
       return;
     }
     this.#pair(rest % 60, 0x2e);
-    const digits = trimmed(fraction);
-    for (const digit of digits) this.#bytes[this.#at++] = digit;
+    this.#put(ascii(String(fraction).padStart(6, '0').replace(/0+$/, '')));
     this.#bytes[this.#at++] = 0x5a;
   }
 
@@ -141,9 +196,6 @@ class PointWriter {
   }
 }
 
-const trimmed = (micros: number): Buffer =>
-  ascii(String(micros).padStart(6, '0').replace(/0+$/, ''));
-
 function digitsOf(value: number): number {
   let digits = 1;
   for (let limit = 10; value >= limit; limit *= 10) digits += 1;
@@ -153,4 +205,4 @@ function digitsOf(value: number): number {
 const writer = new PointWriter();
 
 /** The points of a series as JSON, without the brackets around them. */
-export const encodePoints = (columns: SeriesColumns): Buffer => writer.encode(columns);
+export const encodePoints = (points: PointColumns): Buffer => writer.encode(points);

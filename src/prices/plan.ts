@@ -4,6 +4,7 @@ import { matchKey } from '../catalog/match-key.ts';
 import { filtersOf } from '../contract/market.ts';
 import { type BodyCheck, VIOLATIONS_MAX } from '../contract/validate.ts';
 import { Problem, type Violation } from '../errors.ts';
+import { brokenOptions, optionsOf, type PlanOptions } from './plan-options.ts';
 
 /** One filter list: the values as sent and the keys that they are compared by. */
 export interface ListFilter {
@@ -25,8 +26,7 @@ export interface Plan {
   /** Codes as sent, or null when the request does not select by code. */
   readonly codes: ListFilter['values'] | null;
   readonly lists: readonly ListFilter[];
-  readonly includeSeries: boolean;
-  readonly strict: boolean;
+  readonly options: PlanOptions;
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -105,6 +105,7 @@ export function planOf(market: Market, check: BodyCheck, body: unknown): Plan {
   const errors = check(body);
   const brokenPlaces = new Set(errors.map((each) => each.pointer));
   errors.push(...brokenRules(market, filters, brokenPlaces));
+  errors.push(...brokenOptions(options, brokenPlaces));
   if (errors.length > 0) throw brokenBy(errors);
   const codes = filters['codes'] as string[] | undefined;
   const lists = filtersOf(market).flatMap((name) => {
@@ -116,7 +117,6 @@ export function planOf(market: Market, check: BodyCheck, body: unknown): Plan {
     range: { from: dayOf(filters['dateFrom']), to: dayOf(filters['dateTo']) },
     codes: codes ?? null,
     lists,
-    includeSeries: options['includeSeries'] === true,
-    strict: options['strict'] === true,
+    options: optionsOf(options),
   });
 }

@@ -3,7 +3,7 @@ import type { Market } from '../catalog/markets.ts';
 import { instantOf } from '../db/instant.ts';
 import { columnOf } from './filters.ts';
 import type { SelectedPrice } from './query.ts';
-import type { References } from './references.ts';
+import type { CurrencyReference, References, UnitReference } from './references.ts';
 
 type DimensionColumn = Extract<keyof SelectedPrice, `${string}_id`>;
 
@@ -17,17 +17,38 @@ function dimensionsOf(market: Market): readonly { field: string; column: Dimensi
     }));
 }
 
-const known = <K>(map: ReadonlyMap<K, object>, key: K, what: string): object => {
+const known = <K, V>(map: ReadonlyMap<K, V>, key: K, what: string): V => {
   const found = map.get(key);
-  if (!found) throw new Error(`no ${what} ${key} at this revision`);
+  if (found === undefined) throw new Error(`no ${what} ${key} at this revision`);
   return found;
 };
 
+/** What the numbers of a record are in. */
+export interface ShownTerms {
+  readonly unitOfMeasure: UnitReference['shown'];
+  readonly currency: CurrencyReference['shown'] | null;
+}
+
+/** The terms that a price was assessed in. */
+export function ownTerms(price: SelectedPrice, references: References): ShownTerms {
+  const unit = known(references.units, price.unit_id, 'unit of measure');
+  const { currency_id: id } = price;
+  return {
+    unitOfMeasure: unit.shown,
+    currency: id === null ? null : known(references.currencies, id, 'currency').shown,
+  };
+}
+
 /**
- * The text of a record up to its series: everything but the closing `…]}`, so that points can
- * follow as bytes. Members are in the order of the contract.
+ * The text of a record up to its price type, open at the end for what follows: conversion,
+ * summary and series. Members are in the order of the contract.
  */
-export function recordHead(market: Market, price: SelectedPrice, references: References): string {
+export function recordHead(
+  market: Market,
+  price: SelectedPrice,
+  references: References,
+  terms: ShownTerms,
+): string {
   const dimensions: Record<string, object | null> = {};
   for (const { field, column } of dimensionsOf(market)) {
     const id = price[column];
@@ -46,12 +67,9 @@ export function recordHead(market: Market, price: SelectedPrice, references: Ref
     priceCategory: known(references.values, price.price_category_id, 'price category'),
     frequency: known(references.frequencies, price.frequency_id, 'frequency'),
     ...dimensions,
-    unitOfMeasure: known(references.units, price.unit_id, 'unit of measure'),
-    currency:
-      price.currency_id === null
-        ? null
-        : known(references.currencies, price.currency_id, 'currency'),
+    unitOfMeasure: terms.unitOfMeasure,
+    currency: terms.currency,
     priceType: known(references.priceTypes, price.price_type, 'price type'),
   };
-  return `${JSON.stringify(record).slice(0, -1)},"series":[`;
+  return JSON.stringify(record).slice(0, -1);
 }

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import type { Unit } from '../conversion/units.ts';
 import type { Head } from '../db/revisions.ts';
 import type { Currency, Database, DimensionValue, Product, UnitOfMeasure } from '../db/schema.ts';
 
@@ -8,8 +9,26 @@ export interface References {
   readonly values: ReadonlyMap<number, object>;
   readonly frequencies: ReadonlyMap<number, object>;
   readonly priceTypes: ReadonlyMap<string, object>;
-  readonly units: ReadonlyMap<number, object>;
-  readonly currencies: ReadonlyMap<number, object>;
+  readonly units: ReadonlyMap<number, UnitReference>;
+  readonly currencies: ReadonlyMap<number, CurrencyReference>;
+}
+
+/** A unit as conversion needs it, and as records show it. */
+export interface UnitReference {
+  readonly unit: Unit;
+  readonly shown: { readonly id: string; readonly name: string; readonly symbol: string };
+  /** Code of UNECE Recommendation 20, where there is one. */
+  readonly rec20: string | null;
+}
+
+export interface CurrencyReference {
+  readonly id: number;
+  readonly shown: {
+    readonly id: string;
+    readonly name: string;
+    readonly iso: string;
+    readonly symbol: string;
+  };
 }
 
 const rowsAt = <Row>(table: string, revision: string) =>
@@ -43,12 +62,22 @@ async function loadReferences(db: Kysely<Database>, revision: string): Promise<R
     ),
     priceTypes: new Map(ofKind('price-type').map((each) => [each.slug, nameOf(each)])),
     units: new Map(
-      units.rows.map((each) => [each.id, { id: each.uuid, name: each.name, symbol: each.symbol }]),
+      units.rows.map((each) => [
+        each.id,
+        {
+          unit: each,
+          shown: { id: each.uuid, name: each.name, symbol: each.symbol },
+          rec20: each.rec20,
+        },
+      ]),
     ),
     currencies: new Map(
       currencies.rows.map((each) => [
         each.id,
-        { id: each.uuid, name: each.name, iso: each.iso, symbol: each.symbol },
+        {
+          id: each.id,
+          shown: { id: each.uuid, name: each.name, iso: each.iso, symbol: each.symbol },
+        },
       ]),
     ),
   };

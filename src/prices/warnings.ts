@@ -9,7 +9,7 @@ import { marketPrices, type SelectedPrice } from './query.ts';
 
 /** Something about the answer that its reader should know. */
 export interface Warning {
-  readonly code: 'unmatched_value';
+  readonly code: 'unmatched_value' | 'unconvertible_omitted' | 'vat_included';
   readonly pointer: string;
   readonly detail: string;
   readonly suggestions: readonly string[];
@@ -75,8 +75,12 @@ export async function warningsOf(
     ...plan.lists.flatMap((list) => unmatchedInList(list, used, plan.market.slug)),
     ...(await unmatchedCodes(db, plan, revision, found)),
   ];
-  if (plan.strict && warnings.length > 0) {
-    const errors = warnings.map(({ pointer, code, detail }) => ({ pointer, code, detail }));
+  if (plan.options.strict && warnings.length > 0) {
+    const errors = warnings.map(({ pointer, detail }) => ({
+      pointer,
+      code: 'unmatched_value' as const,
+      detail,
+    }));
     throw new Problem(
       'validation_failed',
       'With options.strict every value must match; errors names those that do not',

@@ -5,10 +5,11 @@ import { healthOperation, liveOperation, readyOperation } from './operations.ts'
 
 const body = (version: string, seen: DatabaseHealth) => {
   const isWell = seen.database === 'ok' && seen.schema === 'ok';
-  // Without a single published value the service answers, but with nothing.
-  const status = !isWell ? 'unavailable' : seen.latestPublishedAt === null ? 'degraded' : 'ok';
-  const { database, schema, latestPublishedAt } = seen;
-  const checks = { database, schema, data: { latestPublishedAt } };
+  const { database, schema, rates, latestPublishedAt } = seen;
+  // Without a published value, or without its source of rates, it answers less than it could.
+  const isWhole = latestPublishedAt !== null && rates === 'ok';
+  const status = !isWell ? 'unavailable' : isWhole ? 'ok' : 'degraded';
+  const checks = { database, schema, rates, data: { latestPublishedAt } };
   return { status, version, time: new Date().toISOString(), checks };
 };
 

@@ -41,6 +41,13 @@ export const marketOperation = (market: Market): Operation => ({
       '`dateTo` bound the series and never drop a record. A value that matches nothing is told in',
       '`$metadata.warnings`, or refused with `options.strict`.',
     ],
+    [
+      'Options: `currency` and `unitOfMeasure` convert prices, exactly and with a receipt from',
+      'which every figure can be recomputed; payables are never touched. `includeSummary` adds the',
+      'latest assessment and its changes, `aggregate` makes one point of each week, month, quarter',
+      'or year. `asOf` and `revision` answer from the past: prices, attributes and rates exactly',
+      'as they were known then.',
+    ],
   ),
   security: either([scopeOf(market.slug)]),
 });
@@ -68,6 +75,41 @@ export const listOperation: Operation = {
   security: either([]),
 };
 
+const reference = (operationId: string, summary: string, description: string): Operation => ({
+  operationId,
+  tags: ['Discovery'],
+  summary,
+  description,
+  security: either([]),
+});
+
+export const currenciesOperation = reference(
+  'getCurrencies',
+  'Currencies',
+  paragraphs([
+    'The currencies that prices are in or can be converted to, with the days for which the source',
+    'of exchange rates has a rate.',
+  ]),
+);
+
+export const unitsOperation = reference(
+  'getUnits',
+  'Units of measure',
+  paragraphs([
+    'The units that prices are for or can be converted to. Units convert inside one dimension',
+    'only, by their exact factors: price per B = price per A × factor of B / factor of A.',
+  ]),
+);
+
+export const ratesOperation = reference(
+  'getRates',
+  'Exchange rates',
+  paragraphs([
+    'The rates between two currencies, day by day, as the source published both legs. A conversion',
+    'uses the legs of the day of the assessment or the latest before it within 7 days.',
+  ]),
+);
+
 const open = (operationId: string, tag: string, summary: string, description: string) =>
   ({ operationId, tags: [tag], summary, description, security: [] }) satisfies Operation;
 
@@ -79,7 +121,8 @@ export const healthOperation = (operationId: string, summary: string): Operation
     summary,
     paragraphs([
       'Whether the service can answer, its version, and when the newest price was published.',
-      '`degraded` means that it runs without any price.',
+      '`degraded` means that it runs without any price, or without the source of exchange rates',
+      'that it was told to use: then no currency is converted.',
     ]),
   );
 

@@ -6,6 +6,7 @@ import type { Columns, PointColumns } from '../../src/conversion/columns.ts';
 import { outcomeOf } from '../../src/conversion/convert.ts';
 import { type Conversion, observe } from '../../src/conversion/observations.ts';
 import { testDatabase } from '../support/database.ts';
+import { BY_RULE_FUNCTION } from '../support/sql-analytics.ts';
 import {
   CURRENCY,
   columnsOf,
@@ -56,23 +57,6 @@ const SQL_METHOD: Record<Method, string> = {
   max: 'max(v)',
 };
 
-/** Half-even by the rule of the contract, in SQL; `x` is exact or has 80 decimals. */
-const ROUND = `
-create function pg_temp.by_rule(x numeric) returns numeric language plpgsql as $$
-declare
-  d integer := 2;
-  shifted numeric;
-  whole numeric;
-  n numeric;
-begin
-  while abs(x) * 10::numeric ^ d < 100000 and x <> 0 and d < 60 loop d := d + 1; end loop;
-  shifted := abs(x) * ('1' || repeat('0', d))::numeric;
-  whole := trunc(shifted);
-  n := case when shifted - whole > 0.5 then whole + 1
-    when shifted - whole = 0.5 and whole % 2 = 1 then whole + 1 else whole end;
-  return trim_scale(sign(x) * n / ('1' || repeat('0', d))::numeric);
-end $$`;
-
 /** The same aggregate, computed by PostgreSQL from the same texts. */
 async function byPostgres(
   client: pg.PoolClient,
@@ -112,7 +96,7 @@ async function fill(client: pg.PoolClient, series: ReturnType<typeof randomSerie
     `create temp table points (date date, low numeric, mid numeric, high numeric)`,
   );
   await client.query(`create temp table fx (date date, usd numeric, cny numeric)`);
-  await client.query(ROUND);
+  await client.query(BY_RULE_FUNCTION);
   const columns = [0, 1, 2, 3].map((at) => series.rows.map((row) => row[at]));
   await client.query(
     `insert into points

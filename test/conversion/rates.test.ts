@@ -1,7 +1,12 @@
 import { type Kysely, sql } from 'kysely';
 import t from 'tap';
 import { pairOf, rateDay, rateScale, scaledRate } from '../../src/conversion/rate-table.ts';
-import { rateSource, ratesReader } from '../../src/conversion/rates.ts';
+import {
+  type RateSource,
+  type RatesReader,
+  rateSource,
+  ratesReader,
+} from '../../src/conversion/rates.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { testDatabase } from '../support/database.ts';
 import { dayOf } from './support.ts';
@@ -51,6 +56,13 @@ async function prepared(test: Parameters<typeof testDatabase>[0]) {
   return { db, id, revision };
 }
 
+/** The rates of a source that is there. */
+async function tableOf(read: RatesReader, db: Kysely<Database>, source: RateSource) {
+  const table = await read(db, 'e1', source);
+  if (!table) throw new Error('no table');
+  return table;
+}
+
 t.test('rates are read to the last digit, at the revision asked for', async (t) => {
   const { db, id } = await prepared(t);
   const first = await putRates(db, [
@@ -64,7 +76,7 @@ t.test('rates are read to the last digit, at the revision asked for', async (t) 
   await putRates(db, [['ECB', 'CNY', '2019-11-08', '7.8']]);
   const read = ratesReader(4);
   const legs = async (revision: string | null) => {
-    const table = await read(db, await rateSource(db, 'ECB', revision));
+    const table = await tableOf(read, db, await rateSource(db, 'ECB', revision));
     const pair = pairOf(table, id('CNY'), id('JPY'));
     const day = pair ? rateDay(pair, dayOf('2019-11-10')) : 0;
     const leg = (each: 'from' | 'to') =>
@@ -74,7 +86,7 @@ t.test('rates are read to the last digit, at the revision asked for', async (t) 
   const then = { source: 'ECB', base: 'EUR', from: [77_115, 4], to: [12_072, 2] };
   t.same(await legs(first), then);
   t.same(await legs(null), { ...then, from: [78, 1] });
-  const table = await read(db, await rateSource(db, 'ECB', first));
+  const table = await tableOf(read, db, await rateSource(db, 'ECB', first));
   const yen = table.currencies.get(id('JPY')) ?? null;
   t.equal(scaledRate(yen, dayOf('2019-11-11')), 999_999_999_999_999);
   t.equal(rateScale(yen, dayOf('2019-11-11')), 10);
@@ -112,9 +124,41 @@ t.test('a source is known by the revision of its own newest rates', async (t) =>
   t.match(await rateSource(db, 'FED', null), { slug: 'FED', base: { iso: 'USD' } });
 });
 
-t.test('a source that does not exist is refused by name', async (t) => {
+t.test('a source that does not exist is one without rates', async (t) => {
   const { db } = await prepared(t);
-  await t.rejects(rateSource(db, 'NOBODY', null), /NOBODY/);
+  const read = ratesReader(1);
+  const nobody = await rateSource(db, 'NOBODY', null);
+  const nothing = { slug: 'NOBODY', base: null, revision: '0' };
+  t.match(nobody, nothing);
+  t.equal(await read(db, 'e1', nobody), null);
+  await putRates(db, [['SAMPLE', 'USD', '2024-01-02', '1.1']]);
+  t.equal((await rateSource(db, 'NOBODY', null)).slug, 'SAMPLE', 'as before the first real rate');
+  await putRates(db, [['ECB', 'USD', '2024-01-02', '1.1']]);
+  t.match(await rateSource(db, 'NOBODY', null), nothing, 'and nobody fills in for it');
+  const empty = await testDatabase(t);
+  t.same(await rateSource(empty.db, 'ECB', null), { ...nothing, slug: 'ECB', scopes: [] });
+});
+
+t.test('a sample source that was configured still serves for want of others only', async (t) => {
+  const { db } = await prepared(t);
+  const sampled = await putRates(db, [['SAMPLE', 'USD', '2024-01-02', '1.1']]);
+  await putRates(db, [['ECB', 'USD', '2024-01-02', '1.2']]);
+  t.equal((await rateSource(db, 'SAMPLE', sampled)).base?.iso, 'EUR');
+  t.same((await rateSource(db, 'SAMPLE', null)).base, null);
+});
+
+t.test('the scopes of a choice name every load that could have changed it', async (t) => {
+  const { db } = await prepared(t);
+  const scopesAt = async (at: string | null) => (await rateSource(db, 'ECB', at)).scopes;
+  const all = ['fx:ECB', 'fx:FED', 'fx:SAMPLE'];
+  t.same(await scopesAt(null), all, 'nobody holds a rate: any load decides');
+  await putRates(db, [['SAMPLE', 'USD', '2024-01-02', '1.1']]);
+  t.same(await scopesAt(null), all, 'a sample serves: any real rate ends that');
+  const loaded = await putRates(db, [['ECB', 'USD', '2024-01-02', '1.2']]);
+  t.same(await scopesAt(null), ['fx:ECB'], 'its own rates serve: no other load matters');
+  await commit(db, (trx) => sql`delete from fx_rate where source = 'ECB'`.execute(trx));
+  t.same(await scopesAt(null), all, 'withdrawn again: its own past is part of the state');
+  t.same(await scopesAt(loaded), ['fx:ECB']);
 });
 
 t.test('a state is read once, and only as many are kept as were asked for', async (t) => {
@@ -124,12 +168,13 @@ t.test('a state is read once, and only as many are kept as were asked for', asyn
   const old = await rateSource(db, 'ECB', first);
   const now = await rateSource(db, 'ECB', null);
   const keepTwo = ratesReader(2);
-  t.equal(await keepTwo(db, old), await keepTwo(db, old));
-  t.not(await keepTwo(db, now), await keepTwo(db, old));
+  t.equal(await keepTwo(db, 'e1', old), await keepTwo(db, 'e1', old));
+  t.not(await keepTwo(db, 'e1', now), await keepTwo(db, 'e1', old));
+  t.not(await keepTwo(db, 'e1', now), await keepTwo(db, 'e2', now), 'epochs count apart');
   const keepOne = ratesReader(1);
-  const kept = await keepOne(db, old);
-  await keepOne(db, now);
-  t.not(await keepOne(db, old), kept, 'the other state took its place');
+  const kept = await keepOne(db, 'e1', old);
+  await keepOne(db, 'e1', now);
+  t.not(await keepOne(db, 'e1', old), kept, 'the other state took its place');
 });
 
 t.test('a failed read is not remembered', async (t) => {
@@ -139,8 +184,8 @@ t.test('a failed read is not remembered', async (t) => {
   const read = ratesReader(2);
   await sql`alter table fx_rate rename to fx_rate_away`.execute(db);
   await sql`alter function fx_rate_at rename to fx_rate_at_away`.execute(db);
-  await t.rejects(read(db, source));
+  await t.rejects(read(db, 'e1', source));
   await sql`alter function fx_rate_at_away rename to fx_rate_at`.execute(db);
   await sql`alter table fx_rate_away rename to fx_rate`.execute(db);
-  t.equal((await read(db, source)).currencies.size, 1);
+  t.equal((await tableOf(read, db, source)).currencies.size, 1);
 });

@@ -21,7 +21,12 @@ t.test('health is open to anyone and tells version, database and latest publicat
       t.same(rest, {
         status: 'ok',
         version: VERSION,
-        checks: { database: 'ok', schema: 'ok', data: { latestPublishedAt: latest.at(-1) } },
+        checks: {
+          database: 'ok',
+          schema: 'ok',
+          rates: 'ok',
+          data: { latestPublishedAt: latest.at(-1) },
+        },
       });
       t.ok(Math.abs(Date.parse(time) - Date.now()) < 60_000);
       t.equal(sent['cache-control'], 'no-store');
@@ -40,6 +45,14 @@ t.test('a service without a single value is degraded, and answers', async (t) =>
     status: 'degraded',
     checks: { database: 'ok', schema: 'ok', data: { latestPublishedAt: null } },
   });
+});
+
+t.test('a service told to use rates of nobody is degraded, and answers', async (t) => {
+  const database = await seededDatabase(t);
+  const { request } = await serviceOn(t, database, { FX_SOURCE: 'NOBODY' });
+  const { status, json } = await request({ method: 'GET', url: '/ready' });
+  t.equal(status, 200);
+  t.match(json, { status: 'degraded', checks: { database: 'ok', rates: 'unknown_source' } });
 });
 
 t.test(

@@ -1,9 +1,10 @@
 import t from 'tap';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
+import { nativePoints } from '../../src/conversion/columns.ts';
 import { encodePoints } from '../../src/prices/encode.ts';
 import { planOf } from '../../src/prices/plan.ts';
 import { selectPrices } from '../../src/prices/query.ts';
-import { recordHead } from '../../src/prices/record.ts';
+import { ownTerms, recordHead } from '../../src/prices/record.ts';
 import { referenceReader } from '../../src/prices/references.ts';
 import { sqlSeries } from '../../src/prices/series-sql.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
@@ -107,8 +108,9 @@ async function recordsAt({ db, pool }: TestDatabase, revision: number): Promise<
   const series = await sqlSeries(pool)(ids, plan.range, at, new AbortController().signal);
   const records = prices.map((price) => {
     const columns = series.get(price.id);
-    const points = columns ? encodePoints(columns).toString() : '';
-    return `${recordHead(COBALT, price, references)}${points}]}`;
+    const points = columns ? encodePoints(nativePoints(columns)).toString() : '';
+    const head = recordHead(COBALT, price, references, ownTerms(price, references));
+    return `${head},"series":[${points}]}`;
   });
   return `[${records.join(',')}]`;
 }

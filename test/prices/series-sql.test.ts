@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { to as copyTo } from 'pg-copy-streams';
 import t from 'tap';
+import { nativePoints } from '../../src/conversion/columns.ts';
 import { columnsOf } from '../../src/prices/copy-binary.ts';
 import { encodePoints } from '../../src/prices/encode.ts';
 import { seriesStatement, sqlSeries } from '../../src/prices/series-sql.ts';
@@ -50,7 +51,7 @@ async function bothTexts(priceIds: readonly number[], revision: number) {
   const series = await sqlSeries(database.pool)(priceIds, ALL, String(revision), NEVER);
   const encoded = priceIds.map((id) => {
     const columns = series.get(id);
-    return parseExact(`[${columns ? encodePoints(columns).toString('latin1') : ''}]`);
+    return parseExact(`[${columns ? encodePoints(nativePoints(columns)).toString('latin1') : ''}]`);
   });
   const { rows: printed } = await database.pool.query(
     `select price_id, date::text, low::text, mid::text, high::text,

@@ -2,14 +2,17 @@
 select service.epoch as "epoch", heads.revision as "revision", heads.reference as "reference",
   coalesce(revision.committed_at, 'epoch'::timestamptz) as "committedAt"
   from service
-  cross join (select
-  (select coalesce(max(newest.revision), 0) from unnest($1::text[]) as s (scope)
-  cross join lateral (select r.revision from revision_scope r
-  where r.scope = s.scope order by r.revision desc limit 1) as newest) as revision,
-  
+  cross join (select coalesce($1::bigint, 9223372036854775807) as until) as bounds
+  cross join lateral (select
   (select coalesce(max(newest.revision), 0) from unnest($2::text[]) as s (scope)
   cross join lateral (select r.revision from revision_scope r
-  where r.scope = s.scope order by r.revision desc limit 1) as newest) as reference) as heads
+  where r.scope = s.scope and r.revision <= bounds.until
+  order by r.revision desc limit 1) as newest) as revision,
+  
+  (select coalesce(max(newest.revision), 0) from unnest($3::text[]) as s (scope)
+  cross join lateral (select r.revision from revision_scope r
+  where r.scope = s.scope and r.revision <= bounds.until
+  order by r.revision desc limit 1) as newest) as reference) as heads
   left join revision on revision.number = heads.revision;
 
 -- the reference data

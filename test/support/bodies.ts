@@ -93,16 +93,43 @@ const filtersOf = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Member
 const defined = (members: Members): Members =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 
+/** Options that change what is answered about the prices found; each is there now and then. */
+const analytics: fc.Arbitrary<Members> = fc.record(
+  {
+    includeSummary: fc.boolean(),
+    currency: fc.constantFrom('USD', 'EUR', 'CNY', 'JPY', 'KRW').chain(respelled),
+    unitOfMeasure: fc.constantFrom('t', 'Pound', 'KG', 'kWh', 'mtu', '%').chain(respelled),
+    onUnconvertible: fc.constantFrom('keep', 'omit', 'error'),
+    decimals: fc.integer({ min: 0, max: 10 }),
+    aggregate: fc.record({
+      period: fc.constantFrom('week', 'month', 'quarter', 'year'),
+      method: fc.constantFrom('average', 'first', 'last', 'min', 'max'),
+    }),
+  },
+  { requiredKeys: [] },
+);
+
+/** Moments at which nothing was known yet; rare, as most of what is asked is unknown then. */
+const moment = fc
+  .tuple(fc.nat(9), fc.constantFrom('1970-01-01T00:00:00Z', '2020-01-01t05:06:07.1234567+14:00'))
+  .map(([draw, asOf]): Members => (draw === 0 ? { asOf } : {}));
+
+const optionsOf = fc
+  .tuple(rarely, flag, fc.oneof(fc.constant<Members>({}), analytics), moment)
+  .map(([includeSeries, strict, ...more]) =>
+    defined(Object.assign({ includeSeries, strict }, ...more)),
+  );
+
 /** Bodies that keep every rule. Long series are rare: two days bound them, or a year far away. */
 export const legalBody = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Body> =>
   fc
-    .tuple(filtersOf(market, values), bound, bound, rarely, flag)
-    .map(([lists, one, other, includeSeries, strict]) => {
+    .tuple(filtersOf(market, values), bound, bound, optionsOf)
+    .map(([lists, one, other, options]) => {
       const [dateFrom, dateTo] =
         one !== undefined && other !== undefined ? [one, other].toSorted() : [one, other];
       return {
         filters: { ...lists, ...defined({ dateFrom, dateTo }) },
-        options: defined({ includeSeries, strict }),
+        options,
       };
     });
 

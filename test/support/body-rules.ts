@@ -38,14 +38,56 @@ function filtersAreLegal(market: SpecifiedMarket, filters: Members): boolean {
   return names.every((name) => (lists[name] as readonly unknown[]).length === 0);
 }
 
+const isOneOf =
+  (...words: readonly string[]) =>
+  (value: unknown): boolean =>
+    typeof value === 'string' && words.includes(value);
+
+const isText = (most: number) => (value: unknown) =>
+  isItem(value) && [...(value as string)].length <= most;
+
+const INSTANT = /^(\d{4}-\d\d-\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
+
+/** RFC 3339, of a real day, and past. */
+function isPast(value: unknown): boolean {
+  const parts = typeof value === 'string' && INSTANT.exec(value);
+  if (!parts) return false;
+  const [text, day = '', hours, minutes, seconds] = parts;
+  const inRange = Number(hours) < 24 && Number(minutes) < 60 && Number(seconds) < 60;
+  return isDay(day) && inRange && Date.parse(text) <= Date.now();
+}
+
+const isAggregate = (value: unknown): boolean =>
+  isObject(value) &&
+  Object.keys(value).length === 2 &&
+  isOneOf('week', 'month', 'quarter', 'year')(value['period']) &&
+  isOneOf('average', 'first', 'last', 'min', 'max')(value['method']);
+
+const isFlag = (value: unknown): boolean => typeof value === 'boolean';
+
+/** What each option may be. */
+const OPTIONS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  includeSeries: isFlag,
+  includeSummary: isFlag,
+  strict: isFlag,
+  currency: isText(64),
+  unitOfMeasure: isText(128),
+  onUnconvertible: isOneOf('keep', 'omit', 'error'),
+  decimals: (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 10,
+  aggregate: isAggregate,
+  asOf: isPast,
+  revision: (value) => typeof value === 'string' && /^[0-9a-z]{4,12}\.[0-9]{1,18}$/.test(value),
+};
+
 const optionsAreLegal = (options: Members): boolean =>
   Object.entries(options).every(
-    ([name, value]) => ['includeSeries', 'strict'].includes(name) && typeof value === 'boolean',
-  );
+    ([name, value]) => Object.hasOwn(OPTIONS, name) && OPTIONS[name]?.(value),
+  ) && !(Object.hasOwn(options, 'asOf') && Object.hasOwn(options, 'revision'));
 
 /**
  * Whether a body keeps the rules of the contract, section Request: written from its text, with
- * nothing of the service. What depends on the data, `strict`, is not asked.
+ * nothing of the service. What depends on the data is not asked: `strict`, `onUnconvertible`, and
+ * which currencies, units and revisions there are.
  */
 export function isLegalBody(market: SpecifiedMarket, body: unknown): boolean {
   if (!isObject(body)) return false;

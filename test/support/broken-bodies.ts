@@ -19,8 +19,15 @@ const without = (members: Members, ...names: string[]): Members =>
   Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)));
 
 const STRANGE = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'length'];
-const MISSPELT = ['dateform', 'DateFrom', 'date_to', 'product', 'code', 'limit', 'currency'];
-const LEGAL = ['filters', 'options', 'includeSeries', 'strict', 'dateFrom', 'dateTo', 'codes'];
+const MISSPELT = ['dateform', 'DateFrom', 'date_to', 'product', 'code', 'limit', 'currencies'];
+const OPTIONS = ['includeSeries', 'includeSummary', 'strict', 'currency', 'unitOfMeasure'].concat([
+  'onUnconvertible',
+  'decimals',
+  'aggregate',
+  'asOf',
+  'revision',
+]);
+const LEGAL = ['filters', 'options', 'dateFrom', 'dateTo', 'codes', ...OPTIONS];
 const strangeName = fc.oneof(fc.constantFrom(...STRANGE, ...MISSPELT), fc.string());
 
 /** Members of lists that a body may lack; breaking a rule of codes needs them gone. */

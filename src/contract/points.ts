@@ -1,0 +1,90 @@
+import Type, { type TObject } from 'typebox';
+import { closed, Day, decimal, Instant, nullable, ref, word } from './components.ts';
+
+const value = (description: string) => nullable(Type.Number(), { description });
+
+export const PointRates = closed(
+  {
+    date: Day('Day of the rates: that of the point, or the latest before it'),
+    base: Type.String({ description: 'Currency that the source quotes against' }),
+    from: decimal('Units of the price’s own currency for one of the base, as published'),
+    to: decimal('Units of the currency asked for, for one of the base, as published'),
+  },
+  { $id: 'PointRates', description: 'The exchange rates that a converted point used' },
+);
+
+const terms = (description: string) =>
+  closed(
+    {
+      currency: nullable(Type.String({ description: 'ISO 4217 code' })),
+      unitOfMeasure: Type.String({ description: 'Name of the unit' }),
+    },
+    { description },
+  );
+
+export const Conversion = closed(
+  {
+    status: word(['converted', 'unchanged', 'not-applicable', 'refused', 'partial'], {
+      description: '`partial`: single points have no rate and are null',
+    }),
+    reason: nullable(word(['payable', 'incompatible-unit', 'no-rate'])),
+    from: terms('What the price is in'),
+    to: terms('What was asked for'),
+    unitFactor: nullable(closed({ multiply: decimal('Times'), divide: decimal('Divided by') }), {
+      description: 'What a value was multiplied and divided by for the unit',
+    }),
+    source: nullable(Type.String(), { description: 'Source of the exchange rates' }),
+    rounding: nullable(Type.String(), { description: 'How converted values were rounded' }),
+  },
+  { $id: 'Conversion', description: 'How to recompute the figures of the record by hand' },
+);
+
+const Observed = closed({ date: Day('Day of the assessment'), mid: value('Its mid') });
+
+const Change = closed({
+  absolute: Type.Number({ description: 'Difference; percentage points for a payable' }),
+  percent: value('Difference in percent; null for a payable and where the base is not above 0'),
+  baseDate: Day('The assessment compared with: the last on or before that day'),
+});
+
+/** Spans of `summary.changes`, as conversion/summary.ts computes them. */
+export const SPANS = [
+  'previous',
+  'week',
+  'fortnight',
+  'month',
+  'quarter',
+  'halfYear',
+  'year',
+  'yearToDate',
+] as const;
+
+export const Summary = closed(
+  {
+    latest: nullable(Observed),
+    previous: nullable(Observed),
+    changes: closed(Object.fromEntries(SPANS.map((span) => [span, nullable(Change)]))),
+  },
+  { $id: 'Summary', description: 'The latest assessment up to dateTo, and how it changed' },
+);
+
+export const Point = closed(
+  {
+    date: Day('Day of the assessment'),
+    low: value('Low end, or null'),
+    mid: value('Mid; not always the average of low and high. Null only where a rate is missing'),
+    high: value('High end, or null'),
+    publishedAt: Instant('When this value was published'),
+    corrections: Type.Integer({ minimum: 0, description: 'How often it was corrected since' }),
+    fx: Type.Optional(ref(PointRates)),
+    periodStart: Type.Optional(Day('First day of the period of an aggregated point')),
+    periodEnd: Type.Optional(Day('Last day of the period of an aggregated point')),
+    observations: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'Assessments that an aggregated point is made of' }),
+    ),
+  },
+  { $id: 'Point', description: 'One assessment. Numbers are exact decimals' },
+);
+
+/** The schemas of points and of what is computed from them. */
+export const POINT_COMPONENTS: readonly TObject[] = [PointRates, Conversion, Summary, Point];

@@ -1,0 +1,92 @@
+import Type, { type TObject } from 'typebox';
+import { closed, Day, decimal, Instant, nullable, ref } from './components.ts';
+
+const state = {
+  revision: Type.String({ description: 'State of the data that was read, opaque' }),
+  asOf: Instant('When that state was committed'),
+};
+
+const source = Type.String({ description: 'Source of the exchange rates that conversions use' });
+
+export const CurrencyEntry = closed(
+  {
+    id: Type.String({ format: 'uuid' }),
+    iso: Type.String({ description: 'ISO 4217 code' }),
+    name: Type.String(),
+    symbol: Type.String(),
+    firstRateDate: nullable(Day('First day with a rate of the source, or null')),
+    lastRateDate: nullable(Day('Last day with a rate of the source, or null')),
+  },
+  { $id: 'CurrencyEntry' },
+);
+
+export const CurrencyList = closed(
+  { $metadata: closed({ ...state, source }), data: Type.Array(ref(CurrencyEntry)) },
+  { $id: 'CurrencyList' },
+);
+
+export const UnitEntry = closed(
+  {
+    id: Type.String({ format: 'uuid' }),
+    name: Type.String(),
+    symbol: Type.String(),
+    dimension: Type.String({ description: 'Units convert inside one dimension only' }),
+    factor: decimal('Exact factor to the base of the dimension (kg, kWh, piece …)'),
+    rec20: nullable(Type.String({ description: 'Code of UNECE Recommendation 20' })),
+  },
+  { $id: 'UnitEntry' },
+);
+
+export const UnitList = closed(
+  { $metadata: closed(state), data: Type.Array(ref(UnitEntry)) },
+  { $id: 'UnitList' },
+);
+
+export const RateEntry = closed(
+  {
+    date: Day('Day of the rates'),
+    rate: decimal('Units of the quote currency for one of the base, rounded for reading'),
+    legs: closed({
+      base: decimal('Units of the base currency for one of sourceBase, as published'),
+      quote: decimal('Units of the quote currency for one of sourceBase, as published'),
+    }),
+  },
+  { $id: 'RateEntry', description: 'Conversions use the two legs and never the rounded rate' },
+);
+
+export const RateList = closed(
+  {
+    $metadata: closed({
+      ...state,
+      source,
+      sourceBase: nullable(Type.String(), {
+        description: 'Currency that the source quotes against; null of a source that is not there',
+      }),
+      base: Type.String(),
+      quote: Type.String(),
+      rounding: Type.String({ description: 'How `rate` was rounded' }),
+    }),
+    data: Type.Array(ref(RateEntry)),
+  },
+  { $id: 'RateList' },
+);
+
+const code = (description: string) =>
+  Type.String({ pattern: '^[A-Za-z]{3}$', description: `${description}, ISO 4217` });
+
+/** The query of `GET /v3/reference/rates`. */
+export const RateQuery = closed({
+  base: code('Currency that one unit is of'),
+  quote: code('Currency that the unit is priced in'),
+  from: Type.Optional(Day('First day, inclusive')),
+  to: Type.Optional(Day('Last day, inclusive')),
+});
+
+export const REFERENCE_COMPONENTS: readonly TObject[] = [
+  CurrencyEntry,
+  CurrencyList,
+  UnitEntry,
+  UnitList,
+  RateEntry,
+  RateList,
+];

@@ -1,0 +1,83 @@
+import { dayText } from './calendar.ts';
+import { decimalText, powerOf10 } from './decimal.ts';
+import {
+  type CurrencyRates,
+  hasRate,
+  pairOf,
+  type RatePair,
+  type RateTable,
+  rateScale,
+  scaledRate,
+} from './rate-table.ts';
+import { over, type Rational } from './rational.ts';
+import { roundedText } from './rounding.ts';
+
+/** Decimals of a cross rate that is shown; conversions never round it. */
+export const CROSS_DECIMALS = 10;
+
+/** One day of a pair: units of the quote currency for one of the base, and both published legs. */
+export interface DayRate {
+  readonly date: string;
+  readonly rate: string;
+  readonly legs: { readonly base: string; readonly quote: string };
+}
+
+const legText = (leg: CurrencyRates | null, day: number): string =>
+  decimalText({ digits: BigInt(scaledRate(leg, day)), scale: rateScale(leg, day) });
+
+const legValue = (leg: CurrencyRates | null, day: number): Rational => ({
+  numerator: BigInt(scaledRate(leg, day)),
+  denominator: powerOf10(rateScale(leg, day)),
+});
+
+/**
+ * The days of a pair within two bounds on which the source published both legs, in date order. Null
+ * is a source that does not exist.
+ */
+export function dayRates(
+  table: RateTable | null,
+  base: number,
+  quote: number,
+  bounds: { readonly from: string | null; readonly to: string | null },
+): DayRate[] {
+  const pair = table && pairOf(table, base, quote);
+  if (!pair) return [];
+  const found: DayRate[] = [];
+  for (const day of daysOf(pair)) {
+    if (!hasRate(pair.from, day) || !hasRate(pair.to, day)) continue;
+    const date = dayText(day);
+    if ((bounds.from !== null && date < bounds.from) || (bounds.to !== null && date > bounds.to)) {
+      continue;
+    }
+    const exact = over(legValue(pair.to, day), legValue(pair.from, day));
+    found.push({
+      date,
+      rate: roundedText(exact, { decimals: CROSS_DECIMALS }),
+      legs: { base: legText(pair.from, day), quote: legText(pair.to, day) },
+    });
+  }
+  return found;
+}
+
+/** The days that the legs of a pair span. The base of the source against itself has none. */
+function* daysOf({ from, to }: RatePair): Generator<number> {
+  const legs = [from, to].filter((each) => each !== null);
+  if (legs.length === 0) return;
+  const first = Math.max(...legs.map((each) => each.firstDay));
+  const last = Math.min(...legs.map((each) => each.lastDay));
+  for (let day = first; day <= last; day += 1) yield day;
+}
+
+/** The first and last day for which the source has a rate of a currency; null where it has none. */
+export function rateSpan(
+  table: RateTable | null,
+  currency: number,
+): { readonly first: string; readonly last: string } | null {
+  if (table === null) return null;
+  const own = table.currencies.get(currency);
+  // The base has a rate, one for one, on every day that another currency has.
+  const legs = currency === table.base.id ? [...table.currencies.values()] : own ? [own] : [];
+  if (legs.length === 0) return null;
+  const first = Math.min(...legs.map((each) => each.firstDay));
+  return { first: dayText(first), last: dayText(Math.max(...legs.map((each) => each.lastDay))) };
+}

@@ -1,0 +1,91 @@
+import { type Outcome, outcomeOf } from '../conversion/convert.ts';
+import type { RateTable } from '../conversion/rate-table.ts';
+import { Problem } from '../errors.ts';
+import type { Plan } from './plan.ts';
+import { isConverting } from './plan-options.ts';
+import type { SelectedPrice } from './query.ts';
+import type { References } from './references.ts';
+import type { Targets } from './targets.ts';
+import type { Warning } from './warnings.ts';
+
+/** A price of the answer, and what its conversion comes to; null when none was asked for. */
+export interface PlannedPrice {
+  readonly price: SelectedPrice;
+  readonly outcome: Outcome | null;
+}
+
+/** Codes that a sentence names before it counts the rest. */
+const CODES_NAMED = 50;
+
+const named = (codes: readonly string[]): string => {
+  const rest = codes.length - CODES_NAMED;
+  const list = codes.slice(0, CODES_NAMED).join(', ');
+  return rest > 0 ? `${list} and ${rest} more` : list;
+};
+
+/** Decides what happens to each price when a conversion is asked for. */
+export function outcomesOf(
+  plan: Plan,
+  prices: readonly SelectedPrice[],
+  targets: Targets,
+  references: References,
+  rates: RateTable | null,
+): PlannedPrice[] {
+  if (!isConverting(plan.options)) return prices.map((price) => ({ price, outcome: null }));
+  const target = { currency: targets.currency?.id ?? null, unit: targets.unit?.unit ?? null };
+  return prices.map((price) => {
+    const unit = references.units.get(price.unit_id)?.unit;
+    if (!unit) throw new Error(`no unit ${price.unit_id} at this revision`);
+    const payable = price.price_type === 'payable';
+    const terms = { payable, currency: price.currency_id, unit };
+    return { price, outcome: outcomeOf(terms, target, rates) };
+  });
+}
+
+/**
+ * Does with prices that cannot be converted what the request says.
+ * @throws Problem `unconvertible_records` naming the codes, with `onUnconvertible: error`
+ */
+export function withoutRefused(
+  plan: Plan,
+  planned: readonly PlannedPrice[],
+): { kept: readonly PlannedPrice[]; warnings: Warning[] } {
+  const { onUnconvertible } = plan.options;
+  const refused = planned.filter((each) => each.outcome?.status === 'refused');
+  if (refused.length === 0 || onUnconvertible === 'keep') return { kept: planned, warnings: [] };
+  const codes = refused.map((each) => each.price.code);
+  if (onUnconvertible === 'error') {
+    const instead = 'Leave them out of the filters, or choose keep or omit';
+    const detail = `${codes.length} cannot be converted: ${codes.join(', ')}. ${instead}`;
+    throw new Problem('unconvertible_records', detail);
+  }
+  const warning: Warning = {
+    code: 'unconvertible_omitted',
+    pointer: '/options/onUnconvertible',
+    detail: `${codes.length} left out, as they cannot be converted: ${named(codes)}`,
+    suggestions: [],
+  };
+  const kept = planned.filter((each) => each.outcome?.status !== 'refused');
+  return { kept, warnings: [warning] };
+}
+
+/** The words of a specification that say that VAT is in the numbers; undefined where none do. */
+const vatOf = (price: SelectedPrice): string | undefined =>
+  price.specification.find(
+    ({ name, value }) =>
+      /^vat$/i.test(name.trim()) && /\bincl/i.test(value) && !/\b(not|excl\w*)\b/i.test(value),
+  )?.value;
+
+/**
+ * Chinese domestic prices include VAT: in another currency they look like export prices, which
+ * they are not. One warning for each such record whose currency was converted.
+ */
+export function vatWarnings(planned: readonly PlannedPrice[]): Warning[] {
+  return planned.flatMap(({ price, outcome }) => {
+    const vat = vatOf(price);
+    if (vat === undefined || !outcome?.conversion?.pair) return [];
+    const numbers = 'so do its converted numbers; they do not compare with FOB or CIF prices';
+    const detail = `${price.code} includes VAT (${vat}), and ${numbers}`;
+    return [{ code: 'vat_included', pointer: '/options/currency', detail, suggestions: [] }];
+  });
+}

@@ -1,0 +1,74 @@
+import type { Aggregation } from '../conversion/aggregate.ts';
+import { utcMicroseconds } from '../db/instant.ts';
+import type { Violation } from '../errors.ts';
+
+/** Which past an answer is of: a moment, a revision as on the wire, or neither for now. */
+export type Moment =
+  | { readonly kind: 'now' }
+  | { readonly kind: 'asOf'; readonly instant: string }
+  | { readonly kind: 'revision'; readonly text: string };
+
+/** The validated options of a request. */
+export interface PlanOptions {
+  readonly includeSeries: boolean;
+  readonly includeSummary: boolean;
+  readonly strict: boolean;
+  /** As sent; which currency and unit they mean is known only beside the reference data. */
+  readonly currency: string | null;
+  readonly unitOfMeasure: string | null;
+  readonly onUnconvertible: 'keep' | 'omit' | 'error';
+  readonly decimals: number | null;
+  readonly aggregate: Aggregation | null;
+  readonly moment: Moment;
+}
+
+interface Members extends Readonly<Record<string, unknown>> {
+  readonly asOf?: unknown;
+  readonly revision?: unknown;
+}
+
+/** What is wrong with a moment that is still to come. */
+export const IN_THE_FUTURE = 'Must not lie in the future';
+
+/** The clocks of the service and of the database may differ; the database has the last word. */
+const CLOCKS_DIFFER_MS = 60_000;
+
+/** The rules of the options that a schema cannot say; of those that the schema has let pass. */
+export function brokenOptions(options: Members, brokenPlaces: ReadonlySet<string>): Violation[] {
+  const { asOf, revision } = options;
+  const pointer = '/options/asOf';
+  if (asOf !== undefined && revision !== undefined) {
+    const detail = 'asOf and revision both name a past state; leave one of them out';
+    return [{ pointer, code: 'unknown_field', detail }];
+  }
+  if (typeof asOf !== 'string' || brokenPlaces.has(pointer)) return [];
+  const isFuture = Date.parse(utcMicroseconds(asOf)) > Date.now() + CLOCKS_DIFFER_MS;
+  return isFuture ? [{ pointer, code: 'out_of_range', detail: IN_THE_FUTURE }] : [];
+}
+
+function momentOf(options: Members): Moment {
+  const { asOf, revision } = options as { asOf?: string; revision?: string };
+  if (asOf !== undefined) return { kind: 'asOf', instant: utcMicroseconds(asOf) };
+  if (revision !== undefined) return { kind: 'revision', text: revision };
+  return { kind: 'now' };
+}
+
+/** The options of a body that broke no rule. */
+export function optionsOf(options: Members): PlanOptions {
+  const given = options as Partial<PlanOptions>;
+  return {
+    includeSeries: given.includeSeries === true,
+    includeSummary: given.includeSummary === true,
+    strict: given.strict === true,
+    currency: given.currency ?? null,
+    unitOfMeasure: given.unitOfMeasure ?? null,
+    onUnconvertible: given.onUnconvertible ?? 'keep',
+    decimals: given.decimals ?? null,
+    aggregate: given.aggregate ?? null,
+    moment: momentOf(options),
+  };
+}
+
+/** Whether a request asks for a conversion. */
+export const isConverting = (options: PlanOptions): boolean =>
+  options.currency !== null || options.unitOfMeasure !== null;

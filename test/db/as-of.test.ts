@@ -1,0 +1,104 @@
+import type pg from 'pg';
+import t from 'tap';
+import { utcMicroseconds } from '../../src/db/instant.ts';
+import { revisionAsOf } from '../../src/db/revisions.ts';
+import { testDatabase } from '../support/database.ts';
+import {
+  failureOf,
+  inRevision,
+  insertOf,
+  inTransaction,
+  pointRow,
+  writeWorld,
+} from '../support/world.ts';
+
+t.test('an instant is brought to UTC and to the microsecond, never rounded up', async (t) => {
+  for (const [sent, wanted] of Object.entries({
+    '2026-03-05T16:00:00Z': '2026-03-05T16:00:00.000000Z',
+    '2026-03-05t16:00:00.5z': '2026-03-05T16:00:00.500000Z',
+    '2026-03-05T16:00:00.1234569999+00:00': '2026-03-05T16:00:00.123456Z',
+    '2026-03-05T23:59:59.999999999Z': '2026-03-05T23:59:59.999999Z',
+    '2026-01-01T00:30:00+01:00': '2025-12-31T23:30:00.000000Z',
+    '2026-03-05T16:00:00-23:59': '2026-03-06T15:59:00.000000Z',
+    '2016-12-31T23:59:60.25Z': '2017-01-01T00:00:00.250000Z',
+    '2017-01-01T09:59:60+10:00': '2017-01-01T00:00:00.000000Z',
+    '0000-01-01T00:00:00+23:59': '1970-01-01T00:00:00.000000Z',
+    '1969-12-31T23:59:59Z': '1970-01-01T00:00:00.000000Z',
+  })) {
+    t.equal(utcMicroseconds(sent), wanted, sent);
+  }
+  for (const bad of ['', 'now', '2026-03-05', '2026-03-05T16:00:00']) {
+    t.throws(() => utcMicroseconds(bad), /instant/, bad);
+  }
+});
+
+const times = async (pool: pg.Pool): Promise<{ number: string; at: string; before: string }[]> => {
+  const text = (of: string) =>
+    `to_char((${of}) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+  const { rows } = await pool.query(
+    `select number, ${text('committed_at')} as at,
+      ${text("committed_at - interval '1 microsecond'")} as before from revision order by number`,
+  );
+  return rows;
+};
+
+t.test('the moment of a commit includes it, one microsecond before does not', async (t) => {
+  const { pool, db } = await testDatabase(t);
+  await writeWorld(pool);
+  for (let day = 1; day <= 20; day += 1) {
+    await inRevision(pool, insertOf('series', pointRow({ date: `'2024-02-01'::date + ${day}` })));
+  }
+  for (const { number, at, before } of await times(pool)) {
+    t.equal(await revisionAsOf(db, at), number);
+    t.equal(await revisionAsOf(db, before), String(Number(number) - 1));
+  }
+  t.equal(await revisionAsOf(db, '1970-01-01T00:00:00Z'), '0', 'before the first');
+});
+
+t.test('a moment to come is refused by the clock of the database', async (t) => {
+  const { pool, db } = await testDatabase(t);
+  const { rows } = await pool.query(
+    `select (clock_timestamp() + interval '1 hour')::text as later, clock_timestamp()::text as now`,
+  );
+  t.equal(await revisionAsOf(db, rows[0].later), null);
+  t.equal(await revisionAsOf(db, rows[0].now), '0', 'nothing was ever committed');
+});
+
+/** Resolves when a session waits for a lock that another one holds. */
+async function someoneWaits(pool: pg.Pool): Promise<void> {
+  for (;;) {
+    const { rows } = await pool.query(
+      "select from pg_locks where locktype = 'advisory' and not granted",
+    );
+    if (rows.length > 0) return;
+  }
+}
+
+t.test('a moment waits for the commits before it that nobody can see yet', async (t) => {
+  const { pool, db } = await testDatabase(t);
+  await writeWorld(pool);
+  const [first] = await times(pool);
+  const asked = await inTransaction(pool, async (writer) => {
+    await writer.query("select open_revision('slow')");
+    await writer.query(insertOf('series', pointRow()));
+    const open = await writer.query('select clock_timestamp()::text as now');
+    t.equal(await revisionAsOf(db, open.rows[0].now), '1', 'its time is not yet written');
+    // What a commit begins with: from here on the revision has its time.
+    await writer.query('set constraints all immediate');
+    const sealed = await writer.query('select clock_timestamp()::text as now');
+    t.equal(await revisionAsOf(db, first?.at ?? ''), '1', 'a settled moment waits for nobody');
+    const answer = revisionAsOf(db, sealed.rows[0].now);
+    await someoneWaits(pool);
+    return { answer };
+  });
+  t.equal(await asked.answer, '2');
+});
+
+t.test('what identifies a source of rates never changes', async (t) => {
+  const { pool } = await testDatabase(t);
+  await writeWorld(pool);
+  const { message } = await failureOf(pool.query('update fx_source set is_sample = true'));
+  t.match(message, 'fx_source');
+  const { rowCount } = await pool.query("update fx_source set name = 'Another name'");
+  t.equal(rowCount, 1, 'but its name may');
+});

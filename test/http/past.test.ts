@@ -1,0 +1,206 @@
+import t from 'tap';
+import { randomOf } from '../conversion/support.ts';
+import { CHANGES } from '../support/changes.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type Service, serviceOn } from '../support/service.ts';
+import { SPECIFIED } from '../support/specification.ts';
+import { commit, putPoints } from '../support/trading.ts';
+
+/** Answers that are noted before each change. */
+const PER_CHANGE = 140;
+
+const SEED = 20_261_120;
+const random = randomOf(SEED);
+const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
+const chance = (part: number): boolean => random() < part;
+
+interface Asked {
+  readonly slug: string;
+  readonly filters: object;
+  readonly options: object;
+}
+
+/** An answer as it was: its bytes, and the state that it named. */
+interface Noted extends Asked {
+  readonly status: number;
+  readonly text: string;
+  readonly revision: string;
+  readonly asOf: string;
+}
+
+const day = (): string =>
+  new Date(Date.UTC(2025, 9, 1) + Math.floor(random() * 280) * 86_400_000)
+    .toISOString()
+    .slice(0, 10);
+
+const TARGETS = {
+  currency: ['USD', 'EUR', 'CNY', 'jpy', 'KRW', 'SEK'],
+  unitOfMeasure: ['t', 'kg', 'lb', 'Pound', 'kWh', 'mtu', 'cwt', 'troy ounce'],
+  onUnconvertible: ['keep', 'omit', 'error'],
+  decimals: [0, 3, 10],
+};
+
+/** Options of every kind, each there now and then. */
+function optionsOf(): object {
+  const options: Record<string, unknown> = {
+    includeSeries: chance(0.7),
+    includeSummary: chance(0.3),
+    ...(chance(0.15) ? { strict: true } : {}),
+  };
+  for (const [name, values] of Object.entries(TARGETS)) {
+    if (chance(0.5)) options[name] = pick<string | number>(values);
+  }
+  if (chance(0.3)) {
+    options['aggregate'] = {
+      period: pick(['week', 'month', 'quarter', 'year']),
+      method: pick(['average', 'first', 'last', 'min', 'max']),
+    };
+  }
+  return options;
+}
+
+/** By market: codes and names that its filters take, at the beginning. */
+type Values = ReadonlyMap<string, { readonly codes: string[]; readonly products: string[] }>;
+
+async function valuesOf({ pool }: TestDatabase): Promise<Values> {
+  const { rows } = await pool.query(`select m.slug, array_agg(distinct p.code) as codes,
+      array_agg(distinct product.name) as products
+    from price p join market m on m.id = p.market_id join product on product.id = p.product_id
+    group by m.slug`);
+  return new Map(rows.map(({ slug, ...each }) => [slug, each]));
+}
+
+function request(values: Values): Asked {
+  const { slug } = pick(SPECIFIED);
+  const { codes = [], products = [] } = values.get(slug) ?? {};
+  const filters: Record<string, unknown> = chance(0.7)
+    ? { codes: [pick(codes), pick([...codes, 'CP-NI-7777'])] }
+    : { products: [pick(products), `${pick(products)} (new)`] };
+  const [from, to] = [day(), day()].toSorted();
+  if (chance(0.8)) filters['dateFrom'] = from;
+  if (chance(0.5)) filters['dateTo'] = to;
+  return { slug, filters, options: optionsOf() };
+}
+
+/** Asks without the check against openapi.yaml, which takes longer than the answer. */
+async function send({ app, key }: Service, { slug, filters, options }: Asked, moment: object = {}) {
+  const answer = await app.inject({
+    method: 'POST',
+    url: `/v3/prices/${slug}`,
+    headers: { 'x-api-key': key },
+    payload: { filters, options: { ...options, ...moment } },
+  });
+  const { statusCode: status, body } = answer;
+  // A refusal differs from the next by the id of its request alone.
+  return { status, text: body.replace(/"requestId":"[^"]+"/, '') };
+}
+
+const METADATA = /^\{"\$metadata":\{"market":"[^"]+","revision":"([^"]+)","asOf":"([^"]+)"/;
+
+async function note(service: Service, asked: Asked, newest: readonly string[]): Promise<Noted> {
+  const { status, text } = await send(service, asked);
+  if (status !== 200 && status !== 400) throw new Error(text);
+  // A refusal names no state: the newest there is was asked.
+  const [revision = '', asOf = ''] = METADATA.exec(text)?.slice(1) ?? newest;
+  return { ...asked, status, text, revision, asOf };
+}
+
+async function newestOf({ pool }: TestDatabase): Promise<string[]> {
+  const { rows } = await pool.query(
+    `select epoch || '.' || number as revision,
+      to_char(committed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at
+    from service, revision order by number desc limit 1`,
+  );
+  return [rows[0].revision, rows[0].at];
+}
+
+let database: TestDatabase;
+let service: Service;
+const noted: Noted[] = [];
+t.before(async () => {
+  database = await testDatabase(t, { seeded: true });
+  service = await serviceOn(t, database);
+  const values = await valuesOf(database);
+  for (const change of Object.values(CHANGES)) {
+    const newest = await newestOf(database);
+    for (let count = 0; count < PER_CHANGE; count += 1) {
+      noted.push(await note(service, request(values), newest));
+    }
+    await change(database, t);
+  }
+});
+
+const same = async (test: Pick<typeof t, 'same'>, was: Noted, moment: object): Promise<void> => {
+  const now = await send(service, was, moment);
+  if (now.status === was.status && now.text === was.text) return;
+  test.same(
+    now,
+    { status: was.status, text: was.text },
+    `${JSON.stringify({ ...was, ...moment })}`,
+  );
+};
+
+t.test('what was answered is answered again at its revision, to the byte', async (t) => {
+  for (const was of noted) await same(t, was, { revision: was.revision });
+  t.ok(noted.length > 2000, `${noted.length} answers, seed ${SEED}`);
+  const revisions = new Set(noted.map((each) => each.revision));
+  t.ok(revisions.size > 12, `${revisions.size} states`);
+  t.ok(noted.filter((each) => each.status === 200).length > 1500, 'most were no refusals');
+  let changed = 0;
+  for (const was of noted.slice(0, 300)) {
+    const now = await send(service, was);
+    if (now.text !== was.text) changed += 1;
+  }
+  t.ok(changed > 250, `${changed} of 300 are answered differently now`);
+});
+
+t.test('and at the moment of its revision', async (t) => {
+  for (const was of noted) await same(t, was, { asOf: was.asOf });
+  t.pass();
+});
+
+t.test('the microsecond of a commit sees it, the one before does not', async (t) => {
+  const asked = {
+    slug: 'nickel',
+    filters: { codes: ['CP-NI-0002'] },
+    options: { includeSeries: true },
+  };
+  const at = async (asOf: string) => (await send(service, asked, { asOf })).text;
+  let before = (await send(service, asked)).text;
+  for (let round = 1; round <= 5; round += 1) {
+    await commit(database.pool, (client) =>
+      putPoints(client, 'CP-NI-0002', [`2026-08-0${round}`, null, `${round}`, null]),
+    );
+    const after = (await send(service, asked)).text;
+    const { rows } = await database.pool.query(
+      `select to_char(at at time zone 'Asia/Tokyo', 'YYYY-MM-DD"T"HH24:MI:SS.US"+09:00"') as at
+        from revision,
+          unnest(array[committed_at, committed_at - interval '1 microsecond']) as u (at)
+        where number = (select max(number) from revision) order by u.at desc`,
+    );
+    t.not(after, before);
+    t.equal(await at(rows[0].at), after);
+    t.equal(await at(rows[1].at), before);
+    before = after;
+  }
+});
+
+t.test('a state that this database never had is unknown, a moment to come refused', async (t) => {
+  const [newest = ''] = await newestOf(database);
+  const [epoch, number] = newest.split('.');
+  const ask = (moment: object) => service.post('nickel', { options: moment });
+  const codes = ({ json }: { json: { errors: { code: string; pointer: string }[] } }) =>
+    json.errors.map((each) => `${each.pointer} ${each.code}`);
+  const unknown = ['/options/revision unknown_revision'];
+  t.same(codes(await ask({ revision: `${epoch}.${Number(number) + 1}` })), unknown);
+  t.same(codes(await ask({ revision: 'abcdefg.1' })), unknown);
+  const soon = new Date(Date.now() + 30_000).toISOString();
+  t.same(codes(await ask({ asOf: soon })), ['/options/asOf out_of_range']);
+  t.equal((await ask({ revision: newest })).status, 200);
+  t.match((await ask({ revision: `${epoch}.0` })).json, { $metadata: { count: 0 }, data: [] });
+  t.match((await ask({ asOf: '0001-01-01T00:00:00Z' })).json, { $metadata: { count: 0 } });
+  await database.pool.query("update service set epoch = 'renewed'");
+  t.same(codes(await ask({ revision: newest })), unknown, 'the same number of another epoch');
+  const { json } = await ask({ revision: `renewed.${number}` });
+  t.match(json.$metadata.revision, /^renewed\./);
+});

@@ -1,0 +1,58 @@
+/**
+ * What PostgreSQL makes of the stored values: conversions, aggregates and summaries in SQL, over
+ * the tables of a test. A second way to the same numbers, without any code of the service.
+ */
+
+/** Rounds half-even by the rule of the contract; `x` is exact or has a hundred decimals. */
+export const BY_RULE_FUNCTION = `
+create function pg_temp.by_rule(x numeric) returns numeric language plpgsql as $$
+declare
+  d integer := 2;
+  shifted numeric;
+  whole numeric;
+  n numeric;
+begin
+  while abs(x) * 10::numeric ^ d < 100000 and x <> 0 and d < 60 loop d := d + 1; end loop;
+  shifted := abs(x) * ('1' || repeat('0', d))::numeric;
+  whole := trunc(shifted);
+  n := case when shifted - whole > 0.5 then whole + 1
+    when shifted - whole = 0.5 and whole % 2 = 1 then whole + 1 else whole end;
+  return trim_scale(sign(x) * n / ('1' || repeat('0', d))::numeric);
+end $$`;
+
+/** Values as they are stored, or in euro per kilogram where a price can be converted to it. */
+export type Terms = 'native' | 'EUR/kg';
+
+/** Sample rates are against the euro, so that one leg is the whole rate. */
+const EURO_PER_KILOGRAM = `
+  select m.slug, p.code, p.price_type = 'payable' as payable, s.date, s.published_at, s.corrections,
+    case when kept then 1::numeric(200, 100)
+      else 1::numeric(200, 100) / u.factor / case c.iso when 'EUR' then 1 else fx.rate end end as f,
+    kept, s.low, s.mid, s.high
+  from series s join price p on p.id = s.price_id join market m on m.id = p.market_id
+    join unit_of_measure u on u.id = p.unit_id left join currency c on c.id = p.currency_id
+    cross join lateral (select u.dimension <> 'mass' or (c.iso = 'EUR' and u.slug = 'kilogram'))
+      as how (kept)
+    left join lateral (select r.rate from fx_rate r where r.source = 'SAMPLE'
+      and r.currency_id = c.id and r.date <= s.date and r.date >= s.date - 7
+      order by r.date desc limit 1) as fx on true`;
+
+const NATIVE = `
+  select m.slug, p.code, p.price_type = 'payable' as payable, s.date, s.published_at, s.corrections,
+    1::numeric(200, 100) as f, true as kept, s.low, s.mid, s.high
+  from series s join price p on p.id = s.price_id join market m on m.id = p.market_id`;
+
+/** A table \`v\` of every point: low, mid and high unrounded, and whether they are as stored. */
+export const valuesIn = (terms: Terms): string => `
+  v as materialized (select slug, code, payable, kept, date, published_at, corrections,
+    low * f as low, mid * f as mid, high * f as high
+  from (${terms === 'native' ? NATIVE : EURO_PER_KILOGRAM}) as all_points)`;
+
+/** A number as the wire shows it: as it is stored, or rounded. */
+export const shown = (value: string, kept: string): string =>
+  `(case when ${kept} then trim_scale(${value}) else pg_temp.by_rule(${value}) end)::text`;
+
+/** An instant as the wire shows it. */
+export const instant = (value: string): string =>
+  `regexp_replace(to_char(${value} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '\\.?0*$', '')
+    || 'Z'`;
