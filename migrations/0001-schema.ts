@@ -116,8 +116,10 @@ begin
   return null;
 end $$;
 
+-- A commit takes moments; one that is stuck must not take the readers with it.
 -- Volatile, so that what is read after the wait is read from a snapshot taken after it.
-create function revision_as_of(moment timestamptz) returns bigint language plpgsql volatile as $$
+create function revision_as_of(moment timestamptz) returns bigint
+  language plpgsql volatile set lock_timeout = '250ms' as $$
 declare
   newest timestamptz;
 begin
@@ -545,6 +547,9 @@ create trigger fx_rate_identity_is_fixed before update of source, currency_id, d
   when ((old.source, old.currency_id, old.date) is distinct from (new.source, new.currency_id, new.date))
   execute function refuse_new_key();
 -- A source carries no revision; what its rates mean must be the same in every past.
+create trigger fx_source_is_kept before delete on fx_source
+  for each row execute function refuse_change();
+create trigger fx_source_no_truncate before truncate on fx_source execute function refuse_change();
 create trigger fx_source_identity_is_fixed before update on fx_source for each row
   when ((old.slug, old.base_currency_id, old.is_sample)
     is distinct from (new.slug, new.base_currency_id, new.is_sample))

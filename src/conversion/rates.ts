@@ -37,9 +37,9 @@ async function sourcesAt(
       newest.revision is not null and
         exists (select from fx_rate_at(newest.revision) as r where r.source = s.slug) as holds
     from fx_source as s
-      join currency as c on c.id = s.base_currency_id
       cross join (select coalesce(${revision}::bigint, max(number), 0) as revision
         from revision) as at
+      join lateral currency_at(at.revision) as c on c.id = s.base_currency_id
       left join lateral (select n.revision from revision_scope as n
         where n.scope = 'fx:' || s.slug and n.revision <= at.revision
         order by n.revision desc limit 1) as newest on true
@@ -84,7 +84,7 @@ async function loadRates(
       string_agg((r.date - date '2000-01-01')::text, ',' order by r.date) as days,
       string_agg(r.rate::text, ',' order by r.date) as rates
     from fx_rate_at(${revision}::bigint) as r
-      join currency as c on c.id = r.currency_id
+      join currency_at(${revision}::bigint) as c on c.id = r.currency_id
     where r.source = ${slug} and r.currency_id <> ${base.id}
     group by c.id, c.iso`.execute(db);
   const currencies = new Map<number, CurrencyRates>(

@@ -4,7 +4,7 @@ import { Problem, type ProblemCode } from '../errors.ts';
  * SQLSTATE classes and codes that mean that the server cannot be used at the moment: connection,
  * login, no such database, resources, closed to connections, shutdown, recovery, a deadlock.
  */
-const UNAVAILABLE = /^(08|28|3D000|53|55000|57P0|40001|40P01)/;
+const UNAVAILABLE = /^(08|28|3D000|53|55000|55P03|57P0|40001|40P01)/;
 const UNREACHABLE = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

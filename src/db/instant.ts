@@ -8,12 +8,13 @@ export function instantOf(timestamp: string): string {
   return `${timestamp.slice(0, -3).replace(' ', 'T')}Z`;
 }
 
+const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59);
 const RFC3339 = /^(.{10})T(.{8})(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/;
 
 /**
  * An RFC 3339 instant in UTC and to the microsecond, as `timestamptz` takes it. More decimals are
- * cut, never rounded up to a moment that was not asked for. What lies before 1970 becomes 1970:
- * nothing is known of either.
+ * cut, never rounded up to a moment that was not asked for. What lies before 1970 becomes 1970, of
+ * which nothing is known either, and what lies after 9999 its last second.
  */
 export function utcMicroseconds(instant: string): string {
   const [, date, time = '', decimals = '', offset] = RFC3339.exec(instant.toUpperCase()) ?? [];
@@ -21,6 +22,7 @@ export function utcMicroseconds(instant: string): string {
   const isLeap = time.endsWith(':60');
   const whole = Date.parse(`${date}T${isLeap ? `${time.slice(0, 6)}59` : time}${offset}`);
   if (Number.isNaN(whole)) throw new Error('not an RFC 3339 instant');
-  const seconds = new Date(Math.max(0, isLeap ? whole + 1000 : whole)).toISOString().slice(0, 19);
+  const moment = Math.min(LAST_MS, Math.max(0, isLeap ? whole + 1000 : whole));
+  const seconds = new Date(moment).toISOString().slice(0, 19);
   return `${seconds}.${decimals.slice(0, 6).padEnd(6, '0')}Z`;
 }

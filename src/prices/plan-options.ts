@@ -37,13 +37,15 @@ const CLOCKS_DIFFER_MS = 60_000;
 export function brokenOptions(options: Members, brokenPlaces: ReadonlySet<string>): Violation[] {
   const { asOf, revision } = options;
   const pointer = '/options/asOf';
+  const broken: Violation[] = [];
   if (asOf !== undefined && revision !== undefined) {
     const detail = 'asOf and revision both name a past state; leave one of them out';
-    return [{ pointer, code: 'unknown_field', detail }];
+    broken.push({ pointer, code: 'unknown_field', detail });
   }
-  if (typeof asOf !== 'string' || brokenPlaces.has(pointer)) return [];
-  const isFuture = Date.parse(utcMicroseconds(asOf)) > Date.now() + CLOCKS_DIFFER_MS;
-  return isFuture ? [{ pointer, code: 'out_of_range', detail: IN_THE_FUTURE }] : [];
+  if (typeof asOf !== 'string' || brokenPlaces.has(pointer)) return broken;
+  const isPast = Date.parse(utcMicroseconds(asOf)) <= Date.now() + CLOCKS_DIFFER_MS;
+  if (!isPast) broken.push({ pointer, code: 'out_of_range', detail: IN_THE_FUTURE });
+  return broken;
 }
 
 function momentOf(options: Members): Moment {

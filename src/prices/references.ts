@@ -90,7 +90,7 @@ export type ReferenceReader = (
 ) => Promise<References>;
 
 /**
- * A reader that keeps the newest states it has read. `keep` bounds how many. The epoch is part of
+ * A reader that keeps the states it used last. `keep` bounds how many. The epoch is part of
  * what a state is kept by: a restored backup may count to the same revision with other data.
  */
 export function referenceReader(keep: number): ReferenceReader {
@@ -98,11 +98,16 @@ export function referenceReader(keep: number): ReferenceReader {
   return (db, { epoch, reference }) => {
     const state = `${epoch}.${reference}`;
     const found = kept.get(state);
-    if (found) return found;
-    const loading = loadReferences(db, reference);
+    const loading = found ?? loadReferences(db, reference);
+    // Taken out and put back, the map is in the order of use.
+    kept.delete(state);
     kept.set(state, loading);
-    // A failed read must not be remembered.
-    loading.catch(() => kept.delete(state));
+    if (!found) {
+      // A failed read must not be remembered.
+      loading.catch(() => {
+        if (kept.get(state) === loading) kept.delete(state);
+      });
+    }
     for (const oldest of kept.keys()) {
       if (kept.size <= keep) break;
       kept.delete(oldest);

@@ -14,8 +14,10 @@ export const currencyNamed = (
   references: References,
   iso: string,
 ): CurrencyReference | undefined => {
-  const code = iso.trim().toUpperCase();
-  return [...references.currencies.values()].find((each) => each.shown.iso === code);
+  const code = iso.trim();
+  // Only the 26 letters have two cases here: ſ is no spelling of S.
+  if (!/^[A-Za-z]{3}$/.test(code)) return undefined;
+  return [...references.currencies.values()].find((each) => each.shown.iso === code.toUpperCase());
 };
 
 /** What is wrong with a currency that is not known, and which are. */
