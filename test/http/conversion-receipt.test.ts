@@ -114,6 +114,8 @@ function recompute(record: Record, native: Record, published: Published): number
       if (point[name] !== right) wrong(`${point.date} ${name}: ${point[name]}, not ${right}`);
       figures += 1;
     }
+    const order = [point.low, point.mid, point.high].filter((each) => each !== null).map(Number);
+    if (order.some((each, at) => each > (order[at + 1] ?? each))) wrong(`${point.date} order`);
   }
   return figures;
 }
