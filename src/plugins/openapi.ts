@@ -60,6 +60,8 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
   await app.register(swaggerUi, {
     routePrefix: DOCS,
     staticCSP: true,
+    // Over plain http, as behind a tunnel, the page's own parts would be asked for by https.
+    transformStaticCSP: (header) => header.replace(/;?\s*upgrade-insecure-requests/, ''),
     uiConfig: { docExpansion: 'list', deepLinking: true, persistAuthorization: false },
     theme: {
       title: 'Commodity Prices Service',

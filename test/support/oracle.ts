@@ -91,17 +91,21 @@ const has = (price: OraclePrice, filter: string, sent: string): boolean => {
   return value !== undefined && [keyOf(value.name), value.id].includes(keyOf(sent));
 };
 
+/** Codes are exact but for the case of the 26 letters. */
+const codeOf = (code: string): string =>
+  [...code].map((each) => (/[A-Z]/.test(each) ? each.toLowerCase() : each)).join('');
+
 /** The prices that an answer must have, in its order. */
 export function selected(
   all: readonly OraclePrice[],
   market: string,
   filters: Filters,
 ): readonly OraclePrice[] {
-  const codes = filters.codes?.map(keyOf);
+  const codes = filters.codes?.map(codeOf);
   return all.filter(
     (price) =>
       price.market === market &&
-      (codes === undefined || codes.includes(keyOf(price.code))) &&
+      (codes === undefined || codes.includes(codeOf(price.code))) &&
       listsOf(filters).every(([filter, list]) => list.some((sent) => has(price, filter, sent))),
   );
 }
@@ -120,7 +124,7 @@ export function unmatched(
 ): readonly string[] {
   const own = all.filter((price) => price.market === market);
   const codes = (filters.codes ?? []).flatMap((code, index) =>
-    own.some((price) => keyOf(price.code) === keyOf(code)) ? [] : [`/filters/codes/${index}`],
+    own.some((price) => codeOf(price.code) === codeOf(code)) ? [] : [`/filters/codes/${index}`],
   );
   const values = listsOf(filters).flatMap(([filter, list]) =>
     list.flatMap((sent, index) =>
