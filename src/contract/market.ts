@@ -1,4 +1,5 @@
 import Type, { type TObject, type TSchema } from 'typebox';
+import { METHODS, PERIODS } from '../catalog/analytics.ts';
 import { BASE_FILTERS, DIMENSIONS, type FilterName } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
 import {
@@ -19,10 +20,6 @@ import {
   word,
 } from './components.ts';
 import { Conversion, Point, Summary } from './points.ts';
-
-/** Periods and methods of `options.aggregate`, as conversion/aggregate.ts computes them. */
-export const PERIODS = ['week', 'month', 'quarter', 'year'] as const;
-export const METHODS = ['average', 'first', 'last', 'min', 'max'] as const;
 
 /** The limits on filter lists, from the configuration. */
 export interface ListLimits {

@@ -1,4 +1,5 @@
 import Type, { type TObject } from 'typebox';
+import { SPANS } from '../catalog/analytics.ts';
 import { closed, Day, decimal, Instant, nullable, ref, word } from './components.ts';
 
 const value = (description: string) => nullable(Type.Number(), { description });
@@ -46,18 +47,6 @@ const Change = closed({
   percent: value('Difference in percent; null for a payable and where the base is not above 0'),
   baseDate: Day('The assessment compared with: the last on or before that day'),
 });
-
-/** Spans of `summary.changes`, as conversion/summary.ts computes them. */
-export const SPANS = [
-  'previous',
-  'week',
-  'fortnight',
-  'month',
-  'quarter',
-  'halfYear',
-  'year',
-  'yearToDate',
-] as const;
 
 export const Summary = closed(
   {

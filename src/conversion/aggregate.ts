@@ -1,12 +1,10 @@
-import { type Period, periodOf } from './calendar.ts';
+import type { Method, Period } from '../catalog/analytics.ts';
+import { periodOf } from './calendar.ts';
 import type { Columns, DecimalColumn, PointColumns, ValueName } from './columns.ts';
 import { POWERS } from './decimal.ts';
 import { exactValue, FACTOR_ERROR, factorsOf, type Observations } from './observations.ts';
 import { compare, plus, type Rational, ZERO } from './rational.ts';
 import { RoundedColumn, type Rounding } from './rounding.ts';
-
-export const METHODS = ['average', 'first', 'last', 'min', 'max'] as const;
-export type Method = (typeof METHODS)[number];
 
 export interface Aggregation {
   readonly period: Period;

@@ -1,7 +1,6 @@
-/** Days are counted from 2000-01-01 in the proleptic Gregorian calendar, as PostgreSQL does. */
+import type { Period } from '../catalog/analytics.ts';
 
-export const PERIODS = ['week', 'month', 'quarter', 'year'] as const;
-export type Period = (typeof PERIODS)[number];
+/** Days are counted from 2000-01-01 in the proleptic Gregorian calendar, as PostgreSQL does. */
 
 export interface CalendarDay {
   readonly year: number;

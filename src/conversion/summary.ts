@@ -1,3 +1,4 @@
+import { SPANS, type Span } from '../catalog/analytics.ts';
 import { dayText, endOfYearBefore, monthsBefore } from './calendar.ts';
 import { NO_DAY } from './columns.ts';
 import { decimalText } from './decimal.ts';
@@ -18,19 +19,6 @@ export interface Change {
   readonly percent: string | null;
   readonly baseDate: string;
 }
-
-/** The spans that a summary looks back over, in the order in which it shows them. */
-export const SPANS = [
-  'previous',
-  'week',
-  'fortnight',
-  'month',
-  'quarter',
-  'halfYear',
-  'year',
-  'yearToDate',
-] as const;
-export type Span = (typeof SPANS)[number];
 
 export interface Summary {
   readonly latest: Observed | null;

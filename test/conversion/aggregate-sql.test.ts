@@ -1,7 +1,8 @@
 import type pg from 'pg';
 import t from 'tap';
-import { aggregatedPoints, METHODS, type Method } from '../../src/conversion/aggregate.ts';
-import { dayText, PERIODS, type Period } from '../../src/conversion/calendar.ts';
+import { METHODS, type Method, PERIODS, type Period } from '../../src/catalog/analytics.ts';
+import { aggregatedPoints } from '../../src/conversion/aggregate.ts';
+import { dayText } from '../../src/conversion/calendar.ts';
 import type { Columns, PointColumns } from '../../src/conversion/columns.ts';
 import { outcomeOf } from '../../src/conversion/convert.ts';
 import { type Conversion, observe } from '../../src/conversion/observations.ts';

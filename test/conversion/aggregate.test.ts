@@ -1,6 +1,7 @@
 import t from 'tap';
-import { aggregatedPoints, METHODS, type Method } from '../../src/conversion/aggregate.ts';
-import { dayText, type Period } from '../../src/conversion/calendar.ts';
+import { METHODS, type Method, type Period } from '../../src/catalog/analytics.ts';
+import { aggregatedPoints } from '../../src/conversion/aggregate.ts';
+import { dayText } from '../../src/conversion/calendar.ts';
 import { outcomeOf } from '../../src/conversion/convert.ts';
 import { observe } from '../../src/conversion/observations.ts';
 import {

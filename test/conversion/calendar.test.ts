@@ -1,11 +1,11 @@
 import t from 'tap';
+import type { Period } from '../../src/catalog/analytics.ts';
 import {
   calendarDay,
   dayNumber,
   dayText,
   endOfYearBefore,
   monthsBefore,
-  type Period,
   periodOf,
 } from '../../src/conversion/calendar.ts';
 import { dayOf } from './support.ts';

@@ -1,8 +1,9 @@
 import t from 'tap';
+import { SPANS } from '../../src/catalog/analytics.ts';
 import { dayText } from '../../src/conversion/calendar.ts';
 import { convertedPoints, outcomeOf } from '../../src/conversion/convert.ts';
 import { observe } from '../../src/conversion/observations.ts';
-import { SPANS, type SummaryRules, summaryJson, summaryOf } from '../../src/conversion/summary.ts';
+import { type SummaryRules, summaryJson, summaryOf } from '../../src/conversion/summary.ts';
 import { expected } from './oracle.ts';
 import {
   CURRENCY,

@@ -1,9 +1,4 @@
 import t from 'tap';
-import * as inContract from '../../src/contract/market.ts';
-import { SPANS as SPANS_IN_CONTRACT } from '../../src/contract/points.ts';
-import { METHODS } from '../../src/conversion/aggregate.ts';
-import { PERIODS } from '../../src/conversion/calendar.ts';
-import { SPANS } from '../../src/conversion/summary.ts';
 import { bodyTests, violationsOf } from '../support/violations.ts';
 
 const { refuses, post } = bodyTests(t);
@@ -11,12 +6,6 @@ const { refuses, post } = bodyTests(t);
 const options = (members: object) => ({ options: members });
 const aggregate = (value: unknown) => options({ aggregate: value });
 const monthly = { period: 'month', method: 'average' };
-
-t.test('the contract and the conversion know the same words', async (t) => {
-  t.same(inContract.PERIODS, PERIODS);
-  t.same(inContract.METHODS, METHODS);
-  t.same(SPANS_IN_CONTRACT, SPANS);
-});
 
 refuses('options are not coerced to another type, and null is none', {
   'a number for a flag': [options({ includeSummary: 1 }), '/options/includeSummary wrong_type'],
