@@ -173,6 +173,13 @@ t.test('a load ends with 0 when applied, 3 when refused, 1 when there is no file
   const refused = await load('--vintage', '2020-01-02');
   t.match(refused, { code: 3, stdout: /Refused; nothing was changed/ });
   t.match(refused.stderr, /values\.csv:2: .*\(low_mid_high\)/);
+  await writeFile(file, 'code,date,low,mid,high\nCP-NI-0001,2010-01-06,10,11,12\n');
+  const several = await load(file, '--json');
+  t.strictSame(
+    JSON.parse(several.stdout).map(({ status }: { status: string }) => status),
+    ['applied', 'already-loaded'],
+    'several files are a load each, in their order',
+  );
   await rm(file);
 });
 

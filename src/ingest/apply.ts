@@ -2,19 +2,9 @@ import { type Kysely, sql } from 'kysely';
 import { inApplyTransaction, openRevision } from '../db/connection.ts';
 import { headOf, revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
+import { resolveCreated } from './classify.ts';
+import { writeCurrencies, writeSource } from './currencies.ts';
 import {
-  type Classified,
-  classify,
-  rejectCorrections,
-  rejectDuplicates,
-  rejectUnknown,
-  resolveCreated,
-  resolveSubjects,
-} from './classify.ts';
-import { currencyName, writeCurrencies, writeSource } from './currencies.ts';
-import type { Format, RateSource } from './format.ts';
-import {
-  type BatchEntry,
   type EarlierBatch,
   earlierBatch,
   type LoadCounts,
@@ -22,21 +12,9 @@ import {
   writeBatch,
   writeCoverage,
 } from './ledger.ts';
-import { type PricePlan, planPrices, writePrices } from './prices.ts';
-import type { Problems } from './problems.ts';
+import { type ApplyInput, changesAnything, type Plan, planOf } from './plan.ts';
+import { writePrices } from './prices.ts';
 import type { Trx } from './reference.ts';
-import type { Staged } from './stage.ts';
-import { POINTS, ratesOf, type Target } from './targets.ts';
-
-/** What the apply step works on. */
-export interface ApplyInput {
-  readonly format: Format;
-  readonly staged: Staged;
-  readonly entry: Omit<BatchEntry, 'counts'>;
-  /** Whether published values may change: permission and reason were given. */
-  readonly isPermitted: boolean;
-  readonly problems: Problems;
-}
 
 export interface Applied {
   readonly status: 'applied' | 'unchanged' | 'already-loaded';
@@ -45,20 +23,6 @@ export interface Applied {
   readonly revision: string | null;
   readonly vintage: string | null;
   readonly counts: LoadCounts;
-}
-
-/** Everything that a load would do, found out before anything is written. */
-interface Plan {
-  readonly target: Target;
-  readonly source: RateSource | null;
-  readonly currencies: readonly string[];
-  readonly prices: PricePlan;
-  readonly values: Classified;
-}
-
-/** Ends the transaction without a trace; the problems say why. */
-export class Refused extends Error {
-  override readonly name = 'Refused';
 }
 
 export const NO_COUNTS: LoadCounts = {
@@ -80,61 +44,6 @@ export const alreadyLoaded = ({ id, vintage }: EarlierBatch): Applied => ({
   vintage,
   counts: NO_COUNTS,
 });
-
-/** Rejects rates of what is no currency; returns the currencies that have to be added. */
-async function planCurrencies(trx: Trx, staged: Staged, problems: Problems): Promise<string[]> {
-  const rows = await trx.selectFrom('currency').select('iso').execute();
-  const known = new Set(rows.map(({ iso }) => iso));
-  const missing = staged.subjects.names.filter((iso) => !known.has(iso));
-  const added = missing.filter((iso) => currencyName(iso) !== undefined);
-  await sql`update pg_temp.load_subject set described = true where name = any(${added})`.execute(
-    trx,
-  );
-  if (added.length < missing.length) await rejectUnknown(trx, 'unknown_currency', known, problems);
-  return added;
-}
-
-async function rejectUnknownCodes(trx: Trx, problems: Problems): Promise<void> {
-  const unknown = await sql`
-    select from pg_temp.load_subject where id is null and not described limit 1`.execute(trx);
-  if (unknown.rows.length === 0) return;
-  const codes = await trx.selectFrom('price').select('code').execute();
-  await rejectUnknown(
-    trx,
-    'unknown_code',
-    codes.map(({ code }) => code),
-    problems,
-  );
-}
-
-/**
- * Finds out what a load would do, and everything that is against it.
- * @throws Refused when something is
- */
-async function planOf(trx: Trx, input: ApplyInput): Promise<Plan> {
-  const { format, staged, isPermitted, problems, entry } = input;
-  const source = format.source ?? null;
-  const target = source ? ratesOf(source) : POINTS;
-  await resolveSubjects(trx, staged, target);
-  const currencies = source ? await planCurrencies(trx, staged, problems) : [];
-  const prices = await planPrices(trx, staged.descriptions, isPermitted, problems);
-  if (!source) await rejectUnknownCodes(trx, problems);
-  await rejectDuplicates(trx, problems);
-  const { vintage } = entry;
-  const values = await classify(trx, staged, target, { lineage: format.lineage, vintage });
-  if (values.corrected > 0 && !isPermitted) await rejectCorrections(trx, problems);
-  if (problems.total > 0) throw new Refused();
-  return { target, source, currencies, prices, values };
-}
-
-const changesAnything = ({ currencies, prices, values }: Plan): boolean =>
-  currencies.length +
-    prices.newRows.length +
-    prices.created.length +
-    prices.changed.length +
-    values.inserted +
-    values.corrected >
-  0;
 
 /** Writes the plan in one revision, which it returns as text. */
 async function write(trx: Trx, plan: Plan, batch: number, input: ApplyInput): Promise<string> {

@@ -1,59 +1,20 @@
 import type { Client } from '../db/client.ts';
 import { type Connection, withConnection } from '../db/connection.ts';
 import { instantOf } from '../db/instant.ts';
-import { type Applied, alreadyLoaded, apply, NO_COUNTS, Refused } from './apply.ts';
+import { type Applied, alreadyLoaded, apply, NO_COUNTS } from './apply.ts';
 import { DATE_MIN, isDay } from './dates.ts';
 import { openSource, type SourceFile } from './file.ts';
 import type { Format } from './format.ts';
-import { FORMATS, type FormatName } from './formats.ts';
+import { FORMATS } from './formats.ts';
 import { type BatchEntry, earlierBatch, type LoadCounts, nextBatch, writeBatch } from './ledger.ts';
-import { type LoadProblem, Problems } from './problems.ts';
+import { Refused } from './plan.ts';
+import { Problems } from './problems.ts';
+import type { LoadReport, LoadRequest } from './request.ts';
 import { type Staged, stage, UNSTAGE } from './stage.ts';
-
-/** How far a load is. */
-export interface LoadProgress {
-  readonly rows: number;
-  /** Of the file, or of the part of an archive that is being read. */
-  readonly bytes: number;
-  readonly bytesTotal: number | null;
-}
-
-export interface LoadRequest {
-  readonly format: FormatName;
-  /** Path of the file. */
-  readonly file: string;
-  /** Who loads it. */
-  readonly actor: string;
-  /** The edition of a file that does not state it, YYYY-MM-DD. */
-  readonly vintage?: string | undefined;
-  /** Whether published values may change; needs a reason as well. */
-  readonly allowCorrections?: boolean | undefined;
-  readonly reason?: string | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
-}
-
-/** What became of a load. */
-export interface LoadReport {
-  /**
-   * `applied`: the data changed, in one revision. `unchanged`: everything was there already, or
-   * is outdated. `already-loaded`: this very file was loaded before. `refused`: nothing changed,
-   * `errors` say why.
-   */
-  readonly status: 'applied' | 'already-loaded' | 'unchanged' | 'refused';
-  /** Its number in the ledger; of a file that was loaded before, the number it has there. */
-  readonly batch: number | null;
-  /** As an answer of the service shows it; null when nothing changed. */
-  readonly revision: string | null;
-  readonly vintage: string | null;
-  readonly counts: LoadCounts;
-  /** The first of them, in the order of the file. */
-  readonly errors: readonly (LoadProblem & { readonly file: string })[];
-  readonly errorsTotal: number;
-}
 
 interface Job {
   readonly request: LoadRequest;
+  readonly format: Format;
   readonly file: SourceFile;
   readonly problems: Problems;
   readonly entry: Omit<BatchEntry, 'counts' | 'vintage'>;
@@ -76,7 +37,7 @@ async function greet({
 }
 
 /** The edition: what the file states, else what the caller says; the two never contradict. */
-function vintageOf(read: Staged, { request, problems, dateMax }: Job): string | null {
+function vintageOf(read: Staged, { request, format, problems, dateMax }: Job): string | null {
   const stated = read.vintage;
   const given = request.vintage ?? null;
   const vintage = stated ?? given;
@@ -89,7 +50,7 @@ function vintageOf(read: Staged, { request, problems, dateMax }: Job): string | 
   }
   if (vintage === null) {
     // Without a single value there is another problem, of which this would be an echo.
-    const isMissed = FORMATS[request.format].needsVintage && read.rows > 0;
+    const isMissed = format.needsVintage && read.rows > 0;
     return isMissed ? fail('The file does not state its edition: give its vintage') : null;
   }
   if (isDay(vintage) && vintage >= DATE_MIN && vintage <= dateMax) return vintage;
@@ -141,8 +102,7 @@ async function refreshPlans({ driver }: Connection, format: Format, counts: Load
 }
 
 async function loadFile(connection: Connection, job: Job): Promise<LoadReport> {
-  const { request, file, problems, dateMax, now } = job;
-  const format: Format = FORMATS[request.format];
+  const { request, format, file, problems, dateMax, now } = job;
   const staged = await stage(connection.driver, format.read({ file, problems }), {
     bounds: { dateMax, now },
     problems,
@@ -186,7 +146,8 @@ async function loadOn(
   if (earlier) return reportOf(alreadyLoaded(earlier));
   const problems = new Problems();
   const bounds = { dateMax: greeting.tomorrow, now: instantOf(greeting.now) };
-  return loadFile(connection, { request, file, problems, entry, ...bounds });
+  const format = request.reader ?? FORMATS[request.format];
+  return loadFile(connection, { request, format, file, problems, entry, ...bounds });
 }
 
 /**

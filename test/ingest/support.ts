@@ -7,7 +7,8 @@ import type pg from 'pg';
 import type t from 'tap';
 import type { Client } from '../../src/db/client.ts';
 import { seed } from '../../src/db/seed.ts';
-import { type LoadReport, type LoadRequest, load } from '../../src/ingest/load.ts';
+import { load } from '../../src/ingest/load.ts';
+import type { LoadReport, LoadRequest } from '../../src/ingest/request.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 
 type Test = Pick<typeof t, 'teardown'>;

@@ -1,0 +1,51 @@
+import type { LoadProgress, LoadReport } from '../ingest/request.ts';
+import { printLines } from './output.ts';
+
+const ERRORS_SHOWN = 50;
+
+/** How far a load is, on one line. */
+export function progressText({ rows, bytes, bytesTotal }: LoadProgress): string {
+  const share = bytesTotal ? ` · ${Math.min(100, Math.floor((100 * bytes) / bytesTotal))} %` : '';
+  return `${rows.toLocaleString('en')} rows read${share}`;
+}
+
+/** The errors of a refused file, each as `file:line: what is wrong`, for an editor to jump to. */
+function errorLines({ errors, errorsTotal }: LoadReport): string[] {
+  const lines = errors.slice(0, ERRORS_SHOWN).map(({ file, line, column, value, ...error }) => {
+    const place = `${file}${line === null ? '' : `:${line}`}`;
+    const where = column === null ? '' : ` ${column}`;
+    const what = value === null ? '' : ` "${value}"`;
+    return `${place}:${where}${what}: ${error.message} (${error.code})`;
+  });
+  const more = errorsTotal - lines.length;
+  return more > 0 ? [...lines, `and ${more} more`] : lines;
+}
+
+const MEANINGS: Readonly<Record<LoadReport['status'], string>> = {
+  applied: 'Loaded',
+  unchanged: 'Nothing to change',
+  'already-loaded': 'This file was loaded before',
+  refused: 'Refused; nothing was changed',
+};
+
+/** Prints what became of one file, for a person. */
+export function printReport(report: LoadReport): void {
+  const { counts, status, batch, revision, vintage } = report;
+  if (status === 'refused') process.stderr.write(`${errorLines(report).join('\n')}\n`);
+  const facts = [
+    ...(batch === null ? [] : [`batch ${batch}`]),
+    ...(revision === null ? [] : [`revision ${revision}`]),
+    ...(vintage === null ? [] : [`vintage ${vintage}`]),
+  ];
+  printLines(`${MEANINGS[status]}${facts.length > 0 ? ` (${facts.join(', ')})` : ''}.`);
+  if (status === 'already-loaded') return;
+  const { pricesAdded, pricesChanged, ...rows } = counts;
+  printLines(
+    Object.entries(rows)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(' · '),
+    ...(pricesAdded + pricesChanged > 0
+      ? [`prices added ${pricesAdded} · prices changed ${pricesChanged}`]
+      : []),
+  );
+}
