@@ -39,22 +39,19 @@ export function ownTerms(price: SelectedPrice, references: References): ShownTer
   };
 }
 
-/**
- * The text of a record up to its price type, open at the end for what follows: conversion,
- * summary and series. Members are in the order of the contract.
- */
-export function recordHead(
+/** The members of a record up to its price type, in the order of the contract. */
+export function membersOf(
   market: Market,
   price: SelectedPrice,
   references: References,
   terms: ShownTerms,
-): string {
+) {
   const dimensions: Record<string, object | null> = {};
   for (const { field, column } of dimensionsOf(market)) {
     const id = price[column];
     dimensions[field] = id === null ? null : known(references.values, id, field);
   }
-  const record = {
+  return {
     code: price.code,
     name: price.name,
     shortName: price.short_name,
@@ -71,5 +68,4 @@ export function recordHead(
     currency: terms.currency,
     priceType: known(references.priceTypes, price.price_type, 'price type'),
   };
-  return JSON.stringify(record).slice(0, -1);
 }

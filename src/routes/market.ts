@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Market } from '../catalog/markets.ts';
 import { scopeOf } from '../catalog/scopes.ts';
@@ -6,12 +5,15 @@ import { ref } from '../contract/components.ts';
 import { filtersOf, type MarketSchemas } from '../contract/market.ts';
 import { bodyCheckOf } from '../contract/validate.ts';
 import { headOf, revisionText } from '../db/revisions.ts';
-import { type Answer, answer, type Sources } from '../prices/answer.ts';
+import { answerAt, type Sources } from '../prices/answer.ts';
 import { usedValues } from '../prices/filter-values.ts';
-import { planOf } from '../prices/plan.ts';
+import { slicesOf } from '../prices/formats.ts';
+import { type Plan, planOf } from '../prices/plan.ts';
+import { stateOf } from '../prices/state.ts';
 import { checkAccept } from './accept.ts';
 import { sendTagged } from './etag.ts';
 import { marketOperation, NOT_MODIFIED, valuesOperation } from './operations.ts';
+import { startedBody } from './start.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -24,46 +26,19 @@ function clientGone(reply: FastifyReply): AbortSignal {
   return controller.signal;
 }
 
-/**
- * The body with its first slices read already, so that what fails before the first byte is still
- * a problem, and what fails later breaks the connection.
- */
-async function started(body: AsyncGenerator<Buffer>, slices: number) {
-  const first: Buffer[] = [];
-  for (let count = 0; count < slices; count += 1) {
-    const { value, done } = await body.next();
-    if (done) return { first, rest: null };
-    first.push(value);
-  }
-  return { first, rest: body };
-}
-
-/** Slices joined to writes of this size: a write for each slice would cost more than its bytes. */
-const WRITE_BYTES = 65_536;
-
-async function* joined(first: readonly Buffer[], rest: AsyncGenerator<Buffer>) {
-  let held: Buffer[] = [...first];
-  let bytes = held.reduce((sum, each) => sum + each.length, 0);
-  for await (const slice of rest) {
-    held.push(slice);
-    bytes += slice.length;
-    if (bytes >= WRITE_BYTES) {
-      yield Buffer.concat(held, bytes);
-      held = [];
-      bytes = 0;
-    }
-  }
-  if (bytes > 0) yield Buffer.concat(held, bytes);
-}
-
-/** Slices that are awaited before the answer begins: the head, a record, and its points. */
-const SLICES_AHEAD = 3;
-
-async function send(reply: FastifyReply, { revision, body }: Answer): Promise<FastifyReply> {
+/** Answers a plan as its prices are now, or were at its moment. */
+async function sendPrices(
+  reply: FastifyReply,
+  sources: Sources,
+  plan: Plan,
+): Promise<FastifyReply> {
+  const signal = clientGone(reply);
+  const state = await stateOf(sources.db, plan, sources.rateSource);
+  const answer = await answerAt(sources, plan, state, signal);
+  const payload = await startedBody(slicesOf(answer, 'json'));
+  const { revision } = answer.metadata;
   reply.type(JSON_TYPE).headers({ 'cache-control': 'no-store', 'x-data-revision': revision });
-  const { first, rest } = await started(body, SLICES_AHEAD);
-  if (rest === null) return reply.send(Buffer.concat(first));
-  return reply.send(Readable.from(joined(first, rest), { objectMode: false }));
+  return reply.send(payload);
 }
 
 /** `POST /v3/prices/<slug>` and `GET /v3/prices/<slug>/filters` of one market. */
@@ -86,8 +61,7 @@ export function marketRoutes(
       response: { 200: { description: 'The prices', ...ref(schemas.response) } },
     },
     handler: async (request, reply) => {
-      const plan = planOf(market, check, request.body);
-      return send(reply, await answer(sources, plan, clientGone(reply)));
+      return sendPrices(reply, sources, planOf(market, check, request.body));
     },
   });
 

@@ -4,7 +4,7 @@ import { nativePoints } from '../../src/conversion/columns.ts';
 import { encodePoints } from '../../src/prices/encode.ts';
 import { planOf } from '../../src/prices/plan.ts';
 import { selectPrices } from '../../src/prices/query.ts';
-import { ownTerms, recordHead } from '../../src/prices/record.ts';
+import { membersOf, ownTerms } from '../../src/prices/record.ts';
 import { referenceReader } from '../../src/prices/references.ts';
 import { sqlSeries } from '../../src/prices/series-sql.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
@@ -109,8 +109,8 @@ async function recordsAt({ db, pool }: TestDatabase, revision: number): Promise<
   const records = prices.map((price) => {
     const columns = series.get(price.id);
     const points = columns ? encodePoints(nativePoints(columns)).toString() : '';
-    const head = recordHead(COBALT, price, references, ownTerms(price, references));
-    return `${head},"series":[${points}]}`;
+    const members = membersOf(COBALT, price, references, ownTerms(price, references));
+    return `${JSON.stringify(members).slice(0, -1)},"series":[${points}]}`;
   });
   return `[${records.join(',')}]`;
 }

@@ -1,0 +1,103 @@
+import { aggregatedPoints } from '../conversion/aggregate.ts';
+import { type Columns, nativePoints, type PointColumns } from '../conversion/columns.ts';
+import { convertedPoints } from '../conversion/convert.ts';
+import { type Observations, observe } from '../conversion/observations.ts';
+import { type InTerms, type Receipt, receiptOf } from '../conversion/receipt.ts';
+import { BY_RULE, type Rounding } from '../conversion/rounding.ts';
+import { type Summary, summaryOf } from '../conversion/summary.ts';
+import type { PlannedPrice } from './outcomes.ts';
+import type { Plan } from './plan.ts';
+import type { SelectedPrice } from './query.ts';
+import { ownTerms, type ShownTerms } from './record.ts';
+import type { References } from './references.ts';
+import type { Targets } from './targets.ts';
+
+/** What the contents of records are computed from, all of one state. */
+export interface Terms {
+  readonly plan: Plan;
+  readonly references: References;
+  readonly targets: Targets;
+}
+
+/** Everything that a record shows, computed, and in no format yet. */
+export interface Contents {
+  readonly price: SelectedPrice;
+  /** What the numbers are in. */
+  readonly shown: ShownTerms;
+  /** Null where no conversion was asked for. */
+  readonly receipt: Receipt | null;
+  /** Null where it was not asked for. */
+  readonly summary: Summary | null;
+  /** Null where no series was asked for. */
+  readonly points: PointColumns | null;
+}
+
+const DAY_MS = 86_400_000;
+const dayOf = (text: string): number =>
+  (Date.parse(`${text}T00:00:00Z`) - Date.UTC(2000, 0, 1)) / DAY_MS;
+
+/** The columns from a day on; views of the same memory. */
+function since(columns: Columns, from: string | null): Columns {
+  if (from === null) return columns;
+  const first = dayOf(from);
+  let start = 0;
+  while (start < columns.length && (columns.day[start] as number) < first) start += 1;
+  return {
+    length: columns.length - start,
+    day: columns.day.subarray(start, columns.length),
+    low: columns.low.subarray(start, columns.length),
+    mid: columns.mid.subarray(start, columns.length),
+    high: columns.high.subarray(start, columns.length),
+    scale: columns.scale.subarray(start, columns.length),
+    publishedAt: columns.publishedAt.subarray(start, columns.length),
+    corrections: columns.corrections.subarray(start, columns.length),
+  };
+}
+
+function pointsOf({ options }: Plan, observations: Observations, rounding: Rounding): PointColumns {
+  if (options.aggregate) return aggregatedPoints(observations, options.aggregate, rounding);
+  if (observations.conversion) return convertedPoints(observations, rounding);
+  return nativePoints(observations.columns);
+}
+
+/** What a record is in, before and after: for its members and its receipt. */
+function termsOf({ references, targets }: Terms, { price, outcome }: PlannedPrice) {
+  const own = ownTerms(price, references);
+  const wanted = {
+    unitOfMeasure: targets.unit?.shown ?? own.unitOfMeasure,
+    currency: targets.currency?.shown ?? own.currency,
+  };
+  const inTerms = ({ unitOfMeasure, currency }: typeof own): InTerms => ({
+    currency: currency?.iso ?? null,
+    unitOfMeasure: unitOfMeasure.name,
+  });
+  // Only a conversion changes what the numbers are in.
+  const shown = outcome?.conversion ? wanted : own;
+  return { shown, from: inTerms(own), to: inTerms(wanted) };
+}
+
+/**
+ * What one record shows.
+ * @param columns the series, back to the first point when a summary is asked for
+ */
+export function contentsOf(terms: Terms, planned: PlannedPrice, columns: Columns): Contents {
+  const { options, range } = terms.plan;
+  const { price, outcome } = planned;
+  const payable = price.price_type === 'payable';
+  // A payable is the same whatever conversion is asked, also in its averages.
+  const rounding: Rounding = payable ? BY_RULE : { decimals: options.decimals };
+  const conversion = outcome?.conversion ?? null;
+  const { shown, from, to } = termsOf(terms, planned);
+  const seen = options.includeSeries ? observe(since(columns, range.from), conversion) : null;
+  const summary = options.includeSummary
+    ? summaryOf(observe(columns, conversion), { payable, rounding })
+    : null;
+  const withoutRate = (seen?.withoutRate ?? 0) + (summary?.withoutRate ?? 0);
+  return {
+    price,
+    shown,
+    receipt: outcome && receiptOf(outcome, from, to, withoutRate, rounding),
+    summary,
+    points: seen && pointsOf(terms.plan, seen, rounding),
+  };
+}
