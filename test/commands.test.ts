@@ -26,6 +26,7 @@ t.test('every command explains itself, with an example', async (t) => {
       'db migrate',
       'db seed',
       'load worldbank',
+      'load usgs',
       'load ecb',
       'load csv',
       'load ndjson',

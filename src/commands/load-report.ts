@@ -28,8 +28,8 @@ const MEANINGS: Readonly<Record<LoadReport['status'], string>> = {
   refused: 'Refused; nothing was changed',
 };
 
-/** Prints what became of one file, for a person. */
-export function printReport(report: LoadReport): void {
+/** Prints what became of one file, for a person; its path stands before it where it is given. */
+export function printReport(report: LoadReport, path: string | null = null): void {
   const { counts, status, batch, revision, vintage } = report;
   if (status === 'refused') process.stderr.write(`${errorLines(report).join('\n')}\n`);
   const facts = [
@@ -37,7 +37,8 @@ export function printReport(report: LoadReport): void {
     ...(revision === null ? [] : [`revision ${revision}`]),
     ...(vintage === null ? [] : [`vintage ${vintage}`]),
   ];
-  printLines(`${MEANINGS[status]}${facts.length > 0 ? ` (${facts.join(', ')})` : ''}.`);
+  const name = path === null ? '' : `${path}: `;
+  printLines(`${name}${MEANINGS[status]}${facts.length > 0 ? ` (${facts.join(', ')})` : ''}.`);
   if (status === 'already-loaded') return;
   const { pricesAdded, pricesChanged, ...rows } = counts;
   printLines(

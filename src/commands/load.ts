@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Format } from '../ingest/format.ts';
 import { FORMAT_NAMES, FORMATS, type FormatName } from '../ingest/formats.ts';
 import { load } from '../ingest/load.ts';
 import type { LoadReport, LoadRequest } from '../ingest/request.ts';
@@ -32,15 +33,15 @@ export async function loadFiles(
   { json }: { readonly json?: true },
 ): Promise<void> {
   const progress = openProgress();
-  const reports: LoadReport[] = [];
+  const reports: (LoadReport & { readonly file: string })[] = [];
   await withDatabase({ schema: true }, async (client, _config, signal) => {
     for (const request of requests) {
       const onProgress: LoadRequest['onProgress'] = (state) => progress.update(progressText(state));
       const report = await load(client, { ...request, signal, onProgress }).finally(() =>
         progress.end(),
       );
-      reports.push(report);
-      if (!json) printReport(report);
+      reports.push({ file: request.file, ...report });
+      if (!json) printReport(report, requests.length > 1 ? request.file : null);
     }
   });
   if (json) printJson(reports.length === 1 ? reports[0] : reports);
@@ -51,8 +52,10 @@ async function run(format: FormatName, files: string[], options: LoadOptions): P
   if (options.allowCorrections && !options.reason?.trim()) {
     throw new UsageError('--allow-corrections needs --reason "why published values change"');
   }
+  const reader: Format = FORMATS[format];
+  const ordered = (await reader.inOrder?.(files)) ?? files;
   await loadFiles(
-    files.map((file) => requestOf(format, file, options)),
+    ordered.map((file) => requestOf(format, file, options)),
     options,
   );
 }

@@ -87,8 +87,9 @@ export async function rejectDuplicates(trx: Trx, problems: Problems): Promise<vo
 
 /**
  * Compares all staged values with the current ones. A value that differs is outdated when a load
- * of a newer edition (vintage) covered its price or currency and date; `load_differing` then
- * lists what differs.
+ * of a newer edition (vintage) held its price or currency and date; `load_differing` then lists
+ * what differs. An edition held a date that it covers, unless an older one wrote the value there
+ * later, which it could only do where the newer one had none.
  */
 export async function classify(
   trx: Trx,
@@ -102,7 +103,11 @@ export async function classify(
     select v.line, v.subject, u.id, v.date, v.low, v.mid, v.high, v.published_at, ${target.before},
       exists (select from load_coverage c join load_batch b on b.id = c.batch_id
         where c.${sql.ref(target.covered)} = u.id and v.date between c.first_date and c.last_date
-          and b.format = any(${lineage}::text[]) and b.vintage > ${vintage}::date)
+          and b.format = any(${lineage}::text[]) and b.vintage > ${vintage}::date
+          -- What an edition wrote after that batch, the batch cannot have held.
+          and not exists (select from load_batch w
+            where w.id = s.batch_id and w.id > b.id and w.vintage < b.vintage
+              and w.format = any(${lineage}::text[])))
     from pg_temp.load_value v join pg_temp.load_subject u using (subject)
     cross join lateral (select * from ${target.current}) as s
     where ${target.differs}`.execute(trx);

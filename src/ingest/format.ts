@@ -30,6 +30,12 @@ export interface Format {
   readonly correctedAt?: 'vintage';
   /** For rates: who published them, a slug of `fx_source`. */
   readonly source?: RateSource;
+  /**
+   * Files that are given together, in the order to load them: editions from the oldest on, so that
+   * each revision comes after what it revises. Without it, as they are given.
+   * @throws errors of the file system
+   */
+  inOrder?(paths: readonly string[]): Promise<string[]>;
   /** The records of a file, in its order, some at a time. */
   read(context: ReadContext): AsyncGenerator<readonly SourceRecord[]>;
 }

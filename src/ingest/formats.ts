@@ -2,10 +2,14 @@ import { csv } from './csv.ts';
 import { ecb } from './ecb.ts';
 import type { Format } from './format.ts';
 import { ndjson } from './ndjson.ts';
+import { usgs } from './usgs.ts';
 import { worldbank } from './worldbank.ts';
 
 /** Every kind of file that can be loaded, the only list of them. */
-export const FORMATS = { worldbank, ecb, csv, ndjson } as const satisfies Record<string, Format>;
+export const FORMATS = { worldbank, usgs, ecb, csv, ndjson } as const satisfies Record<
+  string,
+  Format
+>;
 
 export type FormatName = keyof typeof FORMATS;
 export const FORMAT_NAMES = Object.keys(FORMATS) as FormatName[];

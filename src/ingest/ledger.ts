@@ -55,13 +55,40 @@ export async function writeBatch(
       ${counts.rejected})`.execute(trx);
 }
 
-/** Notes what the edition of a batch held, so that no older one overwrites it later. */
+/**
+ * Notes what the edition of a batch held, so that no older one overwrites it later: for each price
+ * or currency the ranges of its dates. A range ends where the database has a value on a day on
+ * which the file has none, for of that day the edition says nothing.
+ */
 export async function writeCoverage(trx: Trx, batch: number, target: Target): Promise<void> {
+  const column = sql.ref(target.covered);
   await sql`
-    insert into load_coverage (batch_id, ${sql.ref(target.covered)}, first_date, last_date)
-    select ${batch}, u.id, min(v.date), max(v.date)
-    from pg_temp.load_value v join pg_temp.load_subject u using (subject)
-    group by u.id`.execute(trx);
+    with span as materialized (
+      select u.id, min(v.date) as first, max(v.date) as last, count(*) as dates
+      from pg_temp.load_value v join pg_temp.load_subject u using (subject)
+      group by u.id
+    ), gapped as materialized (
+      select u.id, u.first, u.last from span u
+      where dates < (select count(*) from ${target.held} and s.date between u.first and u.last)
+    ), ranges as (
+      select id, first, last from span where id not in (select id from gapped)
+      union all
+      select id, min(date), max(date)
+      from (
+        select id, date, is_in_file,
+          count(*) filter (where not is_in_file) over (partition by id order by date) as gaps
+        from (
+          select u.id, s.date, exists (
+            select from pg_temp.load_value v join pg_temp.load_subject w using (subject)
+            where w.id = u.id and v.date = s.date) as is_in_file
+          from gapped u cross join lateral
+            (select s.date from ${target.held} and s.date between u.first and u.last) as s
+        ) as days
+      ) as numbered
+      where is_in_file group by id, gaps
+    )
+    insert into load_coverage (batch_id, ${column}, first_date, last_date)
+    select ${batch}, id, first, last from ranges`.execute(trx);
 }
 
 export interface EarlierBatch {

@@ -8,6 +8,8 @@ import type { RateSource } from './format.ts';
 export interface Target {
   /** Table and condition of the current row. */
   readonly current: RawBuilder<unknown>;
+  /** Table and condition of all current rows of the price or currency `u`. */
+  readonly held: RawBuilder<unknown>;
   /** Low, mid and high of the current row. */
   readonly before: RawBuilder<unknown>;
   /** Whether the staged values differ from the current ones. */
@@ -42,6 +44,7 @@ const pointsNow = sql`series s where s.price_id = u.id and s.date = v.date`;
 /** The points of prices. A value published without a time is published when it is loaded. */
 export const POINTS: Target = {
   current: pointsNow,
+  held: sql`series s where s.price_id = u.id`,
   before: sql`s.low, s.mid, s.high`,
   differs: sql`(v.low, v.mid, v.high) is distinct from (s.low, s.mid, s.high)`,
   ids: sql`select id, code_key as key from price`,
@@ -66,6 +69,7 @@ export function ratesOf({ slug }: RateSource): Target {
     where s.source = ${slug} and s.currency_id = u.id and s.date = v.date`;
   return {
     current: ratesNow,
+    held: sql`fx_rate s where s.source = ${slug} and s.currency_id = u.id`,
     before: sql`null::numeric, s.rate, null::numeric`,
     differs: sql`v.mid <> s.rate`,
     ids: sql`select id, lower(iso) as key from currency`,

@@ -3,6 +3,7 @@ import t from 'tap';
 import { ATTRIBUTES, POINT_FIELDS } from '../../src/ingest/attributes.ts';
 import { FORMAT_NAMES } from '../../src/ingest/formats.ts';
 import { LOAD_ERRORS } from '../../src/ingest/problems.ts';
+import { USGS_SERIES } from '../../src/ingest/usgs-series.ts';
 import { SERIES } from '../../src/ingest/worldbank-series.ts';
 import { loadingDatabase, loadText } from './support.ts';
 
@@ -17,6 +18,11 @@ const examples = (language: string): string[] =>
 t.test('the documentation names every format, price and error that a load knows', async (t) => {
   for (const name of FORMAT_NAMES) t.match(page, `load ${name}`);
   for (const { code } of SERIES) t.match(page, `\`${code}\``);
+  // A row may name a span of codes by its first and last.
+  const spanned = page.replace(/`(CP-\w+-)(\d+)` to `\1(\d+)`/g, (_, start, first, last) =>
+    Array.from({ length: last - first + 1 }, (_, at) => `\`${start}${+first + at}\``).join(),
+  );
+  for (const { code } of USGS_SERIES) t.match(spanned, `\`${code}\``);
   const documented = [...page.matchAll(/^\| `([a-z_]+)` \| (.*) \|$/gm)].map(([, code, text]) => [
     code,
     text,
