@@ -2,16 +2,15 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
 import type { FastifyInstance } from 'fastify';
-import type { Logger } from 'pino';
 import { buildApp } from './app.ts';
 import { addressOf, bannerOf } from './commands/banner.ts';
+import { checkDatabase } from './commands/check-database.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from './commands/database.ts';
 import { prepareEmbedded, renewDemoKey, withDevelopmentSecret } from './commands/development.ts';
 import { isGiven, readConfig } from './commands/environment.ts';
 import { EXIT, exitCodeOf, report } from './commands/failure.ts';
 import { type Config, ConfigError } from './config.ts';
 import { type Client, openClient } from './db/client.ts';
-import { rateSourceSlugs } from './db/health.ts';
 import { loggerOf } from './plugins/log.ts';
 
 /** npm passes on the Ctrl-C that the terminal sent us already: one keystroke arrives twice. */
@@ -86,18 +85,6 @@ async function listen(app: FastifyInstance, config: Config): Promise<string> {
   return addressOf(config.HOST, port);
 }
 
-/** Says it when the setting names a source of rates that does not exist. */
-async function checkRateSource(client: Client, config: Config, logger: Logger): Promise<void> {
-  const known = await rateSourceSlugs(client.db);
-  // A database without any source has not been seeded yet; /ready tells that.
-  if (known.length === 0 || known.includes(config.FX_SOURCE)) return;
-  const { FX_SOURCE } = config;
-  logger.error(
-    `FX_SOURCE: there is no source of exchange rates ${FX_SOURCE}, only ${known.join(', ')}; ` +
-      'no real rate is used until it is loaded',
-  );
-}
-
 async function start(): Promise<void> {
   const given = readConfig();
   const chosen = await chooseDatabase(given);
@@ -105,11 +92,15 @@ async function start(): Promise<void> {
   undo.push(release);
   checkpoint();
   const config = await withDevelopmentSecret(given);
-  const example = chosen.isEmbedded ? await withWriter(chosen, config, prepareEmbedded) : null;
+  const { url, example } = chosen.isEmbedded
+    ? await withWriter(chosen, config, (writer) =>
+        prepareEmbedded(writer, chosen.url, config.DATA_DIR),
+      )
+    : { url: chosen.url, example: null };
   checkpoint();
   const logger = loggerOf(levelOf(config, chosen), process.stderr);
   const client = openClient({
-    url: chosen.url,
+    url,
     connectionsMax: config.DATABASE_CONNECTIONS_MAX,
     acquireTimeoutMs: config.DATABASE_ACQUIRE_TIMEOUT_MS,
     statementTimeoutMs: config.DATABASE_STATEMENT_TIMEOUT_MS,
@@ -122,8 +113,8 @@ async function start(): Promise<void> {
   undo.push(() => drain(app, config.SHUTDOWN_TIMEOUT_MS));
   checkpoint();
   const address = await listen(app, config);
-  // A database that cannot be reached is no reason not to start; /ready tells it.
-  void checkRateSource(client, config, logger).catch(() => {});
+  // A database that cannot be used is no reason not to start: it may come back.
+  void checkDatabase(client.db, config, logger);
   if (!chosen.isEmbedded) return;
   // Not before it listens: a second start on a taken port would take the key of the first.
   const key = await withWriter(chosen, config, renewDemoKey);

@@ -25,6 +25,7 @@ t.test('every command explains itself, with an example', async (t) => {
       'serve',
       'db migrate',
       'db seed',
+      'db roles',
       'load worldbank',
       'load usgs',
       'load ecb',

@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
+import { databaseProblem } from '../db/failures.ts';
 import { instantOf } from '../db/instant.ts';
 import type { Database } from '../db/schema.ts';
 import { publicIdOf } from './key-format.ts';
@@ -58,7 +59,9 @@ async function lookUp(find: FindKey, publicId: string): Promise<KeyRecord | unde
   try {
     return await find(publicId);
   } catch (cause) {
-    throw authUnavailable(cause);
+    // A database without its tables is the operator's to mend, and says so everywhere.
+    const problem = databaseProblem(cause);
+    throw problem?.code === 'schema_outdated' ? problem : authUnavailable(cause);
   }
 }
 
@@ -68,7 +71,7 @@ async function lookUp(find: FindKey, publicId: string): Promise<KeyRecord | unde
  *
  * @param nowMs the time to judge the expiry by, in milliseconds since 1970
  * @throws Problem invalid_api_key, api_key_expired, api_key_revoked; auth_unavailable when the
- *   lookup fails
+ *   lookup fails, schema_outdated when there is nothing to look in
  */
 export async function verifyKey(find: FindKey, text: string, nowMs: number): Promise<Principal> {
   const publicId = publicIdOf(text);

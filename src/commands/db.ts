@@ -5,6 +5,7 @@ import { seed } from '../db/seed.ts';
 import { withDatabase } from './database.ts';
 import { UsageError } from './failure.ts';
 import { openProgress, printJson, printLines, printTable } from './output.ts';
+import { addRoles } from './roles.ts';
 
 interface MigrateOptions {
   readonly status?: true;
@@ -104,12 +105,13 @@ function printCounts(what: string, counts: object): void {
   printLines(`${what}: ${parts.join(' · ')}`);
 }
 
-/** Adds `db migrate` and `db seed`. */
+/** Adds `db migrate`, `db seed` and `db roles`. */
 export function addDatabaseCommands(program: Command): void {
   const db = program
     .command('db')
-    .summary('migrate and seed the database')
-    .description('Brings the schema to this version and loads seeds.');
+    .summary('migrate and seed the database, make its accounts')
+    .description('Brings the schema to this version, loads seeds and makes accounts.');
   addMigrate(db);
   addSeed(db);
+  addRoles(db);
 }

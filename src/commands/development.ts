@@ -7,6 +7,7 @@ import type { Config } from '../config.ts';
 import type { Client } from '../db/client.ts';
 import { type ExamplePrice, examplePrice } from '../db/example.ts';
 import { migrateUp } from '../db/migrate.ts';
+import { applyRoles, ROLE_PREFIX, roleName } from '../db/roles.ts';
 import { lacksSamples, seed } from '../db/seed.ts';
 
 const DEMO = { name: 'demo', owner: 'made at the start without DATABASE_URL' };
@@ -15,12 +16,9 @@ const DEMO = { name: 'demo', owner: 'made at the start without DATABASE_URL' };
 export const hasTokenSetting = (config: Config): boolean =>
   [config.JWT_SECRET, config.JWT_PUBLIC_KEY_FILE, config.JWT_JWKS_URL].some((each) => each);
 
-/**
- * The secret that signs development tokens, made once and kept in DATA_DIR. Only the service that
- * runs its own database uses it, and only when no JWT setting is given.
- */
-export async function developmentSecret(dataDir: string): Promise<string> {
-  const file = join(dataDir, 'jwt-secret');
+/** A secret of this data folder, made once and kept there. */
+async function ownSecret(dataDir: string, name: string): Promise<string> {
+  const file = join(dataDir, name);
   const draft = `${file}.${randomBytes(6).toString('hex')}`;
   await mkdir(dataDir, { recursive: true });
   await writeFile(draft, `${randomBytes(48).toString('base64url')}\n`, { mode: 0o600 });
@@ -34,6 +32,13 @@ export async function developmentSecret(dataDir: string): Promise<string> {
   }
   return (await readFile(file, 'utf8')).trim();
 }
+
+/**
+ * The secret that signs development tokens. Only the service that runs its own database uses it,
+ * and only when no JWT setting is given.
+ */
+export const developmentSecret = (dataDir: string): Promise<string> =>
+  ownSecret(dataDir, 'jwt-secret');
 
 /** The settings with the development secret, where the service may have one by itself. */
 export async function withDevelopmentSecret(config: Config): Promise<Config> {
@@ -56,12 +61,31 @@ export async function renewDemoKey({ db }: Client): Promise<string> {
   return key;
 }
 
+/** The embedded database, ready to be read. */
+export interface Prepared {
+  /** Its address with the account that reads and does nothing else. */
+  readonly url: string;
+  /** A price to ask for; null when there is none. */
+  readonly example: ExamplePrice | null;
+}
+
 /**
- * Brings the embedded database to where the service can answer: newest schema, and the sample
- * data unless they were loaded before or the database holds others. Returns a price to ask for.
+ * Brings the embedded database to where the service can answer: newest schema, the accounts, and
+ * the sample data unless they were loaded before or the database holds others.
+ * @param url its address with the account that may do everything
  */
-export async function prepareEmbedded(client: Client): Promise<ExamplePrice | null> {
+export async function prepareEmbedded(
+  client: Client,
+  url: string,
+  dataDir: string,
+): Promise<Prepared> {
   await migrateUp(client.db);
+  // The same password at every start: another service may be running on this database.
+  const password = await ownSecret(dataDir, 'service-password');
+  await applyRoles(client.db, ROLE_PREFIX, new Map([['service', password]]));
   if (await lacksSamples(client.db)) await seed(client);
-  return examplePrice(client.db);
+  const reader = new URL(url);
+  reader.username = roleName(ROLE_PREFIX, 'service');
+  reader.password = password;
+  return { url: reader.href, example: await examplePrice(client.db) };
 }

@@ -4,6 +4,8 @@ import { UnknownScopeError } from '../auth/scope-list.ts';
 import { TokenSettingError } from '../auth/token-keys.ts';
 import { ConfigError, databaseAddressOf } from '../config.ts';
 import { EmbeddedDatabaseError } from '../db/embedded-process.ts';
+import { LockedOutError } from '../db/only-runner.ts';
+import { RoleError } from '../db/roles.ts';
 
 /** What the exit code of a command says; shown by `--help`. */
 export const EXIT = {
@@ -55,10 +57,10 @@ export function sentenceOf(error: unknown): string {
 }
 
 /** Errors of the command line and of settings. */
-const WRONG_USE = [ConfigError, TokenSettingError, UsageError, UnknownScopeError];
+const WRONG_USE = [ConfigError, TokenSettingError, UsageError, UnknownScopeError, RoleError];
 
 /** Errors that are meant for a person: nobody needs their stack. */
-const EXPECTED = [...WRONG_USE, KeyError, EmbeddedDatabaseError];
+const EXPECTED = [...WRONG_USE, KeyError, EmbeddedDatabaseError, LockedOutError];
 
 /** The exit code of an error. */
 export function exitCodeOf(error: unknown): number {

@@ -31,7 +31,8 @@ const refusal = (code: ProblemCode, detail: string, cause: unknown): Problem =>
 
 /**
  * The refusal that a failure of the database is to the client: 503 when it cannot be reached or
- * lacks resources, `schema_outdated` when tables are missing, 504 when a statement ran too long.
+ * lacks resources, `schema_outdated` when tables or columns are missing, 504 when a statement ran
+ * too long.
  * @returns null when the failure is none of these, and so a fault of the service
  */
 export function databaseProblem(error: unknown): Problem | null {
@@ -39,7 +40,7 @@ export function databaseProblem(error: unknown): Problem | null {
   if (code === '57014') {
     return refusal('query_timeout', 'The database took too long; ask for less at once', error);
   }
-  if (code === '42P01' || code === '3F000' || code === '42883') {
+  if (typeof code === 'string' && /^(42P01|3F000|42883|42703)$/.test(code)) {
     return refusal('schema_outdated', 'The operator has to run: prices db migrate', error);
   }
   const lost =

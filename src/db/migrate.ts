@@ -4,6 +4,8 @@ import { type Kysely, sql } from 'kysely';
 import { type Migration, type MigrationProvider, Migrator } from 'kysely/migration';
 import { MARKETS } from '../catalog/markets.ts';
 import { ALL_MARKETS, scopeOf } from '../catalog/scopes.ts';
+import { asOnlyRunner, untilUnlocked } from './only-runner.ts';
+import { renewRights } from './roles.ts';
 import type { Database } from './schema.ts';
 
 const FOLDER = fileURLToPath(new URL('../../migrations/', import.meta.url));
@@ -37,13 +39,21 @@ export async function migrationStatus(db: Kysely<Database>): Promise<MigrationSt
   }));
 }
 
-/** Brings the database to the newest schema; returns the names of the migrations it ran. */
-export async function migrateUp(db: Kysely<Database>): Promise<string[]> {
-  const { error, results } = await migratorOf(db).migrateToLatest();
-  if (error) throw error;
-  await writeCatalog(db);
-  return (results ?? []).map((each) => each.migrationName);
-}
+/**
+ * Brings the database to the newest schema, and the rights of its accounts with it; returns the
+ * names of the migrations it ran.
+ */
+export const migrateUp = (db: Kysely<Database>): Promise<string[]> =>
+  asOnlyRunner(db, async (one) => {
+    const results = await untilUnlocked(one, async () => {
+      const { error, results } = await migratorOf(one).migrateToLatest();
+      if (error) throw error;
+      return results ?? [];
+    });
+    await writeCatalog(one);
+    await renewRights(one);
+    return results.map((each) => each.migrationName);
+  });
 
 /** Takes back the newest migration; returns its name, or null when there is none. */
 export async function migrateDown(db: Kysely<Database>): Promise<string | null> {

@@ -65,7 +65,7 @@ refusesRows('a point has a real day, an instant, a price and a count of correcti
     'series_published_at_check',
   ],
   ['minus one correction', pointRow({ corrections: '-1' }), 'series_corrections_check'],
-  ['of no price', pointRow({ price_id: '0' }), 'series_price_id_fkey'],
+  ['of no price', pointRow({ price_id: '0' }), 'there is no price 0'],
 ]);
 
 refusesRows('a rate is a positive decimal of a known source, and not of the future', 'fx_rate', [

@@ -17,7 +17,7 @@ export interface TestDatabase {
 type Test = Pick<typeof t, 'teardown'>;
 
 /** What `test/run.ts` hands to the test files. */
-const setting = (name: string): string => {
+export const setting = (name: string): string => {
   const value = process.env[name];
   if (!value) throw new Error(`${name} is not set: run the tests with node test/run.ts [file]`);
   return value;

@@ -1,0 +1,195 @@
+-- The accounts of the service, and what each may do. `prices db roles` runs this file; to run it by
+-- hand, print it with `prices db roles --print` and give it to psql. Running it again brings every
+-- right back to what stands here. It needs an account that may create roles and that owns the
+-- tables, or a superuser.
+--
+--   prices_owner     owns the tables; nobody logs in as it
+--   prices_migrator  logs in and acts as the owner: migrations, seeds
+--   prices_loader    adds and corrects data through revisions; history is out of its reach
+--   prices_usage     notes when a key was last used, and nothing else
+--   prices_service   reads: what the service runs as
+--   prices_keys      makes and revokes API keys; sees no prices
+
+-- ==== Accounts ====
+
+do $$
+declare
+  name text;
+begin
+  if not exists (select from pg_roles where rolname = 'prices_owner') then
+    create role prices_owner nologin;
+  end if;
+  foreach name in array array['prices_migrator', 'prices_loader', 'prices_usage', 'prices_service', 'prices_keys'] loop
+    if not exists (select from pg_roles where rolname = name) then
+      -- Without a password nobody gets in, unless pg_hba.conf says otherwise.
+      execute format('create role %I login', name);
+      -- Leaves room on a server of 100 connections for everybody else.
+      if name = 'prices_service' then
+        alter role prices_service connection limit 80;
+      end if;
+    end if;
+  end loop;
+  -- Who is no superuser hands tables over only to a role that it belongs to.
+  if not (select rolsuper from pg_roles where rolname = current_user) and current_user <> 'prices_owner' then
+    execute format('grant prices_owner to %I', current_user);
+  end if;
+end $$;
+
+-- What the migrator makes belongs to the owner.
+grant prices_owner to prices_migrator;
+alter role prices_migrator set role = 'prices_owner';
+alter role prices_migrator set search_path = public, pg_temp;
+
+-- A second lock on the door, beside having no right to write: a session of the service reads only,
+-- and nothing that it does, or that becomes of it, lasts.
+alter role prices_service set default_transaction_read_only = on;
+alter role prices_service set search_path = public, pg_temp;
+alter role prices_service set statement_timeout = '8s';
+alter role prices_service set lock_timeout = '1s';
+alter role prices_service set idle_in_transaction_session_timeout = '10s';
+alter role prices_service set tcp_keepalives_idle = '10s';
+alter role prices_service set tcp_keepalives_interval = '5s';
+alter role prices_service set tcp_keepalives_count = 3;
+
+-- A load may take its time, and waits for the load before it. One that went to sleep inside its
+-- transaction keeps all others waiting.
+alter role prices_loader set search_path = public, pg_temp;
+alter role prices_loader set idle_in_transaction_session_timeout = '5min';
+alter role prices_loader set synchronous_commit = on;
+
+alter role prices_keys set search_path = public, pg_temp;
+alter role prices_keys set statement_timeout = '10s';
+alter role prices_keys set lock_timeout = '2s';
+alter role prices_keys set idle_in_transaction_session_timeout = '10s';
+alter role prices_keys set idle_session_timeout = '15min';
+
+alter role prices_usage set search_path = public, pg_temp;
+alter role prices_usage set statement_timeout = '5s';
+alter role prices_usage set lock_timeout = '1s';
+alter role prices_usage set idle_in_transaction_session_timeout = '10s';
+alter role prices_usage set idle_session_timeout = '15min';
+
+-- The server notices within a second that a client is gone. Not every system can tell.
+do $$
+begin
+  alter role prices_service set client_connection_check_interval = '1s';
+  alter role prices_loader set client_connection_check_interval = '2s';
+exception when invalid_parameter_value then
+  raise notice 'client_connection_check_interval is not supported by this system';
+end $$;
+
+-- ==== Rights ====
+
+-- Connections and temporary tables are for those who need them.
+do $$
+begin
+  if not pg_has_role((select datdba from pg_database where datname = current_database()), 'usage') then
+    return;
+  end if;
+  execute format('revoke connect, temporary on database %I from public', current_database());
+  execute format('revoke all on database %I from prices_loader, prices_usage, prices_service, prices_keys',
+    current_database());
+  execute format('grant connect on database %I to prices_owner, prices_migrator, prices_loader, '
+    'prices_usage, prices_service, prices_keys', current_database());
+  execute format('grant temporary on database %I to prices_owner, prices_loader', current_database());
+  revoke create on schema public from public;
+  grant usage on schema public to prices_owner, prices_migrator, prices_loader, prices_usage,
+    prices_service, prices_keys;
+  grant create on schema public to prices_owner;
+end $$;
+
+-- By default every account may make large objects, which lie in the database.
+do $$
+begin
+  if (select rolsuper from pg_roles where rolname = current_user) then
+    revoke execute on function lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea) from public;
+  end if;
+end $$;
+
+-- Everything that the migrations made, by whichever account, belongs to the owner.
+do $$
+declare
+  maker oid := (select relowner from pg_class where oid = to_regclass('public.kysely_migration'));
+  each record;
+begin
+  for each in
+    select format('table %s', oid::regclass) as what from pg_class c
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')
+        and relowner in (maker, to_regrole(quote_ident(session_user))) and relowner <> 'prices_owner'::regrole
+        and not exists (select from pg_depend where objid = c.oid and deptype = 'e')
+    union all
+    select format('routine %s', oid::regprocedure) from pg_proc p
+      where pronamespace = 'public'::regnamespace
+        and proowner in (maker, to_regrole(quote_ident(session_user))) and proowner <> 'prices_owner'::regrole
+        and not exists (select from pg_depend where objid = p.oid and deptype = 'e')
+  loop
+    execute format('alter %s owner to prices_owner', each.what);
+  end loop;
+end $$;
+
+-- The service reads also what a later migration makes, from its first moment on.
+alter default privileges for role prices_owner in schema public grant select on tables to prices_service;
+
+-- All rights of each account, table by table; what does not stand here it does not have.
+do $$
+declare
+  granted record;
+begin
+  revoke all on all tables in schema public
+    from prices_migrator, prices_loader, prices_usage, prices_service, prices_keys;
+  revoke all on all sequences in schema public
+    from prices_migrator, prices_loader, prices_usage, prices_service, prices_keys;
+  for granted in
+    select * from (values
+      ('prices_loader', 'select, insert, update', 'currency'),
+      ('prices_loader', 'select', 'unit_of_measure'),
+      ('prices_loader', 'select, insert, update', 'dimension_value'),
+      ('prices_loader', 'select, insert, update', 'product'),
+      ('prices_loader', 'select, insert, update', 'price'),
+      ('prices_loader', 'select, insert, update, delete', 'series'),
+      ('prices_loader', 'select', 'fx_source'),
+      ('prices_loader', 'select, insert, update, delete', 'fx_rate'),
+      ('prices_loader', 'select, insert', 'load_batch'),
+      ('prices_loader', 'select, insert', 'load_coverage'),
+      ('prices_loader', 'select', 'service'),
+      ('prices_loader', 'select', 'market'),
+      ('prices_loader', 'select', 'access_scope'),
+      ('prices_loader', 'select', 'kysely_migration'),
+      ('prices_loader', 'select', 'revision'),
+      ('prices_loader', 'select', 'revision_scope'),
+      ('prices_loader', 'select', 'change_segment'),
+      ('prices_loader', 'select', 'currency_history'),
+      ('prices_loader', 'select', 'unit_of_measure_history'),
+      ('prices_loader', 'select', 'dimension_value_history'),
+      ('prices_loader', 'select', 'product_history'),
+      ('prices_loader', 'select', 'price_history'),
+      ('prices_loader', 'select', 'series_history'),
+      ('prices_loader', 'select', 'fx_rate_history'),
+
+      ('prices_usage', 'select (public_id, last_used_at), update (last_used_at)', 'api_key'),
+
+      ('prices_keys', 'select', 'api_key'),
+      ('prices_keys', 'insert (public_id, name, owner, digest, digest_alg, expires_at)', 'api_key'),
+      ('prices_keys', 'update (name, owner, expires_at, revoked_at, revoked_reason)', 'api_key'),
+      ('prices_keys', 'select, insert', 'api_key_scope'),
+      ('prices_keys', 'select', 'access_scope'),
+      ('prices_keys', 'select', 'market'),
+      ('prices_keys', 'select', 'kysely_migration')
+    ) as rights (account, privileges, name)
+    where to_regclass('public.' || name) is not null
+  loop
+    execute format('grant %s on public.%I to %I', granted.privileges, granted.name, granted.account);
+  end loop;
+  grant select on all tables in schema public to prices_service;
+
+  if to_regclass('public.load_batch_id_seq') is not null then
+    grant usage on sequence load_batch_id_seq to prices_loader;
+  end if;
+  if to_regprocedure('public.open_revision(text)') is not null then
+    grant execute on function open_revision(text) to prices_loader;
+  end if;
+  -- The right to ANALYZE what it filled; older servers leave that to autovacuum.
+  if current_setting('server_version_num')::integer >= 170000 and to_regclass('public.series') is not null then
+    execute 'grant maintain on series, fx_rate to prices_loader';
+  end if;
+end $$;

@@ -1,0 +1,94 @@
+import { readFile } from 'node:fs/promises';
+import { type Kysely, sql } from 'kysely';
+import { asOnlyRunner, untilUnlocked } from './only-runner.ts';
+import type { Database } from './schema.ts';
+import { scramVerifier } from './scram.ts';
+
+/** The accounts that log in; the owner of the tables does not. */
+export const LOGINS = ['migrator', 'loader', 'usage', 'service', 'keys'] as const;
+export type Login = (typeof LOGINS)[number];
+
+/** What stands before the names of the accounts unless the operator says otherwise. */
+export const ROLE_PREFIX = 'prices';
+
+/** A wish about accounts that cannot be met. The message is one line for a terminal. */
+export class RoleError extends Error {
+  override readonly name = 'RoleError';
+}
+
+const FILE = new URL('./roles.sql', import.meta.url);
+const NAMES = new RegExp(`\\b${ROLE_PREFIX}_(owner|${LOGINS.join('|')})\\b`, 'g');
+const RIGHTS = '-- ==== Rights ====';
+
+/** `service` → `prices_service`. */
+export const roleName = (prefix: string, login: Login | 'owner'): string => `${prefix}_${login}`;
+
+/**
+ * The statements that make the accounts and give them their rights, for accounts named
+ * `<prefix>_service` and so on.
+ * @throws RoleError when the prefix cannot begin a name
+ */
+export async function rolesSql(prefix: string): Promise<string> {
+  if (!/^[a-z][a-z0-9_]{0,39}$/.test(prefix)) {
+    throw new RoleError('a prefix has up to 40 small letters, digits and _, a letter first');
+  }
+  return (await readFile(FILE, 'utf8')).replace(NAMES, `${prefix}_$1`);
+}
+
+/** @throws RoleError when PostgreSQL and its clients might not read the password alike */
+function checkPassword(login: Login, password: string): void {
+  if (!/^[ -~]{8,256}$/.test(password)) {
+    throw new RoleError(
+      `the password for ${login} must have 8 to 256 printable characters of ASCII`,
+    );
+  }
+}
+
+/** One transaction, with what a file of statements may not say itself. */
+const inTransaction = (db: Kysely<Database>, text: string): Promise<unknown> =>
+  untilUnlocked(db, () =>
+    db.transaction().execute(async (trx) => {
+      await sql`set local client_min_messages = warning`.execute(trx);
+      await sql.raw(text).execute(trx);
+    }),
+  );
+
+/**
+ * Makes the accounts where they lack, brings their settings and rights to what `roles.sql` says,
+ * and sets the passwords that are given. Doing it twice changes nothing more.
+ * @throws RoleError for a prefix or password that cannot be used
+ */
+export async function applyRoles(
+  db: Kysely<Database>,
+  prefix: string,
+  passwords: ReadonlyMap<Login, string> = new Map(),
+): Promise<void> {
+  const text = await rolesSql(prefix);
+  for (const [login, password] of passwords) checkPassword(login, password);
+  const statements = [...passwords].map(
+    ([login, password]) =>
+      `alter role ${roleName(prefix, login)} password '${scramVerifier(password)}';`,
+  );
+  await asOnlyRunner(db, (one) => inTransaction(one, [text, ...statements].join('\n')));
+}
+
+/** The prefix of the accounts that this database was made for; null when it has none. */
+async function prefixOf(db: Kysely<Database>): Promise<string | null> {
+  const { rows } = await sql<{ prefix: string }>`
+    select prefix from (
+      select substring(pg_get_userbyid(relowner) from '^([a-z][a-z0-9_]*)_owner$') as prefix
+      from pg_class where oid = to_regclass('public.market')) as owned
+    where exists (select from pg_roles where rolname = prefix || '_service')`.execute(db);
+  return rows[0]?.prefix ?? null;
+}
+
+/**
+ * Gives the accounts their rights on what migrations made; without accounts there is nothing to
+ * do. To be called by who runs alone.
+ */
+export async function renewRights(db: Kysely<Database>): Promise<void> {
+  const prefix = await prefixOf(db);
+  if (prefix === null) return;
+  const text = await rolesSql(prefix);
+  await inTransaction(db, text.slice(text.indexOf(RIGHTS)));
+}

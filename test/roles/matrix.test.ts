@@ -1,0 +1,158 @@
+import type pg from 'pg';
+import t from 'tap';
+import { LOGINS, type Login, roleName } from '../../src/db/roles.ts';
+import { roledDatabase } from '../support/roles.ts';
+
+/** The data that loads write. The rest is written by triggers, by migrations or by nobody. */
+const DATA = ['currency', 'dimension_value', 'fx_rate', 'price', 'product', 'series'];
+const LEDGER = ['load_batch', 'load_coverage'];
+
+/** Every right to write, by account: tables, or `table.column` where it is not the whole table. */
+const WRITES: Readonly<Record<Login, Readonly<Record<string, readonly string[]>>>> = {
+  // The migrator has no right of its own: it acts as the owner.
+  migrator: {},
+  loader: {
+    insert: [...DATA, ...LEDGER].sort(),
+    update: DATA,
+    delete: ['fx_rate', 'series'],
+  },
+  usage: { update: ['api_key.last_used_at'] },
+  service: {},
+  keys: {
+    insert: [
+      'api_key.digest',
+      'api_key.digest_alg',
+      'api_key.expires_at',
+      'api_key.name',
+      'api_key.owner',
+      'api_key.public_id',
+      'api_key_scope',
+    ],
+    update: [
+      'api_key.expires_at',
+      'api_key.name',
+      'api_key.owner',
+      'api_key.revoked_at',
+      'api_key.revoked_reason',
+    ],
+  },
+};
+
+/** Rights on whole tables, and beside them rights on single columns, as the server has them. */
+async function rightsOf(
+  pool: pg.Pool,
+  role: string,
+  kinds: readonly string[],
+): Promise<Record<string, string[]>> {
+  const { rows } = await pool.query<{ kind: string; object: string }>(
+    `with tables as (
+       select oid, relname from pg_class
+       where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')
+     ), whole as (
+       select kind, oid, relname::text as object from tables, unnest($2::text[]) as kind
+       where has_table_privilege($1, oid, kind)
+     )
+     select kind, object from whole
+     union all
+     select kind, relname || '.' || attname from tables
+       join pg_attribute on attrelid = tables.oid and attnum > 0 and not attisdropped,
+       unnest($2::text[]) as kind
+     where kind in ('select', 'insert', 'update')
+       and has_column_privilege($1, tables.oid, attnum, kind)
+       and not exists (select from whole where whole.oid = tables.oid and whole.kind = kind)
+     order by 1, 2`,
+    [role, kinds],
+  );
+  const found: Record<string, string[]> = {};
+  for (const { kind, object } of rows) {
+    found[kind] = [...(found[kind] ?? []), object];
+  }
+  return found;
+}
+
+t.test('each account may write what stands in the matrix, and nothing else', async (t) => {
+  const { pool, prefix } = await roledDatabase(t);
+  const kinds = ['insert', 'update', 'delete', 'truncate', 'references', 'trigger'];
+  for (const login of LOGINS) {
+    // As a member of the owner the migrator has every right; its own are looked up below.
+    if (login === 'migrator') continue;
+    const role = roleName(prefix, login);
+    t.same(await rightsOf(pool, role, kinds), WRITES[login], login);
+    const { rows } = await pool.query(
+      `select rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls,
+         has_schema_privilege(rolname, 'public', 'create') as makes,
+         has_database_privilege(rolname, current_database(), 'create') as schemas,
+         has_database_privilege(rolname, current_database(), 'temporary') as temporary,
+         exists (select from pg_auth_members where member = pg_roles.oid) as member,
+         exists (select from pg_class where relowner = pg_roles.oid) as owns
+       from pg_roles where rolname = $1`,
+      [role],
+    );
+    const given = Object.entries(rows[0]).filter(([, value]) => value);
+    t.same(given, login === 'loader' ? [['temporary', true]] : [], `${login} is nothing more`);
+  }
+});
+
+t.test('keys and prices are read by those who need them', async (t) => {
+  const { pool, prefix } = await roledDatabase(t);
+  const { rows } = await pool.query<{ name: string }>(`select relname as name from pg_class
+    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')
+    order by relname`);
+  const all = rows.map(({ name }) => name);
+  const read = async (login: Login) =>
+    (await rightsOf(pool, roleName(prefix, login), ['select']))['select'];
+  t.same(await read('service'), all, 'the service reads everything, later tables too');
+  const secret = ['api_key', 'api_key_scope', 'kysely_migration_lock'];
+  t.same(
+    await read('loader'),
+    all.filter((each) => !secret.includes(each)),
+    'the loader sees no key',
+  );
+  t.same(await read('usage'), ['api_key.last_used_at', 'api_key.public_id']);
+  t.same(
+    await read('keys'),
+    ['access_scope', 'api_key', 'api_key_scope', 'kysely_migration', 'market'],
+    'who makes keys sees no price',
+  );
+});
+
+t.test('what runs with the rights of the owner cannot be called by just anybody', async (t) => {
+  const { pool, prefix } = await roledDatabase(t);
+  const { rows } = await pool.query<{ name: string; path: string; callers: string[] }>(
+    `select proname as name, array_to_string(proconfig, ' ') as path,
+       array(select rolname::text from pg_roles where starts_with(rolname, $1)
+         and has_function_privilege(rolname, p.oid, 'execute')
+         and rolname not in ($1 || '_owner', $1 || '_migrator')) as callers
+     from pg_proc p where pronamespace = 'public'::regnamespace and prosecdef order by proname`,
+    [prefix],
+  );
+  t.ok(rows.length > 10);
+  for (const { name, path, callers } of rows) {
+    t.match(path, /^search_path=pg_catalog, public, pg_temp/, name);
+    t.same(callers, name === 'open_revision' ? [roleName(prefix, 'loader')] : [], name);
+  }
+});
+
+t.test('no temporary table stands in for a real one inside a function', async (t) => {
+  const { pool } = await roledDatabase(t);
+  const { rows } = await pool.query<{ name: string }>(`select proname as name from pg_proc
+    where pronamespace = 'public'::regnamespace
+      and prolang = (select oid from pg_language where lanname = 'plpgsql')
+      and not coalesce(array_to_string(proconfig, ' ') ~ 'search_path=pg_catalog, public, pg_temp',
+        false)
+    order by proname`);
+  // These look at no table, or run only where one of the others calls them.
+  const harmless = [
+    'refuse_after_seal',
+    'refuse_change',
+    'refuse_new_identity',
+    'refuse_new_key',
+    'refuse_without_revision',
+    'set_market_of_segment',
+    'stamp_revision',
+  ];
+  t.same(
+    rows.map(({ name }) => name),
+    harmless,
+  );
+});

@@ -1,0 +1,160 @@
+import t from 'tap';
+import { createKey, listKeys, revokeKey } from '../../src/auth/keys.ts';
+import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate.ts';
+import { applyRoles, LOGINS, roleName } from '../../src/db/roles.ts';
+import { seed } from '../../src/db/seed.ts';
+import { administer, setting, siblingUrl, testDatabase } from '../support/database.ts';
+import { accountPrefix, addressAs, clientAs, roledDatabase } from '../support/roles.ts';
+import { serviceOn } from '../support/service.ts';
+
+t.test('the account for keys makes and revokes keys, and sees no price', async (t) => {
+  const database = await roledDatabase(t, { seeded: true });
+  const { db, pool } = database.as('keys');
+  const made = await createKey(db, { name: 'a', scopes: ['prices:nickel'], expiresAt: null });
+  await createKey(db, { name: 'b', scopes: ['prices:*'], expiresAt: new Date('2100-01-01') });
+  t.match(await revokeKey(db, made.id, 'lost'), { status: 'revoked' });
+  t.equal((await listKeys(db)).length, 2);
+  for (const statement of [
+    'select from price',
+    'select from series',
+    'select from load_batch',
+    'delete from api_key',
+    "update api_key set digest = '\\x00'",
+    'update api_key set created_at = now()',
+    "insert into access_scope (scope) values ('prices:gold')",
+    "select open_revision('x')",
+    'create temporary table mine (a integer)',
+  ]) {
+    await t.rejects(pool.query(statement), /permission denied/, statement);
+  }
+});
+
+t.test('the account for usage notes when a key was used, and no more', async (t) => {
+  const database = await roledDatabase(t, { seeded: true });
+  const { id } = await createKey(database.db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
+  const { pool } = database.as('usage');
+  const note = 'update api_key set last_used_at = $1 where public_id = $2 returning last_used_at';
+  t.equal((await pool.query(note, ['2026-01-01T00:00:00Z', id])).rowCount, 1);
+  for (const statement of [
+    'select digest from api_key',
+    'select name from api_key',
+    'update api_key set revoked_at = now()',
+    "insert into api_key (public_id) values ('0123456789')",
+    'select from api_key_scope',
+    'select from price',
+    'select from service',
+    'create temporary table mine (a integer)',
+  ]) {
+    await t.rejects(pool.query(statement), /permission denied/, statement);
+  }
+});
+
+/** A new database without any table. */
+async function bareDatabase(test: Parameters<typeof testDatabase>[0]): Promise<string> {
+  const admin = setting('TEST_DATABASE_URL');
+  const { url } = await testDatabase(test);
+  const name = `${new URL(url).pathname.slice(1)}_bare`;
+  await administer(admin, `create database "${name}" template template0`);
+  test.teardown(() => administer(admin, `drop database "${name}" with (force)`));
+  return siblingUrl(admin, name);
+}
+
+t.test('a new database gets its accounts first, and its tables from the migrator', async (t) => {
+  const prefix = accountPrefix(t);
+  const url = await bareDatabase(t);
+  const admin = clientAs(t, url);
+  const passwords = new Map(LOGINS.map((each) => [each, `${each}-password`]));
+  await applyRoles(admin.db, prefix, passwords);
+  const as = (login: (typeof LOGINS)[number]) =>
+    clientAs(t, addressAs(url, roleName(prefix, login), `${login}-password`));
+  const migrator = as('migrator');
+  const all = await migrateUp(migrator.db);
+  t.same(await migrateUp(migrator.db), []);
+  await seed(migrator);
+  const { rows } = await admin.pool.query(`select distinct pg_get_userbyid(relowner) as owner
+    from pg_class where relnamespace = 'public'::regnamespace`);
+  t.same(rows, [{ owner: roleName(prefix, 'owner') }], 'everything belongs to the owner');
+  const database = { url, db: admin.db, pool: admin.pool, client: as('service') };
+  const service = await serviceOn(t, database);
+  t.equal((await service.post('nickel', {})).status, 200, 'and the service reads it');
+  await t.rejects(as('service').pool.query('delete from price'), /permission denied/);
+  await createKey(as('keys').db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
+
+  t.equal(all.length, (await migrationStatus(migrator.db)).length);
+});
+
+t.test('a migration that comes later keeps the rights, whoever runs it', async (t) => {
+  const database = await roledDatabase(t);
+  const newest = await migrateDown(database.as('migrator').db);
+  t.ok(newest, 'the migrator may take a migration back');
+  await migrateUp(database.db);
+  const { rows } = await database.pool.query(
+    `select relname, pg_get_userbyid(relowner) from pg_class
+      where relnamespace = 'public'::regnamespace and relowner <> to_regrole($1)
+     union all select proname, pg_get_userbyid(proowner) from pg_proc
+      where pronamespace = 'public'::regnamespace and proowner <> to_regrole($1)`,
+    [roleName(database.prefix, 'owner')],
+  );
+  t.same(rows, [], 'also what a superuser migrated belongs to the owner');
+  await migrateDown(database.as('migrator').db);
+  await database.as('migrator').pool.query('create table later (a integer)');
+  await database.as('service').pool.query('select from later');
+  await database.pool.query('drop table later');
+  t.same(await migrateUp(database.as('migrator').db), [newest]);
+  await database.as('loader').pool.query("begin; select open_revision('x'); rollback");
+});
+
+t.test('doing it twice changes nothing, and takes back what was given by hand', async (t) => {
+  const database = await roledDatabase(t, { seeded: true });
+  const state = async () =>
+    (
+      await database.pool.query(
+        `select relname as name, relacl::text as acl from pg_class
+           where relnamespace = 'public'::regnamespace
+         union all select proname, proacl::text from pg_proc
+           where pronamespace = 'public'::regnamespace
+         union all select attname, attacl::text from pg_attribute where attacl is not null
+         union all select rolname, concat(rolcanlogin, rolconnlimit,
+             array(select unnest(rolconfig) as setting order by setting))
+           from pg_roles where starts_with(rolname, $1)
+         order by 1, 2`,
+        [database.prefix],
+      )
+    ).rows;
+  const before = await state();
+  t.ok(before.length > 60);
+  await applyRoles(database.db, database.prefix);
+  t.same(await state(), before);
+  const service = roleName(database.prefix, 'service');
+  await database.pool.query(`grant insert, update (mid) on series to ${service};
+    alter role ${service} reset default_transaction_read_only`);
+  t.notSame(await state(), before);
+  await Promise.all([1, 2, 3].map(() => applyRoles(database.db, database.prefix)));
+  t.same(await state(), before, 'also when several do it at once');
+});
+
+t.test('an account that may create roles is enough, if the database is its own', async (t) => {
+  const prefix = accountPrefix(t);
+  const url = await bareDatabase(t);
+  const name = new URL(url).pathname.slice(1);
+  const owner = `${prefix}_dba`;
+  await administer(
+    setting('TEST_DATABASE_URL'),
+    `create role "${owner}" login createrole password 'secret-of-dba'`,
+    `alter database "${name}" owner to "${owner}"`,
+  );
+  const dba = clientAs(t, addressAs(url, owner, 'secret-of-dba'));
+  await migrateUp(dba.db);
+  await applyRoles(dba.db, prefix, new Map([['service', 'secret-of-service']]));
+  await applyRoles(dba.db, prefix);
+  const service = clientAs(t, addressAs(url, roleName(prefix, 'service'), 'secret-of-service'));
+  await service.pool.query('select from price');
+  await t.rejects(service.pool.query('delete from price'), /permission denied/);
+  await dba.close();
+  await administer(url, `drop owned by "${owner}" cascade`);
+  await administer(
+    setting('TEST_DATABASE_URL'),
+    `reassign owned by "${owner}" to current_user`,
+    `drop role "${owner}"`,
+  );
+});
