@@ -77,7 +77,7 @@ export const SETTINGS = {
   FX_SOURCE: Type.String({
     default: 'ECB',
     pattern: '^[A-Z0-9]+$',
-    description: 'Source of the exchange rates that conversions use',
+    description: 'Source of the exchange rates that conversions use: ECB, FED',
   }),
 
   CONNECTIONS_MAX: whole(2_000, 1, 100_000, 'Client connections held at once'),

@@ -29,6 +29,7 @@ t.test('every command explains itself, with an example', async (t) => {
       'load worldbank',
       'load usgs',
       'load ecb',
+      'load fed',
       'load csv',
       'load ndjson',
       'keys create',

@@ -40,6 +40,7 @@ export const LOAD_ERRORS = {
   immutable: 'Market, code, type, currency or unit of a price, which never change',
   correction_not_allowed: 'A published value or description would change, without permission',
   invalid_code: 'A code that is not 1 to 64 visible ASCII characters',
+  period_averages: 'Averages of a month or year, where rates of days are needed',
 } as const;
 
 export type LoadErrorCode = keyof typeof LOAD_ERRORS;
