@@ -26,6 +26,7 @@ t.test('every command explains itself, with an example', async (t) => {
       'db migrate',
       'db seed',
       'db roles',
+      'db hash',
       'load worldbank',
       'load usgs',
       'load ecb',

@@ -3,6 +3,7 @@ import { type MigrationStatus, migrateDown, migrateUp, migrationStatus } from '.
 import { previewMigrations } from '../db/preview.ts';
 import { seed } from '../db/seed.ts';
 import { withDatabase } from './database.ts';
+import { addHash } from './db-hash.ts';
 import { UsageError } from './failure.ts';
 import { openProgress, printJson, printLines, printTable } from './output.ts';
 import { addRoles } from './roles.ts';
@@ -105,13 +106,14 @@ function printCounts(what: string, counts: object): void {
   printLines(`${what}: ${parts.join(' · ')}`);
 }
 
-/** Adds `db migrate`, `db seed` and `db roles`. */
+/** Adds `db migrate`, `db seed`, `db roles` and `db hash`. */
 export function addDatabaseCommands(program: Command): void {
   const db = program
     .command('db')
-    .summary('migrate and seed the database, make its accounts')
-    .description('Brings the schema to this version, loads seeds and makes accounts.');
+    .summary('migrate and seed the database, make its accounts, hash its data')
+    .description('Brings the schema to this version, loads seeds, makes accounts and hashes data.');
   addMigrate(db);
   addSeed(db);
   addRoles(db);
+  addHash(db);
 }
