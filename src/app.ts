@@ -22,6 +22,7 @@ import { transport } from './plugins/transport.ts';
 import type { Sources } from './prices/answer.ts';
 import { referenceReader } from './prices/references.ts';
 import { sqlSeries } from './prices/series-sql.ts';
+import { stateReader } from './prices/state.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { healthRoutes } from './routes/health.ts';
 import { marketRoutes } from './routes/market.ts';
@@ -78,7 +79,8 @@ function serverOf({ config, logger }: AppOptions): FastifyInstance {
 /** Wires the service together. It never listens and makes no connection by itself. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, client } = options;
-  const { db, pool } = client;
+  const { db, pool, pulse } = client;
+  const remembers = config.PRICE_BOOK_BYTES > 0;
   const app = serverOf(options);
   const limits: ListLimits = {
     codesMax: config.CODES_MAX,
@@ -90,6 +92,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     references: referenceReader(REFERENCES_KEPT),
     rates: ratesReader(RATES_KEPT),
     rateSource: config.FX_SOURCE,
+    state: stateReader(config.FX_SOURCE),
     series: sqlSeries(pool),
     pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,
   };
@@ -106,7 +109,12 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   gentleStop(app);
   methods(app);
   jsonBody(app, { depthMax: config.JSON_DEPTH_MAX });
-  await app.register(auth, { db, settings: config, open: [DOCS] });
+  await app.register(auth, {
+    db,
+    ...(remembers ? { pulse } : {}),
+    settings: config,
+    open: [DOCS],
+  });
   await openapi(app, {
     bodyBytes: config.BODY_BYTES_MAX,
     nesting: config.JSON_DEPTH_MAX,

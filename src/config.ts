@@ -74,6 +74,13 @@ export const SETTINGS = {
   DATABASE_STATEMENT_TIMEOUT_MS: whole(8_000, 100, 600_000, 'Longest run of one statement'),
   SERIES_PRICES_PER_STATEMENT: whole(20, 1, 1_000, 'Prices whose series one statement reads'),
 
+  PRICE_BOOK_BYTES: whole(
+    536_870_912,
+    0,
+    Number.MAX_SAFE_INTEGER,
+    'Memory for prices, answers and keys that are kept ready; 0 keeps none',
+  ),
+
   FX_SOURCE: Type.String({
     default: 'ECB',
     pattern: '^[A-Z0-9]+$',

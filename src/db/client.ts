@@ -1,11 +1,16 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
+import { type Pulse, pulseOf } from './pulse.ts';
 import type { Database } from './schema.ts';
 
-/** A pool of PostgreSQL connections and the Kysely handle over it. */
+/**
+ * A pool of PostgreSQL connections, the Kysely handle over it, and a connection beside it for the
+ * looks that requests share, which is made with the first.
+ */
 export interface Client {
   readonly db: Kysely<Database>;
   readonly pool: pg.Pool;
+  readonly pulse: Pulse;
   close(): Promise<void>;
 }
 
@@ -62,24 +67,30 @@ export function openClient(options: ClientOptions): Client {
     `-c default_transaction_read_only=${options.readOnly ? 'on' : 'off'}`,
   ];
   const { address, given } = withoutOptions(options.url);
-  const pool = new pg.Pool({
+  const session = {
     connectionString: address,
-    max: options.connectionsMax,
     connectionTimeoutMillis: options.acquireTimeoutMs,
     application_name: options.applicationName,
     options: [given, ...settings].join(' ').trim(),
-    keepAlive: true,
     types,
-  });
+  };
+  const pool = new pg.Pool({ ...session, max: options.connectionsMax, keepAlive: true });
   // A connection that breaks, idle or in use, emits an error; unheard it would end the service.
   const onError = (error: Error) => options.onError?.(error);
   pool.on('error', onError);
   pool.on('connect', (client) => client.on('error', onError));
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+  const pulse = pulseOf({
+    connection: { ...session, application_name: `${options.applicationName} pulse` },
+    pool,
+    patienceMs: options.acquireTimeoutMs,
+    onError,
+  });
   const close = async (): Promise<void> => {
+    await pulse.close();
     await db.destroy();
     // Kysely leaves a pool alone that it never took a connection from.
     if (!pool.ended) await pool.end();
   };
-  return { db, pool, close };
+  return { db, pool, pulse, close };
 }

@@ -8,6 +8,8 @@ type Revision = ColumnType<string, never, never>;
 export interface Service {
   id: Given<number>;
   epoch: string;
+  /** Counts the changes of API keys; triggers do. */
+  keys_version: Given<string>;
 }
 
 export interface MarketRow {

@@ -4,11 +4,13 @@ import type { Kysely } from 'kysely';
 import { credentialOf } from '../auth/credentials.ts';
 import type { Principal } from '../auth/principal.ts';
 import { insufficientScope, invalidToken } from '../auth/refusals.ts';
+import { rememberedKeys } from '../auth/remembered-keys.ts';
 import { headerOf } from '../auth/token-form.ts';
 import { type KeySettings, type KeySource, keySourceOf } from '../auth/token-keys.ts';
 import { type Claims, principalOf, type TokenRules } from '../auth/tokens.ts';
-import { findKey, verifyKey } from '../auth/verify-key.ts';
+import { type FindKey, findKey, verifyKey } from '../auth/verify-key.ts';
 import { allows, type Scope } from '../catalog/scopes.ts';
+import type { Newest, Pulse } from '../db/pulse.ts';
 import type { Database } from '../db/schema.ts';
 import { Problem } from '../errors.ts';
 
@@ -23,6 +25,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who is asking; null on routes that are open to anyone. */
     principal: Principal | null;
+    /** A look at the database that began after the request came; null where none was needed. */
+    newest: Promise<Newest> | null;
   }
 }
 
@@ -36,10 +40,15 @@ export interface AuthSettings extends KeySettings {
 
 export interface AuthOptions {
   readonly db: Kysely<Database>;
+  /** With it keys are remembered, and each request is told the state that it may trust. */
+  readonly pulse?: Pulse;
   readonly settings: AuthSettings;
   /** Addresses below which the routes of other people's plugins are open to anyone. */
   readonly open?: readonly string[];
 }
+
+/** Keys that are remembered; an operator has dozens. */
+const KEYS_KEPT = 10_000;
 
 type VerifyToken = (request: FastifyRequest) => Promise<Principal>;
 
@@ -91,8 +100,24 @@ function accessOf({ routeOptions }: FastifyRequest): Access {
   throw new Error(`The route ${routeOptions.url} does not say who may use it`);
 }
 
+/** Begins the one look that a request takes; its failure is told to whoever waits for it. */
+function lookOnce(request: FastifyRequest, pulse: Pulse): Promise<Newest> {
+  if (request.newest === null) {
+    request.newest = pulse.look();
+    request.newest.catch(() => {});
+  }
+  return request.newest;
+}
+
+/** How the key of a request is looked up. */
+function keyFinder(db: Kysely<Database>, pulse?: Pulse): (request: FastifyRequest) => FindKey {
+  if (!pulse) return () => (id) => findKey(db, id);
+  const keysAt = rememberedKeys(db, KEYS_KEPT);
+  return (request) => async (id) => keysAt(await lookOnce(request, pulse), id);
+}
+
 async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void> {
-  const { db, settings, open = [] } = options;
+  const { db, pulse, settings, open = [] } = options;
   const source = await keySourceOf(settings);
   const rules: TokenRules = {
     issuer: settings.JWT_ISSUER,
@@ -101,7 +126,9 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
     leewaySeconds: settings.JWT_LEEWAY_SECONDS,
   };
   const verifyToken = source ? await tokenVerifier(app, source, rules) : refuseTokens;
+  const findKeyOf = keyFinder(db, pulse);
   app.decorateRequest('principal', null);
+  app.decorateRequest('newest', null);
   app.addHook('onRoute', requireAccess(open));
   // Before the body: a stranger costs little and learns nothing.
   app.addHook('onRequest', async (request) => {
@@ -111,8 +138,9 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
     const credential = credentialOf(request.raw.rawHeaders);
     request.principal =
       credential.kind === 'key'
-        ? await verifyKey((id) => findKey(db, id), credential.text, Date.now())
+        ? await verifyKey(findKeyOf(request), credential.text, Date.now())
         : await verifyToken(request);
+    if (pulse) lookOnce(request, pulse);
     if (access !== 'any' && !allows(request.principal.scopes, access.scope)) {
       throw insufficientScope(access.scope);
     }

@@ -9,7 +9,7 @@ import type { Plan } from './plan.ts';
 import { selectPrices } from './query.ts';
 import type { RecordContext } from './records.ts';
 import type { ReferenceReader } from './references.ts';
-import type { State } from './state.ts';
+import type { State, StateReader } from './state.ts';
 import { targetsOf } from './targets.ts';
 import { type Warning, warningsOf } from './warnings.ts';
 
@@ -20,6 +20,7 @@ export interface Sources {
   readonly rates: RatesReader;
   /** The configured source of exchange rates. */
   readonly rateSource: string;
+  readonly state: StateReader;
   readonly series: SeriesSource;
   /** Prices whose series one statement reads; it bounds the memory of an answer. */
   readonly pricesPerStatement: number;
@@ -48,7 +49,7 @@ const ratesOf = async (sources: Sources, { head, rates }: State): Promise<RateTa
   rates && sources.rates(sources.db, head.epoch, rates);
 
 /**
- * Answers a plan from one state of the database, the one that `stateOf` found for it: everything is
+ * Answers a plan from one state of the database, the one that was found for it: everything is
  * read at its revision, however much is committed meanwhile.
  * @throws Problem for a currency or unit that is not known, for values that match nothing when the
  *   plan is strict, and for prices that cannot be converted when it says so; what the database

@@ -1,5 +1,7 @@
 import type { Kysely } from 'kysely';
 import { type RateSource, rateSource } from '../conversion/rates.ts';
+import { headAt, revisionOf } from '../db/newest.ts';
+import type { Newest } from '../db/pulse.ts';
 import { type Head, headOf, newestRevision, revisionAsOf } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { Problem, type ViolationCode } from '../errors.ts';
@@ -57,4 +59,47 @@ export async function stateOf(db: Kysely<Database>, plan: Plan, source: string):
   const until = bound ?? (await newestRevision(db)).revision;
   const rates = await rateSource(db, source, until);
   return { head: await headOf(db, [slug, ...rates.scopes], until), rates };
+}
+
+/** Finds the state that a plan reads, from a look at the database where the plan is of now. */
+export type StateReader = (
+  db: Kysely<Database>,
+  plan: Plan,
+  newest: Newest | null,
+) => Promise<State>;
+
+/** What the choice of a source depends on: the rates of all of them, and the reference data. */
+function rateKey(newest: Newest): string {
+  const rates = [...newest.scopes].filter(([scope]) => scope.startsWith('fx:'));
+  const revisions = rates.map(([scope, { revision }]) => `${scope}=${revision}`).sort();
+  return `${newest.epoch}.${revisionOf(newest, 'reference')} ${revisions.join(' ')}`;
+}
+
+/**
+ * A reader that takes what a look has told instead of asking again, and keeps the source of rates
+ * that it chose last.
+ * @param source the configured source of exchange rates
+ */
+export function stateReader(source: string): StateReader {
+  let chosen: { readonly key: string; readonly rates: Promise<RateSource> } | null = null;
+  const ratesAt = (db: Kysely<Database>, newest: Newest): Promise<RateSource> => {
+    const key = rateKey(newest);
+    if (chosen?.key === key) return chosen.rates;
+    const rates = rateSource(db, source, newest.revision);
+    const mine = { key, rates };
+    chosen = mine;
+    // A failed read must not be remembered.
+    rates.catch(() => {
+      if (chosen === mine) chosen = null;
+    });
+    return rates;
+  };
+  return async (db, plan, newest) => {
+    const { moment, currency } = plan.options;
+    if (newest === null || moment.kind !== 'now') return stateOf(db, plan, source);
+    const { slug } = plan.market;
+    if (currency === null) return { head: headAt(newest, [slug]), rates: null };
+    const rates = await ratesAt(db, newest);
+    return { head: headAt(newest, [slug, ...rates.scopes]), rates };
+  };
 }

@@ -9,7 +9,6 @@ import { answerAt, type Sources } from '../prices/answer.ts';
 import { usedValues } from '../prices/filter-values.ts';
 import { slicesOf } from '../prices/formats.ts';
 import { type Plan, planOf } from '../prices/plan.ts';
-import { stateOf } from '../prices/state.ts';
 import { checkAccept } from './accept.ts';
 import { sendTagged } from './etag.ts';
 import { marketOperation, NOT_MODIFIED, valuesOperation } from './operations.ts';
@@ -28,12 +27,13 @@ function clientGone(reply: FastifyReply): AbortSignal {
 
 /** Answers a plan as its prices are now, or were at its moment. */
 async function sendPrices(
+  request: FastifyRequest,
   reply: FastifyReply,
   sources: Sources,
   plan: Plan,
 ): Promise<FastifyReply> {
   const signal = clientGone(reply);
-  const state = await stateOf(sources.db, plan, sources.rateSource);
+  const state = await sources.state(sources.db, plan, await request.newest);
   const answer = await answerAt(sources, plan, state, signal);
   const payload = await startedBody(slicesOf(answer, 'json'));
   const { revision } = answer.metadata;
@@ -61,7 +61,7 @@ export function marketRoutes(
       response: { 200: { description: 'The prices', ...ref(schemas.response) } },
     },
     handler: async (request, reply) => {
-      return sendPrices(reply, sources, planOf(market, check, request.body));
+      return sendPrices(request, reply, sources, planOf(market, check, request.body));
     },
   });
 

@@ -1,6 +1,7 @@
 import { fastify } from 'fastify';
 import type { Kysely } from 'kysely';
 import type t from 'tap';
+import type { Pulse } from '../../src/db/pulse.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { type Access, type AuthSettings, auth } from '../../src/plugins/auth.ts';
 import { problems } from '../../src/plugins/problems.ts';
@@ -33,11 +34,11 @@ type Test = Pick<typeof t, 'teardown'>;
 /** An application of the auth plugin and four routes that tell who asked and what they sent. */
 export async function authApp(
   test: Test,
-  options: { readonly db: Kysely<Database>; readonly settings?: AuthSettings },
+  options: { readonly db: Kysely<Database>; readonly settings?: AuthSettings; pulse?: Pulse },
 ) {
   const app = fastify({ genReqId: requestIdOf });
   problems(app);
-  await app.register(auth, { db: options.db, settings: options.settings ?? NO_TOKENS });
+  await app.register(auth, { ...options, settings: options.settings ?? NO_TOKENS });
   for (const [url, access] of Object.entries(ROUTES)) {
     app.route({
       method: ['GET', 'POST'],

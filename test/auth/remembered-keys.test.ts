@@ -1,0 +1,85 @@
+import t from 'tap';
+import { createKey, revokeKey } from '../../src/auth/keys.ts';
+import type { Scope } from '../../src/catalog/scopes.ts';
+import { authApp } from '../support/auth-app.ts';
+import { testDatabase } from '../support/database.ts';
+import { inTransaction } from '../support/world.ts';
+
+type Tested = Parameters<typeof testDatabase>[0];
+
+async function remembering(test: Tested) {
+  const database = await testDatabase(test);
+  const { db, client } = database;
+  const app = await authApp(test, { db, pulse: client.pulse });
+  const ask = async (key: string) => {
+    const answer = await app.inject({ url: '/nickel', headers: { 'x-api-key': key } });
+    return [answer.statusCode, answer.json().code];
+  };
+  const make = (scopes: readonly Scope[], expiresAt: Date | null = null) =>
+    createKey(db, { name: 'a', scopes, expiresAt });
+  return { database, ask, make };
+}
+
+t.test('a key is refused by the first request after its revocation, every time', async (t) => {
+  const { database, ask, make } = await remembering(t);
+  let wrong = 0;
+  for (let round = 0; round < 150; round += 1) {
+    const { id, key } = await make(['prices:nickel']);
+    const before = await Promise.all([ask(key), ask(key)]);
+    await revokeKey(database.db, id, 'over');
+    const after = await Promise.all([ask(key), ask(key)]);
+    if (before.some(([status]) => status !== 200)) wrong += 1;
+    if (after.some(([, code]) => code !== 'api_key_revoked')) wrong += 1;
+  }
+  t.equal(wrong, 0);
+});
+
+t.test('scopes that are given and taken count at once', async (t) => {
+  const { database, ask, make } = await remembering(t);
+  const { id, key } = await make(['prices:copper']);
+  const held = `(select id from api_key where public_id = '${id}')`;
+  for (let round = 0; round < 50; round += 1) {
+    t.same(await ask(key), [403, 'insufficient_scope']);
+    await database.pool.query(`insert into api_key_scope values (${held}, 'prices:nickel')`);
+    t.same(await ask(key), [200, undefined]);
+    await database.pool.query(
+      `delete from api_key_scope where api_key_id = ${held} and scope = 'prices:nickel'`,
+    );
+  }
+});
+
+t.test('a remembered key expires at its moment', async (t) => {
+  const { database, ask, make } = await remembering(t);
+  const { id, key } = await make(['prices:nickel'], new Date(Date.now() + 3_600_000));
+  t.same(await ask(key), [200, undefined]);
+  await database.pool.query(
+    `update api_key set created_at = now() - interval '2 days',
+       expires_at = now() - interval '1 day' where public_id = '${id}'`,
+  );
+  t.same(await ask(key), [401, 'api_key_expired']);
+});
+
+t.test('a key is not read again before it changes, nor because it was used', async (t) => {
+  const { database, ask, make } = await remembering(t);
+  const { id, key } = await make(['prices:nickel']);
+  t.same(await ask(key), [200, undefined]);
+  // A change that the database does not count, as no real one can be, is not seen.
+  await inTransaction(database.pool, async (session) => {
+    await session.query('set local session_replication_role = replica');
+    await session.query(`update api_key set revoked_at = now(), revoked_reason = 'unseen'
+      where public_id = '${id}'`);
+  });
+  t.same(await ask(key), [200, undefined]);
+  await database.pool.query('update api_key set last_used_at = now()');
+  t.same(await ask(key), [200, undefined]);
+  await database.pool.query("update api_key set name = 'renamed'");
+  t.same(await ask(key), [401, 'api_key_revoked']);
+});
+
+t.test('a secret that is not the key’s is refused, remembered or not', async (t) => {
+  const { ask, make } = await remembering(t);
+  const [one, other] = [await make(['prices:nickel']), await make(['prices:nickel'])];
+  for (const { key } of [one, other]) t.same(await ask(key), [200, undefined]);
+  // The id of one with the secret of the other breaks the checksum; an unknown one does not.
+  t.same(await ask(one.key.slice(0, 20) + other.key.slice(20)), [401, 'invalid_api_key']);
+});
