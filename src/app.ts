@@ -1,17 +1,22 @@
 import helmet from '@fastify/helmet';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import type pg from 'pg';
 import { MARKETS } from './catalog/markets.ts';
 import type { Config } from './config.ts';
 import { COMPONENTS } from './contract/components.ts';
 import { type ListLimits, schemasOf } from './contract/market.ts';
+import { Me } from './contract/me.ts';
 import { POINT_COMPONENTS } from './contract/points.ts';
 import { ProblemSchema, ViolationSchema } from './contract/problem.ts';
 import { REFERENCE_COMPONENTS } from './contract/reference.ts';
 import { ratesReader } from './conversion/rates.ts';
 import type { Client } from './db/client.ts';
 import { healthProbe } from './db/health.ts';
+import { type LimitSettings, Limits } from './limits/limits.ts';
 import { auth } from './plugins/auth.ts';
+import { expiryWarning } from './plugins/expiry.ts';
 import { jsonBody } from './plugins/json-body.ts';
+import { limitsAfterAuth, limitsBeforeAuth } from './plugins/limits.ts';
 import { methods } from './plugins/methods.ts';
 import { DOCS, docsPage, openapi } from './plugins/openapi.ts';
 import { problemOf, problems, sendProblem } from './plugins/problems.ts';
@@ -19,6 +24,7 @@ import { refuseConnection } from './plugins/refuse.ts';
 import { requestId, requestIdOf } from './plugins/request-id.ts';
 import { gentleStop } from './plugins/stop.ts';
 import { transport } from './plugins/transport.ts';
+import { usage } from './plugins/usage.ts';
 import type { Sources } from './prices/answer.ts';
 import { referenceReader } from './prices/references.ts';
 import { sqlSeries } from './prices/series-sql.ts';
@@ -27,12 +33,15 @@ import { documentRoutes } from './routes/documents.ts';
 import { healthRoutes } from './routes/health.ts';
 import { marketRoutes } from './routes/market.ts';
 import { marketsRoute } from './routes/markets.ts';
+import { meRoute } from './routes/me.ts';
 import { referenceRoutes } from './routes/reference.ts';
 import { VERSION } from './version.ts';
 
 export interface AppOptions {
   readonly config: Config;
   readonly client: Client;
+  /** Connections of the account that notes use; without them nothing is noted and shared. */
+  readonly usagePool?: pg.Pool | undefined;
   readonly logger?: FastifyBaseLogger;
 }
 
@@ -46,6 +55,7 @@ const SCHEMAS = [
   ...COMPONENTS,
   ...POINT_COMPONENTS,
   ...REFERENCE_COMPONENTS,
+  Me,
   ViolationSchema,
   ProblemSchema,
 ];
@@ -55,6 +65,7 @@ function serverOf({ config, logger }: AppOptions): FastifyInstance {
     ...(logger ? { loggerInstance: logger } : { logger: false }),
     genReqId: requestIdOf,
     bodyLimit: config.BODY_BYTES_MAX,
+    trustProxy: config.TRUST_PROXY?.split(',') ?? false,
     requestTimeout: config.REQUEST_TIMEOUT_MS,
     keepAliveTimeout: config.KEEP_ALIVE_TIMEOUT_MS,
     connectionTimeout: config.STALL_TIMEOUT_MS,
@@ -76,13 +87,27 @@ function serverOf({ config, logger }: AppOptions): FastifyInstance {
   });
 }
 
+const limitSettingsOf = (config: Config): LimitSettings => ({
+  principal: {
+    perMinute: config.RATE_PER_MINUTE,
+    burst: config.RATE_BURST,
+    concurrent: config.CONCURRENT_MAX,
+  },
+  failuresPerMinute: config.FAILED_AUTH_PER_MINUTE,
+  gate: {
+    runningMax: config.RUNNING_MAX,
+    waitingMax: config.WAITING_MAX,
+    waitMsMax: config.WAITING_MS_MAX,
+  },
+});
+
 /** Wires the service together. It never listens and makes no connection by itself. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, client } = options;
   const { db, pool, pulse } = client;
   const remembers = config.PRICE_BOOK_BYTES > 0;
   const app = serverOf(options);
-  const limits: ListLimits = {
+  const lists: ListLimits = {
     codesMax: config.CODES_MAX,
     itemsMax: config.LIST_ITEMS_MAX,
     itemLengthMax: config.ITEM_LENGTH_MAX,
@@ -109,12 +134,17 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   gentleStop(app);
   methods(app);
   jsonBody(app, { depthMax: config.JSON_DEPTH_MAX });
+  const limits = new Limits(limitSettingsOf(config));
+  limitsBeforeAuth(app, limits);
   await app.register(auth, {
     db,
     ...(remembers ? { pulse } : {}),
     settings: config,
     open: [DOCS],
   });
+  limitsAfterAuth(app, limits);
+  expiryWarning(app);
+  if (options.usagePool) usage(app, options.usagePool, limits);
   await openapi(app, {
     bodyBytes: config.BODY_BYTES_MAX,
     nesting: config.JSON_DEPTH_MAX,
@@ -123,10 +153,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
 
   healthRoutes(app, VERSION, healthProbe(db, config.FX_SOURCE));
+  meRoute(app, limits);
   marketsRoute(app, sources);
   referenceRoutes(app, sources);
   for (const market of MARKETS) {
-    const schemas = schemasOf(market, limits);
+    const schemas = schemasOf(market, lists);
     for (const schema of Object.values(schemas)) app.addSchema(schema);
     marketRoutes(app, market, schemas, sources);
   }

@@ -87,6 +87,32 @@ export const SETTINGS = {
     description: 'Source of the exchange rates that conversions use: ECB, FED',
   }),
 
+  RATE_PER_MINUTE: whole(600, 0, 1_000_000, 'Requests a minute of one principal; 0 for no limit'),
+  RATE_BURST: whole(60, 1, 1_000_000, 'Requests of one principal at once, within its rate'),
+  CONCURRENT_MAX: whole(10, 0, 10_000, 'Requests of one principal at a time; 0 for no limit'),
+  FAILED_AUTH_PER_MINUTE: whole(
+    30,
+    0,
+    1_000_000,
+    'Refused credentials a minute of one network (an IPv4 address, an IPv6 /64); 0 for no limit',
+  ),
+  RUNNING_MAX: whole(64, 0, 10_000, 'Requests that are worked on at a time; 0 for no limit'),
+  WAITING_MAX: whole(64, 0, 10_000, 'Requests that may wait until one of these is answered'),
+  WAITING_MS_MAX: whole(500, 1, 10_000, 'How long each of them waits, in milliseconds'),
+  TRUST_PROXY: Type.Optional(
+    Type.String({
+      pattern: '^[0-9a-fA-F:.]+(/\\d+)?(,[0-9a-fA-F:.]+(/\\d+)?)*$',
+      description: 'Networks of proxies whose X-Forwarded-For is believed, separated by commas',
+    }),
+  ),
+  USAGE_DATABASE_URL: Type.Optional(
+    Type.String({
+      pattern: '^postgres(ql)?://',
+      description:
+        'The same database with the account that notes when keys were used and shares rate limits',
+    }),
+  ),
+
   CONNECTIONS_MAX: whole(2_000, 1, 100_000, 'Client connections held at once'),
   HEADERS_TIMEOUT_MS: whole(10_000, 100, 120_000, 'Longest time to send the header block'),
   REQUEST_TIMEOUT_MS: whole(15_000, 100, 300_000, 'Longest time to send a request'),
@@ -111,7 +137,7 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-const SECRET = new Set(['JWT_SECRET', 'DATABASE_URL', 'JWT_JWKS_URL']);
+const SECRET = new Set(['JWT_SECRET', 'DATABASE_URL', 'USAGE_DATABASE_URL', 'JWT_JWKS_URL']);
 
 /**
  * What may be shown of a database's address: `host:port/database`, or null when it is no address
@@ -132,13 +158,16 @@ export function databaseAddressOf(text: string): string | null {
   return `${url.host}${url.pathname}`;
 }
 
+const refuseAddress = (text: string): string | null =>
+  databaseAddressOf(text) === null
+    ? 'is not an address like postgres://user:password@host:5432/database; reserved characters ' +
+      'in the password, such as @ / : ? # %, must be percent-encoded'
+    : null;
+
 /** What a form cannot say of a setting: the sentence that refuses it, or null. */
 const REFUSALS: Readonly<Record<string, (text: string) => string | null>> = {
-  DATABASE_URL: (text) =>
-    databaseAddressOf(text) === null
-      ? 'is not an address like postgres://user:password@host:5432/database; reserved characters ' +
-        'in the password, such as @ / : ? # %, must be percent-encoded'
-      : null,
+  DATABASE_URL: refuseAddress,
+  USAGE_DATABASE_URL: refuseAddress,
   JWT_JWKS_URL: (text) => (URL.canParse(text) ? null : 'is not an address'),
 };
 

@@ -23,6 +23,8 @@ export const PROBLEMS = {
   body_too_large: [413, 'The body is too large'],
   uri_too_long: [414, 'The address is too long'],
   unsupported_media_type: [415, 'The body is not application/json'],
+  rate_limited: [429, 'Too many requests in a short time'],
+  too_many_concurrent_requests: [429, 'Too many requests at the same time'],
   headers_too_large: [431, 'The headers are too large'],
   internal_error: [500, 'The service failed'],
   overloaded: [503, 'The service is overloaded'],

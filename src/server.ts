@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
 import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
 import { buildApp } from './app.ts';
 import { addressOf, bannerOf } from './commands/banner.ts';
 import { checkDatabase } from './commands/check-database.ts';
@@ -85,6 +86,33 @@ async function listen(app: FastifyInstance, config: Config): Promise<string> {
   return addressOf(config.HOST, port);
 }
 
+const heedLoss = (logger: Logger) => (error: Error) =>
+  logger.warn({ err: error }, 'a connection to the database was lost');
+
+/** The connections that answers are read over. */
+const openReader = (url: string, config: Config, logger: Logger): Client =>
+  openClient({
+    url,
+    connectionsMax: config.DATABASE_CONNECTIONS_MAX,
+    acquireTimeoutMs: config.DATABASE_ACQUIRE_TIMEOUT_MS,
+    statementTimeoutMs: config.DATABASE_STATEMENT_TIMEOUT_MS,
+    readOnly: true,
+    applicationName: 'commodity-prices',
+    onError: heedLoss(logger),
+  });
+
+/** One connection that notes use; it must never take one from those that answer. */
+const openUsage = (url: string, logger: Logger): Client =>
+  openClient({
+    url,
+    connectionsMax: 1,
+    acquireTimeoutMs: 5_000,
+    statementTimeoutMs: 5_000,
+    readOnly: false,
+    applicationName: 'commodity-prices usage',
+    onError: heedLoss(logger),
+  });
+
 async function start(): Promise<void> {
   const given = readConfig();
   const chosen = await chooseDatabase(given);
@@ -92,24 +120,18 @@ async function start(): Promise<void> {
   undo.push(release);
   checkpoint();
   const config = await withDevelopmentSecret(given);
-  const { url, example } = chosen.isEmbedded
+  const { url, usageUrl, example } = chosen.isEmbedded
     ? await withWriter(chosen, config, (writer) =>
         prepareEmbedded(writer, chosen.url, config.DATA_DIR),
       )
-    : { url: chosen.url, example: null };
+    : { url: chosen.url, usageUrl: config.USAGE_DATABASE_URL, example: null };
   checkpoint();
   const logger = loggerOf(levelOf(config, chosen), process.stderr);
-  const client = openClient({
-    url,
-    connectionsMax: config.DATABASE_CONNECTIONS_MAX,
-    acquireTimeoutMs: config.DATABASE_ACQUIRE_TIMEOUT_MS,
-    statementTimeoutMs: config.DATABASE_STATEMENT_TIMEOUT_MS,
-    readOnly: true,
-    applicationName: 'commodity-prices',
-    onError: (error) => logger.warn({ err: error }, 'a connection to the database was lost'),
-  });
+  const client = openReader(url, config, logger);
   undo.push(() => client.close());
-  const app = await buildApp({ config, client, logger });
+  const usage = usageUrl === undefined ? null : openUsage(usageUrl, logger);
+  if (usage) undo.push(() => usage.close());
+  const app = await buildApp({ config, client, usagePool: usage?.pool, logger });
   undo.push(() => drain(app, config.SHUTDOWN_TIMEOUT_MS));
   checkpoint();
   const address = await listen(app, config);

@@ -74,6 +74,7 @@ t.test('the document tells version, server and full paths', async (t) => {
     ...MARKETS.flatMap(({ slug }) => [`post /v3/prices/${slug}`, `get /v3/prices/${slug}/filters`]),
     ...['/v3/prices', '/v3/prices/health', '/health', '/live', '/ready'].map((at) => `get ${at}`),
     ...['currencies', 'units', 'rates'].map((name) => `get /v3/reference/${name}`),
+    'get /v3/me',
     'get /openapi.json',
     'get /openapi.yaml',
   ];
@@ -100,7 +101,7 @@ t.test('every operation says which credentials and which scope open it', async (
   const either = (scopes: string[]) => [{ api_key: scopes }, { bearerAuth: scopes }];
   for (const [path, , { security }] of operations) {
     const slug = /^\/v3\/prices\/([a-z-]+)/.exec(path)?.[1];
-    if (path === '/v3/prices' || path.startsWith('/v3/reference/')) {
+    if (['/v3/prices', '/v3/me'].includes(path) || path.startsWith('/v3/reference/')) {
       t.same(security, either([]), path);
     } else if (slug && slug !== 'health') t.same(security, either([`prices:${slug}`]), path);
     else t.same(security, [], path);
@@ -109,11 +110,12 @@ t.test('every operation says which credentials and which scope open it', async (
 
 t.test('every operation lists every status that it can answer', async (t) => {
   const any = '400 408 414 431 500';
-  const secured = `${any} 401 406 503 504`;
+  const secured = `${any} 401 406 429 503 504`;
   const expected = (path: string, method: string): string => {
     if (method === 'post') return `200 ${secured} 403 413 415`;
     if (path.endsWith('/filters')) return `200 304 ${secured} 403`;
     if (path === '/v3/prices' || path.startsWith('/v3/reference/')) return `200 304 ${secured}`;
+    if (path === '/v3/me') return `200 ${secured}`;
     if (path === '/live') return `200 ${any}`;
     if (path.startsWith('/openapi.')) return `200 304 ${any}`;
     return `200 ${any} 503`;
@@ -130,7 +132,11 @@ t.test('every answer describes its headers', async (t) => {
       t.ok(description.length > 5);
       const names = Object.keys(headers);
       t.ok(names.includes('x-request-id'), `${path} ${status}`);
-      t.equal(names.includes('retry-after'), status === '503', `${path} ${status} retry-after`);
+      t.equal(
+        names.includes('retry-after'),
+        /429|503/.test(status),
+        `${path} ${status} retry-after`,
+      );
       t.equal(names.includes('www-authenticate'), /40[13]/.test(status), `${path} ${status}`);
       const isTagged = operation.responses[304] !== undefined && /200|304/.test(status);
       t.equal(names.includes('etag'), isTagged, `${path} ${status} etag`);

@@ -18,12 +18,14 @@ const LAYERS: Readonly<Record<string, string>> = {
   auth: 'catalog db errors',
   conversion: 'catalog db errors',
   wire: '',
+  limits: '',
   prices: 'catalog contract conversion db errors',
   ingest: 'catalog db errors',
-  plugins: 'auth catalog contract db errors wire',
-  routes: 'auth catalog contract conversion db errors prices wire',
-  app: 'catalog config contract conversion db errors plugins prices routes version',
-  server: 'auth catalog config contract db errors ingest plugins prices app commands version',
+  plugins: 'auth catalog contract db errors limits wire',
+  routes: 'auth catalog contract conversion db errors limits prices wire',
+  app: 'catalog config contract conversion db errors limits plugins prices routes version',
+  server:
+    'auth catalog config contract db errors ingest plugins prices app commands version limits',
   commands: 'auth catalog config contract db errors ingest plugins prices routes app server',
 };
 

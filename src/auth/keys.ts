@@ -1,19 +1,13 @@
-import { type Kysely, sql } from 'kysely';
-import { instantOf } from '../db/instant.ts';
+import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Database } from '../db/schema.ts';
-import { isPublicId, newKey } from './key-format.ts';
+import { newKey } from './key-format.ts';
+import { checkId, checkText, KeyError, type KeyInfo, showKey } from './key-info.ts';
+import type { KeyLimits } from './key-row.ts';
 import { scopesOf } from './scope-list.ts';
-import { digestOf, instantOrNull, scopesOfRow } from './verify-key.ts';
+import { digestOf } from './verify-key.ts';
 
 /** The life of a key, unless its maker asks for another, in days. */
 export const KEY_LIFETIME_DAYS = 365;
-
-const TEXT_LENGTH_MAX = 200;
-
-/** A request about keys that cannot be met. The message is one line for a terminal. */
-export class KeyError extends Error {
-  override readonly name = 'KeyError';
-}
 
 export interface KeyRequest {
   /** What the key is for, as its keeper will recognise it. */
@@ -22,27 +16,16 @@ export interface KeyRequest {
   readonly scopes: readonly string[];
   /** When the key stops working; null for never. */
   readonly expiresAt: Date | null;
+  readonly limits?: KeyLimits | null;
 }
 
-/** All that may be shown of a key. Instants are RFC 3339 in UTC. */
-export interface KeyInfo {
-  readonly id: string;
-  readonly name: string;
-  readonly owner: string | null;
-  readonly scopes: readonly string[];
-  readonly status: 'active' | 'expired' | 'revoked';
-  readonly createdAt: string;
-  readonly expiresAt: string | null;
-  readonly revokedAt: string | null;
-  readonly revokedReason: string | null;
-}
+/** A key that was just made: its text is shown this once. */
+export type NewKeyInfo = KeyInfo & { readonly key: string };
 
-function checkText(what: string, text: string): void {
-  if (text.trim() === '') throw new KeyError(`the ${what} must not be empty`);
-  if (text.length > TEXT_LENGTH_MAX) {
-    throw new KeyError(`the ${what} has more than ${TEXT_LENGTH_MAX} characters`);
-  }
-  if (/[\p{Cc}\p{Cs}]/u.test(text)) throw new KeyError(`the ${what} has control characters`);
+/** Who changes a key and why, for the audit table; the account of the database, when not given. */
+export interface KeyChange {
+  readonly actor?: string | undefined;
+  readonly reason?: string | undefined;
 }
 
 function checkExpiry(expiresAt: Date | null): void {
@@ -51,87 +34,67 @@ function checkExpiry(expiresAt: Date | null): void {
   }
 }
 
-/** A misplaced key must not show up in an error message, nor in a statement. */
-function checkId(id: string): void {
-  if (!isPublicId(id)) {
-    throw new KeyError('a key is named by its public id, the 10 characters after cps_live_');
+function checkLimits(limits: KeyLimits | null): void {
+  if (limits === null) return;
+  if ((limits.perMinute === null) !== (limits.burst === null)) {
+    throw new KeyError('a rate needs a burst, and a burst a rate');
   }
 }
 
-async function readKeys(db: Kysely<Database>, id?: string): Promise<KeyInfo[]> {
-  const rows = await db
-    .selectFrom('api_key')
-    .select(['public_id', 'name', 'owner', scopesOfRow.as('scopes')])
-    .select(['created_at', 'expires_at', 'revoked_at', 'revoked_reason'])
-    .select(
-      sql<KeyInfo['status']>`case when revoked_at is not null then 'revoked'
-        when expires_at <= now() then 'expired' else 'active' end`.as('status'),
-    )
-    .$if(id !== undefined, (query) => query.where('public_id', '=', id ?? ''))
-    .orderBy('api_key.id')
+/** One transaction whose changes the audit table will know the author and the reason of. */
+const changing = <T>(
+  db: Kysely<Database>,
+  { actor = '', reason = '' }: KeyChange,
+  work: (trx: Transaction<Database>) => Promise<T>,
+): Promise<T> =>
+  db.transaction().execute(async (trx) => {
+    await sql`select set_config('prices.actor', ${actor}, true),
+      set_config('prices.reason', ${reason}, true)`.execute(trx);
+    return work(trx);
+  });
+
+/** Writes a new key; returns its row's id and its text. */
+async function insertKey(trx: Transaction<Database>, request: KeyRequest) {
+  const { name, owner = null, expiresAt, limits = null } = request;
+  const scopes = scopesOf(request.scopes);
+  if (scopes.length === 0) throw new KeyError('a key needs at least one scope');
+  const { text, publicId } = newKey();
+  const { id } = await trx
+    .insertInto('api_key')
+    .values({
+      public_id: publicId,
+      name,
+      owner,
+      digest: digestOf(text),
+      expires_at: expiresAt?.toISOString() ?? null,
+      rate_per_minute: limits?.perMinute ?? null,
+      rate_burst: limits?.burst ?? null,
+      concurrent: limits?.concurrent ?? null,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  await trx
+    .insertInto('api_key_scope')
+    .values(scopes.map((scope) => ({ api_key_id: id, scope })))
     .execute();
-  return rows.map((row) => ({
-    id: row.public_id,
-    name: row.name,
-    owner: row.owner,
-    scopes: row.scopes,
-    status: row.status,
-    createdAt: instantOf(row.created_at),
-    expiresAt: instantOrNull(row.expires_at),
-    revokedAt: instantOrNull(row.revoked_at),
-    revokedReason: row.revoked_reason,
-  }));
+  return { id, text, publicId };
 }
 
 /**
  * Makes a key. Its text is in the answer and nowhere else: the database holds the SHA-256.
- * @throws KeyError for a bad name, owner or expiry, UnknownScopeError for an unknown scope
+ * @throws KeyError for a bad name, owner, limit or expiry, UnknownScopeError for an unknown scope
  */
 export async function createKey(
   db: Kysely<Database>,
   request: KeyRequest,
-): Promise<KeyInfo & { readonly key: string }> {
-  const { name, owner = null, expiresAt } = request;
-  checkText('name', name);
-  if (owner !== null) checkText('owner', owner);
-  checkExpiry(expiresAt);
-  const scopes = scopesOf(request.scopes);
-  if (scopes.length === 0) throw new KeyError('a key needs at least one scope');
-  const { text, publicId } = newKey();
-  await db.transaction().execute(async (trx) => {
-    const { id } = await trx
-      .insertInto('api_key')
-      .values({
-        public_id: publicId,
-        name,
-        owner,
-        digest: digestOf(text),
-        expires_at: expiresAt?.toISOString() ?? null,
-      })
-      .returning('id')
-      .executeTakeFirstOrThrow();
-    await trx
-      .insertInto('api_key_scope')
-      .values(scopes.map((scope) => ({ api_key_id: id, scope })))
-      .execute();
-  });
+  change: KeyChange = {},
+): Promise<NewKeyInfo> {
+  checkText('name', request.name);
+  if (request.owner) checkText('owner', request.owner);
+  checkExpiry(request.expiresAt);
+  checkLimits(request.limits ?? null);
+  const { text, publicId } = await changing(db, change, (trx) => insertKey(trx, request));
   return { ...(await showKey(db, publicId)), key: text };
-}
-
-/** Every key, oldest first. */
-export async function listKeys(db: Kysely<Database>): Promise<KeyInfo[]> {
-  return readKeys(db);
-}
-
-/**
- * One key, by its public id.
- * @throws KeyError when there is none
- */
-export async function showKey(db: Kysely<Database>, id: string): Promise<KeyInfo> {
-  checkId(id);
-  const [key] = await readKeys(db, id);
-  if (key === undefined) throw new KeyError(`there is no key with the id ${id}`);
-  return key;
 }
 
 /**
@@ -142,14 +105,61 @@ export async function revokeKey(
   db: Kysely<Database>,
   id: string,
   reason: string,
+  change: KeyChange = {},
 ): Promise<KeyInfo> {
   checkId(id);
   checkText('reason', reason);
-  await db
-    .updateTable('api_key')
-    .set({ revoked_at: sql<string>`now()`, revoked_reason: reason })
-    .where('public_id', '=', id)
-    .where('revoked_at', 'is', null)
-    .execute();
+  await changing(db, { ...change, reason }, (trx) =>
+    trx
+      .updateTable('api_key')
+      .set({ revoked_at: sql<string>`now()`, revoked_reason: reason })
+      .where('public_id', '=', id)
+      .where('revoked_at', 'is', null)
+      .execute(),
+  );
   return showKey(db, id);
+}
+
+export interface Rotation {
+  /** How long the old key goes on working, in milliseconds; 0 ends it at once. */
+  readonly graceMs: number;
+  /** When the new key stops working; null for never. */
+  readonly expiresAt: Date | null;
+}
+
+/**
+ * Makes a key that takes the place of another: same name, owner, scopes and limits. The old one
+ * works until the grace is over, and never longer than it would have.
+ * @throws KeyError when there is no such key, or it does not work any more or has an heir
+ */
+export async function rotateKey(
+  db: Kysely<Database>,
+  id: string,
+  { graceMs, expiresAt }: Rotation,
+  change: KeyChange = {},
+): Promise<NewKeyInfo> {
+  const old = await showKey(db, id);
+  if (old.status !== 'active') throw new KeyError(`the key ${id} is ${old.status}; create another`);
+  if (old.replacedBy !== null) {
+    throw new KeyError(`the key ${id} was rotated before, to ${old.replacedBy}`);
+  }
+  checkExpiry(expiresAt);
+  const { name, owner, scopes, limits } = old;
+  const made = await changing(db, change, async (trx) => {
+    const heir = await insertKey(trx, { name, owner, scopes, limits, expiresAt });
+    const end = sql<string>`least(expires_at, now() + ${`${graceMs} milliseconds`}::interval)`;
+    const changed = await trx
+      .updateTable('api_key')
+      .set({ replaced_by: heir.id })
+      .$if(graceMs > 0, (query) => query.set({ expires_at: end }))
+      .$if(graceMs === 0, (query) =>
+        query.set({ revoked_at: sql<string>`now()`, revoked_reason: 'rotated without grace' }),
+      )
+      .where('public_id', '=', id)
+      .where('replaced_by', 'is', null)
+      .executeTakeFirst();
+    if (changed.numUpdatedRows === 0n) throw new KeyError(`the key ${id} was rotated meanwhile`);
+    return heir;
+  });
+  return { ...(await showKey(db, made.publicId)), key: made.text };
 }

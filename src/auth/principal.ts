@@ -1,3 +1,5 @@
+import type { KeyLimits } from './key-row.ts';
+
 /** Who is asking, once the credential was checked. */
 export interface Principal {
   readonly kind: 'key' | 'token';
@@ -6,4 +8,6 @@ export interface Principal {
   readonly scopes: ReadonlySet<string>;
   /** The instant (RFC 3339, UTC) from which the credential is refused; null for never. */
   readonly expiresAt: string | null;
+  /** The limits of a key's own; a number that is null is that of the service. */
+  readonly limits: KeyLimits | null;
 }

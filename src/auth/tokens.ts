@@ -70,5 +70,6 @@ export function principalOf(claims: Claims, rules: TokenRules, nowSeconds: numbe
   if (iat !== undefined && exp - iat > rules.lifetimeMaxSeconds) refuse('lives too long');
   const scopes = scopesOf(claims);
   if (nowSeconds >= exp + rules.leewaySeconds) throw expiredToken();
-  return { kind: 'token', id, scopes, expiresAt: new Date(exp * 1000).toISOString() };
+  const expiresAt = new Date(exp * 1000).toISOString();
+  return { kind: 'token', id, scopes, expiresAt, limits: null };
 }

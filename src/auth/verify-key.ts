@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import { databaseProblem } from '../db/failures.ts';
-import { instantOf } from '../db/instant.ts';
 import type { Database } from '../db/schema.ts';
 import { publicIdOf } from './key-format.ts';
+import { instantOrNull, type KeyLimits, limitsOf, scopesOfRow } from './key-row.ts';
 import type { Principal } from './principal.ts';
 import { authUnavailable, expiredApiKey, invalidApiKey, revokedApiKey } from './refusals.ts';
 
@@ -16,6 +16,7 @@ export interface KeyRecord {
   /** RFC 3339 in UTC; null for a key that never expires. */
   readonly expiresAt: string | null;
   readonly revoked: boolean;
+  readonly limits: KeyLimits | null;
 }
 
 /** How a key is looked up: in the database, or in what a cache kept of it. */
@@ -27,14 +28,6 @@ export const digestOf = (text: string): Buffer => createHash('sha256').update(te
 /** Stands in for the digest of an unknown key, so that both paths do the same work. */
 const NO_DIGEST = Buffer.alloc(32);
 
-/** A time of the database as RFC 3339 text; null for none and for infinity. */
-export const instantOrNull = (time: string | null): string | null =>
-  time === null || time === 'infinity' ? null : instantOf(time);
-
-/** The scopes of the key that a query on `api_key` is at. */
-export const scopesOfRow = sql<string[]>`array(
-  select scope from api_key_scope where api_key_id = api_key.id order by scope)`;
-
 /** Reads a key by its public id; the secret is never part of a statement. */
 export async function findKey(
   db: Kysely<Database>,
@@ -43,6 +36,7 @@ export async function findKey(
   const row = await db
     .selectFrom('api_key')
     .select(['public_id', 'digest', 'expires_at', 'revoked_at', scopesOfRow.as('scopes')])
+    .select(['rate_per_minute', 'rate_burst', 'concurrent'])
     .where('public_id', '=', publicId)
     .executeTakeFirst();
   if (row === undefined) return undefined;
@@ -52,6 +46,7 @@ export async function findKey(
     scopes: row.scopes,
     expiresAt: instantOrNull(row.expires_at),
     revoked: row.revoked_at !== null,
+    limits: limitsOf(row),
   };
 }
 
@@ -84,5 +79,6 @@ export async function verifyKey(find: FindKey, text: string, nowMs: number): Pro
   if (expiresAt !== null && Date.parse(expiresAt) <= nowMs) {
     throw expiredApiKey(publicId, expiresAt);
   }
-  return { kind: 'key', id: publicId, scopes: new Set(key.scopes), expiresAt };
+  const { scopes, limits } = key;
+  return { kind: 'key', id: publicId, scopes: new Set(scopes), expiresAt, limits };
 }

@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createKey, listKeys, revokeKey } from '../auth/keys.ts';
+import { listKeys } from '../auth/key-info.ts';
+import { createKey, revokeKey } from '../auth/keys.ts';
 import { ALL_MARKETS } from '../catalog/scopes.ts';
 import type { Config } from '../config.ts';
 import type { Client } from '../db/client.ts';
 import { type ExamplePrice, examplePrice } from '../db/example.ts';
 import { migrateUp } from '../db/migrate.ts';
-import { applyRoles, ROLE_PREFIX, roleName } from '../db/roles.ts';
+import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/roles.ts';
 import { lacksSamples, seed } from '../db/seed.ts';
 
 const DEMO = { name: 'demo', owner: 'made at the start without DATABASE_URL' };
@@ -65,6 +66,8 @@ export async function renewDemoKey({ db }: Client): Promise<string> {
 export interface Prepared {
   /** Its address with the account that reads and does nothing else. */
   readonly url: string;
+  /** Its address with the account that notes use. */
+  readonly usageUrl: string;
   /** A price to ask for; null when there is none. */
   readonly example: ExamplePrice | null;
 }
@@ -81,11 +84,25 @@ export async function prepareEmbedded(
 ): Promise<Prepared> {
   await migrateUp(client.db);
   // The same password at every start: another service may be running on this database.
-  const password = await ownSecret(dataDir, 'service-password');
-  await applyRoles(client.db, ROLE_PREFIX, new Map([['service', password]]));
+  const passwords = {
+    service: await ownSecret(dataDir, 'service-password'),
+    usage: await ownSecret(dataDir, 'usage-password'),
+  };
+  await applyRoles(
+    client.db,
+    ROLE_PREFIX,
+    new Map<Login, string>([
+      ['service', passwords.service],
+      ['usage', passwords.usage],
+    ]),
+  );
   if (await lacksSamples(client.db)) await seed(client);
-  const reader = new URL(url);
-  reader.username = roleName(ROLE_PREFIX, 'service');
-  reader.password = password;
-  return { url: reader.href, example: await examplePrice(client.db) };
+  const addressOf = (login: keyof typeof passwords): string => {
+    const address = new URL(url);
+    address.username = roleName(ROLE_PREFIX, login);
+    address.password = passwords[login];
+    return address.href;
+  };
+  const example = await examplePrice(client.db);
+  return { url: addressOf('service'), usageUrl: addressOf('usage'), example };
 }

@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { KeyError } from '../auth/keys.ts';
+import { KeyError } from '../auth/key-info.ts';
 import { UnknownScopeError } from '../auth/scope-list.ts';
 import { TokenSettingError } from '../auth/token-keys.ts';
 import { ConfigError, databaseAddressOf } from '../config.ts';

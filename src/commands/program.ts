@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addDatabaseCommands } from './db.ts';
-import { addKeyCommands } from './keys.ts';
+import { addKeyCommands } from './keys/keys.ts';
 import { addLoadCommands } from './load.ts';
 import { addOpenapiCommand } from './openapi.ts';
 import { addTokenCommands } from './token.ts';

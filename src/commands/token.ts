@@ -3,7 +3,7 @@ import { createDevelopmentToken } from '../auth/development-token.ts';
 import { hasTokenSetting, withDevelopmentSecret } from './development.ts';
 import { readConfig } from './environment.ts';
 import { UsageError } from './failure.ts';
-import { splitScopes } from './keys.ts';
+import { splitScopes } from './keys/arguments.ts';
 import { printJson, printLines } from './output.ts';
 
 interface TokenOptions {

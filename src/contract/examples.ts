@@ -1,5 +1,6 @@
 import { DIMENSIONS } from '../catalog/dimensions.ts';
-import type { Market } from '../catalog/markets.ts';
+import { MARKETS, type Market } from '../catalog/markets.ts';
+import { scopeOf } from '../catalog/scopes.ts';
 import { filtersOf } from './market.ts';
 
 /** Invented values, one for each dimension. */
@@ -151,6 +152,14 @@ const state = { revision: 'k3f9a1.184223', asOf: '2026-03-05T16:10:02.114806Z' }
 
 /** The answers of the reference addresses, by operation. */
 export const referenceExamples: Readonly<Record<string, unknown>> = {
+  getMe: {
+    kind: 'key',
+    id: '7Kq3ZbT0xP',
+    scopes: MARKETS.slice(0, 2).map(({ slug }) => scopeOf(slug)),
+    markets: MARKETS.slice(0, 2).map(({ slug }) => slug),
+    expiresAt: '2027-03-05T16:10:02Z',
+    limits: { requestsPerMinute: 600, burst: 60, concurrent: 10 },
+  },
   getCurrencies: {
     $metadata: { ...state, source: 'ECB' },
     data: [

@@ -83,6 +83,11 @@ const limitsText = (limits: RequestLimits): string =>
       'limits of lists are in their schemas. Answers have none: everything that was asked for',
       'comes in one answer, or the connection breaks.',
     ],
+    [
+      'Each credential has a rate limit, told by `RateLimit-Policy` and `RateLimit` on every',
+      'answer, and a number of requests at the same time; `GET /v3/me` tells both. A request',
+      'beyond them is answered 429 with `Retry-After`, after which it succeeds.',
+    ],
   );
 
 const ERRORS = [
@@ -113,7 +118,7 @@ export const descriptionOf = (limits: RequestLimits): string =>
 
 /** Refusals that any request can meet, whatever it asks for. */
 const ANY_REQUEST = [400, 408, 414, 431, 500];
-const SECURED = [401, 503, 504];
+const SECURED = [401, 429, 503, 504];
 
 function refusalsOf(path: string, operation: OperationObject): number[] {
   const statuses = [...ANY_REQUEST];
@@ -170,6 +175,9 @@ function headersOf(
     'x-request-id',
     ...(namesState ? (['x-data-revision'] as const) : []),
     ...(operation.responses['304'] ? (['etag'] as const) : []),
+    ...(operation.security?.length
+      ? (['ratelimit', 'ratelimit-policy', 'x-api-key-expires'] as const)
+      : []),
     ...(status === '503' ? (['retry-after'] as const) : []),
   ];
 }

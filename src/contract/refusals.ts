@@ -27,7 +27,13 @@ export const HEADERS = {
   'x-request-id': header('Id of the request, for questions about it', REQUEST_ID),
   'x-data-revision': header('State of the data that was read, opaque', 'k3f9a1.184223'),
   etag: header('Tag of this answer: send it as If-None-Match', '"0Qk3nB2m"'),
+  ratelimit: header('What is left of the limit, and seconds until more', '"default";r=599;t=1'),
+  'ratelimit-policy': header('Requests and the seconds they are for', '"default";q=600;w=60'),
   'retry-after': header('Seconds after which to try again', '2'),
+  'x-api-key-expires': header(
+    'When the key of the request ends, in its last 30 days',
+    'Tue, 01 Dec 2026 00:00:00 GMT',
+  ),
   'www-authenticate': header(
     'What would do: the schemes, or the scope that is needed',
     'Bearer realm="prices", ApiKey realm="prices"',
@@ -41,6 +47,7 @@ export const headerRefs = (names: readonly (keyof typeof HEADERS)[]) =>
 const MORE: Record<number, readonly (keyof typeof HEADERS)[]> = {
   401: ['www-authenticate'],
   403: ['www-authenticate'],
+  429: ['retry-after', 'ratelimit', 'ratelimit-policy'],
   503: ['retry-after'],
 };
 

@@ -6,7 +6,7 @@
 --   prices_owner     owns the tables; nobody logs in as it
 --   prices_migrator  logs in and acts as the owner: migrations, seeds
 --   prices_loader    adds and corrects data through revisions; history is out of its reach
---   prices_usage     notes when a key was last used, and nothing else
+--   prices_usage     notes when a key was last used and counts requests, and nothing else
 --   prices_service   reads: what the service runs as
 --   prices_keys      makes and revokes API keys; sees no prices
 
@@ -167,11 +167,13 @@ begin
       ('prices_loader', 'select', 'fx_rate_history'),
 
       ('prices_usage', 'select (public_id, last_used_at), update (last_used_at)', 'api_key'),
+      ('prices_usage', 'select, insert, update, delete', 'rate_usage'),
 
       ('prices_keys', 'select', 'api_key'),
       ('prices_keys', 'insert (public_id, name, owner, digest, digest_alg, expires_at)', 'api_key'),
       ('prices_keys', 'update (name, owner, expires_at, revoked_at, revoked_reason)', 'api_key'),
       ('prices_keys', 'select, insert', 'api_key_scope'),
+      ('prices_keys', 'select', 'key_audit'),
       ('prices_keys', 'select', 'access_scope'),
       ('prices_keys', 'select', 'market'),
       ('prices_keys', 'select', 'kysely_migration')
@@ -182,6 +184,10 @@ begin
   end loop;
   grant select on all tables in schema public to prices_service;
 
+  if to_regclass('public.key_audit') is not null then
+    grant insert (rate_per_minute, rate_burst, concurrent),
+      update (rate_per_minute, rate_burst, concurrent, replaced_by) on api_key to prices_keys;
+  end if;
   if to_regclass('public.load_batch_id_seq') is not null then
     grant usage on sequence load_batch_id_seq to prices_loader;
   end if;

@@ -192,11 +192,27 @@ export interface ApiKey {
   expires_at: string | null;
   revoked_at: string | null;
   revoked_reason: string | null;
+  last_used_at: string | null;
+  rate_per_minute: number | null;
+  rate_burst: number | null;
+  concurrent: number | null;
+  replaced_by: number | null;
 }
 
 export interface ApiKeyScope {
   api_key_id: number;
   scope: string;
+}
+
+interface KeyAudit {
+  id: Generated<string>;
+  at: string;
+  actor: string;
+  action: string;
+  public_id: string;
+  before: unknown;
+  after: unknown;
+  reason: string | null;
 }
 
 /** What a row of a versioned table is once it was superseded. */
@@ -220,6 +236,7 @@ export interface Database {
   access_scope: AccessScope;
   api_key: ApiKey;
   api_key_scope: ApiKeyScope;
+  key_audit: KeyAudit;
   series_history: History<Series>;
   price_history: History<PriceRow>;
   fx_rate_history: History<FxRate>;

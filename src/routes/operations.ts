@@ -83,6 +83,14 @@ const reference = (operationId: string, summary: string, description: string): O
   security: either([]),
 });
 
+export const meOperation = reference(
+  'getMe',
+  'The caller',
+  paragraphs([
+    'Which credential was sent, the markets that it opens, its limits, and when it ends.',
+  ]),
+);
+
 export const currenciesOperation = reference(
   'getCurrencies',
   'Currencies',

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import t from 'tap';
-import { createKey, KeyError, listKeys, revokeKey, showKey } from '../../src/auth/keys.ts';
+import { KeyError, listKeys, showKey } from '../../src/auth/key-info.ts';
+import { createKey, revokeKey } from '../../src/auth/keys.ts';
 import { UnknownScopeError } from '../../src/auth/scope-list.ts';
 import { testDatabase } from '../support/database.ts';
 

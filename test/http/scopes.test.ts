@@ -8,17 +8,19 @@ import { ALL_MARKETS, SCOPES, scopeOf } from '../../src/catalog/scopes.ts';
 import { configOf } from '../../src/config.ts';
 import { faultOf } from '../support/conformity.ts';
 import { testDatabase } from '../support/database.ts';
+import { NO_LIMITS } from '../support/no-limits.ts';
 import { goodClaims, hmac, tokenOf } from '../support/tokens.ts';
 
 type Headers = Record<string, string>;
 type Test = Pick<typeof t, 'teardown'>;
 
+const SETTINGS = { LOG_LEVEL: 'silent', ...NO_LIMITS };
 const SECRET = 'the secret of the scope matrix, 32 bytes and more';
 const SLUGS: readonly MarketSlug[] = MARKETS.map(({ slug }) => slug);
 
 async function start(test: Test) {
   const { url, db, pool, client } = await testDatabase(test);
-  const config = configOf({ DATABASE_URL: url, JWT_SECRET: SECRET, LOG_LEVEL: 'silent' });
+  const config = configOf({ DATABASE_URL: url, JWT_SECRET: SECRET, ...SETTINGS });
   const app = await buildApp({ config, client });
   await app.ready();
   test.teardown(() => app.close());

@@ -1,5 +1,6 @@
 import t from 'tap';
-import { createKey, listKeys, revokeKey } from '../../src/auth/keys.ts';
+import { listKeys } from '../../src/auth/key-info.ts';
+import { createKey, revokeKey } from '../../src/auth/keys.ts';
 import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate.ts';
 import { applyRoles, LOGINS, roleName } from '../../src/db/roles.ts';
 import { seed } from '../../src/db/seed.ts';

@@ -5,6 +5,7 @@ import { configOf } from '../../src/config.ts';
 import { openClient } from '../../src/db/client.ts';
 import { NO_TOKENS, SECRET } from './auth-app.ts';
 import { faultOf } from './conformity.ts';
+import { NO_LIMITS } from './no-limits.ts';
 import type { Reply } from './service.ts';
 import { goodClaims, secretToken } from './tokens.ts';
 
@@ -34,7 +35,7 @@ export async function serviceWithoutDatabase(
     applicationName: 'commodity-prices test',
   });
   const { JWT_ISSUER, JWT_AUDIENCE } = NO_TOKENS;
-  const config = configOf({ JWT_ISSUER, JWT_AUDIENCE, JWT_SECRET: SECRET, ...env });
+  const config = configOf({ JWT_ISSUER, JWT_AUDIENCE, JWT_SECRET: SECRET, ...NO_LIMITS, ...env });
   const app = await buildApp({ config, client });
   test.teardown(async () => {
     await app.close();

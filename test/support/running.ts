@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type t from 'tap';
 import { makeFolder } from './folders.ts';
+import { NO_LIMITS } from './no-limits.ts';
 
 const SERVER = fileURLToPath(new URL('../../src/server.ts', import.meta.url));
 const COMMANDS = fileURLToPath(new URL('../../src/commands/main.ts', import.meta.url));
@@ -73,7 +74,7 @@ function run(test: Test, args: readonly string[], env: Env): Running {
 
 /** Starts the service. */
 export const startService = (test: Test, env: Env): Running =>
-  run(test, [SERVER], { PORT: '0', ...env });
+  run(test, [SERVER], { PORT: '0', ...NO_LIMITS, ...env });
 
 /** Runs one command to its end. */
 export async function prices(test: Test, env: Env, ...args: string[]): Promise<Outcome> {

@@ -6,6 +6,7 @@ import { ALL_MARKETS, type Scope } from '../../src/catalog/scopes.ts';
 import { configOf } from '../../src/config.ts';
 import { faultOf } from './conformity.ts';
 import type { TestDatabase } from './database.ts';
+import { NO_LIMITS } from './no-limits.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
@@ -40,7 +41,10 @@ export async function serviceOn(
   database: TestDatabase,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Service> {
-  const app = await buildApp({ config: configOf(env), client: database.client });
+  const app = await buildApp({
+    config: configOf({ ...NO_LIMITS, ...env }),
+    client: database.client,
+  });
   test.teardown(() => app.close());
   const key = await keyFor(database, [ALL_MARKETS]);
   const request: Service['request'] = async (options) => {

@@ -8,6 +8,7 @@ import { configOf } from '../../src/config.ts';
 import { loggerOf } from '../../src/plugins/log.ts';
 import { addressOf } from './address.ts';
 import type { TestDatabase } from './database.ts';
+import { NO_LIMITS } from './no-limits.ts';
 import { keyFor } from './service.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
@@ -33,7 +34,11 @@ export async function listening(
 ): Promise<Listening> {
   const lines: string[] = [];
   const logger = loggerOf('trace', { write: (line) => lines.push(line) });
-  const app = await buildApp({ config: configOf(env), client: database.client, logger });
+  const app = await buildApp({
+    config: configOf({ ...NO_LIMITS, ...env }),
+    client: database.client,
+    logger,
+  });
   test.teardown(async () => {
     app.server.closeAllConnections();
     await app.close();

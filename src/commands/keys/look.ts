@@ -1,0 +1,130 @@
+import { createReadStream } from 'node:fs';
+import type { Command } from 'commander';
+import { readAudit } from '../../auth/key-audit.ts';
+import { type KeyInfo, listKeys, showKey } from '../../auth/key-info.ts';
+import { type FoundKey, scanForKeys } from '../../auth/key-scan.ts';
+import { withDatabase } from '../database.ts';
+import { EXIT, UsageError } from '../failure.ts';
+import { printJson, printLines, printTable } from '../output.ts';
+import { spanOf } from './arguments.ts';
+import { printKey } from './shown.ts';
+
+/** Whether a key that works was not used for a span, nor made within it. */
+const isUnused = ({ status, lastUsedAt, createdAt }: KeyInfo, sinceMs: number): boolean =>
+  status === 'active' && Date.parse(lastUsedAt ?? createdAt) < sinceMs;
+
+/** Adds `keys list` and `keys show`. */
+export function addLists(keys: Command): void {
+  keys
+    .command('list')
+    .summary('every key, oldest first')
+    .description('Lists every key, oldest first; never the secret part.')
+    .option('--unused <span>', 'only keys that work and were not used for so long, as 90d')
+    .option('--json', 'print data for a program')
+    .addHelpText('after', '\nExample:\n  npm run --silent prices -- keys list --unused 90d')
+    .action(async ({ unused, json }: { unused?: string; json?: true }) => {
+      const since = unused === undefined ? null : Date.now() - spanOf('--unused', unused);
+      const all = await withDatabase({ schema: true }, ({ db }) => listKeys(db));
+      const chosen = since === null ? all : all.filter((key) => isUnused(key, since));
+      if (json) return printJson(chosen);
+      printTable(chosen, {
+        id: (key) => key.id,
+        name: (key) => key.name,
+        owner: (key) => key.owner,
+        status: (key) => key.status,
+        expires: (key) => key.expiresAt?.slice(0, 10) ?? 'never',
+        used: (key) => key.lastUsedAt?.slice(0, 10) ?? 'never',
+        scopes: (key) => key.scopes,
+      });
+    });
+  keys
+    .command('show')
+    .summary('one key by its id')
+    .description('Shows all that may be shown of one key.')
+    .argument('<id>', 'the 10 characters after cps_live_')
+    .option('--json', 'print data for a program')
+    .addHelpText('after', '\nExample:\n  npm run --silent prices -- keys show 7hQ2mB9xTa')
+    .action(async (id: string, options: { json?: true }) => {
+      const key = await withDatabase({ schema: true }, ({ db }) => showKey(db, id));
+      if (options.json) printJson(key);
+      else printKey(key);
+    });
+}
+
+/** Adds `keys audit`. */
+export function addAudit(keys: Command): void {
+  keys
+    .command('audit')
+    .summary('what was done to keys, newest first')
+    .description('Shows what was done to keys, by whom and why, newest first.')
+    .argument('[id]', 'only of one key')
+    .option('--limit <n>', 'so many entries at most', '100')
+    .option('--json', 'print data for a program, with before and after')
+    .addHelpText('after', '\nExample:\n  npm run --silent prices -- keys audit 7hQ2mB9xTa')
+    .action(async (id: string | undefined, options: { limit: string; json?: true }) => {
+      if (!/^[1-9]\d{0,5}$/.test(options.limit)) {
+        throw new UsageError(`--limit: "${options.limit}" is not a number from 1 to 999999`);
+      }
+      const limit = Number(options.limit);
+      const events = await withDatabase({ schema: true }, ({ db }) => readAudit(db, { id, limit }));
+      if (options.json) return printJson(events);
+      printTable(events, {
+        at: (event) => event.at.slice(0, 19),
+        actor: (event) => event.actor,
+        action: (event) => event.action,
+        id: (event) => event.id,
+        reason: (event) => event.reason,
+      });
+    });
+}
+
+interface ScanFinding extends FoundKey {
+  readonly file: string;
+  /** Of the key in this database; unknown when it has none with this id. */
+  readonly status: KeyInfo['status'] | 'unknown';
+}
+
+async function scan(files: string[], options: { json?: true }): Promise<void> {
+  const found: (FoundKey & { file: string })[] = [];
+  for (const file of files) {
+    const bytes = file === '-' ? process.stdin : createReadStream(file);
+    for await (const key of scanForKeys(bytes)) found.push({ file, ...key });
+  }
+  const known =
+    found.length === 0 ? [] : await withDatabase({ schema: true }, ({ db }) => listKeys(db));
+  const statusOf = new Map(known.map(({ id, status }) => [id, status]));
+  const findings = found.map(
+    (key): ScanFinding => ({ ...key, status: statusOf.get(key.id) ?? 'unknown' }),
+  );
+  if (options.json) printJson(findings);
+  else {
+    printLines(
+      ...findings.map(
+        ({ file, line, column, id, status }) => `${file}:${line}:${column}: key ${id} (${status})`,
+      ),
+    );
+    if (findings.length === 0) process.stderr.write('No key was found.\n');
+  }
+  if (findings.length > 0) process.exitCode = EXIT.refused;
+}
+
+/** Adds `keys scan`. */
+export function addScan(keys: Command): void {
+  keys
+    .command('scan')
+    .summary('find keys that leaked into files')
+    .description(
+      'Finds API keys in files by their form and checksum, and tells whether each still works.',
+    )
+    .argument('<file...>', 'files of any kind; - is the standard input')
+    .option('--json', 'print data for a program')
+    .addHelpText(
+      'after',
+      `
+Exit code 0: no key was found; 3: some were. The keys themselves are never printed.
+
+Example:
+  git log -p | npm run --silent prices -- keys scan -`,
+    )
+    .action(scan);
+}

@@ -1,0 +1,49 @@
+import { userInfo } from 'node:os';
+import type { KeyInfo } from '../../auth/key-info.ts';
+import type { KeyLimits } from '../../auth/key-row.ts';
+import type { NewKeyInfo } from '../../auth/keys.ts';
+import { printJson, printLines } from '../output.ts';
+
+/** Who is at the command line, for the audit table. */
+export function actor(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // An account without an entry in the list of users, as in some containers.
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+}
+
+function limitsText(limits: KeyLimits | null): string {
+  if (limits === null) return 'those of the service';
+  const { perMinute, burst, concurrent } = limits;
+  const rate = perMinute === null ? [] : [`${perMinute}/min, burst ${burst}`];
+  return [...rate, ...(concurrent === null ? [] : [`${concurrent} at a time`])].join(', ');
+}
+
+/** Prints all that may be shown of a key. */
+export function printKey(key: KeyInfo): void {
+  printLines(
+    `id       ${key.id}`,
+    `name     ${key.name}`,
+    `owner    ${key.owner ?? '–'}`,
+    `scopes   ${key.scopes.join(' ')}`,
+    `limits   ${limitsText(key.limits)}`,
+    `status   ${key.status}`,
+    `created  ${key.createdAt}`,
+    `expires  ${key.expiresAt ?? 'never'}`,
+    `used     ${key.lastUsedAt ?? 'never'}`,
+    ...(key.replacedBy ? [`heir     ${key.replacedBy}`] : []),
+    ...(key.revokedAt ? [`revoked  ${key.revokedAt} (${key.revokedReason ?? 'no reason'})`] : []),
+  );
+}
+
+/** Prints a key that was just made, with its text. */
+export function printMade(made: NewKeyInfo, asJson: boolean): void {
+  if (asJson) {
+    printJson(made);
+    return;
+  }
+  printKey(made);
+  printLines('', made.key, '', 'The key is shown this once; the database keeps only its digest.');
+}

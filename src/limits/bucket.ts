@@ -1,0 +1,110 @@
+/** How much someone may do: so many requests a minute on average, so many of them at once. */
+export interface Rate {
+  /** 0 for no limit. */
+  readonly perMinute: number;
+  readonly burst: number;
+}
+
+/** What a bucket says of one request. Seconds are whole and rounded up: waiting them is enough. */
+export interface Verdict {
+  readonly isAllowed: boolean;
+  /** Requests that would be allowed right now, after this one. */
+  readonly remaining: number;
+  /** Seconds until one more is allowed than now; until the first one, when none is. */
+  readonly resetSeconds: number;
+}
+
+const MINUTE_MS = 60_000;
+
+interface Entry {
+  /** The theoretical arrival time: when the bucket is full again, in milliseconds. */
+  fullAt: number;
+  /** Requests counted since the last exchange with other instances. */
+  taken: number;
+}
+
+/**
+ * Token buckets by name, as the generic cell rate algorithm (ITU-T I.371): one number each. A name
+ * whose bucket is full again is forgotten, and beyond `namesMax` the one used longest ago.
+ */
+export class Buckets {
+  readonly #entries = new Map<string, Entry>();
+  readonly #namesMax: number;
+
+  constructor(namesMax: number) {
+    this.#namesMax = namesMax;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  has(name: string): boolean {
+    return this.#entries.has(name);
+  }
+
+  /** Takes one request, if it is allowed; a refused one takes nothing. */
+  take(name: string, { perMinute, burst }: Rate, nowMs: number): Verdict {
+    const interval = MINUTE_MS / perMinute;
+    const entry = this.#entryOf(name, nowMs);
+    const start = Math.max(entry.fullAt, nowMs);
+    const isAllowed = start + interval - nowMs <= burst * interval + 1e-6;
+    if (isAllowed) {
+      entry.fullAt = start + interval;
+      entry.taken += 1;
+    }
+    return { isAllowed, ...this.#stateOf(entry, interval, burst, nowMs) };
+  }
+
+  /** What `take` would say, without taking. */
+  look(name: string, { perMinute, burst }: Rate, nowMs: number): Verdict {
+    const interval = MINUTE_MS / perMinute;
+    const entry = this.#entries.get(name) ?? { fullAt: 0, taken: 0 };
+    const state = this.#stateOf(entry, interval, burst, nowMs);
+    return { isAllowed: state.remaining >= 1, ...state };
+  }
+
+  /** Counts what other instances have taken from the same bucket. */
+  takenElsewhere(name: string, count: number, { perMinute }: Rate, nowMs: number): void {
+    const entry = this.#entryOf(name, nowMs);
+    entry.fullAt = Math.max(entry.fullAt, nowMs) + (count * MINUTE_MS) / perMinute;
+  }
+
+  /** What was taken here since the last call, by name. */
+  drain(): Map<string, number> {
+    const taken = new Map<string, number>();
+    for (const [name, entry] of this.#entries) {
+      if (entry.taken > 0) taken.set(name, entry.taken);
+      entry.taken = 0;
+    }
+    return taken;
+  }
+
+  /** Forgets the buckets that are full again and have nothing to tell. */
+  sweep(nowMs: number): void {
+    for (const [name, entry] of this.#entries) {
+      if (entry.fullAt <= nowMs && entry.taken === 0) this.#entries.delete(name);
+    }
+  }
+
+  #entryOf(name: string, nowMs: number): Entry {
+    const entry = this.#entries.get(name) ?? { fullAt: nowMs, taken: 0 };
+    // Moved to the end: the first of the map is the one used longest ago.
+    this.#entries.delete(name);
+    this.#entries.set(name, entry);
+    if (this.#entries.size > this.#namesMax) {
+      const [oldest] = this.#entries.keys();
+      if (oldest !== undefined) this.#entries.delete(oldest);
+    }
+    return entry;
+  }
+
+  #stateOf({ fullAt }: Entry, interval: number, burst: number, nowMs: number) {
+    const owed = Math.max(fullAt - nowMs, 0) / interval;
+    const remaining = Math.max(Math.floor(burst - owed + 1e-9), 0);
+    // One more is allowed once what is owed has fallen to the next whole number below.
+    const untilMore = (owed - Math.max(burst - remaining - 1, 0)) * interval;
+    const resetSeconds = owed === 0 ? 0 : Math.max(Math.ceil(untilMore / 1000), 1);
+    return { remaining, resetSeconds };
+  }
+}

@@ -1,0 +1,104 @@
+import { Buckets, type Rate, type Verdict } from './bucket.ts';
+import { Concurrency, Gate, type GateLimits } from './gate.ts';
+
+/** What one principal may do. A number of 0 is no limit. */
+export interface PrincipalLimits extends Rate {
+  /** Requests at the same time. */
+  readonly concurrent: number;
+}
+
+/** Limits of a principal's own; a number that is null is that of the settings. */
+export interface OwnLimits {
+  readonly perMinute: number | null;
+  readonly burst: number | null;
+  readonly concurrent: number | null;
+}
+
+export interface LimitSettings {
+  readonly principal: PrincipalLimits;
+  /** Failed authentications of one network; 0 is no limit. */
+  readonly failuresPerMinute: number;
+  readonly gate: GateLimits;
+}
+
+/** Names that are remembered: more clients than that at once share nothing, and nothing grows. */
+const NAMES_MAX = 100_000;
+
+/** The limits of one instance of the service. Nothing here waits for another machine. */
+export class Limits {
+  readonly gate: Gate;
+  readonly concurrency = new Concurrency();
+  readonly #settings: LimitSettings;
+  readonly #principals = new Buckets(NAMES_MAX);
+  readonly #failures = new Buckets(NAMES_MAX);
+  readonly #rates = new Map<string, Rate>();
+
+  constructor(settings: LimitSettings) {
+    this.#settings = settings;
+    this.gate = new Gate(settings.gate);
+  }
+
+  /** The limits of a principal: its own, and those of the settings where it has none. */
+  of(own: OwnLimits | null): PrincipalLimits {
+    const usual = this.#settings.principal;
+    const rate =
+      own?.perMinute == null ? usual : { perMinute: own.perMinute, burst: own.burst ?? 1 };
+    return {
+      perMinute: rate.perMinute,
+      burst: rate.burst,
+      concurrent: own?.concurrent ?? usual.concurrent,
+    };
+  }
+
+  /** Counts one request of a principal; null where nothing limits it. */
+  takeRequest(name: string, limits: PrincipalLimits, nowMs: number): Verdict | null {
+    if (limits.perMinute === 0) return null;
+    this.#rates.set(name, limits);
+    return this.#principals.take(name, limits, nowMs);
+  }
+
+  /** Whether a network has failed to authenticate too often: seconds to wait, or null. */
+  failedTooOften(network: string, nowMs: number): number | null {
+    const rate = this.#failureRate();
+    if (rate === null) return null;
+    const { isAllowed, resetSeconds } = this.#failures.look(network, rate, nowMs);
+    return isAllowed ? null : resetSeconds;
+  }
+
+  countFailure(network: string, nowMs: number): void {
+    const rate = this.#failureRate();
+    if (rate !== null) this.#failures.take(network, rate, nowMs);
+  }
+
+  /** What was counted here since the last call, for other instances. */
+  drain(): { readonly principals: Map<string, number>; readonly failures: Map<string, number> } {
+    return { principals: this.#principals.drain(), failures: this.#failures.drain() };
+  }
+
+  /** Counts what other instances have seen. A principal that never came here has its bucket too. */
+  principalsElsewhere(name: string, count: number, nowMs: number): void {
+    const rate = this.#rates.get(name) ?? this.#settings.principal;
+    if (rate.perMinute > 0) this.#principals.takenElsewhere(name, count, rate, nowMs);
+  }
+
+  failuresElsewhere(network: string, count: number, nowMs: number): void {
+    const rate = this.#failureRate();
+    if (rate !== null) this.#failures.takenElsewhere(network, count, rate, nowMs);
+  }
+
+  /** Forgets what is full again. */
+  sweep(nowMs: number): void {
+    this.#principals.sweep(nowMs);
+    this.#failures.sweep(nowMs);
+    for (const name of this.#rates.keys()) {
+      if (!this.#principals.has(name)) this.#rates.delete(name);
+    }
+  }
+
+  #failureRate(): Rate | null {
+    const { failuresPerMinute } = this.#settings;
+    return failuresPerMinute === 0
+      ? null
+      : { perMinute: failuresPerMinute, burst: failuresPerMinute };
+  }
+}

@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import type { Limits } from './limits.ts';
+
+const PERIOD_MS = 1_000;
+/** Longer than a row stays that nobody writes: what is remembered of it outlives it. */
+const REMEMBERED_MS = 30 * 60_000;
+
+const WRITE = `
+insert into rate_usage as usage (instance, name, taken)
+  select $1, name, taken from unnest($2::text[], $3::bigint[]) as t (name, taken)
+on conflict (instance, name) do update
+  set taken = usage.taken + excluded.taken, updated_at = clock_timestamp()`;
+
+const READ = `
+select instance, name, taken from rate_usage
+  where instance <> $1 and updated_at > clock_timestamp() - interval '10 seconds'`;
+
+/** A row that nobody wrote for so long is of an instance that is gone, or of a quiet client. */
+const FORGET = "delete from rate_usage where updated_at < clock_timestamp() - interval '5 minutes'";
+
+interface UsageRow {
+  readonly instance: string;
+  readonly name: string;
+  readonly taken: string;
+}
+
+/** Names of both kinds of buckets in one column. */
+const PRINCIPAL = 'p ';
+const NETWORK = 'n ';
+
+/**
+ * Exchanges counts with the other instances once a second, through a table without a log, so that
+ * limits hold together within about one second of traffic. No request waits for it, and while it
+ * fails each instance holds its limits by itself.
+ */
+export class Exchange {
+  readonly #instance = randomUUID();
+  readonly #pool: pg.Pool;
+  readonly #limits: Limits;
+  readonly #onChange: (error: Error | null) => void;
+  /** What each other instance had counted when it was last read. */
+  readonly #seen = new Map<string, { readonly total: number; readonly atMs: number }>();
+  readonly #timer: NodeJS.Timeout;
+  #running: Promise<void> | null = null;
+  #isFirst = true;
+  #hasFailed = false;
+  #turns = 0;
+
+  /** @param onChange called with the first failure of a row of them, with null when it is over */
+  constructor(pool: pg.Pool, limits: Limits, onChange: (error: Error | null) => void) {
+    this.#pool = pool;
+    this.#limits = limits;
+    this.#onChange = onChange;
+    this.#timer = setInterval(() => {
+      this.#running ??= this.#turn().finally(() => {
+        this.#running = null;
+      });
+    }, PERIOD_MS);
+    this.#timer.unref();
+  }
+
+  /** Tells the last counts and stops. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#running;
+    await this.#write().catch(() => {});
+  }
+
+  async #turn(): Promise<void> {
+    try {
+      await this.#write();
+      await this.#read();
+      this.#turns += 1;
+      if (this.#turns % 60 === 0) await this.#forget();
+      if (this.#hasFailed) this.#onChange(null);
+      this.#hasFailed = false;
+    } catch (error) {
+      if (!this.#hasFailed) this.#onChange(error as Error);
+      this.#hasFailed = true;
+    }
+    this.#limits.sweep(Date.now());
+  }
+
+  async #write(): Promise<void> {
+    const { principals, failures } = this.#limits.drain();
+    const rows = [
+      ...[...principals].map(([name, taken]) => [PRINCIPAL + name, taken] as const),
+      ...[...failures].map(([name, taken]) => [NETWORK + name, taken] as const),
+    ];
+    if (rows.length === 0) return;
+    const names = rows.map(([name]) => name);
+    const taken = rows.map(([, count]) => count);
+    await this.#pool.query(WRITE, [this.#instance, names, taken]);
+  }
+
+  async #read(): Promise<void> {
+    const { rows } = await this.#pool.query<UsageRow>(READ, [this.#instance]);
+    const nowMs = Date.now();
+    for (const row of rows) this.#count(row, nowMs);
+    this.#isFirst = false;
+  }
+
+  #count({ instance, name, taken }: UsageRow, nowMs: number): void {
+    const key = `${instance} ${name}`;
+    const total = Number(taken);
+    const before = this.#seen.get(key)?.total ?? 0;
+    this.#seen.set(key, { total, atMs: nowMs });
+    // What was counted before this instance came is in the past; a row begun anew counts whole.
+    const more = this.#isFirst ? 0 : total >= before ? total - before : total;
+    if (more === 0) return;
+    const plain = name.slice(PRINCIPAL.length);
+    if (name.startsWith(PRINCIPAL)) this.#limits.principalsElsewhere(plain, more, nowMs);
+    else this.#limits.failuresElsewhere(plain, more, nowMs);
+  }
+
+  async #forget(): Promise<void> {
+    await this.#pool.query(FORGET);
+    const oldest = Date.now() - REMEMBERED_MS;
+    for (const [key, { atMs }] of this.#seen) if (atMs < oldest) this.#seen.delete(key);
+  }
+}

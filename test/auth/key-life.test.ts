@@ -1,0 +1,151 @@
+import { Readable } from 'node:stream';
+import t from 'tap';
+import { readAudit } from '../../src/auth/key-audit.ts';
+import { newKey } from '../../src/auth/key-format.ts';
+import { KeyError, showKey } from '../../src/auth/key-info.ts';
+import { scanForKeys } from '../../src/auth/key-scan.ts';
+import { createKey, revokeKey, rotateKey } from '../../src/auth/keys.ts';
+import { lastUsedOf } from '../../src/auth/last-used.ts';
+import { findKey, verifyKey } from '../../src/auth/verify-key.ts';
+import { testDatabase } from '../support/database.ts';
+
+const HOUR_MS = 3_600_000;
+const inDays = (days: number): Date => new Date(Date.now() + days * 24 * HOUR_MS);
+
+t.test(
+  'a rotated key hands on its name, scopes and limits, and works until the grace ends',
+  async (t) => {
+    const { db } = await testDatabase(t);
+    const limits = { perMinute: 30, burst: 3, concurrent: 2 };
+    const old = await createKey(db, {
+      name: 'desk',
+      owner: 'ops',
+      scopes: ['prices:nickel'],
+      expiresAt: inDays(90),
+      limits,
+    });
+    const heir = await rotateKey(db, old.id, { graceMs: HOUR_MS, expiresAt: inDays(365) });
+    t.match(heir, {
+      name: 'desk',
+      owner: 'ops',
+      scopes: ['prices:nickel'],
+      limits,
+      status: 'active',
+    });
+    t.not(heir.key, old.key);
+    const { expiresAt, replacedBy } = await showKey(db, old.id);
+    t.equal(replacedBy, heir.id);
+    const left = Date.parse(String(expiresAt)) - Date.now();
+    t.ok(left > HOUR_MS - 60_000 && left <= HOUR_MS, 'an hour is left');
+    const find = (id: string) => findKey(db, id);
+    t.match(await verifyKey(find, old.key, Date.now()), { id: old.id });
+    t.match(await verifyKey(find, heir.key, Date.now()), { id: heir.id, limits });
+    await t.rejects(verifyKey(find, old.key, Date.parse(String(expiresAt))), {
+      code: 'api_key_expired',
+    });
+    await t.rejects(rotateKey(db, old.id, { graceMs: 0, expiresAt: null }), /rotated before/);
+  },
+);
+
+t.test('grace never lengthens a life, and none ends it at once', async (t) => {
+  const { db } = await testDatabase(t);
+  const soon = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: inDays(1) });
+  await rotateKey(db, soon.id, { graceMs: 48 * HOUR_MS, expiresAt: null });
+  t.equal((await showKey(db, soon.id)).expiresAt, soon.expiresAt);
+  const gone = await createKey(db, { name: 'b', scopes: ['prices:*'], expiresAt: null });
+  await rotateKey(db, gone.id, { graceMs: 0, expiresAt: null });
+  t.match(await showKey(db, gone.id), {
+    status: 'revoked',
+    revokedReason: 'rotated without grace',
+  });
+  await t.rejects(rotateKey(db, gone.id, { graceMs: 0, expiresAt: null }), KeyError);
+  await t.rejects(
+    createKey(db, {
+      name: 'c',
+      scopes: ['prices:*'],
+      expiresAt: null,
+      limits: { perMinute: 1, burst: null, concurrent: null },
+    }),
+    /a rate needs a burst/,
+  );
+});
+
+t.test('what is done to keys is noted, whoever does it, and cannot be changed', async (t) => {
+  const { db, pool } = await testDatabase(t);
+  const by = { actor: 'anna', reason: 'new desk' };
+  const made = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null }, by);
+  await revokeKey(db, made.id, 'left', { actor: 'ben' });
+  await pool.query(`update api_key set expires_at = '2100-01-01' where public_id = '${made.id}'`);
+  const events = await readAudit(db, { id: made.id, limit: 10 });
+  t.match(
+    events.toReversed().map(({ actor, action, reason }) => [actor, action, reason]),
+    [
+      ['anna', 'created', 'new desk'],
+      ['anna', 'changed', 'new desk'],
+      ['ben', 'revoked', 'left'],
+      [/./, 'expiry-changed', /.*/],
+    ],
+  );
+  const text = JSON.stringify(events);
+  t.notMatch(text, made.key);
+  t.notMatch(text, 'digest');
+  await pool.query('update api_key set last_used_at = now()');
+  t.equal((await readAudit(db, { limit: 10 })).length, 4, 'use is no change');
+  for (const statement of [
+    "update key_audit set actor = 'x'",
+    'delete from key_audit',
+    'truncate key_audit',
+    `update api_key set digest = sha256('x') where public_id = '${made.id}'`,
+  ]) {
+    await t.rejects(pool.query(statement), /refused|never changes/, statement);
+  }
+});
+
+t.test('leaked keys are found wherever a file is cut, and look-alikes are not', async (t) => {
+  const [one, other] = [newKey(), newKey()];
+  const wrong = `${one.text.slice(0, -1)}${one.text.endsWith('a') ? 'b' : 'a'}`;
+  const text = `first\n\x00${one.text} ${wrong}\r\nlast "${other.text}"${one.text}`;
+  const expected = [
+    { id: one.publicId, line: 2, column: 2 },
+    { id: other.publicId, line: 3, column: 7 },
+    { id: one.publicId, line: 3, column: 66 },
+  ];
+  for (let size = 1; size <= text.length; size += 1) {
+    const pieces: Buffer[] = [];
+    for (let at = 0; at < text.length; at += size)
+      pieces.push(Buffer.from(text.slice(at, at + size)));
+    const found = [];
+    for await (const key of scanForKeys(Readable.from(pieces))) found.push(key);
+    if (!t.same(found, expected, `in pieces of ${size}`)) break;
+  }
+});
+
+t.test('the last use of a key is written to the minute, and only ever grows', async (t) => {
+  const { db, pool } = await testDatabase(t);
+  const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
+  const use = async (instant: string) => {
+    const used = lastUsedOf(pool, (error) => t.error(error));
+    used.note(id, Date.parse(instant));
+    await used.close();
+    return (await showKey(db, id)).lastUsedAt;
+  };
+  t.equal(await use('2026-03-05T16:10:59.999Z'), '2026-03-05T16:10:00Z');
+  t.equal(await use('2026-03-05T16:09:00Z'), '2026-03-05T16:10:00Z');
+  t.equal(await use('2026-03-05T16:11:00Z'), '2026-03-05T16:11:00Z');
+});
+
+t.test('a use that could not be written is told, and written later', async (t) => {
+  const { db, pool } = await testDatabase(t);
+  const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
+  const errors: Error[] = [];
+  const failing = Object.assign(Object.create(pool), {
+    query: (...args: Parameters<typeof pool.query>) =>
+      errors.length === 0 ? Promise.reject(new Error('no database')) : pool.query(...args),
+  });
+  const used = lastUsedOf(failing, (error) => errors.push(error));
+  used.note(id, Date.parse('2026-03-05T16:10:00Z'));
+  await used.close();
+  t.equal(errors.length, 1);
+  await used.close();
+  t.equal((await showKey(db, id)).lastUsedAt, '2026-03-05T16:10:00Z');
+});

@@ -1,0 +1,95 @@
+import t from 'tap';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import {
+  answerOf,
+  Caller,
+  type Listening,
+  listening,
+  postText,
+  until,
+} from '../support/sockets.ts';
+
+type Test = Pick<typeof t, 'teardown'>;
+
+/** Requests that stay inside, since what they read is locked, until `free` is called. */
+async function holding(test: Test, { pool }: TestDatabase) {
+  const owner = await pool.connect();
+  await owner.query('begin; lock table price in access exclusive mode');
+  let isHeld = true;
+  const free = async (): Promise<void> => {
+    if (isHeld) await owner.query('rollback');
+    if (isHeld) owner.release();
+    isHeld = false;
+  };
+  test.teardown(free);
+  const arrived = (count: number) =>
+    until(`${count} requests wait`, async () => {
+      const { rows } = await pool.query(
+        `select count(*)::int as number from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows[0].number === count;
+    });
+  return { free, arrived };
+}
+
+const ask = (t: Test, service: Listening): Caller => {
+  const caller = new Caller(t, service.port);
+  caller.socket.write(postText(service, 'nickel', {}, 'Connection: close\r\n'));
+  return caller;
+};
+const answered = async (caller: Caller) => answerOf(await caller.ended());
+
+const get = async (t: Test, { port, key }: Listening, path: string) => {
+  const caller = new Caller(t, port);
+  const headers = `Host: test\r\nx-api-key: ${key}\r\nConnection: close`;
+  caller.socket.write(`GET ${path} HTTP/1.1\r\n${headers}\r\n\r\n`);
+  return answered(caller);
+};
+
+t.test(
+  'one principal has so many requests at a time; a client that leaves frees its place',
+  async (t) => {
+    const database = await testDatabase(t, { seeded: true });
+    const service = await listening(t, database, { CONCURRENT_MAX: '2' });
+    const { free, arrived } = await holding(t, database);
+    const first = ask(t, service);
+    const second = ask(t, service);
+    await arrived(2);
+    const third = await answered(ask(t, service));
+    t.match(third, { status: 429, json: { code: 'too_many_concurrent_requests' } });
+    t.equal(third.headers['retry-after'], '1');
+    first.socket.destroy();
+    await until('the place is free', async () => (await get(t, service, '/v3/me')).status === 200);
+    await free();
+    t.equal((await answered(second)).status, 200);
+  },
+);
+
+t.test(
+  'beyond what can be worked on a few wait and the rest is refused; health always answers',
+  async (t) => {
+    const database = await testDatabase(t, { seeded: true });
+    const service = await listening(t, database, {
+      RUNNING_MAX: '1',
+      WAITING_MAX: '1',
+      WAITING_MS_MAX: '10000',
+    });
+    const { free, arrived } = await holding(t, database);
+    const inside = ask(t, service);
+    await arrived(1);
+    const waiting = ask(t, service);
+    await until('one is refused', async () => {
+      const refused = await get(t, service, '/v3/me');
+      if (refused.status !== 503) return false;
+      t.match(refused.json, { code: 'overloaded' });
+      t.match(refused.headers['retry-after'], /^[1-5]$/);
+      return true;
+    });
+    t.equal((await get(t, service, '/live')).status, 200);
+    t.equal((await get(t, service, '/openapi.json')).status, 200);
+    await free();
+    t.equal((await answered(inside)).status, 200);
+    t.equal((await answered(waiting)).status, 200, 'the one that waited');
+  },
+);
