@@ -101,11 +101,24 @@ const limitSettingsOf = (config: Config): LimitSettings => ({
   },
 });
 
+/** Who may, and how often: limits, credentials and scopes, in the order of their checks. */
+async function guard(app: FastifyInstance, options: AppOptions): Promise<Limits> {
+  const { config, client, usagePool } = options;
+  const { db, pulse } = client;
+  const limits = new Limits(limitSettingsOf(config));
+  limitsBeforeAuth(app, limits);
+  const remembered = config.PRICE_BOOK_BYTES > 0 ? { pulse } : {};
+  await app.register(auth, { db, ...remembered, settings: config, open: [DOCS] });
+  limitsAfterAuth(app, limits);
+  expiryWarning(app);
+  if (usagePool) usage(app, usagePool, limits);
+  return limits;
+}
+
 /** Wires the service together. It never listens and makes no connection by itself. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, client } = options;
-  const { db, pool, pulse } = client;
-  const remembers = config.PRICE_BOOK_BYTES > 0;
+  const { db, pool } = client;
   const app = serverOf(options);
   const lists: ListLimits = {
     codesMax: config.CODES_MAX,
@@ -134,17 +147,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   gentleStop(app);
   methods(app);
   jsonBody(app, { depthMax: config.JSON_DEPTH_MAX });
-  const limits = new Limits(limitSettingsOf(config));
-  limitsBeforeAuth(app, limits);
-  await app.register(auth, {
-    db,
-    ...(remembers ? { pulse } : {}),
-    settings: config,
-    open: [DOCS],
-  });
-  limitsAfterAuth(app, limits);
-  expiryWarning(app);
-  if (options.usagePool) usage(app, options.usagePool, limits);
+  const limits = await guard(app, options);
   await openapi(app, {
     bodyBytes: config.BODY_BYTES_MAX,
     nesting: config.JSON_DEPTH_MAX,

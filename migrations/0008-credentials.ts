@@ -60,6 +60,7 @@ begin
       coalesce(new.public_id, old.public_id), was, becomes, coalesce(key_reason(), new.revoked_reason));
   return null;
 end $$;
+revoke execute on function audit_key() from public;
 create trigger api_key_audit after insert or update or delete on api_key
   for each row execute function audit_key();
 
@@ -73,6 +74,7 @@ begin
     from api_key k where k.id = coalesce(new.api_key_id, old.api_key_id);
   return null;
 end $$;
+revoke execute on function audit_key_scope() from public;
 create trigger api_key_scope_audit after insert or update or delete on api_key_scope
   for each row execute function audit_key_scope();
 `;

@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { openEmbedded } from '../src/db/embedded.ts';
+import { run } from './child.ts';
+import { clusterPids } from './cpu.ts';
+import { pointsOf, writeDescriptions, writeSeries } from './dataset.ts';
+import { say } from './say.ts';
+
+const COMMANDS = fileURLToPath(new URL('../src/commands/main.ts', import.meta.url));
+const PEERS_SQL = fileURLToPath(new URL('./peers.sql', import.meta.url));
+
+/** Room for a table of 10× in memory; durability as it is by default. */
+const SETTINGS = {
+  shared_buffers: '4GB',
+  max_wal_size: '16GB',
+  checkpoint_timeout: '30min',
+  jit: 'off',
+  max_parallel_workers_per_gather: '0',
+};
+
+/** A PostgreSQL of the benchmark alone, with the data set loaded by the product's own commands. */
+export interface Cluster {
+  readonly url: string;
+  readonly version: string;
+  readonly points: number;
+  /** Rows of the series a second, through the loader with all its checks. */
+  readonly rowsPerSecond: number;
+  readonly key: string;
+  /** Ids of some codes, for peers that want them. */
+  idsOf(codes: readonly string[]): Promise<readonly number[]>;
+  /** The server and its backends, as they are now. */
+  pids(): number[];
+  query(text: string, values?: readonly unknown[]): Promise<pg.QueryResult>;
+  stop(): Promise<void>;
+}
+
+/** Generates the data set and loads it; returns rows a second of the series. */
+async function load(folder: string, env: Record<string, string>, points: number): Promise<number> {
+  const descriptions = join(folder, 'prices.ndjson');
+  const series = join(folder, 'series.csv');
+  await writeDescriptions(descriptions, points);
+  await writeSeries(series, points, (done, all) => {
+    if (done % 500 === 0) say(`generating: ${Math.round((100 * done) / all)} %`);
+  });
+  const command = (...args: string[]) => run(process.execPath, [COMMANDS, ...args], env);
+  await command('load', 'ndjson', descriptions);
+  say(`loading ${(await stat(series)).size >> 20} MB of series through the loader`);
+  const began = performance.now();
+  await command('load', 'csv', series, '--json');
+  const seconds = (performance.now() - began) / 1000;
+  await rm(series);
+  return pointsOf(points) / seconds;
+}
+
+/** Rates of five currencies for every day, so that conversion has what it needs. */
+const RATES = `
+do $$ begin
+  perform open_revision('rates of the benchmark');
+  insert into fx_source (slug, name, base_currency_id)
+    select 'ECB', 'European Central Bank', id from currency where iso = 'EUR'
+    on conflict do nothing;
+  insert into fx_rate (source, currency_id, date, rate)
+    select 'ECB', c.id, day,
+      trim_scale(round((1.1 + 0.1 * sin(extract(epoch from day) / 1e7) + c.id)::numeric, 4))
+    from currency c, generate_series(date '2015-01-01', date '2024-12-31', interval '1 day') as day
+    where c.iso in ('USD', 'CNY', 'JPY', 'GBP', 'KRW') on conflict do nothing;
+end $$`;
+
+/** Starts an own PostgreSQL and fills it. */
+export async function startCluster(points: number): Promise<Cluster> {
+  const folder = await mkdtemp(join(tmpdir(), 'prices-bench-'));
+  const embedded = await openEmbedded(join(folder, 'data'), { settings: SETTINGS });
+  const env = { DATABASE_URL: embedded.url };
+  const command = (...args: string[]) => run(process.execPath, [COMMANDS, ...args], env);
+  await command('db', 'migrate');
+  await command('db', 'seed', '--reference');
+  const rowsPerSecond = await load(folder, env, points);
+  const pool = new pg.Pool({ connectionString: embedded.url, max: 2 });
+  const query = (text: string, values: readonly unknown[] = []) => pool.query(text, [...values]);
+  await query(RATES);
+  await query(readFileSync(PEERS_SQL, 'utf8'));
+  await query('vacuum analyze');
+  const made = await command('keys', 'create', '--name', 'bench', '--scope', 'prices:*', '--json');
+  const { key } = JSON.parse(made) as { key: string };
+  const { rows } = await query(`select current_setting('server_version') as version,
+    (select pid from pg_stat_activity where backend_type = 'checkpointer') as checkpointer`);
+  const [{ version, checkpointer }] = rows as [{ version: string; checkpointer: number }];
+  const status = readFileSync(`/proc/${checkpointer}/status`, 'utf8');
+  const postmaster = Number(/^PPid:\s+(\d+)/m.exec(status)?.[1]);
+  return {
+    url: embedded.url,
+    version,
+    points: pointsOf(points),
+    rowsPerSecond,
+    key,
+    idsOf: async (codes) => {
+      const found = await query('select id from price where code = any($1) order by id', [codes]);
+      return found.rows.map(({ id }) => id);
+    },
+    pids: () => clusterPids(postmaster),
+    query,
+    stop: async () => {
+      await pool.end();
+      await embedded.release();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,131 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Served, serve } from './child.ts';
+import type { Cluster } from './cluster.ts';
+import { type Ask, driverOf } from './drive.ts';
+import {
+  askNaive,
+  askPlatformatic,
+  askPostgraphile,
+  askService,
+  WORKLOADS,
+  type Workload,
+} from './workloads.ts';
+
+/** A server that answers workloads, and how it is asked. */
+export interface Contender {
+  readonly name: string;
+  readonly served: Served;
+  /** Null where it does not take part. */
+  ask(workload: Workload): Ask | null;
+}
+
+const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** One key asks for everything. */
+const UNLIMITED = { RATE_PER_MINUTE: '0', CONCURRENT_MAX: '0', RUNNING_MAX: '0' };
+
+/** Starts the service, with settings of its own. */
+export async function startService(
+  cluster: Cluster,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Served> {
+  const port = await freePort();
+  const env = {
+    DATABASE_URL: cluster.url,
+    PORT: String(port),
+    LOG_LEVEL: 'warn',
+    ...UNLIMITED,
+    ...settings,
+  };
+  return serve(file('./servers/service.ts'), [], env);
+}
+
+/** Answers of the service, as files for the server that only writes bytes. */
+async function startRaw(bodies: ReadonlyMap<string, Buffer>): Promise<Served> {
+  const folder = await mkdtemp(join(tmpdir(), 'prices-bench-raw-'));
+  await mkdir(folder, { recursive: true });
+  for (const [name, body] of bodies) await writeFile(join(folder, name), body);
+  const served = await serve(file('./servers/raw.ts'), [folder], {});
+  await rm(folder, { recursive: true });
+  return served;
+}
+
+/** The bytes that the service sends for each workload. */
+async function bodiesOf(service: Served, key: string): Promise<Map<string, Buffer>> {
+  const driver = driverOf(service.address, 1);
+  const bodies = new Map<string, Buffer>();
+  for (const workload of WORKLOADS) {
+    const { status, body } = await driver.send(askService(workload, key), true);
+    if (status !== 200 || !body) throw new Error(`${workload.name} answered ${status}`);
+    bodies.set(workload.name, body);
+  }
+  driver.close();
+  return bodies;
+}
+
+/** The workloads that others can be asked as well: no other form of the same bytes. */
+const isPlain = ({ name }: Workload): boolean => /^W[1-4]$/.test(name);
+
+/** Starts everybody. The peers come from `bench/node_modules`. */
+export async function startContenders(cluster: Cluster): Promise<{
+  readonly contenders: readonly Contender[];
+  readonly bodies: ReadonlyMap<string, Buffer>;
+}> {
+  const env = { DATABASE_URL: cluster.url };
+  const { key } = cluster;
+  const book = await startService(cluster);
+  const plain = await startService(cluster, { PRICE_BOOK_BYTES: '0' });
+  const bodies = await bodiesOf(book, key);
+  const ids = new Map<string, readonly number[]>();
+  for (const workload of WORKLOADS) ids.set(workload.name, await cluster.idsOf(workload.codes));
+  const of = (
+    name: string,
+    served: Served,
+    ask: (workload: Workload) => Ask | null,
+  ): Contender => ({
+    name,
+    served,
+    ask,
+  });
+  const raw = (workload: Workload): Ask => ({
+    method: 'POST',
+    path: `/${workload.name}`,
+    headers: { 'content-type': 'application/json' },
+    body: askNaive(workload).body,
+  });
+  const onlyPlain = (ask: (workload: Workload) => Ask) => (workload: Workload) =>
+    isPlain(workload) ? ask(workload) : null;
+  const contenders = [
+    of('raw', await startRaw(bodies), raw),
+    of('hello', await serve(file('./servers/hello.ts'), [], {}), (workload) =>
+      workload.name === 'W1' ? askNaive(workload) : null,
+    ),
+    of('service', book, (workload) => askService(workload, key)),
+    of('service, SQL', plain, (workload) => askService(workload, key)),
+    of('naive', await serve(file('./servers/naive.ts'), [], env), onlyPlain(askNaive)),
+    of(
+      'PostGraphile',
+      await serve(file('./peers/postgraphile.mjs'), [], env),
+      onlyPlain(askPostgraphile),
+    ),
+    of(
+      'Platformatic',
+      await serve(file('./peers/platformatic.mjs'), [], env),
+      onlyPlain((workload) => askPlatformatic(workload, ids.get(workload.name) ?? [])),
+    ),
+  ];
+  return { contenders, bodies };
+}

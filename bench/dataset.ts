@@ -1,0 +1,115 @@
+import { createWriteStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { MARKETS, type MarketSlug } from '../src/catalog/markets.ts';
+
+/** The market that the workloads ask for. */
+export const MARKET: MarketSlug = 'nickel';
+/** Prices of that market, in a table of any size. */
+export const MARKET_PRICES = 250;
+export const FIRST_DAY = '2015-01-01';
+export const LAST_DAY = '2024-12-31';
+/** Twelve prices of the market are of this region. */
+export const SMALL_REGION = 'Twelve';
+
+const DAY_MS = 86_400_000;
+
+/** Monday to Friday of ten years. */
+function businessDays(): string[] {
+  const days: string[] = [];
+  for (let at = Date.parse(FIRST_DAY); at <= Date.parse(LAST_DAY); at += DAY_MS) {
+    const weekday = new Date(at).getUTCDay();
+    if (weekday !== 0 && weekday !== 6) days.push(new Date(at).toISOString().slice(0, 10));
+  }
+  return days;
+}
+export const DAYS: readonly string[] = businessDays();
+
+interface BenchPrice {
+  readonly code: string;
+  readonly market: MarketSlug;
+}
+
+const codeOf = (index: number): string => `BENCH-${String(index).padStart(6, '0')}`;
+
+/** Codes of the workloads' market, in their order. */
+export const MARKET_CODES: readonly string[] = Array.from({ length: MARKET_PRICES }, (_, index) =>
+  codeOf(index),
+);
+
+/** The prices of a table with about so many points: those of the one market, then all others. */
+function pricesFor(points: number): BenchPrice[] {
+  const others = MARKETS.map(({ slug }) => slug).filter((slug) => slug !== MARKET);
+  const count = Math.max(Math.round(points / DAYS.length), MARKET_PRICES + others.length);
+  return Array.from({ length: count }, (_, index) => {
+    const other = others[(index - MARKET_PRICES) % others.length] ?? MARKET;
+    return { code: codeOf(index), market: index < MARKET_PRICES ? MARKET : other };
+  });
+}
+
+/** Points that a table made for so many has. */
+export const pointsOf = (points: number): number => pricesFor(points).length * DAYS.length;
+
+function* descriptions(points: number): Generator<string> {
+  for (const market of MARKETS) {
+    const product = { market: market.slug, name: 'Benchmark', alias: 'B', chemicalCode: 'B' };
+    yield `${JSON.stringify({ product: { ...product, isSustainable: false } })}\n`;
+  }
+  yield `${JSON.stringify({ value: { dimension: 'region', name: SMALL_REGION } })}\n`;
+  for (const [index, { code, market }] of pricesFor(points).entries()) {
+    const price = {
+      code,
+      market,
+      name: `Price ${code}, delivered, weekly average of the working days`,
+      shortName: code,
+      product: 'Benchmark',
+      priceCategory: 'Spot',
+      priceType: 'Price',
+      frequency: 'Daily',
+      currency: 'USD',
+      unitOfMeasure: 't',
+      assessmentLaunchedAt: FIRST_DAY,
+      specification: [
+        { name: 'Quality', value: 'As described in the methodology of the benchmark' },
+        { name: 'Quantity', value: 'Min 20 tonnes' },
+        { name: 'Timing', value: 'Within 30 days' },
+      ],
+      ...(market === MARKET
+        ? { region: index % 20 === 7 && index < 240 ? SMALL_REGION : 'Asia' }
+        : {}),
+    };
+    yield `${JSON.stringify({ price })}\n`;
+  }
+}
+
+const money = (cents: number): string =>
+  `${Math.floor(cents / 100)}.${String(100 + (cents % 100)).slice(1)}`;
+
+/** The series: a wave of years with a ripple of days, in whole cents, so that text is exact. */
+function* series(points: number, onPrice: (done: number, all: number) => void): Generator<string> {
+  yield 'code,date,low,mid,high,publishedAt\n';
+  const prices = pricesFor(points);
+  for (const [index, { code }] of prices.entries()) {
+    let text = '';
+    const base = 1_500_000 + (index % 97) * 10_000;
+    for (const [at, day] of DAYS.entries()) {
+      const wave = 300_000 * Math.sin((at + index * 13) / 180);
+      const mid = base + Math.round(wave) + ((at * 7919 + index * 104_729) % 2_000);
+      const values = [mid - 12_500, mid, mid + 12_500].map(money).join(',');
+      text += `${code},${day},${values},${day}T16:00:00Z\n`;
+    }
+    onPrice(index + 1, prices.length);
+    yield text;
+  }
+}
+
+/** Writes the descriptions of the prices, as NDJSON. */
+export const writeDescriptions = (file: string, points: number): Promise<void> =>
+  pipeline(Readable.from(descriptions(points)), createWriteStream(file));
+
+/** Writes the series, as CSV, price by price. */
+export const writeSeries = (
+  file: string,
+  points: number,
+  onPrice: (done: number, all: number) => void,
+): Promise<void> => pipeline(Readable.from(series(points, onPrice)), createWriteStream(file));

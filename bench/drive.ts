@@ -1,0 +1,107 @@
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+
+/** One request, the same every time it is sent. */
+export interface Ask {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface Answered {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly bytes: number;
+  /** Milliseconds to the first byte of the body, and to the last. */
+  readonly firstMs: number;
+  readonly lastMs: number;
+  readonly body: Buffer | null;
+}
+
+/** A keep-alive client of one server with so many connections. */
+export interface Driver {
+  send(ask: Ask, keepBody?: boolean): Promise<Answered>;
+  close(): void;
+}
+
+export function driverOf(address: string, connections: number): Driver {
+  const { hostname, port } = new URL(address);
+  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+  const send = (ask: Ask, keepBody = false): Promise<Answered> =>
+    new Promise((resolve, reject) => {
+      const began = performance.now();
+      const length = ask.body === '' ? {} : { 'content-length': Buffer.byteLength(ask.body) };
+      const outgoing = request(
+        {
+          hostname,
+          port,
+          agent,
+          path: ask.path,
+          method: ask.method,
+          headers: { ...ask.headers, ...length },
+        },
+        (incoming) => {
+          let bytes = 0;
+          let firstMs = 0;
+          const kept: Buffer[] = [];
+          incoming.on('data', (chunk: Buffer) => {
+            if (bytes === 0) firstMs = performance.now() - began;
+            bytes += chunk.length;
+            if (keepBody) kept.push(chunk);
+          });
+          incoming.on('error', reject);
+          incoming.on('end', () => {
+            const lastMs = performance.now() - began;
+            const { statusCode: status = 0, headers } = incoming;
+            const body = keepBody ? Buffer.concat(kept) : null;
+            resolve({ status, headers, bytes, firstMs: firstMs || lastMs, lastMs, body });
+          });
+        },
+      );
+      outgoing.on('error', reject);
+      outgoing.end(ask.body);
+    });
+  return { send, close: () => agent.destroy() };
+}
+
+/** What a burst of requests showed to the client. */
+export interface Burst {
+  readonly requests: number;
+  readonly seconds: number;
+  readonly latenciesMs: readonly number[];
+  readonly firstMs: readonly number[];
+}
+
+/**
+ * Sends the same request over every connection, each as soon as the one before is answered, until
+ * the time is over; at least `least` requests.
+ * @throws when an answer has another status than expected
+ */
+export async function burst(
+  driver: Driver,
+  ask: Ask,
+  connections: number,
+  { ms, least, status }: { readonly ms: number; readonly least: number; readonly status: number },
+): Promise<Burst> {
+  const latenciesMs: number[] = [];
+  const firstMs: number[] = [];
+  const began = performance.now();
+  const isOver = (): boolean => performance.now() - began >= ms && latenciesMs.length >= least;
+  const loop = async (): Promise<void> => {
+    while (!isOver()) {
+      const answered = await driver.send(ask);
+      if (answered.status !== status) throw new Error(`${ask.path} answered ${answered.status}`);
+      latenciesMs.push(answered.lastMs);
+      firstMs.push(answered.firstMs);
+    }
+  };
+  await Promise.all(Array.from({ length: connections }, loop));
+  const seconds = (performance.now() - began) / 1000;
+  return { requests: latenciesMs.length, seconds, latenciesMs, firstMs };
+}
+
+/** The value that a share of all values does not exceed. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}

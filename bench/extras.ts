@@ -1,0 +1,169 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { run, type Served } from './child.ts';
+import type { Cluster } from './cluster.ts';
+import { startService } from './contenders.ts';
+import { cpuMs, memoryOf } from './cpu.ts';
+import { type Ask, burst, driverOf, percentile } from './drive.ts';
+import { askByGet, askService, WORKLOADS, type Workload } from './workloads.ts';
+
+const workload = (name: string): Workload => {
+  const found = WORKLOADS.find((each) => each.name === name);
+  if (!found) throw new Error(`there is no workload ${name}`);
+  return found;
+};
+
+export interface Bare {
+  readonly perSecond: number;
+  readonly pgMs: number;
+}
+
+/**
+ * The prepared statement that reads the series of a workload, by pgbench, without HTTP and JSON;
+ * null where pgbench is not installed.
+ */
+export async function bareSql(
+  cluster: Cluster,
+  name: string,
+  connections: number,
+): Promise<Bare | null> {
+  const { codes, range } = workload(name);
+  const ids = await cluster.idsOf(codes);
+  const folder = await mkdtemp(join(tmpdir(), 'prices-bench-sql-'));
+  const script = join(folder, 'series.sql');
+  await writeFile(
+    script,
+    `select price_id, date, low, mid, high, published_at, corrections from series
+     where price_id = any('{${ids}}') and date between '${range?.from}' and '${range?.to}'
+     order by price_id, date;\n`.replaceAll(/\s+/g, ' '),
+  );
+  const pids = () => cluster.pids();
+  const before = cpuMs(pids());
+  try {
+    const args = ['-n', '-M', 'prepared', '-c', String(connections), '-T', '4', '-f', script];
+    const watched = pause(3_500).then(() => cpuMs(pids()));
+    const out = await run('pgbench', [...args, cluster.url], {});
+    const perSecond = Number(/^tps = ([\d.]+)/m.exec(out)?.[1]);
+    return { perSecond, pgMs: ((await watched) - before) / (perSecond * 3.5) };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** p50 and p99 of W2 alone and while two W4 downloads run, over 8 connections. */
+export async function besideDownloads(service: Served, key: string) {
+  const small = driverOf(service.address, 8);
+  const large = driverOf(service.address, 2);
+  const ask = askService(workload('W2'), key);
+  const limits = { ms: 4_000, least: 100, status: 200 };
+  const alone = await burst(small, ask, 8, limits);
+  let stop = false;
+  const download = async () => {
+    while (!stop) await large.send(askService(workload('W4'), key));
+  };
+  const downloads = [download(), download()];
+  const beside = await burst(small, ask, 8, limits);
+  stop = true;
+  await Promise.all(downloads);
+  small.close();
+  large.close();
+  const of = ({ latenciesMs }: typeof alone) => ({
+    p50: percentile(latenciesMs, 0.5),
+    p99: percentile(latenciesMs, 0.99),
+  });
+  return { alone: of(alone), beside: of(beside) };
+}
+
+/** A reader that takes the head of an answer and then nothing more. */
+function stalledReader(address: string, { path, headers, body }: Ask): Promise<Socket> {
+  const { hostname, port } = new URL(address);
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname);
+    const fields = { ...headers, host: hostname, 'content-length': body.length };
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.on('error', reject);
+    socket.write(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`);
+    socket.once('data', () => {
+      socket.pause();
+      resolve(socket);
+    });
+  });
+}
+
+/** Bytes of memory for each of eight readers of W4 that stand still. */
+export async function memoryOfSlowReaders(service: Served, key: string): Promise<number> {
+  const streams = 8;
+  const before = memoryOf(service.pid).now;
+  const ask = askService(workload('W4'), key);
+  const sockets = await Promise.all(
+    Array.from({ length: streams }, () => stalledReader(service.address, ask)),
+  );
+  await pause(2_000);
+  const after = memoryOf(service.pid).now;
+  for (const socket of sockets) socket.destroy();
+  return (after - before) / streams;
+}
+
+/** A conditional GET of W3 that is answered 304: CPU milliseconds of process and PostgreSQL. */
+export async function notModified(cluster: Cluster, service: Served): Promise<number> {
+  const driver = driverOf(service.address, 1);
+  const { headers } = await driver.send(askByGet(workload('W3'), cluster.key));
+  const ask = askByGet(workload('W3'), cluster.key, String(headers['etag']));
+  await burst(driver, ask, 1, { ms: 300, least: 10, status: 304 });
+  const pids = [...cluster.pids(), service.pid];
+  const before = cpuMs(pids);
+  const { requests } = await burst(driver, ask, 1, { ms: 1_500, least: 10, status: 304 });
+  driver.close();
+  return (cpuMs(pids) - before) / requests;
+}
+
+export interface Freshness {
+  readonly commits: number;
+  /** Answers that did not show the commit before them. */
+  readonly stale: number;
+  readonly quietP99: number;
+  readonly afterCommitP99: number;
+}
+
+/** Commits corrections and asks at once: whether the next answer has it, and what that costs. */
+export async function freshness(cluster: Cluster, service: Served): Promise<Freshness> {
+  const driver = driverOf(service.address, 1);
+  const ask = askService(workload('W2'), cluster.key);
+  const quiet: number[] = [];
+  for (let n = 0; n < 300; n += 1) quiet.push((await driver.send(ask)).lastMs);
+  const [id] = await cluster.idsOf(workload('W2').codes.slice(0, 1));
+  const after: number[] = [];
+  let stale = 0;
+  const commits = 300;
+  for (let n = 0; n < commits; n += 1) {
+    const mid = `15000.${String(100 + (n % 900))}1`;
+    await cluster.query(`do $$ begin perform open_revision('benchmark');
+      update series set low = ${mid}, mid = ${mid}, high = ${mid}
+        where price_id = ${id} and date = '2024-03-15'; end $$`);
+    const { lastMs, body } = await driver.send(ask, true);
+    after.push(lastMs);
+    if (!body?.includes(`"mid":${mid}`)) stale += 1;
+  }
+  driver.close();
+  const p99 = (values: readonly number[]): number => percentile(values, 0.99);
+  return { commits, stale, quietP99: p99(quiet), afterCommitP99: p99(after) };
+}
+
+/** Seconds from the start of the process to the first right answer to W2. */
+export async function startToAnswer(cluster: Cluster): Promise<number> {
+  const began = performance.now();
+  const service = await startService(cluster);
+  const driver = driverOf(service.address, 1);
+  const { status } = await driver.send(askService(workload('W2'), cluster.key));
+  const seconds = (performance.now() - began) / 1000;
+  driver.close();
+  await service.stop();
+  if (status !== 200) throw new Error(`the first answer was ${status}`);
+  return seconds;
+}

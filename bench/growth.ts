@@ -1,0 +1,95 @@
+import type { Served } from './child.ts';
+import type { Cluster } from './cluster.ts';
+import { startService } from './contenders.ts';
+import { cpuMs } from './cpu.ts';
+import { DAYS, MARKET_CODES } from './dataset.ts';
+import { type Ask, burst, driverOf } from './drive.ts';
+import { say } from './say.ts';
+import { askService, WORKLOADS } from './workloads.ts';
+
+/** CPU of the service for answers of one size, milliseconds a request. */
+export interface SizeCost {
+  readonly points: number;
+  readonly bytes: number;
+  readonly bookMs: number;
+  readonly sqlMs: number;
+}
+
+/** What W2 and W3 cost with a table of one size: from the book, and from SQL. */
+export interface TableCost {
+  readonly points: number;
+  readonly workload: string;
+  readonly bookMs: number;
+  readonly sqlMs: number;
+}
+
+/** Prices and days of the answers: 10, 100 … 652,250 points. */
+const SIZES: readonly (readonly [number, number])[] = [
+  [1, 10],
+  [5, 20],
+  [20, 50],
+  [50, 200],
+  [250, 260],
+  [250, DAYS.length],
+];
+
+const sized = (prices: number, days: number, key: string): Ask =>
+  askService(
+    {
+      name: 'size',
+      title: '',
+      codes: [],
+      range: null,
+      filters: {
+        codes: MARKET_CODES.slice(0, prices),
+        dateFrom: DAYS[DAYS.length - days],
+        dateTo: DAYS.at(-1),
+      },
+      options: { includeSeries: true },
+    },
+    key,
+  );
+
+/** The least cost of some bursts, milliseconds a request, and the bytes of the answer. */
+async function cost(cluster: Cluster, served: Served, ask: Ask) {
+  const driver = driverOf(served.address, 1);
+  const { bytes } = await driver.send(ask);
+  let least = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 5; round += 1) {
+    const pids = [...cluster.pids(), served.pid];
+    const before = cpuMs(pids);
+    const { requests } = await burst(driver, ask, 1, { ms: 500, least: 3, status: 200 });
+    least = Math.min(least, (cpuMs(pids) - before) / requests);
+  }
+  driver.close();
+  return { bytes, ms: least };
+}
+
+/** How the cost of an answer grows with its size. */
+export async function sizeCurve(cluster: Cluster, book: Served, plain: Served) {
+  const costs: SizeCost[] = [];
+  for (const [prices, days] of SIZES) {
+    say(`answers of ${prices * days} points`);
+    const ask = sized(prices, days, cluster.key);
+    const { bytes, ms: bookMs } = await cost(cluster, book, ask);
+    const { ms: sqlMs } = await cost(cluster, plain, ask);
+    costs.push({ points: prices * days, bytes, bookMs, sqlMs });
+  }
+  return costs;
+}
+
+/** What W2 and W3 cost with the table of this cluster. */
+export async function tableCost(cluster: Cluster): Promise<TableCost[]> {
+  const book = await startService(cluster);
+  const plain = await startService(cluster, { PRICE_BOOK_BYTES: '0' });
+  const costs: TableCost[] = [];
+  for (const workload of WORKLOADS.filter(({ name }) => name === 'W2' || name === 'W3')) {
+    const ask = askService(workload, cluster.key);
+    const { ms: bookMs } = await cost(cluster, book, ask);
+    const { ms: sqlMs } = await cost(cluster, plain, ask);
+    costs.push({ points: cluster.points, workload: workload.name, bookMs, sqlMs });
+  }
+  await book.stop();
+  await plain.stop();
+  return costs;
+}

@@ -1,0 +1,143 @@
+import type { Cluster } from './cluster.ts';
+import type { Contender } from './contenders.ts';
+import { cpuMs, memoryOf } from './cpu.ts';
+import { burst, driverOf, percentile } from './drive.ts';
+import { say } from './say.ts';
+import { WORKLOADS, type Workload } from './workloads.ts';
+
+/** What one contender cost for one workload over one number of connections, in one round. */
+export interface Sample {
+  readonly contender: string;
+  readonly workload: string;
+  readonly connections: number;
+  /** CPU of the server's process and of PostgreSQL, milliseconds a request. */
+  readonly nodeMs: number;
+  readonly pgMs: number;
+  readonly perSecond: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly firstMs: number;
+  readonly peakBytes: number;
+  readonly bytes: number;
+}
+
+export interface Rounds {
+  readonly rounds: number;
+  readonly connections: readonly number[];
+  /** Length of one burst. */
+  readonly ms: number;
+}
+
+const shuffled = <T>(values: readonly T[]): T[] =>
+  values
+    .map((value) => [Math.random(), value] as const)
+    .sort(([one], [other]) => one - other)
+    .map(([, value]) => value);
+
+/** Requests of one burst at the least: more of what is cheap, so that ticks do not matter. */
+const leastOf = (workload: Workload): number => (workload.name.startsWith('W4') ? 2 : 6);
+
+async function sample(
+  cluster: Cluster,
+  { name, served, ask }: Contender,
+  workload: Workload,
+  connections: number,
+  ms: number,
+): Promise<Sample | null> {
+  const asked = ask(workload);
+  if (asked === null) return null;
+  const driver = driverOf(served.address, connections);
+  try {
+    // Connections are made, statements prepared and caches filled before anything is counted.
+    const warm = await driver.send(asked);
+    await burst(driver, asked, connections, { ms: ms / 5, least: 1, status: 200 });
+    const pids = cluster.pids();
+    const node = cpuMs([served.pid]);
+    const pg = cpuMs(pids);
+    const measured = await burst(driver, asked, connections, {
+      ms,
+      least: leastOf(workload),
+      status: 200,
+    });
+    const { requests, seconds, latenciesMs, firstMs } = measured;
+    return {
+      contender: name,
+      workload: workload.name,
+      connections,
+      nodeMs: (cpuMs([served.pid]) - node) / requests,
+      pgMs: (cpuMs(pids) - pg) / requests,
+      perSecond: requests / seconds,
+      p50: percentile(latenciesMs, 0.5),
+      p99: percentile(latenciesMs, 0.99),
+      firstMs: percentile(firstMs, 0.5),
+      peakBytes: memoryOf(served.pid).peak,
+      bytes: warm.bytes,
+    };
+  } finally {
+    driver.close();
+  }
+}
+
+/** A contender that fails is told, and has no figure: the others go on. */
+async function attempt(...args: Parameters<typeof sample>): Promise<Sample | null> {
+  try {
+    return await sample(...args);
+  } catch (error) {
+    const [, { name }, workload, connections] = args;
+    say(
+      `${name} failed at ${workload.name}, ${connections} connections: ${(error as Error).message}`,
+    );
+    return null;
+  }
+}
+
+/** Heavy contenders at many connections would take the whole time of the run. */
+const isAffordable = ({ name }: Contender, workload: Workload, connections: number): boolean => {
+  if (connections === 1) return true;
+  if (/^W4/.test(workload.name)) return ['raw', 'service'].includes(name) && connections <= 16;
+  if (/^W[35]/.test(workload.name)) return ['raw', 'service'].includes(name);
+  return ['raw', 'hello', 'service'].includes(name) || connections <= 16;
+};
+
+/**
+ * Measures everybody with every workload in turns, each round in another order, so that whatever
+ * else the machine does meets all of them.
+ */
+export async function measure(
+  cluster: Cluster,
+  contenders: readonly Contender[],
+  { rounds, connections, ms }: Rounds,
+): Promise<Sample[]> {
+  const samples: Sample[] = [];
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const workload of WORKLOADS) {
+      for (const many of connections) {
+        say(`round ${round} of ${rounds}: ${workload.name}, ${many} connections`);
+        for (const contender of shuffled(contenders)) {
+          if (!isAffordable(contender, workload, many)) continue;
+          const taken = await attempt(cluster, contender, workload, many, ms);
+          if (taken) samples.push(taken);
+        }
+      }
+    }
+  }
+  return samples;
+}
+
+/** The least CPU of all rounds, process and PostgreSQL together, in milliseconds a request. */
+export const costOf = (samples: readonly Sample[]): number =>
+  Math.min(...samples.map(({ nodeMs, pgMs }) => nodeMs + pgMs));
+
+/** The samples of one contender with one workload, over one number of connections. */
+export const samplesOf = (
+  samples: readonly Sample[],
+  contender: string,
+  workload: string,
+  connections: number,
+): Sample[] =>
+  samples.filter(
+    (each) =>
+      each.contender === contender &&
+      each.workload === workload &&
+      each.connections === connections,
+  );

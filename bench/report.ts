@@ -1,0 +1,167 @@
+import type { TableCost } from './growth.ts';
+import { costOf, type Sample, samplesOf } from './measure.ts';
+import type { Results } from './results.ts';
+import { WORKLOADS } from './workloads.ts';
+
+const round = (value: number, digits = 3): string =>
+  Number.isFinite(value) ? String(Number(value.toPrecision(digits))) : '–';
+
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [head, head.map((_, at) => (at === 0 ? '---' : '--:')), ...rows]
+    .map((cells) => `| ${cells.join(' | ')} |`)
+    .join('\n');
+
+const namesOf = (samples: readonly Sample[]): string[] => [
+  ...new Set(samples.map(({ contender }) => contender)),
+];
+
+/** CPU of process and PostgreSQL for one request over one connection, best round of each. */
+function costTable(samples: readonly Sample[]): string {
+  const names = namesOf(samples);
+  const rows = WORKLOADS.map(({ name, title }) => {
+    const costs = names.map((contender) => costOf(samplesOf(samples, contender, name, 1)));
+    return [`${name}: ${title}`, ...costs.map((cost) => round(cost))];
+  });
+  return table(['', ...names], rows);
+}
+
+/** Requests a second, p50 and p99 by number of connections. */
+function rateTable(samples: readonly Sample[]): string {
+  const groups = new Map<string, Sample[]>();
+  for (const each of samples) {
+    const key = [each.workload, each.connections, each.contender].join('|');
+    groups.set(key, [...(groups.get(key) ?? []), each]);
+  }
+  const rows = [...groups.values()].map((group) => {
+    const [first] = group as [Sample];
+    const best = group.reduce((one, other) => (other.perSecond > one.perSecond ? other : one));
+    const cells = [best.perSecond, best.p50, best.p99, best.firstMs].map((value) => round(value));
+    const memory = `${Math.round(Math.max(...group.map(({ peakBytes }) => peakBytes)) / 2 ** 20)}`;
+    return [first.workload, String(first.connections), first.contender, ...cells, memory];
+  });
+  const head = [
+    'workload',
+    'connections',
+    'who',
+    'requests/s',
+    'p50 ms',
+    'p99 ms',
+    'first byte ms',
+    'peak MB',
+  ];
+  return table(head, rows);
+}
+
+interface Ratio {
+  readonly what: string;
+  readonly value: number;
+  readonly target: string;
+  readonly isMet: boolean;
+}
+
+const most = (what: string, value: number, limit: number): Ratio => ({
+  what,
+  value,
+  target: `≤ ${limit}`,
+  isMet: value <= limit,
+});
+const least = (what: string, value: number, limit: number): Ratio => ({
+  what,
+  value,
+  target: `≥ ${limit}`,
+  isMet: value >= limit,
+});
+
+/** Every target of the design as a number of this run. */
+export function ratiosOf(results: Results): Ratio[] {
+  const { samples, bare, downloads, slowReaderBytes, fresh, startSeconds, rowsPerSecond } = results;
+  const cost = (who: string, workload: string, connections = 1): number =>
+    costOf(samplesOf(samples, who, workload, connections));
+  const rate = (who: string, workload: string, connections: number): number =>
+    Math.max(...samplesOf(samples, who, workload, connections).map(({ perSecond }) => perSecond));
+  const first = Math.min(...samplesOf(samples, 'service', 'W4', 1).map(({ firstMs }) => firstMs));
+  const service = (workload: string, connections = 1) => cost('service', workload, connections);
+  return [
+    most('W1: service ÷ Fastify hello world', service('W1') / cost('hello', 'W1'), 1.4),
+    least('W1: PostGraphile ÷ service', cost('PostGraphile', 'W1') / service('W1'), 20),
+    ...(bare.W2
+      ? [
+          least(
+            'W2, 16 connections: rate of service ÷ bare SQL',
+            rate('service', 'W2', 16) / bare.W2.perSecond,
+            1,
+          ),
+        ]
+      : []),
+    most('W3: service ÷ raw buffer', service('W3') / cost('raw', 'W3'), 1.6),
+    least('W3: naive ÷ service', cost('naive', 'W3') / service('W3'), 100),
+    least('W3: PostGraphile ÷ service', cost('PostGraphile', 'W3') / service('W3'), 100),
+    least('W3: Platformatic ÷ service', cost('Platformatic', 'W3') / service('W3'), 100),
+    most('W3 gzip: service ÷ raw buffer of W3', service('W3gzip') / cost('raw', 'W3'), 0.6),
+    most(
+      'W3 gzip, 16 connections: service ÷ raw buffer of W3',
+      service('W3gzip', 16) / cost('raw', 'W3', 16),
+      1,
+    ),
+    most('W4: service ÷ raw buffer', service('W4') / cost('raw', 'W4'), 1.3),
+    most('W4 gzip: service ÷ raw buffer of W4', service('W4gzip') / cost('raw', 'W4'), 0.6),
+    most('W4: first byte, ms', first, 15),
+    most('W4: MB more memory for each reader that stands still', slowReaderBytes / 2 ** 20, 32),
+    most('W5 repeated: service ÷ W3', service('W5') / service('W3'), 2),
+    most('W2 beside two W4 downloads: p99, ms', downloads.beside.p99, 15),
+    most('answers older than the commit before them', fresh.stale, 0),
+    most('commit to visible: p99 more than without, ms', fresh.afterCommitP99 - fresh.quietP99, 5),
+    least('load through the loader, rows/s', rowsPerSecond, 100_000),
+    most('start to first right answer, s', startSeconds, 5),
+    ...tableRatios(results.tables),
+  ];
+}
+
+/** Cost with the bigger table against the smaller one. */
+function tableRatios(tables: readonly TableCost[]): Ratio[] {
+  return ['W2', 'W3'].flatMap((name) => {
+    const sizes = tables.filter(({ workload }) => workload === name);
+    const [small, big] = [sizes[0], sizes.at(-1)];
+    if (!small || !big || small === big) return [];
+    const times = Math.round(big.points / small.points);
+    return [
+      most(`${name}, ${times} × table: from the book`, big.bookMs / small.bookMs, 1.1),
+      most(`${name}, ${times} × table: from SQL`, big.sqlMs / small.sqlMs, 1.5),
+    ];
+  });
+}
+
+/** The whole report, as Markdown. */
+export function reportOf(results: Results): string {
+  const ratios = ratiosOf(results).map(({ what, value, target, isMet }) => [
+    what,
+    round(value),
+    target,
+    isMet ? 'yes' : 'no',
+  ]);
+  const sizes = results.sizes.map(({ points, bytes, bookMs, sqlMs }) => [
+    points.toLocaleString('en'),
+    (bytes / 1e6).toPrecision(3),
+    round(bookMs),
+    round(sqlMs),
+  ]);
+  const tables = results.tables.map(({ points, workload, bookMs, sqlMs }) => [
+    points.toLocaleString('en'),
+    workload,
+    round(bookMs),
+    round(sqlMs),
+  ]);
+  return [
+    results.machine,
+    '### Targets',
+    table(['', 'measured', 'target', 'met'], ratios),
+    '### CPU of one request, milliseconds',
+    costTable(results.samples),
+    '### Rates, latencies and memory, best round',
+    rateTable(results.samples),
+    '### Growth with the answer',
+    table(['points', 'MB', 'book, ms', 'SQL, ms'], sizes),
+    '### Growth with the table',
+    table(['points in the table', '', 'book, ms', 'SQL, ms'], tables),
+  ].join('\n\n');
+}

@@ -1,0 +1,22 @@
+import type { Bare, Freshness } from './extras.ts';
+import type { SizeCost, TableCost } from './growth.ts';
+import type { Sample } from './measure.ts';
+
+/** Everything that one run of the benchmark measured. */
+export interface Results {
+  /** Machine, versions, date. */
+  readonly machine: string;
+  readonly samples: readonly Sample[];
+  readonly bare: { readonly W2: Bare | null; readonly W3: Bare | null };
+  readonly downloads: {
+    readonly alone: { readonly p50: number; readonly p99: number };
+    readonly beside: { readonly p50: number; readonly p99: number };
+  };
+  readonly slowReaderBytes: number;
+  readonly notModifiedMs: number;
+  readonly fresh: Freshness;
+  readonly startSeconds: number;
+  readonly rowsPerSecond: number;
+  readonly sizes: readonly SizeCost[];
+  readonly tables: readonly TableCost[];
+}

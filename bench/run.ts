@@ -1,0 +1,152 @@
+/**
+ * The benchmark: starts an own PostgreSQL, loads the data set through the product's loader, and
+ * measures the service against its limits and its peers, all in one run and in turns.
+ *
+ *     npm run bench -- [--points 7827000] [--rounds 5] [--ms 1500] [--growth 0] [--write]
+ */
+import { readFileSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { cpus, loadavg, totalmem } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { type Bar, barChart } from './chart.ts';
+import { type Cluster, startCluster } from './cluster.ts';
+import { type Contender, startContenders } from './contenders.ts';
+import {
+  bareSql,
+  besideDownloads,
+  freshness,
+  memoryOfSlowReaders,
+  notModified,
+  startToAnswer,
+} from './extras.ts';
+import { sizeCurve, type TableCost, tableCost } from './growth.ts';
+import { costOf, measure, type Sample, samplesOf } from './measure.ts';
+import { reportOf } from './report.ts';
+import type { Results } from './results.ts';
+import { say } from './say.ts';
+
+const { values } = parseArgs({
+  options: {
+    points: { type: 'string', default: '7827000' },
+    rounds: { type: 'string', default: '5' },
+    ms: { type: 'string', default: '1500' },
+    growth: { type: 'string', default: '0' },
+    write: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+});
+
+const HELP = `npm run bench -- [options]
+
+  --points N    points of the table (7827000)
+  --rounds N    rounds in which everybody is measured in turns (5)
+  --ms N        length of one burst of requests (1500)
+  --growth N    points of a second, bigger table, for the growth curve (0: none)
+  --write       write docs/benchmarks/{report.md,results.json,*.svg}
+  -h, --help    this text
+`;
+
+function machineOf(cluster: Cluster): string {
+  const [cpu] = cpus();
+  const version = (name: string): string => {
+    const file = new URL(`./node_modules/${name}/package.json`, import.meta.url);
+    return `${name} ${JSON.parse(readFileSync(file, 'utf8')).version}`;
+  };
+  return [
+    new Date().toISOString().slice(0, 10),
+    `${cpus().length} cores of ${cpu?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
+    `load average at the end ${loadavg()[0]?.toFixed(1)}`,
+    `Node ${process.versions.node}, PostgreSQL ${cluster.version}`,
+    version('postgraphile'),
+    version('@platformatic/db'),
+    `${cluster.points.toLocaleString('en')} points`,
+    `${values.rounds} rounds of ${values.ms} ms`,
+  ].join('; ');
+}
+
+const served = (contenders: readonly Contender[], name: string) => {
+  const found = contenders.find((each) => each.name === name);
+  if (!found) throw new Error(`there is no contender ${name}`);
+  return found.served;
+};
+
+/** Everything that is measured with the first table. */
+async function measureAll(cluster: Cluster): Promise<Results> {
+  const startSeconds = await startToAnswer(cluster);
+  say(`start to first answer ${startSeconds.toFixed(2)} s`);
+  const { contenders } = await startContenders(cluster);
+  try {
+    const connections = [1, 16, 64];
+    const rounds = { rounds: Number(values.rounds), connections, ms: Number(values.ms) };
+    const samples = await measure(cluster, contenders, rounds);
+    const service = served(contenders, 'service');
+    const plain = served(contenders, 'service, SQL');
+    say('bare SQL, downloads, slow readers, freshness');
+    return {
+      machine: machineOf(cluster),
+      samples,
+      bare: { W2: await bareSql(cluster, 'W2', 16), W3: await bareSql(cluster, 'W3', 1) },
+      downloads: await besideDownloads(service, cluster.key),
+      notModifiedMs: await notModified(cluster, service),
+      slowReaderBytes: await memoryOfSlowReaders(service, cluster.key),
+      fresh: await freshness(cluster, service),
+      startSeconds,
+      rowsPerSecond: cluster.rowsPerSecond,
+      sizes: await sizeCurve(cluster, service, plain),
+      tables: [],
+    };
+  } finally {
+    for (const contender of contenders) await contender.served.stop();
+  }
+}
+
+async function grow(first: readonly TableCost[]): Promise<TableCost[]> {
+  const points = Number(values.growth);
+  if (points === 0) return [...first];
+  say(`a second table of ${points} points`);
+  const cluster = await startCluster(points);
+  try {
+    return [...first, ...(await tableCost(cluster))];
+  } finally {
+    await cluster.stop();
+  }
+}
+
+function charts(samples: readonly Sample[]): [string, string][] {
+  const names = [...new Set(samples.map(({ contender }) => contender))];
+  return ['W1', 'W2', 'W3', 'W4'].map((workload) => {
+    const bars = names
+      .map((label): Bar => ({ label, value: costOf(samplesOf(samples, label, workload, 1)) }))
+      .filter(({ value }) => Number.isFinite(value));
+    const title = `${workload}: CPU of one request, process and PostgreSQL`;
+    return [`${workload}.svg`, barChart(title, 'milliseconds', bars)];
+  });
+}
+
+async function write(results: Results, report: string): Promise<void> {
+  const folder = new URL('../docs/benchmarks/', import.meta.url);
+  await mkdir(folder, { recursive: true });
+  await writeFile(new URL('report.md', folder), `${report}\n`);
+  await writeFile(new URL('results.json', folder), `${JSON.stringify(results)}\n`);
+  for (const [name, svg] of charts(results.samples)) await writeFile(new URL(name, folder), svg);
+  say(`written to ${fileURLToPath(folder)}`);
+}
+
+if (values.help) {
+  process.stdout.write(HELP);
+} else {
+  const cluster = await startCluster(Number(values.points));
+  say(`loaded ${Math.round(cluster.rowsPerSecond).toLocaleString('en')} rows/s`);
+  let results: Results;
+  try {
+    results = await measureAll(cluster);
+    results = { ...results, tables: await tableCost(cluster) };
+  } finally {
+    await cluster.stop();
+  }
+  results = { ...results, tables: await grow(results.tables) };
+  const report = reportOf(results);
+  process.stdout.write(`${report}\n`);
+  if (values.write) await write(results, report);
+}

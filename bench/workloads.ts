@@ -1,0 +1,167 @@
+import { FIRST_DAY, LAST_DAY, MARKET, MARKET_CODES, SMALL_REGION } from './dataset.ts';
+import type { Ask } from './drive.ts';
+
+/** One question, whoever is asked. */
+export interface Workload {
+  readonly name: string;
+  readonly title: string;
+  /** The codes that it selects. */
+  readonly codes: readonly string[];
+  /** Days of the series; null for records without series. */
+  readonly range: { readonly from: string; readonly to: string } | null;
+  /** As the service is asked. */
+  readonly filters: Readonly<Record<string, unknown>>;
+  readonly options: Readonly<Record<string, unknown>>;
+  /** Further headers of the service. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const YEAR = { from: '2023-07-01', to: '2024-06-30' };
+const MONTH = { from: '2024-03-01', to: '2024-04-01' };
+const ALL = { from: FIRST_DAY, to: LAST_DAY };
+const TWELVE = MARKET_CODES.filter((_, index) => index % 20 === 7 && index < 240);
+const FIVE = MARKET_CODES.filter((_, index) => index % 50 === 11);
+const SERIES = { includeSeries: true };
+const dates = ({ from, to }: typeof YEAR) => ({ dateFrom: from, dateTo: to });
+
+const W3 = {
+  codes: MARKET_CODES,
+  range: YEAR,
+  filters: dates(YEAR),
+  options: SERIES,
+};
+
+/** W1 to W5 of the design, and the other ways out of the same bytes. */
+export const WORKLOADS: readonly Workload[] = [
+  {
+    name: 'W1',
+    title: '12 records, no series',
+    codes: TWELVE,
+    range: null,
+    filters: { regions: [SMALL_REGION] },
+    options: {},
+  },
+  {
+    name: 'W2',
+    title: '5 codes × 22 days',
+    codes: FIVE,
+    range: MONTH,
+    filters: { codes: FIVE, ...dates(MONTH) },
+    options: SERIES,
+  },
+  { name: 'W3', title: '250 prices × 1 year', ...W3 },
+  { name: 'W3gzip', title: 'W3, gzip', ...W3, headers: { 'accept-encoding': 'gzip' } },
+  { name: 'W3csv', title: 'W3 as CSV', ...W3, headers: { accept: 'text/csv' } },
+  {
+    name: 'W4',
+    title: '250 prices × 10 years',
+    codes: MARKET_CODES,
+    range: ALL,
+    filters: {},
+    options: SERIES,
+  },
+  {
+    name: 'W4gzip',
+    title: 'W4, gzip',
+    codes: MARKET_CODES,
+    range: ALL,
+    filters: {},
+    options: SERIES,
+    headers: { 'accept-encoding': 'gzip' },
+  },
+  {
+    name: 'W5',
+    title: 'W3 converted, USD → EUR and t → lb',
+    ...W3,
+    options: { ...SERIES, currency: 'EUR', unitOfMeasure: 'lb' },
+  },
+];
+
+const JSON_HEADERS = { 'content-type': 'application/json' };
+
+/** As the service is asked. */
+export const askService = (workload: Workload, key: string): Ask => ({
+  method: 'POST',
+  path: `/v3/prices/${MARKET}`,
+  headers: { ...JSON_HEADERS, 'x-api-key': key, ...workload.headers },
+  body: JSON.stringify({ filters: workload.filters, options: workload.options }),
+});
+
+/** The same by GET, with every filter and option in the address. */
+export function askByGet({ filters, options }: Workload, key: string, etag?: string): Ask {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...filters, ...options })) {
+    for (const each of [value].flat()) query.append(name, String(each));
+  }
+  const condition = etag === undefined ? {} : { 'if-none-match': etag };
+  const headers = { 'x-api-key': key, ...condition };
+  return { method: 'GET', path: `/v3/prices/${MARKET}?${query}`, headers, body: '' };
+}
+
+/** As the naive service is asked: the same body, at the root. */
+export const askNaive = ({ filters, options }: Workload): Ask => ({
+  method: 'POST',
+  path: '/',
+  headers: JSON_HEADERS,
+  body: JSON.stringify({ filters, options }),
+});
+
+const graphql = (query: string, variables: unknown): Ask => ({
+  method: 'POST',
+  path: '/graphql',
+  headers: JSON_HEADERS,
+  body: JSON.stringify({ query, variables }),
+});
+
+const POINT = 'date low mid high publishedAt corrections';
+const DIMENSIONS = [
+  'PriceCategory',
+  'Frequency',
+  'Purity',
+  'Incoterm',
+  'Country',
+  'Region',
+  'Service',
+];
+
+/** PostGraphile: records with their dimensions, and series where the workload wants them. */
+export function askPostgraphile({ codes, range }: Workload): Ask {
+  const dimensions = DIMENSIONS.map((name) => `dimensionValueBy${name}Id { uuid name }`).join(' ');
+  const points = range ? `points(fromDate: $from, toDate: $to) { nodes { ${POINT} } }` : '';
+  const types = range ? '($codes: [String], $from: Date, $to: Date)' : '($codes: [String])';
+  const query = `query q${types} { benchPrices(codes: $codes) { nodes {
+    code name shortName specification assessmentLaunchedAt ${dimensions}
+    productByProductIdAndMarketId { uuid name } currencyByCurrencyId { iso name symbol }
+    unitOfMeasureByUnitIdAndUnitDimension { name symbol } ${points} } } }`;
+  return graphql(query.replaceAll(/\s+/g, ' '), { codes, ...range });
+}
+
+/** Platformatic DB: nested records, or flat points, since it has no path from a price to them. */
+export function askPlatformatic({ codes, range }: Workload, ids: readonly number[]): Ask {
+  if (range) {
+    const date = `{ gte: "${range.from}", lte: "${range.to}" }`;
+    const where = `{ priceId: { in: ${JSON.stringify(ids)} }, date: ${date} }`;
+    const order = '[{ field: priceId, direction: ASC }, { field: date, direction: ASC }]';
+    return graphql(
+      `{ series(limit: 10000000, where: ${where}, orderBy: ${order}) { priceId ${POINT} } }`,
+      {},
+    );
+  }
+  const nested = [
+    'priceCategory',
+    'frequency',
+    'purity',
+    'incoterm',
+    'country',
+    'region',
+    'service',
+  ];
+  const where = `{ code: { in: ${JSON.stringify(codes)} } }`;
+  return graphql(
+    `{ price(where: ${where}, orderBy: [{ field: code, direction: ASC }]) {
+      code name shortName specification assessmentLaunchedAt product { uuid name }
+      currency { iso name symbol } unit { name symbol }
+      ${nested.map((name) => `${name} { uuid name }`).join(' ')} } }`.replaceAll(/\s+/g, ' '),
+    {},
+  );
+}
