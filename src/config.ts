@@ -6,6 +6,9 @@ const whole = (fallback: number, minimum: number, maximum: number, description: 
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 
+/** https, or http on this machine. */
+const ADDRESS = '^(https://|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])[:/])';
+
 /**
  * Every setting of the service: environment variable, type, default and meaning. `.env.example`
  * is checked against this list by a test.
@@ -44,7 +47,7 @@ export const SETTINGS = {
   ),
   JWT_JWKS_URL: Type.Optional(
     Type.String({
-      pattern: '^(https://|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])[:/])',
+      pattern: ADDRESS,
       description: 'Fixed address of the issuer’s JWKS; https, or http on this machine',
     }),
   ),
@@ -112,6 +115,13 @@ export const SETTINGS = {
         'The same database with the account that notes when keys were used and shares rate limits',
     }),
   ),
+  ECB_URL: Type.String({
+    default: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip',
+    pattern: ADDRESS,
+    description: 'What `load ecb --fetch` downloads; https, or http on this machine',
+  }),
+  FETCH_TIMEOUT_MS: whole(60_000, 100, 600_000, 'Longest time that a download may take'),
+  FETCH_BYTES_MAX: whole(16_777_216, 1_024, 268_435_456, 'Largest download'),
 
   CONNECTIONS_MAX: whole(2_000, 1, 100_000, 'Client connections held at once'),
   HEADERS_TIMEOUT_MS: whole(10_000, 100, 120_000, 'Longest time to send the header block'),
@@ -158,6 +168,18 @@ export function databaseAddressOf(text: string): string | null {
   return `${url.host}${url.pathname}`;
 }
 
+/** Whose texts read as http on this machine; a user name before the host would pass the form. */
+const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
+
+/** Why a text is no address that the service may ask; null when it is one. */
+function addressFault(text: string): string | null {
+  const url = URL.parse(text);
+  if (url === null) return 'is not an address';
+  if (url.username !== '' || url.password !== '') return 'must not name a user or password';
+  const isSafe = url.protocol === 'https:' || LOOPBACK.includes(url.hostname);
+  return isSafe ? null : 'must be https, or http on this machine';
+}
+
 const refuseAddress = (text: string): string | null =>
   databaseAddressOf(text) === null
     ? 'is not an address like postgres://user:password@host:5432/database; reserved characters ' +
@@ -168,7 +190,8 @@ const refuseAddress = (text: string): string | null =>
 const REFUSALS: Readonly<Record<string, (text: string) => string | null>> = {
   DATABASE_URL: refuseAddress,
   USAGE_DATABASE_URL: refuseAddress,
-  JWT_JWKS_URL: (text) => (URL.canParse(text) ? null : 'is not an address'),
+  JWT_JWKS_URL: addressFault,
+  ECB_URL: addressFault,
 };
 
 const isInteger = (schema: TSchema): boolean => (schema as { type?: string }).type === 'integer';

@@ -56,7 +56,15 @@ t.test('a bad value names its variable', async (t) => {
       'file:///keys',
       'https://a:b/keys',
       'https://',
+      'http://localhost:x@example.com/keys',
+      'https://me:pw@example.com/keys',
     ],
+    ECB_URL: [
+      'http://example.com/a.zip',
+      'ftp://example.com/a.zip',
+      'http://localhost:x@example.com/',
+    ],
+    FETCH_TIMEOUT_MS: ['0', '1e9'],
     BODY_BYTES_MAX: ['0', '99999999999'],
     SHUTDOWN_TIMEOUT_MS: ['99'],
   };

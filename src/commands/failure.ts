@@ -6,6 +6,7 @@ import { ConfigError, databaseAddressOf } from '../config.ts';
 import { EmbeddedDatabaseError } from '../db/embedded-process.ts';
 import { LockedOutError } from '../db/only-runner.ts';
 import { RoleError } from '../db/roles.ts';
+import { DownloadError } from './download.ts';
 
 /** What the exit code of a command says; shown by `--help`. */
 export const EXIT = {
@@ -60,7 +61,7 @@ export function sentenceOf(error: unknown): string {
 const WRONG_USE = [ConfigError, TokenSettingError, UsageError, UnknownScopeError, RoleError];
 
 /** Errors that are meant for a person: nobody needs their stack. */
-const EXPECTED = [...WRONG_USE, KeyError, EmbeddedDatabaseError, LockedOutError];
+const EXPECTED = [...WRONG_USE, KeyError, EmbeddedDatabaseError, LockedOutError, DownloadError];
 
 /** The exit code of an error. */
 export function exitCodeOf(error: unknown): number {

@@ -1,0 +1,82 @@
+/** A download that did not succeed; the message says why, in one line, and names the setting. */
+export class DownloadError extends Error {
+  override readonly name = 'DownloadError';
+}
+
+export interface DownloadOptions {
+  /** Name of the setting that holds the address. */
+  readonly setting: string;
+  readonly url: string;
+  /** For all of it, redirects included. */
+  readonly timeoutMs: number;
+  readonly bytesMax: number;
+}
+
+const REDIRECTS_MAX = 3;
+const REDIRECTING = [301, 302, 303, 307, 308];
+
+/** An address as it may be shown: what follows a `?` may be a secret. */
+const shown = ({ origin, pathname }: URL): string => `${origin}${pathname}`;
+
+/** Where a redirect leads. @throws Error for one that leaves https, or leads into this machine */
+function nextOf(from: URL, location: string | null): URL {
+  const to = location === null ? null : URL.parse(location, from.href);
+  if (to === null) throw new Error('it redirects to nowhere');
+  // A test server, or a mirror on this machine, may send on to itself.
+  if (to.protocol === 'https:' || to.origin === from.origin) return to;
+  throw new Error(`it redirects to ${shown(to)}, which is not https`);
+}
+
+/** The bytes of an answer. @throws Error when there are too many, or the connection is cut */
+async function bytesOf(answer: Response, bytesMax: number): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let held = 0;
+  for await (const chunk of answer.body ?? []) {
+    held += chunk.length;
+    if (held > bytesMax) throw new Error(`it sends more than ${bytesMax} bytes (FETCH_BYTES_MAX)`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+async function follow(start: URL, bytesMax: number, signal: AbortSignal): Promise<Buffer> {
+  let url = start;
+  for (let redirects = 0; ; redirects += 1) {
+    // Compressed, an answer would be larger than what its length says.
+    const headers = { 'accept-encoding': 'identity', 'user-agent': 'commodity-prices' };
+    const answer = await fetch(url, { redirect: 'manual', headers, signal });
+    if (answer.status === 200) return bytesOf(answer, bytesMax);
+    await answer.body?.cancel();
+    if (!REDIRECTING.includes(answer.status)) {
+      throw new Error(`it answers ${answer.status} ${answer.statusText}`.trim());
+    }
+    if (redirects === REDIRECTS_MAX)
+      throw new Error(`it redirects more than ${REDIRECTS_MAX} times`);
+    url = nextOf(url, answer.headers.get('location'));
+  }
+}
+
+/** Why a download failed, in words: `fetch` hides the reason in the cause. */
+function reasonOf(error: unknown, timeoutMs: number): string {
+  const { name, message, cause } = error as Error;
+  if (name === 'TimeoutError') return `it takes longer than ${timeoutMs} ms (FETCH_TIMEOUT_MS)`;
+  if (!(cause instanceof Error))
+    return message === 'terminated' ? 'the connection is cut' : message;
+  const [first] = (cause as AggregateError).errors ?? [];
+  return cause.message || first?.message || message;
+}
+
+/**
+ * Downloads a file into memory, whole or not at all.
+ * @throws DownloadError
+ */
+export async function download(options: DownloadOptions): Promise<Buffer> {
+  const { setting, url, timeoutMs, bytesMax } = options;
+  const start = new URL(url);
+  try {
+    return await follow(start, bytesMax, AbortSignal.timeout(timeoutMs));
+  } catch (error) {
+    const reason = reasonOf(error, timeoutMs);
+    throw new DownloadError(`${setting}: cannot download ${shown(start)}: ${reason}`);
+  }
+}
