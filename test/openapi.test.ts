@@ -159,7 +159,7 @@ function faultOf(schema: { readonly $ref?: string }, value: unknown): string | n
 t.test('every request and every answer has an example that validates', async (t) => {
   const examplesOf = (media: Operation): unknown[] =>
     media.examples
-      ? Object.values(media.examples).map((each) => (each as { value: unknown }).value)
+      ? Object.values(media.examples).map((each) => resolved(each).value)
       : [media.example];
   const media = operations.flatMap(([path, method, operation]) =>
     [operation.requestBody, ...Object.values(operation.responses)].flatMap((body) =>
@@ -172,7 +172,7 @@ t.test('every request and every answer has an example that validates', async (t)
   t.ok(media.length > 8 * operations.length);
   const faults = media.flatMap(([where, each]) =>
     examplesOf(each).map((example) => {
-      if (typeof example !== 'object') return `${where}: no example`;
+      if (example === undefined) return `${where}: no example`;
       const fault = faultOf(each.schema, example);
       return fault && `${where}: ${fault}`;
     }),
@@ -185,12 +185,12 @@ t.test('the example of each market shows its dimensions and uses its filters', a
     const operation = document.paths[`/v3/prices/${market.slug}`].post;
     const { examples } = operation.requestBody.content['application/json'];
     t.ok(
-      Object.keys(examples.plain.value.filters).some((name) =>
+      Object.keys(resolved(examples.plain).value.filters).some((name) =>
         (market.filters as readonly string[]).includes(name),
       ),
     );
     const answers = operation.responses[200].content['application/json'].examples;
-    for (const { value } of [answers.plain, answers.converted]) {
+    for (const { value } of [answers.plain, answers.converted].map(resolved)) {
       const [record] = value.data;
       t.ok(market.filters.every((name) => record[DIMENSIONS[name].field] !== undefined));
       t.match(record.code, new RegExp(`^CP-${market.prefix}-`));
@@ -225,6 +225,8 @@ t.test('components have the names of the contract', async (t) => {
 
 t.test('nothing that is sent or taken is open to unknown members', async (t) => {
   for (const [name, schema] of Object.entries(document.components.schemas)) {
+    // Other formats than JSON are texts.
+    if (/Price(Csv|Lines)$/.test(name)) continue;
     t.match(schema, { type: 'object', additionalProperties: false }, name);
   }
 });

@@ -1,7 +1,8 @@
-import Type, { type TObject, type TSchema } from 'typebox';
+import Type, { type TObject, type TSchema, type TString } from 'typebox';
 import { METHODS, PERIODS } from '../catalog/analytics.ts';
 import { BASE_FILTERS, DIMENSIONS, type FilterName } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
+import { csvSchema, ndjsonSchema } from './answers.ts';
 import {
   Currency,
   closed,
@@ -35,6 +36,8 @@ export interface MarketSchemas {
   readonly request: TObject;
   readonly record: TObject;
   readonly response: TObject;
+  readonly csv: TString;
+  readonly ndjson: TString;
   readonly filterValues: TObject;
 }
 
@@ -195,6 +198,8 @@ export function schemasOf(market: Market, limits: ListLimits): MarketSchemas {
       { $metadata: ref(Metadata), data: Type.Array(ref(record)) },
       { $id: `${name}PriceResponse` },
     ),
+    csv: csvSchema(market, `${name}PriceCsv`),
+    ndjson: ndjsonSchema(`${name}PriceRecord`, `${name}PriceLines`),
     filterValues: closed(
       { $metadata: ref(FiltersMetadata), data: closed(values) },
       { $id: `${name}FilterValues` },

@@ -1,29 +1,24 @@
 import { MARKETS } from '../catalog/markets.ts';
 import { PROBLEMS, VIOLATIONS } from '../errors.ts';
-import { CONVERTING_REQUEST, convertedExample } from './example-conversion.ts';
 import {
+  answerExamples,
   documentExample,
+  type Example,
+  exampleComponents,
+  examplesOf,
+  generalExamples,
   healthExample,
-  listExample,
-  referenceExamples,
-  requestExample,
-  responseExample,
+  requestExamples,
   unavailableExample,
-  valuesExample,
 } from './examples.ts';
+import { FORMATS } from './formats.ts';
 import { pascal } from './market.ts';
 import { paragraphs } from './paragraphs.ts';
 import { HEADERS, headerRefs, REFUSAL_STATUSES, refusalResponse } from './refusals.ts';
 
 type Members = Record<string, unknown>;
 
-interface Media {
-  example?: unknown;
-  examples?: Examples;
-}
-
-/** Several examples of one place, by a name; each says what it shows. */
-type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
+type Media = Members;
 
 interface Response {
   $ref?: string;
@@ -41,7 +36,12 @@ interface OperationObject {
 /** An OpenAPI document as this module reads and completes it. */
 export interface OpenApiDocument {
   paths: Record<string, Record<string, OperationObject>>;
-  components: { headers?: Members; responses?: Members; schemas?: Members };
+  components: {
+    examples?: Record<string, Example>;
+    headers?: Members;
+    responses?: Members;
+    schemas?: Members;
+  };
 }
 
 const table = (rows: readonly (readonly string[])[], head: readonly string[]): string =>
@@ -130,38 +130,22 @@ function refusalsOf(path: string, operation: OperationObject): number[] {
   return statuses.filter((status) => !operation.responses[status]).sort((a, b) => a - b);
 }
 
-const named = (plain: unknown, converted: unknown): Examples => ({
-  plain: { summary: 'Prices as they were published', value: plain },
-  converted: { summary: 'In euro per pound, with a summary', value: converted },
-});
-
-/** What stands as example of a request and of its answer: one value, or several with names. */
-interface Shown {
-  readonly request?: Media;
-  readonly answer: Media;
-}
-
-function examplesOf(operationId: string): Shown {
+/** What stands as example of an answer of a media type. */
+function exampleOf(operationId: string, status: string, media: string): Media {
+  if (status === '503') return { example: unavailableExample };
   for (const market of MARKETS) {
     const name = pascal(market.slug);
-    if (operationId === `post${name}Prices`) {
-      return {
-        request: { examples: named(requestExample(market), CONVERTING_REQUEST) },
-        answer: { examples: named(responseExample(market), convertedExample(market)) },
-      };
-    }
-    if (operationId === `get${name}Filters`) return { answer: { example: valuesExample(market) } };
+    if (operationId.endsWith(`${name}Prices`)) return { examples: answerExamples(market)[media] };
+    if (operationId === `get${name}Filters`) return { example: examplesOf(market).values };
   }
-  if (operationId === 'getMarkets') return { answer: { example: listExample(MARKETS[0]) } };
-  const reference = referenceExamples[operationId];
-  if (reference) return { answer: { example: reference } };
-  if (operationId === 'live') return { answer: { example: { status: 'ok' } } };
-  const isDocument = operationId.startsWith('openapi');
-  return { answer: { example: isDocument ? documentExample : healthExample } };
+  const general = generalExamples[operationId];
+  if (general) return { example: general };
+  if (operationId === 'live') return { example: { status: 'ok' } };
+  return { example: operationId.startsWith('openapi') ? documentExample : healthExample };
 }
 
-const mediaOf = (content: Record<string, Media> | undefined): Media | undefined =>
-  Object.values(content ?? {})[0];
+const marketOfPost = (operationId: string) =>
+  MARKETS.find(({ slug }) => operationId === `post${pascal(slug)}Prices`);
 
 /** The headers of an answer that is no refusal, by their names in the document. */
 function headersOf(
@@ -171,9 +155,11 @@ function headersOf(
 ): (keyof typeof HEADERS)[] {
   const isScoped = operation.security?.some((each) => Object.values(each).flat().length > 0);
   const namesState = isScoped || path.startsWith('/v3/reference/');
+  const hasFormats = operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
   return [
     'x-request-id',
     ...(namesState ? (['x-data-revision'] as const) : []),
+    ...(hasFormats ? (['x-next-cursor', 'x-warnings', 'x-warnings-count'] as const) : []),
     ...(operation.responses['304'] ? (['etag'] as const) : []),
     ...(operation.security?.length
       ? (['ratelimit', 'ratelimit-policy', 'x-api-key-expires'] as const)
@@ -183,13 +169,18 @@ function headersOf(
 }
 
 function complete(path: string, operation: OperationObject): void {
-  const { request, answer } = examplesOf(operation.operationId);
-  const body = mediaOf(operation.requestBody?.content);
-  if (body) Object.assign(body, request);
-  if (operation.requestBody) operation.requestBody.required = true;
+  const { operationId, requestBody } = operation;
+  if (requestBody) {
+    requestBody.required = true;
+    const market = marketOfPost(operationId);
+    for (const media of Object.values(requestBody.content)) {
+      if (market) media['examples'] = requestExamples(market);
+    }
+  }
   for (const [status, response] of Object.entries(operation.responses)) {
-    const media = mediaOf(response.content);
-    if (media) Object.assign(media, status === '503' ? { example: unavailableExample } : answer);
+    for (const [type, media] of Object.entries(response.content ?? {})) {
+      Object.assign(media, exampleOf(operationId, status, type));
+    }
     response.headers = headerRefs(headersOf(path, operation, status));
   }
   for (const status of refusalsOf(path, operation)) {
@@ -208,6 +199,8 @@ export function completed<T extends object>(document: T): T {
       .flatMap((operations) => Object.values(operations))
       .flatMap((operation) => Object.keys(operation.responses).map(Number)),
   );
+  const examples = MARKETS.map((market) => exampleComponents(market));
+  openapi.components.examples = Object.assign({}, ...examples);
   openapi.components.headers = HEADERS;
   openapi.components.responses = Object.fromEntries(
     REFUSAL_STATUSES.filter((status) => used.has(status)).map((status) => [

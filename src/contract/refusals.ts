@@ -26,6 +26,12 @@ const header = (description: string, example: string) => ({
 export const HEADERS = {
   'x-request-id': header('Id of the request, for questions about it', REQUEST_ID),
   'x-data-revision': header('State of the data that was read, opaque', 'k3f9a1.184223'),
+  'x-next-cursor': header('`$metadata.nextCursor` of formats without `$metadata`', 'eyJhIjoxfQ'),
+  'x-warnings': header(
+    '`$metadata.warnings` of formats without `$metadata`: JSON in ASCII, as many as fit 4 KB',
+    '[]',
+  ),
+  'x-warnings-count': header('How many warnings there are', '0'),
   etag: header('Tag of this answer: send it as If-None-Match', '"0Qk3nB2m"'),
   ratelimit: header('What is left of the limit, and seconds until more', '"default";r=599;t=1'),
   'ratelimit-policy': header('Requests and the seconds they are for', '"default";q=600;w=60'),

@@ -1,6 +1,8 @@
+import type { Format } from '../contract/formats.ts';
 import type { Answer } from './answer.ts';
 import type { Contents, Terms } from './contents.ts';
-import { jsonWriter } from './json.ts';
+import { csvWriter } from './csv.ts';
+import { jsonWriter, ndjsonWriter } from './json.ts';
 import { contentsOfAll } from './records.ts';
 
 /** How a format writes an answer, piece by piece. */
@@ -15,14 +17,15 @@ export interface Writer {
   readonly end: Buffer;
 }
 
-/** The formats that answers are written in. */
-export const WRITERS = { json: jsonWriter } as const satisfies Record<string, Writer>;
-
-export type Format = keyof typeof WRITERS;
+const WRITERS: Readonly<Record<Format, Writer>> = {
+  json: jsonWriter,
+  csv: csvWriter,
+  ndjson: ndjsonWriter,
+};
 
 /** The bytes of an answer, in slices; a failure midway throws and leaves them incomplete. */
 export async function* slicesOf(answer: Answer, format: Format): AsyncGenerator<Buffer> {
-  const writer: Writer = WRITERS[format];
+  const writer = WRITERS[format];
   const { context, records } = answer;
   yield writer.head(answer);
   let written = 0;

@@ -26,3 +26,17 @@ export const jsonWriter: Writer = {
   between: Buffer.from(','),
   end: Buffer.from(']}'),
 };
+
+const LINE_END = Buffer.from('\n');
+const NOTHING = Buffer.alloc(0);
+
+/** `application/x-ndjson`: a record in each line, the same bytes as in the JSON document. */
+export const ndjsonWriter: Writer = {
+  head: () => NOTHING,
+  *record(terms, contents) {
+    yield* recordJson(terms, contents);
+    yield LINE_END;
+  },
+  between: NOTHING,
+  end: NOTHING,
+};

@@ -1,21 +1,15 @@
-import { DIMENSIONS } from '../catalog/dimensions.ts';
+import { columnName } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
+import { dimensionFields } from '../contract/csv.ts';
 import { instantOf } from '../db/instant.ts';
-import { columnOf } from './filters.ts';
 import type { SelectedPrice } from './query.ts';
 import type { CurrencyReference, References, UnitReference } from './references.ts';
 
 type DimensionColumn = Extract<keyof SelectedPrice, `${string}_id`>;
 
 /** The field and column of each dimension of a market, in the order in which records show them. */
-function dimensionsOf(market: Market): readonly { field: string; column: DimensionColumn }[] {
-  return (Object.keys(DIMENSIONS) as (keyof typeof DIMENSIONS)[])
-    .filter((name) => market.filters.includes(name))
-    .map((name) => ({
-      field: DIMENSIONS[name].field,
-      column: columnOf(name).column as DimensionColumn,
-    }));
-}
+const dimensionsOf = (market: Market) =>
+  dimensionFields(market).map((field) => ({ field, column: columnName(field) as DimensionColumn }));
 
 const known = <K, V>(map: ReadonlyMap<K, V>, key: K, what: string): V => {
   const found = map.get(key);

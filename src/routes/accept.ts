@@ -1,28 +1,29 @@
 import type { FastifyRequest } from 'fastify';
+import { FORMAT_NAMES, FORMATS, type Format } from '../contract/formats.ts';
 import { Problem } from '../errors.ts';
+import { preferredType } from '../wire/accept.ts';
 
-/** The weight that an Accept header gives to a media type, by its most specific range. */
-function weightOf(accept: string, type: string): number {
-  const [group] = type.split('/', 1);
-  const specificity = [type, `${group}/*`, '*/*'];
-  let best = { rank: specificity.length, weight: 0 };
-  for (const part of accept.split(',').slice(0, 64)) {
-    const [range = '', ...parameters] = part.trim().toLowerCase().split(';');
-    const rank = specificity.indexOf(range.trim());
-    if (rank === -1 || rank > best.rank) continue;
-    const quality = parameters.map((each) => /^\s*q=([\d.]+)\s*$/.exec(each)?.[1]).find(Boolean);
-    best = { rank, weight: quality === undefined ? 1 : Number(quality) };
-  }
-  return best.weight;
-}
+const notAcceptable = (offered: readonly string[]): Problem =>
+  new Problem('not_acceptable', `Accept ${offered.join(' or ')}`);
 
 /**
- * Refuses a request whose Accept header admits none of the types offered.
+ * Refuses a request whose Accept header does not admit JSON, where there is nothing else.
  * @throws Problem `not_acceptable`
  */
-export function checkAccept(request: FastifyRequest, offered: readonly string[]): void {
-  const accept = request.headers.accept;
-  if (accept === undefined || accept.trim() === '') return;
-  if (offered.some((type) => weightOf(accept, type) > 0)) return;
-  throw new Problem('not_acceptable', `Accept ${offered.join(' or ')}`);
+export function checkAcceptsJson({ headers }: FastifyRequest): void {
+  const offered = [FORMATS.json.media];
+  if (preferredType(headers.accept, offered) === undefined) throw notAcceptable(offered);
+}
+
+const OFFERED = FORMAT_NAMES.map((name) => FORMATS[name].media);
+
+/**
+ * The format that a client wants prices in, by its Accept header.
+ * @throws Problem `not_acceptable` that names what there is
+ */
+export function formatOf({ headers }: FastifyRequest): Format {
+  const media = preferredType(headers.accept, OFFERED);
+  const format = FORMAT_NAMES.find((name) => FORMATS[name].media === media);
+  if (format === undefined) throw notAcceptable(OFFERED);
+  return format;
 }

@@ -1,7 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Market } from '../catalog/markets.ts';
 import { scopeOf } from '../catalog/scopes.ts';
+import { pricesContent } from '../contract/answers.ts';
 import { ref } from '../contract/components.ts';
+import { FORMATS } from '../contract/formats.ts';
 import { filtersOf, type MarketSchemas } from '../contract/market.ts';
 import { bodyCheckOf } from '../contract/validate.ts';
 import { headOf, revisionText } from '../db/revisions.ts';
@@ -9,12 +11,11 @@ import { answerAt, type Sources } from '../prices/answer.ts';
 import { usedValues } from '../prices/filter-values.ts';
 import { slicesOf } from '../prices/formats.ts';
 import { type Plan, planOf } from '../prices/plan.ts';
-import { checkAccept } from './accept.ts';
+import { headersAbout } from './about.ts';
+import { checkAcceptsJson, formatOf } from './accept.ts';
 import { sendTagged } from './etag.ts';
 import { marketOperation, NOT_MODIFIED, valuesOperation } from './operations.ts';
 import { startedBody } from './start.ts';
-
-const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** A signal that aborts when the client goes away before it has the whole answer. */
 function clientGone(reply: FastifyReply): AbortSignal {
@@ -32,12 +33,13 @@ async function sendPrices(
   sources: Sources,
   plan: Plan,
 ): Promise<FastifyReply> {
+  const format = formatOf(request);
   const signal = clientGone(reply);
   const state = await sources.state(sources.db, plan, await request.newest);
   const answer = await answerAt(sources, plan, state, signal);
-  const payload = await startedBody(slicesOf(answer, 'json'));
-  const { revision } = answer.metadata;
-  reply.type(JSON_TYPE).headers({ 'cache-control': 'no-store', 'x-data-revision': revision });
+  const payload = await startedBody(slicesOf(answer, format));
+  reply.type(FORMATS[format].type).headers(headersAbout(answer, format));
+  reply.header('cache-control', 'no-store');
   return reply.send(payload);
 }
 
@@ -50,24 +52,26 @@ export function marketRoutes(
 ): void {
   const scope = scopeOf(market.slug);
   const check = bodyCheckOf(market, schemas);
-  const acceptsJson = async (request: FastifyRequest) => checkAccept(request, ['application/json']);
 
   app.post(`/v3/prices/${market.slug}`, {
     config: { access: { scope } },
-    preParsing: acceptsJson,
+    preParsing: async (request) => {
+      formatOf(request);
+    },
     schema: {
       ...marketOperation(market),
       body: ref(schemas.request),
-      response: { 200: { description: 'The prices', ...ref(schemas.response) } },
+      response: { 200: pricesContent(schemas) },
     },
     handler: async (request, reply) => {
-      return sendPrices(request, reply, sources, planOf(market, check, request.body));
+      const plan = planOf(market, check, request.body);
+      return sendPrices(request, reply, sources, plan);
     },
   });
 
   app.get(`/v3/prices/${market.slug}/filters`, {
     config: { access: { scope } },
-    preParsing: acceptsJson,
+    preParsing: async (request) => checkAcceptsJson(request),
     schema: {
       ...valuesOperation(market),
       response: {
@@ -89,7 +93,7 @@ export function marketRoutes(
       const revision = revisionText(head);
       const $metadata = { market: market.slug, revision, asOf: head.committedAt };
       reply.header('x-data-revision', revision);
-      return sendTagged(request, reply, JSON_TYPE, JSON.stringify({ $metadata, data }));
+      return sendTagged(request, reply, FORMATS.json.type, JSON.stringify({ $metadata, data }));
     },
   });
 }

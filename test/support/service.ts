@@ -52,7 +52,7 @@ export async function serviceOn(
     const answer = await app.inject({ ...options, headers } as InjectOptions);
     const fault = faultOf(options.method, String(options.url), answer);
     if (fault) throw new Error(`${fault}\n${answer.body.slice(0, 500)}`);
-    const isJson = /json/.test(String(answer.headers['content-type']));
+    const isJson = /[/+]json/.test(String(answer.headers['content-type']));
     return {
       status: answer.statusCode,
       headers: answer.headers as Record<string, string>,

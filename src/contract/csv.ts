@@ -1,0 +1,65 @@
+import { SPANS } from '../catalog/analytics.ts';
+import { DIMENSIONS } from '../catalog/dimensions.ts';
+import type { Market } from '../catalog/markets.ts';
+
+/** The record fields of a market's dimensions, in the order in which records show them. */
+export const dimensionFields = (market: Market): readonly string[] =>
+  (Object.keys(DIMENSIONS) as (keyof typeof DIMENSIONS)[])
+    .filter((name) => market.filters.includes(name))
+    .map((name) => DIMENSIONS[name].field);
+
+/** The groups of columns, in the order in which a row shows them. */
+export const CSV_GROUPS = {
+  values: ['date', 'low', 'mid', 'high'],
+  terms: ['currency', 'unitOfMeasure'],
+  publication: ['publishedAt', 'corrections'],
+  names: ['name', 'shortName', 'product', 'priceCategory', 'priceType', 'frequency'],
+  about: [
+    'productAlias',
+    'chemicalCode',
+    'isSustainable',
+    'specification',
+    'assessmentLaunchedAt',
+    'lastAssessedAt',
+    'latestPublishedAt',
+  ],
+  period: ['periodStart', 'periodEnd', 'observations'],
+  rates: ['fxDate', 'fxBase', 'fxFrom', 'fxTo'],
+  conversion: [
+    'conversionStatus',
+    'conversionReason',
+    'fromCurrency',
+    'fromUnitOfMeasure',
+    'toCurrency',
+    'toUnitOfMeasure',
+    'unitMultiply',
+    'unitDivide',
+    'rateSource',
+    'rounding',
+  ],
+  summary: [
+    'latestDate',
+    'latestMid',
+    'previousDate',
+    'previousMid',
+    ...SPANS.flatMap((span) => [`${span}Absolute`, `${span}Percent`, `${span}BaseDate`]),
+  ],
+} as const;
+
+/**
+ * The columns of a market's CSV: all of them in every answer, whatever was asked for. Their order
+ * never changes; what is added later goes to the end.
+ */
+export const csvColumns = (market: Market): readonly string[] => [
+  'code',
+  ...CSV_GROUPS.values,
+  ...CSV_GROUPS.terms,
+  ...CSV_GROUPS.publication,
+  ...CSV_GROUPS.names,
+  ...dimensionFields(market),
+  ...CSV_GROUPS.about,
+  ...CSV_GROUPS.period,
+  ...CSV_GROUPS.rates,
+  ...CSV_GROUPS.conversion,
+  ...CSV_GROUPS.summary,
+];

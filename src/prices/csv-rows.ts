@@ -1,0 +1,95 @@
+import { NO_DAY, type PointColumns } from '../conversion/columns.ts';
+import { ascii, ByteWriter } from './bytes.ts';
+
+/** The cells that all rows of a price have in common, with the commas around them. */
+export interface CommonCells {
+  readonly code: Buffer;
+  readonly terms: Buffer;
+  readonly about: Buffer;
+  /** With the end of the row. */
+  readonly end: Buffer;
+}
+
+/** Upper bound of the bytes of the cells of one point, without wide numbers. */
+const POINT_BYTES_MAX = 480;
+/** What the cells of a point usually take. */
+const POINT_BYTES = 80;
+
+const COMMA = 0x2c;
+const NO_VALUES = ascii(',,,');
+const NO_PUBLICATION = ascii(',');
+const NO_PERIOD_AND_RATES = ascii(',,,,,,');
+const NO_PERIOD = ascii(',,,');
+const NO_RATES = ascii(',,,');
+
+const out = new ByteWriter('');
+
+function writePeriod({ periods }: PointColumns, index: number): void {
+  if (!periods) {
+    out.put(NO_PERIOD);
+    return;
+  }
+  out.day(periods.start[index] as number);
+  out.byte(COMMA);
+  out.day(periods.end[index] as number);
+  out.byte(COMMA);
+  out.integer(periods.observations[index] as number);
+  out.byte(COMMA);
+}
+
+function writeRates({ fx }: PointColumns, index: number, base: Buffer, room: number): void {
+  const day = fx?.day[index];
+  if (!fx || day === undefined || day === NO_DAY) {
+    out.put(NO_RATES);
+    return;
+  }
+  out.day(day);
+  out.put(base);
+  out.number(fx.from, index, room);
+  out.byte(COMMA);
+  out.number(fx.to, index, room);
+}
+
+function writeRow(
+  points: PointColumns,
+  index: number,
+  cells: CommonCells,
+  base: Buffer,
+  room: number,
+): void {
+  out.reserve(room);
+  out.put(cells.code);
+  out.day(points.day[index] as number);
+  for (const column of [points.low, points.mid, points.high]) {
+    out.byte(COMMA);
+    out.number(column, index, room);
+  }
+  out.put(cells.terms);
+  out.instant(points.publishedAt[index] as number);
+  out.byte(COMMA);
+  out.integer(points.corrections[index] as number);
+  out.put(cells.about);
+  writePeriod(points, index);
+  writeRates(points, index, base, room);
+  out.put(cells.end);
+}
+
+const lengthOf = ({ code, terms, about, end }: CommonCells): number =>
+  code.length + terms.length + about.length + end.length;
+
+/** The rows of one price as CSV: one for each point, or one without values where there is none. */
+export function encodeRows(points: PointColumns | null, cells: CommonCells): Buffer {
+  const { code, terms, about, end } = cells;
+  if (points === null || points.length === 0) {
+    const row = [code, NO_VALUES, terms, NO_PUBLICATION, about, NO_PERIOD_AND_RATES, end];
+    return Buffer.concat(row);
+  }
+  const common = lengthOf(cells);
+  const room = common + POINT_BYTES_MAX;
+  out.begin(points.length * (common + POINT_BYTES) + room);
+  const base = points.fx === null ? NO_RATES : ascii(`,${points.fx.base},`);
+  for (let index = 0; index < points.length; index += 1) {
+    writeRow(points, index, cells, base, room);
+  }
+  return out.end();
+}

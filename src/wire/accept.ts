@@ -1,0 +1,57 @@
+/** One choice of a header such as Accept: what it names, in lower case, and its weight. */
+export interface Choice {
+  readonly name: string;
+  /** 0 to 1; 0 refuses. */
+  readonly weight: number;
+}
+
+/** Choices that are read of one header; nobody needs more. */
+const CHOICES_MAX = 64;
+
+/** The choices of a header such as `gzip, br;q=0.5` (RFC 9110, section 12.4.2). */
+export function choicesOf(header: string): Choice[] {
+  return header
+    .split(',')
+    .slice(0, CHOICES_MAX)
+    .map((part) => {
+      const [name = '', ...parameters] = part.trim().toLowerCase().split(';');
+      const quality = parameters.map((each) => /^\s*q=([\d.]+)\s*$/.exec(each)?.[1]).find(Boolean);
+      return { name: name.trim(), weight: quality === undefined ? 1 : Number(quality) };
+    });
+}
+
+/** How much a type is wanted, and how exactly it was named: 0 by its own name, 2 as one of all. */
+interface Wanted {
+  readonly weight: number;
+  readonly rank: number;
+}
+
+function wantedOf(choices: readonly Choice[], type: string): Wanted {
+  const [group] = type.split('/', 1);
+  const ranges = [type, `${group}/*`, '*/*'];
+  let best: Wanted = { weight: 0, rank: ranges.length };
+  for (const { name, weight } of choices) {
+    const rank = ranges.indexOf(name);
+    // The most specific range counts, whatever the others say.
+    if (rank !== -1 && rank <= best.rank) best = { weight, rank };
+  }
+  return best;
+}
+
+/**
+ * The media type that a client wants most of those offered: by weight, then by how exactly it was
+ * named, then by the order of the offer. Undefined where it takes none of them.
+ * @param accept the header Accept; a client without one takes anything
+ */
+export function preferredType<T extends string>(
+  accept: string | undefined,
+  offered: readonly T[],
+): T | undefined {
+  if (accept === undefined || accept.trim() === '') return offered[0];
+  const choices = choicesOf(accept);
+  const wanted = offered.map((type) => ({ type, ...wantedOf(choices, type) }));
+  const [first] = wanted
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => b.weight - a.weight || a.rank - b.rank);
+  return first?.type;
+}

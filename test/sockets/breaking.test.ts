@@ -1,0 +1,40 @@
+import t from 'tap';
+import { BULK_MARKET, fill } from '../support/bulk.ts';
+import { administer, testDatabase } from '../support/database.ts';
+import { answerOf, Caller, dechunked, listening, postText, until } from '../support/sockets.ts';
+
+const database = await testDatabase(t);
+await fill(database, { prices: 45, points: 3_000 });
+const service = await listening(t, database, { SERIES_PRICES_PER_STATEMENT: '1' });
+const name = new URL(database.url).pathname.slice(1);
+const admin = process.env['TEST_DATABASE_URL'] ?? '';
+
+/** Begins an answer, takes the database away while it waits for its reader, and reads on. */
+async function brokenOff(test: Parameters<typeof listening>[0], headers: string): Promise<string> {
+  const caller = new Caller(test, service.port);
+  const body = { options: { includeSeries: true } };
+  caller.socket.write(postText(service, BULK_MARKET.slug, body, headers));
+  await caller.firstBytes();
+  const { pool } = database;
+  await until('the answer waits', () => pool.idleCount === pool.totalCount);
+  await administer(
+    admin,
+    `alter database "${name}" allow_connections false`,
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
+  );
+  caller.socket.resume();
+  const text = await caller.ended();
+  await administer(admin, `alter database "${name}" allow_connections true`);
+  return text;
+}
+
+t.test('an answer that fails midway breaks the connection in every format', async (t) => {
+  for (const accept of ['application/json', 'text/csv', 'application/x-ndjson']) {
+    const text = await brokenOff(t, `Accept: ${accept}\r\n`);
+    const { status, headers, body } = answerOf(text);
+    t.equal(status, 200, accept);
+    t.equal(headers['transfer-encoding'], 'chunked');
+    t.ok(body.length > 10_000, 'it had begun');
+    t.equal(dechunked(body), null, 'no end of the body was sent');
+  }
+});
