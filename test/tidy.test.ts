@@ -26,7 +26,7 @@ const LAYERS: Readonly<Record<string, string>> = {
   app: 'catalog config contract conversion db errors limits plugins prices routes version',
   server:
     'auth catalog config contract db errors ingest plugins prices app commands version limits',
-  commands: 'auth catalog config contract db errors ingest plugins prices routes app server',
+  commands: 'auth catalog config contract db errors ingest plugins prices routes app version',
 };
 
 /** Who may import a package, and use the process. */
