@@ -26,7 +26,8 @@ const LAYERS: Readonly<Record<string, string>> = {
   app: 'catalog config contract conversion db errors limits plugins prices routes version',
   server:
     'auth catalog config contract db errors ingest plugins prices app commands version limits',
-  commands: 'auth catalog config contract db errors ingest plugins prices routes app version',
+  commands:
+    'auth catalog config contract db errors ingest plugins prices routes app server version',
 };
 
 /** Who may import a package, and use the process. */
