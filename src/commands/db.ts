@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { type MigrationStatus, migrateDown, migrateUp, migrationStatus } from '../db/migrate.ts';
 import { previewMigrations } from '../db/preview.ts';
 import { seed } from '../db/seed.ts';
+import { addArchiveCommands } from './archive.ts';
 import { withDatabase } from './database.ts';
 import { addHash } from './db-hash.ts';
 import { UsageError } from './failure.ts';
@@ -106,14 +107,18 @@ function printCounts(what: string, counts: object): void {
   printLines(`${what}: ${parts.join(' · ')}`);
 }
 
-/** Adds `db migrate`, `db seed`, `db roles` and `db hash`. */
+/** Adds `db migrate`, `db seed`, `db roles`, `db hash`, `db export` and `db import`. */
 export function addDatabaseCommands(program: Command): void {
   const db = program
     .command('db')
-    .summary('migrate and seed the database, make its accounts, hash its data')
-    .description('Brings the schema to this version, loads seeds, makes accounts and hashes data.');
+    .summary('migrate, seed, export and import the database, make its accounts, hash its data')
+    .description(
+      'Brings the schema to this version, loads seeds, makes accounts, hashes, exports and ' +
+        'imports data.',
+    );
   addMigrate(db);
   addSeed(db);
   addRoles(db);
   addHash(db);
+  addArchiveCommands(db);
 }

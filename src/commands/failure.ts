@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander';
+import { ArchiveRefusal, FolderRefusal } from '../archive/refusal.ts';
 import { KeyError } from '../auth/key-info.ts';
 import { UnknownScopeError } from '../auth/scope-list.ts';
 import { TokenSettingError } from '../auth/token-keys.ts';
@@ -58,14 +59,29 @@ export function sentenceOf(error: unknown): string {
 }
 
 /** Errors of the command line and of settings. */
-const WRONG_USE = [ConfigError, TokenSettingError, UsageError, UnknownScopeError, RoleError];
+const WRONG_USE = [
+  ConfigError,
+  TokenSettingError,
+  UsageError,
+  UnknownScopeError,
+  RoleError,
+  FolderRefusal,
+];
 
 /** Errors that are meant for a person: nobody needs their stack. */
-const EXPECTED = [...WRONG_USE, KeyError, EmbeddedDatabaseError, LockedOutError, DownloadError];
+const EXPECTED = [
+  ...WRONG_USE,
+  ArchiveRefusal,
+  KeyError,
+  EmbeddedDatabaseError,
+  LockedOutError,
+  DownloadError,
+];
 
 /** The exit code of an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  if (error instanceof ArchiveRefusal) return EXIT.refused;
   const isUsage = WRONG_USE.some((each) => error instanceof each);
   return isUsage ? EXIT.usage : EXIT.failed;
 }
