@@ -84,6 +84,12 @@ export const SETTINGS = {
     'Memory for prices, answers and keys that are kept ready; 0 keeps none',
   ),
 
+  LOAD_JUMP_FACTOR: Type.String({
+    default: '5',
+    pattern: '^[1-9][0-9]{0,5}([.][0-9]{1,3})?$',
+    description: 'Factor by which a loaded value may differ from the one beside it',
+  }),
+
   FX_SOURCE: Type.String({
     default: 'ECB',
     pattern: '^[A-Z0-9]+$',
@@ -192,6 +198,8 @@ const REFUSALS: Readonly<Record<string, (text: string) => string | null>> = {
   USAGE_DATABASE_URL: refuseAddress,
   JWT_JWKS_URL: addressFault,
   ECB_URL: addressFault,
+
+  LOAD_JUMP_FACTOR: (text) => (Number(text) > 1 ? null : 'must be greater than 1'),
 };
 
 const isInteger = (schema: TSchema): boolean => (schema as { type?: string }).type === 'integer';

@@ -27,8 +27,6 @@ t.test('every command explains itself, with an example', async (t) => {
       'db seed',
       'db roles',
       'db hash',
-      'db export',
-      'db import',
       'load worldbank',
       'load usgs',
       'load ecb',
@@ -165,7 +163,10 @@ t.test('a load ends with 0 when applied, 3 when refused, 1 when there is no file
   const load = (...args: string[]) => prices(t, { DATABASE_URL }, 'load', 'csv', file, ...args);
   t.match(await load(), { code: 1, stderr: /cannot use .*values\.csv.*\n$/ });
   await writeFile(file, 'code,date,low,mid,high\nCP-NI-0001,2010-01-04,10,11,12\n');
-  t.match(await load('--vintage', '2020-01-01'), { code: 0, stdout: /^Loaded \(batch/ });
+  t.match(await load('--vintage', '2020-01-01'), {
+    code: 0,
+    stdout: /^New values: 1, of 1\n {2}CP-NI-0001 1, 2010-01-04\nLoaded \(batch/,
+  });
   t.match(await load('--json', '--vintage', '2020-01-01'), {
     code: 0,
     stdout: /"status": "already-loaded"/,

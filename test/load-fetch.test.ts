@@ -134,7 +134,7 @@ t.test('the command loads what is new, is quiet when nothing is, and leaves no f
   const env = { DATABASE_URL, ECB_URL, TMPDIR: folder.path };
   const fetchRates = (...args: string[]) => prices(t, env, 'load', 'ecb', '--fetch', ...args);
   const first = await fetchRates();
-  t.match(first, { code: 0, stderr: '', stdout: /^Loaded \(batch 1,/ });
+  t.match(first, { code: 0, stderr: '', stdout: /^Loaded \(batch 1,/m });
   const state = async () => {
     const { rows } = await pool.query(
       'select (select count(*) from fx_rate) as rates, (select count(*) from load_batch) as loads',

@@ -1,15 +1,9 @@
-import type { LoadProgress, LoadReport } from '../ingest/request.ts';
+import type { LoadReport } from '../ingest/request.ts';
 import { printLines } from './output.ts';
 
 const ERRORS_SHOWN = 50;
 
-/** How far a load is, on one line. */
-export function progressText({ rows, bytes, bytesTotal }: LoadProgress): string {
-  const share = bytesTotal ? ` · ${Math.min(100, Math.floor((100 * bytes) / bytesTotal))} %` : '';
-  return `${rows.toLocaleString('en')} rows read${share}`;
-}
-
-/** The errors of a refused file, each as `file:line: what is wrong`, for an editor to jump to. */
+/** The problems of a file, each as `file:line: what is wrong`, for an editor to jump to. */
 function errorLines({ errors, errorsTotal }: LoadReport): string[] {
   const lines = errors.slice(0, ERRORS_SHOWN).map(({ file, line, column, value, ...error }) => {
     const place = `${file}${line === null ? '' : `:${line}`}`;
@@ -26,12 +20,18 @@ const MEANINGS: Readonly<Record<LoadReport['status'], string>> = {
   unchanged: 'Nothing to change',
   'already-loaded': 'This file was loaded before',
   refused: 'Refused; nothing was changed',
+  previewed: 'A dry run; nothing was changed',
 };
+
+/** Prints the problems of a file on stderr, when it has any. */
+export function printProblems(report: LoadReport): void {
+  if (report.errorsTotal > 0) process.stderr.write(`${errorLines(report).join('\n')}\n`);
+}
 
 /** Prints what became of one file, for a person; its path stands before it where it is given. */
 export function printReport(report: LoadReport, path: string | null = null): void {
-  const { counts, status, batch, revision, vintage } = report;
-  if (status === 'refused') process.stderr.write(`${errorLines(report).join('\n')}\n`);
+  const { counts, status, batch, revision, vintage, rejects } = report;
+  printProblems(report);
   const facts = [
     ...(batch === null ? [] : [`batch ${batch}`]),
     ...(revision === null ? [] : [`revision ${revision}`]),
@@ -48,5 +48,6 @@ export function printReport(report: LoadReport, path: string | null = null): voi
     ...(pricesAdded + pricesChanged > 0
       ? [`prices added ${pricesAdded} · prices changed ${pricesChanged}`]
       : []),
+    ...(rejects === null ? [] : [`The rejected rows are in ${rejects}.`]),
   );
 }

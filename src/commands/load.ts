@@ -7,14 +7,21 @@ import { actor } from './actor.ts';
 import { withDatabase } from './database.ts';
 import { EXIT, UsageError } from './failure.ts';
 import { fetchEcb } from './load-fetch.ts';
-import { printReport, progressText } from './load-report.ts';
-import { openProgress, printJson } from './output.ts';
+import { hasNews, previewLines } from './load-preview.ts';
+import { NO_PROGRESS, progressOnStderr } from './load-progress.ts';
+import { printProblems, printReport } from './load-report.ts';
+import { printJson, printLines } from './output.ts';
 
 /** The options of every format; a format may add its own. */
 export interface LoadOptions {
   readonly vintage?: string;
   readonly allowCorrections?: true;
+  readonly acceptJumps?: true;
   readonly reason?: string;
+  readonly rejects?: string;
+  readonly overwrite?: true;
+  readonly dryRun?: true;
+  readonly quiet?: true;
   readonly json?: true;
   /** Downloads the file first. */
   readonly fetch?: true;
@@ -22,37 +29,62 @@ export interface LoadOptions {
 
 const NO_NEWS: readonly LoadReport['status'][] = ['already-loaded', 'unchanged'];
 
+/** A load, as far as the command line asks for it. */
+type Asked = Omit<LoadRequest, 'signal' | 'jumpFactor' | 'onProgress' | 'onPreview'>;
+
 /** What the options of the command line ask of a load. */
-function requestOf(
-  format: FormatName,
-  file: string,
-  options: LoadOptions,
-): Omit<LoadRequest, 'signal' | 'onProgress'> {
-  const { vintage, allowCorrections, reason } = options;
-  return { format, file, actor: actor(), vintage, allowCorrections, reason };
+export function requestOf(format: FormatName, file: string, options: LoadOptions): Asked {
+  const { vintage, allowCorrections, acceptJumps, reason, rejects, overwrite, dryRun } = options;
+  return {
+    format,
+    file,
+    actor: actor(),
+    vintage,
+    allowCorrections,
+    acceptJumps,
+    reason,
+    rejects: rejects === undefined ? undefined : { file: rejects, overwrite: overwrite === true },
+    dryRun,
+  };
+}
+
+type Named = LoadReport & { readonly file: string };
+
+/** Tells of one file, as much as was asked for. */
+function tell(report: Named, options: LoadOptions, isOneOfSeveral: boolean): void {
+  const { json, quiet, fetch } = options;
+  if (json || (fetch && NO_NEWS.includes(report.status))) return;
+  if (!quiet) printReport(report, isOneOfSeveral ? report.file : null);
+  else if (report.status === 'refused') printProblems(report);
 }
 
 /** Loads files one after another, each as a batch of its own, and tells of each. */
-export async function loadFiles(
-  requests: readonly Omit<LoadRequest, 'signal' | 'onProgress'>[],
-  { json, fetch }: Pick<LoadOptions, 'json' | 'fetch'>,
-): Promise<void> {
-  const progress = openProgress();
-  const reports: (LoadReport & { readonly file: string })[] = [];
-  await withDatabase({ schema: true }, async (client, _config, signal) => {
+export async function loadFiles(requests: readonly Asked[], options: LoadOptions): Promise<void> {
+  const { json, quiet, fetch } = options;
+  const reports: Named[] = [];
+  const loadAll: Parameters<typeof withDatabase>[1] = async (client, config, signal) => {
     for (const request of requests) {
-      const onProgress: LoadRequest['onProgress'] = (state) => {
-        if (!fetch) progress.update(progressText(state));
-      };
-      const report = await load(client, { ...request, signal, onProgress }).finally(() =>
-        progress.end(),
-      );
-      reports.push({ file: request.file, ...report });
-      const isQuiet = json || (fetch && NO_NEWS.includes(report.status));
-      if (!isQuiet) printReport(report, requests.length > 1 ? request.file : null);
+      const progress = quiet || fetch ? NO_PROGRESS : progressOnStderr();
+      const report = await load(client, {
+        ...request,
+        jumpFactor: config.LOAD_JUMP_FACTOR,
+        signal,
+        onProgress: (state) => progress.update(state),
+        onPreview(preview) {
+          progress.end();
+          const isQuiet = json || quiet || (fetch && !hasNews(preview));
+          if (!isQuiet) printLines(...previewLines(preview));
+        },
+      }).finally(() => progress.end());
+      const named = { file: request.file, ...report };
+      reports.push(named);
+      tell(named, options, requests.length > 1);
     }
+  };
+  await withDatabase({ schema: true }, loadAll).finally(() => {
+    // Also of what was loaded before a file that cannot be read.
+    if (json && reports.length > 0) printJson(requests.length === 1 ? reports[0] : reports);
   });
-  if (json) printJson(reports.length === 1 ? reports[0] : reports);
   if (reports.some(({ status }) => status === 'refused')) process.exitCode = EXIT.refused;
 }
 
@@ -64,10 +96,21 @@ async function filesOf(named: string[], { fetch }: LoadOptions): Promise<string[
   return named;
 }
 
-async function run(format: FormatName, named: string[], options: LoadOptions): Promise<void> {
+/** Refuses options that do not go together. */
+export function checkOptions(files: readonly string[], options: LoadOptions): void {
   if (options.allowCorrections && !options.reason?.trim()) {
     throw new UsageError('--allow-corrections needs --reason "why published values change"');
   }
+  if (options.rejects !== undefined && files.length > 1) {
+    throw new UsageError('--rejects takes the rejected rows of one file: load one at a time');
+  }
+  if (options.overwrite && options.rejects === undefined) {
+    throw new UsageError('--overwrite is for the file of --rejects');
+  }
+}
+
+async function run(format: FormatName, named: string[], options: LoadOptions): Promise<void> {
+  checkOptions(named, options);
   const files = await filesOf(named, options);
   const reader: Format = FORMATS[format];
   const ordered = (await reader.inOrder?.(files)) ?? files;
@@ -92,16 +135,23 @@ function addFormat(parent: Command, name: FormatName): void {
     .argument(isFetched ? '[files...]' : '<files...>', 'paths of the files, each a load of its own')
     .option('--vintage <day>', 'edition of a file that does not state it, as YYYY-MM-DD')
     .option('--allow-corrections', 'let published values change; needs --reason')
+    .option('--accept-jumps', 'let values differ from their neighbours by more than the limit')
     .option('--reason <text>', 'why; kept with the load')
+    .option('--dry-run', 'only tell what the load would do')
+    .option('--rejects <path>', 'write rejected rows to this CSV file, and load the others')
+    .option('--overwrite', 'let the file of --rejects replace one that is there')
+    .option('--quiet', 'print nothing but errors: for cron')
     .option('--json', 'print data for a program: one report, or a list for several files')
     .addHelpText(
       'after',
       `
-A file is loaded whole, in one transaction and one revision, or not at all (exit code 3).
-Loading the same file again changes nothing.
+A file is loaded whole, in one transaction and one revision, or not at all (exit code 3); what
+it does is told before. Loading the same file again changes nothing.
 ${isFetched ? FETCH : ''}
 Examples:
   npm run --silent prices -- load ${name} ${isFetched ? '--fetch' : 'FILE'}
+  npm run --silent prices -- load ${name} FILE --dry-run
+  npm run --silent prices -- load ${name} FILE --rejects rejects.csv
   npm run --silent prices -- load ${name} FILE --allow-corrections --reason "misprint" --json`,
     )
     .action((files: string[], options: LoadOptions) => run(name, files, options));

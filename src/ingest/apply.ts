@@ -2,7 +2,6 @@ import { type Kysely, sql } from 'kysely';
 import { inApplyTransaction, openRevision } from '../db/connection.ts';
 import { headOf, revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { resolveCreated } from './classify.ts';
 import { writeCurrencies, writeSource } from './currencies.ts';
 import {
   type EarlierBatch,
@@ -15,12 +14,22 @@ import {
 import { type ApplyInput, changesAnything, type Plan, planOf } from './plan.ts';
 import { writePrices } from './prices.ts';
 import type { Trx } from './reference.ts';
+import { resolveCreated } from './resolve.ts';
 
 export interface Applied {
   readonly status: 'applied' | 'unchanged' | 'already-loaded';
   readonly batch: number;
   /** On the wire form, `<epoch>.<number>`; null when nothing changed. */
   readonly revision: string | null;
+  readonly vintage: string | null;
+  readonly counts: LoadCounts;
+}
+
+/** What a load would have done. */
+export interface Rehearsed {
+  readonly status: 'previewed';
+  readonly batch: null;
+  readonly revision: null;
   readonly vintage: string | null;
   readonly counts: LoadCounts;
 }
@@ -64,24 +73,33 @@ async function write(trx: Trx, plan: Plan, batch: number, input: ApplyInput): Pr
   return number;
 }
 
+/** Sorting and hashing of millions of rows, a few times at once; else it goes through files. */
+const WORK_MEMORY = sql`set local work_mem = '128MB'`;
+
 /**
  * Brings staged values into the database: one transaction, under the one lock of all writers, so
  * that what was compared is still so when it is written.
+ * @param beforeCommit runs when all is written, and can still fail the load
  * @throws Refused after a rollback, with the reasons in `input.problems`
  */
-export const apply = (db: Kysely<Database>, input: ApplyInput): Promise<Applied> =>
+export const apply = (
+  db: Kysely<Database>,
+  input: ApplyInput,
+  beforeCommit: () => Promise<void>,
+): Promise<Applied> =>
   inApplyTransaction(db, async (trx) => {
     await sql`set local synchronous_commit = on`.execute(trx);
-    const { entry, staged } = input;
+    await WORK_MEMORY.execute(trx);
+    const { entry, staged, problems } = input;
     const earlier = await earlierBatch(trx, entry);
     if (earlier) return alreadyLoaded(earlier);
     const plan = await planOf(trx, input);
     const batch = await nextBatch(trx);
     const number = changesAnything(plan) ? await write(trx, plan, batch, input) : null;
     const counts: LoadCounts = {
-      rows: staged.rows,
+      rows: staged.rowsRead,
       ...plan.values,
-      rejected: 0,
+      rejected: problems.rejected,
       pricesAdded: plan.prices.created.length,
       pricesChanged: plan.prices.changed.length,
     };
@@ -89,6 +107,34 @@ export const apply = (db: Kysely<Database>, input: ApplyInput): Promise<Applied>
     if (entry.vintage !== null) await writeCoverage(trx, batch, plan.target);
     const revision =
       number === null ? null : revisionText({ ...(await headOf(trx, [])), revision: number });
+    await beforeCommit();
     const status = number === null ? 'unchanged' : 'applied';
     return { status, batch, revision, vintage: entry.vintage, counts };
   });
+
+/**
+ * Finds out what a load would do, and does not do it: nothing is written, and no writer waits.
+ * @throws Refused with the reasons in `input.problems`
+ */
+export const rehearse = (db: Kysely<Database>, input: ApplyInput): Promise<Rehearsed> =>
+  db
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .execute(async (trx) => {
+      await WORK_MEMORY.execute(trx);
+      const { values, prices } = await planOf(trx, input);
+      const counts: LoadCounts = {
+        rows: input.staged.rowsRead,
+        ...values,
+        rejected: input.problems.rejected,
+        pricesAdded: prices.created.length,
+        pricesChanged: prices.changed.length,
+      };
+      return {
+        status: 'previewed',
+        batch: null,
+        revision: null,
+        vintage: input.entry.vintage,
+        counts,
+      };
+    });

@@ -1,11 +1,90 @@
 import { sql } from 'kysely';
-import { offer } from './offer.ts';
-import { type LoadErrorCode, PROBLEMS_MAX, type Problems } from './problems.ts';
 import type { Trx } from './reference.ts';
-import type { Staged } from './stage.ts';
 import type { Target } from './targets.ts';
 
-/** How the staged values compare with what the database holds now. */
+/** The edition of a load, and those it is compared with. */
+export interface Edition {
+  readonly lineage: readonly string[];
+  readonly vintage: string | null;
+}
+
+/**
+ * Whether the value `n` was brought by a newer edition (vintage) than that of the load. An edition
+ * held a date that it covers, unless an older one wrote the value there later, which it could only
+ * do where the newer one had none.
+ */
+const isOutdated = (target: Target, { lineage, vintage }: Edition) => sql`
+  exists (select from load_coverage o join load_batch b on b.id = o.batch_id
+    where ${sql.ref(`o.${target.covered}`)} = n.id
+      and n.date between o.first_date and o.last_date
+      and b.undone_by is null and b.format = any(${lineage}::text[])
+      and b.vintage > ${vintage}::date
+      -- What an edition wrote after that batch, the batch cannot have held.
+      and not exists (select from load_batch w
+        where w.id = n.batch_id and w.id > b.id and w.vintage < b.vintage
+          and w.format = any(${lineage}::text[])))`;
+
+/**
+ * Compares the values of the careful prices or currencies with the current ones, into
+ * `load_change`. The state of each tells what the load would do with it:
+ *
+ * - `new`: there is no current value. `withdrawn`: there is none because it was withdrawn, and the
+ *   edition is not newer than that: it stays so.
+ * - `same`, `changed`, and `outdated`, when a newer edition brought the current one.
+ * - `fixed`: a current value between those of the file, to compare neighbours with.
+ * - `duplicate`: a second mention of a date in the file.
+ */
+export async function compareValues(
+  trx: Trx,
+  target: Target,
+  edition: Edition,
+  { withFixed }: { readonly withFixed: boolean },
+): Promise<void> {
+  await sql`
+    insert into pg_temp.load_change (line, subject, id, date, low, mid, high, published_at,
+      low_before, mid_before, high_before, state, corrections)
+    select f.line, coalesce(f.subject, n.subject), coalesce(f.id, n.id), coalesce(f.date, n.date),
+      f.low, f.mid, f.high, f.published_at, n.low, n.mid, n.high,
+      case
+        when f.line is null then 'fixed'
+        when n.mid is null and f.has_past and ${target.isWithdrawn(edition.vintage)}
+          then 'withdrawn'
+        when n.mid is null then 'new'
+        when (f.low, f.mid, f.high) is not distinct from (n.low, n.mid, n.high) then 'same'
+        when ${isOutdated(target, edition)} then 'outdated'
+        else 'changed'
+      end,
+      case when n.mid is null and f.has_past then f.corrections end
+    from (
+      select v.*, u.id, u.has_past,
+        case when u.has_past then ${pastOf(target)} end as corrections
+      from pg_temp.load_value v join pg_temp.load_subject u using (subject)
+      where u.is_careful) as f
+    ${withFixed ? sql`full` : sql`left`} join (
+      select u.subject, u.id, s.*
+      from pg_temp.load_subject u cross join lateral (
+        select s.date, s.batch_id, ${target.values} from ${target.held}
+          and s.date between u.first_date and u.last_date) as s
+      where u.is_careful and u.has_now) as n
+    on n.subject = f.subject and n.date = f.date`.execute(trx);
+  await sql`
+    update pg_temp.load_change c set state = 'duplicate', first_line = d.first_line
+    from (
+      select v.line, v.subject, row_number() over same as place,
+        first_value(v.line) over same as first_line
+      from pg_temp.load_value v join pg_temp.load_subject u using (subject)
+      where u.is_careful and not u.is_ascending
+      window same as (partition by v.subject, v.date order by v.line)) as d
+    where d.place > 1 and c.line = d.line and c.subject = d.subject`.execute(trx);
+  await sql`analyze pg_temp.load_change (line, subject, date, state)`.execute(trx);
+}
+
+/** The corrections of a value that is gone, of a staged value `v`. */
+const pastOf = (target: Target) => sql`(
+  select p.corrections from (select v.date) as f (date)
+  cross join lateral (select ${target.pastCorrections} as corrections) as p)`;
+
+/** What a load would do with the values of a file that are right. */
 export interface Classified {
   readonly inserted: number;
   readonly unchanged: number;
@@ -13,138 +92,22 @@ export interface Classified {
   readonly outdated: number;
 }
 
-/** Numbers the prices or currencies of the file in the database, as far as they exist. */
-export async function resolveSubjects(trx: Trx, staged: Staged, target: Target): Promise<void> {
-  const { names, keys } = staged.subjects;
-  const described = names.map((_, number) => staged.descriptions.prices.has(number));
-  await sql`
-    insert into pg_temp.load_subject (subject, name, key, described, id)
-    select s.place - 1, s.name, s.key, s.described, known.id
-    from unnest(${names}::text[], ${keys}::text[], ${described}::boolean[])
-      with ordinality as s (name, key, described, place)
-    left join (${target.ids}) as known on known.key = s.key`.execute(trx);
-  // Nothing analyses temporary tables by itself, and without numbers the joins are planned badly.
-  await sql`analyze pg_temp.load_value, pg_temp.load_subject`.execute(trx);
-}
-
-/** Fills in the ids of prices or currencies that were created since. */
-export async function resolveCreated(trx: Trx, target: Target): Promise<void> {
-  await sql`
-    update pg_temp.load_subject u set id = known.id from (${target.ids}) as known
-    where u.id is null and known.key = u.key`.execute(trx);
-}
-
-interface Listed {
-  readonly line: string;
-  readonly name: string;
-  readonly date: string;
-  readonly total: string;
-  readonly first: string;
-}
-
-/** Rejects every row whose price or currency is neither known nor described. */
-export async function rejectUnknown(
-  trx: Trx,
-  code: LoadErrorCode,
-  known: Iterable<string>,
-  problems: Problems,
-): Promise<void> {
-  const { rows } = await sql<Listed>`
-    select v.line, u.name, count(*) over () as total
-    from pg_temp.load_value v join pg_temp.load_subject u using (subject)
-    where u.id is null and not u.described order by v.line limit ${PROBLEMS_MAX}`.execute(trx);
-  const hints = new Map<string, string>();
-  const candidates = rows.length > 0 ? [...known] : [];
-  for (const { line, name } of rows) {
-    // Comparing with every name is slow, so only the first few unknown ones get a suggestion.
-    const hint = hints.get(name) ?? (hints.size < 20 ? offer(name, candidates) : '');
-    hints.set(name, hint);
-    const what = code === 'unknown_code' ? 'No price has this code' : 'There is no such currency';
-    problems.reject(code, `${what}${hint}`, { line: Number(line), column: 'code', value: name });
-  }
-  problems.leftOut(Number(rows[0]?.total ?? 0) - rows.length);
-}
-
-/** Rejects every second mention of a price or currency on the same date. */
-export async function rejectDuplicates(trx: Trx, problems: Problems): Promise<void> {
-  const { rows: found } = await sql`
-    select from pg_temp.load_value group by subject, date having count(*) > 1 limit 1`.execute(trx);
-  if (found.length === 0) return;
-  const { rows } = await sql<Listed>`
-    select line, name, date, first, count(*) over () as total
-    from (select v.line, u.name, v.date,
-        row_number() over same as place, first_value(v.line) over same as first
-      from pg_temp.load_value v join pg_temp.load_subject u using (subject)
-      where u.id is not null or u.described
-      window same as (partition by v.subject, v.date order by v.line)) as mentions
-    where place > 1 order by line limit ${PROBLEMS_MAX}`.execute(trx);
-  for (const { line, name, date, first } of rows) {
-    const message = `${name} was given for ${date} in line ${first} already`;
-    problems.reject('duplicate', message, { line: Number(line), column: 'date', value: date });
-  }
-  problems.leftOut(Number(rows[0]?.total ?? 0) - rows.length);
-}
-
-/**
- * Compares all staged values with the current ones. A value that differs is outdated when a load
- * of a newer edition (vintage) held its price or currency and date; `load_differing` then lists
- * what differs. An edition held a date that it covers, unless an older one wrote the value there
- * later, which it could only do where the newer one had none.
- */
-export async function classify(
-  trx: Trx,
-  staged: Staged,
-  target: Target,
-  edition: { readonly lineage: readonly string[]; readonly vintage: string | null },
-): Promise<Classified> {
-  const { lineage, vintage } = edition;
-  await sql`
-    insert into pg_temp.load_differing
-    select v.line, v.subject, u.id, v.date, v.low, v.mid, v.high, v.published_at, ${target.before},
-      exists (select from load_coverage c join load_batch b on b.id = c.batch_id
-        where c.${sql.ref(target.covered)} = u.id and v.date between c.first_date and c.last_date
-          and b.format = any(${lineage}::text[]) and b.vintage > ${vintage}::date
-          -- What an edition wrote after that batch, the batch cannot have held.
-          and not exists (select from load_batch w
-            where w.id = s.batch_id and w.id > b.id and w.vintage < b.vintage
-              and w.format = any(${lineage}::text[])))
-    from pg_temp.load_value v join pg_temp.load_subject u using (subject)
-    cross join lateral (select * from ${target.current}) as s
-    where ${target.differs}`.execute(trx);
-  await sql`analyze pg_temp.load_differing`.execute(trx);
+/** Counts what was found out. */
+export async function countValues(trx: Trx): Promise<Classified> {
   const { rows } = await sql<Record<keyof Classified, string>>`
     select
-      (select count(*) from pg_temp.load_value v join pg_temp.load_subject u using (subject)
-        where not exists (select from ${target.current})) as inserted,
-      count(*) filter (where not outdated) as corrected,
-      count(*) filter (where outdated) as outdated
-    from pg_temp.load_differing`.execute(trx);
+      (select coalesce(sum(rows), 0) from pg_temp.load_subject
+        where not is_careful and (id is not null or described))
+        + count(*) filter (where state = 'new') as inserted,
+      count(*) filter (where state = 'same') as unchanged,
+      count(*) filter (where state = 'changed') as corrected,
+      count(*) filter (where state in ('outdated', 'withdrawn')) as outdated
+    from pg_temp.load_change`.execute(trx);
   const [counts] = rows;
-  const inserted = Number(counts?.inserted);
-  const corrected = Number(counts?.corrected);
-  const outdated = Number(counts?.outdated);
-  const unchanged = staged.rows - inserted - corrected - outdated;
-  return { inserted, unchanged, corrected, outdated };
-}
-
-interface Change extends Listed {
-  readonly before: string;
-  readonly after: string;
-}
-
-/** Rejects every row that would change a published value. */
-export async function rejectCorrections(trx: Trx, problems: Problems): Promise<void> {
-  const { rows } = await sql<Change>`
-    select d.line, u.name, d.date, count(*) over () as total,
-      concat_ws(' / ', d.low_before, d.mid_before, d.high_before) as before,
-      concat_ws(' / ', d.low, d.mid, d.high) as after
-    from pg_temp.load_differing d join pg_temp.load_subject u using (subject)
-    where not d.outdated order by d.line, d.subject limit ${PROBLEMS_MAX}`.execute(trx);
-  for (const { line, name, date, before, after } of rows) {
-    const change = `The value of ${date} is ${before} and would become ${after}`;
-    const message = `${change}; allow corrections, with a reason, to change it`;
-    const place = { line: Number(line), column: name, value: after };
-    problems.reject('correction_not_allowed', message, place);
-  }
-  problems.leftOut(Number(rows[0]?.total ?? 0) - rows.length);
+  return {
+    inserted: Number(counts?.inserted),
+    unchanged: Number(counts?.unchanged),
+    corrected: Number(counts?.corrected),
+    outdated: Number(counts?.outdated),
+  };
 }

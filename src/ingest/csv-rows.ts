@@ -75,7 +75,7 @@ class RowReader {
     else if (fields !== 'wrong') this.rows.push({ line, fields });
     else {
       const message = 'A quotation mark inside a field: quote the field and double the mark';
-      this.problems.reject('invalid_quote', message, { line, value: text });
+      this.problems.reject('invalid_quote', message, { line, value: text, text });
     }
   }
 

@@ -1,4 +1,4 @@
-import { ATTRIBUTES, POINT_FIELDS } from './attributes.ts';
+import { ATTRIBUTES, POINT_FIELDS, REJECT_FIELDS } from './attributes.ts';
 import { type CsvRow, csvRows } from './csv-rows.ts';
 import type { Format, ReadContext } from './format.ts';
 import { offer } from './offer.ts';
@@ -17,9 +17,10 @@ interface Layout {
 
 function checkHeader({ line, fields }: CsvRow): void {
   const known = [...POINT_FIELDS, ...ATTRIBUTES];
+  const ignored: readonly string[] = REJECT_FIELDS;
   for (const [index, name] of fields.entries()) {
     const place = { line, column: name, value: name };
-    if (!known.includes(name)) {
+    if (!known.includes(name) && !ignored.includes(name)) {
       const hint =
         fields.length === 1 && /[;\t]/.test(name)
           ? '; columns are separated by commas'
@@ -75,7 +76,7 @@ function addRow(row: CsvRow, layout: Layout, records: SourceRecord[], problems: 
   const { line, fields } = row;
   if (fields.length !== layout.width) {
     const message = `The row has ${fields.length} fields, the header ${layout.width}`;
-    problems.reject('wrong_column_count', message, { line });
+    problems.reject('wrong_column_count', message, { line, text: fields.join(',') });
     return;
   }
   const { point } = layout;

@@ -23,21 +23,25 @@ export class Descriptions {
     return this.prices.size === 0 && this.others.length === 0;
   }
 
-  /** Keeps the first description of a price; a later one must say the same. */
-  addPrice(number: number, record: PriceRecord): void {
+  /**
+   * Keeps the first description of a price. A later one must say the same: whether it does, after
+   * noting the problem when it does not.
+   */
+  addPrice(number: number, record: PriceRecord): boolean {
     const first = this.prices.get(number);
     if (!first) {
       this.prices.set(number, this.keep(record));
-      return;
+      return true;
     }
     const names = Object.keys({ ...first.attributes, ...record.attributes });
     for (const column of names) {
       const value = record.attributes[column] ?? null;
       if (value === (first.attributes[column] ?? null)) continue;
       const message = `${record.code} was described otherwise in line ${first.line}`;
-      this.problems.reject('conflicting', message, { line: record.line, column, value });
-      return;
+      this.problems.add('conflicting', message, { line: record.line, column, value });
+      return false;
     }
+    return true;
   }
 
   add(record: ProductRecord | ValueRecord): void {

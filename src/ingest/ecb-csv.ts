@@ -47,14 +47,14 @@ function ratesOf(
   const [day = '', ...rates] = fieldsOf(text);
   if (rates.length !== currencies.length) {
     const message = `The line has ${rates.length} rates, the header ${currencies.length}`;
-    problems.reject('wrong_column_count', message, { line });
+    problems.reject('wrong_column_count', message, { line, text });
     return [];
   }
   const date = dayOf(day);
   if (date === null) {
     problems.rejected += rates.filter((rate) => rate !== NO_RATE).length;
     const message = 'The date is not a day such as 2026-04-13 or 13 April 2026';
-    problems.add('invalid_date', message, { line, column: 'Date', value: day });
+    problems.add('invalid_date', message, { line, column: 'Date', value: day, text });
     return [];
   }
   return rates.flatMap((rate, index) =>

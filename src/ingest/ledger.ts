@@ -66,7 +66,7 @@ export async function writeCoverage(trx: Trx, batch: number, target: Target): Pr
     with span as materialized (
       select u.id, min(v.date) as first, max(v.date) as last, count(*) as dates
       from pg_temp.load_value v join pg_temp.load_subject u using (subject)
-      group by u.id
+      where u.id is not null group by u.id
     ), gapped as materialized (
       select u.id, u.first, u.last from span u
       where dates < (select count(*) from ${target.held} and s.date between u.first and u.last)
@@ -96,13 +96,17 @@ export interface EarlierBatch {
   readonly vintage: string | null;
 }
 
-/** The batch that loaded the same file before, if there is one. */
+/**
+ * The batch that loaded the same file before, all of it, and is in force. A file of which rows were
+ * rejected may be loaded again, once the reasons are gone.
+ */
 export async function earlierBatch(
   db: Kysely<Database>,
   { sha256, format }: Pick<BatchEntry, 'sha256' | 'format'>,
 ): Promise<EarlierBatch | null> {
   const { rows } = await sql<EarlierBatch>`
     select id, vintage from load_batch
-    where sha256 = ${sha256} and format = ${format} and status = 'applied'`.execute(db);
+    where sha256 = ${sha256} and format = ${format} and status = 'applied'
+      and undone_by is null and rejected = 0`.execute(db);
   return rows[0] ?? null;
 }

@@ -1,28 +1,23 @@
 import type { Client } from '../db/client.ts';
 import { type Connection, withConnection } from '../db/connection.ts';
 import { instantOf } from '../db/instant.ts';
-import { type Applied, alreadyLoaded, apply, NO_COUNTS } from './apply.ts';
-import { DATE_MIN, isDay } from './dates.ts';
+import { alreadyLoaded, apply, NO_COUNTS, rehearse } from './apply.ts';
 import { openSource, type SourceFile } from './file.ts';
-import type { Format } from './format.ts';
 import { FORMATS } from './formats.ts';
-import { type BatchEntry, earlierBatch, type LoadCounts, nextBatch, writeBatch } from './ledger.ts';
-import { Refused } from './plan.ts';
+import { checkFile, type Job, vintageOf } from './job.ts';
+import {
+  type EarlierBatch,
+  earlierBatch,
+  type LoadCounts,
+  nextBatch,
+  writeBatch,
+} from './ledger.ts';
+import { type ApplyInput, Refused } from './plan.ts';
+import type { LoadPreview } from './preview.ts';
 import { Problems } from './problems.ts';
+import { RejectsFile } from './rejects-file.ts';
 import type { LoadReport, LoadRequest } from './request.ts';
 import { type Staged, stage, UNSTAGE } from './stage.ts';
-
-interface Job {
-  readonly request: LoadRequest;
-  readonly format: Format;
-  readonly file: SourceFile;
-  readonly problems: Problems;
-  readonly entry: Omit<BatchEntry, 'counts' | 'vintage'>;
-  /** Tomorrow, in UTC. */
-  readonly dateMax: string;
-  /** When the load began, RFC 3339 in UTC. */
-  readonly now: string;
-}
 
 /** The time of the server, so that all loads are measured by one clock, and who serves us. */
 async function greet({
@@ -36,57 +31,30 @@ async function greet({
   return greeting;
 }
 
-/** The edition: what the file states, else what the caller says; the two never contradict. */
-function vintageOf(read: Staged, { request, format, problems, dateMax }: Job): string | null {
-  const stated = read.vintage;
-  const given = request.vintage ?? null;
-  const vintage = stated ?? given;
-  const fail = (message: string): null => {
-    problems.add('invalid_vintage', message, { value: given ?? stated });
-    return null;
-  };
-  if (given !== null && stated !== null && given !== stated) {
-    return fail(`The file is the edition of ${stated}, and another vintage was given`);
-  }
-  if (vintage === null) {
-    // Without a single value there is another problem, of which this would be an echo.
-    const isMissed = format.needsVintage && read.rows > 0;
-    return isMissed ? fail('The file does not state its edition: give its vintage') : null;
-  }
-  if (isDay(vintage) && vintage >= DATE_MIN && vintage <= dateMax) return vintage;
-  return fail(`The vintage is not a day from ${DATE_MIN} to ${dateMax}, written YYYY-MM-DD`);
-}
+/** The problems of a job, as its report has them. */
+const errorsOf = ({ problems, file }: Job): Pick<LoadReport, 'errors' | 'errorsTotal'> => ({
+  errors: problems.inOrder().map((problem) => ({ file: file.path, ...problem })),
+  errorsTotal: problems.total,
+});
 
-/** Looks at the file as a whole, once it has been read; notes problems. */
-async function checkFile({ file, problems, entry, request }: Job, read: Staged): Promise<void> {
-  const hash = await file.sha256(request.signal);
-  if (!hash.equals(entry.sha256)) {
-    problems.add('file_changed', 'The file was changed while it was read: load it again');
-  }
-  if (read.rowsRead === 0 && read.descriptions.isEmpty && problems.total === 0) {
-    problems.add('empty_file', 'The file holds no values');
-  }
-}
-
-const reportOf = (applied: Applied): LoadReport => ({ ...applied, errors: [], errorsTotal: 0 });
-
-/** Writes a refusal into the ledger, in a transaction of its own. */
+/** Writes a refusal into the ledger, in a transaction of its own; a dry run leaves no line. */
 async function refuse(
   { db }: Connection,
-  { problems, entry, file }: Job,
+  job: Job,
   { rowsRead }: Staged,
   vintage: string | null,
-): Promise<LoadReport> {
+): Promise<Omit<LoadReport, 'preview' | 'rejects'>> {
+  const { problems, entry, request } = job;
   const rejected = Math.min(problems.rejected, rowsRead);
   const counts = { ...NO_COUNTS, rows: rowsRead, rejected };
-  const batch = await db.transaction().execute(async (trx) => {
-    const id = await nextBatch(trx);
-    await writeBatch(trx, id, 'refused', null, { ...entry, vintage, counts });
-    return id;
-  });
-  const errors = problems.inOrder().map((problem) => ({ file: file.path, ...problem }));
-  const errorsTotal = problems.total;
-  return { status: 'refused', batch, revision: null, vintage, counts, errors, errorsTotal };
+  const record = () =>
+    db.transaction().execute(async (trx) => {
+      const id = await nextBatch(trx);
+      await writeBatch(trx, id, 'refused', null, { ...entry, vintage, counts });
+      return id;
+    });
+  const batch = request.dryRun ? null : await record();
+  return { status: 'refused', batch, revision: null, vintage, counts, ...errorsOf(job) };
 }
 
 /** Rows from which on the planner's picture of a table is out of date. */
@@ -96,36 +64,83 @@ const MANY_ROWS = 10_000;
  * Tells the planner of a bulk load, which it would else learn from autovacuum minutes later. An
  * account that does not own the table gets a warning from PostgreSQL, and nothing fails.
  */
-async function refreshPlans({ driver }: Connection, format: Format, counts: LoadCounts) {
+async function refreshPlans({ driver }: Connection, { format }: Job, counts: LoadCounts) {
   if (counts.inserted + counts.corrected < MANY_ROWS) return;
   await driver.query(format.source ? 'analyze fx_rate' : 'analyze series');
 }
 
+/** What the apply step is given, and told while it works. */
+function inputOf(
+  { request, format, problems, entry, file }: Job,
+  staged: Staged,
+  vintage: string | null,
+  onPreview: (preview: LoadPreview) => void,
+): ApplyInput {
+  const progress = { rows: staged.rowsRead, ...file.meter };
+  const permissions = {
+    corrections: request.allowCorrections === true && Boolean(request.reason?.trim()),
+    jumps: request.acceptJumps === true,
+    jumpFactor: request.jumpFactor,
+  };
+  request.onProgress?.({ step: 'comparing', ...progress });
+  return {
+    format,
+    staged,
+    entry: { ...entry, vintage },
+    permissions,
+    problems,
+    onPreview(preview) {
+      onPreview(preview);
+      request.onPreview?.(preview);
+      if (!problems.refuses && !request.dryRun)
+        request.onProgress?.({ step: 'writing', ...progress });
+    },
+  };
+}
+
 async function loadFile(connection: Connection, job: Job): Promise<LoadReport> {
-  const { request, format, file, problems, dateMax, now } = job;
+  const { request, format, file, problems, rejects, dateMax, now } = job;
+  const { jumpFactor, signal } = request;
   const staged = await stage(connection.driver, format.read({ file, problems }), {
     bounds: { dateMax, now },
     problems,
-    onProgress: (rows) => request.onProgress?.({ rows, ...file.meter }),
-    signal: request.signal,
+    jumpFactor,
+    onProgress: (rows) => request.onProgress?.({ step: 'reading', rows, ...file.meter }),
+    signal,
   });
   const vintage = staged.isWhole ? vintageOf(staged, job) : null;
   if (staged.isWhole) await checkFile(job, staged);
-  let report: LoadReport;
+  let preview: LoadPreview | null = null;
+  let report: Omit<LoadReport, 'preview' | 'rejects'>;
   try {
     if (!staged.isWhole) throw new Refused();
-    const entry = { ...job.entry, vintage };
-    const isPermitted = request.allowCorrections === true && Boolean(request.reason?.trim());
-    report = reportOf(await apply(connection.db, { format, staged, entry, isPermitted, problems }));
-    await refreshPlans(connection, format, report.counts);
+    const input = inputOf(job, staged, vintage, (found) => {
+      preview = found;
+    });
+    const { db } = connection;
+    const done = request.dryRun
+      ? await rehearse(db, input)
+      : await apply(db, input, async () => rejects?.place());
+    report = { ...done, ...errorsOf(job) };
+    if (done.status === 'applied') await refreshPlans(connection, job, done.counts);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     report = await refuse(connection, job, staged, vintage);
   }
   // After an error the connection is thrown away, and the tables with it.
   await connection.driver.query(UNSTAGE);
-  return report;
+  const rejected = report.status === 'refused' || !rejects?.isPlaced ? null : rejects.path;
+  return { ...report, preview, rejects: rejected };
 }
+
+/** A report of a load for which there was nothing to do. */
+const doneBefore = (earlier: EarlierBatch): LoadReport => ({
+  ...alreadyLoaded(earlier),
+  errors: [],
+  errorsTotal: 0,
+  preview: null,
+  rejects: null,
+});
 
 /** Loads on one connection, unless the very file was loaded before. */
 async function loadOn(
@@ -143,17 +158,27 @@ async function loadOn(
     startedAt: greeting.now,
   };
   const earlier = await earlierBatch(connection.db, entry);
-  if (earlier) return reportOf(alreadyLoaded(earlier));
-  const problems = new Problems();
-  const bounds = { dateMax: greeting.tomorrow, now: instantOf(greeting.now) };
+  if (earlier) return doneBefore(earlier);
   const format = request.reader ?? FORMATS[request.format];
-  return loadFile(connection, { request, format, file, problems, entry, ...bounds });
+  const { file: path, overwrite } = request.rejects ?? { file: null, overwrite: false };
+  const rejects = path === null ? null : await RejectsFile.begin(path, file.path, overwrite);
+  let failed = true;
+  try {
+    const problems = new Problems(rejects);
+    const bounds = { dateMax: greeting.tomorrow, now: instantOf(greeting.now) };
+    const job = { request, format, file, problems, rejects, entry, ...bounds };
+    const report = await loadFile(connection, job);
+    failed = false;
+    return report;
+  } finally {
+    await rejects?.end({ failed });
+  }
 }
 
 /**
  * Loads a file: all of it, in one transaction and one revision, or nothing. Readers see the data
- * as before or as after. Every load but one that fails is written into `load_batch`, a refused
- * one as such.
+ * as before or as after. Every load but one that fails, and a dry run, is written into
+ * `load_batch`, a refused one as such.
  * @throws errors of the file system and of the database, and the reason of the signal; nothing
  * has changed then
  */

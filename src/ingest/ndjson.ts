@@ -137,9 +137,9 @@ function recordOf(line: number, text: string): SourceRecord {
 function note(error: unknown, line: number, text: string, problems: Problems): void {
   if (error instanceof MemberError) {
     const { code, column, value, message } = error;
-    problems.reject(code, message, { line, column, value });
+    problems.reject(code, message, { line, column, value, text });
   } else if (error instanceof JsonError) {
-    problems.reject('invalid_json', `Not JSON: ${error.message}`, { line, value: text });
+    problems.reject('invalid_json', `Not JSON: ${error.message}`, { line, value: text, text });
   } else throw error;
 }
 

@@ -1,29 +1,45 @@
 import { sql } from 'kysely';
-import {
-  type Classified,
-  classify,
-  rejectCorrections,
-  rejectDuplicates,
-  rejectUnknown,
-  resolveSubjects,
-} from './classify.ts';
+import { type Classified, compareValues, countValues } from './classify.ts';
 import { currencyName } from './currencies.ts';
 import type { Format, RateSource } from './format.ts';
+import { findJumps, leaveOutJumps } from './jumps.ts';
 import type { BatchEntry } from './ledger.ts';
-import { type PricePlan, planPrices } from './prices.ts';
+import { type LoadPreview, previewOf } from './preview.ts';
+import { type PricePlan, planPrices } from './price-plan.ts';
 import type { Problems } from './problems.ts';
 import type { Trx } from './reference.ts';
+import {
+  dropRejected,
+  type Rules,
+  rejectCorrections,
+  rejectDuplicates,
+  rejectJumps,
+  rejectUndescribed,
+  rejectUnknown,
+} from './rejections.ts';
+import { markCareful, resolveSubjects } from './resolve.ts';
 import type { Staged } from './stage.ts';
 import { POINTS, ratesOf, type Target } from './targets.ts';
+
+/** What a load may do, as its caller has asked for it. */
+export interface Permissions {
+  /** Whether published values may change: permission and reason were given. */
+  readonly corrections: boolean;
+  /** Whether values may differ from their neighbours as much as they like. */
+  readonly jumps: boolean;
+  /** How much they may differ otherwise: a factor, as decimal text. */
+  readonly jumpFactor: string;
+}
 
 /** What the apply step works on. */
 export interface ApplyInput {
   readonly format: Format;
   readonly staged: Staged;
   readonly entry: Omit<BatchEntry, 'counts'>;
-  /** Whether published values may change: permission and reason were given. */
-  readonly isPermitted: boolean;
+  readonly permissions: Permissions;
   readonly problems: Problems;
+  /** Told what the load will do, once that is known and before anything is written. */
+  readonly onPreview: (preview: LoadPreview) => void;
 }
 
 /** Everything that a load would do, found out before anything is written. */
@@ -33,6 +49,7 @@ export interface Plan {
   readonly currencies: readonly string[];
   readonly prices: PricePlan;
   readonly values: Classified;
+  readonly preview: LoadPreview;
 }
 
 /** Ends the transaction without a trace; the problems say why. */
@@ -41,29 +58,57 @@ export class Refused extends Error {
 }
 
 /** Rejects rates of what is no currency; returns the currencies that have to be added. */
-async function planCurrencies(trx: Trx, staged: Staged, problems: Problems): Promise<string[]> {
+async function planCurrencies({ trx, ...rules }: Rules, staged: Staged): Promise<string[]> {
   const rows = await trx.selectFrom('currency').select('iso').execute();
-  const known = new Set(rows.map(({ iso }) => iso));
-  const missing = staged.subjects.names.filter((iso) => !known.has(iso));
+  const known = rows.map(({ iso }) => iso);
+  const missing = staged.subjects.names.filter((iso) => !known.includes(iso));
   const added = missing.filter((iso) => currencyName(iso) !== undefined);
   await sql`update pg_temp.load_subject set described = true where name = any(${added})`.execute(
     trx,
   );
-  if (added.length < missing.length) await rejectUnknown(trx, 'unknown_currency', known, problems);
+  await rejectUnknown({ trx, ...rules }, 'unknown_currency', async () => known);
   return added;
 }
 
-async function rejectUnknownCodes(trx: Trx, problems: Problems): Promise<void> {
-  const unknown = await sql`
-    select from pg_temp.load_subject where id is null and not described limit 1`.execute(trx);
-  if (unknown.rows.length === 0) return;
-  const codes = await trx.selectFrom('price').select('code').execute();
-  await rejectUnknown(
-    trx,
-    'unknown_code',
-    codes.map(({ code }) => code),
-    problems,
-  );
+/** Finds out what becomes of the prices that the file describes, and rejects unknown codes. */
+async function planDescriptions(
+  rules: Rules,
+  staged: Staged,
+  isPermitted: boolean,
+): Promise<PricePlan> {
+  const { trx, problems } = rules;
+  const plan = await planPrices(trx, staged.descriptions, isPermitted, problems);
+  if (problems.sink && plan.failed.size > 0) {
+    const numbers = [...plan.failed.keys()];
+    const lines = numbers.map((number) => staged.descriptions.prices.get(number)?.line ?? null);
+    await sql`
+      update pg_temp.load_subject u set described = false, rejected_line = f.line
+      from unnest(${numbers}::integer[], ${lines}::bigint[]) as f (subject, line)
+      where f.subject = u.subject`.execute(trx);
+  }
+  await rejectUnknown(rules, 'unknown_code', async () => {
+    const codes = await trx.selectFrom('price').select('code').execute();
+    return codes.map(({ code }) => code);
+  });
+  return plan;
+}
+
+/** Compares what has to be compared, and rejects what may not be loaded. */
+async function compare(rules: Rules, input: ApplyInput, prices: PricePlan): Promise<void> {
+  const { trx, target, problems } = rules;
+  const { permissions, format, entry } = input;
+  const { jumps: acceptsJumps, jumpFactor } = permissions;
+  if (!(await markCareful(trx, target, { acceptsJumps }))) return;
+  const edition = { lineage: format.lineage, vintage: entry.vintage };
+  await compareValues(trx, target, edition, { withFixed: !acceptsJumps });
+  await rejectUndescribed(rules, prices.failed);
+  await rejectDuplicates(rules);
+  if (!permissions.corrections) await rejectCorrections(rules);
+  if (!acceptsJumps && (await findJumps(trx, jumpFactor))) {
+    if (problems.sink) await leaveOutJumps(trx, jumpFactor);
+    await rejectJumps(rules, jumpFactor);
+  }
+  await dropRejected(rules);
 }
 
 /**
@@ -71,19 +116,22 @@ async function rejectUnknownCodes(trx: Trx, problems: Problems): Promise<void> {
  * @throws Refused when something is
  */
 export async function planOf(trx: Trx, input: ApplyInput): Promise<Plan> {
-  const { format, staged, isPermitted, problems, entry } = input;
+  const { format, staged, permissions, problems } = input;
   const source = format.source ?? null;
   const target = source ? ratesOf(source) : POINTS;
+  const rules = { trx, target, problems };
   await resolveSubjects(trx, staged, target);
-  const currencies = source ? await planCurrencies(trx, staged, problems) : [];
-  const prices = await planPrices(trx, staged.descriptions, isPermitted, problems);
-  if (!source) await rejectUnknownCodes(trx, problems);
-  await rejectDuplicates(trx, problems);
-  const { vintage } = entry;
-  const values = await classify(trx, staged, target, { lineage: format.lineage, vintage });
-  if (values.corrected > 0 && !isPermitted) await rejectCorrections(trx, problems);
-  if (problems.total > 0) throw new Refused();
-  return { target, source, currencies, prices, values };
+  const currencies = source ? await planCurrencies(rules, staged) : [];
+  const prices = source
+    ? await planPrices(trx, staged.descriptions, false, problems)
+    : await planDescriptions(rules, staged, permissions.corrections);
+  await compare(rules, input, prices);
+  const values = await countValues(trx);
+  const { rejected } = problems;
+  const preview = await previewOf(trx, { currencies, prices, values, rejected });
+  input.onPreview(preview);
+  if (problems.refuses) throw new Refused();
+  return { target, source, currencies, prices, values, preview };
 }
 
 /** Whether there is anything to write. */

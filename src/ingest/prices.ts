@@ -1,21 +1,22 @@
 import { sql } from 'kysely';
 import { columnName } from '../catalog/dimensions.ts';
 import { matchKey } from '../catalog/match-key.ts';
-import { type NewRow, newRows, writeNewRows } from './declared.ts';
-import { type Columns, describedColumns } from './describe.ts';
-import type { Descriptions } from './descriptions.ts';
+import { writeNewRows } from './declared.ts';
+import { describedColumns } from './describe.ts';
+import type { PricePlan } from './price-plan.ts';
 import type { Problems } from './problems.ts';
 import type { PriceRecord } from './records.ts';
 import { KIND_OF, type Reference, readReference, type Trx } from './reference.ts';
-import { specificationOf } from './specification.ts';
 
-const IDENTITY: Readonly<Record<string, string>> = {
+/** What never changes of a price: column → field. */
+export const IDENTITY: Readonly<Record<string, string>> = {
   market_id: 'market',
   price_type: 'priceType',
   currency_id: 'currency',
   unit_id: 'unitOfMeasure',
 };
-const CHANGEABLE: Readonly<Record<string, string>> = {
+/** What a description may change of a price: column → field. */
+export const CHANGEABLE: Readonly<Record<string, string>> = {
   name: 'name',
   short_name: 'shortName',
   product_id: 'product',
@@ -34,16 +35,11 @@ const COLUMNS = [
   ...Object.keys(CHANGEABLE),
 ];
 
-/** What a load does to prices and to what they refer to. */
-export interface PricePlan {
-  readonly newRows: readonly NewRow[];
-  readonly created: readonly PriceRecord[];
-  readonly changed: readonly PriceRecord[];
-}
+/** A row of `price`, with the slug of its market. */
+export type CurrentPrice = Readonly<Record<string, unknown>> & { readonly market: string };
 
-type CurrentPrice = Readonly<Record<string, unknown>> & { readonly market: string };
-
-async function currentPrices(
+/** The prices that records describe, as far as they exist, by the key of their code. */
+export async function currentPrices(
   trx: Trx,
   records: Iterable<PriceRecord>,
 ): Promise<Map<string, CurrentPrice>> {
@@ -52,66 +48,6 @@ async function currentPrices(
     select price.*, market.slug as market from price join market on market.id = price.market_id
     where code_key = any(${keys}::text[])`.execute(trx);
   return new Map(rows.map((row) => [row.code_key, row]));
-}
-
-/** A stored value in the notation of a description. */
-const currentOf = (current: CurrentPrice, column: string): unknown =>
-  column === 'specification'
-    ? specificationOf(JSON.stringify(current[column]))
-    : (current[column] ?? null);
-
-/** Whether a description changes a price; what it may not change is noted as a problem. */
-function changes(
-  record: PriceRecord,
-  columns: Columns,
-  current: CurrentPrice,
-  isPermitted: boolean,
-  problems: Problems,
-): boolean {
-  let isChanged = false;
-  for (const [column, value] of Object.entries(columns)) {
-    if (value === currentOf(current, column)) continue;
-    const field = IDENTITY[column] ?? CHANGEABLE[column];
-    if (field === undefined) continue;
-    isChanged = true;
-    const place = { line: record.line, column: field, value: record.attributes[field] ?? null };
-    if (IDENTITY[column]) {
-      const message = `The ${field} of ${record.code} never changes: publish a price of its own`;
-      problems.add('immutable', message, place);
-    } else if (!isPermitted) {
-      const change = `The ${field} of ${record.code} would change`;
-      const message = `${change}; allow corrections, with a reason, to change it`;
-      problems.add('correction_not_allowed', message, place);
-    }
-  }
-  return isChanged;
-}
-
-/**
- * Compares the descriptions of a file with the database: what is new, what changes. Problems are
- * noted, nothing is written.
- */
-export async function planPrices(
-  trx: Trx,
-  descriptions: Descriptions,
-  isPermitted: boolean,
-  problems: Problems,
-): Promise<PricePlan> {
-  if (descriptions.isEmpty) return { newRows: [], created: [], changed: [] };
-  const reference = await readReference(trx);
-  const rows = newRows(descriptions.others, reference, problems);
-  const current = await currentPrices(trx, descriptions.prices.values());
-  const created: PriceRecord[] = [];
-  const changed: PriceRecord[] = [];
-  for (const record of descriptions.prices.values()) {
-    const known = current.get(matchKey(record.code)) ?? null;
-    if (known && record.whenPresent === 'keep') continue;
-    const columns = describedColumns(record, known, reference, problems);
-    if (!columns) continue;
-    if (!known) created.push(record);
-    else if (changes(record, columns, known, isPermitted, problems)) changed.push(record);
-  }
-  return { newRows: rows, created, changed };
 }
 
 /** The columns of planned prices, now that everything they refer to has an id. */

@@ -1,5 +1,6 @@
 import { shown } from '../errors.ts';
 import { ownCopy } from './own-copy.ts';
+import type { SourceRecord } from './records.ts';
 
 /** What can be wrong with a file: code → meaning. Append-only; documented in `docs/loading.md`. */
 export const LOAD_ERRORS = {
@@ -39,6 +40,7 @@ export const LOAD_ERRORS = {
   invalid_price: 'A description that breaks a rule of prices and payables',
   immutable: 'Market, code, type, currency or unit of a price, which never change',
   correction_not_allowed: 'A published value or description would change, without permission',
+  jump: 'A value that differs too much from the one beside it, without permission',
   invalid_code: 'A code that is not 1 to 64 visible ASCII characters',
   period_averages: 'Averages of a month or year, where rates of days are needed',
 } as const;
@@ -70,6 +72,32 @@ export interface Place {
   readonly line?: number | null;
   readonly column?: string | null;
   readonly value?: string | null;
+  /** The text of a row that could not be taken apart, for the file of rejected rows. */
+  readonly text?: string | null;
+}
+
+/** The values of a rejected row, under the names that they have in a CSV file of ours. */
+export type RowValues = Readonly<Record<string, string | null>>;
+
+/** The values of a record; what our CSV has no columns for, as a line of our NDJSON. */
+function valuesOf(record: SourceRecord): RowValues {
+  if (record.kind === 'point') {
+    const { code, date, low, mid, high, publishedAt } = record;
+    return { code, date, low, mid, high, publishedAt };
+  }
+  if (record.kind === 'rate') {
+    const { currency, date, rate } = record;
+    return { currency, date, rate };
+  }
+  if (record.kind === 'price') return { code: record.code, ...record.attributes };
+  if (record.kind === 'vintage') return {};
+  const { kind, line: _, ...members } = record;
+  return { rejectText: JSON.stringify({ [kind]: members }) };
+}
+
+/** Takes rejected rows, so that the others can be loaded without them. */
+export interface RejectSink {
+  add(problem: LoadProblem, row: RowValues): void;
 }
 
 /** A short text of the file that may be shown, as a copy: a slice would keep its block alive. */
@@ -103,16 +131,40 @@ export const problemOf = (
 /** Problems that are kept to be shown; all are counted. */
 export const PROBLEMS_MAX = 1_000;
 
-/** The problems of one load, and how many of its rows they reject. */
+/**
+ * The problems of one load, and how many of its rows they reject. With a sink the rejected rows
+ * are set aside, and only what is wrong with the file as a whole refuses it.
+ */
 export class Problems {
   readonly kept: LoadProblem[] = [];
   total = 0;
   rejected = 0;
+  /** Problems of the file as a whole. */
+  fatal = 0;
+  /** The last problem that was told. */
+  latest: LoadProblem | null = null;
+  /** What is being looked at. */
+  record: SourceRecord | null = null;
+  readonly sink: RejectSink | null;
 
-  /** Notes a problem. */
+  constructor(sink: RejectSink | null = null) {
+    this.sink = sink;
+  }
+
+  /** Whether the load cannot be done. */
+  get refuses(): boolean {
+    return this.sink === null ? this.total > 0 : this.fatal > 0;
+  }
+
+  /** Notes a problem of a row or of a description. */
   add(code: LoadErrorCode, message: string, place: Place = {}): void {
-    if (this.kept.length < PROBLEMS_MAX) this.note(problemOf(code, message, place));
-    else this.total += 1;
+    const isKept = this.kept.length < PROBLEMS_MAX;
+    if (!isKept && this.sink === null) {
+      this.total += 1;
+      return;
+    }
+    this.note(problemOf(code, message, place));
+    if (this.latest) this.setAside(this.latest, place.text);
   }
 
   /** Notes a problem and rejects the row that has it. */
@@ -121,19 +173,37 @@ export class Problems {
     this.add(code, message, place);
   }
 
+  /** Rejects a row for a problem that was told already. */
+  rejectFor(problem: LoadProblem): void {
+    this.rejected += 1;
+    this.setAside(problem);
+  }
+
   /** Counts rejected rows whose problems are too many to be listed. */
   leftOut(rows: number): void {
     this.total += rows;
     this.rejected += rows;
   }
 
-  note(problem: LoadProblem): void {
-    this.total += 1;
-    if (this.kept.length < PROBLEMS_MAX) this.kept.push(problem);
+  /** Notes a problem of the file as a whole. */
+  refuse(problem: LoadProblem): void {
+    this.fatal += 1;
+    this.note(problem);
   }
 
   /** The kept problems in the order of the file. */
   inOrder(): LoadProblem[] {
     return this.kept.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
+  }
+
+  private note(problem: LoadProblem): void {
+    this.total += 1;
+    this.latest = problem;
+    if (this.kept.length < PROBLEMS_MAX) this.kept.push(problem);
+  }
+
+  private setAside(problem: LoadProblem, text: string | null = null): void {
+    const row = this.record === null ? {} : valuesOf(this.record);
+    this.sink?.add(problem, text === null ? row : { ...row, rejectText: text });
   }
 }

@@ -1,10 +1,13 @@
 import type { Format } from './format.ts';
 import type { FormatName } from './formats.ts';
 import type { LoadCounts } from './ledger.ts';
+import type { LoadPreview } from './preview.ts';
 import type { LoadProblem } from './problems.ts';
 
-/** How far a load is. */
+/** How far a load is: it reads, then compares with the database, then writes. */
 export interface LoadProgress {
+  readonly step: 'reading' | 'comparing' | 'writing';
+  /** Values that were read. */
   readonly rows: number;
   /** Of the file, or of the part of an archive that is being read. */
   readonly bytes: number;
@@ -24,8 +27,20 @@ export interface LoadRequest {
   /** Whether published values may change; needs a reason as well. */
   readonly allowCorrections?: boolean | undefined;
   readonly reason?: string | undefined;
+  /**
+   * How much neighbouring values may differ: a factor greater than 1, as decimal text. More is
+   * refused unless `acceptJumps`.
+   */
+  readonly jumpFactor: string;
+  readonly acceptJumps?: boolean | undefined;
+  /** Where rejected rows are written, so that the others are loaded; without it any refuses all. */
+  readonly rejects?: { readonly file: string; readonly overwrite: boolean } | undefined;
+  /** Stops before anything is written, also into the ledger. */
+  readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
+  /** Told what the load will do before it does it, also when it is refused then. */
+  readonly onPreview?: ((preview: LoadPreview) => void) | undefined;
 }
 
 /** What became of a load. */
@@ -33,10 +48,13 @@ export interface LoadReport {
   /**
    * `applied`: the data changed, in one revision. `unchanged`: everything was there already, or
    * is outdated. `already-loaded`: this very file was loaded before. `refused`: nothing changed,
-   * `errors` say why.
+   * `errors` say why. `previewed`: a dry run, which changed nothing.
    */
-  readonly status: 'applied' | 'already-loaded' | 'unchanged' | 'refused';
-  /** Its number in the ledger; of a file that was loaded before, the number it has there. */
+  readonly status: 'applied' | 'already-loaded' | 'unchanged' | 'refused' | 'previewed';
+  /**
+   * Its number in the ledger; of a file that was loaded before, the number it has there. A dry run
+   * has none.
+   */
   readonly batch: number | null;
   /** As an answer of the service shows it; null when nothing changed. */
   readonly revision: string | null;
@@ -45,4 +63,8 @@ export interface LoadReport {
   /** The first of them, in the order of the file. */
   readonly errors: readonly (LoadProblem & { readonly file: string })[];
   readonly errorsTotal: number;
+  /** What the load was found to do; null when that was not found out. */
+  readonly preview: LoadPreview | null;
+  /** The file of rejected rows, when there are any and it was asked for. */
+  readonly rejects: string | null;
 }

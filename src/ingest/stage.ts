@@ -4,6 +4,7 @@ import type { PoolClient } from 'pg';
 import { type CopyStreamQuery, from } from 'pg-copy-streams';
 import { Descriptions } from './descriptions.ts';
 import { type Problems, Refusal } from './problems.ts';
+import { Ranges } from './ranges.ts';
 import type { SourceRecord } from './records.ts';
 import { Subjects } from './subjects.ts';
 import { type Bounds, type StagedValue, Validator } from './validate.ts';
@@ -11,6 +12,7 @@ import { type Bounds, type StagedValue, Validator } from './validate.ts';
 /**
  * Temporary tables are unlogged and go with the connection. `load_value` holds points and rates
  * alike (a rate in `mid`); its numbers are typed here once, so that no later step sees text.
+ * `load_subject` has the prices or currencies, `load_change` the values that have to be compared.
  */
 const TABLES = `
 create temp table load_value (
@@ -27,26 +29,40 @@ create temp table load_subject (
   name text not null,
   key text not null,
   described boolean not null,
-  id integer
+  id integer,
+  rows bigint not null,
+  first_date date,
+  last_date date,
+  is_ascending boolean not null,
+  is_smooth boolean not null,
+  has_now boolean not null default false,
+  has_past boolean not null default false,
+  is_careful boolean not null default false,
+  rejected_line bigint,
+  before numeric[],
+  after numeric[]
 );
-create temp table load_differing (
-  line bigint not null,
+create temp table load_change (
+  line bigint,
   subject integer not null,
-  id integer not null,
+  id integer,
   date date not null,
   low numeric,
-  mid numeric not null,
+  mid numeric,
   high numeric,
   published_at timestamptz,
   low_before numeric,
-  mid_before numeric not null,
+  mid_before numeric,
   high_before numeric,
-  outdated boolean not null
+  state text not null,
+  corrections integer,
+  first_line bigint,
+  beside numeric[]
 )`;
 
 /** Takes the staging tables away, so that the connection can be used again. */
 export const UNSTAGE =
-  'drop table if exists pg_temp.load_value, pg_temp.load_subject, pg_temp.load_differing';
+  'drop table if exists pg_temp.load_value, pg_temp.load_subject, pg_temp.load_change';
 
 const COPY = 'copy pg_temp.load_value from stdin';
 
@@ -60,6 +76,7 @@ export interface Staged {
   readonly isWhole: boolean;
   readonly subjects: Subjects;
   readonly descriptions: Descriptions;
+  readonly ranges: Ranges;
   /** The edition that the file states. */
   readonly vintage: string | null;
 }
@@ -67,6 +84,8 @@ export interface Staged {
 export interface StageOptions {
   readonly bounds: Bounds;
   readonly problems: Problems;
+  /** How much two neighbouring values may differ, as decimal text. */
+  readonly jumpFactor: string;
   onProgress(rows: number): void;
   readonly signal: AbortSignal | undefined;
 }
@@ -82,20 +101,41 @@ const copyLine = (line: number, subject: number, value: StagedValue): string => 
 class Collector {
   readonly subjects = new Subjects();
   readonly descriptions: Descriptions;
+  readonly ranges: Ranges;
   vintage: string | null = null;
   rows = 0;
   private readonly validator: Validator;
+  private readonly problems: Problems;
+  /** Of a description that was rejected: the values beside it are not taken either. */
+  private rejectedLine = 0;
 
-  constructor({ bounds, problems }: StageOptions) {
+  constructor({ bounds, problems, jumpFactor }: StageOptions) {
+    this.problems = problems;
     this.validator = new Validator(bounds, problems);
     this.descriptions = new Descriptions(problems);
+    this.ranges = new Ranges(jumpFactor);
+  }
+
+  /** The lines of COPY for the values among some records. */
+  takeAll(records: readonly SourceRecord[]): string {
+    let text = '';
+    for (const record of records) {
+      this.problems.record = record;
+      text += this.take(record);
+    }
+    this.problems.record = null;
+    return text;
   }
 
   /** The line of COPY for a value, or nothing. */
-  take(record: SourceRecord): string {
+  private take(record: SourceRecord): string {
     const hasCode = record.kind === 'point' || record.kind === 'price';
     if (hasCode && this.validator.codeFails(record)) return '';
     if (record.kind === 'point') {
+      if (record.line === this.rejectedLine && this.problems.latest) {
+        this.problems.rejectFor(this.problems.latest);
+        return '';
+      }
       const value = this.validator.point(record);
       return value === null ? '' : this.copied(record.line, record.code, value);
     }
@@ -105,14 +145,17 @@ class Collector {
     }
     if (record.kind === 'vintage') this.vintage = record.date;
     else if (record.kind === 'price') {
-      this.descriptions.addPrice(this.subjects.numberOf(record.code, record.line), record);
+      const number = this.subjects.numberOf(record.code, record.line);
+      if (!this.descriptions.addPrice(number, record)) this.rejectedLine = record.line;
     } else this.descriptions.add(record);
     return '';
   }
 
   private copied(line: number, name: string, value: StagedValue): string {
     this.rows += 1;
-    return copyLine(line, this.subjects.numberOf(name, line), value);
+    const number = this.subjects.numberOf(name, line);
+    this.ranges.note(number, value);
+    return copyLine(line, number, value);
   }
 }
 
@@ -150,9 +193,7 @@ export async function stage(
   try {
     for await (const batch of batches) {
       signal?.throwIfAborted();
-      let text = '';
-      for (const record of batch) text += collector.take(record);
-      await write(copy, text, ended);
+      await write(copy, collector.takeAll(batch), ended);
       options.onProgress(collector.rows + problems.rejected);
     }
     copy.end();
@@ -160,9 +201,10 @@ export async function stage(
   } catch (error) {
     await abandon(copy, ended, error);
     if (!(error instanceof Refusal)) throw error;
-    problems.note(error.problem);
+    problems.refuse(error.problem);
     isWhole = false;
   }
-  const { rows, subjects, descriptions, vintage } = collector;
-  return { rows, rowsRead: rows + problems.rejected, isWhole, subjects, descriptions, vintage };
+  const { rows, subjects, descriptions, ranges, vintage } = collector;
+  const rowsRead = rows + problems.rejected;
+  return { rows, rowsRead, isWhole, subjects, descriptions, ranges, vintage };
 }

@@ -2,18 +2,20 @@ import { type RawBuilder, sql } from 'kysely';
 import type { RateSource } from './format.ts';
 
 /**
- * Where the staged values of a load go: the points of prices or the rates of a source. Staged
- * values are `v`, their price or currency `u`, the row that is current now `s`.
+ * Where the staged values of a load go: the points of prices or the rates of a source. Their price
+ * or currency is `u`, a current row `s`, a staged value that was compared `c`.
  */
 export interface Target {
-  /** Table and condition of the current row. */
-  readonly current: RawBuilder<unknown>;
   /** Table and condition of all current rows of the price or currency `u`. */
   readonly held: RawBuilder<unknown>;
-  /** Low, mid and high of the current row. */
-  readonly before: RawBuilder<unknown>;
-  /** Whether the staged values differ from the current ones. */
-  readonly differs: RawBuilder<unknown>;
+  /** Low, mid and high of a current row, under these names. */
+  readonly values: RawBuilder<unknown>;
+  /** Whether there were values of `u` that are gone now, between its first and last date. */
+  readonly hasPast: RawBuilder<unknown>;
+  /** The corrections that the value of `u` on the date of `f` had before it went. */
+  readonly pastCorrections: RawBuilder<unknown>;
+  /** Whether the value of `f` was withdrawn on the day of an edition or later. */
+  isWithdrawn(vintage: string | null): RawBuilder<unknown>;
   /** Ids of prices or currencies by the key of `load_subject`. */
   readonly ids: RawBuilder<unknown>;
   /** The column of `load_coverage`. */
@@ -28,59 +30,63 @@ export interface Target {
 }
 
 /**
- * The staged values without a current row, in the order of the table's key. The order also makes
- * the server find all of them before the first is written: unsorted, each would be searched for
- * in a table that grows meanwhile, which the planner does not foresee (it took minutes, not
- * seconds, for the first rates of an empty table).
+ * The values that are new, in the order of the table's key: rows then lie and are indexed in the
+ * order in which they are read. Values that needed no comparison come straight from the file.
  */
-const fresh = (current: RawBuilder<unknown>) => sql`(
-  select u.id, v.date, v.low, v.mid, v.high, v.published_at
+const fresh = sql`(
+  select u.id, v.date, v.low, v.mid, v.high, v.published_at, 0 as corrections
   from pg_temp.load_value v join pg_temp.load_subject u using (subject)
-  where not exists (select from ${current})
-  order by u.id, v.date) as fresh`;
+  where not u.is_careful and u.id is not null
+  union all
+  select u.id, c.date, c.low, c.mid, c.high, c.published_at, coalesce(c.corrections, 0)
+  from pg_temp.load_change c join pg_temp.load_subject u using (subject)
+  where c.state = 'new'
+  order by id, date) as fresh`;
 
-const pointsNow = sql`series s where s.price_id = u.id and s.date = v.date`;
+const past = sql`series_history h where h.price_id = u.id`;
 
 /** The points of prices. A value published without a time is published when it is loaded. */
 export const POINTS: Target = {
-  current: pointsNow,
   held: sql`series s where s.price_id = u.id`,
-  before: sql`s.low, s.mid, s.high`,
-  differs: sql`(v.low, v.mid, v.high) is distinct from (s.low, s.mid, s.high)`,
+  values: sql`s.low, s.mid, s.high`,
+  hasPast: sql`exists (select from ${past} and h.date between u.first_date and u.last_date)`,
+  pastCorrections: sql`(select max(h.corrections) from ${past} and h.date = f.date)`,
+  isWithdrawn: (vintage) => sql`exists (
+    select from series_history h join load_batch b on b.revision = h.revision_to
+    where h.price_id = f.id and h.date = f.date and b.format = 'withdraw'
+      and b.undone_by is null and b.vintage >= ${vintage}::date)`,
   ids: sql`select id, code_key as key from price`,
   covered: 'price_id',
   insert: (batch, loadedAt) => sql`
-    insert into series (price_id, date, low, mid, high, published_at, batch_id, revision)
-    select id, date, low, mid, high, coalesce(published_at, ${loadedAt}), ${batch},
+    insert into series
+      (price_id, date, low, mid, high, published_at, corrections, batch_id, revision)
+    select id, date, low, mid, high, coalesce(published_at, ${loadedAt}), corrections, ${batch},
       (select current_revision())
-    from ${fresh(pointsNow)}`,
+    from ${fresh}`,
   correct: (batch, correctedAt, loadedAt) => sql`
-    update series s set low = d.low, mid = d.mid, high = d.high,
+    update series s set low = c.low, mid = c.mid, high = c.high,
       published_at = coalesce(${correctedAt}::date::timestamp at time zone 'UTC',
-        d.published_at, ${loadedAt}),
+        c.published_at, ${loadedAt}),
       corrections = s.corrections + 1, batch_id = ${batch}
-    from pg_temp.load_differing d
-    where s.price_id = d.id and s.date = d.date and not d.outdated`,
+    from pg_temp.load_change c
+    where s.price_id = c.id and s.date = c.date and c.state = 'changed'`,
 };
 
 /** The exchange rates of one source. */
-export function ratesOf({ slug }: RateSource): Target {
-  const ratesNow = sql`fx_rate s
-    where s.source = ${slug} and s.currency_id = u.id and s.date = v.date`;
-  return {
-    current: ratesNow,
-    held: sql`fx_rate s where s.source = ${slug} and s.currency_id = u.id`,
-    before: sql`null::numeric, s.rate, null::numeric`,
-    differs: sql`v.mid <> s.rate`,
-    ids: sql`select id, lower(iso) as key from currency`,
-    covered: 'currency_id',
-    insert: (batch) => sql`
-      insert into fx_rate (source, currency_id, date, rate, batch_id, revision)
-      select ${slug}, id, date, mid, ${batch}, (select current_revision())
-      from ${fresh(ratesNow)}`,
-    correct: (batch) => sql`
-      update fx_rate s set rate = d.mid, batch_id = ${batch}
-      from pg_temp.load_differing d
-      where s.source = ${slug} and s.currency_id = d.id and s.date = d.date and not d.outdated`,
-  };
-}
+export const ratesOf = ({ slug }: RateSource): Target => ({
+  held: sql`fx_rate s where s.source = ${slug} and s.currency_id = u.id`,
+  values: sql`null::numeric as low, s.rate as mid, null::numeric as high`,
+  hasPast: sql`false`,
+  pastCorrections: sql`null::integer`,
+  isWithdrawn: () => sql`false`,
+  ids: sql`select id, lower(iso) as key from currency`,
+  covered: 'currency_id',
+  insert: (batch) => sql`
+    insert into fx_rate (source, currency_id, date, rate, batch_id, revision)
+    select ${slug}, id, date, mid, ${batch}, (select current_revision()) from ${fresh}`,
+  correct: (batch) => sql`
+    update fx_rate s set rate = c.mid, batch_id = ${batch}
+    from pg_temp.load_change c
+    where s.source = ${slug} and s.currency_id = c.id and s.date = c.date
+      and c.state = 'changed'`,
+});

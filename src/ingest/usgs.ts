@@ -40,7 +40,8 @@ async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceReco
         width = row.fields.length;
       } else if (row.fields.length !== width) {
         const message = `The row has ${row.fields.length} fields, the header ${width}`;
-        problems.reject('wrong_column_count', message, { line: row.line });
+        const text = row.fields.join(',');
+        problems.reject('wrong_column_count', message, { line: row.line, text });
       } else {
         if (release === null) {
           release = releaseIn(row, null);

@@ -102,8 +102,12 @@ export class Validator {
       this.lastCode = code;
       return false;
     }
+    const isTold = line === this.lineWithoutCode;
+    if (isTold && kind === 'point' && this.problems.latest) {
+      this.problems.rejectFor(this.problems.latest);
+    }
+    if (isTold) return true;
     if (kind === 'point') this.problems.rejected += 1;
-    if (line === this.lineWithoutCode) return true;
     this.lineWithoutCode = line;
     const place = { line, column: 'code', value: code };
     if (code === '') this.problems.add('missing_value', 'The code is missing', place);

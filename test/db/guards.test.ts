@@ -45,7 +45,10 @@ t.test(
     await writeMore(pool);
     for (const table of TABLES) {
       for (const change of [
-        `insert into ${table} overriding system value select * from ${table} limit 1`,
+        table === 'series'
+          ? `insert into series (price_id, date, mid, published_at)
+              select price_id, date - 400, mid, published_at from series limit 1`
+          : `insert into ${table} overriding system value select * from ${table} limit 1`,
         `update ${table} set revision = revision`,
         `delete from ${table} where ${VERSIONED[table]}`,
       ]) {
@@ -56,6 +59,17 @@ t.test(
     }
   },
 );
+
+t.test('a point carries the revision that wrote it, and no other', async (t) => {
+  const { pool } = await testDatabase(t);
+  await writeWorld(pool);
+  for (const revision of ['1', '1000']) {
+    const forged = insertOf('series', { ...pointRow({ date: "'2020-01-01'" }), revision });
+    const { message, hint } = await failureOf(inRevision(pool, forged));
+    t.equal(message, 'a change of series needs a revision of its own');
+    t.match(hint, /select open_revision/);
+  }
+});
 
 t.test('what was published is never truncated, and the past is never written', async (t) => {
   const { pool } = await testDatabase(t);

@@ -20,14 +20,16 @@ async function schemaOf(db: Kysely<Database>): Promise<string[]> {
     union all select 'trigger ' || pg_get_triggerdef(oid) from pg_trigger where not tgisinternal
     union all select 'index ' || indexdef from pg_indexes where schemaname = 'public'
     union all select 'function ' || pg_get_functiondef(oid) from pg_proc
-      where pronamespace = 'public'::regnamespace
+      where pronamespace = 'public'::regnamespace and prokind <> 'a'
+    union all select 'aggregate ' || oid::regprocedure from pg_proc
+      where pronamespace = 'public'::regnamespace and prokind = 'a'
     union all select 'comment ' || objoid::regclass || ' ' || description from pg_description
       where classoid = 'pg_class'::regclass and objoid::regclass::text !~ '^(pg_|information)'
     order by part`.execute(db);
   return rows.map((each) => each.part);
 }
 
-const ofMigrator = (part: string): boolean => /kysely_migration|migration_file/.test(part);
+const ofMigrator = (part: string): boolean => part.includes('kysely_migration');
 
 t.test('the schema can be taken back without a trace and made again the same', async (t) => {
   const { db } = await testDatabase(t);
@@ -42,7 +44,7 @@ t.test('the schema can be taken back without a trace and made again the same', a
   t.equal(await isSchemaCurrent(db), false);
   t.same(
     await migrationStatus(db),
-    all.map((name) => ({ name, executedAt: null, state: 'pending' })),
+    all.map((name) => ({ name, executedAt: null })),
   );
   t.equal(await migrateDown(db), null, 'there is nothing more to take back');
   t.same(await migrateUp(db), all);
@@ -55,7 +57,7 @@ t.test('of two migrations that start at once, one applies and both succeed', asy
   const { db, url } = await testDatabase(t);
   const all = (await migrationStatus(db)).map(({ name }) => name);
   while ((await migrateDown(db)) !== null);
-  await sql`drop table kysely_migration, kysely_migration_lock, migration_file`.execute(db);
+  await sql`drop table kysely_migration, kysely_migration_lock`.execute(db);
   const run = async () => {
     const client = openClient({
       url,

@@ -19,6 +19,8 @@ const report = await load(client, {
   format: 'csv',
   file,
   actor: 'killed',
+  jumpFactor: '5',
+  acceptJumps: true,
   allowCorrections: true,
   reason: 'a correction that is interrupted',
   onProgress: ({ rows }) => process.stdout.write(`${rows} rows\n`),

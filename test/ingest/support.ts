@@ -39,13 +39,14 @@ export async function fileOf(
 
 type Options = Partial<Omit<LoadRequest, 'format' | 'file'>>;
 
-/** Loads a file that exists. */
+/** Loads a file that exists. Values may jump, unless a test says otherwise. */
 export const loadFile = (
   client: Client,
   format: LoadRequest['format'],
   file: string,
   options: Options = {},
-): Promise<LoadReport> => load(client, { format, file, actor: 'tester', ...options });
+): Promise<LoadReport> =>
+  load(client, { format, file, actor: 'tester', jumpFactor: '5', acceptJumps: true, ...options });
 
 /** Loads a file with this content. */
 export const loadText = async (
@@ -63,31 +64,36 @@ export const CORRECTING = { allowCorrections: true, reason: 'the publisher corre
 export const points = (...rows: string[]): string =>
   ['code,date,low,mid,high,publishedAt', ...rows, ''].join('\n');
 
-/** Describes prices in aluminium with the codes given, so that points can follow. */
-export async function describePrices(client: Client, ...codes: string[]): Promise<void> {
+const DESCRIPTION = {
+  market: 'aluminium',
+  product: 'Bauxite',
+  priceCategory: 'Spot',
+  priceType: 'Price',
+  frequency: 'Weekly',
+  currency: 'USD',
+  unitOfMeasure: 'Tonne',
+  region: 'Global',
+};
+
+async function describe(client: Client, codes: readonly string[], terms: object): Promise<void> {
   const lines = codes.map((code) =>
-    JSON.stringify({
-      price: {
-        code,
-        market: 'aluminium',
-        name: `Price ${code}`,
-        product: 'Bauxite',
-        priceCategory: 'Spot',
-        priceType: 'Price',
-        frequency: 'Weekly',
-        currency: 'USD',
-        unitOfMeasure: 'Tonne',
-        region: 'Global',
-      },
-    }),
+    JSON.stringify({ price: { code, name: `Price ${code}`, ...DESCRIPTION, ...terms } }),
   );
   const folder = await mkdtemp(join(tmpdir(), 'commodity-prices-load-'));
   const file = join(folder, `${randomUUID()}.ndjson`);
   await writeFile(file, lines.join('\n'));
-  const report = await load(client, { format: 'ndjson', file, actor: 'tester' });
+  const report = await loadFile(client, 'ndjson', file);
   await rm(folder, { recursive: true });
   if (report.status !== 'applied') throw new Error(JSON.stringify(report.errors));
 }
+
+/** Describes prices in aluminium with the codes given, so that points can follow. */
+export const describePrices = (client: Client, ...codes: string[]): Promise<void> =>
+  describe(client, codes, {});
+
+/** Describes a payable. */
+export const describePayable = (client: Client, code: string): Promise<void> =>
+  describe(client, [code], { priceType: 'Payable', currency: null, unitOfMeasure: 'Percent' });
 
 /** The points of a price: date, low, mid, high, corrections. */
 export async function seriesOf(pool: pg.Pool, code: string): Promise<unknown[][]> {

@@ -1,0 +1,117 @@
+import type { LoadProgress } from '../ingest/request.ts';
+
+/** Where progress is shown, and by what clock. */
+export interface Screen {
+  readonly isTerminal: boolean;
+  write(text: string): void;
+  /** Milliseconds, growing. */
+  now(): number;
+}
+
+/** Shows how far a load is. */
+export interface LoadProgressDisplay {
+  update(state: LoadProgress): void;
+  /** Clears the line of a terminal, so that what follows stands alone. */
+  end(): void;
+}
+
+const EVERY_MS = 100;
+const BAR = 24;
+const CLEAR = '\r\u001b[2K';
+/** Without a size there are no tenths to tell; then a line for each million values has to do. */
+const ROWS_A_LINE = 1_000_000;
+
+const STEPS: Readonly<Record<LoadProgress['step'], string>> = {
+  reading: 'reading',
+  comparing: 'comparing with the database',
+  writing: 'writing',
+};
+
+const count = (value: number): string => Math.floor(value).toLocaleString('en');
+
+/** Seconds as minutes and seconds: 1:05. */
+function timeText(seconds: number): string {
+  const whole = Math.max(0, Math.ceil(seconds));
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
+}
+
+/** How much of the file has been read, from 0 to 1; null when its size is not known. */
+const shareOf = ({ bytes, bytesTotal }: LoadProgress): number | null =>
+  bytesTotal === null || bytesTotal === 0 ? null : Math.min(1, bytes / bytesTotal);
+
+function factsOf(state: LoadProgress, elapsedMs: number): string {
+  const { step, rows } = state;
+  if (step !== 'reading') return `${STEPS[step]} · ${count(rows)} rows`;
+  const share = shareOf(state);
+  const seconds = elapsedMs / 1000;
+  const facts = [`${count(rows)} rows`];
+  if (seconds > 0) facts.push(`${count(rows / seconds)} rows/s`);
+  if (share !== null && share > 0 && share < 1) {
+    facts.push(`${timeText((seconds * (1 - share)) / share)} left`);
+  }
+  return facts.join(' · ');
+}
+
+function barOf(share: number): string {
+  const full = Math.round(share * BAR);
+  return `[${'#'.repeat(full)}${'-'.repeat(BAR - full)}] ${Math.floor(share * 100)} %`;
+}
+
+/** One line that changes: a bar with rate and time left. */
+function onTerminal({ write, now }: Screen): LoadProgressDisplay {
+  const began = now();
+  let last = Number.NEGATIVE_INFINITY;
+  let step: string | null = null;
+  return {
+    update(state) {
+      const time = now();
+      if (state.step === step && time - last < EVERY_MS) return;
+      [last, step] = [time, state.step];
+      const share = state.step === 'reading' ? shareOf(state) : null;
+      const bar = share === null ? '' : `${barOf(share)} · `;
+      write(`${CLEAR}${bar}${factsOf(state, time - began)}`);
+    },
+    end() {
+      if (step !== null) write(CLEAR);
+    },
+  };
+}
+
+/** Plain lines: one for each tenth of the file, and one for each step after it. */
+function inPipe({ write, now }: Screen): LoadProgressDisplay {
+  const began = now();
+  let told = 0;
+  let step: string = 'reading';
+  return {
+    update(state) {
+      const elapsed = now() - began;
+      if (state.step !== step) {
+        step = state.step;
+        write(`${factsOf(state, elapsed)}\n`);
+      }
+      if (state.step !== 'reading') return;
+      const share = shareOf(state);
+      const reached = share === null ? state.rows / ROWS_A_LINE : Math.floor(share * 10);
+      if (Math.floor(reached) <= told) return;
+      told = Math.floor(reached);
+      const percent = share === null ? '' : `${told * 10} % · `;
+      write(`${percent}${factsOf(state, elapsed)}\n`);
+    },
+    end() {},
+  };
+}
+
+/** Shows the progress of one load: a bar on a terminal, a line for each 10 % elsewhere. */
+export const showProgress = (screen: Screen): LoadProgressDisplay =>
+  screen.isTerminal ? onTerminal(screen) : inPipe(screen);
+
+/** Shows nothing, for cron. */
+export const NO_PROGRESS: LoadProgressDisplay = { update: () => {}, end: () => {} };
+
+/** Progress on stderr. */
+export const progressOnStderr = (): LoadProgressDisplay =>
+  showProgress({
+    isTerminal: process.stderr.isTTY === true,
+    write: (text) => process.stderr.write(text),
+    now: () => performance.now(),
+  });
