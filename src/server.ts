@@ -10,6 +10,7 @@ import { type ChosenDatabase, chooseDatabase, openWriter } from './commands/data
 import { prepareEmbedded, renewDemoKey, withDevelopmentSecret } from './commands/development.ts';
 import { isGiven, readConfig } from './commands/environment.ts';
 import { EXIT, exitCodeOf, report } from './commands/failure.ts';
+import { answerToArguments } from './commands/service-arguments.ts';
 import { type Config, ConfigError } from './config.ts';
 import { type Client, openClient } from './db/client.ts';
 import { loggerOf } from './plugins/log.ts';
@@ -113,8 +114,19 @@ const openUsage = (url: string, logger: Logger): Client =>
     onError: heedLoss(logger),
   });
 
+/** Tells what takes its time before the banner, on a first start above all. */
+const tell = (step: string): void => {
+  process.stderr.write(`${step} …\n`);
+};
+
 async function start(): Promise<void> {
+  const answer = answerToArguments(process.argv.slice(2));
+  if (answer !== null) {
+    process.stdout.write(answer);
+    return;
+  }
   const given = readConfig();
+  if (given.DATABASE_URL === undefined) tell(`Starting PostgreSQL in ${given.DATA_DIR}`);
   const chosen = await chooseDatabase(given);
   release = () => chosen.release();
   undo.push(release);
@@ -122,7 +134,7 @@ async function start(): Promise<void> {
   const config = await withDevelopmentSecret(given);
   const { url, usageUrl, example } = chosen.isEmbedded
     ? await withWriter(chosen, config, (writer) =>
-        prepareEmbedded(writer, chosen.url, config.DATA_DIR),
+        prepareEmbedded(writer, chosen.url, config.DATA_DIR, tell),
       )
     : { url: chosen.url, usageUrl: config.USAGE_DATABASE_URL, example: null };
   checkpoint();

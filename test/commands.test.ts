@@ -27,6 +27,8 @@ t.test('every command explains itself, with an example', async (t) => {
       'db seed',
       'db roles',
       'db hash',
+      'db export',
+      'db import',
       'load worldbank',
       'load usgs',
       'load ecb',

@@ -21,12 +21,15 @@ const LAYERS: Readonly<Record<string, string>> = {
   limits: '',
   prices: 'catalog contract conversion db errors',
   ingest: 'catalog db errors',
+  archive: 'db version',
   plugins: 'auth catalog contract db errors limits wire',
   routes: 'auth catalog contract conversion db errors limits prices wire',
   app: 'catalog config contract conversion db errors limits plugins prices routes version',
   server:
     'auth catalog config contract db errors ingest plugins prices app commands version limits',
-  commands: 'auth catalog config contract db errors ingest plugins prices routes app server',
+  commands:
+    'archive auth catalog config contract db errors ingest plugins prices routes app server ' +
+    'version',
 };
 
 /** Who may import a package, and use the process. */

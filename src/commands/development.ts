@@ -76,11 +76,13 @@ export interface Prepared {
  * Brings the embedded database to where the service can answer: newest schema, the accounts, and
  * the sample data unless they were loaded before or the database holds others.
  * @param url its address with the account that may do everything
+ * @param tell told of what takes its time
  */
 export async function prepareEmbedded(
   client: Client,
   url: string,
   dataDir: string,
+  tell: (step: string) => void,
 ): Promise<Prepared> {
   await migrateUp(client.db);
   // The same password at every start: another service may be running on this database.
@@ -96,7 +98,10 @@ export async function prepareEmbedded(
       ['usage', passwords.usage],
     ]),
   );
-  if (await lacksSamples(client.db)) await seed(client);
+  if (await lacksSamples(client.db)) {
+    tell('Loading the sample prices');
+    await seed(client);
+  }
   const addressOf = (login: keyof typeof passwords): string => {
     const address = new URL(url);
     address.username = roleName(ROLE_PREFIX, login);

@@ -1,9 +1,12 @@
 import { CommanderError } from 'commander';
+import { ArchiveRefusal, FolderRefusal } from '../archive/refusal.ts';
 import { KeyError } from '../auth/key-info.ts';
 import { UnknownScopeError } from '../auth/scope-list.ts';
 import { TokenSettingError } from '../auth/token-keys.ts';
 import { ConfigError, databaseAddressOf } from '../config.ts';
+import { DataLossError } from '../db/data-loss.ts';
 import { EmbeddedDatabaseError } from '../db/embedded-process.ts';
+import { MigrationDriftError } from '../db/migration-log.ts';
 import { LockedOutError } from '../db/only-runner.ts';
 import { RoleError } from '../db/roles.ts';
 import { DownloadError } from './download.ts';
@@ -54,18 +57,42 @@ export function sentenceOf(error: unknown): string {
   if (code === '42P01' || code === '42703') {
     return 'the database lacks this version’s schema; run: npm run --silent prices -- db migrate';
   }
+  if (code === '42501') {
+    return (
+      `${plain}: DATABASE_URL names an account that may not do this; use the one that is made ` +
+      'for it: npm run --silent prices -- db roles'
+    );
+  }
   return plain;
 }
 
 /** Errors of the command line and of settings. */
-const WRONG_USE = [ConfigError, TokenSettingError, UsageError, UnknownScopeError, RoleError];
+const WRONG_USE = [
+  ConfigError,
+  TokenSettingError,
+  UsageError,
+  UnknownScopeError,
+  RoleError,
+  FolderRefusal,
+];
 
 /** Errors that are meant for a person: nobody needs their stack. */
-const EXPECTED = [...WRONG_USE, KeyError, EmbeddedDatabaseError, LockedOutError, DownloadError];
+const EXPECTED = [
+  ...WRONG_USE,
+  ArchiveRefusal,
+  DataLossError,
+  DownloadError,
+  EmbeddedDatabaseError,
+  KeyError,
+  LockedOutError,
+  MigrationDriftError,
+];
 
 /** The exit code of an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  if (error instanceof ArchiveRefusal) return EXIT.refused;
+  if (error instanceof DataLossError) return EXIT.refused;
   const isUsage = WRONG_USE.some((each) => error instanceof each);
   return isUsage ? EXIT.usage : EXIT.failed;
 }

@@ -1,97 +1,143 @@
-import { readdir } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import { type Kysely, sql } from 'kysely';
-import { type Migration, type MigrationProvider, Migrator } from 'kysely/migration';
-import { MARKETS } from '../catalog/markets.ts';
-import { ALL_MARKETS, scopeOf } from '../catalog/scopes.ts';
-import { asOnlyRunner, untilUnlocked } from './only-runner.ts';
+import { Migrator } from 'kysely/migration';
+import { withoutLoss } from './data-loss.ts';
+import { hasCatalog, writeCatalog } from './markets.ts';
+import { FOLDER, type MigrationFile, migrationNames, readMigrations } from './migration-files.ts';
+import {
+  changedSince,
+  forgetFile,
+  migrationRuns,
+  prepareLog,
+  recordFiles,
+  refuseDrift,
+} from './migration-log.ts';
+import { asOnlyRunner, type Patience, untilUnlocked, waits } from './only-runner.ts';
 import { renewRights } from './roles.ts';
 import type { Database } from './schema.ts';
 
-const FOLDER = fileURLToPath(new URL('../../migrations/', import.meta.url));
+/** Outside a transaction nothing is locked that readers need, and old ones are waited for. */
+const PATIENT_MS = 60_000;
 
-/** The migrations beside the project, by file name. */
-const provider: MigrationProvider = {
-  async getMigrations() {
-    const files = (await readdir(FOLDER)).filter((file) => /^\d{4}-.*\.ts$/.test(file)).sort();
-    const loaded = files.map(async (file): Promise<[string, Migration]> => {
-      const module = await import(new URL(`../../migrations/${file}`, import.meta.url).href);
-      return [file.replace(/\.ts$/, ''), module];
-    });
-    return Object.fromEntries(await Promise.all(loaded));
-  },
-};
-
-const migratorOf = (db: Kysely<Database>): Migrator => new Migrator({ db, provider });
-
-export interface MigrationStatus {
-  readonly name: string;
-  /** When it ran, or null when it is pending. */
-  readonly executedAt: string | null;
+export interface MigrateOptions extends Patience {
+  /** Where the migrations lie. */
+  readonly folder?: URL;
+  /** The last one to run. */
+  readonly until?: string;
 }
 
-/** Every migration, in order, with when it ran. */
-export async function migrationStatus(db: Kysely<Database>): Promise<MigrationStatus[]> {
-  const all = await migratorOf(db).getMigrations();
-  return all.map((each) => ({
-    name: each.name,
-    executedAt: each.executedAt?.toISOString() ?? null,
-  }));
+/** What a database has of this version's migrations. */
+export interface MigrationStatus {
+  readonly name: string;
+  /** When it ran, RFC 3339, or null when it is pending. */
+  readonly executedAt: string | null;
+  /** `changed`: its file is not what ran; `unknown`: a newer version ran it. */
+  readonly state: 'ran' | 'pending' | 'changed' | 'unknown';
+}
+
+/** Every migration of this version, and those that a newer one ran, in order. */
+export async function migrationStatus(
+  db: Kysely<Database>,
+  { folder = FOLDER }: MigrateOptions = {},
+): Promise<MigrationStatus[]> {
+  const [files, runs] = [await readMigrations(folder), await migrationRuns(db)];
+  const changed = new Set(changedSince(runs, files));
+  const known = new Set(files.map(({ name }) => name));
+  const done = new Set(runs.map(({ name }) => name));
+  const ran = runs.map((run): MigrationStatus => {
+    const state = !known.has(run.name) ? 'unknown' : changed.has(run) ? 'changed' : 'ran';
+    return { name: run.name, executedAt: run.executedAt, state };
+  });
+  const pending = files
+    .filter(({ name }) => !done.has(name))
+    .map(({ name }): MigrationStatus => ({ name, executedAt: null, state: 'pending' }));
+  return [...ran, ...pending].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Kysely's runner over our files, with what we do besides in the same transaction. */
+function migratorOf(
+  one: Kysely<Database>,
+  files: readonly MigrationFile[],
+  { loseData }: { readonly loseData: boolean },
+): Migrator {
+  const migrations = files.map((file) => {
+    const up = async (trx: Kysely<unknown>): Promise<void> => {
+      if (file.transaction) await waits(trx, undefined, true);
+      await file.up(trx);
+      await recordFiles(trx, [file]);
+    };
+    const back = (trx: Kysely<unknown>) => file.down(trx);
+    const down = async (trx: Kysely<unknown>): Promise<void> => {
+      await waits(trx, undefined, true);
+      await (loseData ? back(trx) : withoutLoss(trx, file.name, () => back(trx)));
+      await forgetFile(trx, file.name);
+    };
+    return [file.name, { up, down }] as const;
+  });
+  return new Migrator({
+    db: one,
+    provider: { getMigrations: async () => Object.fromEntries(migrations) },
+  });
+}
+
+/** Runs one migration, in a transaction of its own unless it says otherwise. */
+async function step(one: Kysely<Database>, files: readonly MigrationFile[], next: MigrationFile) {
+  const migrator = migratorOf(one, files, { loseData: false });
+  if (!next.transaction) await waits(one, PATIENT_MS);
+  const { error } = await migrator.migrateUp({ disableTransactions: !next.transaction });
+  if (!next.transaction) await waits(one);
+  if (error) throw error;
 }
 
 /**
- * Brings the database to the newest schema, and the rights of its accounts with it; returns the
- * names of the migrations it ran.
+ * Brings the database to the newest schema, one transaction for each migration, and the rights of
+ * its accounts with it; returns the names of the migrations it ran. Readers go on: a table that is
+ * in use is waited for shortly, and then again. Cut off anywhere, it goes on from there when it is
+ * run again. A database that a newer version has migrated stays as it is.
+ * @throws MigrationDriftError when a file is not what ran, LockedOutError when a table stays locked
  */
-export const migrateUp = (db: Kysely<Database>): Promise<string[]> =>
-  asOnlyRunner(db, async (one) => {
-    const results = await untilUnlocked(one, async () => {
-      const { error, results } = await migratorOf(one).migrateToLatest();
-      if (error) throw error;
-      return results ?? [];
-    });
+export async function migrateUp(
+  db: Kysely<Database>,
+  { folder = FOLDER, until, ...patience }: MigrateOptions = {},
+): Promise<string[]> {
+  const files = await readMigrations(folder);
+  return asOnlyRunner(db, async (one) => {
+    await untilUnlocked(one, () => prepareLog(one), patience);
+    const runs = await migrationRuns(one);
+    refuseDrift(runs, files);
+    const done = new Set(runs.map(({ name }) => name));
+    await recordFiles(
+      one,
+      files.filter(({ name }) => done.has(name)),
+    );
+    const pending = files.filter(({ name }) => !done.has(name));
+    // What a newer version made is its own to keep, markets and rights included.
+    if (pending.length === 0 && done.size > files.length) return [];
+    const wanted = pending.filter(({ name }) => until === undefined || name <= until);
+    for (const next of wanted) await untilUnlocked(one, () => step(one, files, next), patience);
     await writeCatalog(one);
     await renewRights(one);
-    return results.map((each) => each.migrationName);
-  });
-
-/** Takes back the newest migration; returns its name, or null when there is none. */
-export async function migrateDown(db: Kysely<Database>): Promise<string | null> {
-  const { error, results } = await migratorOf(db).migrateDown();
-  if (error) throw error;
-  return results?.[0]?.migrationName ?? null;
-}
-
-/** Writes the markets and scopes of the catalog that the database lacks; never removes one. */
-async function writeCatalog(db: Kysely<Database>): Promise<void> {
-  await db.transaction().execute(async (trx) => {
-    await trx
-      .insertInto('market')
-      .values(MARKETS.map(({ slug, name }) => ({ slug, name })))
-      .onConflict((conflict) => conflict.column('slug').doNothing())
-      .execute();
-    const markets = await trx.selectFrom('market').select(['id', 'slug']).execute();
-    const idOf = new Map(markets.map((each) => [each.slug, each.id]));
-    await trx
-      .insertInto('access_scope')
-      .values([
-        { scope: ALL_MARKETS, market_id: null },
-        ...MARKETS.map(({ slug }) => ({
-          scope: scopeOf(slug),
-          market_id: idOf.get(slug) ?? null,
-        })),
-      ])
-      .onConflict((conflict) => conflict.column('scope').doNothing())
-      .execute();
+    return wanted.map(({ name }) => name);
   });
 }
 
-/** Whether every market and scope of the catalog was written. */
-async function hasCatalog(db: Kysely<Database>): Promise<boolean> {
-  const { rows } = await sql<{ present: number }>`
-    select count(*)::int as present from market join access_scope on market_id = market.id
-    where slug = any(${MARKETS.map((each) => each.slug)}::text[])`.execute(db);
-  return rows[0]?.present === MARKETS.length;
+/**
+ * Takes back the newest migration; returns its name, or null when there is none.
+ * @param loseData whether the tables that it made may go with what is in them
+ * @throws DataLossError when they would, and may not
+ */
+export async function migrateDown(
+  db: Kysely<Database>,
+  { folder = FOLDER, loseData = false }: { folder?: URL; loseData?: boolean } = {},
+): Promise<string | null> {
+  const files = await readMigrations(folder);
+  return asOnlyRunner(db, async (one) => {
+    await prepareLog(one);
+    return untilUnlocked(one, async () => {
+      const { error, results } = await migratorOf(one, files, { loseData }).migrateDown();
+      if (error) throw error;
+      return results?.[0]?.migrationName ?? null;
+    });
+  });
 }
 
 /**
@@ -104,6 +150,6 @@ export async function isSchemaCurrent(db: Kysely<Database>): Promise<boolean> {
   if (!rows[0]?.present) return false;
   const ran = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
   const names = new Set(ran.rows.map((each) => each.name));
-  const needed = Object.keys(await provider.getMigrations());
+  const needed = await migrationNames(FOLDER);
   return needed.every((name) => names.has(name)) && (await hasCatalog(db));
 }

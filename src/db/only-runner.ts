@@ -11,6 +11,7 @@ const KEY = '7130541504';
  */
 const LOCK_TIMEOUT_MS = 500;
 const STATEMENT_TIMEOUT_MS = 600_000;
+const CHECK_MS = 1_000;
 const POLL_MS = 100;
 /** With the pauses between, somewhat more than half a minute of trying. */
 const TRIES_MAX = 30;
@@ -27,16 +28,30 @@ export class LockedOutError extends Error {
   override readonly name = 'LockedOutError';
 }
 
-/** Sessions with a transaction that is older than our patience, as a person would name them. */
+/** Transactions that hold a lock on one of our tables, as a person would name them. */
+async function holders(db: Kysely<Database>): Promise<Map<string, string>> {
+  const { rows } = await sql<{ transaction: string; who: string }>`
+    select distinct virtualtransaction as transaction, format('process %s (%s, %s)', pid,
+      usename, coalesce(nullif(application_name, ''), 'unnamed')) as who
+    from pg_locks join pg_stat_activity using (pid)
+    where granted and pid <> pg_backend_pid() and relation in (
+      select oid from pg_class where relnamespace = 'public'::regnamespace)`.execute(db);
+  return new Map(rows.map(({ transaction, who }) => [transaction, who]));
+}
+
+/** Those that still hold one after a while, which the short statements of readers do not. */
 async function suspects(db: Kysely<Database>): Promise<string> {
-  const { rows } = await sql<{ who: string }>`
-    select format('process %s (%s, %s, since %s)', pid, usename,
-      coalesce(nullif(application_name, ''), 'unnamed'), date_trunc('second', xact_start)) as who
-    from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid()
-      and xact_start < clock_timestamp() - ${`${LOCK_TIMEOUT_MS} ms`}::interval
-    order by xact_start limit 5`.execute(db);
-  return rows.map(({ who }) => who).join(', ');
+  const before = await holders(db);
+  await pause(LOCK_TIMEOUT_MS);
+  const after = await holders(db);
+  return [...before].flatMap(([each, who]) => (after.has(each) ? [who] : [])).join(', ');
+}
+
+/** How often what is locked is tried, and who wants to hear of it. */
+export interface Patience {
+  /** Told when something is locked and will be tried again. */
+  readonly onWait?: ((tries: number) => void) | undefined;
+  readonly triesMax?: number | undefined;
 }
 
 /**
@@ -47,14 +62,14 @@ async function suspects(db: Kysely<Database>): Promise<string> {
 export async function untilUnlocked<T>(
   db: Kysely<Database>,
   attempt: () => Promise<T>,
-  onWait: (tries: number) => void = () => {},
+  { onWait = () => {}, triesMax = TRIES_MAX }: Patience = {},
 ): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await attempt();
     } catch (error) {
       if (!PASSING.has((error as { code?: string }).code ?? '')) throw error;
-      if (tries === TRIES_MAX) {
+      if (tries === triesMax) {
         const who = await suspects(db);
         throw new LockedOutError(
           `a table was locked each of ${tries} times${who === '' ? '' : `, perhaps by ${who}`}; ` +
@@ -70,6 +85,18 @@ export async function untilUnlocked<T>(
 }
 
 /**
+ * Says how long statements wait for locks: in this session, or this transaction alone. Unless it
+ * is said otherwise, no longer than readers can wait behind them.
+ */
+export const waits = (
+  db: Kysely<Database> | Kysely<unknown>,
+  lockTimeoutMs: number = LOCK_TIMEOUT_MS,
+  isLocal = false,
+): Promise<unknown> =>
+  sql`select set_config('lock_timeout', ${String(lockTimeoutMs)}, ${isLocal}),
+    set_config('statement_timeout', ${String(STATEMENT_TIMEOUT_MS)}, ${isLocal})`.execute(db);
+
+/**
  * Runs work on one connection, on which locks are waited for shortly, while nobody else changes
  * the schema or the rights; others wait for their turn.
  */
@@ -83,13 +110,17 @@ export const asOnlyRunner = <T>(
       select pg_try_advisory_lock(${KEY}::bigint) as locked`;
     while (!(await tryLock.execute(one)).rows[0]?.locked) await pause(POLL_MS);
     try {
-      await sql`select set_config('lock_timeout', ${String(LOCK_TIMEOUT_MS)}, false),
-        set_config('statement_timeout', ${String(STATEMENT_TIMEOUT_MS)}, false)`.execute(one);
+      // A runner that is killed leaves its last statement behind: it ends, with its locks, soon.
+      await sql`set client_connection_check_interval = ${sql.lit(CHECK_MS)}`
+        .execute(one)
+        .catch(() => 'not every system can tell');
+      await waits(one);
       return await work(one);
     } finally {
       // A connection that broke took its settings and locks with it.
       await sql`reset lock_timeout`.execute(one).catch(() => {});
       await sql`reset statement_timeout`.execute(one).catch(() => {});
+      await sql`reset client_connection_check_interval`.execute(one).catch(() => {});
       await sql`select pg_advisory_unlock(${KEY}::bigint)`.execute(one).catch(() => {});
     }
   });

@@ -166,7 +166,6 @@ begin
       ('prices_loader', 'select', 'series_history'),
       ('prices_loader', 'select', 'fx_rate_history'),
 
-      ('prices_usage', 'select (public_id, last_used_at), update (last_used_at)', 'api_key'),
       ('prices_usage', 'select, insert, update, delete', 'rate_usage'),
 
       ('prices_keys', 'select', 'api_key'),
@@ -184,6 +183,10 @@ begin
   end loop;
   grant select on all tables in schema public to prices_service;
 
+  if exists (select from pg_attribute
+      where attrelid = to_regclass('public.api_key') and attname = 'last_used_at') then
+    grant select (public_id, last_used_at), update (last_used_at) on api_key to prices_usage;
+  end if;
   if to_regclass('public.key_audit') is not null then
     grant insert (rate_per_minute, rate_burst, concurrent),
       update (rate_per_minute, rate_burst, concurrent, replaced_by) on api_key to prices_keys;

@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
+import { FOLDER, migrationNames } from './migration-files.ts';
+import { isAhead } from './migration-log.ts';
 import { asOnlyRunner, untilUnlocked } from './only-runner.ts';
 import type { Database } from './schema.ts';
 import { scramVerifier } from './scram.ts';
@@ -56,7 +58,8 @@ const inTransaction = (db: Kysely<Database>, text: string): Promise<unknown> =>
 /**
  * Makes the accounts where they lack, brings their settings and rights to what `roles.sql` says,
  * and sets the passwords that are given. Doing it twice changes nothing more.
- * @throws RoleError for a prefix or password that cannot be used
+ * @throws RoleError for a prefix or password that cannot be used, and where a newer version knows
+ * better who may do what
  */
 export async function applyRoles(
   db: Kysely<Database>,
@@ -69,7 +72,13 @@ export async function applyRoles(
     ([login, password]) =>
       `alter role ${roleName(prefix, login)} password '${scramVerifier(password)}';`,
   );
-  await asOnlyRunner(db, (one) => inTransaction(one, [text, ...statements].join('\n')));
+  const names = await migrationNames(FOLDER);
+  await asOnlyRunner(db, async (one) => {
+    if (await isAhead(one, names)) {
+      throw new RoleError('a newer version has migrated this database: let it make the accounts');
+    }
+    await inTransaction(one, [text, ...statements].join('\n'));
+  });
 }
 
 /** The prefix of the accounts that this database was made for; null when it has none. */

@@ -72,7 +72,7 @@ t.test('a database without the tables is told from one that is down', async (t) 
   const service = await serviceWithoutDatabase(t, {}, database.url);
   await pricesSay(t, service, 'schema_outdated');
   await healthSays(t, service, { database: 'ok', schema: 'schema_outdated' });
-  await database.pool.query('drop table kysely_migration, kysely_migration_lock');
+  await database.pool.query('drop table kysely_migration, kysely_migration_lock, migration_file');
   const fresh = await serviceWithoutDatabase(t, {}, database.url);
   await healthSays(t, fresh, { database: 'ok', schema: 'schema_outdated' });
   const { key } = await serviceOn(t, await testDatabase(t));

@@ -1,24 +1,16 @@
 import t from 'tap';
 import { randomOf } from '../conversion/support.ts';
+import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/any-request.ts';
 import { CHANGES } from '../support/changes.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { type Service, serviceOn } from '../support/service.ts';
-import { SPECIFIED } from '../support/specification.ts';
 import { commit, putPoints } from '../support/trading.ts';
 
 /** Answers that are noted before each change. */
 const PER_CHANGE = 140;
 
 const SEED = 20_261_120;
-const random = randomOf(SEED);
-const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
-const chance = (part: number): boolean => random() < part;
-
-interface Asked {
-  readonly slug: string;
-  readonly filters: object;
-  readonly options: object;
-}
+const request = anyRequest(randomOf(SEED));
 
 /** An answer as it was: its bytes, and the state that it named. */
 interface Noted extends Asked {
@@ -26,73 +18,6 @@ interface Noted extends Asked {
   readonly text: string;
   readonly revision: string;
   readonly asOf: string;
-}
-
-const day = (): string =>
-  new Date(Date.UTC(2025, 9, 1) + Math.floor(random() * 280) * 86_400_000)
-    .toISOString()
-    .slice(0, 10);
-
-const TARGETS = {
-  currency: ['USD', 'EUR', 'CNY', 'jpy', 'KRW', 'SEK'],
-  unitOfMeasure: ['t', 'kg', 'lb', 'Pound', 'kWh', 'mtu', 'cwt', 'troy ounce'],
-  onUnconvertible: ['keep', 'omit', 'error'],
-  decimals: [0, 3, 10],
-};
-
-/** Options of every kind, each there now and then. */
-function optionsOf(): object {
-  const options: Record<string, unknown> = {
-    includeSeries: chance(0.7),
-    includeSummary: chance(0.2),
-    ...(chance(0.15) ? { strict: true } : {}),
-  };
-  for (const [name, values] of Object.entries(TARGETS)) {
-    if (chance(0.5)) options[name] = pick<string | number>(values);
-  }
-  if (chance(0.3)) {
-    options['aggregate'] = {
-      period: pick(['week', 'month', 'quarter', 'year']),
-      method: pick(['average', 'first', 'last', 'min', 'max']),
-    };
-  }
-  return options;
-}
-
-/** By market: codes and names that its filters take, at the beginning. */
-type Values = ReadonlyMap<string, { readonly codes: string[]; readonly products: string[] }>;
-
-async function valuesOf({ pool }: TestDatabase): Promise<Values> {
-  const { rows } = await pool.query(`select m.slug, array_agg(distinct p.code) as codes,
-      array_agg(distinct product.name) as products
-    from price p join market m on m.id = p.market_id join product on product.id = p.product_id
-    group by m.slug`);
-  return new Map(rows.map(({ slug, ...each }) => [slug, each]));
-}
-
-function request(values: Values): Asked {
-  const { slug } = pick(SPECIFIED);
-  const { codes = [], products = [] } = values.get(slug) ?? {};
-  const filters: Record<string, unknown> = chance(0.7)
-    ? { codes: [pick(codes), pick([...codes, 'CP-NI-7777'])] }
-    : { products: [pick(products), `${pick(products)} (new)`] };
-  const [from, to] = [day(), day()].toSorted();
-  if (chance(0.8)) filters['dateFrom'] = from;
-  if (chance(0.5)) filters['dateTo'] = to;
-  return { slug, filters, options: optionsOf() };
-}
-
-/** Asks without the check against openapi.yaml, which takes longer than the answer. */
-async function send({ app, key }: Service, { slug, filters, options }: Asked, moment: object = {}) {
-  const answer = await app.inject({
-    method: 'POST',
-    url: `/v3/prices/${slug}`,
-    headers: { 'x-api-key': key },
-    payload: { filters, options: { ...options, ...moment } },
-  });
-  const { statusCode: status, body } = answer;
-  // A refusal differs from the next by the id of its request alone.
-  return { status, text: body.replace(/"requestId":"[^"]+"/, '') };
 }
 
 const METADATA = /^\{"\$metadata":\{"market":"[^"]+","revision":"([^"]+)","asOf":"([^"]+)"/;
@@ -130,15 +55,6 @@ t.before(async () => {
     await change(database, t);
   }
 });
-
-/** Works on all, a few at a time, as a service is asked. */
-async function forAll<T>(all: readonly T[], work: (each: T) => Promise<void>): Promise<void> {
-  const rest = all.values();
-  const worker = async () => {
-    for (const each of rest) await work(each);
-  };
-  await Promise.all(Array.from({ length: 4 }, worker));
-}
 
 const same = async (test: Pick<typeof t, 'same'>, was: Noted, moment: object): Promise<void> => {
   const now = await send(service, was, moment);

@@ -16,22 +16,33 @@ const WRITES: Readonly<Record<Login, Readonly<Record<string, readonly string[]>>
     update: DATA,
     delete: ['fx_rate', 'series'],
   },
-  usage: { update: ['api_key.last_used_at'] },
+  usage: {
+    insert: ['rate_usage'],
+    update: ['api_key.last_used_at', 'rate_usage'],
+    delete: ['rate_usage'],
+  },
   service: {},
   keys: {
     insert: [
+      'api_key.concurrent',
       'api_key.digest',
       'api_key.digest_alg',
       'api_key.expires_at',
       'api_key.name',
       'api_key.owner',
       'api_key.public_id',
+      'api_key.rate_burst',
+      'api_key.rate_per_minute',
       'api_key_scope',
     ],
     update: [
+      'api_key.concurrent',
       'api_key.expires_at',
       'api_key.name',
       'api_key.owner',
+      'api_key.rate_burst',
+      'api_key.rate_per_minute',
+      'api_key.replaced_by',
       'api_key.revoked_at',
       'api_key.revoked_reason',
     ],
@@ -102,16 +113,17 @@ t.test('keys and prices are read by those who need them', async (t) => {
   const read = async (login: Login) =>
     (await rightsOf(pool, roleName(prefix, login), ['select']))['select'];
   t.same(await read('service'), all, 'the service reads everything, later tables too');
-  const secret = ['api_key', 'api_key_scope', 'kysely_migration_lock'];
+  const keys = ['api_key', 'api_key_scope', 'key_audit', 'rate_usage'];
+  const secret = [...keys, 'kysely_migration_lock', 'migration_file'];
   t.same(
     await read('loader'),
     all.filter((each) => !secret.includes(each)),
     'the loader sees no key',
   );
-  t.same(await read('usage'), ['api_key.last_used_at', 'api_key.public_id']);
+  t.same(await read('usage'), ['api_key.last_used_at', 'api_key.public_id', 'rate_usage']);
   t.same(
     await read('keys'),
-    ['access_scope', 'api_key', 'api_key_scope', 'kysely_migration', 'market'],
+    ['access_scope', 'api_key', 'api_key_scope', 'key_audit', 'kysely_migration', 'market'],
     'who makes keys sees no price',
   );
 });

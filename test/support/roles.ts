@@ -62,3 +62,17 @@ export async function roledDatabase(
     addressAs(database.url, roleName(prefix, login), passwords.get(login) ?? '');
   return { ...database, prefix, passwords, urlOf, as: (login) => clientAs(test, urlOf(login)) };
 }
+
+/** A pool as the service has it. */
+export function serviceClient(test: Test, database: RoledDatabase): Client {
+  const client = openClient({
+    url: database.urlOf('service'),
+    connectionsMax: 8,
+    acquireTimeoutMs: 2_000,
+    statementTimeoutMs: 8_000,
+    readOnly: true,
+    applicationName: 'commodity-prices',
+  });
+  test.teardown(() => client.close());
+  return client;
+}

@@ -1,0 +1,182 @@
+import { mkdir, open, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { escapeIdentifier } from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import type { Client } from '../db/client.ts';
+import { VERSION } from '../version.ts';
+import { migrationsOf, type Table, tablesOf } from './columns.ts';
+import { lineEnds, linesOf } from './copy-text.ts';
+import {
+  ARCHIVE,
+  fileNameOf,
+  MANIFEST_FILE,
+  MANIFEST_PART,
+  type Manifest,
+  type ManifestFile,
+  writeManifest,
+} from './manifest.ts';
+import { parquetTable } from './parquet-write.ts';
+import { FolderRefusal } from './refusal.ts';
+import { copyStatement, type FileFormat, rowsOf } from './select.ts';
+import { type ArchiveProgress, liftLimits, withSession } from './session.ts';
+import { openSink, type Sink, type Written } from './sink.ts';
+import { ARCHIVED } from './tables.ts';
+
+export interface ExportRequest {
+  /** A folder that is empty or not there yet. */
+  readonly folder: string;
+  readonly format: FileFormat;
+  /** Slugs of the markets whose prices are wanted; null for all. */
+  readonly markets: readonly string[] | null;
+  readonly onProgress?: (progress: ArchiveProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** One export under way. */
+interface Job {
+  readonly driver: pg.PoolClient;
+  readonly request: ExportRequest;
+  /** Rows of each table in this snapshot. */
+  readonly counts: ReadonlyMap<string, number>;
+  readonly meter: { rows: number; readonly total: number };
+}
+
+/** Makes the folder unless it is there and empty, and takes it. Tells whether it was made. */
+async function takeFolder(folder: string): Promise<boolean> {
+  const made = await mkdir(folder, { recursive: true });
+  const isEmpty = (await readdir(folder)).length === 0;
+  const taken = isEmpty ? await open(join(folder, MANIFEST_PART), 'wx').catch(onTaken) : null;
+  if (!taken) {
+    throw new FolderRefusal(`${folder} is not empty: an export needs a folder of its own`);
+  }
+  await taken.close();
+  return made !== undefined;
+}
+
+/** Of two exports that find a folder empty at the same time, one takes it. */
+function onTaken(error: NodeJS.ErrnoException): null {
+  if (error.code === 'EEXIST') return null;
+  throw error;
+}
+
+/** The bytes of a COPY, told to who watches. */
+async function* watched(job: Job, table: Table, statement: string): AsyncGenerator<Buffer> {
+  const { driver, request, meter } = job;
+  for await (const bytes of driver.query(copyTo(statement))) {
+    request.signal?.throwIfAborted();
+    meter.rows += lineEnds(bytes);
+    const done = Math.min(meter.rows, meter.total);
+    request.onProgress?.({ what: table.name, done, total: meter.total, unit: 'rows' });
+    yield bytes;
+  }
+}
+
+async function writeRows(job: Job, table: Table, sink: Sink): Promise<Written> {
+  const { format, markets } = job.request;
+  const bytes = watched(job, table, copyStatement(table, format, markets));
+  if (format === 'parquet') {
+    const file = parquetTable(sink, table.columns);
+    for await (const lines of linesOf(bytes)) await file.add(lines);
+    return file.finish();
+  }
+  for await (const each of bytes) await sink.write(each);
+  return sink.finish();
+}
+
+async function writeTable(job: Job, table: Table): Promise<ManifestFile> {
+  const { folder, format } = job.request;
+  const file = fileNameOf(table.name, format);
+  const sink = await openSink(join(folder, file));
+  try {
+    const written = await writeRows(job, table, sink);
+    const columns = table.columns.map(({ name, type }) => ({ name, type }));
+    const rows = job.counts.get(table.name) ?? 0;
+    return { table: table.name, file, rows, ...written, columns };
+  } catch (error) {
+    await sink.abandon();
+    throw error;
+  }
+}
+
+async function countRows(
+  driver: pg.ClientBase,
+  tables: readonly Table[],
+  markets: ExportRequest['markets'],
+): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (const table of tables) {
+    const { rows } = await driver.query<{ count: string }>(
+      `select count(*) as count ${rowsOf(table, markets)}`,
+    );
+    counts.set(table.name, Number(rows[0]?.count));
+  }
+  return counts;
+}
+
+const HEAD = `
+  select epoch, (select coalesce(max(number), 0) from revision)::text as revision,
+    to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now
+  from service`;
+
+/** Reads everything in one transaction, whose snapshot is one state of the data. */
+async function writeTables(driver: pg.PoolClient, request: ExportRequest): Promise<Manifest> {
+  await driver.query('begin isolation level repeatable read, read only');
+  await liftLimits(driver);
+  // A migration waits until the end, so that all tables are of one schema.
+  const names = ARCHIVED.map((each) => escapeIdentifier(each.name)).join(', ');
+  await driver.query(`lock table ${names} in access share mode`);
+  const migrations = await migrationsOf(driver);
+  const tables = await tablesOf(driver);
+  const head = await driver.query<{ epoch: string; revision: string; now: string }>(HEAD);
+  const [state] = head.rows;
+  if (!state) throw new Error('the table service has no row');
+  const counts = await countRows(driver, tables, request.markets);
+  const total = [...counts.values()].reduce((sum, each) => sum + each, 0);
+  const job: Job = { driver, request, counts, meter: { rows: 0, total } };
+  const files: ManifestFile[] = [];
+  for (const table of tables) files.push(await writeTable(job, table));
+  await driver.query('commit');
+  return {
+    ...ARCHIVE,
+    createdAt: state.now,
+    createdBy: VERSION,
+    fileFormat: request.format,
+    migrations,
+    epoch: state.epoch,
+    revision: state.revision,
+    markets: request.markets === null ? null : [...request.markets],
+    files,
+  };
+}
+
+/** Takes back what an export that failed has written, so that it can be tried again. */
+async function removeFiles(folder: string, isMade: boolean, format: FileFormat): Promise<void> {
+  const names = ARCHIVED.map((each) => fileNameOf(each.name, format));
+  for (const name of [...names, MANIFEST_FILE, MANIFEST_PART]) {
+    await rm(join(folder, name), { force: true });
+  }
+  if (isMade) await rm(folder, { recursive: true, force: true });
+}
+
+/**
+ * Writes the data of a database, its past and its loads into a folder: a file for each table, and
+ * last the manifest. Everything is one committed state of the database, whatever is loaded
+ * meanwhile; readers and writers go on. The memory that it needs does not grow with the data.
+ * What a failed export has written is removed.
+ * @throws FolderRefusal when the folder is not empty, errors of the file system and of the
+ * database, and the reason of the signal
+ */
+export async function exportArchive(client: Client, request: ExportRequest): Promise<Manifest> {
+  const isMade = await takeFolder(request.folder);
+  try {
+    const manifest = await withSession(client, request.signal, ({ driver }) =>
+      writeTables(driver, request),
+    );
+    await writeManifest(request.folder, manifest);
+    return manifest;
+  } catch (error) {
+    await removeFiles(request.folder, isMade, request.format).catch(() => {});
+    throw error;
+  }
+}

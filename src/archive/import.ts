@@ -1,0 +1,211 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type pg from 'pg';
+import { escapeIdentifier } from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import type { Client } from '../db/client.ts';
+import { inApplyTransaction } from '../db/connection.ts';
+import { type Column, migrationsOf, type Table, tablesOf } from './columns.ts';
+import { lineEnds } from './copy-text.ts';
+import {
+  type ArchiveFile,
+  bytesOf,
+  checkSum,
+  checkUnchanged,
+  closeFiles,
+  openFiles,
+} from './files.ts';
+import { type Manifest, readManifest } from './manifest.ts';
+import { ndjsonRows } from './ndjson-read.ts';
+import { parquetRows } from './parquet-read.ts';
+import { ArchiveRefusal } from './refusal.ts';
+import {
+  clear,
+  keepOwn,
+  refreshPlans,
+  requireEmpty,
+  setSequences,
+  withoutTriggers,
+} from './restore.ts';
+import { columnList } from './select.ts';
+import { type ArchiveProgress, liftLimits, withSession } from './session.ts';
+import { ARCHIVED } from './tables.ts';
+
+export interface ImportRequest {
+  readonly folder: string;
+  readonly onProgress?: (progress: ArchiveProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** One import under way. */
+interface Job {
+  readonly driver: pg.PoolClient;
+  readonly request: ImportRequest;
+  readonly manifest: Manifest;
+  readonly files: readonly ArchiveFile[];
+  readonly meter: { rows: number; readonly total: number };
+}
+
+const shown = (names: readonly string[]): string => names.join(', ') || 'none';
+
+/** Refuses an archive of another schema than the database has, and tells what differs. */
+async function requireSchema(driver: pg.ClientBase, manifest: Manifest): Promise<Table[]> {
+  const own = await migrationsOf(driver);
+  if (own.join() !== manifest.migrations.join()) {
+    const missing = manifest.migrations.filter((each) => !own.includes(each));
+    const surplus = own.filter((each) => !manifest.migrations.includes(each));
+    throw new ArchiveRefusal(
+      `the archive is of another schema: the database lacks ${shown(missing)}, ` +
+        `the archive ${shown(surplus)}; import it with the version that wrote it, ` +
+        `${manifest.createdBy}, and migrate afterwards`,
+    );
+  }
+  const tables = await tablesOf(driver);
+  return tables.map((table) => ({ ...table, columns: columnsIn(manifest, table) }));
+}
+
+/** The columns of a table in the order of its file. */
+function columnsIn(manifest: Manifest, { name, columns }: Table): Column[] {
+  const entry = manifest.files.find((each) => each.table === name);
+  const own = entry?.columns.map((column) =>
+    columns.find((each) => each.name === column.name && each.type === column.type),
+  );
+  const known = own?.filter((each) => each !== undefined) ?? [];
+  const isWhole = new Set(known).size === columns.length && own?.length === columns.length;
+  if (isWhole) return known;
+  const text = (all: readonly { name: string; type: string }[] = []): string =>
+    shown(all.map((each) => `${each.name} ${each.type}`));
+  throw new ArchiveRefusal(
+    `${entry?.file} has the columns ${text(entry?.columns)}, the table ${text(columns)}`,
+  );
+}
+
+async function checkSums({ request, files, manifest }: Job): Promise<void> {
+  const total = manifest.files.reduce((sum, each) => sum + each.bytes, 0);
+  let done = 0;
+  for (const file of files) {
+    const onBytes = (bytes: number): void => {
+      done += bytes;
+      request.onProgress?.({ what: `checking ${file.entry.file}`, done, total, unit: 'bytes' });
+    };
+    await checkSum(file, onBytes, request.signal);
+  }
+}
+
+/** The rows of a file as COPY takes them, the bytes of CSV as they are. */
+function rowsOf(
+  format: Manifest['fileFormat'],
+  file: ArchiveFile,
+  columns: readonly Column[],
+): AsyncIterable<string | Buffer> {
+  if (format === 'parquet') return parquetRows(file.handle, file.entry.bytes, columns);
+  return format === 'ndjson' ? ndjsonRows(bytesOf(file), columns) : bytesOf(file);
+}
+
+/** Reads a file, tells how far it is, and says in which file something is wrong. */
+async function* watched(
+  { request, meter, manifest }: Job,
+  file: ArchiveFile,
+  columns: readonly Column[],
+): AsyncGenerator<string | Buffer> {
+  try {
+    for await (const piece of rowsOf(manifest.fileFormat, file, columns)) {
+      request.signal?.throwIfAborted();
+      meter.rows += lineEnds(piece);
+      const done = Math.min(meter.rows, meter.total);
+      request.onProgress?.({ what: file.entry.table, done, total: meter.total, unit: 'rows' });
+      yield piece;
+    }
+  } catch (error) {
+    request.signal?.throwIfAborted();
+    if ((error as NodeJS.ErrnoException).syscall) throw error;
+    const { message } = error as Error;
+    throw new ArchiveRefusal(`${file.entry.file}: ${message}`, { cause: error });
+  }
+}
+
+/** What PostgreSQL says about values that it does not take is said about their file. */
+function refusalOf(file: string, error: unknown): unknown {
+  const { code = '', message, where } = error as pg.DatabaseError;
+  if (!/^2[23]/.test(code)) return error;
+  return new ArchiveRefusal(`${file}: ${message}${where ? ` (${where})` : ''}`, { cause: error });
+}
+
+async function loadTable(job: Job, { name, columns }: Table): Promise<void> {
+  const file = job.files.find((each) => each.entry.table === name);
+  if (!file) throw new Error(`no file was opened for ${name}`);
+  const { entry } = file;
+  const options = job.manifest.fileFormat === 'csv' ? 'format csv, header match' : 'format text';
+  const copy = job.driver.query(
+    copyFrom(
+      `copy ${escapeIdentifier(name)} (${columnList(columns)}) from stdin
+        (${options}, encoding 'UTF8')`,
+    ),
+  );
+  try {
+    await pipeline(Readable.from(watched(job, file, columns)), copy);
+  } catch (error) {
+    throw refusalOf(entry.file, error);
+  }
+  if (copy.rowCount !== entry.rows) {
+    throw new ArchiveRefusal(
+      `${entry.file} has ${copy.rowCount} rows; the manifest says ${entry.rows}`,
+    );
+  }
+}
+
+async function writeAll(job: Job, tables: readonly Table[]): Promise<void> {
+  const { driver, manifest, files } = job;
+  await liftLimits(driver);
+  await withoutTriggers(driver, async () => {
+    await requireEmpty(driver);
+    await clear(driver);
+    for (const table of tables) await loadTable(job, table);
+    await setSequences(driver);
+    await keepOwn(driver);
+  });
+  for (const file of files) await checkUnchanged(file);
+  const { rows } = await driver.query<{ epoch: string; revision: string }>(
+    `select epoch, (select coalesce(max(number), 0) from revision)::text as revision from service`,
+  );
+  const [found] = rows;
+  if (
+    rows.length !== 1 ||
+    found?.epoch !== manifest.epoch ||
+    found.revision !== manifest.revision
+  ) {
+    throw new ArchiveRefusal('the archive does not hold the epoch and revision of its manifest');
+  }
+  // Services that run on the database look again.
+  await driver.query(`select pg_notify('revision', $1)`, [manifest.revision]);
+}
+
+/**
+ * Fills a database that was only migrated with an archive, in one transaction: all of it, or
+ * nothing. Every file is compared with its sum before anything is written.
+ * @throws ArchiveRefusal when the archive or the database is not as it must be, errors of the file
+ * system and of the database, and the reason of the signal
+ */
+export async function importArchive(client: Client, request: ImportRequest): Promise<Manifest> {
+  const { folder, signal } = request;
+  const manifest = await readManifest(
+    folder,
+    ARCHIVED.map((each) => each.name),
+  );
+  const files = await openFiles(folder, manifest);
+  try {
+    await withSession(client, signal, async ({ db, driver }) => {
+      const tables = await requireSchema(driver, manifest);
+      await requireEmpty(driver);
+      const total = manifest.files.reduce((sum, each) => sum + each.rows, 0);
+      const job: Job = { driver, request, manifest, files, meter: { rows: 0, total } };
+      await checkSums(job);
+      await inApplyTransaction(db, () => writeAll(job, tables));
+      // The data is in; what fails here is done by autovacuum later.
+      await refreshPlans(driver).catch(() => {});
+    });
+    return manifest;
+  } finally {
+    await closeFiles(files);
+  }
+}

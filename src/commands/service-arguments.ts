@@ -1,0 +1,36 @@
+import type { TSchema } from 'typebox';
+import { SETTINGS } from '../config.ts';
+import { VERSION } from '../version.ts';
+import { UsageError } from './failure.ts';
+
+const settingLine = ([name, schema]: [string, TSchema]): string => {
+  const { default: fallback, description } = schema as { default?: unknown; description?: string };
+  const usual = fallback === undefined ? '' : ` [${String(fallback)}]`;
+  return `  ${name}${usual}\n      ${description}`;
+};
+
+const help = (): string => `Serves commodity prices.
+
+  npm start                  on an embedded PostgreSQL with sample data, under DATA_DIR
+  PORT=8080 npm start        settings are environment variables, or lines of a file .env
+
+Everything else is a command: npm run --silent prices -- --help
+
+Settings, with their defaults:
+${Object.entries(SETTINGS).map(settingLine).join('\n')}
+`;
+
+/**
+ * What the service prints instead of serving, when it was started with an argument; else null.
+ * @throws UsageError for any other argument: a misspelt one must not be passed over
+ */
+export function answerToArguments(args: readonly string[]): string | null {
+  const [first] = args;
+  if (first === undefined) return null;
+  if (first === '--help' || first === '-h') return help();
+  if (first === '--version') return `${VERSION}\n`;
+  throw new UsageError(
+    `"${first.slice(0, 64)}": the service takes settings from the environment, as in ` +
+      'PORT=8080 npm start; npm start -- --help lists them',
+  );
+}

@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type pg from 'pg';
+import t from 'tap';
+import { importArchive } from '../../src/archive/import.ts';
+import { stateOf } from '../ingest/support.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { failureOf } from '../support/world.ts';
+import { archivePath, contentsOf, exported } from './support.ts';
+
+const WORKER = fileURLToPath(new URL('./worker.ts', import.meta.url));
+
+/** Waits until the server has noticed that the worker is gone, and has undone what it began. */
+async function settled(pool: pg.Pool): Promise<void> {
+  const backends = `select from pg_stat_activity
+    where application_name = 'archive worker' and datname = current_database()`;
+  while ((await pool.query(backends)).rows.length > 0);
+}
+
+/** Starts a worker and kills it once it has said something, if it is not over by then. */
+async function killAt(
+  { url, pool }: TestDatabase,
+  folder: string,
+  text: string,
+  ...more: readonly string[]
+): Promise<void> {
+  const child = spawn(process.execPath, [WORKER, url, folder, ...more], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  await Promise.race([said(child, text), exited]);
+  child.kill('SIGKILL');
+  const [code] = await exited;
+  if (code === 0) throw new Error(`it was over before it said: ${text}`);
+  await settled(pool);
+}
+
+async function said({ stdout }: ChildProcess, text: string): Promise<void> {
+  if (!stdout) throw new Error('the worker has no output');
+  for await (const line of createInterface({ input: stdout })) if (line === text) return;
+}
+
+/** The triggers and what they are: off in the middle of an import. */
+const triggersOf = async ({ pool }: TestDatabase): Promise<unknown> => {
+  const { rows } = await pool.query(`select tgrelid::regclass::text, tgname, tgenabled
+    from pg_trigger order by tgrelid::regclass::text, tgname`);
+  return rows;
+};
+
+const scopesOf = async ({ pool }: TestDatabase): Promise<unknown> =>
+  (await pool.query('select scope, market_id from access_scope order by scope')).rows;
+
+t.test('an import that is killed at any moment leaves nothing, and can run again', async (t) => {
+  const original = await testDatabase(t, { seeded: true });
+  const folder = await exported(t, original.client, 'ndjson');
+  const target = await testDatabase(t);
+  const all = async () => ({
+    state: await stateOf(target.pool),
+    epoch: (await target.pool.query('select epoch from service')).rows,
+    triggers: await triggersOf(target),
+    scopes: await scopesOf(target),
+  });
+  const before = await all();
+  const moments = [
+    'bytes of checking series.ndjson',
+    'rows of service',
+    'rows of revision',
+    'rows of price',
+    'rows of series',
+    'rows of fx_rate',
+  ];
+  for (const moment of moments) {
+    await killAt(target, folder, moment);
+    t.same(await all(), before, `killed at ${moment}`);
+  }
+  await importArchive(target.client, { folder });
+  t.same(await triggersOf(target), before.triggers, 'the rules are what they were');
+  t.same(await scopesOf(target), before.scopes);
+  t.same(
+    await contentsOf(await exported(t, target.client, 'ndjson')),
+    await contentsOf(folder),
+    'and all of it is there then',
+  );
+});
+
+t.test('an export that is killed is no archive', async (t) => {
+  const original = await testDatabase(t, { seeded: true });
+  const target = await testDatabase(t);
+  for (const moment of ['rows of price', 'rows of series', 'rows of fx_rate']) {
+    const folder = await archivePath(t);
+    await killAt(original, folder, moment, 'csv');
+    t.notOk((await readdir(folder)).includes('manifest.json'), moment);
+    const importing = importArchive(target.client, { folder });
+    t.match(await failureOf(importing), { message: /it is no finished export/ });
+  }
+});

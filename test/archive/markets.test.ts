@@ -1,0 +1,129 @@
+import t from 'tap';
+import { exportArchive } from '../../src/archive/export.ts';
+import { randomOf } from '../conversion/support.ts';
+import { anyRequest, forAll, send, valuesOf } from '../support/any-request.ts';
+import { CHANGES } from '../support/changes.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { serviceOn } from '../support/service.ts';
+import { addPrice, commit, putPoints } from '../support/trading.ts';
+import { archivePath, contentsOf, exported, imported } from './support.ts';
+
+const MARKETS = ['cobalt', 'nickel'];
+const SEED = 20_270_102;
+
+const SEGMENTS = `
+  select m.slug as market, p.code, s.first_seq, s.price_changes, s.points, s.first_date::text,
+    s.last_date::text
+  from change_segment s join market m on m.id = s.market_id
+    join (select id, code from price union select id, code from price_history) p
+      on p.id = s.price_id
+  where m.slug = any($1) order by s.first_seq`;
+
+const LAST = 'select max(first_seq + price_changes + points) as last from change_segment';
+
+let original: TestDatabase;
+let copy: TestDatabase;
+let folder: string;
+t.before(async () => {
+  original = await testDatabase(t, { seeded: true });
+  for (const change of Object.values(CHANGES)) await change(original, t);
+  // The last changes are those of a market that stays behind.
+  await commit(original.pool, (client) =>
+    putPoints(
+      client,
+      'CP-CU-0001',
+      ['2026-07-06', null, '1', null],
+      ['2026-07-07', null, '2', null],
+    ),
+  );
+  folder = await exported(t, original.client, 'csv', MARKETS);
+  copy = await imported(t, folder);
+});
+
+t.test(
+  'an archive of some markets gives their answers, byte for byte, in every past',
+  async (t) => {
+    const [was, now] = [await serviceOn(t, original), await serviceOn(t, copy)];
+    const request = anyRequest(randomOf(SEED));
+    const values = await valuesOf(original);
+    const { rows } = await original.pool.query(
+      `select epoch || '.' || number as revision from service, revision order by number`,
+    );
+    const asked = Array.from({ length: 250 }, (_, index) => ({
+      ...request(values),
+      slug: MARKETS[index % 2] ?? '',
+      moment: rows[index % (rows.length + 1)] ?? {},
+    }));
+    let answered = 0;
+    await forAll(asked, async ({ moment, ...each }) => {
+      const before = await send(was, each, moment);
+      if (before.status === 200) answered += 1;
+      t.same(await send(now, each, moment), before, JSON.stringify({ ...each, ...moment }));
+    });
+    t.ok(answered > 50);
+    const get = (service: typeof was, url: string) => service.request({ method: 'GET', url });
+    for (const url of [
+      ...MARKETS.map((slug) => `/v3/prices/${slug}/filters`),
+      '/v3/reference/currencies',
+      '/v3/reference/units',
+    ]) {
+      t.equal((await get(now, url)).text, (await get(was, url)).text, url);
+    }
+  },
+);
+
+t.test('it holds no price, point or product of another market', async (t) => {
+  for (const table of ['price', 'price_history', 'product', 'product_history']) {
+    const { rows } = await copy.pool.query(
+      `select distinct m.slug from ${table} join market m on m.id = market_id order by m.slug`,
+    );
+    t.same(
+      rows.filter(({ slug }) => !MARKETS.includes(slug)),
+      [],
+      table,
+    );
+  }
+  for (const table of ['series', 'series_history', 'load_coverage']) {
+    const { rows } = await copy.pool.query(
+      `select from ${table} where price_id not in (select id from price)`,
+    );
+    t.equal(rows.length, 0, table);
+  }
+  const { rows } = await copy.pool.query('select count(*) from market');
+  t.same(rows, [{ count: '17' }], 'the catalog is whole');
+});
+
+t.test('the changes of its markets keep their numbers, and none is given twice', async (t) => {
+  const of = async ({ pool }: TestDatabase, query: string, values: unknown[] = []) =>
+    (await pool.query(query, values)).rows;
+  const segments = await of(original, SEGMENTS, [MARKETS]);
+  t.ok(segments.length > 40);
+  t.same(await of(copy, SEGMENTS, [MARKETS]), segments);
+  const last = await of(original, LAST);
+  t.same(await of(copy, LAST), last);
+  t.same(await of(copy, SEGMENTS, [['copper']]), [], 'the segment that is last has no price');
+  for (const { pool } of [original, copy]) {
+    await commit(pool, async (client) => {
+      await addPrice(client, { code: 'CP-NI-8888', currency: 'USD', unit: 'tonne' });
+      await putPoints(client, 'CP-NI-8888', ['2026-06-30', null, '9000', null]);
+    });
+  }
+  t.same(await of(copy, SEGMENTS, [MARKETS]), await of(original, SEGMENTS, [MARKETS]));
+});
+
+t.test('it is exported again as the same files, whole or in part', async (t) => {
+  const again = await imported(t, folder);
+  const expected = await contentsOf(folder);
+  t.same(await contentsOf(await exported(t, again.client, 'csv', MARKETS)), expected);
+  const { 'manifest.json': _markets, ...files } = expected;
+  const { 'manifest.json': manifest, ...whole } = await contentsOf(
+    await exported(t, again.client, 'csv'),
+  );
+  t.same(whole, files);
+  t.match(manifest, '"markets": null');
+});
+
+t.test('the manifest names the markets', async (t) => {
+  const request = { folder: await archivePath(t), format: 'parquet', markets: MARKETS } as const;
+  t.same((await exportArchive(original.client, request)).markets, MARKETS);
+});

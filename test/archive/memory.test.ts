@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import t from 'tap';
+import { FILE_FORMATS } from '../../src/archive/select.ts';
+import { fill } from '../support/bulk.ts';
+import { testDatabase } from '../support/database.ts';
+import { archivePath } from './support.ts';
+
+const WORKER = fileURLToPath(new URL('./worker.ts', import.meta.url));
+
+/** Several row groups of Parquet; held at once, these rows would not fit into the heap. */
+const POINTS = { prices: 100, points: 2_000 };
+const HEAP_MIB = 96;
+const RESIDENT_MIB = 450;
+
+t.test('the memory of an export and an import does not grow with the data', async (t) => {
+  const original = await testDatabase(t);
+  await fill(original, POINTS);
+  /** Runs with a heap of its own size; fails when that is too small. */
+  const residentOf = async (...args: readonly string[]): Promise<number> => {
+    const heap = `--max-old-space-size=${HEAP_MIB}`;
+    const { stdout } = await promisify(execFile)(process.execPath, [heap, WORKER, ...args]);
+    return Number(/(\d+) KiB at most/.exec(stdout)?.[1]) / 1024;
+  };
+  for (const format of FILE_FORMATS) {
+    const folder = await archivePath(t);
+    const exporting = await residentOf(original.url, folder, format);
+    t.ok(exporting < RESIDENT_MIB, `export of ${format}: ${Math.round(exporting)} MiB`);
+    const target = await testDatabase(t);
+    const importing = await residentOf(target.url, folder);
+    t.ok(importing < RESIDENT_MIB, `import of ${format}: ${Math.round(importing)} MiB`);
+  }
+});

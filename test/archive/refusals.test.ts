@@ -1,0 +1,205 @@
+import { appendFile, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import t from 'tap';
+import { importArchive } from '../../src/archive/import.ts';
+import type { FileFormat } from '../../src/archive/select.ts';
+import { stateOf } from '../ingest/support.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { commit, putPoints } from '../support/trading.ts';
+import { failureOf, writeWorld } from '../support/world.ts';
+import { exported, manifestOf, putFile, putManifest } from './support.ts';
+
+let original: TestDatabase;
+let target: TestDatabase;
+let before: string;
+t.before(async () => {
+  original = await testDatabase(t);
+  await writeWorld(original.pool);
+  await commit(original.pool, (client) =>
+    putPoints(client, 'T-1', ['2024-01-02', '9', '10', '11'], ['2024-01-03', null, '10.5', null]),
+  );
+  target = await testDatabase(t);
+  before = await stateOf(target.pool);
+});
+
+/** An archive of the original that something has happened to. */
+async function spoilt(
+  test: Parameters<typeof exported>[0],
+  format: FileFormat,
+  spoil: (folder: string) => Promise<unknown>,
+): Promise<string> {
+  const folder = await exported(test, original.client, format);
+  await spoil(folder);
+  return folder;
+}
+
+type Spoiling = readonly [FileFormat, (folder: string) => Promise<unknown>, RegExp];
+
+/** Replaces a text in a file, its sum and size set right: only the content is wrong. */
+const replacing =
+  (name: string, from: string | RegExp, to: string) =>
+  async (folder: string): Promise<void> => {
+    const text = await readFile(join(folder, name), 'utf8');
+    const changed = text.replace(from, to);
+    if (changed === text) throw new Error(`there is no ${from} in ${name}`);
+    await putFile(folder, name, Buffer.from(changed));
+  };
+
+/** Changes the manifest. */
+const telling =
+  (change: (manifest: Awaited<ReturnType<typeof manifestOf>>) => unknown) =>
+  async (folder: string): Promise<void> =>
+    putManifest(folder, change(await manifestOf(folder)));
+
+const flipByte = async (path: string): Promise<void> => {
+  const bytes = await readFile(path);
+  const at = Math.floor(bytes.length / 2);
+  bytes.writeUInt8((bytes.readUInt8(at) + 1) % 256, at);
+  await writeFile(path, bytes);
+};
+
+const SPOILT: Readonly<Record<string, Spoiling>> = {
+  'one byte is another': [
+    'csv',
+    (folder) => flipByte(join(folder, 'series.csv')),
+    /^series\.csv was changed after the export/,
+  ],
+  'one byte of a Parquet file is another': [
+    'parquet',
+    (folder) => flipByte(join(folder, 'price.parquet')),
+    /^price\.parquet was changed after the export/,
+  ],
+  'a file is cut short': [
+    'ndjson',
+    (folder) => truncate(join(folder, 'series.ndjson'), 20),
+    /^series\.ndjson has 20 bytes; the manifest says \d+/,
+  ],
+  'a file is longer': [
+    'csv',
+    (folder) => appendFile(join(folder, 'fx_rate.csv'), '\n'),
+    /^fx_rate\.csv has \d+ bytes/,
+  ],
+  'a file is missing': [
+    'csv',
+    (folder) => rm(join(folder, 'revision.csv')),
+    /^revision\.csv is missing from /,
+  ],
+  'there is no manifest': [
+    'csv',
+    (folder) => rm(join(folder, 'manifest.json')),
+    /holds no manifest\.json: it is no finished export/,
+  ],
+  'the manifest is no JSON': [
+    'csv',
+    (folder) => writeFile(join(folder, 'manifest.json'), '{'),
+    /manifest\.json is not JSON/,
+  ],
+  'the manifest is that of something else': [
+    'csv',
+    (folder) => putManifest(folder, { name: 'commodity-prices-service' }),
+    /is not the manifest of an archive of prices/,
+  ],
+  'the manifest is of a version to come': [
+    'csv',
+    telling((manifest) => ({ ...manifest, version: 2 })),
+    /is of version 2; this version reads 1/,
+  ],
+  'the manifest lacks its epoch': [
+    'csv',
+    telling(({ epoch: _epoch, ...rest }) => rest),
+    /manifest\.json .*epoch/,
+  ],
+  'a table is missing from the manifest': [
+    'csv',
+    telling((manifest) => ({ ...manifest, files: manifest.files.slice(1) })),
+    /lacks the tables service/,
+  ],
+  'the manifest leads out of the folder': [
+    'csv',
+    telling((manifest) => ({
+      ...manifest,
+      files: manifest.files.map((each) => ({ ...each, file: `../${each.file}` })),
+    })),
+    /names the file \.\.\/service\.csv for service/,
+  ],
+  'the manifest tells another epoch': [
+    'csv',
+    telling((manifest) => ({ ...manifest, epoch: 'another' })),
+    /does not hold the epoch and revision of its manifest/,
+  ],
+  'the archive is of an older schema': [
+    'csv',
+    telling((manifest) => ({ ...manifest, migrations: manifest.migrations.slice(0, 1) })),
+    /of another schema: the database lacks none, the archive 0002-changes/,
+  ],
+  'the archive is of a schema to come': [
+    'csv',
+    telling((manifest) => ({ ...manifest, migrations: [...manifest.migrations, '9999-more'] })),
+    /the database lacks 9999-more, the archive none; import it with the version that wrote it/,
+  ],
+  'a column is missing': [
+    'csv',
+    telling((manifest) => ({
+      ...manifest,
+      files: manifest.files.map((each) => ({ ...each, columns: each.columns.slice(1) })),
+    })),
+    /^service\.csv has the columns epoch text, the table id smallint, epoch text/,
+  ],
+  'columns of a CSV file are swapped': [
+    'csv',
+    replacing('series.csv', 'price_id,date', 'date,price_id'),
+    /^series\.csv: column name mismatch .*"date".*"price_id"/,
+  ],
+  'columns of the manifest are swapped against a Parquet file': [
+    'parquet',
+    telling((manifest) => ({
+      ...manifest,
+      files: manifest.files.map((each) => ({ ...each, columns: each.columns.toReversed() })),
+    })),
+    /^service\.parquet: its columns are not those of the manifest/,
+  ],
+  'a member of NDJSON has another name': [
+    'ndjson',
+    replacing('series.ndjson', '"mid"', '"middle"'),
+    /^series\.ndjson: line 1: mid is missing/,
+  ],
+  'a row is missing': [
+    'csv',
+    replacing('series.csv', /\n[^\n]+\n$/, '\n'),
+    /^series\.csv has 1 rows; the manifest says 2/,
+  ],
+  'a value is no number': [
+    'ndjson',
+    replacing('series.ndjson', '"10.5"', '"10,5"'),
+    /^series\.ndjson: invalid input syntax for type numeric: "10,5" \(COPY series, line 2/,
+  ],
+  'a value breaks a rule of the database': [
+    'csv',
+    replacing('series.csv', ',9,10,11,', ',12,10,11,'),
+    /^series\.csv: .* violates check constraint "series_low_mid_high"/,
+  ],
+  'a row refers to what is not there': [
+    'csv',
+    replacing('revision_scope.csv', 'nickel,1', 'nickel,77'),
+    /^revision_scope\.csv: .* violates foreign key constraint/,
+  ],
+  'a Parquet file is none': [
+    'parquet',
+    (folder) => putFile(folder, 'series.parquet', Buffer.from('price_id,date\n1,2024-01-02\n')),
+    /^series\.parquet: /,
+  ],
+  'bytes are no UTF-8': [
+    'ndjson',
+    (folder) => putFile(folder, 'series.ndjson', Buffer.from([0x7b, 0xff, 0x0a])),
+    /^series\.ndjson: /,
+  ],
+};
+
+for (const [what, [format, spoil, message]] of Object.entries(SPOILT)) {
+  t.test(`an archive is refused whole when ${what}`, async (t) => {
+    const folder = await spoilt(t, format, spoil);
+    const failure = await failureOf(importArchive(target.client, { folder }));
+    t.match(failure, { name: 'ArchiveRefusal', message });
+    t.equal(await stateOf(target.pool), before, 'and nothing was written');
+  });
+}

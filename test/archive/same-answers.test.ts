@@ -1,0 +1,93 @@
+import t from 'tap';
+import { FILE_FORMATS, type FileFormat } from '../../src/archive/select.ts';
+import { MARKETS } from '../../src/catalog/markets.ts';
+import { randomOf } from '../conversion/support.ts';
+import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/any-request.ts';
+import { CHANGES } from '../support/changes.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type Service, serviceOn } from '../support/service.ts';
+import { contentsOf, exported, imported } from './support.ts';
+
+const SEED = 20_270_101;
+const REQUESTS = 300;
+
+/** A state of the data: none for the newest, a revision, or a moment. */
+type Moment = { readonly revision?: string; readonly asOf?: string };
+
+/** The newest state, every revision, and a microsecond before and at each commit. */
+async function momentsOf({ pool }: TestDatabase): Promise<Moment[]> {
+  const { rows } = await pool.query(`
+    select epoch || '.' || number as revision,
+      to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as "asOf"
+    from service, revision,
+      unnest(array[committed_at, committed_at - interval '1 microsecond']) as u (at)
+    order by number, at`);
+  const revisions = rows.map(({ revision }) => ({ revision }));
+  return [{}, ...revisions, ...rows.map(({ asOf }) => ({ asOf }))];
+}
+
+const GETS = [
+  '/v3/prices',
+  '/v3/reference/currencies',
+  '/v3/reference/units',
+  '/v3/reference/rates?base=USD&quote=CNY',
+  '/v3/reference/rates?base=EUR&quote=SEK&from=2026-06-01',
+  ...MARKETS.map(({ slug }) => `/v3/prices/${slug}/filters`),
+];
+
+const get = async ({ app, key }: Service, url: string): Promise<string> => {
+  const answer = await app.inject({ url, headers: { 'x-api-key': key } });
+  return `${answer.statusCode} ${answer.headers['etag']} ${answer.body}`;
+};
+
+/** The files of the original in every format. */
+const files = new Map<FileFormat, Record<string, string>>();
+
+let original: TestDatabase;
+let service: Service;
+const asked: (Asked & { moment: Moment })[] = [];
+t.before(async () => {
+  original = await testDatabase(t, { seeded: true });
+  for (const change of Object.values(CHANGES)) await change(original, t);
+  service = await serviceOn(t, original);
+  const request = anyRequest(randomOf(SEED));
+  const values = await valuesOf(original);
+  const moments = await momentsOf(original);
+  for (let number = 0; number < REQUESTS; number += 1) {
+    asked.push({ ...request(values), moment: moments[number % moments.length] ?? {} });
+  }
+  for (const format of FILE_FORMATS) {
+    files.set(format, await contentsOf(await exported(t, original.client, format)));
+  }
+});
+
+async function sameAnswers(
+  test: Pick<typeof t, 'same' | 'ok' | 'equal'>,
+  copy: Service,
+): Promise<void> {
+  let answered = 0;
+  await forAll(asked, async ({ moment, ...request }) => {
+    const was = await send(service, request, moment);
+    const now = await send(copy, request, moment);
+    if (was.status === 200) answered += 1;
+    if (now.status === was.status && now.text === was.text) return;
+    test.same(now, was, JSON.stringify({ ...request, ...moment }));
+  });
+  test.ok(answered > REQUESTS / 2, `${answered} of ${REQUESTS} were no refusals, seed ${SEED}`);
+  for (const url of GETS) test.equal(await get(copy, url), await get(service, url), url);
+}
+
+for (const format of FILE_FORMATS) {
+  t.test(
+    `an import of ${format} answers as its original, byte for byte, in every past, and is ` +
+      'exported again as the same files',
+    async (t) => {
+      const copy = await imported(t, await exported(t, original.client, format));
+      await sameAnswers(t, await serviceOn(t, copy));
+      for (const again of new Set(['csv' as const, format])) {
+        const now = await contentsOf(await exported(t, copy.client, again));
+        t.same(now, files.get(again), again);
+      }
+    },
+  );
+}

@@ -1,0 +1,65 @@
+import t from 'tap';
+import { tablesOf } from '../../src/archive/columns.ts';
+import { ARCHIVED, LEFT_OUT, OF_THE_MIGRATION } from '../../src/archive/tables.ts';
+import { testDatabase } from '../support/database.ts';
+import { inTransaction } from '../support/world.ts';
+
+t.test('every table is carried by an archive, or left out for a reason', async (t) => {
+  const { pool } = await testDatabase(t);
+  const { rows } = await pool.query(`select relname as name from pg_class
+    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`);
+  const known = [...ARCHIVED.map((each) => each.name), ...Object.keys(LEFT_OUT)];
+  t.same(
+    rows.map(({ name }) => name).sort(),
+    known.toSorted(),
+    'a new table belongs into ARCHIVED or LEFT_OUT of src/archive/tables.ts',
+  );
+  t.equal(new Set(known).size, known.length, 'and into one of them');
+});
+
+t.test('every column is carried but those that mean nothing elsewhere', async (t) => {
+  const { pool } = await testDatabase(t);
+  const tables = await inTransaction(pool, (client) => tablesOf(client));
+  const carried = tables.flatMap(({ name, columns }) =>
+    columns.map((each) => `${name}.${each.name}`),
+  );
+  const { rows } = await pool.query(
+    `select table_name || '.' || column_name as name from information_schema.columns
+      where table_schema = 'public' and table_name = any($1)`,
+    [ARCHIVED.map((each) => each.name)],
+  );
+  const missing = rows.map(({ name }) => name).filter((each) => !carried.includes(each));
+  t.same(missing.sort(), ['revision.opened_by', 'service.keys_version']);
+  t.same(tables.find((each) => each.name === 'series')?.key, ['price_id', 'date']);
+  const decimals = tables.flatMap(({ name, columns }) =>
+    columns.filter((each) => each.kind === 'decimal').map((each) => `${name}.${each.name}`),
+  );
+  t.same(
+    decimals.filter((each) => !each.includes('_history')),
+    ['series.low', 'series.mid', 'series.high', 'fx_rate.rate'],
+  );
+});
+
+t.test('each table comes after those that it refers to', async (t) => {
+  const { pool } = await testDatabase(t);
+  const { rows } = await pool.query(`
+    select conrelid::regclass::text as of, confrelid::regclass::text as to
+    from pg_constraint where contype = 'f' and conrelid <> confrelid`);
+  const place = (name: string): number => ARCHIVED.findIndex((each) => each.name === name);
+  const references = rows.filter((each) => place(each.of) >= 0);
+  t.ok(references.length > 20);
+  t.same(
+    references.filter((each) => place(each.to) < 0 || place(each.to) > place(each.of)),
+    [],
+  );
+});
+
+t.test('a database that was only migrated has rows of no table but those told', async (t) => {
+  const { pool } = await testDatabase(t);
+  const full: string[] = [];
+  for (const { name } of ARCHIVED) {
+    const { rows } = await pool.query(`select from ${name} limit 1`);
+    if (rows.length > 0) full.push(name);
+  }
+  t.same(full, OF_THE_MIGRATION);
+});

@@ -1,0 +1,32 @@
+import { exportArchive } from '../../src/archive/export.ts';
+import { importArchive } from '../../src/archive/import.ts';
+import type { FileFormat } from '../../src/archive/select.ts';
+import type { ArchiveProgress } from '../../src/archive/session.ts';
+import { openClient } from '../../src/db/client.ts';
+
+/**
+ * A process of its own that exports or imports and says how far it is, and at the end the most
+ * memory that it held, in KiB. Arguments: database, folder, and for an export the format.
+ */
+const [url = '', folder = '', format] = process.argv.slice(2);
+const client = openClient({
+  url,
+  connectionsMax: 2,
+  acquireTimeoutMs: 20_000,
+  statementTimeoutMs: 0,
+  readOnly: false,
+  applicationName: 'archive worker',
+});
+let last = '';
+const onProgress = ({ what, unit }: ArchiveProgress): void => {
+  const text = `${unit} of ${what}`;
+  if (text !== last) process.stdout.write(`${text}\n`);
+  last = text;
+};
+if (format === undefined) await importArchive(client, { folder, onProgress });
+else {
+  const request = { folder, format: format as FileFormat, markets: null, onProgress };
+  await exportArchive(client, request);
+}
+await client.close();
+process.stdout.write(`${process.resourceUsage().maxRSS} KiB at most\n`);

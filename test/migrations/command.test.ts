@@ -1,0 +1,41 @@
+import t from 'tap';
+import { migrateUp } from '../../src/db/migrate.ts';
+import { testDatabase } from '../support/database.ts';
+import { migrationsWith } from '../support/migrations.ts';
+import { prices } from '../support/running.ts';
+
+t.test('the command tells data that would be lost, and a newer schema', async (t) => {
+  const { url: DATABASE_URL, db, pool } = await testDatabase(t, { seeded: true });
+  const { url: folder } = await migrationsWith(t, {
+    '9998-older': { up: 'select 1' },
+    '9999-newer': { up: 'select 1' },
+  });
+  const migrate = (...args: string[]) => prices(t, { DATABASE_URL }, 'db', 'migrate', ...args);
+  for (;;) {
+    const { code, stderr } = await migrate('--down', '--yes');
+    if (code === 0) continue;
+    t.equal(code, 3);
+    t.match(stderr, /^commodity-prices: taking back \S+ would lose [^\n]*\n$/);
+    break;
+  }
+  t.ok((await pool.query('select from series limit 1')).rowCount);
+  await migrateUp(db, { folder });
+  t.match(await migrate(), { code: 0, stdout: /^A newer version has migrated.*\(9998-older / });
+  t.match((await migrate('--status')).stdout, /9999-newer +20\S+ +of a newer version\n/);
+});
+
+t.test('the command tells a file that is not what ran', async (t) => {
+  const { url: DATABASE_URL, pool } = await testDatabase(t);
+  const { code: before } = await prices(t, { DATABASE_URL }, 'db', 'migrate', '--dry-run');
+  t.equal(before, 0);
+  await pool.query(
+    "update migration_file set sha256 = repeat('0', 64) where name = '0002-changes'",
+  );
+  for (const mode of [[], ['--dry-run']]) {
+    const { code, stdout, stderr } = await prices(t, { DATABASE_URL }, 'db', 'migrate', ...mode);
+    t.same([code, stdout], [1, '']);
+    t.match(stderr, /^commodity-prices: migrations\/0002-changes\.ts is not the file [^\n]*\n$/);
+  }
+  const status = await prices(t, { DATABASE_URL }, 'db', 'migrate', '--status');
+  t.match(status.stdout, /0002-changes +20\S+ +its file is not what ran\n/);
+});

@@ -1,0 +1,23 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import t from 'tap';
+import { SETTINGS } from '../src/config.ts';
+
+const SERVER = fileURLToPath(new URL('../src/server.ts', import.meta.url));
+const start = (...args: string[]) => promisify(execFile)(process.execPath, [SERVER, ...args]);
+
+t.test('the service tells every setting with --help, and does not start', async (t) => {
+  const { stdout, stderr } = await start('--help');
+  for (const name of Object.keys(SETTINGS)) t.match(stdout, new RegExp(`^ {2}${name}\\b`, 'm'));
+  t.match(stdout, 'prices -- --help');
+  t.equal(stderr, '');
+  t.match((await start('--version')).stdout, /^\d+\.\d+\.\d+\n$/);
+});
+
+t.test('an argument that means nothing is refused, and not passed over', async (t) => {
+  await t.rejects(start('--port', '3'), {
+    code: 2,
+    stderr: /^[^\n]*"--port"[^\n]*PORT=8080[^\n]*\n$/,
+  });
+});

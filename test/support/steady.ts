@@ -1,0 +1,110 @@
+import { Agent, request } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import type t from 'tap';
+
+type Test = Pick<typeof t, 'teardown'>;
+
+/** How long requests took, in milliseconds. */
+export interface Times {
+  /** All but one of a hundred took no longer. */
+  readonly p99Ms: number;
+  readonly longestMs: number;
+}
+
+/** What became of requests that were sent without a pause. */
+export interface Tally {
+  readonly sent: number;
+  /** Whatever was not a 200, in words. */
+  readonly failed: readonly string[];
+  readonly before: Times;
+  /** Of the requests that ended after the mark. */
+  readonly since: Times;
+}
+
+export interface Steady {
+  /** Waits until so many more were answered. */
+  next(count: number): Promise<void>;
+  /** From here on it is another time. */
+  mark(): void;
+  /** Ends it, once those under way are answered. */
+  stop(): Promise<Tally>;
+}
+
+function timesOf(milliseconds: readonly number[]): Times {
+  const sorted = milliseconds.toSorted((a, b) => a - b);
+  return { p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? 0, longestMs: sorted.at(-1) ?? 0 };
+}
+
+/** One question to the service; returns what is wrong with the answer, or null. */
+function ask(agent: Agent, port: number, key: string, path: string, body: unknown) {
+  return new Promise<string | null>((resolve) => {
+    const asking = request(
+      {
+        agent,
+        port,
+        host: '127.0.0.1',
+        path,
+        method: 'POST',
+        headers: { 'x-api-key': key, 'content-type': 'application/json' },
+      },
+      (answer) => {
+        let text = '';
+        answer.setEncoding('utf8').on('data', (part: string) => {
+          text += part;
+        });
+        answer.on('error', (error) => resolve(error.message));
+        answer.on('end', () => {
+          resolve(answer.statusCode === 200 ? null : `${answer.statusCode} ${text.slice(0, 200)}`);
+        });
+      },
+    );
+    asking.on('error', (error) => resolve(error.message));
+    asking.end(JSON.stringify(body));
+  });
+}
+
+/** Sends requests to a service, several at a time and one after another, until it is stopped. */
+export function steadily(
+  test: Test,
+  { port, key }: { readonly port: number; readonly key: string },
+  questions: readonly (readonly [path: string, body: unknown])[],
+  atOnce = 4,
+): Steady {
+  const agent = new Agent({ keepAlive: true, maxSockets: atOnce });
+  test.teardown(() => agent.destroy());
+  const times: number[] = [];
+  const failed: string[] = [];
+  let marked = 0;
+  let isOver = false;
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (!isOver) {
+      const [path, body] = questions[next++ % questions.length] ?? ['', null];
+      const begun = performance.now();
+      const fault = await ask(agent, port, key, path, body);
+      times.push(performance.now() - begun);
+      if (fault !== null) failed.push(fault);
+    }
+  };
+  const workers = Array.from({ length: atOnce }, worker);
+  const stop = async (): Promise<Tally> => {
+    isOver = true;
+    await Promise.all(workers);
+    const [before, since] = [times.slice(0, marked), times.slice(marked)].map(timesOf);
+    if (!before || !since) throw new Error('there are two times');
+    return { sent: times.length, failed, before, since };
+  };
+  test.teardown(() => {
+    isOver = true;
+  });
+  return {
+    next: async (count) => {
+      const goal = times.length + count;
+      while (times.length < goal) await pause(5);
+    },
+    mark: () => {
+      marked = times.length;
+    },
+    stop,
+  };
+}
