@@ -19,6 +19,7 @@ async function saidBy(service: Running): Promise<string[]> {
   await service.ended;
   const lines = service.stderr().trim().split('\n');
   return lines
+    .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line) as { level: number; msg: string })
     .filter(({ level }) => level > 30)
     .map(({ msg }) => msg);
