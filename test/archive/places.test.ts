@@ -6,7 +6,15 @@ import { importArchive } from '../../src/archive/import.ts';
 import { loadText, stateOf } from '../ingest/support.ts';
 import { testDatabase } from '../support/database.ts';
 import { keyFor, serviceOn } from '../support/service.ts';
-import { failureOf, inRevision, insertOf, priceRow, writeWorld } from '../support/world.ts';
+import {
+  CURRENCY,
+  failureOf,
+  inRevision,
+  insertOf,
+  priceRow,
+  valueRow,
+  writeWorld,
+} from '../support/world.ts';
 import { archivePath, contentsOf, exported, imported } from './support.ts';
 
 t.test('an export writes into no folder that holds something', async (t) => {
@@ -94,18 +102,46 @@ t.test('a database that holds anything is not imported into', async (t) => {
   t.match(again.message, /the database holds data \(revision, .* …\)/);
 });
 
+t.test('what is committed while an import waits for its turn is seen by it', async (t) => {
+  const original = await testDatabase(t);
+  await writeWorld(original.pool);
+  const folder = await exported(t, original.client, 'csv');
+  const target = await testDatabase(t);
+  const writer = await target.pool.connect();
+  await writer.query('begin');
+  await writer.query("select open_revision('the first')");
+  await writer.query(insertOf('currency', CURRENCY));
+  const importing = failureOf(importArchive(target.client, { folder }));
+  const isWaiting = `select from pg_stat_activity where datname = current_database()
+    and wait_event = 'advisory'`;
+  while ((await target.pool.query(isWaiting)).rows.length === 0);
+  await writer.query('commit');
+  writer.release();
+  const { message } = await importing;
+  t.match(message, /^the database holds data \(revision, revision_scope, currency\)/);
+});
+
 t.test(
   'loads and corrections go on after an import as they would have in the original',
   async (t) => {
     const original = await testDatabase(t);
     await writeWorld(original.pool);
-    // Ids that are history alone: the newest price is no more, the newest batch was refused.
+    // Ids that are history alone, and that of a batch that was refused.
+    await inRevision(original.pool, insertOf('dimension_value', valueRow('region', 'asia')));
+    await inRevision(original.pool, "delete from dimension_value where slug = 'asia'");
     await inRevision(original.pool, insertOf('price', priceRow('T-9')));
     await inRevision(original.pool, "delete from price where code = 'T-9'");
     await loadText(t, original.client, 'csv', 'code,date,mid\nNONE-1,2026-01-08,1\n');
     const copy = await imported(t, await exported(t, original.client, 'ndjson'));
     for (const database of [original, copy]) {
-      await inRevision(database.pool, insertOf('price', priceRow('T-10')));
+      await inRevision(
+        database.pool,
+        insertOf(
+          'dimension_value',
+          valueRow('region', 'africa', { uuid: 'md5($$africa$$)::uuid' }),
+        ),
+        insertOf('price', priceRow('T-10')),
+      );
       const points = 'code,date,mid,publishedAt\nT-10,2026-01-08,1,2026-01-08T16:00:00Z\n';
       await loadText(t, database.client, 'csv', points);
       const corrected = points.replace(',1,', ',2,');
