@@ -71,6 +71,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   access_scope: 'written by the migrate command',
   kysely_migration: 'the manifest names the migrations',
   kysely_migration_lock: 'the manifest names the migrations',
+  migration_file: 'the manifest names the migrations',
 };
 
 /** Tables that a migrated database has rows of; an import replaces these. */

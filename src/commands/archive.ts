@@ -12,6 +12,7 @@ import { withDatabase } from './database.ts';
 import { UsageError } from './failure.ts';
 import { openMeter } from './meter.ts';
 import { printJson, printLines } from './output.ts';
+import { stderrScreen } from './progress-text.ts';
 
 interface ExportOptions {
   readonly market: readonly string[];
@@ -67,14 +68,14 @@ async function printReport(
 async function runExport(path: string, options: ExportOptions): Promise<void> {
   const markets = marketsOf(options.market);
   const folder = resolve(path);
-  const meter = openMeter();
+  const meter = openMeter(stderrScreen());
   const exporting = withDatabase({ schema: true }, (client, _config, signal) =>
     exportArchive(client, {
       folder,
       format: options.format,
       markets,
       signal,
-      onProgress: ({ what, done, total, unit }) => meter.update(what, done, total, unit),
+      onProgress: meter.update,
     }),
   );
   const manifest = await exporting.finally(() => meter.end());
@@ -83,12 +84,12 @@ async function runExport(path: string, options: ExportOptions): Promise<void> {
 
 async function runImport(path: string, options: { json?: true }): Promise<void> {
   const folder = resolve(path);
-  const meter = openMeter();
+  const meter = openMeter(stderrScreen());
   const importing = withDatabase({ schema: true }, (client, _config, signal) =>
     importArchive(client, {
       folder,
       signal,
-      onProgress: ({ what, done, total, unit }) => meter.update(what, done, total, unit),
+      onProgress: meter.update,
     }),
   );
   const manifest = await importing.finally(() => meter.end());

@@ -1,12 +1,13 @@
 import type { LoadProgress } from '../ingest/request.ts';
-
-/** Where progress is shown, and by what clock. */
-export interface Screen {
-  readonly isTerminal: boolean;
-  write(text: string): void;
-  /** Milliseconds, growing. */
-  now(): number;
-}
+import {
+  barText,
+  CLEAR,
+  countText,
+  EVERY_MS,
+  type Screen,
+  stderrScreen,
+  timeText,
+} from './progress-text.ts';
 
 /** Shows how far a load is. */
 export interface LoadProgressDisplay {
@@ -15,9 +16,6 @@ export interface LoadProgressDisplay {
   end(): void;
 }
 
-const EVERY_MS = 100;
-const BAR = 24;
-const CLEAR = '\r\u001b[2K';
 /** Without a size there are no tenths to tell; then a line for each million values has to do. */
 const ROWS_A_LINE = 1_000_000;
 
@@ -27,34 +25,21 @@ const STEPS: Readonly<Record<LoadProgress['step'], string>> = {
   writing: 'writing',
 };
 
-const count = (value: number): string => Math.floor(value).toLocaleString('en');
-
-/** Seconds as minutes and seconds: 1:05. */
-function timeText(seconds: number): string {
-  const whole = Math.max(0, Math.ceil(seconds));
-  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
-}
-
 /** How much of the file has been read, from 0 to 1; null when its size is not known. */
 const shareOf = ({ bytes, bytesTotal }: LoadProgress): number | null =>
   bytesTotal === null || bytesTotal === 0 ? null : Math.min(1, bytes / bytesTotal);
 
 function factsOf(state: LoadProgress, elapsedMs: number): string {
   const { step, rows } = state;
-  if (step !== 'reading') return `${STEPS[step]} · ${count(rows)} rows`;
+  if (step !== 'reading') return `${STEPS[step]} · ${countText(rows)} rows`;
   const share = shareOf(state);
   const seconds = elapsedMs / 1000;
-  const facts = [`${count(rows)} rows`];
-  if (seconds > 0) facts.push(`${count(rows / seconds)} rows/s`);
+  const facts = [`${countText(rows)} rows`];
+  if (seconds > 0) facts.push(`${countText(rows / seconds)} rows/s`);
   if (share !== null && share > 0 && share < 1) {
     facts.push(`${timeText((seconds * (1 - share)) / share)} left`);
   }
   return facts.join(' · ');
-}
-
-function barOf(share: number): string {
-  const full = Math.round(share * BAR);
-  return `[${'#'.repeat(full)}${'-'.repeat(BAR - full)}] ${Math.floor(share * 100)} %`;
 }
 
 /** One line that changes: a bar with rate and time left. */
@@ -68,7 +53,7 @@ function onTerminal({ write, now }: Screen): LoadProgressDisplay {
       if (state.step === step && time - last < EVERY_MS) return;
       [last, step] = [time, state.step];
       const share = state.step === 'reading' ? shareOf(state) : null;
-      const bar = share === null ? '' : `${barOf(share)} · `;
+      const bar = share === null ? '' : `${barText(share)} · `;
       write(`${CLEAR}${bar}${factsOf(state, time - began)}`);
     },
     end() {
@@ -109,9 +94,4 @@ export const showProgress = (screen: Screen): LoadProgressDisplay =>
 export const NO_PROGRESS: LoadProgressDisplay = { update: () => {}, end: () => {} };
 
 /** Progress on stderr. */
-export const progressOnStderr = (): LoadProgressDisplay =>
-  showProgress({
-    isTerminal: process.stderr.isTTY === true,
-    write: (text) => process.stderr.write(text),
-    now: () => performance.now(),
-  });
+export const progressOnStderr = (): LoadProgressDisplay => showProgress(stderrScreen());

@@ -5,7 +5,7 @@ import t from 'tap';
 import { exportArchive } from '../../src/archive/export.ts';
 import { importArchive } from '../../src/archive/import.ts';
 import { ARCHIVED } from '../../src/archive/tables.ts';
-import { meterText } from '../../src/commands/meter.ts';
+import { type Measured, openMeter } from '../../src/commands/meter.ts';
 import { seededDatabase, testDatabase } from '../support/database.ts';
 import { roledDatabase } from '../support/roles.ts';
 import { prices } from '../support/running.ts';
@@ -22,7 +22,7 @@ t.test('an export and an import by command, in all formats and with a report', a
   t.match(report, { folder, format: 'parquet', markets: ['cobalt', 'nickel'] });
   const manifest = await readFile(join(folder, 'manifest.json'));
   t.equal(report.manifestSha256, createHash('sha256').update(manifest).digest('hex'));
-  t.match(made.stderr, /^\d+ % · \w+ · [\d,]+ of [\d,]+ rows · [\d,]+ rows\/s · \d+ s left\n/);
+  t.match(made.stderr, /^\d+ % · \w+ · [\d,]+ of [\d,]+ rows · [\d,]+ rows\/s · \d+:\d\d left\n/);
   t.match(made.stderr, /\n100 % · [^\n]+\n$/);
   const twice = await prices(t, { DATABASE_URL: url }, 'db', 'export', folder);
   t.match(twice, { code: 2, stdout: '', stderr: /is not empty: an export needs a folder/ });
@@ -68,18 +68,49 @@ t.test('the account of the service may export, that of the migrator import', asy
   t.match(manifest, { revision: '1', files: { length: ARCHIVED.length } });
 });
 
-t.test('progress is told in whole numbers', async (t) => {
-  t.equal(
-    meterText('series', 1_200, 2_400, 'rows', 4),
-    '50 % · series · 1,200 of 2,400 rows · 300 rows/s · 4 s left',
+/** What a meter writes while its clock goes on by a second and a half for each state. */
+function written(isTerminal: boolean, states: readonly Measured[]): string[] {
+  const texts: string[] = [];
+  let time = 0;
+  const meter = openMeter({ isTerminal, write: (text) => texts.push(text), now: () => time });
+  for (const state of states) {
+    meter.update(state);
+    time += 1_500;
+  }
+  meter.end();
+  return texts;
+}
+
+const rows = (done: number, total = 4_000): Measured => ({
+  what: 'series',
+  done,
+  total,
+  unit: 'rows',
+});
+
+t.test('progress in a pipe is a line for each 10 %, with rate and time left', async (t) => {
+  t.same(written(false, [rows(0), rows(100), rows(1_000), rows(1_010), rows(4_000)]), [
+    '20 % · series · 1,000 of 4,000 rows · 333 rows/s · 0:09 left\n',
+    '100 % · series · 4,000 of 4,000 rows · 666 rows/s\n',
+  ]);
+  const checking = { what: 'checking a.csv', done: 5e6, total: 1e7, unit: 'bytes' } as const;
+  t.same(
+    written(false, [{ ...checking, done: 0 }, checking, rows(2_000)]),
+    [
+      '50 % · checking a.csv · 5.0 MB of 10.0 MB · 3.3 MB/s · 0:02 left\n',
+      '50 % · series · 2,000 of 4,000 rows\n',
+    ],
+    'each piece of work has a clock of its own',
   );
-  t.equal(
-    meterText('series', 1_000_000, 200_000_000, 'rows', 10),
-    '0 % · series · 1,000,000 of 200,000,000 rows · 100,000 rows/s · 33 min 10 s left',
-  );
-  t.equal(meterText('a', 0, 10, 'rows', 0), '0 % · a · 0 of 10 rows · 0 rows/s');
-  t.equal(
-    meterText('a', 5e6, 1e7, 'bytes', 1),
-    '50 % · a · 5.0 MB of 10.0 MB · 5.0 MB/s · 1 s left',
-  );
+});
+
+t.test('progress on a terminal is a bar that is gone at the end', async (t) => {
+  const clear = '\r\u001b[2K';
+  const [bar, half] = ['-'.repeat(24), `${'#'.repeat(12)}${'-'.repeat(12)}`];
+  t.same(written(true, [rows(0), rows(2_000)]), [
+    `${clear}[${bar}] 0 % · series · 0 of 4,000 rows`,
+    `${clear}[${half}] 50 % · series · 2,000 of 4,000 rows · 1,333 rows/s · 0:02 left`,
+    clear,
+  ]);
+  t.same(written(true, []), []);
 });
