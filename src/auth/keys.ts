@@ -90,7 +90,7 @@ export async function createKey(
   change: KeyChange = {},
 ): Promise<NewKeyInfo> {
   checkText('name', request.name);
-  if (request.owner) checkText('owner', request.owner);
+  if (typeof request.owner === 'string') checkText('owner', request.owner);
   checkExpiry(request.expiresAt);
   checkLimits(request.limits ?? null);
   const { text, publicId } = await changing(db, change, (trx) => insertKey(trx, request));
