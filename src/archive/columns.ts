@@ -1,4 +1,6 @@
 import type pg from 'pg';
+import { FOLDER, migrationNames } from '../db/migration-files.ts';
+import { ArchiveRefusal } from './refusal.ts';
 import { ARCHIVED, type ArchivedTable } from './tables.ts';
 
 /** How the values of a column are written; other types are carried as PostgreSQL prints them. */
@@ -94,8 +96,17 @@ export async function tablesOf(driver: pg.ClientBase): Promise<Table[]> {
   });
 }
 
-/** The names of the migrations that ran, in their order. */
+/**
+ * The names of the migrations that ran, in their order.
+ * @throws ArchiveRefusal when a newer version ran some: it may have tables that we know nothing of
+ */
 export async function migrationsOf(driver: pg.ClientBase): Promise<string[]> {
   const { rows } = await driver.query<{ name: string }>('select name from kysely_migration');
-  return rows.map((row) => row.name).sort();
+  const known = await migrationNames(FOLDER);
+  const names = rows.map((row) => row.name).sort();
+  const strange = names.filter((each) => !known.includes(each));
+  if (strange.length === 0) return names;
+  throw new ArchiveRefusal(
+    `the database belongs to a newer version of the software, which ran ${strange.join(', ')}`,
+  );
 }

@@ -170,6 +170,20 @@ t.test(
   },
 );
 
+t.test('a database of a newer version is neither exported nor imported into', async (t) => {
+  const { client, pool } = await testDatabase(t);
+  const archive = await exported(t, client, 'csv');
+  await pool.query("insert into kysely_migration (name, timestamp) values ('9999-later', '')");
+  const folder = await archivePath(t);
+  const refusal = {
+    name: 'ArchiveRefusal',
+    message: 'the database belongs to a newer version of the software, which ran 9999-later',
+  };
+  const request = { folder, format: 'csv', markets: null } as const;
+  t.match(await failureOf(exportArchive(client, request)), refusal);
+  t.match(await failureOf(importArchive(client, { folder: archive })), refusal);
+});
+
 t.test('an import leaves the API keys of the database as they are', async (t) => {
   const original = await testDatabase(t);
   await writeWorld(original.pool);
