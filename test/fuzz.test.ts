@@ -1,8 +1,17 @@
 import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import t from 'tap';
+import { matchKey } from '../src/catalog/match-key.ts';
 import { PROBLEMS } from '../src/errors.ts';
-import { anyBytes, anyJson, legal, type Sent, type Values } from './support/bodies.ts';
+import {
+  anyBytes,
+  anyJson,
+  KNOWN_CURRENCIES,
+  KNOWN_UNITS,
+  legal,
+  type Sent,
+  type Values,
+} from './support/bodies.ts';
 import { isLegalBody } from './support/body-rules.ts';
 import { oneRuleBroken } from './support/broken-bodies.ts';
 import { brokenJson, wronglySent } from './support/broken-json.ts';
@@ -60,6 +69,9 @@ function faultOfRefusal({ broken }: Sent, { status, json }: Reply): string | nul
   return found ? null : `it does not tell ${broken.code} at ${broken.pointer}`;
 }
 
+const isKnown = (names: readonly string[], name: unknown): boolean =>
+  typeof name === 'string' && names.some((each) => matchKey(each) === matchKey(name));
+
 /** What is wrong with the answer to a body; null when nothing is. */
 function faultOf(market: SpecifiedMarket, sent: Sent, reply: Reply): string | null {
   const { status, json } = reply;
@@ -78,9 +90,10 @@ function faultOf(market: SpecifiedMarket, sent: Sent, reply: Reply): string | nu
     const errors: readonly Violation[] = json.errors ?? [];
     const may: Readonly<Record<string, boolean>> = {
       unmatched_value: options['strict'] === true,
-      // Before the first revision nothing is known of any currency or unit.
-      unknown_currency: 'asOf' in options,
-      unknown_unit: 'asOf' in options,
+      // Before the first revision nothing is known of any currency or unit; and a byte that was
+      // changed may have made another name of one.
+      unknown_currency: 'asOf' in options || !isKnown(KNOWN_CURRENCIES, options['currency']),
+      unknown_unit: 'asOf' in options || !isKnown(KNOWN_UNITS, options['unitOfMeasure']),
     };
     return errors.length > 0 && errors.every(({ code }) => may[code])
       ? null

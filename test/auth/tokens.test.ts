@@ -34,6 +34,7 @@ t.test('a token of the configured secret opens what its scopes name', async (t) 
     id: 'analyst-7',
     scopes: ['prices:nickel'],
     expiresAt: new Date(exp * 1000).toISOString(),
+    limits: null,
   });
   for (const typ of ['JWT', 'jwt', 'at+jwt', 'application/at+jwt', 'AT+JWT']) {
     const token = secretToken(goodClaims(), { alg: 'HS256', typ });

@@ -43,6 +43,7 @@ t.test('a key opens what its scopes name, until it expires', async (t) => {
     id: made.id,
     scopes: ['prices:nickel'],
     expiresAt: '2199-01-01T00:00:00Z',
+    limits: null,
   });
 });
 

@@ -8,7 +8,9 @@ type Values = readonly Schemas['FilterValue'][];
 /** The test gives the address and the key. */
 declare const process: { readonly env: Readonly<Record<string, string | undefined>> };
 const { SERVICE_URL: baseUrl = '', SERVICE_KEY: key = '' } = process.env;
-const client = createClient<paths>({ baseUrl, headers: { 'x-api-key': key } });
+/** Prices come in other formats too: this client takes JSON alone. */
+type Json = 'application/json' | 'application/problem+json';
+const client = createClient<paths, Json>({ baseUrl, headers: { 'x-api-key': key } });
 
 interface Answer<T> {
   readonly data?: T;

@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import type { SpecifiedMarket } from './specification.ts';
 
+/** Some currencies and units that the sample data have. */
+export const KNOWN_CURRENCIES = ['USD', 'EUR', 'CNY', 'JPY', 'KRW'] as const;
+export const KNOWN_UNITS = ['t', 'Pound', 'KG', 'kWh', 'mtu', '%'] as const;
+
 /** A body as it is sent, and what it was made as. */
 export interface Sent {
   readonly what: string;
@@ -97,8 +101,8 @@ const defined = (members: Members): Members =>
 const analytics: fc.Arbitrary<Members> = fc.record(
   {
     includeSummary: fc.boolean(),
-    currency: fc.constantFrom('USD', 'EUR', 'CNY', 'JPY', 'KRW').chain(respelled),
-    unitOfMeasure: fc.constantFrom('t', 'Pound', 'KG', 'kWh', 'mtu', '%').chain(respelled),
+    currency: fc.constantFrom(...KNOWN_CURRENCIES).chain(respelled),
+    unitOfMeasure: fc.constantFrom(...KNOWN_UNITS).chain(respelled),
     onUnconvertible: fc.constantFrom('keep', 'omit', 'error'),
     decimals: fc.integer({ min: 0, max: 10 }),
     aggregate: fc.record({
