@@ -34,7 +34,7 @@ const FAULTS: readonly Fault[] = [
     code: 'insufficient_scope',
     headers: { authorization: bearer('prices:copper') },
   },
-  { name: 'CSV wanted', status: 406, code: 'not_acceptable', headers: { accept: 'text/csv' } },
+  { name: 'XML wanted', status: 406, code: 'not_acceptable', headers: { accept: 'text/xml' } },
   {
     name: 'a form',
     status: 415,
@@ -109,11 +109,11 @@ t.test('filters and the list of markets check in the same order', async (t) => {
       const { status } = await service.request({ method, url, headers });
       return status;
     };
-    const csv = { accept: 'text/csv' };
-    t.equal(await ask({ ...csv, authorization: 'Bearer x' }, 'DELETE'), 405, url);
-    t.equal(await ask({ ...csv, 'x-api-key': 'x' }), 400, url);
-    t.equal(await ask({ ...csv, authorization: 'Bearer x' }), 401, url);
-    t.equal(await ask(csv), 406, url);
+    const xml = { accept: 'text/xml' };
+    t.equal(await ask({ ...xml, authorization: 'Bearer x' }, 'DELETE'), 405, url);
+    t.equal(await ask({ ...xml, 'x-api-key': 'x' }), 400, url);
+    t.equal(await ask({ ...xml, authorization: 'Bearer x' }), 401, url);
+    t.equal(await ask(xml), 406, url);
     t.equal(await ask({}), 503, url);
   }
 });
