@@ -35,6 +35,7 @@ t.test('every command explains itself, with an example', async (t) => {
       'load fed',
       'load csv',
       'load ndjson',
+      'load table',
       'keys create',
       'keys list',
       'keys show',

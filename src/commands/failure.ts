@@ -9,6 +9,7 @@ import { EmbeddedDatabaseError } from '../db/embedded-process.ts';
 import { MigrationDriftError } from '../db/migration-log.ts';
 import { LockedOutError } from '../db/only-runner.ts';
 import { RoleError } from '../db/roles.ts';
+import { MappingError } from '../ingest/table/mapping.ts';
 import { DownloadError } from './download.ts';
 
 /** What the exit code of a command says; shown by `--help`. */
@@ -74,6 +75,7 @@ const WRONG_USE = [
   UnknownScopeError,
   RoleError,
   FolderRefusal,
+  MappingError,
 ];
 
 /** Errors that are meant for a person: nobody needs their stack. */
@@ -97,10 +99,12 @@ export function exitCodeOf(error: unknown): number {
   return isUsage ? EXIT.usage : EXIT.failed;
 }
 
-/** Says on stderr why the process ends, in one line; with LOG_LEVEL=debug also where. */
+/** Says on stderr why the process ends, in a line; with LOG_LEVEL=debug also where. */
 export function report(error: unknown): void {
   if (error instanceof CommanderError) return;
-  process.stderr.write(`commodity-prices: ${sentenceOf(error)}\n`);
+  // Each fault of a mapping has a line of its own, for an editor to jump to.
+  const faults = error instanceof MappingError ? error.lines : [];
+  process.stderr.write([...faults, `commodity-prices: ${sentenceOf(error)}`, ''].join('\n'));
   const isExpected = EXPECTED.some((each) => error instanceof each);
   if (!isExpected && /^(debug|trace)$/.test(process.env['LOG_LEVEL'] ?? '')) console.error(error);
 }

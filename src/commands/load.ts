@@ -3,6 +3,8 @@ import type { Format } from '../ingest/format.ts';
 import { FORMAT_NAMES, FORMATS, type FormatName } from '../ingest/formats.ts';
 import { load } from '../ingest/load.ts';
 import type { LoadReport, LoadRequest } from '../ingest/request.ts';
+import { readMapping } from '../ingest/table/mapping.ts';
+import { tableWith } from '../ingest/table/table.ts';
 import { actor } from './actor.ts';
 import { withDatabase } from './database.ts';
 import { EXIT, UsageError } from './failure.ts';
@@ -25,6 +27,8 @@ export interface LoadOptions {
   readonly json?: true;
   /** Downloads the file first. */
   readonly fetch?: true;
+  /** Path of the mapping, of tables only. */
+  readonly map?: string;
 }
 
 const NO_NEWS: readonly LoadReport['status'][] = ['already-loaded', 'unchanged'];
@@ -112,10 +116,11 @@ export function checkOptions(files: readonly string[], options: LoadOptions): vo
 async function run(format: FormatName, named: string[], options: LoadOptions): Promise<void> {
   checkOptions(named, options);
   const files = await filesOf(named, options);
-  const reader: Format = FORMATS[format];
+  const { map } = options;
+  const reader: Format = map === undefined ? FORMATS[format] : tableWith(await readMapping(map));
   const ordered = (await reader.inOrder?.(files)) ?? files;
   await loadFiles(
-    ordered.map((file) => requestOf(format, file, options)),
+    ordered.map((file) => ({ ...requestOf(format, file, options), reader })),
     options,
   );
 }
@@ -128,6 +133,8 @@ it: for cron. It prints nothing when nothing is new. A download that fails is ex
 function addFormat(parent: Command, name: FormatName): void {
   const { title, accepts } = FORMATS[name];
   const isFetched = name === 'ecb';
+  const isTable = name === 'table';
+  const words = isTable ? `${name} --map map.yaml` : name;
   const command = parent
     .command(name)
     .summary(title)
@@ -149,13 +156,16 @@ A file is loaded whole, in one transaction and one revision, or not at all (exit
 it does is told before. Loading the same file again changes nothing.
 ${isFetched ? FETCH : ''}
 Examples:
-  npm run --silent prices -- load ${name} ${isFetched ? '--fetch' : 'FILE'}
-  npm run --silent prices -- load ${name} FILE --dry-run
-  npm run --silent prices -- load ${name} FILE --rejects rejects.csv
-  npm run --silent prices -- load ${name} FILE --allow-corrections --reason "misprint" --json`,
+  npm run --silent prices -- load ${words} ${isFetched ? '--fetch' : 'FILE'}
+  npm run --silent prices -- load ${words} FILE --dry-run
+  npm run --silent prices -- load ${words} FILE --rejects rejects.csv
+  npm run --silent prices -- load ${words} FILE --allow-corrections --reason "misprint"`,
     )
     .action((files: string[], options: LoadOptions) => run(name, files, options));
   if (isFetched) command.option('--fetch', 'download the current file, and load it');
+  if (isTable) {
+    command.requiredOption('--map <mapping>', 'path of the mapping (YAML): docs/mapping.md');
+  }
 }
 
 /** Adds `load <format> FILE…` for every format there is. */

@@ -151,6 +151,7 @@ export interface LoadBatch {
   format: string;
   file_name: string;
   sha256: Buffer;
+  mapping_sha256: Generated<Buffer | null>;
   vintage: string | null;
   actor: string;
   reason: string | null;

@@ -6,7 +6,20 @@ export interface CsvRow {
   /** The line on which it starts, from 1. */
   readonly line: number;
   readonly fields: readonly string[];
+  /** The text of a row in which a quotation mark is out of place; it has no fields then. */
+  readonly wrong?: string;
 }
+
+/** How the fields of a row are told apart. */
+export interface Dialect {
+  /** One character. */
+  readonly delimiter: string;
+  /** One character; null when fields are never quoted. */
+  readonly quote: string | null;
+}
+
+/** What RFC 4180 describes. */
+const RFC_4180: Dialect = { delimiter: ',', quote: '"' };
 
 /** A row whose quoted field goes on in the next line; it ends where its quotes are even again. */
 interface OpenRow {
@@ -16,27 +29,27 @@ interface OpenRow {
 }
 
 /** Fields of RFC 4180; `open` when a quote is not closed, `wrong` when one is out of place. */
-function quotedFields(text: string): string[] | 'open' | 'wrong' {
+function quotedFields(text: string, delimiter: string, quote: string): string[] | 'open' | 'wrong' {
   const fields: string[] = [];
   for (let at = 0; ; at += 1) {
-    if (text[at] !== '"') {
-      const comma = text.indexOf(',', at);
-      const field = comma < 0 ? text.slice(at) : text.slice(at, comma);
-      if (field.includes('"')) return 'wrong';
+    if (text[at] !== quote) {
+      const next = text.indexOf(delimiter, at);
+      const field = next < 0 ? text.slice(at) : text.slice(at, next);
+      if (field.includes(quote)) return 'wrong';
       fields.push(field);
-      if (comma < 0) return fields;
-      at = comma;
+      if (next < 0) return fields;
+      at = next;
       continue;
     }
     let end = at + 1;
     for (; ; end += 2) {
-      end = text.indexOf('"', end);
+      end = text.indexOf(quote, end);
       if (end < 0) return 'open';
-      if (text[end + 1] !== '"') break;
+      if (text[end + 1] !== quote) break;
     }
-    fields.push(text.slice(at + 1, end).replaceAll('""', '"'));
+    fields.push(text.slice(at + 1, end).replaceAll(quote + quote, quote));
     if (end + 1 === text.length) return fields;
-    if (text[end + 1] !== ',') return 'wrong';
+    if (text[end + 1] !== delimiter) return 'wrong';
     at = end + 1;
   }
 }
@@ -45,23 +58,29 @@ function unclosed(line: number): Refusal {
   return new Refusal('invalid_quote', 'A quotation mark that opens here is never closed', { line });
 }
 
-const hasOddQuotes = (text: string): boolean => text.split('"').length % 2 === 0;
-
 /** Puts rows together from lines. Each line is looked at once, however long a row grows. */
-class RowReader {
+export class RowReader {
   rows: CsvRow[] = [];
   private open: OpenRow | null = null;
-  private readonly problems: Problems;
+  private readonly delimiter: string;
+  private readonly quote: string | null;
 
-  constructor(problems: Problems) {
-    this.problems = problems;
+  constructor({ delimiter, quote }: Dialect) {
+    this.delimiter = delimiter;
+    this.quote = quote;
   }
 
+  /** Whether the next line goes on with a field of the line before. */
+  get isOpen(): boolean {
+    return this.open !== null;
+  }
+
+  /** Takes the next line; empty ones are no rows. */
   take(line: number, text: string): void {
     if (this.open) this.goOn(this.open, text);
-    else if (text.includes('"')) this.quoted(line, text);
+    else if (this.quote !== null && text.includes(this.quote)) this.quoted(line, text, this.quote);
     // Most lines have no quote, and splitting them is all there is to do.
-    else if (text !== '') this.rows.push({ line, fields: text.split(',') });
+    else if (text !== '') this.rows.push({ line, fields: text.split(this.delimiter) });
   }
 
   /** @throws Refusal when a quote was never closed */
@@ -69,43 +88,52 @@ class RowReader {
     if (this.open) throw unclosed(this.open.line);
   }
 
-  private quoted(line: number, text: string): void {
-    const fields = quotedFields(text);
+  private quoted(line: number, text: string, quote: string): void {
+    const fields = quotedFields(text, this.delimiter, quote);
     if (fields === 'open') this.open = { line, lines: [text], length: text.length };
-    else if (fields !== 'wrong') this.rows.push({ line, fields });
-    else {
-      const message = 'A quotation mark inside a field: quote the field and double the mark';
-      this.problems.reject('invalid_quote', message, { line, value: text, text });
-    }
+    else if (fields === 'wrong') this.rows.push({ line, fields: [], wrong: text });
+    else this.rows.push({ line, fields });
   }
 
   private goOn(open: OpenRow, text: string): void {
+    const quote = this.quote ?? '';
     open.lines.push(text);
     open.length += text.length + 1;
     if (open.length > LINE_BYTES_MAX) throw unclosed(open.line);
-    if (!hasOddQuotes(text)) return;
+    const hasOddQuotes = text.split(quote).length % 2 === 0;
+    if (!hasOddQuotes) return;
     this.open = null;
-    this.quoted(open.line, open.lines.join('\n'));
+    this.quoted(open.line, open.lines.join('\n'), quote);
   }
+}
+
+/** Notes a quotation mark that is out of place; such a row is rejected. */
+export function rejectWrongQuote(line: number, value: string, problems: Problems): void {
+  const message = 'A quotation mark inside a field: quote the field and double the mark';
+  problems.reject('invalid_quote', message, { line, value, text: value });
 }
 
 /**
  * Reads CSV as RFC 4180 describes it, in constant memory: commas, optional quotes, LF or CRLF.
- * Empty lines are skipped.
+ * Empty lines are skipped, and rows with a quotation mark out of place are rejected.
  * @throws Refusal for a file that is not text, or a quote that is never closed
  */
 export async function* csvRows(
   bytes: AsyncIterable<Buffer>,
   problems: Problems,
 ): AsyncGenerator<CsvRow[]> {
-  const reader = new RowReader(problems);
+  const reader = new RowReader(RFC_4180);
   for await (const { first, lines } of lineBlocks(bytes, problems)) {
     for (let index = 0; index < lines.length; index += 1) {
       const text = lines[index];
       if (typeof text === 'string') reader.take(first + index, text);
     }
-    yield reader.rows;
+    const { rows } = reader;
     reader.rows = [];
+    yield rows.filter(({ line, wrong }) => {
+      if (wrong !== undefined) rejectWrongQuote(line, wrong, problems);
+      return wrong === undefined;
+    });
   }
   reader.end();
 }

@@ -112,7 +112,7 @@ export const csv: Format = {
   title: 'Prices and their series, one point a row (docs/loading.md)',
   accepts: 'CSV in UTF-8 with a header row',
   holds: 'points',
-  lineage: ['csv', 'ndjson'],
+  lineage: ['csv', 'ndjson', 'table'],
   needsVintage: false,
   read,
 };

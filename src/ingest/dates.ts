@@ -1,7 +1,8 @@
 /** First day that a value may have; the last is tomorrow. */
 export const DATE_MIN = '1800-01-01';
 
-const MONTHS = [
+/** The months in English. */
+export const MONTHS: readonly string[] = [
   'January',
   'February',
   'March',
@@ -33,9 +34,17 @@ export function isDay(text: string): boolean {
 
 const two = (value: number): string => String(value).padStart(2, '0');
 
+/** A day as YYYY-MM-DD; the month counts from 1. */
+export const dayText = (year: number, month: number, day: number): string =>
+  `${String(year).padStart(4, '0')}-${two(month)}-${two(day)}`;
+
 /** The last calendar day of a month, which counts from 1. */
 export const lastDayOf = (year: string, month: string): string =>
   `${year}-${month}-${two(daysIn(Number(year), Number(month)))}`;
+
+/** The day that lies some days after another. */
+export const dayAfter = (day: string, days: number): string =>
+  new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10);
 
 /** The first day of the month that follows a day. */
 export function firstDayAfterMonthOf(day: string): string {

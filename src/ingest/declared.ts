@@ -39,7 +39,7 @@ function newRow(
   { markets, products, values }: Reference,
   problems: Problems,
 ): NewRow | null {
-  const { line, name } = record;
+  const { file, line, name } = record;
   const key = matchKey(name);
   const labels: Record<string, string> =
     record.kind === 'product'
@@ -47,7 +47,7 @@ function newRow(
       : { name };
   for (const [column, value] of Object.entries(labels)) {
     if (isLabel(value)) continue;
-    problems.add('invalid_text', NO_LABEL, { line, column, value });
+    problems.add('invalid_text', NO_LABEL, { file, line, column, value });
     return null;
   }
   if (record.kind === 'product') {
@@ -56,7 +56,8 @@ function newRow(
       return products.get(marketId)?.has(key) ? null : { record, marketId, key };
     }
     const message = `There is no such market${offer(record.market, markets.keys())}`;
-    problems.add('unknown_market', message, { line, column: 'market', value: record.market });
+    const place = { file, line, column: 'market', value: record.market };
+    problems.add('unknown_market', message, place);
     return null;
   }
   const kind = KIND_OF.get(record.dimension);
@@ -67,6 +68,7 @@ function newRow(
   const hint = offer(record.dimension, KIND_OF.keys());
   const message = `There is no dimension of this name to add to${hint}`;
   problems.add('unsupported_field', message, {
+    file,
     line,
     column: 'dimension',
     value: record.dimension,

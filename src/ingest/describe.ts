@@ -26,7 +26,8 @@ class Description {
 
   fail(code: LoadErrorCode, column: string, message: string): null {
     const value = this.record.attributes[column] ?? null;
-    this.problems.add(code, message, { line: this.record.line, column, value });
+    const { file, line } = this.record;
+    this.problems.add(code, message, { file, line, column, value });
     this.failed = true;
     return null;
   }

@@ -38,7 +38,8 @@ export class Descriptions {
       const value = record.attributes[column] ?? null;
       if (value === (first.attributes[column] ?? null)) continue;
       const message = `${record.code} was described otherwise in line ${first.line}`;
-      this.problems.add('conflicting', message, { line: record.line, column, value });
+      const { file, line } = record;
+      this.problems.add('conflicting', message, { file, line, column, value });
       return false;
     }
     return true;
@@ -56,6 +57,6 @@ export class Descriptions {
     if (!isFull && this.held <= CHARACTERS_MAX) return JSON.parse(copy);
     const limit = isFull ? `${DESCRIPTIONS_MAX} prices` : `${CHARACTERS_MAX} characters of prices`;
     const message = `The file describes more than ${limit}: load it in parts`;
-    throw new Refusal('too_many_prices', message, { line: record.line });
+    throw new Refusal('too_many_prices', message, { file: record.file, line: record.line });
   }
 }

@@ -28,6 +28,8 @@ export interface Format {
    * published on the day of the edition that brings it, at 00:00 UTC.
    */
   readonly correctedAt?: 'vintage';
+  /** SHA-256 of the mapping with which it reads: another mapping makes another load of a file. */
+  readonly mappingSha256?: Buffer;
   /** For rates: who published them, a slug of `fx_source`. */
   readonly source?: RateSource;
   /**

@@ -3,11 +3,12 @@ import { ecb } from './ecb.ts';
 import { fed } from './fed.ts';
 import type { Format } from './format.ts';
 import { ndjson } from './ndjson.ts';
+import { table } from './table/table.ts';
 import { usgs } from './usgs.ts';
 import { worldbank } from './worldbank.ts';
 
 /** Every kind of file that can be loaded, the only list of them. */
-export const FORMATS = { worldbank, usgs, ecb, fed, csv, ndjson } as const satisfies Record<
+export const FORMATS = { worldbank, usgs, ecb, fed, csv, ndjson, table } as const satisfies Record<
   string,
   Format
 >;

@@ -20,6 +20,8 @@ export interface BatchEntry {
   readonly format: string;
   readonly fileName: string;
   readonly sha256: Buffer;
+  /** Of the mapping with which the file was read; null for formats without one. */
+  readonly mappingSha256: Buffer | null;
   readonly vintage: string | null;
   readonly actor: string;
   readonly reason: string | null;
@@ -44,12 +46,13 @@ export async function writeBatch(
 ): Promise<void> {
   const { counts } = entry;
   await sql`
-    insert into load_batch (id, format, file_name, sha256, vintage, actor, reason, status,
-      started_at, finished_at, revision, prices_added, prices_changed,
+    insert into load_batch (id, format, file_name, sha256, mapping_sha256, vintage, actor,
+      reason, status, started_at, finished_at, revision, prices_added, prices_changed,
       rows, inserted, unchanged, corrected, outdated, rejected)
     overriding system value
-    values (${id}, ${entry.format}, ${entry.fileName}, ${entry.sha256}, ${entry.vintage},
-      ${entry.actor}, ${entry.reason}, ${status}, ${entry.startedAt}, clock_timestamp(),
+    values (${id}, ${entry.format}, ${entry.fileName}, ${entry.sha256},
+      ${entry.mappingSha256}, ${entry.vintage}, ${entry.actor}, ${entry.reason}, ${status},
+      ${entry.startedAt}, clock_timestamp(),
       ${revision}, ${counts.pricesAdded}, ${counts.pricesChanged}, ${counts.rows},
       ${counts.inserted}, ${counts.unchanged}, ${counts.corrected}, ${counts.outdated},
       ${counts.rejected})`.execute(trx);
@@ -102,11 +105,12 @@ export interface EarlierBatch {
  */
 export async function earlierBatch(
   db: Kysely<Database>,
-  { sha256, format }: Pick<BatchEntry, 'sha256' | 'format'>,
+  entry: Pick<BatchEntry, 'sha256' | 'mappingSha256' | 'format'>,
 ): Promise<EarlierBatch | null> {
   const { rows } = await sql<EarlierBatch>`
     select id, vintage from load_batch
-    where sha256 = ${sha256} and format = ${format} and status = 'applied'
+    where sha256 = ${entry.sha256} and format = ${entry.format} and status = 'applied'
+      and mapping_sha256 is not distinct from ${entry.mappingSha256}::bytea
       and undone_by is null and rejected = 0`.execute(db);
   return rows[0] ?? null;
 }

@@ -3,6 +3,7 @@ import { type Connection, withConnection } from '../db/connection.ts';
 import { instantOf } from '../db/instant.ts';
 import { alreadyLoaded, apply, NO_COUNTS, rehearse } from './apply.ts';
 import { openSource, type SourceFile } from './file.ts';
+import type { Format } from './format.ts';
 import { FORMATS } from './formats.ts';
 import { checkFile, type Job, vintageOf } from './job.ts';
 import {
@@ -149,17 +150,18 @@ async function loadOn(
   request: LoadRequest,
   greeting: { readonly now: string; readonly tomorrow: string },
 ): Promise<LoadReport> {
+  const format: Format = request.reader ?? FORMATS[request.format];
   const entry = {
     format: request.format,
     fileName: file.name,
     sha256: await file.sha256(request.signal),
+    mappingSha256: format.mappingSha256 ?? null,
     actor: request.actor,
     reason: request.reason?.trim() || null,
     startedAt: greeting.now,
   };
   const earlier = await earlierBatch(connection.db, entry);
   if (earlier) return doneBefore(earlier);
-  const format = request.reader ?? FORMATS[request.format];
   const { file: path, overwrite } = request.rejects ?? { file: null, overwrite: false };
   const rejects = path === null ? null : await RejectsFile.begin(path, file.path, overwrite);
   let failed = true;

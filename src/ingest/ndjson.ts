@@ -167,7 +167,7 @@ export const ndjson: Format = {
   title: 'Prices and their series, one JSON object a line (docs/loading.md)',
   accepts: 'NDJSON in UTF-8',
   holds: 'points',
-  lineage: ['csv', 'ndjson'],
+  lineage: ['csv', 'ndjson', 'table'],
   needsVintage: false,
   read,
 };

@@ -20,6 +20,7 @@ import {
 import { markCareful, resolveSubjects } from './resolve.ts';
 import type { Staged } from './stage.ts';
 import { POINTS, ratesOf, type Target } from './targets.ts';
+import { checkTerms } from './terms.ts';
 
 /** What a load may do, as its caller has asked for it. */
 export interface Permissions {
@@ -80,7 +81,11 @@ async function planDescriptions(
   const plan = await planPrices(trx, staged.descriptions, isPermitted, problems);
   if (problems.sink && plan.failed.size > 0) {
     const numbers = [...plan.failed.keys()];
-    const lines = numbers.map((number) => staged.descriptions.prices.get(number)?.line ?? null);
+    const lines = numbers.map((number) => {
+      const { file, line } = staged.descriptions.prices.get(number) ?? {};
+      // Values stand beside a description only where it stands in the file that is loaded.
+      return file === undefined ? (line ?? null) : null;
+    });
     await sql`
       update pg_temp.load_subject u set described = false, rejected_line = f.line
       from unnest(${numbers}::integer[], ${lines}::bigint[]) as f (subject, line)
@@ -125,6 +130,7 @@ export async function planOf(trx: Trx, input: ApplyInput): Promise<Plan> {
   const prices = source
     ? await planPrices(trx, staged.descriptions, false, problems)
     : await planDescriptions(rules, staged, permissions.corrections);
+  await checkTerms(trx, staged, problems);
   await compare(rules, input, prices);
   const values = await countValues(trx);
   const { rejected } = problems;

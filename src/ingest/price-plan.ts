@@ -60,7 +60,8 @@ function isAllowed(
   { isPermitted, problems }: Comparison,
 ): boolean {
   const field = IDENTITY[column] ?? CHANGEABLE[column] ?? column;
-  const place = { line: record.line, column: field, value: record.attributes[field] ?? null };
+  const { file, line } = record;
+  const place = { file, line, column: field, value: record.attributes[field] ?? null };
   if (IDENTITY[column]) {
     const message = `The ${field} of ${record.code} never changes: publish a price of its own`;
     problems.add('immutable', message, place);

@@ -1,6 +1,6 @@
 import { shown } from '../errors.ts';
 import { ownCopy } from './own-copy.ts';
-import type { SourceRecord } from './records.ts';
+import type { PointField, SourceRecord } from './records.ts';
 
 /** What can be wrong with a file: code → meaning. Append-only; documented in `docs/loading.md`. */
 export const LOAD_ERRORS = {
@@ -28,6 +28,7 @@ export const LOAD_ERRORS = {
   invalid_time: 'A text that is not an RFC 3339 instant',
   invalid_text: 'A text that is too long or holds control characters',
   unit_mismatch: 'A column in another unit than expected',
+  currency_mismatch: 'Values in another currency than their price',
   duplicate: 'A price and date, or a currency and date, given before in the same file',
   conflicting: 'A second statement about a price that contradicts the first',
   unknown_code: 'A code that no price has and that the file does not describe',
@@ -49,6 +50,8 @@ export type LoadErrorCode = keyof typeof LOAD_ERRORS;
 
 /** One thing wrong, and where: the line (or sheet row) counts from 1. */
 export interface LoadProblem {
+  /** Only where it is not the file that is loaded: the mapping. */
+  readonly file?: string;
   readonly line: number | null;
   readonly column: string | null;
   /** What stood there, cut to 64 characters. */
@@ -69,6 +72,7 @@ export class Refusal extends Error {
 }
 
 export interface Place {
+  readonly file?: string | undefined;
   readonly line?: number | null;
   readonly column?: string | null;
   readonly value?: string | null;
@@ -91,7 +95,7 @@ function valuesOf(record: SourceRecord): RowValues {
   }
   if (record.kind === 'price') return { code: record.code, ...record.attributes };
   if (record.kind === 'vintage') return {};
-  const { kind, line: _, ...members } = record;
+  const { kind, line: _, file: __, ...members } = record;
   return { rejectText: JSON.stringify({ [kind]: members }) };
 }
 
@@ -119,14 +123,21 @@ const MESSAGE_MAX = 1_000;
 export const problemOf = (
   code: LoadErrorCode,
   message: string,
-  { line = null, column = null, value = null }: Place,
+  { file, line = null, column = null, value = null }: Place,
 ): LoadProblem => ({
+  ...(file === undefined ? {} : { file }),
   line,
   column: shownCopy(column),
   value: shownCopy(value),
   code,
   message: sentence(message),
 });
+
+/** A place in the words of the file, where its columns have names of their own. */
+function inWordsOf(record: SourceRecord | null, place: Place): Place {
+  if (record?.kind !== 'point' || !record.places || !place.column) return place;
+  return { ...place, column: record.places.nameOf(place.column as PointField, record.line) };
+}
 
 /** Problems that are kept to be shown; all are counted. */
 export const PROBLEMS_MAX = 1_000;
@@ -163,7 +174,7 @@ export class Problems {
       this.total += 1;
       return;
     }
-    this.note(problemOf(code, message, place));
+    this.note(problemOf(code, message, inWordsOf(this.record, place)));
     if (this.latest) this.setAside(this.latest, place.text);
   }
 

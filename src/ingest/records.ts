@@ -3,6 +3,24 @@
  * whether they are right.
  */
 
+/** The parts of a point. */
+export type PointField = 'code' | 'date' | 'low' | 'mid' | 'high' | 'publishedAt';
+
+/** Where a reader found the parts of a point, in the words of its file. */
+export interface PointPlaces {
+  nameOf(field: PointField, line: number): string;
+}
+
+/** The currency and unit that the values of a file are in, as far as they are known. */
+export interface StatedTerms {
+  /** ISO code. */
+  readonly currency: string | null;
+  /** Name, symbol or id of a unit of measure. */
+  readonly unit: string | null;
+  /** As published, for messages: `USc per lb`. */
+  readonly published: string;
+}
+
 /** The value of a price on a date. */
 export interface PointRecord {
   readonly kind: 'point';
@@ -14,6 +32,16 @@ export interface PointRecord {
   readonly high: string | null;
   /** RFC 3339; null for the time of the load. */
   readonly publishedAt: string | null;
+  /** Where the columns of the file have names of their own. */
+  readonly places?: PointPlaces;
+  /** The terms that the price must have, where the file is known to be in some. */
+  readonly terms?: StatedTerms | null;
+}
+
+/** A description that does not stand in the file itself: the file that it stands in. */
+export interface Described {
+  readonly line: number;
+  readonly file?: string;
 }
 
 /** Units of a currency for one of the base currency of the source, on a date. */
@@ -29,9 +57,8 @@ export interface RateRecord {
 export type Attributes = Readonly<Record<string, string | null>>;
 
 /** A price that is described, so that it can be created. */
-export interface PriceRecord {
+export interface PriceRecord extends Described {
   readonly kind: 'price';
-  readonly line: number;
   readonly code: string;
   readonly attributes: Attributes;
   /** Of a price that exists: `keep` leaves it alone, `compare` asks for the same description. */
@@ -39,9 +66,8 @@ export interface PriceRecord {
 }
 
 /** A product that is made when its market does not have it. */
-export interface ProductRecord {
+export interface ProductRecord extends Described {
   readonly kind: 'product';
-  readonly line: number;
   readonly market: string;
   readonly name: string;
   readonly alias: string;
@@ -50,9 +76,8 @@ export interface ProductRecord {
 }
 
 /** A value of a dimension that is made when the dimension does not have it. */
-export interface ValueRecord {
+export interface ValueRecord extends Described {
   readonly kind: 'value';
-  readonly line: number;
   /** The field of a record: `purity`, `cellFormat` … */
   readonly dimension: string;
   readonly name: string;

@@ -5,8 +5,9 @@ import { type CopyStreamQuery, from } from 'pg-copy-streams';
 import { Descriptions } from './descriptions.ts';
 import { type Problems, Refusal } from './problems.ts';
 import { Ranges } from './ranges.ts';
-import type { SourceRecord } from './records.ts';
+import type { PointRecord, SourceRecord, StatedTerms } from './records.ts';
 import { Subjects } from './subjects.ts';
+import { TermsOfPrices } from './terms.ts';
 import { type Bounds, type StagedValue, Validator } from './validate.ts';
 
 /**
@@ -77,6 +78,7 @@ export interface Staged {
   readonly subjects: Subjects;
   readonly descriptions: Descriptions;
   readonly ranges: Ranges;
+  readonly terms: TermsOfPrices;
   /** The edition that the file states. */
   readonly vintage: string | null;
 }
@@ -102,6 +104,7 @@ class Collector {
   readonly subjects = new Subjects();
   readonly descriptions: Descriptions;
   readonly ranges: Ranges;
+  readonly terms: TermsOfPrices;
   vintage: string | null = null;
   rows = 0;
   private readonly validator: Validator;
@@ -111,6 +114,7 @@ class Collector {
 
   constructor({ bounds, problems, jumpFactor }: StageOptions) {
     this.problems = problems;
+    this.terms = new TermsOfPrices(problems);
     this.validator = new Validator(bounds, problems);
     this.descriptions = new Descriptions(problems);
     this.ranges = new Ranges(jumpFactor);
@@ -137,6 +141,7 @@ class Collector {
         return '';
       }
       const value = this.validator.point(record);
+      if (value !== null && record.terms && !this.hasTerms(record, record.terms)) return '';
       return value === null ? '' : this.copied(record.line, record.code, value);
     }
     if (record.kind === 'rate') {
@@ -149,6 +154,11 @@ class Collector {
       if (!this.descriptions.addPrice(number, record)) this.rejectedLine = record.line;
     } else this.descriptions.add(record);
     return '';
+  }
+
+  /** Whether a point is in the same terms as those before it of its price. */
+  private hasTerms({ code, line }: PointRecord, terms: StatedTerms): boolean {
+    return this.terms.note(this.subjects.numberOf(code, line), terms, line);
   }
 
   private copied(line: number, name: string, value: StagedValue): string {
@@ -204,7 +214,7 @@ export async function stage(
     problems.refuse(error.problem);
     isWhole = false;
   }
-  const { rows, subjects, descriptions, ranges, vintage } = collector;
+  const { rows, subjects, descriptions, ranges, terms, vintage } = collector;
   const rowsRead = rows + problems.rejected;
-  return { rows, rowsRead, isWhole, subjects, descriptions, ranges, vintage };
+  return { rows, rowsRead, isWhole, subjects, descriptions, ranges, terms, vintage };
 }

@@ -4,8 +4,8 @@ import type { Format, ReadContext } from './format.ts';
 import { type Problems, Refusal } from './problems.ts';
 import type { PointRecord, SourceRecord } from './records.ts';
 import { SERIES, type WorldBankSeries } from './worldbank-series.ts';
-import { type Cell, type SheetRow, sheetRows } from './xlsx.ts';
-import { isZip, openArchive } from './zip.ts';
+import { openWorkbook, sheetOf, sheetRows } from './xlsx.ts';
+import type { Cell, SheetRow } from './xlsx-rows.ts';
 
 const SHEET = 'Monthly Prices';
 const MISSING = new Set(['…', '...', '..']);
@@ -130,13 +130,11 @@ function pointsOf(row: SheetRow, columns: readonly Column[], problems: Problems)
  * was published with the edition that brings it (`correctedAt` below).
  */
 async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[]> {
-  if (!isZip(file.head)) {
-    throw new Refusal('invalid_layout', 'The file is not an Excel workbook (.xlsx)');
-  }
+  const workbook = await openWorkbook(file);
   let columns: Column[] | null = null;
   let namesRow = 0;
   let hasUnits = false;
-  for await (const rows of sheetRows(await openArchive(file), SHEET)) {
+  for await (const rows of sheetRows(workbook, sheetOf(workbook, SHEET))) {
     const records: SourceRecord[] = [];
     for (const row of rows) {
       if (columns === null) {

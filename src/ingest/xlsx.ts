@@ -1,26 +1,34 @@
 import { posix } from 'node:path';
+import type { SourceFile } from './file.ts';
+import { offer } from './offer.ts';
 import { Refusal } from './problems.ts';
-import { attributeOf, feedXml, type Tag, type XmlListener } from './xml.ts';
-import type { Archive } from './zip.ts';
+import { builtInKind, kindOfFormat, type NumberKind } from './xlsx-formats.ts';
+import { RowListener, type SheetRow, withoutEscapes } from './xlsx-rows.ts';
+import { attributeOf, feedXml, type XmlListener } from './xml.ts';
+import { type Archive, isZip, openArchive } from './zip.ts';
 
 /** Limits of what is unpacked: a sheet is streamed, the shared texts and parts are held. */
 const SHEET_BYTES_MAX = 1_073_741_824;
 const TEXTS_BYTES_MAX = 33_554_432;
 const PART_BYTES_MAX = 4_194_304;
-const CELLS_MAX = 16_384;
 
-export interface Cell {
-  readonly type: 'number' | 'text' | 'boolean' | 'error' | 'date';
-  readonly text: string;
-  /** Whether a formula made the value; `text` is then what it gave when the file was saved. */
-  readonly isFormula: boolean;
+/** A sheet of cells; charts and macros of old are none. */
+export interface Sheet {
+  readonly name: string;
+  /** Path of the part inside the archive. */
+  readonly path: string;
 }
 
-export interface SheetRow {
-  /** As the spreadsheet program shows it, from 1. */
-  readonly number: number;
-  /** By column letters; empty cells are absent. */
-  readonly cells: ReadonlyMap<string, Cell>;
+export interface Workbook {
+  readonly archive: Archive;
+  /** In the order in which the spreadsheet program shows them, hidden ones too. */
+  readonly sheets: readonly Sheet[];
+  /** Whether days are counted from 1904, as old Macintosh programs did. */
+  readonly is1904: boolean;
+  /** What a number is, by the style of its cell. */
+  readonly kinds: readonly NumberKind[];
+  /** Path of the texts that cells share; null when there are none. */
+  readonly texts: string | null;
 }
 
 /** All that a listener collects from a small part of the workbook. */
@@ -28,32 +36,61 @@ async function readPart(archive: Archive, name: string, max: number, listener: X
   for await (const _ of feedXml(archive.read(name, max), listener));
 }
 
-/** Relations of the workbook: id → path of the part inside the archive. */
-async function relationsOf(archive: Archive): Promise<Map<string, { type: string; path: string }>> {
-  const relations = new Map<string, { type: string; path: string }>();
+interface Relation {
+  readonly id: string;
+  readonly type: string;
+  readonly path: string;
+}
+
+/** Relations of the workbook to its parts. */
+async function relationsOf(archive: Archive): Promise<Relation[]> {
+  const relations: Relation[] = [];
   await readPart(archive, 'xl/_rels/workbook.xml.rels', PART_BYTES_MAX, {
     open(tag) {
       if (tag.local !== 'Relationship') return;
       const target = attributeOf(tag, 'Target') ?? '';
       const path = posix.resolve('/xl', target).slice(1);
       const type = (attributeOf(tag, 'Type') ?? '').split('/').at(-1) ?? '';
-      relations.set(attributeOf(tag, 'Id') ?? '', { type, path });
+      relations.push({ id: attributeOf(tag, 'Id') ?? '', type, path });
     },
   });
   return relations;
 }
 
-/** The sheets of the workbook: name → id of the relation. */
-async function sheetsOf(archive: Archive): Promise<Map<string, string>> {
-  const sheets = new Map<string, string>();
+/** The sheets of the workbook, name and id of the relation, and its date system. */
+async function outlineOf(archive: Archive) {
+  const sheets: { name: string; relation: string }[] = [];
+  let is1904 = false;
   await readPart(archive, 'xl/workbook.xml', PART_BYTES_MAX, {
     open(tag) {
+      if (tag.local === 'workbookPr') {
+        is1904 = ['1', 'true'].includes(attributeOf(tag, 'date1904') ?? '');
+      }
       if (tag.local !== 'sheet') return;
       const relation = Object.values(tag.attributes).find((each) => each.local === 'id');
-      sheets.set(attributeOf(tag, 'name') ?? '', relation?.value ?? '');
+      sheets.push({ name: attributeOf(tag, 'name') ?? '', relation: relation?.value ?? '' });
     },
   });
-  return sheets;
+  return { sheets, is1904 };
+}
+
+/** What the styles of cells make of a number. */
+async function numberKinds(archive: Archive, path: string): Promise<NumberKind[]> {
+  const own = new Map<string, NumberKind>();
+  const kinds: NumberKind[] = [];
+  let isCellStyle = false;
+  await readPart(archive, path, PART_BYTES_MAX, {
+    open(tag) {
+      const id = attributeOf(tag, 'numFmtId') ?? '';
+      if (tag.local === 'numFmt') own.set(id, kindOfFormat(attributeOf(tag, 'formatCode') ?? ''));
+      else if (tag.local === 'cellXfs') isCellStyle = true;
+      else if (tag.local === 'xf' && isCellStyle) kinds.push(own.get(id) ?? builtInKind(+id));
+    },
+    close({ local }) {
+      if (local === 'cellXfs') isCellStyle = false;
+    },
+  });
+  return kinds;
 }
 
 /** The texts that cells refer to by number. Phonetic guides are no part of a text. */
@@ -69,7 +106,7 @@ async function sharedTexts(archive: Archive, path: string): Promise<string[]> {
       else if (local === 't') collecting = !phonetic;
     },
     close({ local }) {
-      if (local === 'si') texts.push(text);
+      if (local === 'si') texts.push(withoutEscapes(text));
       else if (local === 'rPh') phonetic = false;
       else if (local === 't') collecting = false;
     },
@@ -80,96 +117,77 @@ async function sharedTexts(archive: Archive, path: string): Promise<string[]> {
   return texts;
 }
 
-const columnAfter = (column: string): string => {
-  const last = column.at(-1);
-  if (last === undefined) return 'A';
-  if (last !== 'Z') return column.slice(0, -1) + String.fromCharCode(last.charCodeAt(0) + 1);
-  return `${columnAfter(column.slice(0, -1))}A`;
-};
+const foreign = (what: string): Refusal => new Refusal('invalid_layout', what);
 
-const TYPES: ReadonlyMap<string, Cell['type']> = new Map([
-  ['n', 'number'],
-  ['s', 'text'],
-  ['str', 'text'],
-  ['inlineStr', 'text'],
-  ['b', 'boolean'],
-  ['e', 'error'],
-  ['d', 'date'],
-]);
-
-/** Collects rows from the tags of a sheet. */
-class RowListener implements XmlListener {
-  readonly texts: readonly string[];
-  rows: SheetRow[] = [];
-  private number = 0;
-  private cells = new Map<string, Cell>();
-  private column = '';
-  private type = 'n';
-  private value: string | null = null;
-  private isFormula = false;
-  private collecting = false;
-
-  constructor(texts: readonly string[]) {
-    this.texts = texts;
+/** Why a file is no workbook that can be read, as far as its first bytes tell. */
+function foreignHead(head: Buffer): string {
+  if (head.toString('latin1', 0, 4) !== '\xd0\xcf\x11\xe0') {
+    return 'The file is not an Excel workbook (.xlsx)';
   }
+  const what = 'The workbook is encrypted or in the old binary format (.xls)';
+  return `${what}: save it as .xlsx without a password`;
+}
 
-  open(tag: Tag): void {
-    if (tag.local === 'row') {
-      this.number = Number(attributeOf(tag, 'r') ?? this.number + 1);
-      this.cells = new Map();
-      this.column = '';
-    } else if (tag.local === 'c') {
-      this.column = attributeOf(tag, 'r')?.replace(/\d+$/, '') ?? columnAfter(this.column);
-      this.type = attributeOf(tag, 't') ?? 'n';
-      this.value = null;
-      this.isFormula = false;
-    } else if (tag.local === 'f') {
-      this.isFormula = true;
-    } else if (tag.local === 'v' || tag.local === 't') {
-      this.value ??= '';
-      this.collecting = true;
-    }
+/** Why an archive is no workbook that can be read, by the files that it holds. */
+function foreignArchive(names: readonly string[]): string {
+  if (names.includes('xl/workbook.bin')) {
+    return 'The workbook is in the binary format (.xlsb): save it as .xlsx';
   }
-
-  close(tag: Tag): void {
-    if (tag.local === 'v' || tag.local === 't') this.collecting = false;
-    else if (tag.local === 'c') this.endCell();
-    else if (tag.local === 'row') this.rows.push({ number: this.number, cells: this.cells });
+  if (names.includes('content.xml') && names.includes('mimetype')) {
+    return 'The file is an OpenDocument spreadsheet (.ods): save it as .xlsx';
   }
-
-  text(part: string): void {
-    if (this.collecting) this.value = (this.value ?? '') + part;
-  }
-
-  private endCell(): void {
-    if (this.value === null) return;
-    const text = this.type === 's' ? this.texts[Number(this.value)] : this.value;
-    const type = TYPES.get(this.type);
-    const line = this.number;
-    if (text === undefined || type === undefined || this.cells.size >= CELLS_MAX) {
-      throw new Refusal('invalid_layout', `The cell ${this.column}${line} is damaged`, { line });
-    }
-    this.cells.set(this.column, { type, text, isFormula: this.isFormula });
-  }
+  return 'The archive is not an Excel workbook (.xlsx)';
 }
 
 /**
- * The rows of a sheet, found by its name, in a stream: only the texts that cells share are held.
- * @throws Refusal when the archive is no workbook, or lacks the sheet
+ * Opens the workbook that a file is.
+ * @throws Refusal when it is none, or damaged
  */
-export async function* sheetRows(archive: Archive, name: string): AsyncGenerator<SheetRow[]> {
-  if (!archive.names.includes('xl/workbook.xml')) {
-    throw new Refusal('invalid_layout', 'The archive is not an Excel workbook (.xlsx)');
-  }
-  const sheets = await sheetsOf(archive);
+export async function openWorkbook(file: SourceFile): Promise<Workbook> {
+  if (!isZip(file.head)) throw foreign(foreignHead(file.head));
+  const archive = await openArchive(file);
+  if (!archive.names.includes('xl/workbook.xml')) throw foreign(foreignArchive(archive.names));
+  const { sheets, is1904 } = await outlineOf(archive);
   const relations = await relationsOf(archive);
-  const sheet = relations.get(sheets.get(name) ?? '');
-  if (!sheet) {
-    const names = [...sheets.keys()].map((each) => `"${each}"`).join(', ');
-    throw new Refusal('invalid_layout', `There is no sheet "${name}"; the workbook has ${names}`);
-  }
-  const texts = [...relations.values()].find((each) => each.type === 'sharedStrings');
-  const rows = new RowListener(texts ? await sharedTexts(archive, texts.path) : []);
+  const pathOf = (type: string): string | null =>
+    relations.find((each) => each.type === type)?.path ?? null;
+  const styles = pathOf('styles');
+  const hasStyles = styles !== null && archive.names.includes(styles);
+  return {
+    archive,
+    sheets: sheets.flatMap(({ name, relation }) => {
+      const { path, type } = relations.find(({ id }) => id === relation) ?? {};
+      return path !== undefined && type === 'worksheet' ? [{ name, path }] : [];
+    }),
+    is1904,
+    kinds: hasStyles ? await numberKinds(archive, styles) : [],
+    texts: pathOf('sharedStrings'),
+  };
+}
+
+/**
+ * The sheet of a name, or the one at a place that counts from 1.
+ * @throws Refusal when the workbook lacks it
+ */
+export function sheetOf({ sheets }: Workbook, wanted: string | number): Sheet {
+  const sheet =
+    typeof wanted === 'number' ? sheets[wanted - 1] : sheets.find((each) => each.name === wanted);
+  if (sheet) return sheet;
+  const names = sheets.map(({ name }) => name);
+  const what = typeof wanted === 'number' ? `number ${wanted}` : `"${wanted}"`;
+  const hint = typeof wanted === 'number' ? '' : offer(wanted, names);
+  const all = names.map((name) => `"${name}"`).join(', ');
+  throw foreign(`There is no sheet ${what}; the workbook has ${all}${hint}`);
+}
+
+/**
+ * The rows of a sheet in a stream: only the texts that cells share are held. Rows without a cell
+ * may be absent.
+ * @throws Refusal when the sheet is damaged
+ */
+export async function* sheetRows(workbook: Workbook, sheet: Sheet): AsyncGenerator<SheetRow[]> {
+  const { archive, texts, kinds } = workbook;
+  const rows = new RowListener(texts === null ? [] : await sharedTexts(archive, texts), kinds);
   for await (const _ of feedXml(archive.read(sheet.path, SHEET_BYTES_MAX), rows)) {
     if (rows.rows.length === 0) continue;
     yield rows.rows;

@@ -13,7 +13,7 @@ import {
 } from './support.ts';
 
 t.test('the formats are listed in one table, each with a title and what it accepts', async (t) => {
-  t.strictSame(FORMAT_NAMES, ['worldbank', 'usgs', 'ecb', 'fed', 'csv', 'ndjson']);
+  t.strictSame(FORMAT_NAMES, ['worldbank', 'usgs', 'ecb', 'fed', 'csv', 'ndjson', 'table']);
   for (const { title, accepts } of Object.values(FORMATS))
     t.ok(title.length > 0 && accepts.length > 0);
 });

@@ -1,0 +1,207 @@
+import { isDay } from '../dates.ts';
+import { cellDecimal } from '../decimals.ts';
+import type { LoadErrorCode } from '../problems.ts';
+import { momentOfSerial } from '../xlsx-dates.ts';
+import type { Cell } from '../xlsx-rows.ts';
+import {
+  type DatePattern,
+  datePattern,
+  endOf,
+  ISO_DAY,
+  type Moment,
+  type Period,
+} from './date-pattern.ts';
+import { multiplied } from './terms.ts';
+
+/** What stands in a place of a table: a text of a delimited file, or a cell of a workbook. */
+export type Field = string | Cell;
+
+/** A line of a table. Fields that are empty may be absent. */
+export interface TableRow {
+  /** From 1; of a workbook the number of the row. */
+  readonly line: number;
+  readonly fields: readonly (Field | undefined)[];
+  /** The text of a line in which a quotation mark is out of place. */
+  readonly wrong?: string;
+}
+
+/** Why a field has no value of the kind that is needed. */
+export class Fault {
+  readonly code: LoadErrorCode;
+  readonly message: string;
+
+  constructor(code: LoadErrorCode, message: string) {
+    this.code = code;
+    this.message = message;
+  }
+}
+
+/** Longest text that is looked at as a number, date or code; none of them is near it. */
+const CHARACTERS_MAX = 64;
+
+/** White space around a field has no meaning, nor has its amount inside. */
+export const plainText = (text: string): string => text.trim().replace(/\s+/g, ' ');
+
+/** What a field shows, for messages. */
+export const shownText = (field: Field | undefined): string =>
+  field === undefined ? '' : typeof field === 'string' ? field : field.text;
+
+/** Whether nothing stands in a field; a formula that was never calculated is something. */
+export function isEmpty(field: Field | undefined): boolean {
+  if (field === undefined) return true;
+  if (typeof field === 'string') return field.trim() === '';
+  return field.type === 'text' && field.text.trim() === '';
+}
+
+/** Why a cell has neither text nor number; null when it has. */
+function cellFault(cell: Cell, code: LoadErrorCode): Fault | null {
+  if (cell.type === 'nothing') {
+    const what = 'The formula of the cell was never calculated';
+    return new Fault(code, `${what}: save the workbook in a spreadsheet program`);
+  }
+  if (cell.type === 'error') return new Fault(code, `The cell shows an error, ${cell.text}`);
+  return cell.type === 'boolean' ? new Fault(code, 'The cell holds TRUE or FALSE') : null;
+}
+
+/** The text of a field without space around it; a number of a workbook as it is shown. */
+export function textOf(field: Field | undefined, code: LoadErrorCode): string | Fault {
+  if (field === undefined) return '';
+  if (typeof field === 'string') return field.trim();
+  const fault = cellFault(field, code);
+  if (fault) return fault;
+  if (field.type === 'text') return field.text.trim();
+  const isNumber = field.type === 'number' && field.kind === 'number';
+  const text = isNumber ? cellDecimal(field.text) : null;
+  return text ?? new Fault(code, 'The cell holds a date or a percentage, where a text is needed');
+}
+
+/** How the values of a table are read. */
+export interface NumberRules {
+  readonly read: (text: string) => string | null;
+  /** A number as the mapping says they are written, for messages. */
+  readonly sample: string;
+  readonly missing: ReadonlySet<string>;
+}
+
+/** Whether a field says that there is no value. */
+export function isMissing(field: Field | undefined, { missing }: NumberRules): boolean {
+  if (field === undefined) return missing.has('');
+  if (typeof field === 'string') return missing.has(field.trim());
+  return (field.type === 'text' || field.type === 'number') && missing.has(field.text.trim());
+}
+
+const wrongNumber = (message: string): Fault => new Fault('invalid_number', message);
+
+function numberOfText(text: string, rules: NumberRules, isPercent: boolean): string | Fault {
+  if (text === '') return new Fault('missing_value', 'The value is missing');
+  if (text.length > CHARACTERS_MAX) return wrongNumber('The value is no number');
+  const bare = isPercent ? text.replace(/[ \u00a0\u202f]?%$/, '') : text;
+  const decimal = rules.read(bare);
+  if (decimal !== null) return decimal;
+  return wrongNumber(`The value is neither a number such as ${rules.sample} nor a mark for none`);
+}
+
+/** The number that a cell shows, with at most 15 significant digits, as spreadsheets have it. */
+function numberOfCell(cell: Cell, isPercent: boolean): string | Fault {
+  if (cell.kind === 'percent' && !isPercent) {
+    return wrongNumber('The cell shows a percentage: publish it in the unit "%"');
+  }
+  if (cell.kind !== 'number' && cell.kind !== 'percent') {
+    return wrongNumber('The cell shows a date or a time, not a number');
+  }
+  const decimal = cellDecimal(cell.text);
+  if (decimal === null) return wrongNumber('The cell holds no number');
+  return cell.kind === 'percent' ? multiplied(decimal, { digits: 100n, scale: 0 }) : decimal;
+}
+
+/** The value of a field as a plain decimal; null for a mark that means "no value". */
+export function numberOf(
+  field: Field | undefined,
+  rules: NumberRules,
+  isPercent: boolean,
+): string | null | Fault {
+  if (isMissing(field, rules)) return null;
+  if (field === undefined) return numberOfText('', rules, isPercent);
+  if (typeof field === 'string') return numberOfText(field.trim(), rules, isPercent);
+  const fault = cellFault(field, 'invalid_number');
+  if (fault) return fault;
+  if (field.type === 'number') return numberOfCell(field, isPercent);
+  if (field.type === 'text') return numberOfText(field.text.trim(), rules, isPercent);
+  return wrongNumber('The cell holds a date, not a number');
+}
+
+const ISO = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?)Z?)?$/;
+
+/** Reads the dates and moments of one column. */
+export class MomentReader {
+  private readonly pattern: DatePattern;
+  private readonly is1904: boolean;
+  private readonly code: LoadErrorCode;
+  private lastText: string | null = null;
+  private lastMoment: Moment | Fault | null = null;
+
+  constructor(pattern: DatePattern, is1904: boolean, code: LoadErrorCode) {
+    this.pattern = pattern;
+    this.is1904 = is1904;
+    this.code = code;
+  }
+
+  private fault(message: string): Fault {
+    return new Fault(this.code, message);
+  }
+
+  /** The moment in a field; `''` when it is empty. */
+  read(field: Field | undefined): Moment | Fault | '' {
+    if (field === undefined) return '';
+    if (typeof field === 'string') return this.ofText(field.trim());
+    const fault = cellFault(field, this.code);
+    if (fault) return fault;
+    if (field.type === 'text') return this.ofText(field.text.trim());
+    if (field.type === 'date') return this.ofIso(field.text);
+    if (field.kind === 'date' || field.kind === 'date-time') return this.ofSerial(field.text);
+    const text = field.kind === 'number' ? cellDecimal(field.text) : null;
+    // A year in a cell is a plain number, and 20260305 may be a date.
+    return this.ofText(text ?? field.text);
+  }
+
+  private ofText(text: string): Moment | Fault | '' {
+    if (text === '') return '';
+    if (text !== this.lastText || this.lastMoment === null) {
+      const moment = text.length > CHARACTERS_MAX ? null : this.pattern.read(text);
+      this.lastText = text;
+      this.lastMoment = moment ?? this.fault('The text is no date of the pattern in the mapping');
+    }
+    return this.lastMoment;
+  }
+
+  private ofSerial(text: string): Moment | Fault {
+    const moment = momentOfSerial(Number(text), this.is1904);
+    if (typeof moment === 'string') return this.fault(`The cell ${moment}`);
+    return { ...moment, offset: null };
+  }
+
+  private ofIso(text: string): Moment | Fault {
+    const [, day = '', time = '00:00:00'] = ISO.exec(text.trim()) ?? [];
+    return isDay(day) ? { day, time, offset: null } : this.fault('The cell holds no date');
+  }
+}
+
+/** Reads the days of one column: of a month, quarter or year its last one. */
+export class DayReader {
+  private readonly moments: MomentReader;
+  private readonly period: Period;
+
+  constructor(source: { pattern?: string; period?: Period }, is1904: boolean) {
+    const pattern = datePattern(source.pattern ?? ISO_DAY);
+    this.moments = new MomentReader(pattern, is1904, 'invalid_date');
+    this.period = source.period ?? pattern.period;
+  }
+
+  /** The day in a field, YYYY-MM-DD. */
+  read(field: Field | undefined): string | Fault {
+    const moment = this.moments.read(field);
+    if (moment instanceof Fault) return moment;
+    if (moment === '') return new Fault('missing_value', 'The date is missing');
+    return endOf(this.period, moment.day);
+  }
+}

@@ -1,0 +1,185 @@
+import { offer } from '../offer.ts';
+import { Refusal } from '../problems.ts';
+import type { PointField, PointPlaces } from '../records.ts';
+import { indexOfLetters, lettersOfIndex } from '../xlsx-rows.ts';
+import { DayReader, Fault, type Field, plainText, shownText, type TableRow } from './fields.ts';
+import type { Mapping, Published } from './schema.ts';
+import type { ColumnRef } from './schema-parts.ts';
+
+/** Names a column in a message, by its place from 0 and a line. */
+export type Naming = (index: number, line: number) => string;
+
+/** The columns of a table by what a mapping calls them. */
+export class Columns {
+  /** The line of the names, 0 for none. */
+  readonly header: TableRow | null;
+  readonly naming: Naming;
+  private readonly names: readonly string[] | null;
+  /** How many there are; null when a table, as in a workbook, has no edge. */
+  private readonly width: number | null;
+
+  constructor(header: TableRow | null, width: number | null, naming: Naming) {
+    this.header = header;
+    this.width = width;
+    this.naming = naming;
+    this.names = header ? Array.from(header.fields, (field) => plainText(shownText(field))) : null;
+  }
+
+  private fail(message: string, value: ColumnRef): never {
+    const line = this.header?.line ?? null;
+    throw new Refusal('missing_column', message, { line, value: String(value) });
+  }
+
+  /**
+   * The place of a column, from 0.
+   * @throws Refusal when there is none, or more than one
+   */
+  indexOf(column: ColumnRef): number {
+    if (typeof column === 'number') return this.inside(column - 1, column);
+    if (!this.names) return this.inside(indexOfLetters(column), column);
+    const name = plainText(column);
+    const index = this.names.indexOf(name);
+    if (index < 0) {
+      this.fail(
+        `The header has no column of this name${offer(name, this.names.filter(Boolean))}`,
+        column,
+      );
+    }
+    if (this.names.indexOf(name, index + 1) >= 0) {
+      this.fail('The header has two columns of this name: refer to one by its place', column);
+    }
+    return index;
+  }
+
+  private inside(index: number, column: ColumnRef): number {
+    if (this.width === null || index < this.width) return index;
+    return this.fail(`There is no such column; the table has ${this.width}`, column);
+  }
+}
+
+/** The columns of one price; -1 for what is not in a column. */
+export interface Template {
+  /** null when it stands in `codeAt`. */
+  readonly code: string | null;
+  readonly codeAt: number;
+  /** null when it stands in `dateAt`. */
+  readonly date: string | null;
+  readonly dateAt: number;
+  readonly low: number;
+  readonly mid: number;
+  readonly high: number;
+  readonly publishedAt: number;
+  readonly published: Published | undefined;
+  readonly places: PointPlaces;
+}
+
+type Place = Omit<Template, 'places'>;
+
+function withPlaces(place: Place, naming: Naming): Template {
+  const columns: Readonly<Record<PointField, number>> = {
+    code: place.codeAt,
+    date: place.dateAt,
+    low: place.low,
+    mid: place.mid,
+    high: place.high,
+    publishedAt: place.publishedAt,
+  };
+  const nameOf = (field: PointField, line: number): string =>
+    columns[field] < 0 ? field : naming(columns[field], line);
+  return { ...place, places: { nameOf } };
+}
+
+/** The columns whose headings are dates, each with its day. */
+function datedColumns(
+  { dateColumns }: Mapping,
+  columns: Columns,
+  is1904: boolean,
+): [index: number, day: string][] {
+  const { header } = columns;
+  if (!dateColumns || !header) return [];
+  const first = columns.indexOf(dateColumns.first);
+  const filled = header.fields.findLastIndex((field) => plainText(shownText(field)) !== '');
+  const last = dateColumns.last === undefined ? filled : columns.indexOf(dateColumns.last);
+  if (last < first) {
+    throw new Refusal('missing_column', 'No heading from the first on is a date', {
+      line: header.line,
+    });
+  }
+  const days = new DayReader(dateColumns, is1904);
+  const found: [number, string][] = [];
+  for (let index = first; index <= last; index += 1) {
+    const field: Field | undefined = header.fields[index];
+    const day = days.read(field);
+    if (day instanceof Fault) {
+      const { line } = header;
+      const place = { line, column: columns.naming(index, line), value: shownText(field) };
+      throw new Refusal(day.code, `The heading is no date: ${day.message}`, place);
+    }
+    found.push([index, day]);
+  }
+  return found;
+}
+
+/**
+ * Where the parts of each point stand in a row: one template for a table with a code in each row,
+ * one for each price or date that has columns of its own.
+ * @throws Refusal when the table lacks a column of the mapping
+ */
+export function templatesOf(
+  mapping: Mapping,
+  columns: Columns,
+  constantDate: string | null,
+  is1904: boolean,
+): Template[] {
+  const at = (column: ColumnRef | undefined): number =>
+    column === undefined ? -1 : columns.indexOf(column);
+  const { code, low, mid, high, published } = mapping;
+  const shared = {
+    code: code?.constant ?? null,
+    codeAt: at(code?.column),
+    date: constantDate,
+    dateAt: at(mapping.date?.column),
+    low: at(low),
+    mid: at(mid),
+    high: at(high),
+    publishedAt: at(mapping.publishedAt?.column),
+    published,
+  };
+  const place = (own: Partial<Place>): Template =>
+    withPlaces({ ...shared, ...own }, columns.naming);
+  if (mid !== undefined) return [place({})];
+  if (mapping.dateColumns) {
+    return datedColumns(mapping, columns, is1904).map(([index, date]) =>
+      place({ date, mid: index }),
+    );
+  }
+  if (!Array.isArray(mapping.columns)) {
+    return Object.entries(mapping.columns ?? {}).map(([name, each]) =>
+      place({ code: each, mid: at(name) }),
+    );
+  }
+  return mapping.columns.map((each) =>
+    place({
+      code: each.code,
+      low: at(each.low),
+      mid: at(each.mid),
+      high: at(each.high),
+      published: each.published ?? published,
+    }),
+  );
+}
+
+/** Names the columns of a text by their heading, or by their place where there is none. */
+export const namesOfText =
+  (header: TableRow | null): Naming =>
+  (index, line) => {
+    const isBelow = header !== null && line >= header.line;
+    const name = isBelow ? plainText(shownText(header.fields[index])) : '';
+    return name || `column ${index + 1}`;
+  };
+
+/** Names the cells of a sheet as formulas do: `Prices!C17`. */
+export function namesOfSheet(sheet: string): Naming {
+  const name = /^\w+$/.test(sheet) ? sheet : `'${sheet.replaceAll("'", "''")}'`;
+  return (index, line) => `${name}!${lettersOfIndex(index)}${line}`;
+}

@@ -1,0 +1,220 @@
+import { offer } from '../offer.ts';
+import type { Problems } from '../problems.ts';
+import type { PointField, PointRecord } from '../records.ts';
+import {
+  DayReader,
+  Fault,
+  type Field,
+  isEmpty,
+  isMissing,
+  type NumberRules,
+  numberOf,
+  shownText,
+  type TableRow,
+  textOf,
+} from './fields.ts';
+import type { Columns, Template } from './layout.ts';
+import { numberReader, sampleOf } from './notation.ts';
+import { PublicationReader } from './publication.ts';
+import type { Mapping } from './schema.ts';
+import { isPercent, multiplied, type Terms } from './terms.ts';
+import { TermsReader } from './terms-reader.ts';
+
+/** The rules of the numbers of a table. */
+function numberRules({ numbers = {} }: Mapping): NumberRules {
+  const { decimal = 'point', thousands = 'none', missing = [''] } = numbers;
+  const notation = { decimal, thousands };
+  return {
+    read: numberReader(notation),
+    sample: sampleOf(notation),
+    missing: new Set(missing.map((text) => text.trim())),
+  };
+}
+
+/** A code that the mapping says to leave out. */
+const SKIPPED = Symbol('skipped');
+type Code = string | Fault | typeof SKIPPED;
+
+/** Reads codes: as they stand, or what the mapping says that a text stands for. */
+function codeReader({ code }: Mapping): (field: Field | undefined) => Code {
+  const translate = code?.translate && new Map(Object.entries(code.translate));
+  return (field) => {
+    const text = textOf(field, 'invalid_code');
+    if (!translate || text instanceof Fault) return text;
+    const meant = translate.get(text);
+    if (meant !== undefined) return meant;
+    if (code?.others === 'skip') return SKIPPED;
+    const hint = offer(text.slice(0, 64), translate.keys());
+    return new Fault('unknown_code', `The mapping translates this to no code${hint}`);
+  };
+}
+
+/** Makes points of rows. What cannot be read is noted as a problem, with its place. */
+export class PointReader {
+  private readonly templates: readonly Template[];
+  private readonly terms: readonly (TermsReader | null)[];
+  private readonly rules: NumberRules;
+  private readonly days: DayReader;
+  private readonly publication: PublicationReader | null;
+  private readonly codeOf: (field: Field | undefined) => Code;
+  private readonly fills: { readonly code: boolean; readonly date: boolean };
+  private readonly problems: Problems;
+  private codeField: Field | undefined;
+  private dateField: Field | undefined;
+  private code: Code | null = null;
+  private date: string | Fault | null = null;
+  private noted: Fault | null = null;
+
+  constructor(
+    mapping: Mapping,
+    columns: Columns,
+    templates: readonly Template[],
+    is1904: boolean,
+    problems: Problems,
+  ) {
+    const readers = new Map(
+      templates.flatMap(({ published }) =>
+        published ? [[published, new TermsReader(published, columns)] as const] : [],
+      ),
+    );
+    this.templates = templates;
+    this.terms = templates.map(({ published }) => (published && readers.get(published)) ?? null);
+    this.rules = numberRules(mapping);
+    this.days = new DayReader(mapping.date ?? {}, is1904);
+    this.publication = mapping.publishedAt
+      ? new PublicationReader(mapping.publishedAt, is1904)
+      : null;
+    this.codeOf = codeReader(mapping);
+    this.fills = {
+      code: mapping.code?.fillDown === true,
+      date: mapping.date?.fillDown === true,
+    };
+    this.problems = problems;
+  }
+
+  /** Looks at a row for what later rows leave out, also when it gives no point. */
+  remember({ fields }: TableRow): void {
+    const [first] = this.templates;
+    if (!first) return;
+    const code = fields[first.codeAt];
+    if (!this.fills.code || !isEmpty(code)) this.codeField = code;
+    const date = fields[first.dateAt];
+    if (!this.fills.date || !isEmpty(date)) this.dateField = date;
+  }
+
+  /** Adds the points of a row; one without a single value is none. */
+  take(row: TableRow, records: PointRecord[]): void {
+    this.code = null;
+    this.date = null;
+    this.noted = null;
+    for (let index = 0; index < this.templates.length; index += 1) {
+      const template = this.templates[index] as Template;
+      if (this.isWithout(row, template)) continue;
+      const point = this.point(row, template, this.terms[index] ?? null);
+      if (point) records.push(point);
+    }
+  }
+
+  private isWithout({ fields }: TableRow, { low, mid, high }: Template): boolean {
+    return (
+      isMissing(fields[mid], this.rules) &&
+      (low < 0 || isMissing(fields[low], this.rules)) &&
+      (high < 0 || isMissing(fields[high], this.rules))
+    );
+  }
+
+  /** A point as it stands in the file, for the rows that are set aside. */
+  private asWritten({ line, fields }: TableRow, template: Template): PointRecord {
+    const textAt = (at: number): string | null => shownText(fields[at]).trim() || null;
+    const code = template.code ?? (typeof this.code === 'string' ? this.code : null);
+    return {
+      kind: 'point',
+      line,
+      code: code ?? shownText(this.codeField).trim(),
+      date:
+        template.date ?? (typeof this.date === 'string' ? this.date : shownText(this.dateField)),
+      low: textAt(template.low),
+      mid: textAt(template.mid),
+      high: textAt(template.high),
+      publishedAt: textAt(template.publishedAt),
+    };
+  }
+
+  /** Notes why there is no point; a fault that all points of a row share is told once. */
+  private reject(
+    row: TableRow,
+    template: Template,
+    column: string,
+    field: Field | undefined,
+    fault: Fault,
+  ): null {
+    const { problems } = this;
+    if (problems.sink) problems.record = this.asWritten(row, template);
+    if (this.noted === fault && problems.latest) problems.rejectFor(problems.latest);
+    else {
+      const place = { line: row.line, column, value: shownText(field) || null };
+      problems.reject(fault.code, fault.message, place);
+    }
+    problems.record = null;
+    this.noted = fault;
+    return null;
+  }
+
+  /** The code that all points of a row share, read once. */
+  private rowCode(): Code {
+    this.code ??= this.codeOf(this.codeField);
+    return this.code;
+  }
+
+  private rowDate(): string | Fault {
+    this.date ??= this.days.read(this.dateField);
+    return this.date;
+  }
+
+  private point(row: TableRow, template: Template, reader: TermsReader | null): PointRecord | null {
+    const { places } = template;
+    const { line, fields } = row;
+    const code = template.code ?? this.rowCode();
+    if (code === SKIPPED) return null;
+    const name = (field: PointField): string => places.nameOf(field, line);
+    if (code instanceof Fault)
+      return this.reject(row, template, name('code'), this.codeField, code);
+    const date = template.date ?? this.rowDate();
+    if (date instanceof Fault)
+      return this.reject(row, template, name('date'), this.dateField, date);
+    const terms = reader?.read(row) ?? null;
+    if (terms && 'fault' in terms) {
+      return this.reject(row, template, terms.column, undefined, terms.fault);
+    }
+    const low = this.value(row, template, 'low', terms);
+    if (low === undefined) return null;
+    const mid = this.value(row, template, 'mid', terms);
+    if (mid === undefined) return null;
+    const high = this.value(row, template, 'high', terms);
+    if (high === undefined) return null;
+    const time = fields[template.publishedAt];
+    const publishedAt = this.publication?.read(time, date) ?? null;
+    if (publishedAt instanceof Fault) {
+      return this.reject(row, template, name('publishedAt'), time, publishedAt);
+    }
+    return { kind: 'point', line, code, date, low, mid, high, publishedAt, places, terms };
+  }
+
+  /** A value in the terms of its price; undefined when it is wrong, which has been noted. */
+  private value(
+    row: TableRow,
+    template: Template,
+    name: 'low' | 'mid' | 'high',
+    terms: Terms | null,
+  ): string | null | undefined {
+    const at = template[name];
+    if (at < 0) return null;
+    const field = row.fields[at];
+    const value = numberOf(field, this.rules, terms !== null && isPercent(terms));
+    if (value instanceof Fault) {
+      this.reject(row, template, template.places.nameOf(name, row.line), field, value);
+      return undefined;
+    }
+    return value === null || !terms?.factor ? value : multiplied(value, terms.factor);
+  }
+}
