@@ -3,6 +3,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import { MARKETS } from './catalog/markets.ts';
 import type { Config } from './config.ts';
+import { CHANGE_COMPONENTS } from './contract/changes.ts';
 import { COMPONENTS } from './contract/components.ts';
 import { type ListLimits, schemasOf } from './contract/market.ts';
 import { Me } from './contract/me.ts';
@@ -26,9 +27,11 @@ import { gentleStop } from './plugins/stop.ts';
 import { transport } from './plugins/transport.ts';
 import { usage } from './plugins/usage.ts';
 import type { Sources } from './prices/answer.ts';
+import { feedOf } from './prices/changes/follow.ts';
 import { referenceReader } from './prices/references.ts';
 import { sqlSeries } from './prices/series-sql.ts';
 import { stateReader } from './prices/state.ts';
+import { changeRoutes } from './routes/changes.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { healthRoutes } from './routes/health.ts';
 import { marketRoutes } from './routes/market.ts';
@@ -55,6 +58,7 @@ const SCHEMAS = [
   ...COMPONENTS,
   ...POINT_COMPONENTS,
   ...REFERENCE_COMPONENTS,
+  ...CHANGE_COMPONENTS,
   Me,
   ViolationSchema,
   ProblemSchema,
@@ -115,6 +119,18 @@ async function guard(app: FastifyInstance, options: AppOptions): Promise<Limits>
   return limits;
 }
 
+/** The feed of changes, read apart from the prices. */
+function feedOfChanges(app: FastifyInstance, { config, client }: AppOptions): void {
+  const { db, notices } = client;
+  // Readers of the past have their own states, and leave those of the newest answers alone.
+  changeRoutes(app, feedOf({ db, references: referenceReader(REFERENCES_KEPT) }, notices), {
+    limit: Math.min(config.CHANGES_LIMIT, config.CHANGES_LIMIT_MAX),
+    limitMax: config.CHANGES_LIMIT_MAX,
+    waitMaxSeconds: config.CHANGES_WAIT_MAX_SECONDS,
+    waitingMax: config.CHANGES_WAITING_MAX,
+  });
+}
+
 /** Wires the service together. It never listens and makes no connection by itself. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, client } = options;
@@ -164,6 +180,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     for (const schema of Object.values(schemas)) app.addSchema(schema);
     marketRoutes(app, market, schemas, sources);
   }
+  feedOfChanges(app, options);
   documentRoutes(app);
   await docsPage(app);
   return app;

@@ -129,6 +129,11 @@ export const SETTINGS = {
   FETCH_TIMEOUT_MS: whole(60_000, 100, 600_000, 'Longest time that a download may take'),
   FETCH_BYTES_MAX: whole(16_777_216, 1_024, 268_435_456, 'Largest download'),
 
+  CHANGES_LIMIT: whole(1_000, 1, 10_000, 'Changes on a page of the feed when limit is not given'),
+  CHANGES_LIMIT_MAX: whole(5_000, 1, 10_000, 'Most changes that limit may ask for'),
+  CHANGES_WAIT_MAX_SECONDS: whole(25, 0, 25, 'Longest wait for changes that a request may ask for'),
+  CHANGES_WAITING_MAX: whole(2, 1, 1_000, 'Requests of one credential that may wait for changes'),
+
   CONNECTIONS_MAX: whole(2_000, 1, 100_000, 'Client connections held at once'),
   HEADERS_TIMEOUT_MS: whole(10_000, 100, 120_000, 'Longest time to send the header block'),
   REQUEST_TIMEOUT_MS: whole(15_000, 100, 300_000, 'Longest time to send a request'),
@@ -198,7 +203,6 @@ const REFUSALS: Readonly<Record<string, (text: string) => string | null>> = {
   USAGE_DATABASE_URL: refuseAddress,
   JWT_JWKS_URL: addressFault,
   ECB_URL: addressFault,
-
   LOAD_JUMP_FACTOR: (text) => (Number(text) > 1 ? null : 'must be greater than 1'),
 };
 

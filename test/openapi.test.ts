@@ -73,6 +73,7 @@ t.test('the document tells version, server and full paths', async (t) => {
   const expected = [
     ...MARKETS.flatMap(({ slug }) => [`post /v3/prices/${slug}`, `get /v3/prices/${slug}/filters`]),
     ...['/v3/prices', '/v3/prices/health', '/health', '/live', '/ready'].map((at) => `get ${at}`),
+    'get /v3/changes',
     ...['currencies', 'units', 'rates'].map((name) => `get /v3/reference/${name}`),
     'get /v3/me',
     'get /openapi.json',
@@ -103,6 +104,10 @@ t.test('every operation says which credentials and which scope open it', async (
     const slug = /^\/v3\/prices\/([a-z-]+)/.exec(path)?.[1];
     if (['/v3/prices', '/v3/me'].includes(path) || path.startsWith('/v3/reference/')) {
       t.same(security, either([]), path);
+    } else if (path === '/v3/changes') {
+      const names = [...MARKETS.map((each) => each.slug), '*'];
+      const anyOf = names.flatMap((name) => either([`prices:${name}`]));
+      t.same(security, anyOf, path);
     } else if (slug && slug !== 'health') t.same(security, either([`prices:${slug}`]), path);
     else t.same(security, [], path);
   }
@@ -113,6 +118,7 @@ t.test('every operation lists every status that it can answer', async (t) => {
   const secured = `${any} 401 406 429 503 504`;
   const expected = (path: string, method: string): string => {
     if (method === 'post') return `200 ${secured} 403 413 415`;
+    if (path === '/v3/changes') return `200 204 ${secured} 403`;
     if (path.endsWith('/filters')) return `200 304 ${secured} 403`;
     if (path === '/v3/prices' || path.startsWith('/v3/reference/')) return `200 304 ${secured}`;
     if (path === '/v3/me') return `200 ${secured}`;
@@ -132,11 +138,8 @@ t.test('every answer describes its headers', async (t) => {
       t.ok(description.length > 5);
       const names = Object.keys(headers);
       t.ok(names.includes('x-request-id'), `${path} ${status}`);
-      t.equal(
-        names.includes('retry-after'),
-        /429|503/.test(status),
-        `${path} ${status} retry-after`,
-      );
+      t.equal(names.includes('retry-after'), /429|503/.test(status), `${path} ${status}`);
+      t.equal(names.includes('x-next-seq'), /changes$/.test(path) && /^20/.test(status));
       t.equal(names.includes('www-authenticate'), /40[13]/.test(status), `${path} ${status}`);
       const isTagged = operation.responses[304] !== undefined && /200|304/.test(status);
       t.equal(names.includes('etag'), isTagged, `${path} ${status} etag`);
@@ -226,7 +229,7 @@ t.test('components have the names of the contract', async (t) => {
 t.test('nothing that is sent or taken is open to unknown members', async (t) => {
   for (const [name, schema] of Object.entries(document.components.schemas)) {
     // Other formats than JSON are texts.
-    if (/Price(Csv|Lines)$/.test(name)) continue;
+    if (/(PriceCsv|Lines)$/.test(name)) continue;
     t.match(schema, { type: 'object', additionalProperties: false }, name);
   }
 });

@@ -58,6 +58,14 @@ export const insufficientScope = (scope: Scope): Problem =>
     headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` },
   });
 
+/** A 403 where the scope of any market would do. */
+export const noMarketScope = (): Problem =>
+  new Problem(
+    'insufficient_scope',
+    'The scope of a market is needed here, prices:<market>, or prices:* for all of them',
+    { headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="prices:*"' } },
+  );
+
 /** A 503: clients throw credentials away on a 401, so a failure of ours must never be one. */
 export const authUnavailable = (cause: unknown): Problem =>
   new Problem('auth_unavailable', 'The credential could not be checked. Try again shortly', {

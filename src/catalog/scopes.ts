@@ -19,3 +19,7 @@ export const isScope = (text: string): text is Scope => known.has(text);
 /** Whether a holder of `held` may read the market of `needed`. */
 export const allows = (held: ReadonlySet<string>, needed: Scope): boolean =>
   held.has(needed) || held.has(ALL_MARKETS);
+
+/** The markets that a holder of `held` may read, in the order of the catalog. */
+export const marketsOpenTo = (held: ReadonlySet<string>): MarketSlug[] =>
+  MARKETS.map(({ slug }) => slug).filter((slug) => allows(held, scopeOf(slug)));

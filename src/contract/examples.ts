@@ -73,6 +73,46 @@ export const answerExamples = (market: Market): Readonly<Record<string, Examples
   [FORMATS.ndjson.media]: named(market, { plain: 'Lines' }),
 });
 
+const { code, lastAssessedAt, latestPublishedAt, series, ...described } = examplesOf(MARKETS[0])
+  .plain.answer.data[0] as Readonly<Record<string, unknown>>;
+
+const changed = (mid: number, publishedAt: string, corrections: number) => ({
+  low: 18700,
+  mid,
+  high: 18900,
+  publishedAt,
+  corrections,
+});
+
+const ofPrice = {
+  recordedAt: '2026-07-01T16:10:02.114806Z',
+  market: MARKETS[0].slug,
+  code,
+  revision: 'k3f9a1.184223',
+};
+
+/** A page of the feed: a new price, and a correction. */
+const CHANGES = {
+  $metadata: { nextSeq: 'k3f9a1.5120' },
+  data: [
+    {
+      ...{ seq: 'k3f9a1.5119', operation: 'price-added', ...ofPrice },
+      ...{ date: null, before: null, after: described },
+    },
+    {
+      ...{ seq: 'k3f9a1.5120', operation: 'corrected', ...ofPrice, date: '2026-06-30' },
+      before: changed(18800, '2026-06-30T16:00:00Z', 0),
+      after: changed(18800.5, '2026-07-01T16:00:00Z', 1),
+    },
+  ],
+};
+
+/** What stands as example of an answer of the feed, by media type. */
+export const changeExamples: Readonly<Record<string, unknown>> = {
+  [FORMATS.json.media]: CHANGES,
+  [FORMATS.ndjson.media]: CHANGES.data.map((each) => `${JSON.stringify(each)}\n`).join(''),
+};
+
 /** The answers of the addresses that are of no market, by operation. */
 export const generalExamples: Readonly<Record<string, unknown>> = {
   getMe: {

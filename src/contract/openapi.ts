@@ -2,6 +2,7 @@ import { MARKETS } from '../catalog/markets.ts';
 import { PROBLEMS, VIOLATIONS } from '../errors.ts';
 import {
   answerExamples,
+  changeExamples,
   documentExample,
   type Example,
   exampleComponents,
@@ -65,7 +66,8 @@ const INTRODUCTION = paragraphs(
     'Send an API key in `x-api-key`, or a JWT as `Authorization: Bearer`: one of them, once. Each',
     'market has a scope of its own, `prices:<market>`; `prices:*` opens all of them.',
     '`GET /v3/prices` tells which markets there are and which of them your credential opens;',
-    '`GET /v3/prices/<market>/filters` tells the values that each filter of a market takes.',
+    '`GET /v3/prices/<market>/filters` tells the values that each filter of a market takes;',
+    '`GET /v3/changes` tells what is new, was corrected or withdrawn.',
   ],
   [
     'Each answer comes from one state of the data, named by `$metadata.revision` and the header',
@@ -80,8 +82,8 @@ const limitsText = (limits: RequestLimits): string =>
     [
       `A body has at most ${limits.bodyBytes} bytes and ${limits.nesting} levels of nesting, an`,
       `address ${limits.addressBytes} bytes, the header block ${limits.headerBytes} bytes; the`,
-      'limits of lists are in their schemas. Answers have none: everything that was asked for',
-      'comes in one answer, or the connection breaks.',
+      'limits of lists are in their schemas. Answers have none, but for the pages of the feed:',
+      'everything that was asked for comes in one answer, or the connection breaks.',
     ],
     [
       'Each credential has a rate limit, told by `RateLimit-Policy` and `RateLimit` on every',
@@ -138,6 +140,7 @@ function exampleOf(operationId: string, status: string, media: string): Media {
     if (operationId.endsWith(`${name}Prices`)) return { examples: answerExamples(market)[media] };
     if (operationId === `get${name}Filters`) return { example: examplesOf(market).values };
   }
+  if (operationId === 'getChanges') return { example: changeExamples[media] };
   const general = generalExamples[operationId];
   if (general) return { example: general };
   if (operationId === 'live') return { example: { status: 'ok' } };
@@ -160,6 +163,7 @@ function headersOf(
     'x-request-id',
     ...(namesState ? (['x-data-revision'] as const) : []),
     ...(hasFormats ? (['x-next-cursor', 'x-warnings', 'x-warnings-count'] as const) : []),
+    ...(operation.operationId === 'getChanges' ? (['x-next-seq'] as const) : []),
     ...(operation.responses['304'] ? (['etag'] as const) : []),
     ...(operation.security?.length
       ? (['ratelimit', 'ratelimit-policy', 'x-api-key-expires'] as const)

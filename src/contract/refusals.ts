@@ -32,6 +32,7 @@ export const HEADERS = {
     '[]',
   ),
   'x-warnings-count': header('How many warnings there are', '0'),
+  'x-next-seq': header('Position to go on after: the next `after`', 'k3f9a1.5120'),
   etag: header('Tag of this answer: send it as If-None-Match', '"0Qk3nB2m"'),
   ratelimit: header('What is left of the limit, and seconds until more', '"default";r=599;t=1'),
   'ratelimit-policy': header('Requests and the seconds they are for', '"default";q=600;w=60'),

@@ -52,6 +52,7 @@ const FORMS: Readonly<Record<string, string>> = {
   '/filters/dateTo': DAY_FORM,
   '/from': DAY_FORM,
   '/to': DAY_FORM,
+  '/after': 'Must be a position as an answer names it in nextSeq or seq',
   '/base': 'Must be an ISO 4217 code of three letters',
   '/quote': 'Must be an ISO 4217 code of three letters',
   '/options/asOf': 'Must be a moment with its offset (RFC 3339), such as 2026-03-05T16:00:00Z',

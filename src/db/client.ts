@@ -1,16 +1,19 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
+import { type Notices, noticesOf } from './notices.ts';
 import { type Pulse, pulseOf } from './pulse.ts';
 import type { Database } from './schema.ts';
 
 /**
- * A pool of PostgreSQL connections, the Kysely handle over it, and a connection beside it for the
- * looks that requests share, which is made with the first.
+ * A pool of PostgreSQL connections, the Kysely handle over it, and two connections beside it: one
+ * for the looks that requests share, and one that hears what is committed. Each is made when it is
+ * needed first.
  */
 export interface Client {
   readonly db: Kysely<Database>;
   readonly pool: pg.Pool;
   readonly pulse: Pulse;
+  readonly notices: Notices;
   close(): Promise<void>;
 }
 
@@ -86,11 +89,20 @@ export function openClient(options: ClientOptions): Client {
     patienceMs: options.acquireTimeoutMs,
     onError,
   });
+  const notices = noticesOf({
+    connection: {
+      ...session,
+      application_name: `${options.applicationName} notices`,
+      // It has nothing to say for hours.
+      options: `${session.options} -c idle_session_timeout=0`,
+    },
+    onError,
+  });
   const close = async (): Promise<void> => {
-    await pulse.close();
+    await Promise.all([pulse.close(), notices.close()]);
     await db.destroy();
     // Kysely leaves a pool alone that it never took a connection from.
     if (!pool.ended) await pool.end();
   };
-  return { db, pool, pulse, close };
+  return { db, pool, pulse, notices, close };
 }

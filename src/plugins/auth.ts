@@ -3,19 +3,22 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { Kysely } from 'kysely';
 import { credentialOf } from '../auth/credentials.ts';
 import type { Principal } from '../auth/principal.ts';
-import { insufficientScope, invalidToken } from '../auth/refusals.ts';
+import { insufficientScope, invalidToken, noMarketScope } from '../auth/refusals.ts';
 import { rememberedKeys } from '../auth/remembered-keys.ts';
 import { headerOf } from '../auth/token-form.ts';
 import { type KeySettings, type KeySource, keySourceOf } from '../auth/token-keys.ts';
 import { type Claims, principalOf, type TokenRules } from '../auth/tokens.ts';
 import { type FindKey, findKey, verifyKey } from '../auth/verify-key.ts';
-import { allows, type Scope } from '../catalog/scopes.ts';
+import { allows, marketsOpenTo, type Scope } from '../catalog/scopes.ts';
 import type { Newest, Pulse } from '../db/pulse.ts';
 import type { Database } from '../db/schema.ts';
 import { Problem } from '../errors.ts';
 
-/** Who may use a route: holders of a scope, anyone with a credential, or anyone at all. */
-export type Access = { readonly scope: Scope } | 'any' | 'none';
+/**
+ * Who may use a route: holders of a scope, of the scope of any market, anyone with a credential,
+ * or anyone at all.
+ */
+export type Access = { readonly scope: Scope } | 'some-market' | 'any' | 'none';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -116,6 +119,14 @@ function keyFinder(db: Kysely<Database>, pulse?: Pulse): (request: FastifyReques
   return (request) => async (id) => keysAt(await lookOnce(request, pulse), id);
 }
 
+/** @throws Problem insufficient_scope */
+function checkScope(access: Exclude<Access, 'none'>, held: ReadonlySet<string>): void {
+  if (access === 'any') return;
+  if (access === 'some-market') {
+    if (marketsOpenTo(held).length === 0) throw noMarketScope();
+  } else if (!allows(held, access.scope)) throw insufficientScope(access.scope);
+}
+
 async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void> {
   const { db, pulse, settings, open = [] } = options;
   const source = await keySourceOf(settings);
@@ -141,9 +152,7 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
         ? await verifyKey(findKeyOf(request), credential.text, Date.now())
         : await verifyToken(request);
     if (pulse) lookOnce(request, pulse);
-    if (access !== 'any' && !allows(request.principal.scopes, access.scope)) {
-      throw insufficientScope(access.scope);
-    }
+    checkScope(access, request.principal.scopes);
   });
 }
 

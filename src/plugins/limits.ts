@@ -7,8 +7,8 @@ import type { Limits } from '../limits/limits.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A route whose requests wait for news takes no place among those that are worked on. */
-    isWaiting?: boolean;
+    /** Tells a request that waits for news: it takes no place among those that are worked on. */
+    isWaiting?: (request: FastifyRequest) => boolean;
   }
 }
 
@@ -59,6 +59,9 @@ const hasCredential = ({ headers }: FastifyRequest): boolean =>
 const isOpen = ({ is404, routeOptions }: FastifyRequest): boolean =>
   is404 || routeOptions.config.access === 'none';
 
+const isWaiting = (request: FastifyRequest): boolean =>
+  request.routeOptions.config.isWaiting?.(request) === true;
+
 /**
  * What comes before the credential is looked at: the one gate of all requests, and the limit on
  * failed authentications of a network. Registered before `auth`.
@@ -66,7 +69,7 @@ const isOpen = ({ is404, routeOptions }: FastifyRequest): boolean =>
 export function limitsBeforeAuth(app: FastifyInstance, limits: Limits): void {
   app.addHook('onRequest', async (request, reply) => {
     if (isOpen(request)) return;
-    if (request.routeOptions.config.isWaiting !== true) {
+    if (!isWaiting(request)) {
       const leave = await limits.gate.enter();
       if (leave === null) throw overloaded();
       leaveAtEnd(reply, leave);
@@ -93,7 +96,7 @@ export function limitsAfterAuth(app: FastifyInstance, limits: Limits): void {
       tellLimit(reply, own, verdict);
       if (!verdict.isAllowed) throw tooFast(own, verdict);
     }
-    if (request.routeOptions.config.isWaiting === true) return;
+    if (isWaiting(request)) return;
     const leave = limits.concurrency.enter(name, own.concurrent);
     if (leave === null) throw tooMany(own.concurrent);
     leaveAtEnd(reply, leave);

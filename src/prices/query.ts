@@ -4,8 +4,8 @@ import type { Database, PriceDimensions, SpecificationEntry } from '../db/schema
 import { conditionOf } from './filters.ts';
 import type { Plan } from './plan.ts';
 
-/** A price as it was at a revision, with the date and publication of its latest point. */
-export interface SelectedPrice extends PriceDimensions {
+/** A price as it was at a revision, without its points. */
+export interface PriceAttributes extends PriceDimensions {
   readonly id: number;
   readonly code: string;
   readonly price_type: 'price' | 'payable';
@@ -16,6 +16,10 @@ export interface SelectedPrice extends PriceDimensions {
   readonly short_name: string | null;
   readonly specification: readonly SpecificationEntry[];
   readonly assessment_launched_at: string | null;
+}
+
+/** A price as it was at a revision, with the date and publication of its latest point. */
+export interface SelectedPrice extends PriceAttributes {
   readonly last_date: string | null;
   readonly last_published_at: string | null;
 }

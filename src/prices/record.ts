@@ -2,10 +2,10 @@ import { columnName } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
 import { dimensionFields } from '../contract/csv.ts';
 import { instantOf } from '../db/instant.ts';
-import type { SelectedPrice } from './query.ts';
+import type { PriceAttributes, SelectedPrice } from './query.ts';
 import type { CurrencyReference, References, UnitReference } from './references.ts';
 
-type DimensionColumn = Extract<keyof SelectedPrice, `${string}_id`>;
+type DimensionColumn = Extract<keyof PriceAttributes, `${string}_id`>;
 
 /** The field and column of each dimension of a market, in the order in which records show them. */
 const dimensionsOf = (market: Market) =>
@@ -24,12 +24,40 @@ export interface ShownTerms {
 }
 
 /** The terms that a price was assessed in. */
-export function ownTerms(price: SelectedPrice, references: References): ShownTerms {
+export function ownTerms(price: PriceAttributes, references: References): ShownTerms {
   const unit = known(references.units, price.unit_id, 'unit of measure');
   const { currency_id: id } = price;
   return {
     unitOfMeasure: unit.shown,
     currency: id === null ? null : known(references.currencies, id, 'currency').shown,
+  };
+}
+
+/** What a record shows of a price, but its code and what depends on its points. */
+export function attributesOf(
+  market: Market,
+  price: PriceAttributes,
+  references: References,
+  terms: ShownTerms,
+) {
+  const dimensions: Record<string, object | null> = {};
+  for (const { field, column } of dimensionsOf(market)) {
+    const id = price[column];
+    dimensions[field] = id === null ? null : known(references.values, id, field);
+  }
+  return {
+    name: price.name,
+    shortName: price.short_name,
+    // PostgreSQL keeps the members of a jsonb object in an order of its own.
+    specification: price.specification.map(({ name, value, order }) => ({ name, value, order })),
+    assessmentLaunchedAt: price.assessment_launched_at,
+    product: known(references.products, price.product_id, 'product'),
+    priceCategory: known(references.values, price.price_category_id, 'price category'),
+    frequency: known(references.frequencies, price.frequency_id, 'frequency'),
+    ...dimensions,
+    unitOfMeasure: terms.unitOfMeasure,
+    currency: terms.currency,
+    priceType: known(references.priceTypes, price.price_type, 'price type'),
   };
 }
 
@@ -40,26 +68,20 @@ export function membersOf(
   references: References,
   terms: ShownTerms,
 ) {
-  const dimensions: Record<string, object | null> = {};
-  for (const { field, column } of dimensionsOf(market)) {
-    const id = price[column];
-    dimensions[field] = id === null ? null : known(references.values, id, field);
-  }
+  const { name, shortName, specification, assessmentLaunchedAt, ...described } = attributesOf(
+    market,
+    price,
+    references,
+    terms,
+  );
   return {
     code: price.code,
-    name: price.name,
-    shortName: price.short_name,
-    // PostgreSQL keeps the members of a jsonb object in an order of its own.
-    specification: price.specification.map(({ name, value, order }) => ({ name, value, order })),
-    assessmentLaunchedAt: price.assessment_launched_at,
+    name,
+    shortName,
+    specification,
+    assessmentLaunchedAt,
     lastAssessedAt: price.last_date,
     latestPublishedAt: price.last_published_at && instantOf(price.last_published_at),
-    product: known(references.products, price.product_id, 'product'),
-    priceCategory: known(references.values, price.price_category_id, 'price category'),
-    frequency: known(references.frequencies, price.frequency_id, 'frequency'),
-    ...dimensions,
-    unitOfMeasure: terms.unitOfMeasure,
-    currency: terms.currency,
-    priceType: known(references.priceTypes, price.price_type, 'price type'),
+    ...described,
   };
 }

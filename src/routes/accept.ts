@@ -15,6 +15,21 @@ export function checkAcceptsJson({ headers }: FastifyRequest): void {
   if (preferredType(headers.accept, offered) === undefined) throw notAcceptable(offered);
 }
 
+/** The formats of the feed, the one that is sent without a wish first. */
+const LISTS = ['json', 'ndjson'] as const;
+
+/**
+ * The format that a client wants changes in, by its Accept header.
+ * @throws Problem `not_acceptable` that names what there is
+ */
+export function listFormatOf({ headers }: FastifyRequest): (typeof LISTS)[number] {
+  const offered = LISTS.map((name) => FORMATS[name].media);
+  const media = preferredType(headers.accept, offered);
+  const format = LISTS.find((name) => FORMATS[name].media === media);
+  if (format === undefined) throw notAcceptable(offered);
+  return format;
+}
+
 const OFFERED = FORMAT_NAMES.map((name) => FORMATS[name].media);
 
 /**

@@ -13,18 +13,10 @@ import { slicesOf } from '../prices/formats.ts';
 import { type Plan, planOf } from '../prices/plan.ts';
 import { headersAbout } from './about.ts';
 import { checkAcceptsJson, formatOf } from './accept.ts';
+import { clientGone } from './client-gone.ts';
 import { sendTagged } from './etag.ts';
 import { marketOperation, NOT_MODIFIED, valuesOperation } from './operations.ts';
 import { startedBody } from './start.ts';
-
-/** A signal that aborts when the client goes away before it has the whole answer. */
-function clientGone(reply: FastifyReply): AbortSignal {
-  const controller = new AbortController();
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) controller.abort(new Error('the client is gone'));
-  });
-  return controller.signal;
-}
 
 /** Answers a plan as its prices are now, or were at its moment. */
 async function sendPrices(

@@ -1,5 +1,5 @@
 import type { Market } from '../catalog/markets.ts';
-import { scopeOf } from '../catalog/scopes.ts';
+import { SCOPES, scopeOf } from '../catalog/scopes.ts';
 import { filtersOf, pascal } from '../contract/market.ts';
 import { paragraphs } from '../contract/paragraphs.ts';
 
@@ -73,6 +73,33 @@ export const listOperation: Operation = {
     'credential of this request opens it.',
   ]),
   security: either([]),
+};
+
+export const changesOperation: Operation = {
+  operationId: 'getChanges',
+  tags: ['Changes'],
+  summary: 'What changed',
+  description: paragraphs(
+    [
+      'Every change of a point or of the description of a price, in the order of the commits,',
+      'with its value before and after. The feed only grows and has no gap: a reader that goes on',
+      'with `after` set to the `nextSeq` of the page before, or to the `seq` of the last change',
+      'that it has worked off, sees every change exactly once, wherever it stopped.',
+    ],
+    [
+      'With `wait` an answer that would be empty waits for the first change, and is a 204 when',
+      'none comes; without it, `data` is empty. All name the position to go on from in',
+      '`x-next-seq`. As NDJSON each line is a change.',
+    ],
+    [
+      'Only changes of markets that the credential opens are told; the position goes on past those',
+      'of others. A position belongs to the markets that it was read for: read from the beginning',
+      'what is to be known of a market that was opened later. Renamed reference data and exchange',
+      'rates are no changes of the feed.',
+    ],
+  ),
+  // The scope of any market will do.
+  security: SCOPES.flatMap((scope) => either([scope])),
 };
 
 const reference = (operationId: string, summary: string, description: string): Operation => ({

@@ -126,6 +126,105 @@ with p as materialized (select price.* from price_at($1::bigint) as price
   group by v.uuid, v.name, v.match_key) as used
   order by position, name collate "C";
 
+-- how far the feed goes
+select service.epoch,
+  (select coalesce(max(number), 0) from revision) as revision,
+  coalesce((select first_seq + price_changes + points - 1 from change_segment
+  where first_seq is not null order by first_seq desc limit 1), 0) as number,
+  (select json_object_agg(slug, id) from market) as markets
+  from service;
+
+-- changes of two markets
+with found as (
+  (select * from change_segment where first_seq <= $1::bigint
+  order by first_seq desc limit 1)
+  union all (select * from change_segment
+  where market_id = $2::smallint and first_seq > $3::bigint and first_seq <= $4::bigint
+  order by first_seq limit $5) union all (select * from change_segment
+  where market_id = $6::smallint and first_seq > $7::bigint and first_seq <= $8::bigint
+  order by first_seq limit $9)),
+  unread as (
+  select *, first_seq + price_changes + points
+  - greatest(first_seq, $10::bigint + 1) as rest
+  from found where market_id = any($11::smallint[])),
+  counted as (
+  select *, sum(rest) over (order by first_seq) - rest as before from unread where rest > 0)
+  select c.revision, r.committed_at, c.price_id, c.market_id, p.code, c.first_seq,
+  c.price_changes, c.points, c.first_date, c.last_date
+  from counted c join revision r on r.number = c.revision
+  cross join lateral (
+  select code from price where id = c.price_id
+  union all select code from price_history where id = c.price_id
+  limit 1) as p
+  where c.before < $12
+  order by c.first_seq;
+
+-- changes of many markets
+with found as (
+  (select * from change_segment where first_seq <= $1::bigint
+  order by first_seq desc limit 1)
+  union all (select * from change_segment
+  where market_id = any($2::smallint[]) and first_seq > $3::bigint and first_seq <= $4::bigint
+  order by first_seq limit $5)),
+  unread as (
+  select *, first_seq + price_changes + points
+  - greatest(first_seq, $6::bigint + 1) as rest
+  from found where market_id = any($7::smallint[])),
+  counted as (
+  select *, sum(rest) over (order by first_seq) - rest as before from unread where rest > 0)
+  select c.revision, r.committed_at, c.price_id, c.market_id, p.code, c.first_seq,
+  c.price_changes, c.points, c.first_date, c.last_date
+  from counted c join revision r on r.number = c.revision
+  cross join lateral (
+  select code from price where id = c.price_id
+  union all select code from price_history where id = c.price_id
+  limit 1) as p
+  where c.before < $8
+  order by c.first_seq;
+
+-- points that changed
+select s.place, c.*
+  from unnest($1::bigint[],
+  $2::integer[],
+  $3::date[], $4::date[],
+  $5::integer[], $6::integer[])
+  with ordinality as s (revision, price_id, first_date, last_date, skipped, taken, place)
+  cross join lateral (
+  select coalesce(became.date, was.date) as date,
+  was.low as was_low, was.mid as was_mid, was.high as was_high,
+  was.published_at as was_published_at, was.corrections as was_corrections,
+  became.low as is_low, became.mid as is_mid, became.high as is_high,
+  became.published_at as is_published_at, became.corrections as is_corrections
+  from (
+  select date, low, mid, high, published_at, corrections from series
+  where price_id = s.price_id and date between s.first_date and s.last_date
+  and revision = s.revision
+  union all
+  select date, low, mid, high, published_at, corrections from series_history
+  where price_id = s.price_id and date between s.first_date and s.last_date
+  and revision = s.revision) as became
+  full join (
+  select date, low, mid, high, published_at, corrections from series_history
+  where price_id = s.price_id and revision_to = s.revision
+  and date between s.first_date and s.last_date) as was
+  on was.date = became.date
+  order by 1 offset s.skipped limit s.taken) as c
+  order by s.place, c.date;
+
+-- prices that changed
+select s.place, state.is_before as "isBefore", reference.revision as reference, p.*
+  from unnest($1::bigint[],
+  $2::integer[])
+  with ordinality as s (revision, price_id, place)
+  cross join lateral (values (s.revision - 1, true), (s.revision, false)) as state (at, is_before)
+  cross join lateral (select coalesce(max(r.revision), 0) as revision from revision_scope r
+  where r.scope = 'reference' and r.revision <= state.at) as reference
+  cross join lateral (
+  select "id", "code", "price_type", "currency_id", "unit_id", "product_id", "name", "short_name", "specification", "assessment_launched_at", "price_category_id", "frequency_id", "purity_id", "grade_id", "capacity_id", "cell_format_id", "mesh_size_id", "sub_product_id", "feedstock_id", "incoterm_id", "country_id", "region_id", "trade_type_id", "service_id" from price where id = s.price_id and revision <= state.at
+  union all
+  select "id", "code", "price_type", "currency_id", "unit_id", "product_id", "name", "short_name", "specification", "assessment_launched_at", "price_category_id", "frequency_id", "purity_id", "grade_id", "capacity_id", "cell_format_id", "mesh_size_id", "sub_product_id", "feedstock_id", "incoterm_id", "country_id", "region_id", "trade_type_id", "service_id" from price_history
+  where id = s.price_id and revision <= state.at and revision_to > state.at) as p;
+
 -- the list of markets
 select market.slug, count(price.id)::int as prices,
   min((select date from series

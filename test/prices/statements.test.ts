@@ -12,6 +12,8 @@ import { schemasOf } from '../../src/contract/market.ts';
 import { bodyCheckOf } from '../../src/contract/validate.ts';
 import { headOf } from '../../src/db/revisions.ts';
 import type { Database } from '../../src/db/schema.ts';
+import { type Stretch, stretchesOf, tipOf } from '../../src/prices/changes/segments.ts';
+import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
 import { usedValues } from '../../src/prices/filter-values.ts';
 import { marketList } from '../../src/prices/market-list.ts';
 import { planOf } from '../../src/prices/plan.ts';
@@ -66,6 +68,32 @@ const readable = (statement: string): string =>
     .map((line) => line.trim())
     .join('\n  ');
 
+/** What a page of the feed is read from. */
+const STRETCH: Stretch = {
+  revision: '42',
+  recordedAt: '2026-03-05T16:00:00Z',
+  priceId: 7,
+  market: 'nickel',
+  code: 'X',
+  firstDate: '2024-01-01',
+  lastDate: '2024-12-31',
+  number: 99n,
+  hasPrice: true,
+  skipped: 0,
+  points: 3,
+};
+
+/** The statements of the feed for a caller of so many markets. */
+const changesOf = (markets: number) =>
+  statementsOf((db) =>
+    stretchesOf(db, {
+      markets: new Map(Array.from({ length: markets }, (_, id) => [id, `market ${id}`])),
+      after: '5',
+      until: '99',
+      limit: 10,
+    }),
+  );
+
 /** Every shape of statement that an answer can need, by what it is for. */
 async function shapes(): Promise<Record<string, readonly string[]>> {
   const select = (slug: string, filters: object) => [compiled(slug, filters).sql];
@@ -94,6 +122,11 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     'the values of every filter': await statementsOf((db) =>
       usedValues(db, market('copper'), '42'),
     ),
+    'how far the feed goes': await statementsOf(tipOf),
+    'changes of two markets': await changesOf(2),
+    'changes of many markets': await changesOf(17),
+    'points that changed': await statementsOf((db) => changedPoints(db, [STRETCH])),
+    'prices that changed': await statementsOf((db) => changedPrices(db, [STRETCH])),
     'the list of markets': await statementsOf((db) => marketList(db, never)),
   };
 }

@@ -1,0 +1,161 @@
+import Type, { type TSchema } from 'typebox';
+import { DIMENSIONS } from '../catalog/dimensions.ts';
+import { MARKETS } from '../catalog/markets.ts';
+import { ndjsonSchema } from './answers.ts';
+import {
+  Currency,
+  closed,
+  Day,
+  Frequency,
+  Instant,
+  nullable,
+  Product,
+  Reference,
+  ref,
+  SpecificationEntry,
+  UnitOfMeasure,
+  word,
+} from './components.ts';
+import { FORMATS } from './formats.ts';
+
+const slugs = MARKETS.map(({ slug }) => slug);
+
+/** The limits of a request for changes, from the configuration. */
+export interface ChangeLimits {
+  /** Changes on a page when the request does not say. */
+  readonly limit: number;
+  readonly limitMax: number;
+  readonly waitMaxSeconds: number;
+}
+
+/** The query of `GET /v3/changes`. */
+export const changeQuery = ({ limit, limitMax, waitMaxSeconds }: ChangeLimits) =>
+  closed({
+    after: Type.Optional(
+      Type.String({
+        pattern: '^[0-9a-z]{4,12}\\.(0|[1-9]\\d{0,17})$',
+        description: 'The `nextSeq` of the page before, or a `seq`; from the beginning without it',
+      }),
+    ),
+    market: Type.Optional(
+      Type.Array(word(slugs), {
+        minItems: 1,
+        maxItems: MARKETS.length,
+        description:
+          'Changes of this market only; repeat it for several. All that the credential opens ' +
+          'without it',
+      }),
+    ),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: limitMax,
+        description: `The most changes of the page, ${limit} when it is left out`,
+      }),
+    ),
+    wait: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: waitMaxSeconds,
+        description: 'Seconds to wait for a change when there is none yet; 0 when it is left out',
+      }),
+    ),
+  });
+
+export const PointState = closed(
+  {
+    low: nullable(Type.Number(), { description: 'Low end, or null' }),
+    mid: Type.Number({ description: 'Mid; not always the average of low and high' }),
+    high: nullable(Type.Number(), { description: 'High end, or null' }),
+    publishedAt: Instant('When this value was published'),
+    corrections: Type.Integer({ minimum: 0, description: 'How often it was corrected by then' }),
+  },
+  { $id: 'PointState', description: 'The value of a point, in the terms of its price' },
+);
+
+const dimensions = Object.fromEntries(
+  Object.values(DIMENSIONS).map(({ field, description }) => [
+    field,
+    Type.Optional(nullable(ref(Reference), { description })),
+  ]),
+);
+
+export const PriceState = closed(
+  {
+    name: Type.String(),
+    shortName: nullable(Type.String()),
+    specification: Type.Array(ref(SpecificationEntry)),
+    assessmentLaunchedAt: nullable(Day('First day of the assessment')),
+    product: ref(Product),
+    priceCategory: ref(Reference),
+    frequency: ref(Frequency),
+    ...dimensions,
+    unitOfMeasure: ref(UnitOfMeasure),
+    currency: nullable(ref(Currency), { description: 'null for a payable' }),
+    priceType: ref(Reference),
+  },
+  {
+    $id: 'PriceState',
+    description: 'What a record shows of a price, without its points; the dimensions of its market',
+  },
+);
+
+/** What a change can be, in the order in which a price lives through them. */
+export const OPERATIONS = [
+  'price-added',
+  'price-changed',
+  'published',
+  'corrected',
+  'withdrawn',
+] as const;
+
+const state = (description: string) =>
+  Type.Unsafe({ anyOf: [ref(PointState), ref(PriceState), { type: 'null' }], description });
+
+export const Change = closed(
+  {
+    seq: Type.String({ description: 'Its place in the feed, opaque: `after` it comes the next' }),
+    recordedAt: Instant('When it was committed'),
+    operation: word(OPERATIONS, {
+      description:
+        '`published`, `corrected` and `withdrawn` are of a point; `price-added`, ' +
+        '`price-changed`, and `withdrawn` with `date` null, of the price itself',
+    }),
+    market: Type.String({ description: 'Slug of the market' }),
+    code: Type.String({ description: 'Code of the price' }),
+    date: nullable(Day('Day of the point'), { description: 'null for the price itself' }),
+    revision: Type.String({ description: 'The state of the data that it made, opaque' }),
+    before: state('What was there before; null for what is new'),
+    after: state('What is there since; null for what was withdrawn'),
+  },
+  { $id: 'Change', description: 'One change of a point or of the description of a price' },
+);
+
+export const ChangePage = closed(
+  {
+    $metadata: closed({
+      nextSeq: Type.String({ description: 'The `after` of the next page, opaque' }),
+    }),
+    data: Type.Array(ref(Change), { description: 'In the order of the commits' }),
+  },
+  { $id: 'ChangePage' },
+);
+
+export const ChangeLines = ndjsonSchema('Change', 'ChangeLines');
+
+/** An answer of the feed, in each of its formats. */
+export const changesContent = {
+  description: 'The next changes',
+  content: {
+    [FORMATS.json.media]: { schema: ref(ChangePage) },
+    [FORMATS.ndjson.media]: { schema: ref(ChangeLines) },
+  },
+};
+
+export const CHANGE_COMPONENTS: readonly TSchema[] = [
+  PointState,
+  PriceState,
+  Change,
+  ChangePage,
+  ChangeLines,
+];

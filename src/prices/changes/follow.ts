@@ -1,0 +1,130 @@
+import { databaseProblem } from '../../db/failures.ts';
+import type { Notices } from '../../db/notices.ts';
+import { Bell } from './bell.ts';
+import { type ChangeSources, type ChangesAsked, type Page, readPage } from './page.ts';
+import { positionText } from './position.ts';
+
+/** The channel on which each commit of data tells its number. */
+const CHANNEL = 'revision';
+/** How often those who wait look by themselves while notices cannot be heard. */
+const POLL_MS = 2_000;
+/** How many of those who may wait read at the same time: they come all at once, in hundreds. */
+const READERS = 2;
+
+/** The feed, and those who wait for what comes next. */
+export interface Feed {
+  /** The next changes that there are. @throws what `readPage` throws */
+  read(asked: ChangesAsked): Promise<Page>;
+  /**
+   * The next changes. When there are none yet, it waits for some up to the time given, without a
+   * connection to the database; then the page is empty.
+   * @throws what `readPage` throws, and what the signal was aborted with
+   */
+  follow(asked: ChangesAsked, waitMs: number, signal: AbortSignal): Promise<Page>;
+  /** How many requests wait at the moment. */
+  waiting(): number;
+  /** Sends everyone who waits home with an empty page; from now on nobody waits. */
+  stop(): void;
+}
+
+/** A page, and how often the bell had rung before it was read. */
+interface Heard {
+  readonly page: Page;
+  readonly rung: number;
+}
+
+/** Runs work a few at a time, the others in the order in which they came. */
+function turns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const queue: (() => void)[] = [];
+  let running = 0;
+  return async (work) => {
+    if (running >= most) await new Promise<void>((resolve) => queue.push(resolve));
+    else running += 1;
+    try {
+      return await work();
+    } finally {
+      const next = queue.shift();
+      if (next) next();
+      else running -= 1;
+    }
+  };
+}
+
+/**
+ * Reads for those who were woken: one commit may wake hundreds, and those who stand at the same
+ * place share one reading. It began after the ring that woke them, so it shows what rang.
+ */
+function sharedReader(sources: ChangeSources, inTurn: ReturnType<typeof turns>) {
+  const running = new Map<string, Promise<Page>>();
+  return (asked: ChangesAsked, rung: number): Promise<Page> => {
+    const { after, limit, markets } = asked;
+    const key = `${rung} ${after && positionText(after)} ${limit} ${markets.join()}`;
+    const known = running.get(key);
+    if (known) return known;
+    const reading = inTurn(() => readPage(sources, asked)).finally(() => running.delete(key));
+    running.set(key, reading);
+    return reading;
+  };
+}
+
+/** A failure of the database is waited out by those who wait; any other is one of ours. */
+function checkPassing(error: unknown): void {
+  if (databaseProblem(error) === null) throw error;
+}
+
+/** The feed over a database whose commits are told by notices. */
+export function feedOf(sources: ChangeSources, notices: Notices): Feed {
+  const bell = new Bell();
+  const inTurn = turns(READERS);
+  const readShared = sharedReader(sources, inTurn);
+  let unsubscribe: (() => void) | null = null;
+  let isStopped = false;
+
+  /** What is left of the time given, and until when to sleep at most. */
+  const napOf = (leftMs: number, hasFailed: boolean): number =>
+    notices.isHeard(CHANNEL) && !hasFailed ? leftMs : Math.min(leftMs, POLL_MS);
+
+  /** Goes on from an empty page, read when it had rung so often, until something comes. */
+  async function wait(asked: ChangesAsked, empty: Heard, untilMs: number, signal: AbortSignal) {
+    let { page, rung } = empty;
+    let failure: { readonly error: unknown } | null = null;
+    for (;;) {
+      const leftMs = untilMs - performance.now();
+      if (isStopped || leftMs <= 0) break;
+      if (rung === bell.rung) await bell.sleep(napOf(leftMs, failure !== null), signal);
+      signal.throwIfAborted();
+      if (isStopped || untilMs <= performance.now()) break;
+      rung = bell.rung;
+      try {
+        page = await readShared({ ...asked, after: page.next }, rung);
+        failure = null;
+      } catch (error) {
+        checkPassing(error);
+        failure = { error };
+      }
+      if (page.changes.length > 0) return page;
+    }
+    if (failure) throw failure.error;
+    return page;
+  }
+
+  return {
+    read: (asked) => readPage(sources, asked),
+    follow: async (asked, waitMs, signal) => {
+      const untilMs = performance.now() + waitMs;
+      // Before the first look, so that nothing that comes after it is missed.
+      if (!isStopped) unsubscribe ??= notices.onNotice(CHANNEL, () => bell.ring());
+      const { rung } = bell;
+      const page = await inTurn(() => readPage(sources, asked));
+      if (page.changes.length > 0) return page;
+      return wait(asked, { page, rung }, untilMs, signal);
+    },
+    waiting: () => bell.sleepers,
+    stop: () => {
+      isStopped = true;
+      unsubscribe?.();
+      unsubscribe = null;
+      bell.ring();
+    },
+  };
+}

@@ -1,0 +1,105 @@
+import type { Kysely } from 'kysely';
+import type { Database } from '../../db/schema.ts';
+import { Problem } from '../../errors.ts';
+import type { ReferenceReader } from '../references.ts';
+import { changeTexts } from './encode.ts';
+import { type Position, positionText } from './position.ts';
+import { lengthOf, type Stretch, stretchesOf, type Tip, tipOf } from './segments.ts';
+import { changedPoints, changedPrices } from './values.ts';
+
+/** What reading the feed needs. */
+export interface ChangeSources {
+  readonly db: Kysely<Database>;
+  readonly references: ReferenceReader;
+}
+
+/** A validated request for changes. */
+export interface ChangesAsked {
+  /** Slugs of the markets whose changes are wanted; the caller may see them all. */
+  readonly markets: readonly string[];
+  /** Where to go on; null for the beginning. */
+  readonly after: Position | null;
+  /** The most changes of the page. */
+  readonly limit: number;
+}
+
+/** Some changes in the order of their commits, and how far they go. */
+export interface Page {
+  /** Where the next page goes on: past all that was read, also past changes of other markets. */
+  readonly next: Position;
+  /** Newest revision that was there, `<epoch>.<number>`. */
+  readonly revision: string;
+  /** Each change as the text of a JSON object. */
+  readonly changes: readonly string[];
+}
+
+function unknownPosition(detail: string): Problem {
+  return new Problem('validation_failed', 'One rule is broken; errors names the place', {
+    errors: [{ pointer: '/after', code: 'unknown_revision', detail }],
+  });
+}
+
+/** The number to go on after. @throws Problem for a position that this database never gave */
+function startOf(after: Position | null, tip: Tip): string {
+  if (after === null) return '0';
+  if (after.epoch !== tip.epoch) {
+    throw unknownPosition('This position is of another epoch of the data; start without after');
+  }
+  if (BigInt(after.number) > BigInt(tip.number)) {
+    throw unknownPosition(`The newest position is ${positionText(tip)}`);
+  }
+  return after.number;
+}
+
+/** The slugs asked for, by the ids of their markets. */
+function idsOf(slugs: readonly string[], tip: Tip): ReadonlyMap<number, string> {
+  return new Map(
+    slugs.map((slug) => {
+      const id = tip.markets[slug];
+      if (id === undefined) throw new Error(`the database has no market ${slug}`);
+      return [id, slug];
+    }),
+  );
+}
+
+async function textsOf(
+  { db, references }: ChangeSources,
+  epoch: string,
+  stretches: readonly Stretch[],
+): Promise<string[]> {
+  const [points, prices] = await Promise.all([
+    changedPoints(db, stretches),
+    changedPrices(db, stretches),
+  ]);
+  const at = (reference: string) => references(db, { epoch, reference });
+  const texts: string[] = [];
+  for (const each of stretches) {
+    const ofPoints = points.get(each) ?? [];
+    texts.push(...(await changeTexts(epoch, each, prices.get(each), ofPoints, at)));
+  }
+  return texts;
+}
+
+/**
+ * Reads a page of the feed. The newest change is read first and nothing beyond it, so that a page
+ * is of one state; what it consists of never changes again.
+ * @throws Problem `validation_failed` with `unknown_revision` for a position of another epoch, or
+ *   one that is still to come; what the database throws
+ */
+export async function readPage(sources: ChangeSources, asked: ChangesAsked): Promise<Page> {
+  const tip = await tipOf(sources.db);
+  const { limit } = asked;
+  const after = startOf(asked.after, tip);
+  const markets = idsOf(asked.markets, tip);
+  const wanted = { markets, after, until: tip.number, limit };
+  const stretches = after === tip.number ? [] : await stretchesOf(sources.db, wanted);
+  const changes = await textsOf(sources, tip.epoch, stretches);
+  const last = stretches.at(-1);
+  const isFull = last !== undefined && changes.length === limit;
+  const read = isFull ? String(last.number + BigInt(lengthOf(last) - 1)) : tip.number;
+  return {
+    next: { epoch: tip.epoch, number: read },
+    revision: `${tip.epoch}.${tip.revision}`,
+    changes,
+  };
+}

@@ -1,0 +1,149 @@
+import { type Kysely, sql } from 'kysely';
+import { columnName, DIMENSIONS } from '../../catalog/dimensions.ts';
+import type { Database } from '../../db/schema.ts';
+import type { PriceAttributes } from '../query.ts';
+import type { Stretch } from './segments.ts';
+
+/** The value of a point; numbers are decimal text, the time is as PostgreSQL prints it. */
+export interface PointValue {
+  readonly low: string | null;
+  readonly mid: string;
+  readonly high: string | null;
+  readonly publishedAt: string;
+  readonly corrections: number;
+}
+
+/** A point before and after a revision; null where there was, or is, none. */
+export interface ChangedPoint {
+  readonly date: string;
+  readonly before: PointValue | null;
+  readonly after: PointValue | null;
+}
+
+/** A price before and after a revision, each with the state of the reference data of its time. */
+export interface ChangedPrice {
+  readonly before: PriceState | null;
+  readonly after: PriceState | null;
+}
+
+/** A price at a revision. */
+export interface PriceState {
+  readonly price: PriceAttributes;
+  /** Newest revision of the reference data then. */
+  readonly reference: string;
+}
+
+type PointRow = { readonly place: string; readonly date: string } & Readonly<
+  Record<`${'was' | 'is'}_${'low' | 'mid' | 'high' | 'published_at'}`, string | null> &
+    Record<`${'was' | 'is'}_corrections`, number | null>
+>;
+
+function pointOf(row: PointRow, side: 'was' | 'is'): PointValue | null {
+  const mid = row[`${side}_mid`];
+  const publishedAt = row[`${side}_published_at`];
+  const corrections = row[`${side}_corrections`];
+  if (mid === null || publishedAt === null || corrections === null) return null;
+  return { low: row[`${side}_low`], mid, high: row[`${side}_high`], publishedAt, corrections };
+}
+
+/**
+ * The statement that reads the points of stretches: what a revision wrote stands in `series` or,
+ * superseded since, in its history; what it ended stands in the history. Of each price only the
+ * dates between which it changed are looked at.
+ */
+const pointsStatement = (stretches: readonly Stretch[]) => {
+  const column = <T>(of: (stretch: Stretch) => T): T[] => stretches.map(of);
+  return sql<PointRow>`
+    select s.place, c.*
+    from unnest(${column((each) => each.revision)}::bigint[],
+        ${column((each) => each.priceId)}::integer[],
+        ${column((each) => each.firstDate)}::date[], ${column((each) => each.lastDate)}::date[],
+        ${column((each) => each.skipped)}::integer[], ${column((each) => each.points)}::integer[])
+      with ordinality as s (revision, price_id, first_date, last_date, skipped, taken, place)
+    cross join lateral (
+      select coalesce(became.date, was.date) as date,
+        was.low as was_low, was.mid as was_mid, was.high as was_high,
+        was.published_at as was_published_at, was.corrections as was_corrections,
+        became.low as is_low, became.mid as is_mid, became.high as is_high,
+        became.published_at as is_published_at, became.corrections as is_corrections
+      from (
+        select date, low, mid, high, published_at, corrections from series
+          where price_id = s.price_id and date between s.first_date and s.last_date
+            and revision = s.revision
+        union all
+        select date, low, mid, high, published_at, corrections from series_history
+          where price_id = s.price_id and date between s.first_date and s.last_date
+            and revision = s.revision) as became
+      full join (
+        select date, low, mid, high, published_at, corrections from series_history
+          where price_id = s.price_id and revision_to = s.revision
+            and date between s.first_date and s.last_date) as was
+      on was.date = became.date
+      order by 1 offset s.skipped limit s.taken) as c
+    order by s.place, c.date`;
+};
+
+/** The changed points of each stretch that has some, in the order of their dates. */
+export async function changedPoints(
+  db: Kysely<Database>,
+  stretches: readonly Stretch[],
+): Promise<ReadonlyMap<Stretch, readonly ChangedPoint[]>> {
+  const asked = stretches.filter((each) => each.points > 0);
+  const found = new Map<Stretch, ChangedPoint[]>(asked.map((each) => [each, []]));
+  if (asked.length === 0) return found;
+  const { rows } = await pointsStatement(asked).execute(db);
+  for (const row of rows) {
+    const stretch = asked[Number(row.place) - 1] as Stretch;
+    const { date } = row;
+    found.get(stretch)?.push({ date, before: pointOf(row, 'was'), after: pointOf(row, 'is') });
+  }
+  return found;
+}
+
+type PriceRow = PriceAttributes & {
+  readonly place: string;
+  readonly isBefore: boolean;
+  readonly reference: string;
+};
+
+/** The columns of `price` that a record shows. */
+const ATTRIBUTES = sql.join(
+  [
+    ...['id', 'code', 'price_type', 'currency_id', 'unit_id', 'product_id', 'name', 'short_name'],
+    ...['specification', 'assessment_launched_at', 'price_category_id', 'frequency_id'],
+    ...Object.values(DIMENSIONS).map(({ field }) => columnName(field)),
+  ].map((column) => sql.ref(column)),
+);
+
+/** The changed price of each stretch that has one. */
+export async function changedPrices(
+  db: Kysely<Database>,
+  stretches: readonly Stretch[],
+): Promise<ReadonlyMap<Stretch, ChangedPrice>> {
+  const asked = stretches.filter((each) => each.hasPrice);
+  const found = new Map<Stretch, ChangedPrice>(
+    asked.map((each) => [each, { before: null, after: null }]),
+  );
+  if (asked.length === 0) return found;
+  const { rows } = await sql<PriceRow>`
+    select s.place, state.is_before as "isBefore", reference.revision as reference, p.*
+    from unnest(${asked.map((each) => each.revision)}::bigint[],
+        ${asked.map((each) => each.priceId)}::integer[])
+      with ordinality as s (revision, price_id, place)
+    cross join lateral (values (s.revision - 1, true), (s.revision, false)) as state (at, is_before)
+    cross join lateral (select coalesce(max(r.revision), 0) as revision from revision_scope r
+      where r.scope = 'reference' and r.revision <= state.at) as reference
+    cross join lateral (
+      select ${ATTRIBUTES} from price where id = s.price_id and revision <= state.at
+      union all
+      select ${ATTRIBUTES} from price_history
+        where id = s.price_id and revision <= state.at and revision_to > state.at) as p`.execute(
+    db,
+  );
+  for (const { place, isBefore, reference, ...price } of rows) {
+    const stretch = asked[Number(place) - 1] as Stretch;
+    const known = found.get(stretch) ?? { before: null, after: null };
+    found.set(stretch, { ...known, [isBefore ? 'before' : 'after']: { price, reference } });
+  }
+  return found;
+}

@@ -1,0 +1,161 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Principal } from '../auth/principal.ts';
+import { insufficientScope } from '../auth/refusals.ts';
+import { marketOf } from '../catalog/markets.ts';
+import { allows, marketsOpenTo, scopeOf } from '../catalog/scopes.ts';
+import { type ChangeLimits, changeQuery, changesContent } from '../contract/changes.ts';
+import { FORMATS } from '../contract/formats.ts';
+import { type BodyCheck, checkOf } from '../contract/validate.ts';
+import { Problem } from '../errors.ts';
+import type { Feed } from '../prices/changes/follow.ts';
+import type { ChangesAsked, Page } from '../prices/changes/page.ts';
+import { positionOf, positionText } from '../prices/changes/position.ts';
+import { listFormatOf } from './accept.ts';
+import { clientGone } from './client-gone.ts';
+import { changesOperation } from './operations.ts';
+import { placesFor } from './places.ts';
+
+export interface ChangeOptions extends ChangeLimits {
+  /** Requests of one principal that may wait at once. */
+  readonly waitingMax: number;
+}
+
+interface Query {
+  readonly after?: string;
+  readonly market?: readonly string[];
+  readonly limit?: number;
+  readonly wait?: number;
+}
+
+const listOf = (sent: unknown): unknown[] => (Array.isArray(sent) ? sent : [sent]);
+
+const numberOr = (sent: unknown): unknown =>
+  typeof sent === 'string' && /^\d{1,9}$/.test(sent) ? Number(sent) : sent;
+
+/** A query with the types that its schema has: an address knows texts alone. */
+function typed(sent: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const query: Record<string, unknown> = { ...sent };
+  if (query['market'] !== undefined) query['market'] = listOf(query['market']);
+  for (const name of ['limit', 'wait']) {
+    if (query[name] !== undefined) query[name] = numberOr(query[name]);
+  }
+  return query;
+}
+
+/** The validated query. @throws Problem `validation_failed` with every violation */
+function queryOf(check: BodyCheck, sent: unknown): Query {
+  const query = typed(sent as Record<string, unknown>);
+  const errors = check(query);
+  if (errors.length === 0) return query as Query;
+  throw new Problem('validation_failed', 'The query breaks a rule; errors names each place', {
+    errors,
+  });
+}
+
+const principalOf = ({ principal }: FastifyRequest): Principal => {
+  if (principal === null) throw new Error('the route let nobody in');
+  return principal;
+};
+
+/** Whether a request is one that waits; it has a place of its own kind. */
+const mayWait = ({ query }: FastifyRequest): boolean =>
+  Number((query as Readonly<Record<string, unknown>>)['wait']) > 0;
+
+/** Refuses a market that there is and that is not open to the caller. */
+async function checkMarkets(request: FastifyRequest): Promise<void> {
+  const { scopes } = principalOf(request);
+  for (const sent of listOf((request.query as Readonly<Record<string, unknown>>)['market'])) {
+    const market = typeof sent === 'string' ? marketOf(sent) : undefined;
+    if (market && !allows(scopes, scopeOf(market.slug))) {
+      throw insufficientScope(scopeOf(market.slug));
+    }
+  }
+}
+
+function askedFor(query: Query, principal: Principal, options: ChangeOptions): ChangesAsked {
+  const open = marketsOpenTo(principal.scopes);
+  const wanted = query.market && new Set(query.market);
+  return {
+    markets: wanted ? open.filter((slug) => wanted.has(slug)) : open,
+    after: query.after === undefined ? null : positionOf(query.after),
+    limit: query.limit ?? options.limit,
+  };
+}
+
+function send(
+  reply: FastifyReply,
+  format: ReturnType<typeof listFormatOf>,
+  page: Page,
+  hasWaited: boolean,
+): FastifyReply {
+  const nextSeq = positionText(page.next);
+  reply.headers({
+    'cache-control': 'no-store',
+    'x-next-seq': nextSeq,
+    'x-data-revision': page.revision,
+  });
+  if (hasWaited && page.changes.length === 0) return reply.code(204).send();
+  reply.type(FORMATS[format].type);
+  if (format === 'ndjson') return reply.send(page.changes.map((each) => `${each}\n`).join(''));
+  const metadata = JSON.stringify({ nextSeq });
+  return reply.send(`{"$metadata":${metadata},"data":[${page.changes.join(',')}]}`);
+}
+
+/** Lets a connection be silent, as it is while its request waits; returns how to end that. */
+function silence({ raw }: FastifyRequest, stallMs: number): () => void {
+  const { socket } = raw;
+  // Requests that were injected have no connection.
+  if (typeof socket.setTimeout !== 'function') return () => {};
+  socket.setTimeout(0);
+  return () => socket.setTimeout(stallMs);
+}
+
+/** `GET /v3/changes`: the feed of changes, for callers with the scope of a market. */
+export function changeRoutes(app: FastifyInstance, feed: Feed, options: ChangeOptions): void {
+  const schema = changeQuery(options);
+  const check = checkOf(schema);
+  const takePlace = placesFor(options.waitingMax);
+  let isStopping = false;
+  // Before the server waits for its answers to end.
+  app.addHook('preClose', async () => {
+    isStopping = true;
+    feed.stop();
+  });
+
+  async function handler(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const query = queryOf(check, request.query);
+    const principal = principalOf(request);
+    const asked = askedFor(query, principal, options);
+    const format = listFormatOf(request);
+    const waitMs = (query.wait ?? 0) * 1000;
+    if (waitMs === 0) return send(reply, format, await feed.read(asked), false);
+    const leave = takePlace(principal, waitMs);
+    const speak = silence(request, app.server.timeout);
+    try {
+      const page = await feed.follow(asked, waitMs, clientGone(reply));
+      // The connection ends with this answer; the next request must not be sent into it.
+      if (isStopping) reply.header('connection', 'close');
+      return send(reply, format, page, true);
+    } finally {
+      speak();
+      leave();
+    }
+  }
+
+  app.get('/v3/changes', {
+    config: { access: 'some-market', isWaiting: mayWait },
+    onRequest: checkMarkets,
+    preParsing: async (request) => {
+      listFormatOf(request);
+    },
+    schema: {
+      ...changesOperation,
+      querystring: schema,
+      response: {
+        200: changesContent,
+        204: { description: 'None came within the time of wait', type: 'null' },
+      },
+    },
+    handler,
+  });
+}

@@ -1,0 +1,53 @@
+import t from 'tap';
+import { get, page, published } from '../support/feed-reader.ts';
+import type { Reply } from '../support/service.ts';
+
+/** The places and codes of a refusal. */
+const refusal = ({ status, json }: Reply): unknown[] => [
+  status,
+  ...json.errors.map((each: { pointer: string; code: string }) => `${each.pointer} ${each.code}`),
+];
+
+t.test('a query that breaks a rule is refused with all that is wrong', async (t) => {
+  const { service, database } = await published(t, 16, 3);
+  const { rows } = await database.pool.query('select epoch from service');
+  const { next } = await page(service);
+  const [, newest = ''] = next.split('.');
+  const malformed = ['', '5', 'abc', `${rows[0].epoch}.01`, `${rows[0].epoch}.-1`, `${next}.1`];
+  for (const after of [...malformed, `${rows[0].epoch}.${'9'.repeat(19)}`, '%00', "a'b.1"]) {
+    t.same(refusal(await get(service, { after })), [400, '/after invalid_format'], after);
+  }
+  const other = await get(service, { after: `zzzzzz.${newest}` });
+  t.same(refusal(other), [400, '/after unknown_revision'], 'another epoch');
+  t.match(other.json.errors[0].detail, 'another epoch');
+  const ahead = await get(service, { after: `${rows[0].epoch}.${Number(newest) + 1}` });
+  t.same(refusal(ahead), [400, '/after unknown_revision'], 'beyond the newest');
+  t.match(ahead.json.errors[0].detail, next);
+  const cases: [query: string, ...places: string[]][] = [
+    ['limit=0', '/limit out_of_range'],
+    ['limit=5001', '/limit out_of_range'],
+    ['limit=ten', '/limit wrong_type'],
+    ['limit=1.5', '/limit wrong_type'],
+    ['limit=', '/limit wrong_type'],
+    ['limit=1&limit=2', '/limit wrong_type'],
+    ['wait=26', '/wait out_of_range'],
+    ['wait=-1', '/wait wrong_type'],
+    ['wait=25s', '/wait wrong_type'],
+    ['market=gold', '/market/0 out_of_range'],
+    ['market=Nickel', '/market/0 out_of_range'],
+    ['market=nickel&market=', '/market/1 out_of_range'],
+    [`after=${next}&after=${next}`, '/after wrong_type'],
+    ['since=5', '/since unknown_field'],
+    ['markets=nickel', '/markets unknown_field'],
+    ['afer=1&wait=99&limit=x', '/afer unknown_field', '/limit wrong_type', '/wait out_of_range'],
+    ['__proto__=1', '/__proto__ unknown_field'],
+  ];
+  for (const [query, ...places] of cases) {
+    const answer = await service.request({ method: 'GET', url: `/v3/changes?${query}` });
+    const [status, ...found] = refusal(answer);
+    t.same([status, ...found.toSorted()], [400, ...places], query);
+    t.equal(answer.headers['cache-control'], 'no-store');
+  }
+  const near = await service.request({ method: 'GET', url: '/v3/changes?markets=nickel' });
+  t.match(near.json.errors[0].detail, 'did you mean market?');
+});

@@ -1,0 +1,167 @@
+import t from 'tap';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type Heard, hear, type Source } from '../support/following.ts';
+import { keyFor } from '../support/service.ts';
+import { type Listening, listening, until } from '../support/sockets.ts';
+import { inRevision, insertOf, pointRow, priceId, writeWorld } from '../support/world.ts';
+
+let day = 0;
+
+/** Publishes one point of a price, on a day of its own. */
+const publish = ({ pool }: TestDatabase, code = 'T-1'): Promise<number> => {
+  day += 1;
+  const date = `'2020-01-01'::date + ${day}`;
+  return inRevision(pool, insertOf('series', pointRow({ price_id: priceId(code), date })));
+};
+
+interface Waiting {
+  readonly database: TestDatabase;
+  readonly service: Listening;
+  /** The position behind all that there is. */
+  readonly end: string;
+}
+
+async function start(test: Pick<typeof t, 'teardown'>, env: Record<string, string> = {}) {
+  const database = await testDatabase(test);
+  await writeWorld(database.pool);
+  const service = await listening(test, database, env);
+  const { next } = await hear(service, '');
+  const waiting: Waiting = { database, service, end: next };
+  return waiting;
+}
+
+/** Waits until so many requests have reached the service and found nothing. */
+const asleep = ({ service, database }: Waiting, requests: number): Promise<void> =>
+  until(`${requests} wait`, () => {
+    const count = (what: RegExp) => service.lines.filter((line) => what.test(line)).length;
+    const come = count(/"incoming request"/);
+    const gone = count(/"request completed"|"the client left before its answer"/);
+    const { totalCount, idleCount } = database.pool;
+    return come - gone === requests && totalCount === idleCount && isHeard(database);
+  });
+
+const isHeard = ({ client }: TestDatabase): boolean => client.notices.isHeard('revision');
+
+t.test('who waits is answered as soon as something comes that he may see', async (t) => {
+  const waiting = await start(t);
+  const { service, database, end } = waiting;
+  const copper: Source = { ...service, key: await keyFor(database, ['prices:copper']) };
+  const both = [hear(service, `after=${end}&wait=25`), hear(copper, `after=${end}&wait=25`)];
+  await asleep(waiting, 2);
+  await publish(database);
+  const all = (await both[0]) as Heard;
+  t.match(all, { status: 200, changes: [{ code: 'T-1', operation: 'published' }] });
+  t.ok(all.tookMs < 10_000, `${all.tookMs} ms`);
+  await asleep(waiting, 1);
+  await publish(database, 'T-3');
+  const own = (await both[1]) as Heard;
+  t.match(own.changes, [{ code: 'T-3', market: 'copper' }]);
+  t.equal(own.changes.length, 1);
+  const again = await hear(service, `after=${end}&wait=25`);
+  t.equal(again.changes.length, 2, 'what is there already is not waited for');
+  t.equal(again.next, own.next);
+});
+
+t.test('when nothing comes that he may see, a 204 tells where to go on', async (t) => {
+  const waiting = await start(t);
+  const { service, database, end } = waiting;
+  const copper: Source = { ...service, key: await keyFor(database, ['prices:copper']) };
+  const nothing = hear(copper, `after=${end}&wait=2`);
+  await asleep(waiting, 1);
+  await publish(database);
+  const { status, next, headers, text, tookMs } = await nothing;
+  t.same([status, text], [204, '']);
+  t.equal(headers.get('cache-control'), 'no-store');
+  t.match(headers.get('x-data-revision'), /\.2$/);
+  t.ok(tookMs > 1_900 && tookMs < 10_000, `${tookMs} ms`);
+  const all = await hear(service, `after=${end}`);
+  t.equal(next, all.next, 'past what he may not see');
+  const now = await hear(copper, `after=${end}&wait=0`);
+  t.same([now.status, now.text, now.next], [200, '', all.next], 'who does not wait has a 200');
+});
+
+t.test('so many of one credential may wait, and the next is told when there is room', async (t) => {
+  const waiting = await start(t);
+  const { service, database, end } = waiting;
+  const leaver = new AbortController();
+  const first = hear(service, `after=${end}&wait=25`);
+  const second = hear(service, `after=${end}&wait=20`, leaver.signal);
+  await asleep(waiting, 2);
+  const third = await hear(service, `after=${end}&wait=25`);
+  t.equal(third.status, 429);
+  t.match(JSON.parse(third.text), { code: 'too_many_concurrent_requests' });
+  const seconds = Number(third.headers.get('retry-after'));
+  t.ok(seconds > 5 && seconds <= 20, `after ${seconds} s one of them has ended for certain`);
+  t.equal((await hear(service, `after=${end}`)).status, 200, 'who does not wait needs no place');
+  const refused = await hear(service, 'after=nowhere&wait=25');
+  t.equal(refused.status, 400);
+  const other: Source = { ...service, key: await keyFor(database, ['prices:nickel']) };
+  const third2 = hear(other, `after=${end}&wait=25`);
+  await asleep(waiting, 3);
+  leaver.abort();
+  await t.rejects(second);
+  await asleep(waiting, 2);
+  const heir = hear(service, `after=${end}&wait=25`);
+  await asleep(waiting, 3);
+  t.equal((await hear(service, `after=${end}&wait=25`)).status, 429, 'and no more than that');
+  await publish(database);
+  for (const each of await Promise.all([first, third2, heir])) t.equal(each.changes.length, 1);
+  const { next } = await hear(service, `after=${end}`);
+  const freed = [1, 1].map((wait) => hear(service, `after=${next}&wait=${wait}`));
+  for (const each of await Promise.all(freed)) t.equal(each.status, 204, 'places are given back');
+  t.same(service.failures(), []);
+});
+
+t.test('hundreds may wait: they hold no connection, and one reading serves them all', async (t) => {
+  const waiting = await start(t, { CHANGES_WAITING_MAX: '1000' });
+  const { service, database, end } = waiting;
+  const all = Array.from({ length: 200 }, () => hear(service, `after=${end}&wait=25`));
+  await asleep(waiting, 200);
+  t.equal((await hear(service, '')).status, 200);
+  let taken = 0;
+  await publish(database);
+  database.pool.on('acquire', () => {
+    taken += 1;
+  });
+  const heard = await Promise.all(all);
+  t.ok(heard.every(({ changes }) => changes.length === 1));
+  t.equal(new Set(heard.map(({ text }) => text)).size, 1);
+  t.ok(taken < 20, `${taken} connections were taken for it`);
+});
+
+t.test('who waits takes no place from those who are worked on', async (t) => {
+  const limits = { RUNNING_MAX: '1', WAITING_MAX: '0', CONCURRENT_MAX: '1' };
+  const waiting = await start(t, limits);
+  const { service, database, end } = waiting;
+  const both = [25, 25].map((wait) => hear(service, `after=${end}&wait=${wait}`));
+  await asleep(waiting, 2);
+  t.equal((await hear(service, `after=${end}`)).status, 200, 'the one place is free');
+  await publish(database);
+  for (const each of await Promise.all(both)) t.equal(each.changes.length, 1);
+  const busy = await Promise.all([1, 2, 3, 4, 5, 6].map(() => hear(service, '')));
+  t.ok(
+    busy.some(({ status }) => status === 429 || status === 503),
+    'who does not wait is among them',
+  );
+});
+
+t.test('a stop sends everyone who waits home at once', async (t) => {
+  const waiting = await start(t, { CHANGES_WAITING_MAX: '50' });
+  const { service, end, database } = waiting;
+  const all = Array.from({ length: 20 }, () => hear(service, `after=${end}&wait=25`));
+  await asleep(waiting, 20);
+  const startedAt = Date.now();
+  await service.app.close();
+  t.ok(Date.now() - startedAt < 3_000, `${Date.now() - startedAt} ms`);
+  for (const { status, next, headers } of await Promise.all(all)) {
+    t.same([status, next, headers.get('connection')], [204, end, 'close']);
+  }
+  t.same(service.failures(), []);
+  await until('nobody listens any more', () => !isHeard(database));
+});
+
+t.test('a waiting connection may be silent for longer than a reader may stall', async (t) => {
+  const waiting = await start(t, { STALL_TIMEOUT_MS: '200', KEEP_ALIVE_TIMEOUT_MS: '300' });
+  const { service, end } = waiting;
+  t.equal((await hear(service, `after=${end}&wait=2`)).status, 204);
+});

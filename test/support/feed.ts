@@ -1,0 +1,101 @@
+import type pg from 'pg';
+import { parseExact } from './oracle.ts';
+
+/** A change as it is on the wire; numbers are the text that was sent. */
+export interface WireChange {
+  readonly seq: string;
+  readonly recordedAt: string;
+  readonly operation: string;
+  readonly market: string;
+  readonly code: string;
+  readonly date: string | null;
+  readonly revision: string;
+  readonly before: State | null;
+  readonly after: State | null;
+}
+
+type State = Readonly<Record<string, string | null>>;
+
+/** What the past says that changed: a change without its place in the feed. */
+export type Told = Omit<WireChange, 'seq'>;
+
+/** The changes of an NDJSON body. */
+export const changesOf = (body: string): WireChange[] =>
+  body
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => parseExact(line));
+
+/** A change without its place; of a price only its name is looked at. */
+export function told({ seq: _seq, before, after, ...rest }: WireChange): Told {
+  const part = (state: State | null): State | null =>
+    state && rest.date === null ? { name: state['name'] ?? null } : state;
+  return { ...rest, before: part(before), after: part(after) };
+}
+
+interface Row {
+  readonly price: number;
+  readonly market: string;
+  readonly code: string;
+  readonly date: string | null;
+  readonly revision: string;
+  readonly value: State;
+}
+
+const INSTANT = `'YYYY-MM-DD"T"HH24:MI:SS'`;
+
+/** Everything that there was at a revision: prices and points, as the functions of the past say. */
+const STATE = `
+  select p.id as price, m.slug as market, p.code, null as date, p.revision,
+      jsonb_build_object('name', p.name) as value
+    from price_at($1) p join market m on m.id = p.market_id
+  union all
+  select p.id, m.slug, p.code, s.date::text, s.revision, jsonb_build_object('low', s.low::text,
+      'mid', s.mid::text, 'high', s.high::text, 'corrections', s.corrections::text,
+      'publishedAt', to_char(s.published_at at time zone 'UTC', ${INSTANT}) || 'Z')
+    from series_at($1) s join price_at($1) p on p.id = s.price_id
+      join market m on m.id = p.market_id`;
+
+const keyOf = ({ price, date }: Row): string => `${String(price).padStart(9, '0')} ${date ?? ''}`;
+
+function operationOf(was: Row | undefined, is: Row | undefined): string {
+  const isPrice = (is ?? was)?.date === null;
+  if (!is) return 'withdrawn';
+  if (was) return isPrice ? 'price-changed' : 'corrected';
+  return isPrice ? 'price-added' : 'published';
+}
+
+/**
+ * What each revision changed, found by comparing the whole state after it with the whole state
+ * before it: nothing of the numbers of changes is used.
+ */
+export async function pastOf(pool: pg.Pool): Promise<Told[]> {
+  const { rows: revisions } = await pool.query(`
+    select number, epoch || '.' || number as text,
+      to_char(committed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') as at
+    from revision, service order by number`);
+  const past: Told[] = [];
+  let before = new Map<string, Row>();
+  for (const { number, text, at } of revisions) {
+    const { rows } = await pool.query<Row>(STATE, [number]);
+    const after = new Map(rows.map((each) => [keyOf(each), each]));
+    for (const key of [...new Set([...before.keys(), ...after.keys()])].sort()) {
+      const was = before.get(key);
+      const is = after.get(key);
+      const row = is ?? was;
+      if (!row || (is && is.revision !== number)) continue;
+      past.push({
+        recordedAt: `${at.replace(/\.?0+$/, '')}Z`,
+        operation: operationOf(was, is),
+        market: row.market,
+        code: row.code,
+        date: row.date,
+        revision: text,
+        before: was?.value ?? null,
+        after: is?.value ?? null,
+      });
+    }
+    before = after;
+  }
+  return past;
+}
