@@ -37,6 +37,7 @@ export function barChart(title: string, unit: string, bars: readonly Bar[]): str
   }
   const font = 'font-family="system-ui, sans-serif" font-size="13"';
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" ${font}>
+<title>${title}</title>
 <rect width="${WIDTH}" height="${height}" fill="#ffffff"/>
 <text x="12" y="24" font-size="15" font-weight="600">${title}</text>
 <text x="${WIDTH - 12}" y="24" text-anchor="end" fill="#64748b">${unit}, logarithmic</text>

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Served, serve } from './child.ts';
 import type { Cluster } from './cluster.ts';
+import { atRest } from './cpu.ts';
 import { type Ask, driverOf } from './drive.ts';
 import {
   askNaive,
@@ -88,6 +89,8 @@ export async function startContenders(cluster: Cluster): Promise<{
   const { key } = cluster;
   const book = await startService(cluster);
   const plain = await startService(cluster, { PRICE_BOOK_BYTES: '0' });
+  // What it fills behind its first answers is told apart: it is the cost of a start.
+  await atRest(book.pid);
   const bodies = await bodiesOf(book, key);
   const ids = new Map<string, readonly number[]>();
   for (const workload of WORKLOADS) ids.set(workload.name, await cluster.idsOf(workload.codes));

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 
 const read = (path: string): string => {
   try {
@@ -36,17 +37,42 @@ export const clusterPids = (postmaster: number): number[] => [
   ...childrenOf(postmaster),
 ];
 
-/** Milliseconds of CPU that some processes have used; one that has ended counts no more. */
-export function cpuMs(pids: readonly number[]): number {
-  let sum = 0n;
+/** Nanoseconds of each of some processes; one that has ended is none of them. */
+function ranByPid(pids: readonly number[]): Map<number, bigint> {
+  const ran = new Map<number, bigint>();
   for (const pid of pids) {
     try {
-      sum += ranNs(pid);
+      ran.set(pid, ranNs(pid));
     } catch {
       // It ended.
     }
   }
-  return Number(sum) / 1e6;
+  return ran;
+}
+
+/**
+ * Begins to count; what it returns tells the milliseconds of CPU that the processes used since. One
+ * that came since counts whole, and one that has ended counts nothing: its count went with it.
+ */
+export function cpuSince(pids: () => readonly number[]): () => number {
+  const before = ranByPid(pids());
+  return () => {
+    let sum = 0n;
+    for (const [pid, ran] of ranByPid(pids())) sum += ran - (before.get(pid) ?? 0n);
+    return Number(sum) / 1e6;
+  };
+}
+
+/** Milliseconds of CPU in a second below which a process is at rest. */
+const AT_REST_MS = 30;
+
+/** Waits until a process is at rest, such as a service that has filled its price book. */
+export async function atRest(pid: number): Promise<void> {
+  for (let calm = 0; calm < 2; ) {
+    const spent = cpuSince(() => [pid]);
+    await pause(1_000);
+    calm = spent() < AT_REST_MS ? calm + 1 : 0;
+  }
 }
 
 /** Bytes of memory that a process holds now, and held at most. */

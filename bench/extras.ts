@@ -3,12 +3,17 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { run, type Served } from './child.ts';
+import { fileURLToPath } from 'node:url';
+import { MARKETS } from '../src/catalog/markets.ts';
+import { run, type Served, serve } from './child.ts';
 import type { Cluster } from './cluster.ts';
 import { startService } from './contenders.ts';
-import { cpuMs, memoryOf } from './cpu.ts';
+import { cpuSince, memoryOf } from './cpu.ts';
+import { MARKET } from './dataset.ts';
 import { type Ask, burst, driverOf, percentile } from './drive.ts';
 import { askByGet, askService, WORKLOADS, type Workload } from './workloads.ts';
+
+const DOWNLOADS = fileURLToPath(new URL('./servers/downloads.ts', import.meta.url));
 
 const workload = (name: string): Workload => {
   const found = WORKLOADS.find((each) => each.name === name);
@@ -40,14 +45,13 @@ export async function bareSql(
      where price_id = any('{${ids}}') and date between '${range?.from}' and '${range?.to}'
      order by price_id, date;\n`.replaceAll(/\s+/g, ' '),
   );
-  const pids = () => cluster.pids();
-  const before = cpuMs(pids());
+  const spent = cpuSince(() => cluster.pids());
   try {
     const args = ['-n', '-M', 'prepared', '-c', String(connections), '-T', '4', '-f', script];
-    const watched = pause(3_500).then(() => cpuMs(pids()));
+    const watched = pause(3_500).then(spent);
     const out = await run('pgbench', [...args, cluster.url], {});
     const perSecond = Number(/^tps = ([\d.]+)/m.exec(out)?.[1]);
-    return { perSecond, pgMs: ((await watched) - before) / (perSecond * 3.5) };
+    return { perSecond, pgMs: (await watched) / (perSecond * 3.5) };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
@@ -59,20 +63,13 @@ export async function bareSql(
 /** p50 and p99 of W2 alone and while two W4 downloads run, over 8 connections. */
 export async function besideDownloads(service: Served, key: string) {
   const small = driverOf(service.address, 8);
-  const large = driverOf(service.address, 2);
   const ask = askService(workload('W2'), key);
   const limits = { ms: 4_000, least: 100, status: 200 };
   const alone = await burst(small, ask, 8, limits);
-  let stop = false;
-  const download = async () => {
-    while (!stop) await large.send(askService(workload('W4'), key));
-  };
-  const downloads = [download(), download()];
+  const downloads = await serve(DOWNLOADS, [service.address, key], {});
   const beside = await burst(small, ask, 8, limits);
-  stop = true;
-  await Promise.all(downloads);
+  await downloads.stop();
   small.close();
-  large.close();
   const of = ({ latenciesMs }: typeof alone) => ({
     p50: percentile(latenciesMs, 0.5),
     p99: percentile(latenciesMs, 0.99),
@@ -116,11 +113,10 @@ export async function notModified(cluster: Cluster, service: Served): Promise<nu
   const { headers } = await driver.send(askByGet(workload('W3'), cluster.key));
   const ask = askByGet(workload('W3'), cluster.key, String(headers['etag']));
   await burst(driver, ask, 1, { ms: 300, least: 10, status: 304 });
-  const pids = [...cluster.pids(), service.pid];
-  const before = cpuMs(pids);
+  const spent = cpuSince(() => [...cluster.pids(), service.pid]);
   const { requests } = await burst(driver, ask, 1, { ms: 1_500, least: 10, status: 304 });
   driver.close();
-  return (cpuMs(pids) - before) / requests;
+  return spent() / requests;
 }
 
 export interface Freshness {
@@ -166,4 +162,33 @@ export async function startToAnswer(cluster: Cluster): Promise<number> {
   await service.stop();
   if (status !== 200) throw new Error(`the first answer was ${status}`);
   return seconds;
+}
+
+/** CPU milliseconds of series that are shown for the first time, of all markets together. */
+export interface FirstTime {
+  readonly nativeMs: number;
+  readonly convertedMs: number;
+}
+
+/**
+ * A year of every other market, asked for once as it is and once converted: both are made from the
+ * columns of the book, and nothing of them is there already.
+ */
+export async function firstTime(cluster: Cluster, service: Served): Promise<FirstTime> {
+  const driver = driverOf(service.address, 1);
+  const cost = async (market: string, name: string): Promise<number> => {
+    const ask = { ...askService(workload(name), cluster.key), path: `/v3/prices/${market}` };
+    const spent = cpuSince(() => [...cluster.pids(), service.pid]);
+    const { status } = await driver.send(ask);
+    if (status !== 200) throw new Error(`${ask.path} answered ${status}`);
+    return spent();
+  };
+  const sums = { nativeMs: 0, convertedMs: 0 };
+  for (const { slug } of MARKETS) {
+    if (slug === MARKET) continue;
+    sums.nativeMs += await cost(slug, 'W3');
+    sums.convertedMs += await cost(slug, 'W5');
+  }
+  driver.close();
+  return sums;
 }

@@ -1,7 +1,7 @@
 import type { Served } from './child.ts';
 import type { Cluster } from './cluster.ts';
 import { startService } from './contenders.ts';
-import { cpuMs } from './cpu.ts';
+import { atRest, cpuSince } from './cpu.ts';
 import { DAYS, MARKET_CODES } from './dataset.ts';
 import { type Ask, burst, driverOf } from './drive.ts';
 import { say } from './say.ts';
@@ -56,10 +56,9 @@ async function cost(cluster: Cluster, served: Served, ask: Ask) {
   const { bytes } = await driver.send(ask);
   let least = Number.POSITIVE_INFINITY;
   for (let round = 0; round < 5; round += 1) {
-    const pids = [...cluster.pids(), served.pid];
-    const before = cpuMs(pids);
+    const spent = cpuSince(() => [...cluster.pids(), served.pid]);
     const { requests } = await burst(driver, ask, 1, { ms: 500, least: 3, status: 200 });
-    least = Math.min(least, (cpuMs(pids) - before) / requests);
+    least = Math.min(least, spent() / requests);
   }
   driver.close();
   return { bytes, ms: least };
@@ -82,6 +81,7 @@ export async function sizeCurve(cluster: Cluster, book: Served, plain: Served) {
 export async function tableCost(cluster: Cluster): Promise<TableCost[]> {
   const book = await startService(cluster);
   const plain = await startService(cluster, { PRICE_BOOK_BYTES: '0' });
+  await atRest(book.pid);
   const costs: TableCost[] = [];
   for (const workload of WORKLOADS.filter(({ name }) => name === 'W2' || name === 'W3')) {
     const ask = askService(workload, cluster.key);

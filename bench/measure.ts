@@ -1,6 +1,6 @@
 import type { Cluster } from './cluster.ts';
 import type { Contender } from './contenders.ts';
-import { cpuMs, memoryOf } from './cpu.ts';
+import { cpuSince, memoryOf } from './cpu.ts';
 import { burst, driverOf, percentile } from './drive.ts';
 import { say } from './say.ts';
 import { WORKLOADS, type Workload } from './workloads.ts';
@@ -51,9 +51,8 @@ async function sample(
     // Connections are made, statements prepared and caches filled before anything is counted.
     const warm = await driver.send(asked);
     await burst(driver, asked, connections, { ms: ms / 5, least: 1, status: 200 });
-    const pids = cluster.pids();
-    const node = cpuMs([served.pid]);
-    const pg = cpuMs(pids);
+    const node = cpuSince(() => [served.pid]);
+    const pg = cpuSince(() => cluster.pids());
     const measured = await burst(driver, asked, connections, {
       ms,
       least: leastOf(workload),
@@ -64,8 +63,8 @@ async function sample(
       contender: name,
       workload: workload.name,
       connections,
-      nodeMs: (cpuMs([served.pid]) - node) / requests,
-      pgMs: (cpuMs(pids) - pg) / requests,
+      nodeMs: node() / requests,
+      pgMs: pg() / requests,
       perSecond: requests / seconds,
       p50: percentile(latenciesMs, 0.5),
       p99: percentile(latenciesMs, 0.99),

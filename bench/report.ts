@@ -1,7 +1,7 @@
 import type { TableCost } from './growth.ts';
 import { costOf, type Sample, samplesOf } from './measure.ts';
 import type { Results } from './results.ts';
-import { WORKLOADS } from './workloads.ts';
+import { pointsOf, WORKLOADS } from './workloads.ts';
 
 const round = (value: number, digits = 3): string =>
   Number.isFinite(value) ? String(Number(value.toPrecision(digits))) : '–';
@@ -24,6 +24,36 @@ function costTable(samples: readonly Sample[]): string {
   });
   return table(['', ...names], rows);
 }
+
+/** Points that one second of CPU sends, one connection, best round of each. */
+function pointsTable(samples: readonly Sample[]): string {
+  const names = namesOf(samples);
+  const rows = WORKLOADS.filter(({ range }) => range !== null).map((workload) => {
+    const points = pointsOf(workload);
+    const rates = names.map((name) => {
+      const ms = costOf(samplesOf(samples, name, workload.name, 1));
+      return Number.isFinite(ms) ? Math.round((1000 * points) / ms).toLocaleString('en') : '–';
+    });
+    return [`${workload.name}, ${points.toLocaleString('en')} points`, ...rates];
+  });
+  return table(['', ...names], rows);
+}
+
+/** What each peer does for a request that the service does not, and the other way round. */
+const DIFFERENCES = `- **raw** writes a buffer that is there already: no routing, no credential,
+  no limits, no parsing, no filter, no look at the database.
+- **hello** (Fastify) parses the JSON body and answers twelve bytes; no credential, no database.
+- **bare SQL** (pgbench) runs one prepared statement for the points: no HTTP, records or JSON.
+- **naive** asks PostgreSQL by Kysely, makes an object of each row and one string of all: no
+  credential, no limits, hardly a check of the filters; numbers are rounded to doubles.
+- **PostGraphile** and **Platformatic** parse and plan GraphQL, ask PostgreSQL, and make objects
+  and strings; no credential, no limits and no revisions here. Platformatic has no path from a
+  price to its points, and sends them flat, without the records.
+- **service, SQL** is this service with \`PRICE_BOOK_BYTES=0\`: it reads PostgreSQL each time.
+- All are asked the same again and again. **The service** keeps what answers are made of, not
+  answers: it puts them together each time. PostgreSQL has every page in memory as well.
+- It checks the key, its scope and its limits, validates the body, asks PostgreSQL in
+  each turn whether anything was committed, and says which state of the data its answer is of.`;
 
 /** Requests a second, p50 and p99 by number of connections. */
 function rateTable(samples: readonly Sample[]): string {
@@ -82,7 +112,10 @@ export function ratiosOf(results: Results): Ratio[] {
   const first = Math.min(...samplesOf(samples, 'service', 'W4', 1).map(({ firstMs }) => firstMs));
   const service = (workload: string, connections = 1) => cost('service', workload, connections);
   return [
-    most('W1: service ÷ Fastify hello world', service('W1') / cost('hello', 'W1'), 1.4),
+    ...[1, 16, 64].map((many) => {
+      const ratio = service('W1', many) / cost('hello', 'W1', many);
+      return most(`W1: service ÷ Fastify hello world, ${many} connections`, ratio, 1.4);
+    }),
     least('W1: PostGraphile ÷ service', cost('PostGraphile', 'W1') / service('W1'), 20),
     ...(bare.W2
       ? [
@@ -107,7 +140,13 @@ export function ratiosOf(results: Results): Ratio[] {
     most('W4 gzip: service ÷ raw buffer of W4', service('W4gzip') / cost('raw', 'W4'), 0.6),
     most('W4: first byte, ms', first, 15),
     most('W4: MB more memory for each reader that stands still', slowReaderBytes / 2 ** 20, 32),
+    most(
+      'a year of a market, the first time: converted ÷ as it is',
+      results.firstTime.convertedMs / results.firstTime.nativeMs,
+      1.3,
+    ),
     most('W5 repeated: service ÷ W3', service('W5') / service('W3'), 2),
+    least('W5: from SQL ÷ service', cost('service, SQL', 'W5') / service('W5'), 10),
     most('W2 beside two W4 downloads: p99, ms', downloads.beside.p99, 15),
     most('answers older than the commit before them', fresh.stale, 0),
     most('commit to visible: p99 more than without, ms', fresh.afterCommitP99 - fresh.quietP99, 5),
@@ -157,6 +196,11 @@ export function reportOf(results: Results): string {
     table(['', 'measured', 'target', 'met'], ratios),
     '### CPU of one request, milliseconds',
     costTable(results.samples),
+    '### Points for a second of CPU',
+    pointsTable(results.samples),
+    `A 304 to W3 by GET: ${round(results.notModifiedMs)} ms of CPU, process and PostgreSQL.`,
+    '### What is compared',
+    DIFFERENCES,
     '### Rates, latencies and memory, best round',
     rateTable(results.samples),
     '### Growth with the answer',

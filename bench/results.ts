@@ -1,4 +1,4 @@
-import type { Bare, Freshness } from './extras.ts';
+import type { Bare, FirstTime, Freshness } from './extras.ts';
 import type { SizeCost, TableCost } from './growth.ts';
 import type { Sample } from './measure.ts';
 
@@ -14,6 +14,7 @@ export interface Results {
   };
   readonly slowReaderBytes: number;
   readonly notModifiedMs: number;
+  readonly firstTime: FirstTime;
   readonly fresh: Freshness;
   readonly startSeconds: number;
   readonly rowsPerSecond: number;

@@ -15,6 +15,7 @@ import { type Contender, startContenders } from './contenders.ts';
 import {
   bareSql,
   besideDownloads,
+  firstTime,
   freshness,
   memoryOfSlowReaders,
   notModified,
@@ -88,6 +89,7 @@ async function measureAll(cluster: Cluster): Promise<Results> {
       samples,
       bare: { W2: await bareSql(cluster, 'W2', 16), W3: await bareSql(cluster, 'W3', 1) },
       downloads: await besideDownloads(service, cluster.key),
+      firstTime: await firstTime(cluster, service),
       notModifiedMs: await notModified(cluster, service),
       slowReaderBytes: await memoryOfSlowReaders(service, cluster.key),
       fresh: await freshness(cluster, service),

@@ -1,4 +1,4 @@
-import { FIRST_DAY, LAST_DAY, MARKET, MARKET_CODES, SMALL_REGION } from './dataset.ts';
+import { DAYS, FIRST_DAY, LAST_DAY, MARKET, MARKET_CODES, SMALL_REGION } from './dataset.ts';
 import type { Ask } from './drive.ts';
 
 /** One question, whoever is asked. */
@@ -76,6 +76,12 @@ export const WORKLOADS: readonly Workload[] = [
     options: { ...SERIES, currency: 'EUR', unitOfMeasure: 'lb' },
   },
 ];
+
+/** Points of an answer. */
+export const pointsOf = ({ codes, range }: Workload): number =>
+  range === null
+    ? 0
+    : codes.length * DAYS.filter((day) => day >= range.from && day <= range.to).length;
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
 

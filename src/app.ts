@@ -1,24 +1,27 @@
-import helmet from '@fastify/helmet';
-import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import type pg from 'pg';
 import { MARKETS } from './catalog/markets.ts';
 import type { Config } from './config.ts';
 import { CHANGE_COMPONENTS } from './contract/changes.ts';
 import { COMPONENTS } from './contract/components.ts';
-import { type ListLimits, schemasOf } from './contract/market.ts';
+import { type BodyLimits, schemasOf } from './contract/market.ts';
 import { Me } from './contract/me.ts';
 import { POINT_COMPONENTS } from './contract/points.ts';
 import { ProblemSchema, ViolationSchema } from './contract/problem.ts';
 import { REFERENCE_COMPONENTS } from './contract/reference.ts';
 import { ratesReader } from './conversion/rates.ts';
 import type { Client } from './db/client.ts';
-import { healthProbe } from './db/health.ts';
 import { type LimitSettings, Limits } from './limits/limits.ts';
+import type { Metrics } from './metrics/metrics.ts';
+import { watchSources } from './metrics/sources.ts';
 import { auth } from './plugins/auth.ts';
+import { priceBook } from './plugins/book.ts';
 import { expiryWarning } from './plugins/expiry.ts';
+import { careful } from './plugins/headers.ts';
 import { jsonBody } from './plugins/json-body.ts';
 import { limitsAfterAuth, limitsBeforeAuth } from './plugins/limits.ts';
 import { methods } from './plugins/methods.ts';
+import { observe, tellAtEnd } from './plugins/observe.ts';
 import { DOCS, docsPage, openapi } from './plugins/openapi.ts';
 import { problemOf, problems, sendProblem } from './plugins/problems.ts';
 import { refuseConnection } from './plugins/refuse.ts';
@@ -26,15 +29,17 @@ import { requestId, requestIdOf } from './plugins/request-id.ts';
 import { gentleStop } from './plugins/stop.ts';
 import { transport } from './plugins/transport.ts';
 import { usage } from './plugins/usage.ts';
+import { work } from './plugins/work.ts';
 import type { Sources } from './prices/answer.ts';
 import { feedOf } from './prices/changes/follow.ts';
+import { sqlSelector } from './prices/page.ts';
 import { referenceReader } from './prices/references.ts';
 import { sqlSeries } from './prices/series-sql.ts';
 import { stateReader } from './prices/state.ts';
 import { changeRoutes } from './routes/changes.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { healthRoutes } from './routes/health.ts';
-import { marketRoutes } from './routes/market.ts';
+import { priceRoutes, valuesRoute } from './routes/market.ts';
 import { marketsRoute } from './routes/markets.ts';
 import { meRoute } from './routes/me.ts';
 import { referenceRoutes } from './routes/reference.ts';
@@ -46,6 +51,8 @@ export interface AppOptions {
   /** Connections of the account that notes use; without them nothing is noted and shared. */
   readonly usagePool?: pg.Pool | undefined;
   readonly logger?: FastifyBaseLogger;
+  /** Without it nothing is counted. */
+  readonly metrics?: Metrics | undefined;
 }
 
 /** States of the reference data that are kept; answers need the newest, late readers one before. */
@@ -64,7 +71,7 @@ const SCHEMAS = [
   ProblemSchema,
 ];
 
-function serverOf({ config, logger }: AppOptions): FastifyInstance {
+function serverOf({ config, logger, metrics }: AppOptions): FastifyInstance {
   return Fastify({
     ...(logger ? { loggerInstance: logger } : { logger: false }),
     genReqId: requestIdOf,
@@ -80,9 +87,17 @@ function serverOf({ config, logger }: AppOptions): FastifyInstance {
       // The transport plugin says it as a problem.
       requireHostHeader: false,
     },
-    clientErrorHandler: refuseConnection,
+    clientErrorHandler: (error, socket) => {
+      const code = refuseConnection(error, socket);
+      if (code !== null) metrics?.refused(code);
+    },
+    // Each request has one line, which the plugin writes that observes it.
+    logController: new LogController({ disableRequestLogging: true }),
     frameworkErrors: (error, request, reply) => {
-      void sendProblem(request, reply, problemOf(error));
+      const problem = problemOf(error);
+      request.failure = problem;
+      tellAtEnd(request, reply, metrics);
+      void sendProblem(request, reply, problem);
     },
     // A stopping service finishes what it is asked; the listener is closed by then.
     return503OnClosing: false,
@@ -108,11 +123,11 @@ const limitSettingsOf = (config: Config): LimitSettings => ({
 /** Who may, and how often: limits, credentials and scopes, in the order of their checks. */
 async function guard(app: FastifyInstance, options: AppOptions): Promise<Limits> {
   const { config, client, usagePool } = options;
-  const { db, pulse } = client;
+  const { reads, pulse } = client;
   const limits = new Limits(limitSettingsOf(config));
   limitsBeforeAuth(app, limits);
   const remembered = config.PRICE_BOOK_BYTES > 0 ? { pulse } : {};
-  await app.register(auth, { db, ...remembered, settings: config, open: [DOCS] });
+  await app.register(auth, { db: reads.db(), ...remembered, settings: config, open: [DOCS] });
   limitsAfterAuth(app, limits);
   expiryWarning(app);
   if (usagePool) usage(app, usagePool, limits);
@@ -121,9 +136,9 @@ async function guard(app: FastifyInstance, options: AppOptions): Promise<Limits>
 
 /** The feed of changes, read apart from the prices. */
 function feedOfChanges(app: FastifyInstance, { config, client }: AppOptions): void {
-  const { db, notices } = client;
+  const { reads, notices } = client;
   // Readers of the past have their own states, and leave those of the newest answers alone.
-  changeRoutes(app, feedOf({ db, references: referenceReader(REFERENCES_KEPT) }, notices), {
+  changeRoutes(app, feedOf({ reads, references: referenceReader(REFERENCES_KEPT) }, notices), {
     limit: Math.min(config.CHANGES_LIMIT, config.CHANGES_LIMIT_MAX),
     limitMax: config.CHANGES_LIMIT_MAX,
     waitMaxSeconds: config.CHANGES_WAIT_MAX_SECONDS,
@@ -131,23 +146,29 @@ function feedOfChanges(app: FastifyInstance, { config, client }: AppOptions): vo
   });
 }
 
+const bodyLimitsOf = (config: Config): BodyLimits => ({
+  codesMax: config.CODES_MAX,
+  itemsMax: config.LIST_ITEMS_MAX,
+  itemLengthMax: config.ITEM_LENGTH_MAX,
+  recordsMax: config.RECORDS_MAX,
+});
+
 /** Wires the service together. It never listens and makes no connection by itself. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, client } = options;
-  const { db, pool } = client;
+  const { config, client, metrics } = options;
+  const { reads } = client;
+  const db = reads.db();
   const app = serverOf(options);
-  const lists: ListLimits = {
-    codesMax: config.CODES_MAX,
-    itemsMax: config.LIST_ITEMS_MAX,
-    itemLengthMax: config.ITEM_LENGTH_MAX,
-  };
   const sources: Sources = {
     db,
+    reads,
     references: referenceReader(REFERENCES_KEPT),
     rates: ratesReader(RATES_KEPT),
     rateSource: config.FX_SOURCE,
-    state: stateReader(config.FX_SOURCE),
-    series: sqlSeries(pool),
+    state: stateReader(db, config.FX_SOURCE),
+    select: sqlSelector,
+    hasAll: false,
+    series: sqlSeries(reads),
     pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,
   };
   // Bodies are checked by the plan, which tells every violation at once; answers are bytes already.
@@ -155,12 +176,13 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.setSerializerCompiler(() => JSON.stringify);
   for (const schema of SCHEMAS) app.addSchema(schema);
 
+  observe(app, metrics);
+  work(app, config.REQUEST_DEADLINE_MS);
   requestId(app);
   problems(app);
-  // Refusals carry its headers too, so it comes before everything that refuses.
-  await app.register(helmet, { contentSecurityPolicy: false, hsts: false });
+  careful(app);
   transport(app, { urlBytesMax: config.URL_BYTES_MAX, connectionsMax: config.CONNECTIONS_MAX });
-  gentleStop(app);
+  gentleStop(app, config.STOP_GRACE_MS);
   methods(app);
   jsonBody(app, { depthMax: config.JSON_DEPTH_MAX });
   const limits = await guard(app, options);
@@ -171,14 +193,18 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     headerBytes: config.HEADER_BYTES_MAX,
   });
 
-  healthRoutes(app, VERSION, healthProbe(db, config.FX_SOURCE));
+  const book = priceBook(app, { bytes: config.PRICE_BOOK_BYTES, sources, client });
+  if (metrics) watchSources(metrics.registry, { client, limits, book });
+  healthRoutes(app, VERSION, config.FX_SOURCE, client.health);
+  app.addHook('onListen', async () => client.watch.start());
   meRoute(app, limits);
   marketsRoute(app, sources);
   referenceRoutes(app, sources);
   for (const market of MARKETS) {
-    const schemas = schemasOf(market, lists);
+    const schemas = schemasOf(market, bodyLimitsOf(config));
     for (const schema of Object.values(schemas)) app.addSchema(schema);
-    marketRoutes(app, market, schemas, sources);
+    priceRoutes(app, market, schemas, { sources, book });
+    valuesRoute(app, market, schemas, sources);
   }
   feedOfChanges(app, options);
   documentRoutes(app);

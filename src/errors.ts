@@ -53,6 +53,7 @@ export const VIOLATIONS = {
   unknown_currency: 'A currency that is not known',
   unknown_unit: 'A unit of measure that is not known',
   unknown_revision: 'A revision that this database does not have',
+  invalid_cursor: 'A cursor that was not given for this request, or of data that is gone',
   unmatched_value: 'With options.strict, a value that matches nothing in this market',
 } as const;
 

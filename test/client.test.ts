@@ -10,9 +10,15 @@ import { serviceOn } from './support/service.ts';
 const FOLDER = fileURLToPath(new URL('client/', import.meta.url));
 const OPENAPI = fileURLToPath(new URL('../openapi.yaml', import.meta.url));
 
+/** How this machine reaches the registry: npm inside of npm does not find it out by itself. */
+const REACH =
+  /^(npm_config_(globalconfig|userconfig|registry|cache|cafile|.*proxy)|NODE_EXTRA_CA_CERTS)$/i;
+
 /** The environment without what npm and tap tell their children: the client is another project. */
 const PLAIN = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|TAP)/i.test(name)),
+  Object.entries(process.env).filter(
+    ([name]) => REACH.test(name) || !/^(npm_|NODE_|TAP)/i.test(name),
+  ),
 );
 
 /** Runs a program in the folder of the client; its output is in the error when it fails. */

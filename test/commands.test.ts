@@ -27,6 +27,9 @@ t.test('every command explains itself, with an example', async (t) => {
       'db seed',
       'db roles',
       'db hash',
+      'db verify',
+      'db renew-epoch',
+      'db drill',
       'db export',
       'db import',
       'load worldbank',
@@ -36,6 +39,10 @@ t.test('every command explains itself, with an example', async (t) => {
       'load csv',
       'load ndjson',
       'load table',
+      'load log',
+      'load show',
+      'load undo',
+      'withdraw',
       'keys create',
       'keys list',
       'keys show',
@@ -62,6 +69,9 @@ t.test('every command explains itself, with an example', async (t) => {
   t.match(await prices(t, {}, 'keys', 'create', '--help'), { code: 0, stdout: /--scope <scope/ });
 });
 
+/** The command line of a key. */
+const KEY = ['keys', 'create', '--name', 'a', '--scope', 'prices:*'];
+
 t.test('a wrong command line is exit code 2 and says what is wrong', async (t) => {
   const { url: DATABASE_URL } = await seededDatabase(t);
   const wrong: [string[], RegExp][] = [
@@ -70,9 +80,11 @@ t.test('a wrong command line is exit code 2 and says what is wrong', async (t) =
     [['keys', 'list', '--jsn'], /unknown option '--jsn'/],
     [['keys', 'create', '--scope', 'prices:*'], /--name/],
     [['keys', 'create', '--name', 'a', '--scope', 'prices:nikel'], /prices:nickel/],
-    [['keys', 'create', '--name', 'a', '--scope', 'prices:*', '--expires', 'soon'], /--expires/],
+    [[...KEY, '--expires', 'soon'], /--expires/],
+    [[...KEY, '--expires', '2020-01-01'], /is over/],
     [['db', 'migrate', '--status', '--dry-run'], /one of/],
     [['db', 'migrate', '--down'], /--yes/],
+    [['db', 'renew-epoch'], /--yes/],
     [['load', 'csv', 'x.csv', '--allow-corrections'], /--reason/],
     [['token', 'create', '--scope', 'prices:*'], /JWT_SECRET/],
   ];
@@ -222,16 +234,7 @@ t.test('the OpenAPI document needs no database', async (t) => {
 
 t.test('without DATABASE_URL a command brings its own database and takes it away', async (t) => {
   const DATA_DIR = await dataFolder(t);
-  const made = await prices(
-    t,
-    { DATA_DIR },
-    'keys',
-    'create',
-    '--name',
-    'a',
-    '--scope',
-    'prices:*',
-  );
+  const made = await prices(t, { DATA_DIR }, ...KEY);
   t.match(made, { code: 0, stdout: /cps_live_/ });
   t.match(JSON.parse((await prices(t, { DATA_DIR }, 'keys', 'list', '--json')).stdout), [
     { name: 'a' },

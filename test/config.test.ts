@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import { ConfigError, configOf, SETTINGS } from '../src/config.ts';
+import { databaseAddressOf, serverAddressesOf } from '../src/config/addresses.ts';
+import { SETTINGS } from '../src/config/settings.ts';
+import { ConfigError, configOf } from '../src/config.ts';
 
 const SECRET = 'a secret that nobody may ever read in a log';
 
@@ -47,8 +49,12 @@ t.test('a bad value names its variable', async (t) => {
       'postgres://12:3#4@host/db',
       'postgres://12:3?4@host/db',
       'postgres://me:p%w@host/db',
+      'postgres://me:pw@one,,two/db',
+      'postgres://me:pw@one:5432,two:x/db',
+      'postgres://one,two/db?target_session_attrs=standby',
     ],
     LOG_LEVEL: ['loud', 'INFO'],
+    TRUST_PROXY: ['1', 'abc', '10.0.0.0/99', '10.0.0.0/0', '10.1', '::1/129', '10.0.0.1,', 'all'],
     JWT_SECRET: ['short'],
     JWT_JWKS_URL: [
       'http://example.com/keys',
@@ -88,6 +94,7 @@ t.test('good values have the type of their setting', async (t) => {
     DATABASE_URL: 'postgresql://u:p@h/d',
     LOG_LEVEL: 'silent',
     JWT_SECRET: SECRET,
+    TRUST_PROXY: '10.0.0.0/8,fd00::/8,127.0.0.1,::1',
   };
   t.match(configOf(given), { ...given, PORT: 0 });
   for (const url of [
@@ -95,11 +102,25 @@ t.test('good values have the type of their setting', async (t) => {
     'postgres:///db',
     'postgres://me:p%40%2F%25@[::1]:5433/db?sslmode=require',
     'postgres://me@%2Frun%2Fpostgresql/db',
+    'postgres://me:p,w@one:5432,[::1],two:5433/db?target_session_attrs=primary',
   ]) {
     t.equal(configOf({ DATABASE_URL: url }).DATABASE_URL, url);
   }
   for (const url of ['https://a.example/keys', 'http://localhost:8080/k', 'http://[::1]/k']) {
     t.equal(configOf({ JWT_JWKS_URL: url }).JWT_JWKS_URL, url);
+  }
+});
+
+t.test('an address may name several servers, and is shown without a secret', async (t) => {
+  const address = 'postgres://me:p,w@one:5432,[::1],two:5433/db?sslmode=require';
+  t.same(serverAddressesOf(address), [
+    'postgres://me:p,w@one:5432/db?sslmode=require',
+    'postgres://me:p,w@[::1]/db?sslmode=require',
+    'postgres://me:p,w@two:5433/db?sslmode=require',
+  ]);
+  t.equal(databaseAddressOf(address), 'one:5432,[::1],two:5433/db');
+  for (const single of ['postgres:///db', 'postgresql://u:p@h/d']) {
+    t.same(serverAddressesOf(single), [single]);
   }
 });
 
@@ -120,6 +141,7 @@ t.test('no message shows a secret', async (t) => {
     { DATABASE_URL: 'mysql://user:hunter2@host/x' },
     { DATABASE_URL: 'postgres://user:hunter2@host:x/x' },
     { DATABASE_URL: 'postgres://user:1/hunter2@host/x' },
+    { DATABASE_URL: 'postgres://user:hunter2@one,two:x/x' },
     { JWT_JWKS_URL: 'https://me:hunter2@host:x/keys' },
     { JWT_SECRET: SECRET, JWT_PUBLIC_KEY_FILE: 'a.pem' },
   ]) {

@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { MARKETS } from '../src/catalog/markets.ts';
 import { EXIT } from '../src/commands/failure.ts';
 import { makeProgram } from '../src/commands/program.ts';
-import { SETTINGS } from '../src/config.ts';
+import { SETTINGS } from '../src/config/settings.ts';
 import { PROBLEMS, VIOLATIONS } from '../src/errors.ts';
 import { seededDatabase } from './support/database.ts';
 import { serviceOn } from './support/service.ts';

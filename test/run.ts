@@ -4,7 +4,8 @@ import { globSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { SETTINGS } from '../src/config.ts';
+import { SETTINGS } from '../src/config/settings.ts';
+import { type FaultRun, faultRun, tellFaults } from './support/fault-run.ts';
 import { makeFolder, sweepFolders } from './support/folders.ts';
 import { startServer } from './support/server.ts';
 import { type Tally, tallyOf } from './support/tally.ts';
@@ -51,9 +52,10 @@ function parse(args: string[]): { dataFolder: string | null; rest: string[] } {
   return { dataFolder: resolve(folder ?? ''), rest };
 }
 
-function filesOf(rest: string[], data: boolean): string[] {
+function filesOf(rest: string[], data: boolean, faults: FaultRun | null): string[] {
   if (rest.some((each) => !each.startsWith('-'))) return [];
   if (data) return globSync('test/data/*.test.ts', { cwd: ROOT });
+  if (faults) return globSync('test/faults/*.test.ts', { cwd: ROOT }).sort();
   return globSync('test/**/*.test.ts', {
     cwd: ROOT,
     exclude: (path) => /^test[\\/](data|client)$/.test(path) || path.includes('node_modules'),
@@ -77,7 +79,7 @@ function defaultsFor(args: string[], output: string): string[] {
     hasCoverage ? '--allow-incomplete-coverage' : '--disable-coverage',
     isOwnReporter ? `--reporter=${REPORTER}` : `--output-file=${output}`,
     ...(has('--jobs', '-j') ? [] : ['--jobs=2']),
-    ...(has('--timeout', '-t') ? [] : ['--timeout=240']),
+    ...(has('--timeout', '-t') ? [] : ['--timeout=600']),
   ];
 }
 
@@ -103,7 +105,8 @@ async function runTap(args: string[], env: NodeJS.ProcessEnv): Promise<[number, 
 }
 
 async function main(): Promise<[number, Tally]> {
-  const { dataFolder, rest } = parse(process.argv.slice(2));
+  const faults = await faultRun(process.argv.slice(2));
+  const { dataFolder, rest } = parse(faults?.rest ?? process.argv.slice(2));
   const nothing = { passed: 0, failed: 1 };
   if (dataFolder !== null && !(await stat(dataFolder).catch(() => null))) {
     console.error(`There is no folder ${dataFolder}; give the path: npm run test:data -- FOLDER`);
@@ -120,11 +123,16 @@ async function main(): Promise<[number, Tally]> {
       TEST_DATABASE_URL: server.url,
       TEST_DATABASE_PREFIX: prefix,
       ...(dataFolder === null ? {} : { DATA_FOLDER: dataFolder }),
+      ...faults?.env,
     });
-    return await runTap([...rest, ...filesOf(rest, dataFolder !== null)], env);
+    const files = filesOf(rest, dataFolder !== null, faults);
+    const result = await runTap([...(faults?.options ?? []), ...rest, ...files], env);
+    if (faults) await tellFaults(faults, server.kind);
+    return result;
   } finally {
     if (prefix !== null) await dropDatabases(server.url, prefix).catch(console.error);
     await server.stop();
+    await faults?.remove();
     await sweepFolders();
   }
 }

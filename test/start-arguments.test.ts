@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
-import { SETTINGS } from '../src/config.ts';
+import { SETTINGS } from '../src/config/settings.ts';
 
 const SERVER = fileURLToPath(new URL('../src/server.ts', import.meta.url));
 const start = (...args: string[]) => promisify(execFile)(process.execPath, [SERVER, ...args]);

@@ -19,22 +19,26 @@ const LAYERS: Readonly<Record<string, string>> = {
   conversion: 'catalog db errors',
   wire: '',
   limits: '',
+  metrics: 'db errors limits',
   prices: 'catalog contract conversion db errors',
+  book: 'catalog contract conversion db prices wire',
   ingest: 'catalog db errors',
   archive: 'db version',
-  plugins: 'auth catalog contract db errors limits wire',
-  routes: 'auth catalog contract conversion db errors limits prices wire',
-  app: 'catalog config contract conversion db errors limits plugins prices routes version',
+  verify: 'catalog db',
+  plugins: 'auth book catalog contract db errors limits metrics prices wire',
+  routes: 'auth book catalog contract conversion db errors limits prices version wire',
+  app: 'catalog config contract conversion db errors limits metrics plugins prices routes version',
   server:
-    'auth catalog config contract db errors ingest plugins prices app commands version limits',
+    'auth catalog config contract db errors ingest metrics plugins prices app commands version ' +
+    'limits',
   commands:
     'archive auth catalog config contract db errors ingest plugins prices routes app server ' +
-    'version',
+    'verify version',
 };
 
 /** Who may import a package, and use the process. */
 const FASTIFY = ['plugins', 'routes', 'app', 'server'];
-const KYSELY = ['db', 'prices', 'conversion', 'ingest', 'auth'];
+const KYSELY = ['db', 'prices', 'book', 'conversion', 'ingest', 'auth'];
 const PROCESS = ['commands', 'config', 'server'];
 
 interface SourceFile {

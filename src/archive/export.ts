@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { escapeIdentifier } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Client } from '../db/client.ts';
+import { liftLimits, withSession } from '../db/session.ts';
 import { VERSION } from '../version.ts';
 import { migrationsOf, type Table, tablesOf } from './columns.ts';
 import { lineEnds, linesOf } from './copy-text.ts';
@@ -17,9 +18,9 @@ import {
   writeManifest,
 } from './manifest.ts';
 import { parquetTable } from './parquet-write.ts';
+import type { ArchiveProgress } from './progress.ts';
 import { FolderRefusal } from './refusal.ts';
 import { copyStatement, type FileFormat, rowsOf } from './select.ts';
-import { type ArchiveProgress, liftLimits, withSession } from './session.ts';
 import { openSink, type Sink, type Written } from './sink.ts';
 import { ARCHIVED } from './tables.ts';
 

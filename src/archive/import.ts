@@ -5,6 +5,7 @@ import { escapeIdentifier } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Client } from '../db/client.ts';
 import { inApplyTransaction } from '../db/connection.ts';
+import { liftLimits, withSession } from '../db/session.ts';
 import { type Column, migrationsOf, type Table, tablesOf } from './columns.ts';
 import { lineEnds } from './copy-text.ts';
 import {
@@ -18,6 +19,7 @@ import {
 import { type Manifest, readManifest } from './manifest.ts';
 import { ndjsonRows } from './ndjson-read.ts';
 import { parquetRows } from './parquet-read.ts';
+import type { ArchiveProgress } from './progress.ts';
 import { ArchiveRefusal } from './refusal.ts';
 import {
   clear,
@@ -28,7 +30,6 @@ import {
   withoutTriggers,
 } from './restore.ts';
 import { columnList } from './select.ts';
-import { type ArchiveProgress, liftLimits, withSession } from './session.ts';
 import { ARCHIVED } from './tables.ts';
 
 export interface ImportRequest {

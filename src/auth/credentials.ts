@@ -9,6 +9,9 @@ export interface Credential {
 /** RFC 6750, section 2.1: one space, then a b64token. The scheme's case does not matter. */
 const BEARER = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i;
 
+const KEY_HEADER = 'x-api-key';
+const TOKEN_HEADER = 'authorization';
+
 /**
  * Finds the credential of a request. Nothing but these two headers is looked at, never the
  * address.
@@ -21,15 +24,16 @@ const BEARER = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i;
 export function credentialOf(rawHeaders: readonly string[]): Credential {
   const found: { name: string; value: string }[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at]?.toLowerCase();
-    if (name === 'x-api-key' || name === 'authorization') {
-      found.push({ name, value: rawHeaders[at + 1] ?? '' });
-    }
+    const sent = rawHeaders[at] as string;
+    if (sent.length !== KEY_HEADER.length && sent.length !== TOKEN_HEADER.length) continue;
+    const name = sent.toLowerCase();
+    if (name !== KEY_HEADER && name !== TOKEN_HEADER) continue;
+    found.push({ name, value: rawHeaders[at + 1] ?? '' });
   }
   const [only] = found;
   if (only === undefined) throw missingCredentials();
   if (found.length > 1) throw ambiguousCredentials();
-  if (only.name === 'x-api-key') return { kind: 'key', text: only.value };
+  if (only.name === KEY_HEADER) return { kind: 'key', text: only.value };
   const token = BEARER.exec(only.value)?.[1];
   if (token === undefined) throw invalidToken();
   return { kind: 'token', text: token };

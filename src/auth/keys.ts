@@ -157,8 +157,11 @@ export async function rotateKey(
       )
       .where('public_id', '=', id)
       .where('replaced_by', 'is', null)
+      .where('revoked_at', 'is', null)
       .executeTakeFirst();
-    if (changed.numUpdatedRows === 0n) throw new KeyError(`the key ${id} was rotated meanwhile`);
+    if (changed.numUpdatedRows === 0n) {
+      throw new KeyError(`the key ${id} was rotated or revoked meanwhile`);
+    }
     return heir;
   });
   return { ...(await showKey(db, made.publicId)), key: made.text };

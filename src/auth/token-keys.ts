@@ -1,7 +1,7 @@
 import { createPublicKey, KeyObject, type webcrypto } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { createRemoteJWKSet, errors } from 'jose';
-import { authUnavailable, invalidToken } from './refusals.ts';
+import { invalidToken } from './refusals.ts';
+import { remoteKeys } from './remote-keys.ts';
 import { type Algorithm, ASYMMETRIC, type TokenHeader } from './token-form.ts';
 
 /** Where the key that a token must be signed with comes from. */
@@ -73,26 +73,15 @@ async function fileSource(path: string): Promise<KeySource> {
   return { algorithms, keyOf: async () => pem };
 }
 
-/** That no key fits is the token's fault; every other failure is the key source's. */
-const isForToken = (error: unknown): boolean =>
-  error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
-
 function remoteSource(url: string): KeySource {
-  // An unknown kid fetches again, but at most every 30 s; a withdrawn key is gone in 10 minutes.
-  const keySet = createRemoteJWKSet(new URL(url), {
-    timeoutDuration: 2_000,
-    cooldownDuration: 30_000,
-    cacheMaxAge: 600_000,
-  });
+  const find = remoteKeys(url);
   const pems = new WeakMap<object, string>();
-  const keyOf = async ({ alg, kid }: TokenHeader): Promise<string> => {
-    const found = await keySet(kid === undefined ? { alg } : { alg, kid }).catch((cause) => {
-      throw isForToken(cause) ? invalidToken(cause) : authUnavailable(cause);
-    });
+  const keyOf = async (header: TokenHeader): Promise<string> => {
+    const found = await find(header);
     const known = pems.get(found);
     if (known !== undefined) return known;
     const key = KeyObject.from(found as webcrypto.CryptoKey);
-    if (!algorithmsOf(key).includes(alg)) throw invalidToken(new Error('a weak key'));
+    if (!algorithmsOf(key).includes(header.alg)) throw invalidToken(new Error('a weak key'));
     const pem = pemOf(key);
     pems.set(found, pem);
     return pem;

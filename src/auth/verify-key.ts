@@ -1,7 +1,8 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { Kysely } from 'kysely';
 import { databaseProblem } from '../db/failures.ts';
 import type { Database } from '../db/schema.ts';
+import { Problem } from '../errors.ts';
 import { publicIdOf } from './key-format.ts';
 import { instantOrNull, type KeyLimits, limitsOf, scopesOfRow } from './key-row.ts';
 import type { Principal } from './principal.ts';
@@ -12,7 +13,7 @@ export interface KeyRecord {
   readonly publicId: string;
   /** SHA-256 of the whole key. */
   readonly digest: Uint8Array;
-  readonly scopes: readonly string[];
+  readonly scopes: ReadonlySet<string>;
   /** RFC 3339 in UTC; null for a key that never expires. */
   readonly expiresAt: string | null;
   readonly revoked: boolean;
@@ -23,7 +24,7 @@ export interface KeyRecord {
 export type FindKey = (publicId: string) => Promise<KeyRecord | undefined>;
 
 /** What is stored of a key's text. 190 random bits cannot be guessed: no slow hash is needed. */
-export const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest();
+export const digestOf = (text: string): Buffer => hash('sha256', text, 'buffer');
 
 /** Stands in for the digest of an unknown key, so that both paths do the same work. */
 const NO_DIGEST = Buffer.alloc(32);
@@ -43,7 +44,7 @@ export async function findKey(
   return {
     publicId: row.public_id,
     digest: row.digest,
-    scopes: row.scopes,
+    scopes: new Set(row.scopes),
     expiresAt: instantOrNull(row.expires_at),
     revoked: row.revoked_at !== null,
     limits: limitsOf(row),
@@ -54,6 +55,7 @@ async function lookUp(find: FindKey, publicId: string): Promise<KeyRecord | unde
   try {
     return await find(publicId);
   } catch (cause) {
+    if (cause instanceof Problem && cause.code !== 'database_unavailable') throw cause;
     // A database without its tables is the operator's to mend, and says so everywhere.
     const problem = databaseProblem(cause);
     throw problem?.code === 'schema_outdated' ? problem : authUnavailable(cause);
@@ -80,5 +82,5 @@ export async function verifyKey(find: FindKey, text: string, nowMs: number): Pro
     throw expiredApiKey(publicId, expiresAt);
   }
   const { scopes, limits } = key;
-  return { kind: 'key', id: publicId, scopes: new Set(scopes), expiresAt, limits };
+  return { kind: 'key', id: publicId, scopes, expiresAt, limits };
 }

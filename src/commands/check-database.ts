@@ -1,7 +1,9 @@
 import type { Kysely } from 'kysely';
 import type { Logger } from 'pino';
-import { type Config, databaseAddressOf } from '../config.ts';
+import { databaseAddressOf } from '../config/addresses.ts';
+import type { Config } from '../config.ts';
 import { accountOf } from '../db/account.ts';
+import { databaseProblem } from '../db/failures.ts';
 import { rateSourceSlugs } from '../db/health.ts';
 import { isSchemaCurrent } from '../db/migrate.ts';
 import type { Database } from '../db/schema.ts';
@@ -61,6 +63,8 @@ export async function checkDatabase(
         'has it; run: npm run --silent prices -- db migrate',
     );
   } catch (error) {
+    // A database that is away is told by those who watch it.
+    if (databaseProblem(error)?.code === 'database_unavailable') return;
     logger.error(`${sentenceOf(error)}; every answer is 503 until that is mended`);
   }
 }

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { serverAddressesOf } from '../config/addresses.ts';
 import type { Config } from '../config.ts';
 import { type Client, openClient } from '../db/client.ts';
 import { openEmbedded } from '../db/embedded.ts';
@@ -30,9 +31,15 @@ export async function chooseDatabase(config: Config): Promise<ChosenDatabase> {
 }
 
 /** A pool that may write and whose statements may take their time: for commands. */
-export const openWriter = (url: string, config: Config, onError: (error: Error) => void): Client =>
-  openClient({
+export function openWriter(
+  address: string,
+  config: Config,
+  onError: (error: Error) => void,
+): Client {
+  const [url = address, ...others] = serverAddressesOf(address);
+  return openClient({
     url,
+    others,
     connectionsMax: 2,
     acquireTimeoutMs: Math.max(10_000, config.DATABASE_ACQUIRE_TIMEOUT_MS),
     statementTimeoutMs: 0,
@@ -40,6 +47,14 @@ export const openWriter = (url: string, config: Config, onError: (error: Error) 
     applicationName: 'commodity-prices command',
     onError,
   });
+}
+
+/** Finds out which of several servers can be written to. */
+async function findServer({ servers, watch }: Client): Promise<void> {
+  if (servers.others.length === 0) return;
+  watch.start();
+  await watch.firstLook;
+}
 
 interface Interruption {
   happened(): boolean;
@@ -115,6 +130,7 @@ export async function withDatabase<T>(
     if (chosen.notice) process.stderr.write(`${chosen.notice}\n`);
     const client = openWriter(chosen.url, config, () => {});
     try {
+      await findServer(client);
       if (needs.schema) await requireSchema(client, chosen);
       return await work(client, config, controller.signal);
     } finally {

@@ -2,9 +2,12 @@ import type { Command } from 'commander';
 import { seed } from '../db/seed.ts';
 import { addArchiveCommands } from './archive.ts';
 import { withDatabase } from './database.ts';
+import { addEpoch } from './db-epoch.ts';
 import { addHash } from './db-hash.ts';
 import { addMigrate } from './db-migrate.ts';
 import { addRoles } from './db-roles.ts';
+import { addVerify } from './db-verify.ts';
+import { addDrill } from './drill/command.ts';
 import { openProgress, printJson, printLines } from './output.ts';
 
 function addSeed(db: Command): void {
@@ -37,18 +40,21 @@ function printCounts(what: string, counts: object): void {
   printLines(`${what}: ${parts.join(' · ')}`);
 }
 
-/** Adds `db migrate`, `db seed`, `db roles`, `db hash`, `db export` and `db import`. */
+/** Adds `db migrate` and all other commands for the database as a whole. */
 export function addDatabaseCommands(program: Command): void {
   const db = program
     .command('db')
-    .summary('migrate, seed, export and import the database, make its accounts, hash its data')
+    .summary('migrate, seed, verify, export and import the database, make its accounts')
     .description(
-      'Brings the schema to this version, loads seeds, makes accounts, hashes, exports and ' +
-        'imports data.',
+      'Brings the schema to this version, loads seeds, makes accounts, hashes, verifies, exports ' +
+        'and imports data.',
     );
   addMigrate(db);
   addSeed(db);
   addRoles(db);
   addHash(db);
+  addVerify(db);
+  addEpoch(db);
+  addDrill(db);
   addArchiveCommands(db);
 }

@@ -3,14 +3,20 @@ import { ArchiveRefusal, FolderRefusal } from '../archive/refusal.ts';
 import { KeyError } from '../auth/key-info.ts';
 import { UnknownScopeError } from '../auth/scope-list.ts';
 import { TokenSettingError } from '../auth/token-keys.ts';
-import { ConfigError, databaseAddressOf } from '../config.ts';
+import { databaseAddressOf } from '../config/addresses.ts';
+import { ConfigError } from '../config.ts';
 import { DataLossError } from '../db/data-loss.ts';
 import { EmbeddedDatabaseError } from '../db/embedded-process.ts';
+import { isLoginRefused } from '../db/failures.ts';
 import { MigrationDriftError } from '../db/migration-log.ts';
 import { LockedOutError } from '../db/only-runner.ts';
 import { RoleError } from '../db/roles.ts';
+import { UnknownBatchError } from '../ingest/batches/log.ts';
+import { NoReferenceError } from '../ingest/load.ts';
 import { MappingError } from '../ingest/table/mapping.ts';
+import { UndoRefusal } from '../ingest/undo/undo.ts';
 import { DownloadError } from './download.ts';
+import { MovingDataError } from './drill/moving.ts';
 
 /** What the exit code of a command says; shown by `--help`. */
 export const EXIT = {
@@ -36,16 +42,22 @@ interface PostgresError extends Error {
 
 const UNREACHABLE = /^(ECONN|EAI_|ENOTFOUND|EHOST|ENET|ETIMEDOUT|28|3D000|53300|57P0|08)/;
 
+const NO_PASSWORD = 'it asks for a password: write it into the address, or set PGPASSWORD';
+
 /** One line for a person, without a secret or a stack. */
 export function sentenceOf(error: unknown): string {
   const { code = '', message, errors, path } = error as PostgresError;
   const plain = (message || errors?.[0]?.message || String(error)).split('\n')[0] ?? '';
-  if (UNREACHABLE.test(code) || /timeout exceeded when trying to connect/.test(plain)) {
+  if (
+    UNREACHABLE.test(code) ||
+    /timeout exceeded when trying to connect/.test(plain) ||
+    isLoginRefused(error as Error)
+  ) {
     const url = process.env['DATABASE_URL'];
     const where = url
       ? `DATABASE_URL: cannot use ${databaseAddressOf(url) ?? 'the database'}`
       : 'cannot use the database';
-    return `${where} (${plain})`;
+    return `${where} (${/client password must be/.test(plain) ? NO_PASSWORD : plain})`;
   }
   if (path && ['ENOENT', 'EACCES', 'EISDIR'].includes(code)) {
     const why = {
@@ -57,6 +69,12 @@ export function sentenceOf(error: unknown): string {
   }
   if (code === '42P01' || code === '42703') {
     return 'the database lacks this version’s schema; run: npm run --silent prices -- db migrate';
+  }
+  if (code === '53100') {
+    return (
+      `the disk of the database is full (${plain}); what was under way was taken back: make ` +
+      'room, and run it again'
+    );
   }
   if (code === '42501') {
     return (
@@ -76,6 +94,8 @@ const WRONG_USE = [
   RoleError,
   FolderRefusal,
   MappingError,
+  UnknownBatchError,
+  NoReferenceError,
 ];
 
 /** Errors that are meant for a person: nobody needs their stack. */
@@ -88,13 +108,17 @@ const EXPECTED = [
   KeyError,
   LockedOutError,
   MigrationDriftError,
+  MovingDataError,
+  UndoRefusal,
 ];
+
+/** What was asked for cannot be done to the data as they are. */
+const REFUSALS = [ArchiveRefusal, DataLossError, UndoRefusal];
 
 /** The exit code of an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-  if (error instanceof ArchiveRefusal) return EXIT.refused;
-  if (error instanceof DataLossError) return EXIT.refused;
+  if (REFUSALS.some((each) => error instanceof each)) return EXIT.refused;
   const isUsage = WRONG_USE.some((each) => error instanceof each);
   return isUsage ? EXIT.usage : EXIT.failed;
 }

@@ -7,11 +7,15 @@ const SHOWN_MAX = 10;
 const count = (value: number): string => value.toLocaleString('en');
 
 /** Low, mid and high; `–` for what a value does not have. */
-const valuesText = ({ low, mid, high }: Values): string =>
+export const valuesText = ({ low, mid, high }: Values): string =>
   low === null && high === null ? mid : `${low ?? '–'} / ${mid} / ${high ?? '–'}`;
 
 /** A heading, the first entries below it, and how many more there are; nothing for no entry. */
-function section<T>(heading: string, { total, shown: all }: Listed<T>, line: (entry: T) => string) {
+export function section<T>(
+  heading: string,
+  { total, shown: all }: Listed<T>,
+  line: (entry: T) => string,
+) {
   if (total === 0) return [];
   const lines = all.slice(0, SHOWN_MAX).map((entry) => `  ${line(entry)}`);
   const more = total - lines.length;

@@ -3,13 +3,21 @@ import { printLines } from './output.ts';
 
 const ERRORS_SHOWN = 50;
 
+interface Faults {
+  readonly errors: readonly (Omit<LoadReport['errors'][number], 'file'> & {
+    /** null for what the command line names. */
+    readonly file: string | null;
+  })[];
+  readonly errorsTotal: number;
+}
+
 /** The problems of a file, each as `file:line: what is wrong`, for an editor to jump to. */
-function errorLines({ errors, errorsTotal }: LoadReport): string[] {
+export function errorLines({ errors, errorsTotal }: Faults): string[] {
   const lines = errors.slice(0, ERRORS_SHOWN).map(({ file, line, column, value, ...error }) => {
-    const place = `${file}${line === null ? '' : `:${line}`}`;
-    const where = column === null ? '' : ` ${column}`;
-    const what = value === null ? '' : ` "${value}"`;
-    return `${place}:${where}${what}: ${error.message} (${error.code})`;
+    const place = file === null ? '' : `${file}${line === null ? '' : `:${line}`}: `;
+    const what = [column, value === null ? null : `"${value}"`].filter((each) => each !== null);
+    const where = what.length === 0 ? '' : `${what.join(' ')}: `;
+    return `${place}${where}${error.message} (${error.code})`;
   });
   const more = errorsTotal - lines.length;
   return more > 0 ? [...lines, `and ${more} more`] : lines;
@@ -22,6 +30,14 @@ const MEANINGS: Readonly<Record<LoadReport['status'], string>> = {
   refused: 'Refused; nothing was changed',
   previewed: 'A dry run; nothing was changed',
 };
+
+/** Whether every value of a file was set aside, so that nothing of it was loaded. */
+const isAllRejected = ({ counts, status }: LoadReport): boolean =>
+  status !== 'applied' && counts.rejected > 0 && counts.rejected === counts.rows;
+
+/** Whether nothing of a file could be loaded. */
+export const isRefused = (report: LoadReport): boolean =>
+  report.status === 'refused' || isAllRejected(report);
 
 /** Prints the problems of a file on stderr, when it has any. */
 export function printProblems(report: LoadReport): void {
@@ -38,7 +54,9 @@ export function printReport(report: LoadReport, path: string | null = null): voi
     ...(vintage === null ? [] : [`vintage ${vintage}`]),
   ];
   const name = path === null ? '' : `${path}: `;
-  printLines(`${name}${MEANINGS[status]}${facts.length > 0 ? ` (${facts.join(', ')})` : ''}.`);
+  const meaning =
+    status === 'unchanged' && isAllRejected(report) ? 'Every row was rejected' : MEANINGS[status];
+  printLines(`${name}${meaning}${facts.length > 0 ? ` (${facts.join(', ')})` : ''}.`);
   if (status === 'already-loaded') return;
   const { pricesAdded, pricesChanged, ...rows } = counts;
   printLines(

@@ -9,9 +9,11 @@ import { actor } from './actor.ts';
 import { withDatabase } from './database.ts';
 import { EXIT, UsageError } from './failure.ts';
 import { fetchEcb } from './load-fetch.ts';
+import { addLoadLog, addLoadShow } from './load-ledger.ts';
 import { hasNews, previewLines } from './load-preview.ts';
 import { NO_PROGRESS, progressOnStderr } from './load-progress.ts';
-import { printProblems, printReport } from './load-report.ts';
+import { isRefused, printProblems, printReport } from './load-report.ts';
+import { addLoadUndo } from './load-undo.ts';
 import { printJson, printLines } from './output.ts';
 
 /** The options of every format; a format may add its own. */
@@ -89,7 +91,7 @@ export async function loadFiles(requests: readonly Asked[], options: LoadOptions
     // Also of what was loaded before a file that cannot be read.
     if (json && reports.length > 0) printJson(requests.length === 1 ? reports[0] : reports);
   });
-  if (reports.some(({ status }) => status === 'refused')) process.exitCode = EXIT.refused;
+  if (reports.some(isRefused)) process.exitCode = EXIT.refused;
 }
 
 /** The files to load: those that were named, or the one that is downloaded. */
@@ -173,6 +175,9 @@ export function addLoadCommands(program: Command): void {
   const parent = program
     .command('load')
     .summary('load a file of prices or exchange rates')
-    .description('Loads a file of prices or exchange rates.');
+    .description('Loads a file of prices or exchange rates, and tells what was loaded.');
   for (const name of FORMAT_NAMES) addFormat(parent, name);
+  addLoadLog(parent);
+  addLoadShow(parent);
+  addLoadUndo(parent);
 }

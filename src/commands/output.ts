@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+
 /** Prints data for a program. */
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
@@ -6,6 +8,12 @@ export function printJson(value: unknown): void {
 /** Prints lines for a person. */
 export function printLines(...lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${line}\n`).join(''));
+}
+
+/** Prints a text, and waits when the reader is behind: what is long must not pile up. */
+export async function writeText(text: string): Promise<void> {
+  if (process.stdout.write(text)) return;
+  await once(process.stdout, 'drain');
 }
 
 const cellOf = (value: unknown): string => {

@@ -5,6 +5,7 @@ import { addKeyCommands } from './keys/keys.ts';
 import { addLoadCommands } from './load.ts';
 import { addOpenapiCommand } from './openapi.ts';
 import { addTokenCommands } from './token.ts';
+import { addWithdraw } from './withdraw.ts';
 
 const FOOTER = `
 Without DATABASE_URL the commands use the embedded PostgreSQL under DATA_DIR: the running
@@ -32,6 +33,7 @@ function addServeCommand(program: Command): void {
     .command('serve')
     .summary('run the service')
     .description('Runs the service until it gets SIGINT or SIGTERM; the same as npm start.')
+    .option('--workers <number>', 'processes that answer on the port; SIGHUP replaces them')
     .addHelpText(
       'after',
       `
@@ -57,6 +59,7 @@ export function makeProgram(): Command {
   addServeCommand(program);
   addDatabaseCommands(program);
   addLoadCommands(program);
+  addWithdraw(program);
   addKeyCommands(program);
   addTokenCommands(program);
   addOpenapiCommand(program);

@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox';
-import { SETTINGS } from '../config.ts';
+import { SETTINGS } from '../config/settings.ts';
 import { VERSION } from '../version.ts';
 import { UsageError } from './failure.ts';
 
@@ -13,6 +13,7 @@ const help = (): string => `Serves commodity prices.
 
   npm start                  on an embedded PostgreSQL with sample data, under DATA_DIR
   PORT=8080 npm start        settings are environment variables, or lines of a file .env
+  npm start -- --workers 4   four processes behind one port; SIGHUP replaces them one by one
 
 Everything else is a command: npm run --silent prices -- --help
 
@@ -20,12 +21,22 @@ Settings, with their defaults:
 ${Object.entries(SETTINGS).map(settingLine).join('\n')}
 `;
 
+/** Takes the number of workers from the command line, which comes before the environment. */
+function takeWorkers(args: readonly string[]): readonly string[] {
+  const [first, second, ...rest] = args;
+  if (first === undefined || !first.startsWith('--workers')) return args;
+  const [, given] = first.split('=');
+  process.env['WORKERS'] = given ?? second ?? '';
+  if (process.env['WORKERS'] === '') throw new UsageError('--workers: needs a number');
+  return given === undefined ? rest : args.slice(1);
+}
+
 /**
  * What the service prints instead of serving, when it was started with an argument; else null.
  * @throws UsageError for any other argument: a misspelt one must not be passed over
  */
 export function answerToArguments(args: readonly string[]): string | null {
-  const [first] = args;
+  const [first] = takeWorkers(args[0] === 'serve' ? args.slice(1) : args);
   if (first === undefined) return null;
   if (first === '--help' || first === '-h') return help();
   if (first === '--version') return `${VERSION}\n`;

@@ -92,7 +92,9 @@ export const Metadata = closed(
   {
     ...metadataMembers,
     count: Type.Integer({ minimum: 0, description: 'Number of records in this answer' }),
-    nextCursor: nullable(Type.String(), { description: 'Always null: answers are never cut' }),
+    nextCursor: nullable(Type.String(), {
+      description: 'With `limit`, the `cursor` of the next page; null after the last record',
+    }),
     warnings: Type.Array(ref(Warning)),
   },
   { $id: 'Metadata' },

@@ -1,5 +1,4 @@
 import Type, { type TObject, type TSchema, type TString } from 'typebox';
-import { METHODS, PERIODS } from '../catalog/analytics.ts';
 import { BASE_FILTERS, DIMENSIONS, type FilterName } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
 import { csvSchema, ndjsonSchema } from './answers.ts';
@@ -18,15 +17,17 @@ import {
   ref,
   SpecificationEntry,
   UnitOfMeasure,
-  word,
 } from './components.ts';
+import { optionMembers, PRINTABLE } from './options.ts';
 import { Conversion, Point, Summary } from './points.ts';
 
-/** The limits on filter lists, from the configuration. */
-export interface ListLimits {
+/** The limits on what a request may ask for, from the configuration. */
+export interface BodyLimits {
   readonly codesMax: number;
   readonly itemsMax: number;
   readonly itemLengthMax: number;
+  /** Most records of a page. */
+  readonly recordsMax: number;
 }
 
 /** Every schema of one market, registered by the `$id`s that OpenAPI shows. */
@@ -51,10 +52,7 @@ export const filtersOf = (market: Market): readonly FilterName[] => [
   ...market.filters,
 ];
 
-/** Texts without control characters and lone surrogates, which PostgreSQL cannot hold. */
-const PRINTABLE = '^[^\\u0000-\\u001F\\u007F-\\u009F\\uD800-\\uDFFF]*$';
-
-const listOf = (maxItems: number, limits: ListLimits, description: string, minItems?: number) =>
+const listOf = (maxItems: number, limits: BodyLimits, description: string, minItems?: number) =>
   Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: limits.itemLengthMax, pattern: PRINTABLE }), {
       maxItems,
@@ -63,10 +61,7 @@ const listOf = (maxItems: number, limits: ListLimits, description: string, minIt
     }),
   );
 
-const text = (description: string, maxLength: number) =>
-  Type.String({ minLength: 1, maxLength, pattern: PRINTABLE, description });
-
-function filtersSchema(market: Market, limits: ListLimits): TObject {
+function filtersSchema(market: Market, limits: BodyLimits): TObject {
   const lists: Record<string, TSchema> = {};
   for (const name of filtersOf(market)) {
     const { description } = { ...BASE_FILTERS, ...DIMENSIONS }[name];
@@ -91,60 +86,8 @@ function filtersSchema(market: Market, limits: ListLimits): TObject {
   );
 }
 
-const flag = (description: string) =>
-  Type.Optional(Type.Boolean({ description: `${description}; false by default` }));
-
-/** A moment of RFC 3339 and nothing beyond it, such as the name of a zone. */
-const MOMENT = '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+-]\\d{2}:\\d{2})$';
-
-// No `default` stands here: generated clients would make every option with one compulsory.
-const OPTIONS = {
-  includeSeries: flag('Whether records carry their series'),
-  includeSummary: flag('Whether records carry a summary'),
-  currency: Type.Optional(
-    text('ISO 4217 code, whatever the case: converts prices, never payables', 64),
-  ),
-  unitOfMeasure: Type.Optional(
-    text('Id, name or symbol of a unit: converts prices, never payables', 128),
-  ),
-  onUnconvertible: Type.Optional(
-    word(['keep', 'omit', 'error'], {
-      description: 'What happens to a price that cannot be converted; keep by default',
-    }),
-  ),
-  decimals: Type.Optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: 10,
-      description:
-        'Decimals of computed values; otherwise 6 significant digits, at least 2 decimals',
-    }),
-  ),
-  aggregate: Type.Optional(
-    closed(
-      { period: word(PERIODS), method: word(METHODS) },
-      { description: 'One point for each period, from the unrounded assessments in it' },
-    ),
-  ),
-  asOf: Type.Optional(
-    Type.String({
-      format: 'date-time',
-      pattern: MOMENT,
-      maxLength: 64,
-      description: 'Everything as it was known at this moment (RFC 3339), not in the future',
-    }),
-  ),
-  revision: Type.Optional(
-    Type.String({
-      pattern: '^[0-9a-z]{4,12}\\.(0|[1-9]\\d{0,17})$',
-      description: 'The same by an earlier $metadata.revision; not together with asOf',
-    }),
-  ),
-  strict: flag('Whether values that match nothing are refused'),
-};
-
-const optionsSchema = (market: Market): TObject =>
-  closed(OPTIONS, { $id: `${pascal(market.slug)}Options` });
+const optionsSchema = (market: Market, { recordsMax }: BodyLimits): TObject =>
+  closed(optionMembers(recordsMax), { $id: `${pascal(market.slug)}Options` });
 
 function recordSchema(market: Market): TObject {
   const dimensions: Record<string, TSchema> = {};
@@ -179,10 +122,10 @@ function recordSchema(market: Market): TObject {
 }
 
 /** Builds the schemas of a market from its catalog entry. */
-export function schemasOf(market: Market, limits: ListLimits): MarketSchemas {
+export function schemasOf(market: Market, limits: BodyLimits): MarketSchemas {
   const name = pascal(market.slug);
   const filters = filtersSchema(market, limits);
-  const options = optionsSchema(market);
+  const options = optionsSchema(market, limits);
   const record = recordSchema(market);
   const values: Record<string, TSchema> = {};
   for (const filter of filtersOf(market)) values[filter] = Type.Array(ref(FilterValue));

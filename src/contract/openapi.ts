@@ -15,6 +15,7 @@ import {
 import { FORMATS } from './formats.ts';
 import { pascal } from './market.ts';
 import { paragraphs } from './paragraphs.ts';
+import { sharedParameters } from './parameters.ts';
 import { HEADERS, headerRefs, REFUSAL_STATUSES, refusalResponse } from './refusals.ts';
 
 type Members = Record<string, unknown>;
@@ -29,6 +30,7 @@ interface Response {
 
 interface OperationObject {
   operationId: string;
+  parameters?: object[];
   security?: Record<string, string[]>[];
   requestBody?: { required?: boolean; content: Record<string, Media> };
   responses: Record<string, Response>;
@@ -40,6 +42,7 @@ export interface OpenApiDocument {
   components: {
     examples?: Record<string, Example>;
     headers?: Members;
+    parameters?: Members;
     responses?: Members;
     schemas?: Members;
   };
@@ -72,7 +75,8 @@ const INTRODUCTION = paragraphs(
   [
     'Each answer comes from one state of the data, named by `$metadata.revision` and the header',
     '`x-data-revision`. Every answer has an `x-request-id`; a request may bring its own, of 8 to',
-    '64 letters, digits, `_` and `-`.',
+    '64 letters, digits, `_` and `-`. Answers of a kilobyte and more are compressed with zstd,',
+    'Brotli or gzip where `Accept-Encoding` says that the client takes it.',
   ],
 );
 
@@ -147,8 +151,9 @@ function exampleOf(operationId: string, status: string, media: string): Media {
   return { example: operationId.startsWith('openapi') ? documentExample : healthExample };
 }
 
-const marketOfPost = (operationId: string) =>
-  MARKETS.find(({ slug }) => operationId === `post${pascal(slug)}Prices`);
+/** The market whose prices an operation reads. */
+const marketOf = (operationId: string) =>
+  MARKETS.find(({ slug }) => operationId.replace(/^(get|post)/, '') === `${pascal(slug)}Prices`);
 
 /** The headers of an answer that is no refusal, by their names in the document. */
 function headersOf(
@@ -176,7 +181,7 @@ function complete(path: string, operation: OperationObject): void {
   const { operationId, requestBody } = operation;
   if (requestBody) {
     requestBody.required = true;
-    const market = marketOfPost(operationId);
+    const market = marketOf(operationId);
     for (const media of Object.values(requestBody.content)) {
       if (market) media['examples'] = requestExamples(market);
     }
@@ -203,6 +208,12 @@ export function completed<T extends object>(document: T): T {
       .flatMap((operations) => Object.values(operations))
       .flatMap((operation) => Object.keys(operation.responses).map(Number)),
   );
+  const parameters: Members = {};
+  for (const operation of Object.values(openapi.paths).flatMap((each) => Object.values(each))) {
+    if (!marketOf(operation.operationId) || !operation.parameters) continue;
+    operation.parameters = sharedParameters(operation.parameters, parameters);
+  }
+  openapi.components.parameters = parameters;
   const examples = MARKETS.map((market) => exampleComponents(market));
   openapi.components.examples = Object.assign({}, ...examples);
   openapi.components.headers = HEADERS;

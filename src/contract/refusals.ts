@@ -26,7 +26,10 @@ const header = (description: string, example: string) => ({
 export const HEADERS = {
   'x-request-id': header('Id of the request, for questions about it', REQUEST_ID),
   'x-data-revision': header('State of the data that was read, opaque', 'k3f9a1.184223'),
-  'x-next-cursor': header('`$metadata.nextCursor` of formats without `$metadata`', 'eyJhIjoxfQ'),
+  'x-next-cursor': header(
+    '`$metadata.nextCursor` of formats without `$metadata`',
+    'WyJrM2Y5YTEuMTg0MjIzIiwiQ1AtTkktMDA0MiIsImxHc3cxV0VTR2ZRa1Jab3AiXQ',
+  ),
   'x-warnings': header(
     '`$metadata.warnings` of formats without `$metadata`: JSON in ASCII, as many as fit 4 KB',
     '[]',

@@ -30,11 +30,16 @@ interface Legal {
 
 const KNOWN_FILTERS = new Set<string>([...Object.keys(BASE_FILTERS), ...Object.keys(DIMENSIONS)]);
 
-const escapePointer = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
+/** Whether some market has a filter of this name. */
+export const isKnownFilter = (name: string): boolean => KNOWN_FILTERS.has(name);
+
+/** A name as a part of a JSON pointer. */
+export const escapePointer = (name: string): string =>
+  name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 function unknownMember(parent: string, name: string, legal: Legal): Violation {
   const pointer = `${parent}/${escapePointer(shown(name))}`;
-  if (legal.market && parent === '/filters' && KNOWN_FILTERS.has(name)) {
+  if (legal.market && parent === '/filters' && isKnownFilter(name)) {
     const filters = filtersOf(legal.market).join(', ');
     const detail = `${legal.market.slug} has no filter ${name}; it takes codes, ${filters}`;
     return { pointer, code: 'unsupported_filter', detail };

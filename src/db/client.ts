@@ -1,34 +1,63 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
+import { Breaker, type BreakerOptions } from './breaker.ts';
+import { type Health, healthOf } from './health.ts';
 import { type Notices, noticesOf } from './notices.ts';
 import { type Pulse, pulseOf } from './pulse.ts';
+import { type Reads, readsOf } from './reads.ts';
 import type { Database } from './schema.ts';
+import { Servers } from './servers.ts';
+import { type Watch, watchOf } from './watch.ts';
 
 /**
- * A pool of PostgreSQL connections, the Kysely handle over it, and two connections beside it: one
- * for the looks that requests share, and one that hears what is committed. Each is made when it is
- * needed first.
+ * A pool of PostgreSQL connections, the Kysely handle over it, and three connections beside it: one
+ * for the looks that requests share, one that hears what is committed, and one that watches whether
+ * the database answers. Each is made when it is needed first.
  */
 export interface Client {
   readonly db: Kysely<Database>;
   readonly pool: pg.Pool;
+  /** Statements that end with the requests that they are for. */
+  readonly reads: Reads;
   readonly pulse: Pulse;
   readonly notices: Notices;
+  readonly watch: Watch;
+  readonly breaker: Breaker;
+  readonly health: Health;
+  /** Where the database is, of which several servers may hold the same. */
+  readonly servers: Servers;
   close(): Promise<void>;
 }
 
 export interface ClientOptions {
   readonly url: string;
+  /** Servers that hold the same, to go to when that one is away, in this order. */
+  readonly others?: readonly string[];
   readonly connectionsMax: number;
-  /** How long a caller waits for a free connection, in milliseconds. */
+  /** How long making a connection may take, in milliseconds. */
   readonly acquireTimeoutMs: number;
+  /** How long a read waits for a free one; as long as that when it is not given. */
+  readonly waitMs?: number;
   /** Server-side limit of one statement in milliseconds; 0 for none. */
   readonly statementTimeoutMs: number;
   /** Whether sessions refuse to write; the service reads only. */
   readonly readOnly: boolean;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
+  /** How long the database may say nothing before it counts as away, in milliseconds. */
+  readonly silenceMs?: number;
+  /** How long who asks waits for one that went away; as long as a restart takes if not given. */
+  readonly rideOutMs?: number;
+  /** How long a standby may be behind before another server is used, in milliseconds. */
+  readonly behindMs?: number;
   readonly onError?: (error: Error) => void;
+  /** Told when the database goes away and comes back. */
+  readonly onChange?: BreakerOptions['onChange'];
+  /** Told when another server is used from now on, why, and its address. */
+  readonly onMove?: (why: Error, url: string) => void;
+  /** Told when a standby is behind, and no other server can take its place. */
+  readonly onBehind?: (why: Error) => void;
 }
 
 const asText = (value: string): string => value;
@@ -60,8 +89,17 @@ function withoutOptions(url: string): { address: string; given: string } {
   return { address: address.href, given };
 }
 
-/** Opens a pool; no connection is made before the first query. */
-export function openClient(options: ClientOptions): Client {
+/** Beyond the server's own limit of a statement: a server that still says nothing stands still. */
+const ANSWER_MARGIN_MS = 1_000;
+
+/** Beyond a database that comes back: what failed as it went away is tried then. */
+const RETRY_MARGIN_MS = 1_000;
+
+const GOODBYE_MS = 5_000;
+const BEHIND_MS = 5_000;
+
+/** How a connection to a server is made. */
+function sessionOf(options: ClientOptions, url: string) {
   const settings = [
     '-c TimeZone=UTC',
     '-c DateStyle=ISO',
@@ -69,40 +107,115 @@ export function openClient(options: ClientOptions): Client {
     `-c statement_timeout=${options.statementTimeoutMs}`,
     `-c default_transaction_read_only=${options.readOnly ? 'on' : 'off'}`,
   ];
-  const { address, given } = withoutOptions(options.url);
-  const session = {
+  const { address, given } = withoutOptions(url);
+  return {
     connectionString: address,
     connectionTimeoutMillis: options.acquireTimeoutMs,
     application_name: options.applicationName,
     options: [given, ...settings].join(' ').trim(),
     types,
   };
-  const pool = new pg.Pool({ ...session, max: options.connectionsMax, keepAlive: true });
+}
+
+/** Whether only a server will do that can be written to, as the address of libpq says it. */
+const mustWrite = ({ url, readOnly }: ClientOptions): boolean =>
+  !readOnly ||
+  /^(primary|read-write)$/.test(new URL(url).searchParams.get('target_session_attrs') ?? '');
+
+/**
+ * A pool of connections to the server that is in use when each of them is made, and after how many
+ * outages that was. Those that write give up a server that says nothing by themselves; readers do
+ * so for each statement.
+ */
+function poolOf(options: ClientOptions, servers: Servers, breaker: Breaker) {
+  const { readOnly, statementTimeoutMs, onError } = options;
+  const answerMs = statementTimeoutMs + ANSWER_MARGIN_MS;
+  const patience = readOnly || statementTimeoutMs === 0 ? {} : { query_timeout: answerMs };
+  const outages = new WeakMap<pg.ClientBase, number>();
+  class Session extends pg.Client {
+    constructor(config: pg.ClientConfig) {
+      super({ ...config, ...patience, ...sessionOf(options, servers.current) });
+      outages.set(this, breaker.outages);
+    }
+  }
+  const pool = new pg.Pool({
+    connectionTimeoutMillis: options.acquireTimeoutMs,
+    max: options.connectionsMax,
+    keepAlive: true,
+    Client: Session as unknown as new () => pg.ClientBase,
+  });
   // A connection that breaks, idle or in use, emits an error; unheard it would end the service.
+  const heed = (error: Error) => onError?.(error);
+  pool.on('error', heed);
+  pool.on('connect', (client) => client.on('error', heed));
+  return { pool, madeAfter: (client: pg.ClientBase) => outages.get(client) ?? 0 };
+}
+
+async function end(pool: pg.Pool, db: Kysely<Database>): Promise<void> {
+  // Kysely leaves a pool alone that it never took a connection from.
+  const ended = db.destroy().then(() => (pool.ended ? undefined : pool.end()));
+  // A database that stands still never says goodbye.
+  await Promise.race([ended, pause(GOODBYE_MS, undefined, { ref: false })]);
+}
+
+/** Opens a pool; no connection is made before the first query. */
+export function openClient(options: ClientOptions): Client {
+  const { applicationName, acquireTimeoutMs, statementTimeoutMs, rideOutMs } = options;
+  const servers = new Servers([options.url, ...(options.others ?? [])]);
+  const sessionFor = (purpose: string, url: string) => ({
+    ...sessionOf(options, url),
+    application_name: `${applicationName} ${purpose}`,
+  });
   const onError = (error: Error) => options.onError?.(error);
-  pool.on('error', onError);
-  pool.on('connect', (client) => client.on('error', onError));
+  const breaker = new Breaker({ rideOutMs, onChange: options.onChange });
+  const { pool, madeAfter } = poolOf(options, servers, breaker);
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
-  const pulse = pulseOf({
-    connection: { ...session, application_name: `${options.applicationName} pulse` },
+  const watch = watchOf({
+    connection: (url) => sessionFor('watch', url),
+    servers,
+    mustWrite: mustWrite(options),
+    behindMs: options.behindMs ?? BEHIND_MS,
+    breaker,
+    silenceMs: options.silenceMs ?? acquireTimeoutMs,
+    newest: () => pulse.newest,
+    onAnswer: () => void health.refresh(),
+    onMove: (why) => {
+      breaker.move();
+      pulse.move();
+      notices.move();
+      options.onMove?.(why, servers.current);
+    },
+    onBehind: (why) => options.onBehind?.(why),
+  });
+  const reads = readsOf({
     pool,
-    patienceMs: options.acquireTimeoutMs,
+    madeAfter,
+    breaker,
+    watch,
+    connectionsMax: options.connectionsMax,
+    waitMs: options.waitMs ?? acquireTimeoutMs,
+    answerMs: statementTimeoutMs && statementTimeoutMs + ANSWER_MARGIN_MS,
+    retryForMs: rideOutMs && rideOutMs + RETRY_MARGIN_MS,
+  });
+  const pulse = pulseOf({
+    connection: () => sessionFor('pulse', servers.current),
+    reads,
+    breaker,
+    patienceMs: acquireTimeoutMs,
     onError,
   });
+  const health = healthOf({ reads, pulse, breaker, watch });
   const notices = noticesOf({
-    connection: {
-      ...session,
-      application_name: `${options.applicationName} notices`,
+    connection: () => {
+      const session = sessionFor('notices', servers.current);
       // It has nothing to say for hours.
-      options: `${session.options} -c idle_session_timeout=0`,
+      return { ...session, options: `${session.options} -c idle_session_timeout=0` };
     },
     onError,
   });
   const close = async (): Promise<void> => {
-    await Promise.all([pulse.close(), notices.close()]);
-    await db.destroy();
-    // Kysely leaves a pool alone that it never took a connection from.
-    if (!pool.ended) await pool.end();
+    await Promise.all([watch.close(), pulse.close(), notices.close()]);
+    await end(pool, db);
   };
-  return { db, pool, pulse, notices, close };
+  return { db, pool, reads, pulse, notices, watch, breaker, health, servers, close };
 }

@@ -17,12 +17,27 @@ const UNREACHABLE = new Set([
 ]);
 /** What node-postgres says without a code. */
 const CONNECTION_LOST = new RegExp(
-  [
-    'Connection terminated',
-    'timeout exceeded when trying to connect',
-    'Client has encountered a connection error',
-  ].join('|'),
+  ['Connection terminated', 'timeout exceeded when trying to connect', 'not queryable'].join('|'),
 );
+
+/** What it says, without a SQLSTATE, when there is no password, or no TLS that both agree on. */
+const NO_LOGIN = /^SASL: |does not support SSL|certificate/;
+
+/** Worth another attempt: a lost connection, a server that starts or is full, a conflict. */
+const PASSING = /^(08|57P0|53300|40001|40P01)/;
+
+/** Whether an error may be gone with the next attempt; one that took its time is not. */
+export function isPassing(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+  if (code === 'ETIMEDOUT') return false;
+  if (typeof code === 'string') return PASSING.test(code) || UNREACHABLE.has(code);
+  return typeof message === 'string' && CONNECTION_LOST.test(message);
+}
+
+/** Whether the server was found, and could not be logged in to for want of a password or of TLS. */
+export const isLoginRefused = ({ message }: Error): boolean => NO_LOGIN.test(message);
+
+const TOLD: ReadonlySet<ProblemCode> = new Set(['database_unavailable', 'overloaded']);
 
 const RETRY = { 'retry-after': '2' };
 
@@ -36,6 +51,8 @@ const refusal = (code: ProblemCode, detail: string, cause: unknown): Problem =>
  * @returns null when the failure is none of these, and so a fault of the service
  */
 export function databaseProblem(error: unknown): Problem | null {
+  // What those who read have already understood.
+  if (error instanceof Problem) return TOLD.has(error.code) ? error : null;
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
   if (code === '57014') {
     return refusal('query_timeout', 'The database took too long; ask for less at once', error);
@@ -45,7 +62,7 @@ export function databaseProblem(error: unknown): Problem | null {
   }
   const lost =
     (typeof code === 'string' && (UNAVAILABLE.test(code) || UNREACHABLE.has(code))) ||
-    (typeof message === 'string' && CONNECTION_LOST.test(message));
+    (typeof message === 'string' && (CONNECTION_LOST.test(message) || NO_LOGIN.test(message)));
   return lost
     ? refusal('database_unavailable', 'The database cannot be reached; try again shortly', error)
     : null;

@@ -1,45 +1,43 @@
 import { type Kysely, sql } from 'kysely';
+import type { Breaker } from './breaker.ts';
 import { instantOf } from './instant.ts';
 import { isSchemaCurrent } from './migrate.ts';
+import type { Newest, Pulse } from './pulse.ts';
+import type { Reads } from './reads.ts';
 import type { Database } from './schema.ts';
+import type { Watch } from './watch.ts';
 
 export interface DatabaseHealth {
   readonly database: 'ok' | 'unavailable';
   readonly schema: 'ok' | 'schema_outdated' | 'unknown';
-  /** Whether the configured source of exchange rates exists; without it none are converted. */
-  readonly rates: 'ok' | 'unknown_source' | 'unknown';
-  /** Publication of the newest assessment, RFC 3339; null when there is none. */
-  readonly latestPublishedAt: string | null;
+  /** Slugs of the sources of exchange rates; null while that is not known. */
+  readonly rateSources: readonly string[] | null;
+  /** Publication of the newest assessment of each market that has one, RFC 3339, by slug. */
+  readonly publishedAt: ReadonlyMap<string, string>;
+  /** When each scope was last changed, as PostgreSQL prints it. */
+  readonly newest: Newest | null;
 }
 
-/** How long a look at the database may take, and how long its result holds, in milliseconds. */
-const PATIENCE_MS = 500;
-const HOLDS_MS = 1_000;
+/** How the database is, as a look in the background found it. */
+export interface Health {
+  /** Never fails, and waits only while nothing is known yet: up to two seconds. */
+  seen(): Promise<DatabaseHealth>;
+  /** The same, or null while nothing is known yet. */
+  known(): DatabaseHealth | null;
+  /** Looks once more. */
+  refresh(): Promise<void>;
+}
+
+const PATIENCE_MS = 2_000;
 
 const DOWN: DatabaseHealth = {
   database: 'unavailable',
   schema: 'unknown',
-  rates: 'unknown',
-  latestPublishedAt: null,
+  rateSources: null,
+  publishedAt: new Map(),
+  newest: null,
 };
-
-async function look(db: Kysely<Database>, rateSource: string): Promise<DatabaseHealth> {
-  if (!(await isSchemaCurrent(db))) {
-    return { ...DOWN, database: 'ok', schema: 'schema_outdated' };
-  }
-  const { rows } = await sql<{ newest: string | null; hasSource: boolean }>`
-    select max((select published_at from series where price_id = price.id
-        order by date desc limit 1)) as newest,
-      exists (select from fx_source where slug = ${rateSource}) as "hasSource"
-    from price`.execute(db);
-  const { newest = null, hasSource = false } = rows[0] ?? {};
-  return {
-    database: 'ok',
-    schema: 'ok',
-    rates: hasSource ? 'ok' : 'unknown_source',
-    latestPublishedAt: newest && instantOf(newest),
-  };
-}
+const OUTDATED: DatabaseHealth = { ...DOWN, database: 'ok', schema: 'schema_outdated' };
 
 /** The slugs of the sources of exchange rates that there are. Throws what the database throws. */
 export async function rateSourceSlugs(db: Kysely<Database>): Promise<readonly string[]> {
@@ -47,24 +45,72 @@ export async function rateSourceSlugs(db: Kysely<Database>): Promise<readonly st
   return rows.map(({ slug }) => slug);
 }
 
-/**
- * A probe of the database that never fails and never takes longer than half a second. Callers
- * within one second share one look.
- * @param rateSource slug of the configured source of exchange rates
- */
-export function healthProbe(
-  db: Kysely<Database>,
-  rateSource: string,
-): () => Promise<DatabaseHealth> {
-  let shared: Promise<DatabaseHealth> | undefined;
-  let until = 0;
-  return () => {
-    if (shared && performance.now() < until) return shared;
-    until = performance.now() + HOLDS_MS;
-    const patience = Promise.withResolvers<DatabaseHealth>();
-    const timer = setTimeout(() => patience.resolve(DOWN), PATIENCE_MS);
-    const seen = look(db, rateSource).catch(() => DOWN);
-    shared = Promise.race([seen, patience.promise]).finally(() => clearTimeout(timer));
-    return shared;
-  };
+/** The newest publication of each market that has one. */
+async function publications(db: Kysely<Database>): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await sql<{ slug: string; at: string | null }>`
+    select market.slug, max((select published_at from series where price_id = price.id
+        order by date desc limit 1)) as at
+    from price join market on market.id = price.market_id group by market.slug`.execute(db);
+  return new Map(rows.flatMap(({ slug, at }) => (at === null ? [] : [[slug, instantOf(at)]])));
 }
+
+interface HealthOptions {
+  readonly reads: Reads;
+  readonly pulse: Pulse;
+  readonly breaker: Breaker;
+  readonly watch: Watch;
+}
+
+class Board implements Health {
+  readonly #options: HealthOptions;
+  #seen: DatabaseHealth | null = null;
+  #looking: Promise<void> | null = null;
+
+  constructor(options: HealthOptions) {
+    this.#options = options;
+  }
+
+  known(): DatabaseHealth | null {
+    return this.#options.breaker.state === 'closed' ? this.#seen : DOWN;
+  }
+
+  async seen(): Promise<DatabaseHealth> {
+    const { watch } = this.#options;
+    watch.start();
+    if (this.#seen === null) {
+      const patience = Promise.withResolvers<void>();
+      const timer = setTimeout(patience.resolve, PATIENCE_MS);
+      const first = watch.firstLook.then(() => this.#looking);
+      await Promise.race([first, patience.promise]);
+      clearTimeout(timer);
+    }
+    return this.known() ?? DOWN;
+  }
+
+  refresh(): Promise<void> {
+    this.#looking ??= this.#look()
+      .then((seen) => {
+        this.#seen = seen;
+      })
+      // What was seen last holds; whether the database answers at all is the breaker's to say.
+      .catch(() => {})
+      .finally(() => {
+        this.#looking = null;
+      });
+    return this.#looking;
+  }
+
+  async #look(): Promise<DatabaseHealth> {
+    const { reads, pulse } = this.#options;
+    const db = reads.db();
+    if (!(await isSchemaCurrent(db))) return OUTDATED;
+    const newest = await pulse.look();
+    // Nothing was committed since.
+    if (this.#seen !== null && this.#seen.newest === newest) return this.#seen;
+    const [rateSources, publishedAt] = await Promise.all([rateSourceSlugs(db), publications(db)]);
+    return { database: 'ok', schema: 'ok', rateSources, publishedAt, newest };
+  }
+}
+
+/** How the database is; it is looked at in the background, whenever it answers. */
+export const healthOf = (options: HealthOptions): Health => new Board(options);

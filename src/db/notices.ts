@@ -15,12 +15,14 @@ export interface Notices {
   onNotice(channel: string, listener: NoticeListener): () => void;
   /** Whether a notice of this channel that is sent now will be heard. */
   isHeard(channel: string): boolean;
+  /** The database is on another server now. */
+  move(): void;
   close(): Promise<void>;
 }
 
 export interface NoticesOptions {
   /** Where to connect, with the settings of the session. */
-  readonly connection: pg.ClientConfig;
+  readonly connection: () => pg.ClientConfig;
   /** Told once when the connection is lost or cannot be made, not at each new attempt. */
   readonly onError: (error: Error) => void;
   /** Time between two looks whether the connection still lives, in milliseconds. */
@@ -73,6 +75,10 @@ class Listening implements Notices {
     return this.#heard.has(channel);
   }
 
+  move(): void {
+    if (this.#client !== null) this.#lose(this.#client, new Error('the database has moved'));
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#disconnect();
@@ -94,7 +100,7 @@ class Listening implements Notices {
   async #connect(): Promise<void> {
     clearTimeout(this.#timer);
     const client = new pg.Client({
-      ...this.#options.connection,
+      ...this.#options.connection(),
       keepAlive: true,
       keepAliveInitialDelayMillis: HEARTBEAT_MS,
       query_timeout: ANSWER_MS,

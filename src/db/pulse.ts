@@ -1,4 +1,9 @@
 import pg from 'pg';
+import type { Breaker } from './breaker.ts';
+import { isPassing } from './failures.ts';
+import { LOOK, type LookRow, quickLook } from './look.ts';
+import { orAborted } from './or-aborted.ts';
+import type { Reads } from './reads.ts';
 
 /** The newest revision of a scope: a market, `reference`, or `fx:<source>`. */
 export interface ScopeState {
@@ -15,6 +20,8 @@ export interface Newest {
   /** The newest revision of all; "0" before the first. */
   readonly revision: string;
   readonly scopes: ReadonlyMap<string, ScopeState>;
+  /** Grows from look to look that found other data: of two, the greater is the later one. */
+  readonly order: number;
 }
 
 /** The state of the database as requests may trust it. */
@@ -24,26 +31,26 @@ export interface Pulse {
    * ask while a look is under way share the next one. Throws what the database throws.
    */
   look(): Promise<Newest>;
+  /** What the last look found; null before the first. */
+  readonly newest: Newest | null;
   /** How many looks there were, and how many asked for one. */
   readonly counts: { readonly looks: number; readonly asked: number };
+  /** The database is on another server now: nothing that the one before tells counts any more. */
+  move(): void;
   close(): Promise<void>;
 }
 
 export interface PulseOptions {
   /** Where to connect, with the settings of the session. */
-  readonly connection: pg.ClientConfig;
+  readonly connection: () => pg.ClientConfig;
   /** Asked while the connection is being made. */
-  readonly pool: pg.Pool;
+  readonly reads: Reads;
+  /** Says when the database is away, sooner than the connection itself. */
+  readonly breaker: Breaker;
   /** How long a look may take before its connection counts as lost, in milliseconds. */
   readonly patienceMs: number;
   readonly onError: (error: Error) => void;
 }
-
-const LOOK = {
-  name: 'look',
-  text: `select epoch, keys_version,
-    (select coalesce(max(number), 0) from revision) as revision from service`,
-};
 
 /** What the revisions after one, up to another, touched. */
 const TOUCHED = `select s.scope, s.revision, r.committed_at
@@ -57,20 +64,31 @@ const RETRY_MS_MAX = 5_000;
 type Row = readonly (string | null)[];
 type Ask = (text: string, values: readonly string[], name?: string) => Promise<readonly Row[]>;
 
-/** Asks a connection or the pool; rows as lists of texts. */
-const asker =
-  (where: pg.Client | pg.Pool): Ask =>
-  async (text, values, name) => {
-    const named = name === undefined ? {} : { name };
-    const query = { ...named, text, values: [...values], rowMode: 'array' as const };
-    return (await where.query<(string | null)[]>(query)).rows;
-  };
+/** A question as the driver takes it; rows are lists of texts. */
+const question = (text: string, values: readonly string[], name?: string) => ({
+  ...(name === undefined ? {} : { name }),
+  text,
+  values: [...values],
+  rowMode: 'array' as const,
+});
+
+const askerOf =
+  (client: pg.Client): Ask =>
+  async (...asked) =>
+    (await client.query<(string | null)[]>(question(...asked))).rows;
+
+/** What a look found, by way of any connection. */
+const lookBy = async (ask: Ask): Promise<LookRow | undefined> =>
+  (await ask(LOOK.text, [], LOOK.name))[0] as LookRow | undefined;
 
 /** Reads what is new since a look; the very object when nothing is. */
-async function readNewest(ask: Ask, known: Newest | null): Promise<Newest> {
-  const [row] = await ask(LOOK.text, [], LOOK.name);
+async function readNewest(
+  ask: Ask,
+  row: LookRow | undefined,
+  known: Newest | null,
+): Promise<Newest> {
   if (!row) throw new Error('the table service has no row');
-  const [epoch, keysVersion, revision] = row as [string, string, string];
+  const [epoch, keysVersion, revision] = row;
   const isSame = known !== null && epoch === known.epoch;
   if (isSame && revision === known.revision) {
     return keysVersion === known.keysVersion ? known : { ...known, keysVersion };
@@ -82,7 +100,7 @@ async function readNewest(ask: Ask, known: Newest | null): Promise<Newest> {
   for (const [scope, newest, committedAt] of touched as [string, string, string][]) {
     scopes.set(scope, { revision: newest, committedAt });
   }
-  return { epoch, keysVersion, revision, scopes };
+  return { epoch, keysVersion, revision, scopes, order: (known?.order ?? 0) + 1 };
 }
 
 /** One look at a time, on a connection of its own that is always there. */
@@ -95,6 +113,8 @@ class Looking implements Pulse {
   #next: Promise<Newest> | null = null;
   #client: pg.Client | null = null;
   #isReady = false;
+  /** Whether the connection has prepared the statement of a look. */
+  #isPrepared = false;
   #attempts = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -103,12 +123,25 @@ class Looking implements Pulse {
     this.#options = options;
   }
 
+  get newest(): Newest | null {
+    return this.#newest;
+  }
+
   look(): Promise<Newest> {
     this.counts.asked += 1;
     if (this.#current === null) return this.#begin();
     const begin = () => this.#begin();
     this.#next ??= this.#current.then(begin, begin);
     return this.#next;
+  }
+
+  move(): void {
+    const client = this.#client;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#attempts = 0;
+    this.#forget();
+    void client?.end().catch(() => {});
   }
 
   async close(): Promise<void> {
@@ -141,15 +174,27 @@ class Looking implements Pulse {
     const client = this.#client;
     if (client !== null && this.#isReady) {
       try {
-        return await readNewest(asker(client), this.#newest);
+        const newest = await orAborted(this.#ask(client), this.#options.breaker.lifeline);
+        if (this.#client === client) return newest;
       } catch (error) {
         // An error that the server tells is an answer; after any other the line is dead.
-        if ((error as { severity?: string }).severity === 'ERROR') throw error;
-        this.#lose(client, error as Error);
+        const isTold = (error as { severity?: string }).severity === 'ERROR';
+        if (isTold && !isPassing(error)) throw error;
+        if (!isTold) this.#lose(client, error as Error);
       }
     }
     this.#connect();
-    return readNewest(asker(this.#options.pool), this.#newest);
+    const { reads } = this.#options;
+    const ask: Ask = (...asked) => reads.query<Row>(question(...asked));
+    return readNewest(ask, await lookBy(ask), this.#newest);
+  }
+
+  /** Looks over the connection that is there for it. */
+  async #ask(client: pg.Client): Promise<Newest> {
+    const ask = askerOf(client);
+    const row = await (this.#isPrepared ? quickLook(client) : lookBy(ask));
+    this.#isPrepared = this.#client === client;
+    return readNewest(ask, row, this.#newest);
   }
 
   /** Begins to make the connection, unless it is there, being made, or was lost just now. */
@@ -157,8 +202,7 @@ class Looking implements Pulse {
     if (this.#client !== null || this.#timer !== undefined || this.#isClosed) return;
     const { connection, patienceMs } = this.#options;
     const client = new pg.Client({
-      ...connection,
-      pipeline: true,
+      ...connection(),
       keepAlive: true,
       query_timeout: patienceMs,
     });
@@ -178,6 +222,7 @@ class Looking implements Pulse {
   #forget(): void {
     this.#client = null;
     this.#isReady = false;
+    this.#isPrepared = false;
   }
 
   #lose(client: pg.Client, error: Error): void {

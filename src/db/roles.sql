@@ -182,6 +182,7 @@ begin
     execute format('grant %s on public.%I to %I', granted.privileges, granted.name, granted.account);
   end loop;
   grant select on all tables in schema public to prices_service;
+  grant select on all sequences in schema public to prices_service;
 
   if exists (select from pg_attribute
       where attrelid = to_regclass('public.api_key') and attname = 'last_used_at') then

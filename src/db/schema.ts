@@ -167,6 +167,10 @@ export interface LoadBatch {
   corrected: ColumnType<string, number | string | undefined, never>;
   outdated: ColumnType<string, number | string | undefined, never>;
   rejected: ColumnType<string, number | string | undefined, never>;
+  withdrawn: ColumnType<string, number | string | undefined, never>;
+  prices_removed: Generated<number>;
+  undoes: Generated<number | null>;
+  undone_by: Given<number | null>;
 }
 
 export interface LoadCoverage {

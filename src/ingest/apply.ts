@@ -58,12 +58,13 @@ export const alreadyLoaded = ({ id, vintage }: EarlierBatch): Applied => ({
 async function write(trx: Trx, plan: Plan, batch: number, input: ApplyInput): Promise<string> {
   const { target, values } = plan;
   const { startedAt, reason, format, fileName, vintage } = input.entry;
+  const { isInOrder } = input.staged.ranges;
   const number = await openRevision(trx, reason ?? `load ${format} ${fileName}`);
   await writeCurrencies(trx, plan.currencies);
   if (plan.source) await writeSource(trx, plan.source);
   await writePrices(trx, plan.prices, input.problems);
   await resolveCreated(trx, target);
-  const inserted = await target.insert(batch, startedAt).execute(trx);
+  const inserted = await target.insert(batch, startedAt, isInOrder).execute(trx);
   const correctedAt = input.format.correctedAt === 'vintage' ? vintage : null;
   const corrected = await target.correct(batch, correctedAt, startedAt).execute(trx);
   const written = [Number(inserted.numAffectedRows), Number(corrected.numAffectedRows)];

@@ -42,9 +42,9 @@ export async function compareValues(
 ): Promise<void> {
   await sql`
     insert into pg_temp.load_change (line, subject, id, date, low, mid, high, published_at,
-      low_before, mid_before, high_before, state, corrections)
+      place, written, low_before, mid_before, high_before, state, corrections)
     select f.line, coalesce(f.subject, n.subject), coalesce(f.id, n.id), coalesce(f.date, n.date),
-      f.low, f.mid, f.high, f.published_at, n.low, n.mid, n.high,
+      f.low, f.mid, f.high, f.published_at, f.place, f.written, n.low, n.mid, n.high,
       case
         when f.line is null then 'fixed'
         when n.mid is null and f.has_past and ${target.isWithdrawn(edition.vintage)}
@@ -70,12 +70,13 @@ export async function compareValues(
   await sql`
     update pg_temp.load_change c set state = 'duplicate', first_line = d.first_line
     from (
-      select v.line, v.subject, row_number() over same as place,
+      select v.line, v.subject, v.place, row_number() over same as mention,
         first_value(v.line) over same as first_line
       from pg_temp.load_value v join pg_temp.load_subject u using (subject)
       where u.is_careful and not u.is_ascending
-      window same as (partition by v.subject, v.date order by v.line)) as d
-    where d.place > 1 and c.line = d.line and c.subject = d.subject`.execute(trx);
+      window same as (partition by v.subject, v.date order by v.line, v.place)) as d
+    where d.mention > 1 and c.line = d.line and c.subject = d.subject
+      and c.place = d.place`.execute(trx);
   await sql`analyze pg_temp.load_change (line, subject, date, state)`.execute(trx);
 }
 

@@ -61,18 +61,18 @@ function newRow(
     return null;
   }
   const kind = KIND_OF.get(record.dimension);
-  // Frequencies are a closed list: what depends on them has to know each.
-  if (kind !== undefined && kind !== 'frequency') {
-    return values.get(kind)?.has(key) ? null : { record, kind, key };
-  }
-  const hint = offer(record.dimension, KIND_OF.keys());
-  const message = `There is no dimension of this name to add to${hint}`;
-  problems.add('unsupported_field', message, {
-    file,
-    line,
-    column: 'dimension',
-    value: record.dimension,
-  });
+  const { dimension } = record;
+  const known = kind === undefined ? undefined : values.get(kind);
+  if (known?.has(key)) return null;
+  // What depends on frequencies has to know each.
+  if (kind !== undefined && kind !== 'frequency') return { record, kind, key };
+  const others = [...KIND_OF.keys()].filter((field) => field !== 'frequency');
+  const frequencies = [...new Set([...(known?.values() ?? [])].map((each) => each.name))];
+  const message =
+    kind === undefined
+      ? `There is no dimension of this name to add to${offer(dimension, others)}`
+      : `No frequency can be added: there are ${frequencies.join(', ')}`;
+  problems.add('unsupported_field', message, { file, line, column: 'dimension', value: dimension });
   return null;
 }
 

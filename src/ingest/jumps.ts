@@ -15,17 +15,17 @@ const OFFERED = comparable('c.low', 'c.mid', 'c.high');
  * value is left out.
  */
 const STANDING = sql`
-  select c.subject, c.date, c.line, c.state not in ('new', 'changed') as is_fixed,
+  select c.subject, c.date, c.line, c.place, c.state not in ('new', 'changed') as is_fixed,
     case when c.state in ('new', 'changed') then ${OFFERED} else ${CURRENT} end as value,
     case when c.state = 'changed' then ${CURRENT} end as otherwise
   from pg_temp.load_change c
   where c.state in ('new', 'changed', 'same', 'outdated', 'fixed')
     or (c.state = 'refused' and c.mid_before is not null)
   union all
-  select u.subject, '2000-01-01'::date + u.before[4]::integer, null, true, u.before, null
+  select u.subject, '2000-01-01'::date + u.before[4]::integer, null, null, true, u.before, null
   from pg_temp.load_subject u where u.is_careful and u.before is not null
   union all
-  select u.subject, '2000-01-01'::date + u.after[4]::integer, null, true, u.after, null
+  select u.subject, '2000-01-01'::date + u.after[4]::integer, null, null, true, u.after, null
   from pg_temp.load_subject u where u.is_careful and u.after is not null`;
 
 /**
@@ -47,7 +47,7 @@ export async function findJumps(trx: Trx, factor: string): Promise<boolean> {
       from (${STANDING}) as standing
       window dates as (partition by subject order by date)
     ) as s
-    where c.line = s.line and c.subject = s.subject and not s.is_fixed and (
+    where c.line = s.line and c.subject = s.subject and c.place = s.place and not s.is_fixed and (
       (c.mid_before is not null and value_jumps(${CURRENT}, ${OFFERED}, ${factor}::numeric))
       or value_jumps(s.previous, s.value, ${factor}::numeric)
       or value_jumps(s.next, s.value, ${factor}::numeric))`.execute(trx);
@@ -68,7 +68,7 @@ async function leaveOutAlong(trx: Trx, factor: string, direction: 'asc' | 'desc'
       ) as walked
       window dates as ${dates}
     ) as t
-    where c.line = t.line and c.subject = t.subject and not t.is_fixed
+    where c.line = t.line and c.subject = t.subject and c.place = t.place and not t.is_fixed
       and value_jumps(t.taken_before, t.value, ${factor}::numeric)`.execute(trx);
 }
 

@@ -15,6 +15,12 @@ export interface LoadCounts {
   readonly pricesChanged: number;
 }
 
+/** What a batch did that is no load. */
+export interface TakenBack {
+  readonly withdrawn?: number;
+  readonly pricesRemoved?: number;
+}
+
 /** One line of the ledger. */
 export interface BatchEntry {
   readonly format: string;
@@ -26,7 +32,9 @@ export interface BatchEntry {
   readonly actor: string;
   readonly reason: string | null;
   readonly startedAt: string;
-  readonly counts: LoadCounts;
+  readonly counts: LoadCounts & TakenBack;
+  /** The batch that an undo takes back. */
+  readonly undoes?: number;
 }
 
 /** Takes the number of the batch before it is written, so that its rows can carry it. */
@@ -48,14 +56,15 @@ export async function writeBatch(
   await sql`
     insert into load_batch (id, format, file_name, sha256, mapping_sha256, vintage, actor,
       reason, status, started_at, finished_at, revision, prices_added, prices_changed,
-      rows, inserted, unchanged, corrected, outdated, rejected)
+      prices_removed, rows, inserted, unchanged, corrected, outdated, withdrawn, rejected, undoes)
     overriding system value
     values (${id}, ${entry.format}, ${entry.fileName}, ${entry.sha256},
       ${entry.mappingSha256}, ${entry.vintage}, ${entry.actor}, ${entry.reason}, ${status},
       ${entry.startedAt}, clock_timestamp(),
-      ${revision}, ${counts.pricesAdded}, ${counts.pricesChanged}, ${counts.rows},
+      ${revision}, ${counts.pricesAdded}, ${counts.pricesChanged},
+      ${counts.pricesRemoved ?? 0}, ${counts.rows},
       ${counts.inserted}, ${counts.unchanged}, ${counts.corrected}, ${counts.outdated},
-      ${counts.rejected})`.execute(trx);
+      ${counts.withdrawn ?? 0}, ${counts.rejected}, ${entry.undoes ?? null})`.execute(trx);
 }
 
 /**
@@ -67,8 +76,12 @@ export async function writeCoverage(trx: Trx, batch: number, target: Target): Pr
   const column = sql.ref(target.covered);
   await sql`
     with span as materialized (
-      select u.id, min(v.date) as first, max(v.date) as last, count(*) as dates
+      -- Of the dates of the file the database lacks those that stay withdrawn.
+      select u.id, min(v.date) as first, max(v.date) as last,
+        count(*) - coalesce(max(w.dates), 0) as dates
       from pg_temp.load_value v join pg_temp.load_subject u using (subject)
+        left join (select subject, count(*) as dates from pg_temp.load_change
+          where state = 'withdrawn' group by subject) as w using (subject)
       where u.id is not null group by u.id
     ), gapped as materialized (
       select u.id, u.first, u.last from span u

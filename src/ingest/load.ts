@@ -1,10 +1,11 @@
 import type { Client } from '../db/client.ts';
-import { type Connection, withConnection } from '../db/connection.ts';
+import type { Connection } from '../db/connection.ts';
 import { instantOf } from '../db/instant.ts';
 import { alreadyLoaded, apply, NO_COUNTS, rehearse } from './apply.ts';
 import { openSource, type SourceFile } from './file.ts';
 import type { Format } from './format.ts';
 import { FORMATS } from './formats.ts';
+import { interruptible } from './interruptible.ts';
 import { checkFile, type Job, vintageOf } from './job.ts';
 import {
   type EarlierBatch,
@@ -18,18 +19,32 @@ import type { LoadPreview } from './preview.ts';
 import { Problems } from './problems.ts';
 import { RejectsFile } from './rejects-file.ts';
 import type { LoadReport, LoadRequest } from './request.ts';
-import { type Staged, stage, UNSTAGE } from './stage.ts';
+import { type Staged, stage } from './stage.ts';
+import { UNSTAGE } from './stage-tables.ts';
 
-/** The time of the server, so that all loads are measured by one clock, and who serves us. */
-async function greet({
-  driver,
-}: Connection): Promise<{ now: string; tomorrow: string; pid: number }> {
-  const { rows } = await driver.query<{ now: string; tomorrow: string; pid: number }>(`
-    select clock_timestamp() as now, (clock_timestamp() at time zone 'UTC')::date + 1 as tomorrow,
-      pg_backend_pid() as pid`);
-  const [greeting] = rows;
-  if (!greeting) throw new Error('the database told no time');
-  return greeting;
+/** The time of the server, so that all loads are measured by one clock. */
+async function timeOf({ driver }: Connection): Promise<{ now: string; tomorrow: string }> {
+  const { rows } = await driver.query<{ now: string; tomorrow: string }>(`
+    select clock_timestamp() as now, (clock_timestamp() at time zone 'UTC')::date + 1 as tomorrow`);
+  const [time] = rows;
+  if (!time) throw new Error('the database told no time');
+  return time;
+}
+
+/** A database that was never given the currencies, units and frequencies that every load needs. */
+export class NoReferenceError extends Error {
+  override readonly name = 'NoReferenceError';
+}
+
+/** @throws NoReferenceError for a database without reference data */
+async function requireReference({ driver }: Connection): Promise<void> {
+  const { rows } = await driver.query<{ has: boolean }>(
+    'select exists (select from currency) and exists (select from unit_of_measure) as has',
+  );
+  if (rows[0]?.has) return;
+  throw new NoReferenceError(
+    'the database has no reference data; run: npm run --silent prices -- db seed --reference',
+  );
 }
 
 /** The problems of a job, as its report has them. */
@@ -90,9 +105,9 @@ function inputOf(
     entry: { ...entry, vintage },
     permissions,
     problems,
-    onPreview(preview) {
+    async onPreview(preview) {
       onPreview(preview);
-      request.onPreview?.(preview);
+      await request.onPreview?.(preview);
       if (!problems.refuses && !request.dryRun)
         request.onProgress?.({ step: 'writing', ...progress });
     },
@@ -106,6 +121,7 @@ async function loadFile(connection: Connection, job: Job): Promise<LoadReport> {
     bounds: { dateMax, now },
     problems,
     jumpFactor,
+    hasPlaces: format.mappingSha256 !== undefined,
     onProgress: (rows) => request.onProgress?.({ step: 'reading', rows, ...file.meter }),
     signal,
   });
@@ -123,13 +139,15 @@ async function loadFile(connection: Connection, job: Job): Promise<LoadReport> {
       ? await rehearse(db, input)
       : await apply(db, input, async () => rejects?.place());
     report = { ...done, ...errorsOf(job) };
-    if (done.status === 'applied') await refreshPlans(connection, job, done.counts);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     report = await refuse(connection, job, staged, vintage);
   }
-  // After an error the connection is thrown away, and the tables with it.
-  await connection.driver.query(UNSTAGE);
+  // What is committed was done: a load does not fail because of what comes after it.
+  if (report.status === 'applied') {
+    await refreshPlans(connection, job, report.counts).catch(() => {});
+  }
+  await connection.driver.query(UNSTAGE).catch(() => {});
   const rejected = report.status === 'refused' || !rejects?.isPlaced ? null : rejects.path;
   return { ...report, preview, rejects: rejected };
 }
@@ -148,8 +166,9 @@ async function loadOn(
   connection: Connection,
   file: SourceFile,
   request: LoadRequest,
-  greeting: { readonly now: string; readonly tomorrow: string },
 ): Promise<LoadReport> {
+  await requireReference(connection);
+  const { now, tomorrow } = await timeOf(connection);
   const format: Format = request.reader ?? FORMATS[request.format];
   const entry = {
     format: request.format,
@@ -158,7 +177,7 @@ async function loadOn(
     mappingSha256: format.mappingSha256 ?? null,
     actor: request.actor,
     reason: request.reason?.trim() || null,
-    startedAt: greeting.now,
+    startedAt: now,
   };
   const earlier = await earlierBatch(connection.db, entry);
   if (earlier) return doneBefore(earlier);
@@ -167,7 +186,7 @@ async function loadOn(
   let failed = true;
   try {
     const problems = new Problems(rejects);
-    const bounds = { dateMax: greeting.tomorrow, now: instantOf(greeting.now) };
+    const bounds = { dateMax: tomorrow, now: instantOf(now) };
     const job = { request, format, file, problems, rejects, entry, ...bounds };
     const report = await loadFile(connection, job);
     failed = false;
@@ -189,22 +208,7 @@ export async function load(client: Client, request: LoadRequest): Promise<LoadRe
   signal?.throwIfAborted();
   const file = await openSource(request.file);
   try {
-    return await withConnection(client.pool, async (connection) => {
-      const greeting = await greet(connection);
-      // A statement that runs on the server does not hear the signal by itself.
-      const cancel = () => {
-        client.pool.query('select pg_cancel_backend($1)', [greeting.pid]).catch(() => {});
-      };
-      signal?.addEventListener('abort', cancel);
-      try {
-        return await loadOn(connection, file, request, greeting);
-      } finally {
-        signal?.removeEventListener('abort', cancel);
-      }
-    });
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw error;
+    return await interruptible(client, signal, (connection) => loadOn(connection, file, request));
   } finally {
     await file.close();
   }

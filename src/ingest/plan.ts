@@ -40,7 +40,7 @@ export interface ApplyInput {
   readonly permissions: Permissions;
   readonly problems: Problems;
   /** Told what the load will do, once that is known and before anything is written. */
-  readonly onPreview: (preview: LoadPreview) => void;
+  readonly onPreview: (preview: LoadPreview) => Promise<void>;
 }
 
 /** Everything that a load would do, found out before anything is written. */
@@ -124,7 +124,7 @@ export async function planOf(trx: Trx, input: ApplyInput): Promise<Plan> {
   const { format, staged, permissions, problems } = input;
   const source = format.source ?? null;
   const target = source ? ratesOf(source) : POINTS;
-  const rules = { trx, target, problems };
+  const rules = { trx, target, problems, places: staged.places };
   await resolveSubjects(trx, staged, target);
   const currencies = source ? await planCurrencies(rules, staged) : [];
   const prices = source
@@ -135,7 +135,7 @@ export async function planOf(trx: Trx, input: ApplyInput): Promise<Plan> {
   const values = await countValues(trx);
   const { rejected } = problems;
   const preview = await previewOf(trx, { currencies, prices, values, rejected });
-  input.onPreview(preview);
+  await input.onPreview(preview);
   if (problems.refuses) throw new Refused();
   return { target, source, currencies, prices, values, preview };
 }

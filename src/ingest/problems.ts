@@ -44,6 +44,7 @@ export const LOAD_ERRORS = {
   jump: 'A value that differs too much from the one beside it, without permission',
   invalid_code: 'A code that is not 1 to 64 visible ASCII characters',
   period_averages: 'Averages of a month or year, where rates of days are needed',
+  no_value: 'A day to be withdrawn on which the price has no value',
 } as const;
 
 export type LoadErrorCode = keyof typeof LOAD_ERRORS;

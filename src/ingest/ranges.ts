@@ -27,6 +27,8 @@ export class Ranges {
   private readonly ascending: boolean[] = [];
   private readonly smooth: boolean[] = [];
   private readonly factor: number;
+  private latest = -1;
+  private grouped = true;
 
   /** @param jumpFactor decimal text, greater than 1 */
   constructor(jumpFactor: string) {
@@ -39,6 +41,10 @@ export class Ranges {
     const lowest = Number(low ?? mid);
     const highest = Number(high ?? mid);
     const rows = this.rows[number];
+    if (number !== this.latest) {
+      if (rows !== undefined) this.grouped = false;
+      this.latest = number;
+    }
     if (rows === undefined) {
       this.rows[number] = 1;
       this.first[number] = day;
@@ -58,6 +64,11 @@ export class Ranges {
     this.newest[number] = day;
     this.low[number] = lowest;
     this.high[number] = highest;
+  }
+
+  /** Whether the values come price by price, each in the order of its dates. */
+  get isInOrder(): boolean {
+    return this.grouped && this.ascending.every(Boolean);
   }
 
   /** By number: how many values there are, on which days, and what can be said of them. */

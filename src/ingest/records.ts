@@ -34,6 +34,8 @@ export interface PointRecord {
   readonly publishedAt: string | null;
   /** Where the columns of the file have names of their own. */
   readonly places?: PointPlaces;
+  /** Low, mid and high as they stand in the file, where that is not how they are stored. */
+  readonly written?: string | null;
   /** The terms that the price must have, where the file is known to be in some. */
   readonly terms?: StatedTerms | null;
 }
@@ -96,3 +98,7 @@ export type SourceRecord =
   | ProductRecord
   | ValueRecord
   | VintageRecord;
+
+/** Low, mid and high as a person reads them. */
+export const valuesText = (...values: readonly (string | null)[]): string =>
+  values.filter((value) => value !== null).join(' / ');

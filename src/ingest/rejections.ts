@@ -3,7 +3,7 @@ import { rowsOf } from '../db/cursor.ts';
 import { instantOf } from '../db/instant.ts';
 import { offer } from './offer.ts';
 import { type LoadErrorCode, type LoadProblem, PROBLEMS_MAX, type Problems } from './problems.ts';
-import type { PointRecord, RateRecord } from './records.ts';
+import { type PointPlaces, type PointRecord, type RateRecord, valuesText } from './records.ts';
 import type { Trx } from './reference.ts';
 import type { Target } from './targets.ts';
 
@@ -17,6 +17,9 @@ interface Staged {
   readonly mid: string;
   readonly high: string | null;
   readonly published_at: string | null;
+  readonly place: number;
+  /** Its values as they stand in the file; null where they are stored so. */
+  readonly written: string | null;
 }
 
 interface Told {
@@ -26,22 +29,22 @@ interface Told {
   readonly value: string;
 }
 
+const COLUMNS = 'line subject date low mid high published_at place written'.split(' ');
+
 const STAGED = (table: string) =>
-  sql`${sql.join(
-    ['line', 'subject', 'date', 'low', 'mid', 'high', 'published_at'].map((column) =>
-      sql.ref(`${table}.${column}`),
-    ),
-  )}, u.name`;
+  sql`${sql.join(COLUMNS.map((column) => sql.ref(`${table}.${column}`)))}, u.name`;
 
 /** A staged value as it was read, for the file of rejected rows. */
-function recordOf(row: Staged, target: Target): PointRecord | RateRecord {
+function recordOf(row: Staged, { target, places }: Rules): PointRecord | RateRecord {
   const { name, date, low, mid, high, published_at } = row;
   const line = Number(row.line);
   if (target.covered === 'currency_id') {
     return { kind: 'rate', line, currency: name, date, rate: mid };
   }
   const publishedAt = published_at === null ? null : instantOf(published_at);
-  return { kind: 'point', line, code: name, date, low, mid, high, publishedAt };
+  const point: PointRecord = { kind: 'point', line, code: name, date, low, mid, high, publishedAt };
+  const place = places[row.place - 1];
+  return place ? { ...point, places: place } : point;
 }
 
 /** What the rules that need the database work with. */
@@ -49,29 +52,32 @@ export interface Rules {
   readonly trx: Trx;
   readonly target: Target;
   readonly problems: Problems;
+  /** Where values stand, by their place less 1. */
+  readonly places: readonly PointPlaces[];
 }
 
 /** Rejects the rows of a query: all of them into a sink, else the first are listed. */
 async function rejectAll<T extends Staged>(
-  { trx, target, problems }: Rules,
+  rules: Rules,
   query: RawBuilder<T>,
   tell: (row: T) => Told | LoadProblem,
 ): Promise<void> {
+  const { trx, problems } = rules;
   const reject = (row: T): void => {
     const told = tell(row);
-    problems.record = recordOf(row, target);
+    problems.record = recordOf(row, rules);
     if ('line' in told) problems.rejectFor(told);
     else problems.reject(told.code, told.message, { ...told, line: Number(row.line) });
     problems.record = null;
   };
   if (problems.sink) {
-    const ordered = sql<T>`select * from (${query}) as found order by line, name`;
+    const ordered = sql<T>`select * from (${query}) as found order by line, name, date`;
     for await (const row of rowsOf(trx, ordered)) reject(row);
     return;
   }
   const { rows } = await sql<T & { readonly total: string }>`
     select *, count(*) over () as total from (${query}) as found
-    order by line, name limit ${PROBLEMS_MAX}`.execute(trx);
+    order by line, name, date limit ${PROBLEMS_MAX}`.execute(trx);
   for (const row of rows) reject(row);
   problems.leftOut(Number(rows[0]?.total ?? 0) - rows.length);
 }
@@ -141,9 +147,11 @@ export async function rejectDuplicates(rules: Rules): Promise<void> {
   }));
 }
 
-/** Low, mid and high as a person reads them. */
-export const valuesText = (...values: readonly (string | null)[]): string =>
-  values.filter((value) => value !== null).join(' / ');
+/** Where the value of a row stands, and what stands there; a table of ours names it by its code. */
+const valuePlace = (row: Staged, value: string) =>
+  row.place === 0
+    ? { of: row.date, column: row.name, value }
+    : { of: `${row.name}, ${row.date},`, column: 'mid', value: row.written ?? value };
 
 interface Change extends Staged {
   readonly low_before: string | null;
@@ -160,9 +168,10 @@ export async function rejectCorrections(rules: Rules): Promise<void> {
   await rejectAll(rules, query, (row) => {
     const before = valuesText(row.low_before, row.mid_before, row.high_before);
     const value = valuesText(row.low, row.mid, row.high);
-    const change = `The value of ${row.date} is ${before} and would become ${value}`;
+    const { of, ...place } = valuePlace(row, value);
+    const change = `The value of ${of} is ${before} and would become ${value}`;
     const message = `${change}; allow corrections, with a reason, to change it`;
-    return { code: 'correction_not_allowed', message, column: row.name, value };
+    return { code: 'correction_not_allowed', message, ...place };
   });
   if (!rules.problems.sink) return;
   await sql`
@@ -190,10 +199,11 @@ export async function rejectJumps(rules: Rules, factor: string): Promise<void> {
       row.day_beside === row.date
         ? `its value until now, ${beside}`
         : `that of ${row.day_beside}, ${beside}`;
+    const { of, ...place } = valuePlace(row, value);
     const message =
-      `The value of ${row.date} is ${value}: it differs from ${other}, by more than a factor of ` +
+      `The value of ${of} is ${value}: it differs from ${other}, by more than a factor of ` +
       `${factor}; accept jumps to load it`;
-    return { code: 'jump', message, column: row.name, value };
+    return { code: 'jump', message, ...place };
   });
 }
 
@@ -202,6 +212,6 @@ export async function dropRejected({ trx, problems }: Rules): Promise<void> {
   if (!problems.sink || problems.rejected === 0) return;
   await sql`
     delete from pg_temp.load_value v using pg_temp.load_change c
-    where c.line = v.line and c.subject = v.subject
+    where c.line = v.line and c.subject = v.subject and c.place = v.place
       and c.state in ('duplicate', 'refused')`.execute(trx);
 }

@@ -94,7 +94,10 @@ export class RejectsFile implements RejectSink {
         () => true,
         () => false,
       );
-      if (isThere) throw new Error(`${path} is there already: name another file for the rejects`);
+      if (isThere)
+        throw new Error(
+          `${path} is there already: name another file for the rejects, or take --overwrite`,
+        );
     }
     return new RejectsFile(path, loaded, overwrites);
   }

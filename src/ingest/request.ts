@@ -39,8 +39,8 @@ export interface LoadRequest {
   readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
-  /** Told what the load will do before it does it, also when it is refused then. */
-  readonly onPreview?: ((preview: LoadPreview) => void) | undefined;
+  /** Told, and waited for, before the load does what it tells, also when it is refused then. */
+  readonly onPreview?: ((preview: LoadPreview) => void | Promise<void>) | undefined;
 }
 
 /** What became of a load. */

@@ -5,67 +5,11 @@ import { type CopyStreamQuery, from } from 'pg-copy-streams';
 import { Descriptions } from './descriptions.ts';
 import { type Problems, Refusal } from './problems.ts';
 import { Ranges } from './ranges.ts';
-import type { PointRecord, SourceRecord, StatedTerms } from './records.ts';
+import type { PointPlaces, PointRecord, SourceRecord, StatedTerms } from './records.ts';
+import { copyLine, copyStatement, placedLine, TABLES } from './stage-tables.ts';
 import { Subjects } from './subjects.ts';
 import { TermsOfPrices } from './terms.ts';
 import { type Bounds, type StagedValue, Validator } from './validate.ts';
-
-/**
- * Temporary tables are unlogged and go with the connection. `load_value` holds points and rates
- * alike (a rate in `mid`); its numbers are typed here once, so that no later step sees text.
- * `load_subject` has the prices or currencies, `load_change` the values that have to be compared.
- */
-const TABLES = `
-create temp table load_value (
-  line bigint not null,
-  subject integer not null,
-  date date not null,
-  low numeric,
-  mid numeric not null,
-  high numeric,
-  published_at timestamptz
-);
-create temp table load_subject (
-  subject integer primary key,
-  name text not null,
-  key text not null,
-  described boolean not null,
-  id integer,
-  rows bigint not null,
-  first_date date,
-  last_date date,
-  is_ascending boolean not null,
-  is_smooth boolean not null,
-  has_now boolean not null default false,
-  has_past boolean not null default false,
-  is_careful boolean not null default false,
-  rejected_line bigint,
-  before numeric[],
-  after numeric[]
-);
-create temp table load_change (
-  line bigint,
-  subject integer not null,
-  id integer,
-  date date not null,
-  low numeric,
-  mid numeric,
-  high numeric,
-  published_at timestamptz,
-  low_before numeric,
-  mid_before numeric,
-  high_before numeric,
-  state text not null,
-  corrections integer,
-  first_line bigint,
-  beside numeric[]
-)`;
-
-/** Takes the staging tables away, so that the connection can be used again. */
-export const UNSTAGE =
-  'drop table if exists pg_temp.load_value, pg_temp.load_subject, pg_temp.load_change';
-
-const COPY = 'copy pg_temp.load_value from stdin';
 
 /** A file in the staging tables. */
 export interface Staged {
@@ -79,6 +23,8 @@ export interface Staged {
   readonly descriptions: Descriptions;
   readonly ranges: Ranges;
   readonly terms: TermsOfPrices;
+  /** Where values stand, by their place less 1. */
+  readonly places: readonly PointPlaces[];
   /** The edition that the file states. */
   readonly vintage: string | null;
 }
@@ -88,16 +34,11 @@ export interface StageOptions {
   readonly problems: Problems;
   /** How much two neighbouring values may differ, as decimal text. */
   readonly jumpFactor: string;
+  /** Whether the columns of the file have names of their own. */
+  readonly hasPlaces: boolean;
   onProgress(rows: number): void;
   readonly signal: AbortSignal | undefined;
 }
-
-/** One line of COPY in text format. Nothing in it needs an escape: all of it was validated. */
-const copyLine = (line: number, subject: number, value: StagedValue): string => {
-  const { date, low, mid, high, publishedAt } = value;
-  const range = `${low ?? '\\N'}\t${mid}\t${high ?? '\\N'}`;
-  return `${line}\t${subject}\t${date}\t${range}\t${publishedAt ?? '\\N'}\n`;
-};
 
 /** Takes records one after another and keeps what is not a value. */
 class Collector {
@@ -105,6 +46,8 @@ class Collector {
   readonly descriptions: Descriptions;
   readonly ranges: Ranges;
   readonly terms: TermsOfPrices;
+  /** Numbered from 1. */
+  readonly places = new Map<PointPlaces, number>();
   vintage: string | null = null;
   rows = 0;
   private readonly validator: Validator;
@@ -142,7 +85,10 @@ class Collector {
       }
       const value = this.validator.point(record);
       if (value !== null && record.terms && !this.hasTerms(record, record.terms)) return '';
-      return value === null ? '' : this.copied(record.line, record.code, value);
+      if (value === null) return '';
+      const copied = this.copied(record.line, record.code, value);
+      const { places, written = null } = record;
+      return places ? placedLine(copied, this.placeOf(places), written) : copied;
     }
     if (record.kind === 'rate') {
       const value = this.validator.rate(record);
@@ -159,6 +105,12 @@ class Collector {
   /** Whether a point is in the same terms as those before it of its price. */
   private hasTerms({ code, line }: PointRecord, terms: StatedTerms): boolean {
     return this.terms.note(this.subjects.numberOf(code, line), terms, line);
+  }
+
+  private placeOf(places: PointPlaces): number {
+    const place = this.places.get(places) ?? this.places.size + 1;
+    this.places.set(places, place);
+    return place;
   }
 
   private copied(line: number, name: string, value: StagedValue): string {
@@ -195,7 +147,9 @@ export async function stage(
   const { problems, signal } = options;
   await connection.query(TABLES);
   const collector = new Collector(options);
-  const copy = connection.query(from(COPY));
+  const copy = connection.query(from(copyStatement(options.hasPlaces)));
+  // What it still holds when the server refuses would be written to a connection that it has left.
+  copy.on('error', (error) => copy.destroy(error));
   const ended = finished(copy);
   // Awaited below; this keeps an early failure from counting as unhandled.
   ended.catch(() => {});
@@ -216,5 +170,6 @@ export async function stage(
   }
   const { rows, subjects, descriptions, ranges, terms, vintage } = collector;
   const rowsRead = rows + problems.rejected;
-  return { rows, rowsRead, isWhole, subjects, descriptions, ranges, terms, vintage };
+  const places = [...collector.places.keys()];
+  return { rows, rowsRead, isWhole, subjects, descriptions, ranges, terms, places, vintage };
 }

@@ -20,8 +20,8 @@ export interface Target {
   readonly ids: RawBuilder<unknown>;
   /** The column of `load_coverage`. */
   readonly covered: 'price_id' | 'currency_id';
-  /** Adds what has no current row. */
-  insert(batch: number, loadedAt: string): RawBuilder<unknown>;
+  /** Adds what has no current row; `isInOrder` when the file is price by price, date by date. */
+  insert(batch: number, loadedAt: string, isInOrder: boolean): RawBuilder<unknown>;
   /**
    * Changes what differs and is not outdated. `correctedAt` is the day of publication, YYYY-MM-DD,
    * when the file has one for all its corrections.
@@ -31,9 +31,10 @@ export interface Target {
 
 /**
  * The values that are new, in the order of the table's key: rows then lie and are indexed in the
- * order in which they are read. Values that needed no comparison come straight from the file.
+ * order in which they are read. Values that needed no comparison come straight from the file,
+ * which may be in order already.
  */
-const fresh = sql`(
+const fresh = (isInOrder: boolean) => sql`(
   select u.id, v.date, v.low, v.mid, v.high, v.published_at, 0 as corrections
   from pg_temp.load_value v join pg_temp.load_subject u using (subject)
   where not u.is_careful and u.id is not null
@@ -41,7 +42,7 @@ const fresh = sql`(
   select u.id, c.date, c.low, c.mid, c.high, c.published_at, coalesce(c.corrections, 0)
   from pg_temp.load_change c join pg_temp.load_subject u using (subject)
   where c.state = 'new'
-  order by id, date) as fresh`;
+  ${isInOrder ? sql`` : sql`order by id, date`}) as fresh`;
 
 const past = sql`series_history h where h.price_id = u.id`;
 
@@ -57,12 +58,12 @@ export const POINTS: Target = {
       and b.undone_by is null and b.vintage >= ${vintage}::date)`,
   ids: sql`select id, code_key as key from price`,
   covered: 'price_id',
-  insert: (batch, loadedAt) => sql`
+  insert: (batch, loadedAt, isInOrder) => sql`
     insert into series
       (price_id, date, low, mid, high, published_at, corrections, batch_id, revision)
     select id, date, low, mid, high, coalesce(published_at, ${loadedAt}), corrections, ${batch},
       (select current_revision())
-    from ${fresh}`,
+    from ${fresh(isInOrder)}`,
   correct: (batch, correctedAt, loadedAt) => sql`
     update series s set low = c.low, mid = c.mid, high = c.high,
       published_at = coalesce(${correctedAt}::date::timestamp at time zone 'UTC',
@@ -81,12 +82,16 @@ export const ratesOf = ({ slug }: RateSource): Target => ({
   isWithdrawn: () => sql`false`,
   ids: sql`select id, lower(iso) as key from currency`,
   covered: 'currency_id',
-  insert: (batch) => sql`
+  insert: (batch, _, isInOrder) => sql`
     insert into fx_rate (source, currency_id, date, rate, batch_id, revision)
-    select ${slug}, id, date, mid, ${batch}, (select current_revision()) from ${fresh}`,
+    select ${slug}, id, date, mid, ${batch}, (select current_revision()) from ${fresh(isInOrder)}`,
+  // A source that was just loaded for the first time has no rate by the planner's numbers: left to
+  // itself it would look through all changes for each rate. So each change looks for its rate.
   correct: (batch) => sql`
     update fx_rate s set rate = c.mid, batch_id = ${batch}
-    from pg_temp.load_change c
-    where s.source = ${slug} and s.currency_id = c.id and s.date = c.date
-      and c.state = 'changed'`,
+    from (select v.mid, r.place from pg_temp.load_change v
+      cross join lateral (select f.ctid as place from fx_rate f
+        where f.source = ${slug} and f.currency_id = v.id and f.date = v.date offset 0) as r
+      where v.state = 'changed') as c
+    where s.ctid = c.place`,
 });

@@ -1,5 +1,6 @@
 import { DATE_MIN, inUtc, isDay, isInstant } from './dates.ts';
 import { atMost, notDecimal, plainDecimal, tooPrecise } from './decimals.ts';
+import { ownCopy } from './own-copy.ts';
 import type { Problems } from './problems.ts';
 import type { PointRecord, PriceRecord, RateRecord } from './records.ts';
 import { isCode } from './subjects.ts';
@@ -57,13 +58,24 @@ function timeProblem(text: string, { now }: Bounds): string | null {
   return time < Date.parse(DATE_MIN) ? `lies before ${DATE_MIN}T00:00:00Z` : null;
 }
 
-/** Checks one row at a time; remembers the last good date and time, which rows often share. */
+/** Dates and times that are remembered as good: the working days of some 80 years. */
+const REMEMBERED_MAX = 20_000;
+
+/** Texts that were found good, with what they stand for; bounded, as a file may hold any number. */
+class Good extends Map<string, string> {
+  add(text: string, value: string): void {
+    if (this.size >= REMEMBERED_MAX) this.clear();
+    this.set(ownCopy(text), value);
+  }
+}
+
+/** Checks one row at a time; remembers good dates and times, which rows share. */
 export class Validator {
   private readonly bounds: Bounds;
   private readonly problems: Problems;
-  private lastDate = '';
-  private lastTime: string | null = null;
-  private lastTimeUtc: string | null = null;
+  private readonly days = new Good();
+  /** In UTC, by the text of the file. */
+  private readonly times = new Good();
   private lastCode: string | null = null;
   private lineWithoutCode = 0;
 
@@ -73,18 +85,17 @@ export class Validator {
   }
 
   private dateFails(row: Row): boolean {
-    if (row.date === this.lastDate && row.date !== '') return false;
+    if (this.days.has(row.date)) return false;
     if (dateProblem(row, this.bounds, this.problems)) return true;
-    this.lastDate = row.date;
+    this.days.add(row.date, row.date);
     return false;
   }
 
   private timeFails(text: string | null, line: number): boolean {
-    if (text === this.lastTime) return false;
-    const problem = text === null ? null : timeProblem(text, this.bounds);
+    if (text === null || this.times.has(text)) return false;
+    const problem = timeProblem(text, this.bounds);
     if (problem === null) {
-      this.lastTime = text;
-      this.lastTimeUtc = text === null ? null : inUtc(text);
+      this.times.add(text, inUtc(text));
       return false;
     }
     const place = { line, column: 'publishedAt', value: text };
@@ -134,7 +145,8 @@ export class Validator {
     const high = row.high === null ? null : numberOf(row.high, line, 'high', this.problems);
     if (row.high !== null && high === null) return null;
     if (this.pointFails(line, low, mid, high)) return null;
-    return { date: row.date, low, mid, high, publishedAt: this.lastTimeUtc };
+    const time = publishedAt === null ? null : (this.times.get(publishedAt) ?? null);
+    return { date: row.date, low, mid, high, publishedAt: time };
   }
 
   private pointFails(line: number, low: string | null, mid: string, high: string | null): boolean {

@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net';
+import { isIPv4, isIPv6 } from 'node:net';
 
 /** The eight groups of an IPv6 address, or null when it is none. */
 function groupsOf(address: string): string[] | null {
@@ -16,6 +16,7 @@ function groupsOf(address: string): string[] | null {
  * since a single machine has all of those (RFC 6177).
  */
 export function clientNetwork(address: string): string {
+  if (isIPv4(address)) return address;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
   const groups = groupsOf(address.replace(/%.*$/, ''));

@@ -16,16 +16,22 @@ export interface Verdict {
 
 const MINUTE_MS = 60_000;
 
+/** The moment in whole milliseconds, by a clock that is never set back. */
+export const momentMs = (): number => Math.floor(performance.now());
+
 interface Entry {
   /** The theoretical arrival time: when the bucket is full again, in milliseconds. */
   fullAt: number;
   /** Requests counted since the last exchange with other instances. */
   taken: number;
+  /** That of the last request here; null where all came elsewhere. */
+  rate: Rate | null;
 }
 
 /**
  * Token buckets by name, as the generic cell rate algorithm (ITU-T I.371): one number each. A name
- * whose bucket is full again is forgotten, and beyond `namesMax` the one used longest ago.
+ * whose bucket is full again is forgotten, and beyond `namesMax` the one used longest ago. Moments
+ * are those of `momentMs`.
  */
 export class Buckets {
   readonly #entries = new Map<string, Entry>();
@@ -39,14 +45,17 @@ export class Buckets {
     return this.#entries.size;
   }
 
-  has(name: string): boolean {
-    return this.#entries.has(name);
+  /** The rate of the last request of a name that is known here. */
+  rateOf(name: string): Rate | null {
+    return this.#entries.get(name)?.rate ?? null;
   }
 
   /** Takes one request, if it is allowed; a refused one takes nothing. */
-  take(name: string, { perMinute, burst }: Rate, nowMs: number): Verdict {
+  take(name: string, rate: Rate, nowMs: number): Verdict {
+    const { perMinute, burst } = rate;
     const interval = MINUTE_MS / perMinute;
     const entry = this.#entryOf(name, nowMs);
+    entry.rate = rate;
     const start = Math.max(entry.fullAt, nowMs);
     const isAllowed = start + interval - nowMs <= burst * interval + 1e-6;
     if (isAllowed) {
@@ -59,15 +68,18 @@ export class Buckets {
   /** What `take` would say, without taking. */
   look(name: string, { perMinute, burst }: Rate, nowMs: number): Verdict {
     const interval = MINUTE_MS / perMinute;
-    const entry = this.#entries.get(name) ?? { fullAt: 0, taken: 0 };
+    const entry = this.#entries.get(name) ?? { fullAt: 0 };
     const state = this.#stateOf(entry, interval, burst, nowMs);
     return { isAllowed: state.remaining >= 1, ...state };
   }
 
-  /** Counts what other instances have taken from the same bucket. */
-  takenElsewhere(name: string, count: number, { perMinute }: Rate, nowMs: number): void {
-    const entry = this.#entryOf(name, nowMs);
-    entry.fullAt = Math.max(entry.fullAt, nowMs) + (count * MINUTE_MS) / perMinute;
+  /**
+   * Counts what other instances have taken from the same bucket since a moment: as if it had been
+   * taken then, so that what has dripped out since is owed no more.
+   */
+  takenElsewhere(name: string, count: number, { perMinute }: Rate, sinceMs: number): void {
+    const entry = this.#entryOf(name, sinceMs);
+    entry.fullAt = Math.max(entry.fullAt, sinceMs) + (count * MINUTE_MS) / perMinute;
   }
 
   /** What was taken here since the last call, by name. */
@@ -88,7 +100,7 @@ export class Buckets {
   }
 
   #entryOf(name: string, nowMs: number): Entry {
-    const entry = this.#entries.get(name) ?? { fullAt: nowMs, taken: 0 };
+    const entry = this.#entries.get(name) ?? { fullAt: nowMs, taken: 0, rate: null };
     // Moved to the end: the first of the map is the one used longest ago.
     this.#entries.delete(name);
     this.#entries.set(name, entry);
@@ -99,7 +111,7 @@ export class Buckets {
     return entry;
   }
 
-  #stateOf({ fullAt }: Entry, interval: number, burst: number, nowMs: number) {
+  #stateOf({ fullAt }: Pick<Entry, 'fullAt'>, interval: number, burst: number, nowMs: number) {
     const owed = Math.max(fullAt - nowMs, 0) / interval;
     const remaining = Math.max(Math.floor(burst - owed + 1e-9), 0);
     // One more is allowed once what is owed has fallen to the next whole number below.

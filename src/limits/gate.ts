@@ -36,7 +36,7 @@ export class Gate {
   }
 
   /** A place, at once or after a short wait; null when there is none. */
-  async enter(): Promise<Leave | null> {
+  enter(): Leave | null | Promise<Leave | null> {
     const { runningMax, waitingMax, waitMsMax } = this.#limits;
     if (runningMax === 0 || this.#running < runningMax) return this.#admit();
     if (this.#waiting.size >= waitingMax) return null;

@@ -31,11 +31,15 @@ export class Limits {
   readonly #settings: LimitSettings;
   readonly #principals = new Buckets(NAMES_MAX);
   readonly #failures = new Buckets(NAMES_MAX);
-  readonly #rates = new Map<string, Rate>();
 
   constructor(settings: LimitSettings) {
     this.#settings = settings;
     this.gate = new Gate(settings.gate);
+  }
+
+  /** Principals whose requests are being counted. */
+  get principals(): number {
+    return this.#principals.size;
   }
 
   /** The limits of a principal: its own, and those of the settings where it has none. */
@@ -53,7 +57,6 @@ export class Limits {
   /** Counts one request of a principal; null where nothing limits it. */
   takeRequest(name: string, limits: PrincipalLimits, nowMs: number): Verdict | null {
     if (limits.perMinute === 0) return null;
-    this.#rates.set(name, limits);
     return this.#principals.take(name, limits, nowMs);
   }
 
@@ -75,24 +78,24 @@ export class Limits {
     return { principals: this.#principals.drain(), failures: this.#failures.drain() };
   }
 
-  /** Counts what other instances have seen. A principal that never came here has its bucket too. */
-  principalsElsewhere(name: string, count: number, nowMs: number): void {
-    const rate = this.#rates.get(name) ?? this.#settings.principal;
-    if (rate.perMinute > 0) this.#principals.takenElsewhere(name, count, rate, nowMs);
+  /**
+   * Counts what other instances have seen since a moment. A principal that never came here has its
+   * bucket too.
+   */
+  principalsElsewhere(name: string, count: number, sinceMs: number): void {
+    const rate = this.#principals.rateOf(name) ?? this.#settings.principal;
+    if (rate.perMinute > 0) this.#principals.takenElsewhere(name, count, rate, sinceMs);
   }
 
-  failuresElsewhere(network: string, count: number, nowMs: number): void {
+  failuresElsewhere(network: string, count: number, sinceMs: number): void {
     const rate = this.#failureRate();
-    if (rate !== null) this.#failures.takenElsewhere(network, count, rate, nowMs);
+    if (rate !== null) this.#failures.takenElsewhere(network, count, rate, sinceMs);
   }
 
   /** Forgets what is full again. */
   sweep(nowMs: number): void {
     this.#principals.sweep(nowMs);
     this.#failures.sweep(nowMs);
-    for (const name of this.#rates.keys()) {
-      if (!this.#principals.has(name)) this.#rates.delete(name);
-    }
   }
 
   #failureRate(): Rate | null {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import { momentMs } from './bucket.ts';
 import type { Limits } from './limits.ts';
 
 const PERIOD_MS = 1_000;
@@ -14,7 +15,13 @@ on conflict (instance, name) do update
 
 const READ = `
 select instance, name, taken from rate_usage
-  where instance <> $1 and updated_at > clock_timestamp() - interval '10 seconds'`;
+  where instance <> $1
+    and updated_at > clock_timestamp() - interval '1 second' * $2::double precision`;
+
+/** How far back a turn looks beyond the one before it, for clocks and transactions that lag. */
+const MARGIN_S = 10;
+/** The first one looks at every row: whatever stands there was counted before. */
+const EVER_S = 1e9;
 
 /** A row that nobody wrote for so long is of an instance that is gone, or of a quiet client. */
 const FORGET = "delete from rate_usage where updated_at < clock_timestamp() - interval '5 minutes'";
@@ -43,7 +50,8 @@ export class Exchange {
   readonly #seen = new Map<string, { readonly total: number; readonly atMs: number }>();
   readonly #timer: NodeJS.Timeout;
   #running: Promise<void> | null = null;
-  #isFirst = true;
+  /** When the others were last read; null before the first time. */
+  #readMs: number | null = null;
   #hasFailed = false;
   #turns = 0;
 
@@ -79,7 +87,7 @@ export class Exchange {
       if (!this.#hasFailed) this.#onChange(error as Error);
       this.#hasFailed = true;
     }
-    this.#limits.sweep(Date.now());
+    this.#limits.sweep(momentMs());
   }
 
   async #write(): Promise<void> {
@@ -95,28 +103,30 @@ export class Exchange {
   }
 
   async #read(): Promise<void> {
-    const { rows } = await this.#pool.query<UsageRow>(READ, [this.#instance]);
-    const nowMs = Date.now();
-    for (const row of rows) this.#count(row, nowMs);
-    this.#isFirst = false;
+    const nowMs = momentMs();
+    const sinceMs = this.#readMs;
+    const seconds = sinceMs === null ? EVER_S : MARGIN_S + Math.max(0, nowMs - sinceMs) / 1000;
+    const { rows } = await this.#pool.query<UsageRow>(READ, [this.#instance, seconds]);
+    for (const row of rows) this.#count(row, sinceMs, nowMs);
+    this.#readMs = nowMs;
   }
 
-  #count({ instance, name, taken }: UsageRow, nowMs: number): void {
+  #count({ instance, name, taken }: UsageRow, sinceMs: number | null, nowMs: number): void {
     const key = `${instance} ${name}`;
     const total = Number(taken);
     const before = this.#seen.get(key)?.total ?? 0;
     this.#seen.set(key, { total, atMs: nowMs });
     // What was counted before this instance came is in the past; a row begun anew counts whole.
-    const more = this.#isFirst ? 0 : total >= before ? total - before : total;
-    if (more === 0) return;
+    const more = total >= before ? total - before : total;
+    if (sinceMs === null || more === 0) return;
     const plain = name.slice(PRINCIPAL.length);
-    if (name.startsWith(PRINCIPAL)) this.#limits.principalsElsewhere(plain, more, nowMs);
-    else this.#limits.failuresElsewhere(plain, more, nowMs);
+    if (name.startsWith(PRINCIPAL)) this.#limits.principalsElsewhere(plain, more, sinceMs);
+    else this.#limits.failuresElsewhere(plain, more, sinceMs);
   }
 
   async #forget(): Promise<void> {
     await this.#pool.query(FORGET);
-    const oldest = Date.now() - REMEMBERED_MS;
+    const oldest = momentMs() - REMEMBERED_MS;
     for (const [key, { atMs }] of this.#seen) if (atMs < oldest) this.#seen.delete(key);
   }
 }

@@ -30,6 +30,11 @@ declare module 'fastify' {
     principal: Principal | null;
     /** A look at the database that began after the request came; null where none was needed. */
     newest: Promise<Newest> | null;
+    /**
+     * Checks the credential once more, for a request that has waited since: it may have ended.
+     * @throws Problem as at the first check
+     */
+    verifyAgain(): Promise<Principal>;
   }
 }
 
@@ -140,17 +145,25 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
   const findKeyOf = keyFinder(db, pulse);
   app.decorateRequest('principal', null);
   app.decorateRequest('newest', null);
+  const verified = (request: FastifyRequest): Promise<Principal> => {
+    const credential = credentialOf(request.raw.rawHeaders);
+    const principal =
+      credential.kind === 'key'
+        ? verifyKey(findKeyOf(request), credential.text, Date.now())
+        : verifyToken(request);
+    return request.work.until(principal);
+  };
+  app.decorateRequest('verifyAgain', function (this: FastifyRequest) {
+    this.newest = null;
+    return verified(this);
+  });
   app.addHook('onRoute', requireAccess(open));
   // Before the body: a stranger costs little and learns nothing.
   app.addHook('onRequest', async (request) => {
     if (request.is404) return;
     const access = accessOf(request);
     if (access === 'none') return;
-    const credential = credentialOf(request.raw.rawHeaders);
-    request.principal =
-      credential.kind === 'key'
-        ? await verifyKey(findKeyOf(request), credential.text, Date.now())
-        : await verifyToken(request);
+    request.principal = await verified(request);
     if (pulse) lookOnce(request, pulse);
     checkScope(access, request.principal.scopes);
   });

@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Principal } from '../auth/principal.ts';
 import { Problem } from '../errors.ts';
 import { clientNetwork } from '../limits/address.ts';
-import type { Rate, Verdict } from '../limits/bucket.ts';
+import { momentMs, type Rate, type Verdict } from '../limits/bucket.ts';
 import type { Leave } from '../limits/gate.ts';
 import type { Limits } from '../limits/limits.ts';
 
@@ -39,12 +41,6 @@ const tooMany = (most: number): Problem =>
     { headers: { 'retry-after': '1' } },
   );
 
-/** Gives a place back once the answer is out, or its reader gone. */
-function leaveAtEnd(reply: FastifyReply, leave: Leave): void {
-  if (reply.raw.closed) leave();
-  else reply.raw.once('close', leave);
-}
-
 /** The fields of draft-ietf-httpapi-ratelimit-headers-10: the policy, and what is left of it. */
 function tellLimit(reply: FastifyReply, rate: Rate, verdict: Verdict): void {
   reply.headers({
@@ -55,6 +51,8 @@ function tellLimit(reply: FastifyReply, rate: Rate, verdict: Verdict): void {
 
 const hasCredential = ({ headers }: FastifyRequest): boolean =>
   headers['x-api-key'] !== undefined || headers.authorization !== undefined;
+
+const networkOf = ({ ip }: FastifyRequest): string => clientNetwork(ip);
 
 const isOpen = ({ is404, routeOptions }: FastifyRequest): boolean =>
   is404 || routeOptions.config.access === 'none';
@@ -67,38 +65,53 @@ const isWaiting = (request: FastifyRequest): boolean =>
  * failed authentications of a network. Registered before `auth`.
  */
 export function limitsBeforeAuth(app: FastifyInstance, limits: Limits): void {
-  app.addHook('onRequest', async (request, reply) => {
-    if (isOpen(request)) return;
-    if (!isWaiting(request)) {
-      const leave = await limits.gate.enter();
-      if (leave === null) throw overloaded();
-      leaveAtEnd(reply, leave);
-    }
-    const seconds = limits.failedTooOften(clientNetwork(request.ip), Date.now());
-    if (seconds !== null) throw tooManyFailures(seconds);
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (isOpen(request) || isWaiting(request)) return done();
+    // A place is given back once the answer is out, or its reader gone.
+    const admit = (leave: Leave | null) => {
+      if (leave === null) return done(overloaded());
+      request.work.atEnd(leave);
+      done();
+    };
+    const place = limits.gate.enter();
+    if (place instanceof Promise) place.then(admit);
+    else admit(place);
   });
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onRequest', (request, _reply, done) => {
+    const seconds = isOpen(request) ? null : limits.failedTooOften(networkOf(request), momentMs());
+    done(seconds === null ? undefined : tooManyFailures(seconds));
+  });
+  app.addHook('onResponse', (request, reply, done) => {
     // Whoever sends nothing at all has guessed nothing.
     const isGuess = reply.statusCode === 401 && hasCredential(request);
-    if (isGuess) limits.countFailure(clientNetwork(request.ip), Date.now());
+    if (isGuess) limits.countFailure(networkOf(request), momentMs());
+    done();
   });
 }
 
+/**
+ * What stands for a principal where requests are counted, also in the table that instances share: a
+ * subject is a text of any length and may be a person's name.
+ */
+const nameOf = ({ kind, id }: Principal): string =>
+  `${kind}:${kind === 'key' ? id : createHash('sha256').update(id).digest('base64url')}`;
+
 /** What one principal may do. Registered after `auth`. */
 export function limitsAfterAuth(app: FastifyInstance, limits: Limits): void {
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const { principal } = request;
-    if (principal === null) return;
-    const name = `${principal.kind}:${principal.id}`;
+    if (principal === null) return done();
+    const name = nameOf(principal);
     const own = limits.of(principal.limits);
-    const verdict = limits.takeRequest(name, own, Date.now());
+    const verdict = limits.takeRequest(name, own, momentMs());
     if (verdict !== null) {
       tellLimit(reply, own, verdict);
       if (!verdict.isAllowed) throw tooFast(own, verdict);
     }
-    if (isWaiting(request)) return;
+    if (isWaiting(request)) return done();
     const leave = limits.concurrency.enter(name, own.concurrent);
     if (leave === null) throw tooMany(own.concurrent);
-    leaveAtEnd(reply, leave);
+    request.work.atEnd(leave);
+    done();
   });
 }

@@ -61,8 +61,12 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
   await app.register(swaggerUi, {
     routePrefix: DOCS,
     staticCSP: true,
-    // Over plain http, as behind a tunnel, the page's own parts would be asked for by https.
-    transformStaticCSP: (header) => header.replace(/;?\s*upgrade-insecure-requests/, ''),
+    // Over plain http, as behind a tunnel, the page's own parts would be asked for by https; and
+    // it needs nothing of other servers.
+    transformStaticCSP: (header) =>
+      header
+        .replace(/;?\s*upgrade-insecure-requests/, '')
+        .replace(/ https:| validator\.swagger\.io/g, ''),
     uiConfig: { docExpansion: 'list', deepLinking: true, persistAuthorization: false },
     theme: {
       title: 'Commodity Prices Service',

@@ -3,6 +3,7 @@ import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
 import { databaseProblem } from '../db/failures.ts';
 import { Problem, type ProblemCode } from '../errors.ts';
 import { shownPath } from './path.ts';
+import { ClientGone } from './work.ts';
 
 const internal = (cause: unknown): Problem =>
   new Problem(
@@ -65,16 +66,13 @@ export function sendProblem(
     .send(problemBody(problem, shownPath(request.url), request.id));
 }
 
-/** Makes every failure of a request a problem; those of the service are logged with their cause. */
+/** Makes every failure of a request a problem, which is told with its cause when it is over. */
 export function problems(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => {
+    // Nobody reads the answer; what failed is most likely that the client went away.
+    const isGone = error instanceof ClientGone || reply.raw.destroyed;
     const problem = problemOf(error);
-    if (reply.raw.destroyed) {
-      // Nobody reads the answer; what failed is most likely that the client went away.
-      request.log.info({ err: error }, 'the client left before its answer');
-    } else if (problem.statusCode >= 500) {
-      request.log.error({ err: problem.cause ?? problem, code: problem.code }, problem.message);
-    }
+    request.failure = isGone ? new ClientGone('the client is gone') : problem;
     return sendProblem(request, reply, problem);
   });
 }

@@ -36,17 +36,24 @@ export function refuse(socket: Duplex, problem: Problem): void {
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
-/** Answers what never became a request; the connection is closed after it. */
-export function refuseConnection(error: Error & { code?: string }, socket: Duplex): void {
+/**
+ * Answers what never became a request; the connection is closed after it.
+ * @returns the code of the refusal; null when there was nobody to refuse
+ */
+export function refuseConnection(
+  error: Error & { code?: string },
+  socket: Duplex,
+): ProblemCode | null {
   // What goes on arriving after the refusal fails again.
-  if (socket.writableEnded) return;
+  if (socket.writableEnded) return null;
   if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(socket)) {
     socket.destroy();
-    return;
+    return null;
   }
   const [code, detail] = PARSER[error.code ?? ''] ?? [
     'malformed_request' as const,
     'The request is not valid HTTP/1.1',
   ];
   refuse(socket, new Problem(code, detail));
+  return code;
 }

@@ -1,15 +1,13 @@
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
-/** How long a connection without a request may still send one after the service began to stop. */
-const GRACE_MS = 200;
-
 /**
  * Ends each connection of a stopping service as soon as its answers are out. Node's own way would
  * cut answers whose last bytes wait for a slow reader, and would wait for connections that fall
  * idle later or that never asked for anything, as browsers open them.
+ * @param graceMs how long a connection without a request may still send one
  */
-export function gentleStop(app: FastifyInstance): void {
+export function gentleStop(app: FastifyInstance, graceMs: number): void {
   const { server } = app;
   /** The answers under way on each open connection. */
   const underWay = new Map<Socket, number>();
@@ -32,6 +30,6 @@ export function gentleStop(app: FastifyInstance): void {
     setTimeout(() => {
       isStopping = true;
       for (const [socket, answers] of underWay) if (answers === 0) socket.destroySoon();
-    }, GRACE_MS).unref();
+    }, graceMs).unref();
   };
 }

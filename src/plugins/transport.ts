@@ -8,12 +8,19 @@ export interface TransportOptions {
   readonly connectionsMax: number;
 }
 
-const hostsOf = ({ rawHeaders }: IncomingMessage): number =>
-  rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'host').length;
+/** How often a header was sent; `headers` of Node has only one of it. */
+function timesSent({ rawHeaders }: IncomingMessage, name: string): number {
+  let times = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const sent = rawHeaders[at] as string;
+    if (sent.length === name.length && sent.toLowerCase() === name) times += 1;
+  }
+  return times;
+}
 
 /** RFC 9112, section 3.2: HTTP/1.1 has one Host. Node would refuse only none, without a body. */
 function checkHost(request: IncomingMessage): void {
-  const hosts = hostsOf(request);
+  const hosts = timesSent(request, 'host');
   if (hosts > 1 || (hosts === 0 && request.httpVersion !== '1.0')) {
     const headers = { connection: 'close' };
     throw new Problem('malformed_request', 'Send one Host header', { headers });
@@ -31,10 +38,11 @@ export function transport(app: FastifyInstance, options: TransportOptions): void
     const headers = { allow: '' };
     refuse(socket, new Problem('method_not_allowed', 'The service is no proxy', { headers }));
   });
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     checkHost(request.raw);
     if (Buffer.byteLength(request.url) > options.urlBytesMax) {
       throw new Problem('uri_too_long', 'Shorten the address, or send the request by POST');
     }
+    done();
   });
 }

@@ -1,26 +1,33 @@
 import type { Kysely } from 'kysely';
 import type { RateTable } from '../conversion/rate-table.ts';
 import type { RatesReader } from '../conversion/rates.ts';
+import type { Reads } from '../db/reads.ts';
 import { revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import type { SeriesSource } from './columns.ts';
-import { outcomesOf, type PlannedPrice, vatWarnings, withoutRefused } from './outcomes.ts';
+import type { PlannedPrice } from './outcomes.ts';
+import { findPrices, type Selector } from './page.ts';
 import type { Plan } from './plan.ts';
-import { selectPrices } from './query.ts';
 import type { RecordContext } from './records.ts';
 import type { ReferenceReader } from './references.ts';
 import type { State, StateReader } from './state.ts';
 import { targetsOf } from './targets.ts';
-import { type Warning, warningsOf } from './warnings.ts';
+import type { Warning } from './warnings.ts';
 
 /** What answering needs: where prices, reference data, rates and series are read. */
 export interface Sources {
+  /** Reads what requests share; nobody who leaves ends it for the others. */
   readonly db: Kysely<Database>;
+  /** Reads for one request. */
+  readonly reads: Reads;
   readonly references: ReferenceReader;
   readonly rates: RatesReader;
   /** The configured source of exchange rates. */
   readonly rateSource: string;
   readonly state: StateReader;
+  readonly select: Selector;
+  /** Whether it has all prices at hand, so that a page is best cut from them. */
+  readonly hasAll: boolean;
   readonly series: SeriesSource;
   /** Prices whose series one statement reads; it bounds the memory of an answer. */
   readonly pricesPerStatement: number;
@@ -59,28 +66,26 @@ export async function answerAt(
   sources: Sources,
   plan: Plan,
   state: State,
-  signal: AbortSignal,
+  work: RecordContext['work'],
 ): Promise<Answer> {
-  const { db, series, pricesPerStatement } = sources;
+  const { series, pricesPerStatement } = sources;
+  const db = () => sources.reads.db(work.signal);
   const { head } = state;
   const { revision } = head;
-  const references = await sources.references(db, head);
+  const references = await sources.references(sources.db, head);
   const targets = targetsOf(plan.options, references);
-  const [prices, rates] = await Promise.all([
-    selectPrices(db, plan, revision),
-    ratesOf(sources, state),
-  ]);
-  const unmatched = await warningsOf(db, plan, revision, prices);
-  const outcomes = outcomesOf(plan, prices, targets, references, rates);
-  const { kept, warnings: omitted } = withoutRefused(plan, outcomes);
+  const rates = await ratesOf(sources, state);
+  const { select, hasAll } = sources;
+  const finding = { db, plan, state, references, targets, rates, select, hasAll };
+  const found = await findPrices(finding);
   const metadata = {
     market: plan.market.slug,
     revision: revisionText(head),
     asOf: head.committedAt,
-    count: kept.length,
-    nextCursor: null,
-    warnings: [...unmatched, ...omitted, ...vatWarnings(kept)],
+    count: found.shown.length,
+    nextCursor: found.nextCursor,
+    warnings: found.warnings,
   };
-  const context = { plan, revision, references, targets, series, pricesPerStatement, signal };
-  return { metadata, records: kept, context };
+  const context = { plan, revision, references, targets, series, pricesPerStatement, work };
+  return { metadata, records: found.shown, context };
 }

@@ -52,6 +52,11 @@ export class ByteWriter {
     return written;
   }
 
+  /** How many bytes were written since it began. */
+  get written(): number {
+    return this.#at;
+  }
+
   /** Makes room for some more bytes. */
   reserve(bytes: number): void {
     if (this.#at + bytes <= this.#bytes.length) return;

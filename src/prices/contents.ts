@@ -19,8 +19,8 @@ export interface Terms {
   readonly targets: Targets;
 }
 
-/** Everything that a record shows, computed, and in no format yet. */
-export interface Contents {
+/** What a record shows but its points, computed, and in no format yet. */
+export interface Description {
   readonly price: SelectedPrice;
   /** What the numbers are in. */
   readonly shown: ShownTerms;
@@ -28,6 +28,10 @@ export interface Contents {
   readonly receipt: Receipt | null;
   /** Null where it was not asked for. */
   readonly summary: Summary | null;
+}
+
+/** Everything that a record shows. */
+export interface Contents extends Description {
   /** Null where no series was asked for. */
   readonly points: PointColumns | null;
 }
@@ -76,6 +80,35 @@ function termsOf({ references, targets }: Terms, { price, outcome }: PlannedPric
   return { shown, from: inTerms(own), to: inTerms(wanted) };
 }
 
+/** How the numbers of a price are rounded. */
+export const roundingOf = ({ options }: Plan, price: SelectedPrice): Rounding =>
+  // A payable is the same whatever conversion is asked, also in its averages.
+  price.price_type === 'payable' ? BY_RULE : { decimals: options.decimals };
+
+/** The summary of a price, from its series back to the first point. */
+export function summaryIn(terms: Terms, { price, outcome }: PlannedPrice, columns: Columns) {
+  const rounding = roundingOf(terms.plan, price);
+  const payable = price.price_type === 'payable';
+  return summaryOf(observe(columns, outcome?.conversion ?? null), { payable, rounding });
+}
+
+/**
+ * What one record shows but its points.
+ * @param withoutRate points that it shows without a rate
+ */
+export function descriptionOf(
+  terms: Terms,
+  planned: PlannedPrice,
+  summary: Summary | null,
+  withoutRate: number,
+): Description {
+  const { price, outcome } = planned;
+  const { shown, from, to } = termsOf(terms, planned);
+  const without = withoutRate + (summary?.withoutRate ?? 0);
+  const receipt = outcome && receiptOf(outcome, from, to, without, roundingOf(terms.plan, price));
+  return { price, shown, receipt, summary };
+}
+
 /**
  * What one record shows.
  * @param columns the series, back to the first point when a summary is asked for
@@ -83,21 +116,11 @@ function termsOf({ references, targets }: Terms, { price, outcome }: PlannedPric
 export function contentsOf(terms: Terms, planned: PlannedPrice, columns: Columns): Contents {
   const { options, range } = terms.plan;
   const { price, outcome } = planned;
-  const payable = price.price_type === 'payable';
-  // A payable is the same whatever conversion is asked, also in its averages.
-  const rounding: Rounding = payable ? BY_RULE : { decimals: options.decimals };
   const conversion = outcome?.conversion ?? null;
-  const { shown, from, to } = termsOf(terms, planned);
   const seen = options.includeSeries ? observe(since(columns, range.from), conversion) : null;
-  const summary = options.includeSummary
-    ? summaryOf(observe(columns, conversion), { payable, rounding })
-    : null;
-  const withoutRate = (seen?.withoutRate ?? 0) + (summary?.withoutRate ?? 0);
+  const summary = options.includeSummary ? summaryIn(terms, planned, columns) : null;
   return {
-    price,
-    shown,
-    receipt: outcome && receiptOf(outcome, from, to, withoutRate, rounding),
-    summary,
-    points: seen && pointsOf(terms.plan, seen, rounding),
+    ...descriptionOf(terms, planned, summary, seen?.withoutRate ?? 0),
+    points: seen && pointsOf(terms.plan, seen, roundingOf(terms.plan, price)),
   };
 }

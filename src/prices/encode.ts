@@ -66,10 +66,16 @@ function writePoint(points: PointColumns, index: number, base: Buffer | null): v
   out.byte(0x7d);
 }
 
-/** The points of a series as JSON, separated by commas, without the brackets around them. */
-export function encodePoints(points: PointColumns): Buffer {
+/**
+ * The points of a series as JSON, separated by commas, without the brackets around them.
+ * @param ends is told where each point ends, when it is given
+ */
+export function encodePoints(points: PointColumns, ends?: Uint32Array): Buffer {
   out.begin(points.length * POINT_BYTES + POINT_BYTES_MAX);
   const base = points.fx === null ? null : ascii(`","base":"${points.fx.base}`);
-  for (let index = 0; index < points.length; index += 1) writePoint(points, index, base);
+  for (let index = 0; index < points.length; index += 1) {
+    writePoint(points, index, base);
+    if (ends) ends[index] = out.written;
+  }
   return out.end();
 }

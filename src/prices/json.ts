@@ -1,27 +1,34 @@
 import { summaryJson } from '../conversion/summary.ts';
-import type { Contents, Terms } from './contents.ts';
+import type { Metadata } from './answer.ts';
+import type { Contents, Description, Terms } from './contents.ts';
 import { encodePoints } from './encode.ts';
 import type { Writer } from './formats.ts';
 import { membersOf } from './record.ts';
 
-const SERIES = Buffer.from(',"series":[');
 const RECORD_END = Buffer.from(']}');
 
-/** One record as JSON, in slices; members are in the order of the contract. */
-export function* recordJson(terms: Terms, contents: Contents): Generator<Buffer> {
-  const { receipt, summary, points } = contents;
-  const members = membersOf(terms.plan.market, contents.price, terms.references, contents.shown);
+/** A record as JSON up to its points; members are in the order of the contract. */
+export function recordHead(terms: Terms, { price, shown, receipt, summary }: Description): string {
+  const members = membersOf(terms.plan.market, price, terms.references, shown);
   const conversion = receipt ? `,"conversion":${JSON.stringify(receipt)}` : '';
   const changes = summary ? `,"summary":${summaryJson(summary)}` : '';
-  yield Buffer.from(`${JSON.stringify(members).slice(0, -1)}${conversion}${changes}`);
-  yield SERIES;
-  if (points) yield encodePoints(points);
+  return `${JSON.stringify(members).slice(0, -1)}${conversion}${changes},"series":[`;
+}
+
+/** One record as JSON, in slices. */
+export function* recordJson(terms: Terms, contents: Contents): Generator<Buffer> {
+  yield Buffer.from(recordHead(terms, contents));
+  if (contents.points) yield encodePoints(contents.points);
   yield RECORD_END;
 }
 
+/** What stands before the records of a document. */
+export const documentHead = (metadata: Metadata): string =>
+  `{"$metadata":${JSON.stringify(metadata)},"data":[`;
+
 /** `application/json`: one document. */
 export const jsonWriter: Writer = {
-  head: ({ metadata }) => Buffer.from(`{"$metadata":${JSON.stringify(metadata)},"data":[`),
+  head: ({ metadata }) => Buffer.from(documentHead(metadata)),
   record: recordJson,
   between: Buffer.from(','),
   end: Buffer.from(']}'),

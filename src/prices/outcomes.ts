@@ -3,16 +3,19 @@ import type { RateTable } from '../conversion/rate-table.ts';
 import { Problem } from '../errors.ts';
 import type { Plan } from './plan.ts';
 import { isConverting } from './plan-options.ts';
-import type { SelectedPrice } from './query.ts';
+import type { PriceTerms, SelectedPrice } from './query.ts';
 import type { References } from './references.ts';
 import type { Targets } from './targets.ts';
 import type { Warning } from './warnings.ts';
 
-/** A price of the answer, and what its conversion comes to; null when none was asked for. */
-export interface PlannedPrice {
-  readonly price: SelectedPrice;
+/** A price, and what its conversion comes to; null when none was asked for. */
+export interface Planned<Price extends PriceTerms> {
+  readonly price: Price;
   readonly outcome: Outcome | null;
 }
+
+/** A price of the answer. */
+export type PlannedPrice = Planned<SelectedPrice>;
 
 /** Codes that a sentence names before it counts the rest. */
 const CODES_NAMED = 50;
@@ -24,13 +27,13 @@ const named = (codes: readonly string[]): string => {
 };
 
 /** Decides what happens to each price when a conversion is asked for. */
-export function outcomesOf(
+export function outcomesOf<Price extends PriceTerms>(
   plan: Plan,
-  prices: readonly SelectedPrice[],
+  prices: readonly Price[],
   targets: Targets,
   references: References,
   rates: RateTable | null,
-): PlannedPrice[] {
+): Planned<Price>[] {
   if (!isConverting(plan.options)) return prices.map((price) => ({ price, outcome: null }));
   const target = { currency: targets.currency?.id ?? null, unit: targets.unit?.unit ?? null };
   return prices.map((price) => {
@@ -46,10 +49,10 @@ export function outcomesOf(
  * Does with prices that cannot be converted what the request says.
  * @throws Problem `unconvertible_records` naming the codes, with `onUnconvertible: error`
  */
-export function withoutRefused(
+export function withoutRefused<Price extends PriceTerms>(
   plan: Plan,
-  planned: readonly PlannedPrice[],
-): { kept: readonly PlannedPrice[]; warnings: Warning[] } {
+  planned: readonly Planned<Price>[],
+): { kept: readonly Planned<Price>[]; warnings: Warning[] } {
   const { onUnconvertible } = plan.options;
   const refused = planned.filter((each) => each.outcome?.status === 'refused');
   if (refused.length === 0 || onUnconvertible === 'keep') return { kept: planned, warnings: [] };
@@ -70,7 +73,7 @@ export function withoutRefused(
 }
 
 /** The words of a specification that say that VAT is in the numbers; undefined where none do. */
-const vatOf = (price: SelectedPrice): string | undefined =>
+const vatOf = (price: PriceTerms): string | undefined =>
   price.specification.find(
     ({ name, value }) =>
       /^vat$/i.test(name.trim()) && /\bincl/i.test(value) && !/\b(not|excl\w*)\b/i.test(value),
@@ -80,10 +83,10 @@ const vatOf = (price: SelectedPrice): string | undefined =>
  * Chinese domestic prices include VAT: in another currency they look like export prices, which
  * they are not. One warning for each such record whose currency was converted.
  */
-export function vatWarnings(planned: readonly PlannedPrice[]): Warning[] {
+export function vatWarnings(planned: readonly Planned<PriceTerms>[]): Warning[] {
   return planned.flatMap(({ price, outcome }) => {
-    const vat = vatOf(price);
-    if (vat === undefined || !outcome?.conversion?.pair) return [];
+    const vat = outcome?.conversion?.pair ? vatOf(price) : undefined;
+    if (vat === undefined) return [];
     const numbers = 'so do its converted numbers; they do not compare with FOB or CIF prices';
     const detail = `${price.code} includes VAT (${vat}), and ${numbers}`;
     return [{ code: 'vat_included', pointer: '/options/currency', detail, suggestions: [] }];

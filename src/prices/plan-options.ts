@@ -2,11 +2,14 @@ import type { Aggregation } from '../conversion/aggregate.ts';
 import { utcMicroseconds } from '../db/instant.ts';
 import type { Violation } from '../errors.ts';
 
-/** Which past an answer is of: a moment, a revision as on the wire, or neither for now. */
+/**
+ * Which past an answer is of: a moment, a revision as on the wire that an option names, or neither
+ * for now.
+ */
 export type Moment =
   | { readonly kind: 'now' }
   | { readonly kind: 'asOf'; readonly instant: string }
-  | { readonly kind: 'revision'; readonly text: string };
+  | { readonly kind: 'revision'; readonly text: string; readonly option: 'revision' | 'cursor' };
 
 /** The validated options of a request. */
 export interface PlanOptions {
@@ -51,7 +54,7 @@ export function brokenOptions(options: Members, brokenPlaces: ReadonlySet<string
 function momentOf(options: Members): Moment {
   const { asOf, revision } = options as { asOf?: string; revision?: string };
   if (asOf !== undefined) return { kind: 'asOf', instant: utcMicroseconds(asOf) };
-  if (revision !== undefined) return { kind: 'revision', text: revision };
+  if (revision !== undefined) return { kind: 'revision', text: revision, option: 'revision' };
   return { kind: 'now' };
 }
 

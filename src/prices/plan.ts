@@ -4,6 +4,8 @@ import { matchKey } from '../catalog/match-key.ts';
 import { filtersOf } from '../contract/market.ts';
 import { type BodyCheck, VIOLATIONS_MAX } from '../contract/validate.ts';
 import { Problem, type Violation } from '../errors.ts';
+import { canonicalText } from './canonical.ts';
+import { type Position, positionIn } from './cursor.ts';
 import { brokenOptions, optionsOf, type PlanOptions } from './plan-options.ts';
 
 /** One filter list: the values as sent and the keys that they are compared by. */
@@ -19,6 +21,14 @@ export interface DateRange {
   readonly to: string | null;
 }
 
+/** The part of the prices that an answer shows. */
+export interface Page {
+  /** Most records; null is as many as there are. */
+  readonly limit: number | null;
+  /** Where the page before ended; null is from the first. */
+  readonly after: Position | null;
+}
+
 /** A validated request, ready to run: nothing in it can be refused any more but by its values. */
 export interface Plan {
   readonly market: Market;
@@ -27,6 +37,7 @@ export interface Plan {
   readonly codes: ListFilter['values'] | null;
   readonly lists: readonly ListFilter[];
   readonly options: PlanOptions;
+  readonly page: Page;
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -96,13 +107,35 @@ function brokenBy(errors: readonly Violation[]): Problem {
 }
 
 /**
+ * A plan that goes on where its cursor says, at the state at which the walk began. Looked at last:
+ * which request a cursor belongs to is known only of one that breaks no rule.
+ */
+function continued(plan: Plan, cursor: string): Plan {
+  const after = positionIn(canonicalText(plan), cursor);
+  if (after === null) {
+    const detail = 'This cursor is not of this request; repeat the one that gave it, or go without';
+    throw brokenBy([{ pointer: '/options/cursor', code: 'invalid_cursor', detail }]);
+  }
+  const { options, page } = plan;
+  const began = { kind: 'revision', text: after.revision, option: 'cursor' } as const;
+  const moment = options.moment.kind === 'now' ? began : options.moment;
+  return { ...plan, options: { ...options, moment }, page: { ...page, after } };
+}
+
+/**
  * The plan of a request body.
+ * @param found what is known to be wrong already, such as with the query
  * @throws Problem `validation_failed` with every violation of the schema and of the rules
  */
-export function planOf(market: Market, check: BodyCheck, body: unknown): Plan {
+export function planOf(
+  market: Market,
+  check: BodyCheck,
+  body: unknown,
+  found: readonly Violation[] = [],
+): Plan {
   const filters = membersOf(body, 'filters');
   const options = membersOf(body, 'options');
-  const errors = check(body);
+  const errors = [...found, ...check(body)];
   const brokenPlaces = new Set(errors.map((each) => each.pointer));
   errors.push(...brokenRules(market, filters, brokenPlaces));
   errors.push(...brokenOptions(options, brokenPlaces));
@@ -112,11 +145,14 @@ export function planOf(market: Market, check: BodyCheck, body: unknown): Plan {
     const values = filters[name] as string[] | undefined;
     return values && values.length > 0 ? [listFilter(name, values)] : [];
   });
-  return Object.freeze({
+  const plan = {
     market,
     range: { from: dayOf(filters['dateFrom']), to: dayOf(filters['dateTo']) },
     codes: codes ?? null,
     lists,
     options: optionsOf(options),
-  });
+    page: { limit: (options['limit'] as number | undefined) ?? null, after: null },
+  };
+  const cursor = options['cursor'] as string | undefined;
+  return Object.freeze(cursor === undefined ? plan : continued(plan, cursor));
 }

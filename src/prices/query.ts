@@ -4,17 +4,21 @@ import type { Database, PriceDimensions, SpecificationEntry } from '../db/schema
 import { conditionOf } from './filters.ts';
 import type { Plan } from './plan.ts';
 
-/** A price as it was at a revision, without its points. */
-export interface PriceAttributes extends PriceDimensions {
+/** What decides how a price is converted, and what is told about that. */
+export interface PriceTerms {
   readonly id: number;
   readonly code: string;
   readonly price_type: 'price' | 'payable';
   readonly currency_id: number | null;
   readonly unit_id: number;
+  readonly specification: readonly SpecificationEntry[];
+}
+
+/** A price as it was at a revision, without its points. */
+export interface PriceAttributes extends PriceTerms, PriceDimensions {
   readonly product_id: number;
   readonly name: string;
   readonly short_name: string | null;
-  readonly specification: readonly SpecificationEntry[];
   readonly assessment_launched_at: string | null;
 }
 
@@ -29,24 +33,43 @@ export const marketPrices = (slug: string, revision: string): RawBuilder<Selecte
   sql<SelectedPrice>`(select price.* from price_at(${revision}::bigint) as price
     where price.market_id = (select id from market where slug = ${slug}))`;
 
-/** The statement that selects the prices of a plan at a revision, in the order of their codes. */
-export function selectionOf(db: Kysely<Database>, plan: Plan, revision: string) {
-  let query = db
-    .selectFrom(marketPrices(plan.market.slug, revision).as('p'))
-    .leftJoinLateral(
-      sql<{ date: string; published_at: string }>`latest_point_at(p.id, ${revision}::bigint)`.as(
-        'latest',
-      ),
-      (join) => join.onTrue(),
-    )
-    .selectAll('p')
-    .select(['latest.date as last_date', 'latest.published_at as last_published_at'])
-    .orderBy(sql`p.code collate "C"`);
+/** What selects prices in a plan. */
+export type PriceFilters = Pick<Plan, 'market' | 'codes' | 'lists'>;
+
+/** The order of codes. */
+export const BY_CODE = sql`p.code collate "C"`;
+
+/** The prices that a plan selects at a revision, in the order of their codes. */
+export function filtered(db: Kysely<Database>, plan: PriceFilters, revision: string) {
+  let query = db.selectFrom(marketPrices(plan.market.slug, revision).as('p')).orderBy(BY_CODE);
   if (plan.codes) {
     query = query.where(sql<boolean>`p.code_key = any(${plan.codes.map(codeKey)}::text[])`);
   }
   for (const filter of plan.lists) query = query.where(conditionOf(filter, revision));
   return query;
+}
+
+/** The latest point of each price `p`. */
+export const latestPoint = (revision: string) =>
+  sql<{ date: string; published_at: string }>`latest_point_at(p.id, ${revision}::bigint)`.as(
+    'latest',
+  );
+
+/** The statement that selects the prices of a plan at a revision, in the order of their codes. */
+export const selectionOf = (db: Kysely<Database>, plan: PriceFilters, revision: string) =>
+  filtered(db, plan, revision)
+    .leftJoinLateral(latestPoint(revision), (join) => join.onTrue())
+    .selectAll('p')
+    .select(['latest.date as last_date', 'latest.published_at as last_published_at']);
+
+/** The numbers of the prices that a plan selects at a revision, in the order of their codes. */
+export async function selectIds(
+  db: Kysely<Database>,
+  plan: PriceFilters,
+  revision: string,
+): Promise<readonly number[]> {
+  const rows = await filtered(db, plan, revision).select('p.id').execute();
+  return rows.map(({ id }) => id);
 }
 
 /** Runs the selection. Throws what the database throws. */

@@ -9,7 +9,8 @@ export interface RecordContext extends Terms {
   readonly series: SeriesSource;
   /** Prices whose series one statement reads; it bounds the memory of an answer. */
   readonly pricesPerStatement: number;
-  readonly signal: AbortSignal;
+  /** Ends what is read for it. The signal is made when it is asked for. */
+  readonly work: { readonly signal: AbortSignal };
 }
 
 const NO_COLUMNS: Columns = new ColumnsBuilder().finish();
@@ -20,7 +21,7 @@ export async function* contentsOfAll(
   context: RecordContext,
   prices: readonly PlannedPrice[],
 ): AsyncGenerator<Contents> {
-  const { plan, revision, signal, pricesPerStatement: step } = context;
+  const { plan, revision, work, pricesPerStatement: step } = context;
   const { includeSeries, includeSummary } = plan.options;
   // A summary looks back over the beginning of the range, and never past its end.
   const range = includeSummary ? { from: null, to: plan.range.to } : plan.range;
@@ -29,7 +30,7 @@ export async function* contentsOfAll(
     const ids = chunk.map((each) => each.price.id);
     const series =
       includeSeries || includeSummary
-        ? await context.series(ids, range, revision, signal)
+        ? await context.series(ids, range, revision, work.signal)
         : NO_SERIES;
     for (const planned of chunk) {
       yield contentsOf(context, planned, series.get(planned.price.id) ?? NO_COLUMNS);

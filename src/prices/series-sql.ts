@@ -1,5 +1,4 @@
-import type pg from 'pg';
-import { to as copyTo } from 'pg-copy-streams';
+import type { Reads } from '../db/reads.ts';
 import type { SeriesSource } from './columns.ts';
 import { columnsOf } from './copy-binary.ts';
 
@@ -27,32 +26,28 @@ export function seriesStatement(
     order by price_id, date) to stdout (format binary)`;
 }
 
-/** Reads series by COPY BINARY, one short statement for each call; nothing stays open after it. */
-export function sqlSeries(pool: pg.Pool): SeriesSource {
-  return async (priceIds, range, revision, signal) => {
-    signal.throwIfAborted();
-    const client = await pool.connect();
-    // A reader who left while this waited gets no statement; the connection is as good as before.
-    if (signal.aborted) client.release();
-    signal.throwIfAborted();
-    let failure: Error | undefined;
-    try {
-      const stream = client.query(copyTo(seriesStatement(priceIds, range, revision)));
-      const abort = () => stream.destroy(new Error('the reader is gone'));
-      signal.addEventListener('abort', abort, { once: true });
-      const chunks: Buffer[] = [];
-      try {
-        for await (const chunk of stream) chunks.push(chunk as Buffer);
-      } finally {
-        signal.removeEventListener('abort', abort);
-      }
-      return columnsOf(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
-    } catch (error) {
-      failure = error instanceof Error ? error : new Error(String(error));
-      throw failure;
-    } finally {
-      // A connection that failed midway may hold half an answer: it must not be used again.
-      client.release(failure);
-    }
-  };
+/** The points of one price within some days, both bounds included. */
+export interface PriceDays {
+  readonly priceId: number;
+  readonly first: string;
+  readonly last: string;
 }
+
+/** The statement that reads some points of each of some prices at a revision. */
+export function daysStatement(wanted: readonly PriceDays[], revision: string): string {
+  const rows = wanted.map(({ priceId, first, last }) => {
+    const [from, to] = [literal(first, DAY), literal(last, DAY)];
+    return `(${literal(String(priceId), /^\d+$/)}, date '${from}', date '${to}')`;
+  });
+  return `copy (select s.price_id, s.date, s.low, s.mid, s.high, s.published_at, s.corrections
+    from (values ${rows.join(', ')}) as w (id, first, last)
+      join series_at(${literal(revision, /^\d+$/)}) as s
+        on s.price_id = w.id and s.date between w.first and w.last
+    order by s.price_id, s.date) to stdout (format binary)`;
+}
+
+/** Reads series by COPY BINARY, one short statement for each call; nothing stays open after it. */
+export const sqlSeries =
+  (reads: Reads): SeriesSource =>
+  async (priceIds, range, revision, signal) =>
+    columnsOf(await reads.copy(seriesStatement(priceIds, range, revision), signal));

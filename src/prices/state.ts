@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import { type RateSource, rateSource } from '../conversion/rates.ts';
 import { headAt, revisionOf } from '../db/newest.ts';
 import type { Newest } from '../db/pulse.ts';
-import { type Head, headOf, newestRevision, revisionAsOf } from '../db/revisions.ts';
+import { type Head, headOf, newestRevision, revisionAsOf, revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { Problem, type ViolationCode } from '../errors.ts';
 import type { Plan } from './plan.ts';
@@ -20,8 +20,9 @@ const refusedMoment = (option: string, code: ViolationCode, detail: string): Pro
     errors: [{ pointer: `/options/${option}`, code, detail }],
   });
 
-const unknownRevision = (detail: string): Problem =>
-  refusedMoment('revision', 'unknown_revision', detail);
+/** What is wrong with a revision that is not known, by the option that it came with. */
+const unknownRevision = (option: 'revision' | 'cursor', detail: string): Problem =>
+  refusedMoment(option, option === 'cursor' ? 'invalid_cursor' : 'unknown_revision', detail);
 
 /** The last revision that counts for a moment; null for now. */
 async function boundOf(db: Kysely<Database>, moment: Moment): Promise<string | null> {
@@ -31,39 +32,52 @@ async function boundOf(db: Kysely<Database>, moment: Moment): Promise<string | n
     if (number === null) throw refusedMoment('asOf', 'out_of_range', IN_THE_FUTURE);
     return number;
   }
+  const { option, text } = moment;
   const newest = await newestRevision(db);
-  const [epoch, number] = moment.text.split('.') as [string, string];
+  const [epoch, number] = text.split('.') as [string, string];
   if (epoch !== newest.epoch) {
-    throw unknownRevision('This revision is of another epoch of the data; ask without it');
+    const detail = `This ${option} is of another epoch of the data; ask without it`;
+    throw unknownRevision(option, detail);
   }
   if (BigInt(number) > BigInt(newest.revision)) {
-    throw unknownRevision(`The newest revision is ${newest.epoch}.${newest.revision}`);
+    throw unknownRevision(option, `The newest revision is ${newest.epoch}.${newest.revision}`);
   }
   return number;
+}
+
+/** A walk stays at its state, also when each of its requests names a past one. */
+function checkWalk({ page }: Plan, head: Head): void {
+  if (page.after === null || page.after.revision === revisionText(head)) return;
+  const detail = `This cursor goes on at ${page.after.revision}; leave out asOf and revision`;
+  throw unknownRevision('cursor', detail);
 }
 
 /**
  * Finds the state that a plan reads: the newest, or that of its moment. The source of rates is
  * chosen at the same revision, and its scope counts towards `$metadata.revision`.
  * @param source the configured source of exchange rates
- * @throws Problem `validation_failed` with `unknown_revision`, or `out_of_range` for a moment that
- *   is still to come by the clock of the database
+ * @throws Problem `validation_failed` with `unknown_revision` or `invalid_cursor`, or with
+ *   `out_of_range` for a moment that is still to come by the clock of the database
  */
 export async function stateOf(db: Kysely<Database>, plan: Plan, source: string): Promise<State> {
   const { slug } = plan.market;
   const bound = await boundOf(db, plan.options.moment);
   if (plan.options.currency === null) {
-    return { head: await headOf(db, [slug], bound), rates: null };
+    const head = await headOf(db, [slug], bound);
+    checkWalk(plan, head);
+    return { head, rates: null };
   }
   // Source and head are chosen at one bound, so that a commit in between cannot part them.
   const until = bound ?? (await newestRevision(db)).revision;
   const rates = await rateSource(db, source, until);
-  return { head: await headOf(db, [slug, ...rates.scopes], until), rates };
+  const head = await headOf(db, [slug, ...rates.scopes], until);
+  checkWalk(plan, head);
+  return { head, rates };
 }
 
 /** Finds the state that a plan reads, from a look at the database where the plan is of now. */
 export type StateReader = (
-  db: Kysely<Database>,
+  db: () => Kysely<Database>,
   plan: Plan,
   newest: Newest | null,
 ) => Promise<State>;
@@ -78,14 +92,15 @@ function rateKey(newest: Newest): string {
 /**
  * A reader that takes what a look has told instead of asking again, and keeps the source of rates
  * that it chose last.
+ * @param shared reads what is kept; a request that leaves does not end it for the others
  * @param source the configured source of exchange rates
  */
-export function stateReader(source: string): StateReader {
+export function stateReader(shared: Kysely<Database>, source: string): StateReader {
   let chosen: { readonly key: string; readonly rates: Promise<RateSource> } | null = null;
-  const ratesAt = (db: Kysely<Database>, newest: Newest): Promise<RateSource> => {
+  const ratesAt = (newest: Newest): Promise<RateSource> => {
     const key = rateKey(newest);
     if (chosen?.key === key) return chosen.rates;
-    const rates = rateSource(db, source, newest.revision);
+    const rates = rateSource(shared, source, newest.revision);
     const mine = { key, rates };
     chosen = mine;
     // A failed read must not be remembered.
@@ -96,10 +111,10 @@ export function stateReader(source: string): StateReader {
   };
   return async (db, plan, newest) => {
     const { moment, currency } = plan.options;
-    if (newest === null || moment.kind !== 'now') return stateOf(db, plan, source);
+    if (newest === null || moment.kind !== 'now') return stateOf(db(), plan, source);
     const { slug } = plan.market;
     if (currency === null) return { head: headAt(newest, [slug]), rates: null };
-    const rates = await ratesAt(db, newest);
+    const rates = await ratesAt(newest);
     return { head: headAt(newest, [slug, ...rates.scopes]), rates };
   };
 }

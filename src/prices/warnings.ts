@@ -5,7 +5,7 @@ import type { Database } from '../db/schema.ts';
 import { Problem, shown } from '../errors.ts';
 import { type UsedValue, usedValues } from './filter-values.ts';
 import type { ListFilter, Plan } from './plan.ts';
-import { marketPrices, type SelectedPrice } from './query.ts';
+import { marketPrices, type PriceTerms } from './query.ts';
 
 /** Something about the answer that its reader should know. */
 export interface Warning {
@@ -22,7 +22,7 @@ const SUGGESTED_MAX = 20;
 
 const unmatched = (pointer: string, value: string, market: string, names: string[]): Warning => {
   const suggestions = nearest(value, names, SUGGESTIONS);
-  const hint = suggestions.length > 0 ? `; near are ${suggestions.join(', ')}` : '';
+  const hint = suggestions.length > 0 ? `; did you mean ${suggestions.join(', ')}?` : '';
   const detail = `"${shown(value)}" matches nothing in ${market}${hint}`;
   return { code: 'unmatched_value', pointer, detail, suggestions };
 };
@@ -43,7 +43,7 @@ async function unmatchedCodes(
   db: Kysely<Database>,
   plan: Plan,
   revision: string,
-  found: readonly SelectedPrice[],
+  found: readonly PriceTerms[],
 ): Promise<Warning[]> {
   const known = new Set(found.map((each) => codeKey(each.code)));
   const missing = (plan.codes ?? []).flatMap((code, index) =>
@@ -59,33 +59,35 @@ async function unmatchedCodes(
   });
 }
 
-/**
- * One warning for each value of the request that matches nothing in its market.
- * @throws Problem `validation_failed` with the same places when the plan is strict
- */
-export async function warningsOf(
+/** One warning for each value of the request that matches nothing in its market. */
+export async function unmatchedIn(
   db: Kysely<Database>,
   plan: Plan,
   revision: string,
-  found: readonly SelectedPrice[],
+  found: readonly PriceTerms[],
 ): Promise<readonly Warning[]> {
   const names = plan.lists.map((each) => each.name);
   const used = await usedValues(db, plan.market, revision, names);
-  const warnings = [
+  return [
     ...plan.lists.flatMap((list) => unmatchedInList(list, used, plan.market.slug)),
     ...(await unmatchedCodes(db, plan, revision, found)),
   ];
-  if (plan.options.strict && warnings.length > 0) {
-    const errors = warnings.map(({ pointer, detail }) => ({
-      pointer,
-      code: 'unmatched_value' as const,
-      detail,
-    }));
-    throw new Problem(
-      'validation_failed',
-      'With options.strict every value must match; errors names those that do not',
-      { errors },
-    );
-  }
-  return warnings;
+}
+
+/**
+ * Refuses what matches nothing, where the plan is strict.
+ * @throws Problem `validation_failed` with the places of the warnings
+ */
+export function checkStrict({ options }: Plan, unmatched: readonly Warning[]): void {
+  if (!options.strict || unmatched.length === 0) return;
+  const errors = unmatched.map(({ pointer, detail }) => ({
+    pointer,
+    code: 'unmatched_value' as const,
+    detail,
+  }));
+  throw new Problem(
+    'validation_failed',
+    'With options.strict every value must match; errors names those that do not',
+    { errors },
+  );
 }

@@ -2,17 +2,19 @@ import type { FastifyRequest } from 'fastify';
 import { FORMAT_NAMES, FORMATS, type Format } from '../contract/formats.ts';
 import { Problem } from '../errors.ts';
 import { preferredType } from '../wire/accept.ts';
+import { codingOf } from './coded.ts';
 
 const notAcceptable = (offered: readonly string[]): Problem =>
   new Problem('not_acceptable', `Accept ${offered.join(' or ')}`);
 
 /**
- * Refuses a request whose Accept header does not admit JSON, where there is nothing else.
+ * Refuses a request whose headers do not admit JSON, where there is nothing else, or no coding.
  * @throws Problem `not_acceptable`
  */
-export function checkAcceptsJson({ headers }: FastifyRequest): void {
+export function checkAcceptsJson(request: FastifyRequest): void {
   const offered = [FORMATS.json.media];
-  if (preferredType(headers.accept, offered) === undefined) throw notAcceptable(offered);
+  if (preferredType(request.headers.accept, offered) === undefined) throw notAcceptable(offered);
+  codingOf(request);
 }
 
 /** The formats of the feed, the one that is sent without a wish first. */

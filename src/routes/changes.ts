@@ -11,7 +11,8 @@ import type { Feed } from '../prices/changes/follow.ts';
 import type { ChangesAsked, Page } from '../prices/changes/page.ts';
 import { positionOf, positionText } from '../prices/changes/position.ts';
 import { listFormatOf } from './accept.ts';
-import { clientGone } from './client-gone.ts';
+import { codingOf, sendCoded } from './coded.ts';
+import { VARY } from './etag.ts';
 import { changesOperation } from './operations.ts';
 import { placesFor } from './places.ts';
 
@@ -82,23 +83,27 @@ function askedFor(query: Query, principal: Principal, options: ChangeOptions): C
   };
 }
 
-function send(
+async function send(
+  request: FastifyRequest,
   reply: FastifyReply,
   format: ReturnType<typeof listFormatOf>,
   page: Page,
   hasWaited: boolean,
-): FastifyReply {
+): Promise<FastifyReply> {
   const nextSeq = positionText(page.next);
   reply.headers({
     'cache-control': 'no-store',
+    vary: VARY,
     'x-next-seq': nextSeq,
     'x-data-revision': page.revision,
   });
   if (hasWaited && page.changes.length === 0) return reply.code(204).send();
   reply.type(FORMATS[format].type);
-  if (format === 'ndjson') return reply.send(page.changes.map((each) => `${each}\n`).join(''));
-  const metadata = JSON.stringify({ nextSeq });
-  return reply.send(`{"$metadata":${metadata},"data":[${page.changes.join(',')}]}`);
+  const text =
+    format === 'ndjson'
+      ? page.changes.map((each) => `${each}\n`).join('')
+      : `{"$metadata":${JSON.stringify({ nextSeq })},"data":[${page.changes.join(',')}]}`;
+  return sendCoded(reply, { bytes: Buffer.from(text), coding: null }, codingOf(request));
 }
 
 /** Lets a connection be silent, as it is while its request waits; returns how to end that. */
@@ -108,6 +113,16 @@ function silence({ raw }: FastifyRequest, stallMs: number): () => void {
   if (typeof socket.setTimeout !== 'function') return () => {};
   socket.setTimeout(0);
   return () => socket.setTimeout(stallMs);
+}
+
+/**
+ * A credential that ended while its request waited does not get the answer any more.
+ * @throws Problem of the credential, or `insufficient_scope` for a market that it lost
+ */
+async function checkAgain(request: FastifyRequest, { markets }: ChangesAsked): Promise<void> {
+  const open: readonly string[] = marketsOpenTo((await request.verifyAgain()).scopes);
+  const lost = marketOf(markets.find((slug) => !open.includes(slug)) ?? '');
+  if (lost) throw insufficientScope(scopeOf(lost.slug));
 }
 
 /** `GET /v3/changes`: the feed of changes, for callers with the scope of a market. */
@@ -128,14 +143,16 @@ export function changeRoutes(app: FastifyInstance, feed: Feed, options: ChangeOp
     const asked = askedFor(query, principal, options);
     const format = listFormatOf(request);
     const waitMs = (query.wait ?? 0) * 1000;
-    if (waitMs === 0) return send(reply, format, await feed.read(asked), false);
+    if (waitMs === 0)
+      return send(request, reply, format, await feed.read(asked, request.work.signal), false);
     const leave = takePlace(principal, waitMs);
     const speak = silence(request, app.server.timeout);
     try {
-      const page = await feed.follow(asked, waitMs, clientGone(reply));
+      const page = await feed.follow(asked, waitMs, request.work.signal);
       // The connection ends with this answer; the next request must not be sent into it.
       if (isStopping) reply.header('connection', 'close');
-      return send(reply, format, page, true);
+      if (page.changes.length > 0 || !isStopping) await checkAgain(request, asked);
+      return await send(request, reply, format, page, true);
     } finally {
       speak();
       leave();
@@ -147,6 +164,7 @@ export function changeRoutes(app: FastifyInstance, feed: Feed, options: ChangeOp
     onRequest: checkMarkets,
     preParsing: async (request) => {
       listFormatOf(request);
+      codingOf(request);
     },
     schema: {
       ...changesOperation,

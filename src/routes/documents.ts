@@ -43,7 +43,9 @@ export function documentRoutes(app: FastifyInstance): void {
   app.get('/docs/problems', {
     config: { access },
     schema: { hide: true },
-    handler: async (request, reply) =>
-      sendTagged(request, reply, 'text/html; charset=utf-8', problemsPage()),
+    handler: async (request, reply) => {
+      reply.header('content-security-policy', "default-src 'none'; frame-ancestors 'self'");
+      return sendTagged(request, reply, 'text/html; charset=utf-8', problemsPage());
+    },
   });
 }

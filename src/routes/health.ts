@@ -1,11 +1,23 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { Health, Live, ref } from '../contract/components.ts';
-import type { DatabaseHealth } from '../db/health.ts';
+import { Health as HealthSchema, Live, ref } from '../contract/components.ts';
+import type { DatabaseHealth, Health } from '../db/health.ts';
 import { healthOperation, liveOperation, readyOperation } from './operations.ts';
 
-const body = (version: string, seen: DatabaseHealth) => {
+const newestOf = (all: Iterable<string>): string | null => {
+  let newest: string | null = null;
+  for (const each of all) if (newest === null || isLater(each, newest)) newest = each;
+  return newest;
+};
+
+/** Instants have as many decimals of a second as they need: compared without their `Z`. */
+const isLater = (a: string, b: string): boolean => a.slice(0, -1) > b.slice(0, -1);
+
+const body = (version: string, rateSource: string, seen: DatabaseHealth) => {
   const isWell = seen.database === 'ok' && seen.schema === 'ok';
-  const { database, schema, rates, latestPublishedAt } = seen;
+  const { database, schema, rateSources } = seen;
+  const latestPublishedAt = newestOf(seen.publishedAt.values());
+  const isKnown = rateSources?.includes(rateSource);
+  const rates = isKnown === undefined ? 'unknown' : isKnown ? 'ok' : 'unknown_source';
   // Without a published value, or without its source of rates, it answers less than it could.
   const isWhole = latestPublishedAt !== null && rates === 'ok';
   const status = !isWell ? 'unavailable' : isWhole ? 'ok' : 'degraded';
@@ -13,21 +25,26 @@ const body = (version: string, seen: DatabaseHealth) => {
   return { status, version, time: new Date().toISOString(), checks };
 };
 
-/** The health addresses; none needs a credential. `/live` never touches the database. */
+/**
+ * The health addresses; none needs a credential, and none asks the database: what they tell was
+ * seen in the background.
+ * @param rateSource the configured source of exchange rates
+ */
 export function healthRoutes(
   app: FastifyInstance,
   version: string,
-  probe: () => Promise<DatabaseHealth>,
+  rateSource: string,
+  health: Health,
 ): void {
   const answer = async (reply: FastifyReply) => {
-    const seen = body(version, await probe());
+    const seen = body(version, rateSource, await health.seen());
     reply.header('cache-control', 'no-store');
     if (seen.status === 'unavailable') reply.code(503).header('retry-after', '2');
     return seen;
   };
   const response = (description: string) => ({
-    200: { description, ...ref(Health) },
-    503: { description: 'The service cannot answer at the moment', ...ref(Health) },
+    200: { description, ...ref(HealthSchema) },
+    503: { description: 'The service cannot answer at the moment', ...ref(HealthSchema) },
   });
   for (const [url, operation] of [
     ['/health', healthOperation('health', 'Health of the service')],

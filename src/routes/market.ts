@@ -1,68 +1,107 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { Market } from '../catalog/markets.ts';
 import { scopeOf } from '../catalog/scopes.ts';
 import { pricesContent } from '../contract/answers.ts';
 import { ref } from '../contract/components.ts';
 import { FORMATS } from '../contract/formats.ts';
 import { filtersOf, type MarketSchemas } from '../contract/market.ts';
-import { bodyCheckOf } from '../contract/validate.ts';
+import { parametersOf } from '../contract/parameters.ts';
+import { queryReader, strayParameters } from '../contract/query.ts';
+import { type BodyCheck, bodyCheckOf } from '../contract/validate.ts';
 import { headOf, revisionText } from '../db/revisions.ts';
-import { answerAt, type Sources } from '../prices/answer.ts';
+import { Problem, type Violation } from '../errors.ts';
+import type { Sources } from '../prices/answer.ts';
 import { usedValues } from '../prices/filter-values.ts';
-import { slicesOf } from '../prices/formats.ts';
 import { type Plan, planOf } from '../prices/plan.ts';
-import { headersAbout } from './about.ts';
 import { checkAcceptsJson, formatOf } from './accept.ts';
-import { clientGone } from './client-gone.ts';
+import { codingOf } from './coded.ts';
 import { sendTagged } from './etag.ts';
-import { marketOperation, NOT_MODIFIED, valuesOperation } from './operations.ts';
-import { startedBody } from './start.ts';
+import { NOT_MODIFIED, postOperation, readOperation, valuesOperation } from './operations.ts';
+import { type Shown, sendPrices } from './send-prices.ts';
 
-/** Answers a plan as its prices are now, or were at its moment. */
-async function sendPrices(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  sources: Sources,
-  plan: Plan,
-): Promise<FastifyReply> {
-  const format = formatOf(request);
-  const signal = clientGone(reply);
-  const state = await sources.state(sources.db, plan, await request.newest);
-  const answer = await answerAt(sources, plan, state, signal);
-  const payload = await startedBody(slicesOf(answer, format));
-  reply.type(FORMATS[format].type).headers(headersAbout(answer, format));
-  reply.header('cache-control', 'no-store');
-  return reply.send(payload);
+/** Filters in a body that nobody reads would be filters lost. */
+function refuseBody({ headers }: FastifyRequest): void {
+  const length = headers['content-length'] ?? '0';
+  if (length === '0' && headers['transfer-encoding'] === undefined) return;
+  const detail = 'GET takes filters and options in the address; send a body by POST';
+  throw new Problem('malformed_request', detail);
 }
 
-/** `POST /v3/prices/<slug>` and `GET /v3/prices/<slug>/filters` of one market. */
-export function marketRoutes(
+/** Makes plans of the bodies of one market; the very same body has the same plan. */
+function plannerOf(market: Market, check: BodyCheck) {
+  const known = new WeakMap<object, Plan>();
+  return (body: unknown, broken: readonly Violation[]): Plan => {
+    if (typeof body !== 'object' || body === null || broken.length > 0) {
+      return planOf(market, check, body, broken);
+    }
+    const plan = known.get(body) ?? planOf(market, check, body);
+    known.set(body, plan);
+    return plan;
+  };
+}
+
+/** `POST`, `GET` and `HEAD /v3/prices/<slug>` of one market: the same read, by body or query. */
+export function priceRoutes(
+  app: FastifyInstance,
+  market: Market,
+  schemas: MarketSchemas,
+  shown: Shown,
+): void {
+  const url = `/v3/prices/${market.slug}`;
+  const config = { access: { scope: scopeOf(market.slug) } };
+  const planned = plannerOf(market, bodyCheckOf(market, schemas));
+  const read = queryReader(schemas);
+  const response = { 200: pricesContent(schemas) };
+
+  const byQuery: Pick<RouteOptions, 'url' | 'config' | 'handler'> = {
+    url,
+    config,
+    handler: async (request, reply) => {
+      const { body, broken, format } = read(request.url);
+      const chosen = format ?? formatOf(request);
+      codingOf(request);
+      refuseBody(request);
+      const plan = planned(body, broken);
+      return sendPrices(request, reply, shown, plan, chosen);
+    },
+  };
+  app.route({
+    ...byQuery,
+    method: 'GET',
+    // The one that Fastify would make reads the whole answer to tell its length.
+    exposeHeadRoute: false,
+    schema: {
+      ...readOperation(market),
+      querystring: parametersOf(schemas),
+      response: { ...response, ...NOT_MODIFIED },
+    },
+  });
+  app.route({ ...byQuery, method: 'HEAD', schema: { hide: true } });
+
+  app.post(url, {
+    config,
+    preParsing: (request, _reply, payload, done) => {
+      formatOf(request);
+      codingOf(request);
+      done(null, payload);
+    },
+    schema: { ...postOperation(market), body: ref(schemas.request), response },
+    handler: async (request, reply) => {
+      const plan = planned(request.body, strayParameters(request.url));
+      return sendPrices(request, reply, shown, plan, formatOf(request));
+    },
+  });
+}
+
+/** `GET /v3/prices/<slug>/filters` of one market. */
+export function valuesRoute(
   app: FastifyInstance,
   market: Market,
   schemas: MarketSchemas,
   sources: Sources,
 ): void {
-  const scope = scopeOf(market.slug);
-  const check = bodyCheckOf(market, schemas);
-
-  app.post(`/v3/prices/${market.slug}`, {
-    config: { access: { scope } },
-    preParsing: async (request) => {
-      formatOf(request);
-    },
-    schema: {
-      ...marketOperation(market),
-      body: ref(schemas.request),
-      response: { 200: pricesContent(schemas) },
-    },
-    handler: async (request, reply) => {
-      const plan = planOf(market, check, request.body);
-      return sendPrices(request, reply, sources, plan);
-    },
-  });
-
   app.get(`/v3/prices/${market.slug}/filters`, {
-    config: { access: { scope } },
+    config: { access: { scope: scopeOf(market.slug) } },
     preParsing: async (request) => checkAcceptsJson(request),
     schema: {
       ...valuesOperation(market),
@@ -72,8 +111,9 @@ export function marketRoutes(
       },
     },
     handler: async (request, reply) => {
-      const head = await headOf(sources.db, [market.slug]);
-      const used = await usedValues(sources.db, market, head.revision);
+      const db = sources.reads.db(request.work.signal);
+      const head = await headOf(db, [market.slug]);
+      const used = await usedValues(db, market, head.revision);
       const data = Object.fromEntries(
         filtersOf(market).map((filter) => [
           filter,

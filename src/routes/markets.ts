@@ -18,7 +18,8 @@ export function marketsRoute(app: FastifyInstance, sources: Sources): void {
     },
     handler: async (request, reply) => {
       const scopes = request.principal?.scopes ?? new Set<string>();
-      const data = await marketList(sources.db, (scope) => allows(scopes, scope));
+      const db = sources.reads.db(request.work.signal);
+      const data = await marketList(db, (scope) => allows(scopes, scope));
       const type = 'application/json; charset=utf-8';
       return sendTagged(request, reply, type, JSON.stringify({ data }));
     },

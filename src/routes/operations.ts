@@ -26,7 +26,7 @@ export const NOT_MODIFIED = {
 } as const;
 
 /** `POST /v3/prices/<slug>`. */
-export const marketOperation = (market: Market): Operation => ({
+export const postOperation = (market: Market): Operation => ({
   operationId: `post${pascal(market.slug)}Prices`,
   tags: ['Prices'],
   summary: `Prices of ${inSentence(market.name)}`,
@@ -46,7 +46,27 @@ export const marketOperation = (market: Market): Operation => ({
       'which every figure can be recomputed; payables are never touched. `includeSummary` adds the',
       'latest assessment and its changes, `aggregate` makes one point of each week, month, quarter',
       'or year. `asOf` and `revision` answer from the past: prices, attributes and rates exactly',
-      'as they were known then.',
+      'as they were known then. `limit` and `cursor` bring the answer in pages of one state.',
+    ],
+  ),
+  security: either([scopeOf(market.slug)]),
+});
+
+/** `GET /v3/prices/<slug>`. */
+export const readOperation = (market: Market): Operation => ({
+  operationId: `get${pascal(market.slug)}Prices`,
+  tags: ['Prices'],
+  summary: `Prices of ${inSentence(market.name)}, by address`,
+  description: paragraphs(
+    [
+      'What the POST of the same address answers, byte for byte, for browsers, spreadsheets and',
+      'caches: every filter and option is a parameter. Repeat a parameter for a list; commas are',
+      'not split. A pointer of a warning or a violation is that of the member of the body that a',
+      'parameter stands for, such as `/filters/products/0`.',
+    ],
+    [
+      'The answer may be kept, and is a 304 while nothing has changed. HEAD tells its headers. A',
+      'list that is too long for an address goes by POST.',
     ],
   ),
   security: either([scopeOf(market.slug)]),

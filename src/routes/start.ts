@@ -1,4 +1,11 @@
+import type { Opened } from '../book/opened.ts';
+import type { Format } from '../contract/formats.ts';
+import type { Answer } from '../prices/answer.ts';
+import { slicesOf } from '../prices/formats.ts';
+import type { State } from '../prices/state.ts';
 import { type Body, BodyStream, batched } from '../wire/body.ts';
+import type { WantedCoding } from '../wire/coding.ts';
+import { BYTES_MIN, type Payload } from './coded.ts';
 
 /** Slices that are awaited before an answer begins: the head, a record, and its points. */
 const SLICES_AHEAD = 3;
@@ -16,7 +23,7 @@ async function* continued(first: readonly Buffer[], rest: AsyncGenerator<Buffer>
  * which the first slices are there already. What fails before the first byte is still a problem,
  * and what fails later breaks the connection.
  */
-export async function startedBody(slices: AsyncGenerator<Buffer>): Promise<Buffer | BodyStream> {
+async function startedBody(slices: AsyncGenerator<Buffer>): Promise<Buffer | BodyStream> {
   const first: Buffer[] = [];
   for (let bytes = 0; first.length < SLICES_AHEAD || bytes < BYTES_AHEAD; ) {
     const { value, done } = await slices.next();
@@ -26,4 +33,35 @@ export async function startedBody(slices: AsyncGenerator<Buffer>): Promise<Buffe
   }
   const body: Body = { batches: batched(continued(first, slices)), bytes: null };
   return new BodyStream(body);
+}
+
+/** What to send of a body: few bytes as one buffer, where their number is known. */
+function bodyPayload(body: Body): Buffer | BodyStream {
+  const { bytes, batches } = body;
+  if (bytes !== null && bytes <= BYTES_AHEAD && Array.isArray(batches)) {
+    return Buffer.concat(batches.flat());
+  }
+  return new BodyStream(body);
+}
+
+/**
+ * What to send of an answer: what the book puts together, as gzip at once where the client wants
+ * that and more than a few bytes come of it, or else what a writer makes.
+ * @param opened the book that the answer was read from, if it was
+ */
+export async function startedAnswer(
+  opened: Opened | null,
+  answer: Answer,
+  format: Format,
+  state: State,
+  { coding, takesPlain }: WantedCoding,
+): Promise<Payload> {
+  if (coding === 'gzip') {
+    const body = opened?.body(answer, format, state, coding);
+    const isSmall = body && body.bytes !== null && body.bytes < BYTES_MIN && takesPlain;
+    if (body && !isSmall) return { bytes: bodyPayload(body), coding };
+  }
+  const body = opened?.body(answer, format, state, null);
+  const bytes = body ? bodyPayload(body) : await startedBody(slicesOf(answer, format));
+  return { bytes, coding: null };
 }

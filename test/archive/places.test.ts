@@ -89,7 +89,9 @@ t.test('a database that holds anything is not imported into', async (t) => {
   await writeWorld(original.pool);
   const folder = await exported(t, original.client, 'csv');
   const target = await testDatabase(t);
-  await loadText(t, target.client, 'csv', 'code,date,mid\nNONE-1,2026-01-08,1\n');
+  await target.pool.query(`insert into load_batch
+      (format, file_name, sha256, actor, status, started_at, finished_at, rows)
+    values ('csv', 'refused.csv', sha256(''), 'test', 'refused', now(), now(), 0)`);
   const before = await stateOf(target.pool);
   const importing = importArchive(target.client, { folder });
   t.match(await failureOf(importing), {

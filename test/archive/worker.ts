@@ -1,12 +1,13 @@
 import { exportArchive } from '../../src/archive/export.ts';
 import { importArchive } from '../../src/archive/import.ts';
+import type { ArchiveProgress } from '../../src/archive/progress.ts';
 import type { FileFormat } from '../../src/archive/select.ts';
-import type { ArchiveProgress } from '../../src/archive/session.ts';
 import { openClient } from '../../src/db/client.ts';
 
 /**
  * A process of its own that exports or imports and says how far it is, and at the end the most
- * memory that it held, in KiB. Arguments: database, folder, and for an export the format.
+ * memory that it held, in KiB. Arguments: database, folder, and for an export the format. At the
+ * moment that KILLED_AT names it dies, as if somebody had killed it just then.
  */
 const [url = '', folder = '', format] = process.argv.slice(2);
 const client = openClient({
@@ -22,6 +23,7 @@ const onProgress = ({ what, unit }: ArchiveProgress): void => {
   const text = `${unit} of ${what}`;
   if (text !== last) process.stdout.write(`${text}\n`);
   last = text;
+  if (text === process.env['KILLED_AT']) process.kill(process.pid, 'SIGKILL');
 };
 if (format === undefined) await importArchive(client, { folder, onProgress });
 else {

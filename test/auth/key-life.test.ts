@@ -2,12 +2,13 @@ import { Readable } from 'node:stream';
 import t from 'tap';
 import { readAudit } from '../../src/auth/key-audit.ts';
 import { newKey } from '../../src/auth/key-format.ts';
-import { KeyError, showKey } from '../../src/auth/key-info.ts';
+import { KeyError, listKeys, showKey } from '../../src/auth/key-info.ts';
 import { scanForKeys } from '../../src/auth/key-scan.ts';
 import { createKey, revokeKey, rotateKey } from '../../src/auth/keys.ts';
 import { lastUsedOf } from '../../src/auth/last-used.ts';
 import { findKey, verifyKey } from '../../src/auth/verify-key.ts';
 import { testDatabase } from '../support/database.ts';
+import { until } from '../support/sockets.ts';
 
 const HOUR_MS = 3_600_000;
 const inDays = (days: number): Date => new Date(Date.now() + days * 24 * HOUR_MS);
@@ -68,6 +69,25 @@ t.test('grace never lengthens a life, and none ends it at once', async (t) => {
     }),
     /a rate needs a burst/,
   );
+});
+
+t.test('a key that is revoked while it is rotated has no heir', async (t) => {
+  const { db, pool } = await testDatabase(t);
+  const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
+  const revoking = await pool.connect();
+  await revoking.query(`begin; update api_key set revoked_at = now(), revoked_reason = 'leaked'`);
+  const rotating = rotateKey(db, id, { graceMs: HOUR_MS, expiresAt: null });
+  rotating.catch(() => {});
+  await until('it waits for the one who revokes', async () => {
+    const { rows } = await pool.query(`select from pg_stat_activity
+      where wait_event_type = 'Lock' and datname = current_database()`);
+    return rows.length > 0;
+  });
+  await revoking.query('commit');
+  revoking.release();
+  await t.rejects(rotating, { name: 'KeyError', message: /revoked meanwhile/ });
+  t.match(await listKeys(db), [{ id, status: 'revoked', replacedBy: null }]);
+  t.equal((await listKeys(db)).length, 1);
 });
 
 t.test('what is done to keys is noted, whoever does it, and cannot be changed', async (t) => {

@@ -157,8 +157,9 @@ export function wrong() {
   client.POST('/v3/prices/gold', { body: {} });
   // @ts-expect-error a filter takes a list
   client.POST('/v3/prices/copper', { body: { filters: { regions: 'Europe' } } });
-  // @ts-expect-error a market takes no GET yet
-  client.GET('/v3/prices/copper');
+  client.GET('/v3/prices/copper', { params: { query: { regions: ['Europe'] } } });
+  // @ts-expect-error a parameter that repeats takes a list
+  client.GET('/v3/prices/copper', { params: { query: { regions: 'Europe' } } });
 }
 
 const { data: markets } = await got(client.GET('/v3/prices'));

@@ -9,7 +9,7 @@ import { until } from '../support/sockets.ts';
 
 const options = {
   connectionsMax: 2,
-  acquireTimeoutMs: 2_000,
+  acquireTimeoutMs: 20_000,
   statementTimeoutMs: 5_000,
   readOnly: true,
   applicationName: 'test',

@@ -16,17 +16,21 @@ interface Heard {
 
 type Test = Pick<typeof t, 'teardown'>;
 
-/** Notices through an address, and what they told of a channel. */
-function listen(test: Test, url: string, channel = 'news'): Heard {
+/** Notices through an address, and what they told. */
+function listen(test: Test, url: string, timeoutMs = 20_000): Heard {
   const errors: string[] = [];
   const notices = noticesOf({
-    connection: { connectionString: url, connectionTimeoutMillis: 500, application_name: 'ear' },
+    connection: () => ({
+      connectionString: url,
+      connectionTimeoutMillis: timeoutMs,
+      application_name: 'ear',
+    }),
     onError: ({ message }) => errors.push(message),
     heartbeatMs: HEARTBEAT_MS,
   });
   test.teardown(() => notices.close());
   const told: (string | null)[] = [];
-  notices.onNotice(channel, (payload) => told.push(payload));
+  notices.onNotice('news', (payload) => told.push(payload));
   return { notices, told, errors };
 }
 
@@ -93,7 +97,8 @@ t.test('a database that is down at the start is waited for, and complained of on
 t.test('a line that has gone dead without a word is found out', async (t) => {
   const database = await testDatabase(t);
   const wire = await wireTo(t, database.url);
-  const { notices, told, errors } = listen(t, wire.url);
+  // What is begun while the line is dead ends with its time.
+  const { notices, told, errors } = listen(t, wire.url, 2_000);
   await until('it listens', () => notices.isHeard('news'));
   wire.freeze();
   await until('the silence is noticed', () => !notices.isHeard('news'));

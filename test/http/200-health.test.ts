@@ -3,13 +3,22 @@ import { VERSION } from '../../src/version.ts';
 import { seededDatabase, testDatabase } from '../support/database.ts';
 import { readOracle } from '../support/oracle.ts';
 import { serviceOn } from '../support/service.ts';
+import { until } from '../support/sockets.ts';
 import { inRevision, insertOf, pointRow, priceId, writeWorld } from '../support/world.ts';
+
+/** A service that has looked at its database. */
+async function looking(...[test, database, env]: Parameters<typeof serviceOn>) {
+  const service = await serviceOn(test, database, env);
+  const ready = () => service.app.inject({ method: 'GET', url: '/ready' });
+  await until('it has looked', async () => (await ready()).statusCode === 200);
+  return service;
+}
 
 const HEALTH = ['/health', '/v3/prices/health', '/ready'];
 
 t.test('health is open to anyone and tells version, database and latest publication', async (t) => {
   const database = await seededDatabase(t);
-  const { app, request } = await serviceOn(t, database);
+  const { app, request } = await looking(t, database);
   const all = await readOracle(database.pool);
   const latest = all.map((each) => each.points.at(-1)?.[1].split(' ')[4] ?? '').sort();
   for (const url of HEALTH) {
@@ -38,7 +47,7 @@ t.test('health is open to anyone and tells version, database and latest publicat
 
 t.test('a service without a single value is degraded, and answers', async (t) => {
   const database = await testDatabase(t);
-  const { request } = await serviceOn(t, database);
+  const { request } = await looking(t, database);
   const { status, json } = await request({ method: 'GET', url: '/health' });
   t.equal(status, 200);
   t.match(json, {
@@ -49,7 +58,7 @@ t.test('a service without a single value is degraded, and answers', async (t) =>
 
 t.test('a service told to use rates of nobody is degraded, and answers', async (t) => {
   const database = await seededDatabase(t);
-  const { request } = await serviceOn(t, database, { FX_SOURCE: 'NOBODY' });
+  const { request } = await looking(t, database, { FX_SOURCE: 'NOBODY' });
   const { status, json } = await request({ method: 'GET', url: '/ready' });
   t.equal(status, 200);
   t.match(json, { status: 'degraded', checks: { database: 'ok', rates: 'unknown_source' } });
@@ -67,7 +76,7 @@ t.test(
       point('T-1', "'2024-05-01'", "'2024-05-01T16:00:00.000001Z'"),
       point('T-3', "'2024-05-02'", "'2024-05-02T01:30:00.12+09:00'"),
     );
-    const { request } = await serviceOn(t, database);
+    const { request } = await looking(t, database);
     const { json } = await request({ method: 'GET', url: '/health' });
     t.equal(json.checks.data.latestPublishedAt, '2024-05-01T16:30:00.12Z');
   },

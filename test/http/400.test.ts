@@ -15,10 +15,10 @@ refuses('a body is an object of filters and options, and nothing else', {
   'options as a list': [options([]), '/options wrong_type'],
   'a third member': [{ filters: {}, extra: 1 }, '/extra unknown_field'],
   'another letter case': [{ Filters: {} }, '/Filters unknown_field'],
-  'options of later issues': [
-    options({ limit: 1, cursor: 'x' }),
-    '/options/limit unknown_field',
-    '/options/cursor unknown_field',
+  'options of other services': [
+    options({ page: 1, offset: 10 }),
+    '/options/page unknown_field',
+    '/options/offset unknown_field',
   ],
 });
 

@@ -49,6 +49,22 @@ t.test(
   },
 );
 
+t.test('a misspelt address is told the nearest beside it, and only one that is near', async (t) => {
+  const near = {
+    '/v3/prices/nickle': 'did you mean /v3/prices/nickel?',
+    '/v3/prices/Lithium/': 'did you mean /v3/prices/lithium?',
+    '/v3/prices/cobalt/filter': 'did you mean /v3/prices/cobalt/filters?',
+    '/v3/price': 'did you mean /v3/prices?',
+    '/helth': 'did you mean /health?',
+    '/v3/prices/gold': '/docs lists the addresses',
+    '/v4/prices/nickel': '/docs lists the addresses',
+    '/': '/docs lists the addresses',
+  };
+  for (const [url, hint] of Object.entries(near)) {
+    t.equal((await ask('GET', url)).json().detail, `There is nothing here; ${hint}`, url);
+  }
+});
+
 t.test('a trailing slash is another address', async (t) => {
   const known = ['/v3/prices', '/health', '/live', '/ready', '/v3/prices/health', '/openapi.json'];
   const markets = MARKETS.flatMap(({ slug }) => [

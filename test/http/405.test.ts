@@ -38,11 +38,13 @@ const send = (method: string, path: string, body?: string, type = 'application/j
     request.end(body);
   });
 
+const PRICES = 'GET, HEAD, POST, OPTIONS';
+
 /** Addresses and the methods that they take. */
 const ADDRESSES: readonly (readonly [string, string])[] = [
-  ...MARKETS.map(({ slug }) => [`/v3/prices/${slug}`, 'POST, OPTIONS'] as const),
-  ['/v3/prices/nickel?x=1', 'POST, OPTIONS'],
-  ['/v3/prices/%6Eickel', 'POST, OPTIONS'],
+  ...MARKETS.map(({ slug }) => [`/v3/prices/${slug}`, PRICES] as const),
+  ['/v3/prices/nickel?x=1', PRICES],
+  ['/v3/prices/%6Eickel', PRICES],
   ['/v3/prices', 'GET, HEAD, OPTIONS'],
   ['/v3/prices/nickel/filters', 'GET, HEAD, OPTIONS'],
   ['/health', 'GET, HEAD, OPTIONS'],
@@ -68,9 +70,9 @@ t.test('a wrong method is a 405 that says which are right, without any credentia
 
 t.test('every method that HTTP has is answered, never with a 5xx', async (t) => {
   for (const method of METHODS) {
-    if (['CONNECT', 'POST', 'OPTIONS'].includes(method)) continue;
+    if (['CONNECT', ...PRICES.split(', ')].includes(method)) continue;
     const answer = await send(method, '/v3/prices/nickel');
-    t.same([answer.status, answer.allow], [405, 'POST, OPTIONS'], method);
+    t.same([answer.status, answer.allow], [405, PRICES], method);
   }
 });
 

@@ -2,36 +2,40 @@ import t from 'tap';
 import { createKey } from '../../src/auth/keys.ts';
 import { seededDatabase } from '../support/database.ts';
 import { type Service, serviceOn } from '../support/service.ts';
+import { until } from '../support/sockets.ts';
+
+/** Seconds of a minute that has begun: a busy machine may take some of it. */
+const MINUTE = '(60|[2345]\\d)';
 
 const me = (service: Service, headers: Record<string, string> = {}) =>
   service.request({ method: 'GET', url: '/v3/me', headers });
 
 t.test('a principal has its rate, told on every answer, and waits as it is told', async (t) => {
   const service = await serviceOn(t, await seededDatabase(t), {
-    RATE_PER_MINUTE: '60',
+    RATE_PER_MINUTE: '1',
     RATE_BURST: '3',
   });
   for (const remaining of [2, 1, 0]) {
     const answer = await me(service);
     t.equal(answer.status, 200);
-    t.equal(answer.headers['ratelimit-policy'], '"default";q=60;w=60');
-    t.match(answer.headers['ratelimit'], new RegExp(`^"default";r=${remaining};t=1$`));
+    t.equal(answer.headers['ratelimit-policy'], '"default";q=1;w=60');
+    t.match(answer.headers['ratelimit'], new RegExp(`^"default";r=${remaining};t=${MINUTE}$`));
   }
   const refused = await me(service);
   t.match(refused, { status: 429, json: { code: 'rate_limited' } });
-  t.match(refused.json.detail, /At most 60 requests a minute/);
-  t.equal(refused.headers['retry-after'], '1');
-  t.equal(refused.headers['ratelimit'], '"default";r=0;t=1');
+  t.match(refused.json.detail, /At most 1 requests a minute/);
+  t.match(refused.headers['retry-after'], new RegExp(`^${MINUTE}$`));
+  t.equal(refused.headers['ratelimit'], `"default";r=0;t=${refused.headers['retry-after']}`);
   t.equal(refused.headers['cache-control'], 'no-store');
 });
 
 t.test('a request that breaks a rule counts; one without a credential does not', async (t) => {
   const service = await serviceOn(t, await seededDatabase(t), {
-    RATE_PER_MINUTE: '60',
+    RATE_PER_MINUTE: '1',
     RATE_BURST: '2',
   });
   const broken = await service.post('nickel', { filters: { unknown: 1 } });
-  t.match(broken, { status: 400, headers: { ratelimit: '"default";r=1;t=1' } });
+  t.match(broken, { status: 400, headers: { ratelimit: /^"default";r=1;t=\d+$/ } });
   const stranger = await service.app.inject({ method: 'GET', url: '/v3/me' });
   t.equal(stranger.statusCode, 401);
   t.equal(stranger.headers['ratelimit'], undefined);
@@ -53,7 +57,7 @@ t.test('a key may have limits of its own, which it can see', async (t) => {
     name: 'own',
     scopes: ['prices:nickel', 'prices:copper'],
     expiresAt,
-    limits: { perMinute: 6, burst: 1, concurrent: null },
+    limits: { perMinute: 1, burst: 1, concurrent: null },
   });
   const { headers, json } = await me(service, { 'x-api-key': own.key });
   t.same(json, {
@@ -64,11 +68,12 @@ t.test('a key may have limits of its own, which it can see', async (t) => {
       .sort((one, other) => json.scopes.indexOf(one) - json.scopes.indexOf(other)),
     markets: json.scopes.map((scope: string) => scope.slice('prices:'.length)),
     expiresAt: own.expiresAt,
-    limits: { requestsPerMinute: 6, burst: 1, concurrent: 10 },
+    limits: { requestsPerMinute: 1, burst: 1, concurrent: 10 },
   });
   t.equal(json.scopes.length, 2);
   t.equal(headers['x-api-key-expires'], new Date(String(own.expiresAt)).toUTCString());
-  t.equal((await me(service, { 'x-api-key': own.key })).headers['retry-after'], '10');
+  const { headers: later } = await me(service, { 'x-api-key': own.key });
+  t.match(later['retry-after'], new RegExp(`^${MINUTE}$`));
   const free = await createKey(database.db, {
     name: 'free',
     scopes: ['prices:*'],
@@ -98,7 +103,7 @@ t.test(
     const blocked = await from('2001:db8::2', 'cps_live_wrong');
     t.equal(blocked.statusCode, 429);
     t.match(blocked.json(), { code: 'rate_limited', detail: /network/ });
-    t.equal(blocked.headers['retry-after'], '30');
+    t.match(blocked.headers['retry-after'], /^(30|[12]\d)$/, 'half a minute, or what is left');
     t.equal((await from('2001:db8::3', service.key)).statusCode, 429, 'the same /64');
     t.equal((await from('2001:db8:0:1::1', service.key)).statusCode, 200, 'another one');
     t.equal((await from('192.0.2.1', service.key)).statusCode, 200);
@@ -130,4 +135,20 @@ t.test('X-Forwarded-For is believed only of a proxy that is trusted', async (t) 
   t.equal((await guess(behind, '192.0.2.1')).statusCode, 401);
   t.equal((await guess(behind, '192.0.2.2')).statusCode, 401);
   t.equal((await guess(behind, '192.0.2.1')).statusCode, 429);
+});
+
+t.test('a clock that is set back holds up nobody', async (t) => {
+  const service = await serviceOn(t, await seededDatabase(t), {
+    RATE_PER_MINUTE: '6000',
+    RATE_BURST: '1',
+    FAILED_AUTH_PER_MINUTE: '6000',
+  });
+  t.equal((await me(service)).status, 200);
+  t.equal((await me(service, { 'x-api-key': 'none' })).status, 401);
+  const { now } = Date;
+  t.teardown(() => {
+    Date.now = now;
+  });
+  Date.now = () => now() - 3_600_000;
+  await until('the rate goes on', async () => (await me(service)).status === 200);
 });

@@ -5,6 +5,7 @@ import { migrateDown } from '../../src/db/migrate.ts';
 import { administer, testDatabase } from '../support/database.ts';
 import { serviceWithoutDatabase } from '../support/refusing.ts';
 import { serviceOn } from '../support/service.ts';
+import { until } from '../support/sockets.ts';
 
 type Service = Pick<Awaited<ReturnType<typeof serviceWithoutDatabase>>, 'request'>;
 type Test = Pick<typeof t, 'same' | 'match' | 'notMatch' | 'equal'>;
@@ -30,7 +31,13 @@ async function pricesSay(t: Test, service: Service, code: string): Promise<void>
 }
 
 /** Health says the same in its own words; the process itself is alive. */
-async function healthSays(t: Test, service: Service, checks: object): Promise<void> {
+async function healthSays(
+  t: Test,
+  service: Service,
+  checks: { readonly database: string; readonly [check: string]: unknown },
+): Promise<void> {
+  const seen = async (): Promise<string> => (await get(service, '/ready')).json.checks.database;
+  await until('it has looked', async () => (await seen()) === checks.database);
   for (const url of ['/health', '/v3/prices/health', '/ready']) {
     const { status, json, headers } = await get(service, url);
     t.equal(status, 503, url);
@@ -59,10 +66,8 @@ t.test('a database that accepts a connection and says nothing is one that is dow
     silent.close();
   });
   const { port } = silent.address() as AddressInfo;
-  const service = await serviceWithoutDatabase(t, {}, `postgres://x@127.0.0.1:${port}/x`);
-  const asked = performance.now();
+  const service = await serviceWithoutDatabase(t, {}, `postgres://x@127.0.0.1:${port}/x`, 1_000);
   await healthSays(t, service, { database: 'unavailable' });
-  t.ok(performance.now() - asked < 5_000, 'and health does not wait for it');
   await pricesSay(t, service, 'database_unavailable');
 });
 
@@ -109,5 +114,5 @@ t.test('a service recovers by itself when its database comes back', async (t) =>
   await administer(server, `alter database "${name}" allow_connections false`, terminate);
   t.equal(await post(), 503);
   await administer(server, `alter database "${name}" allow_connections true`);
-  t.equal(await post(), 200);
+  await until('it answers again', async () => (await post()) === 200);
 });

@@ -1,10 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import type pg from 'pg';
 import t from 'tap';
 import type { TestDatabase } from '../support/database.ts';
+import { isDoing, kill, killAt, killSaying, type Scene } from './killing.ts';
 import {
   contentOf,
   describePrices,
@@ -16,7 +12,6 @@ import {
   stateOf,
 } from './support.ts';
 
-const LOADER = fileURLToPath(new URL('./loader.ts', import.meta.url));
 const ROWS = 8_000;
 
 const day = (index: number): string =>
@@ -25,72 +20,14 @@ const valuesOf = (code: string, add: number): string[] =>
   Array.from({ length: ROWS }, (_, index) => `${code},${day(index)},,${index + add},,`);
 
 /** Published values of A, and a file that corrects them and adds as many of B. */
-async function scene(t: Parameters<typeof loadText>[0]): Promise<TestDatabase & { file: string }> {
+async function scene(
+  t: Parameters<typeof loadText>[0],
+): Promise<TestDatabase & Scene & { file: string }> {
   const database = await loadingDatabase(t);
   await describePrices(database.client, 'A', 'B');
   await loadText(t, database.client, 'csv', points(...valuesOf('A', 0)));
   const file = await fileOf(t, points(...valuesOf('A', 1), ...valuesOf('B', 5)));
-  return { ...database, file };
-}
-
-/** Whether a backend of the loader is in a statement that starts like this. */
-async function isDoing(pool: pg.Pool, statement: string): Promise<boolean> {
-  const { rows } = await pool.query(
-    `select from pg_stat_activity where application_name = 'loader to be killed'
-       and datname = current_database() and ltrim(query, E' \\n') like $1 || '%'`,
-    [statement],
-  );
-  return rows.length > 0;
-}
-
-/** Waits until the server has noticed that the loader is gone, and has undone what it began. */
-async function settled(pool: pg.Pool): Promise<void> {
-  const backends = `select from pg_stat_activity
-    where application_name = 'loader to be killed' and datname = current_database()`;
-  while ((await pool.query(backends)).rows.length > 0);
-}
-
-/** Starts a loader and kills it at a moment, if it is not over by then. */
-async function kill(
-  { url, pool, file }: TestDatabase & { file: string },
-  moment: (child: ChildProcess) => Promise<unknown>,
-): Promise<void> {
-  const child = spawn(process.execPath, [LOADER, url, file], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const exited = once(child, 'exit');
-  await Promise.race([moment(child), exited]);
-  child.kill('SIGKILL');
-  await exited;
-  await settled(pool);
-}
-
-/** The moment at which the loader says something. */
-const says =
-  (text: RegExp) =>
-  async ({ stdout }: ChildProcess): Promise<void> => {
-    if (!stdout) throw new Error('the loader has no output');
-    for await (const line of createInterface({ input: stdout })) if (text.test(line)) return;
-  };
-
-/** Kills the loader while it waits for a lock that the test holds: an exact moment. */
-async function killAt(world: TestDatabase & { file: string }, lock: string): Promise<void> {
-  const holder = await world.pool.connect();
-  await holder.query(`begin; ${lock}`);
-  const isWaiting = `select from pg_stat_activity where application_name = 'loader to be killed'
-    and datname = current_database() and wait_event_type = 'Lock'`;
-  const child = spawn(process.execPath, [LOADER, world.url, world.file], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const exited = once(child, 'exit');
-  while ((await world.pool.query(isWaiting)).rows.length === 0) {
-    if (child.exitCode !== null) throw new Error(`the loader never waited for: ${lock}`);
-  }
-  child.kill('SIGKILL');
-  await exited;
-  await holder.query('rollback');
-  holder.release();
-  await settled(world.pool);
+  return { ...database, file, args: ['load', file] };
 }
 
 t.test('a loader that is killed at any moment leaves nothing, and can run again', async (t) => {
@@ -98,7 +35,7 @@ t.test('a loader that is killed at any moment leaves nothing, and can run again'
   const before = await stateOf(world.pool);
   const early = { 'before it connects': /started/, 'after the first rows': /^[1-9]\d* rows/ };
   for (const [what, text] of Object.entries(early)) {
-    await kill(world, says(text));
+    await killSaying(world, text);
     t.equal(await stateOf(world.pool), before, `killed ${what}`);
   }
   const locks = {

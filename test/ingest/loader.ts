@@ -1,11 +1,14 @@
 import { openClient } from '../../src/db/client.ts';
 import { load } from '../../src/ingest/load.ts';
+import { undo } from '../../src/ingest/undo/undo.ts';
+import { withdraw } from '../../src/ingest/withdraw/withdraw.ts';
 
 /**
- * A process of its own that loads a CSV file, to be killed: `node loader.ts URL FILE`. It says
- * each step on a line, and its name to the database.
+ * A process of its own that changes the data, to be killed: `node loader.ts URL load FILE`, `URL
+ * withdraw CODE` or `URL undo BATCH`. It says each step on a line, and its name to the database. At
+ * a step that KILLED_AT matches it dies, as if somebody had killed it just then.
  */
-const [url = '', file = ''] = process.argv.slice(2);
+const [url = '', what = '', which = ''] = process.argv.slice(2);
 const client = openClient({
   url,
   connectionsMax: 2,
@@ -14,16 +17,29 @@ const client = openClient({
   readOnly: false,
   applicationName: 'loader to be killed',
 });
-process.stdout.write('started\n');
-const report = await load(client, {
+function say(step: string): void {
+  process.stdout.write(`${step}\n`);
+  const moment = process.env['KILLED_AT'];
+  if (moment !== undefined && new RegExp(moment).test(step)) process.kill(process.pid, 'SIGKILL');
+}
+
+const common = { actor: 'killed', reason: 'a change that is interrupted' };
+const loading = {
+  ...common,
   format: 'csv',
-  file,
-  actor: 'killed',
+  file: which,
   jumpFactor: '5',
   acceptJumps: true,
   allowCorrections: true,
-  reason: 'a correction that is interrupted',
-  onProgress: ({ rows }) => process.stdout.write(`${rows} rows\n`),
-});
-process.stdout.write(`${report.status}\n`);
+  onProgress: ({ rows }) => say(`${rows} rows`),
+} as const satisfies Parameters<typeof load>[1];
+
+const WORK: Readonly<Record<string, () => Promise<{ readonly status: string }>>> = {
+  load: () => load(client, loading),
+  withdraw: () => withdraw(client, { ...common, selection: { code: which, from: null, to: null } }),
+  undo: () => undo(client, { ...common, batch: Number(which) }),
+};
+say('started');
+const report = await WORK[what]?.();
+say(String(report?.status));
 await client.close();

@@ -168,7 +168,7 @@ Alpha,19/01/2026,1,2,3,
       [11, 'Out', 'yesterday', 'invalid_time'],
       [12, 'Mid', '1 2.12345678901 3', 'too_precise'],
       [13, 'Date', '1799-01-01', 'out_of_range'],
-      [15, 'date', '2026-01-19', 'duplicate'],
+      [15, 'Date', '2026-01-19', 'duplicate'],
     ]);
     t.match(report.errors[7]?.message, /did you mean "Alpha"/);
     t.match(report.counts, { rows: 14, rejected: 13 });

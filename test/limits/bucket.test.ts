@@ -86,6 +86,17 @@ t.test('what remains is what is allowed at once', async (t) => {
   t.pass();
 });
 
+t.test('what others took long ago has dripped out since', async (t) => {
+  const rate = { perMinute: 60, burst: 10 };
+  const buckets = new Buckets(3);
+  buckets.take('a', rate, 0);
+  // An hour at the full rate, of which this one hears at the end.
+  buckets.takenElsewhere('a', 3_600, rate, 0);
+  t.match(buckets.take('a', rate, 3_600_000), { isAllowed: true, remaining: 8 });
+  buckets.takenElsewhere('b', 3_610, rate, 0);
+  t.match(buckets.take('b', rate, 3_600_000), { isAllowed: false, resetSeconds: 1 });
+});
+
 t.test(
   'what others took counts here; what is full again is forgotten; memory is bounded',
   async (t) => {
@@ -102,6 +113,11 @@ t.test(
     t.equal(buckets.size, 0);
     for (const name of ['a', 'b', 'c', 'd']) buckets.take(name, rate, 0);
     t.equal(buckets.size, 3);
-    t.equal(buckets.has('a'), false, 'the one used longest ago went');
+    t.equal(buckets.rateOf('b'), rate);
+    t.equal(
+      buckets.rateOf('a'),
+      null,
+      'the one used longest ago went, and all that was known of it',
+    );
   },
 );

@@ -1,24 +1,32 @@
+import type pg from 'pg';
 import t from 'tap';
+import { momentMs } from '../../src/limits/bucket.ts';
 import { Limits } from '../../src/limits/limits.ts';
 import { Exchange } from '../../src/limits/shared.ts';
 import { testDatabase } from '../support/database.ts';
+import { until } from '../support/sockets.ts';
 
 const SETTINGS = {
-  principal: { perMinute: 60, burst: 10, concurrent: 0 },
+  principal: { perMinute: 6, burst: 10, concurrent: 0 },
   failuresPerMinute: 5,
   gate: { runningMax: 0, waitingMax: 0, waitMsMax: 1 },
 };
 const OWN = SETTINGS.principal;
+/** Of those who ask all the time. */
+const OFTEN = { perMinute: 6_000, burst: 1_000, concurrent: 0 };
 
-/** Waits until something holds; the exchange has a second's rhythm. */
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setInterval(async () => {
-    if (!(await holds())) return;
-    clearInterval(timer);
-    resolve();
-  }, 20);
-  await promise;
+/** Waits until an instance has looked at what the others count. */
+async function untilLooked(pool: pg.Pool, limits: Limits, name: string): Promise<void> {
+  const told = async (): Promise<number> => {
+    limits.takeRequest(name, OFTEN, momentMs());
+    const text = 'select taken from rate_usage where name = $1';
+    const { rows } = await pool.query(text, [`p ${name}`]);
+    return Number(rows[0]?.taken ?? 0);
+  };
+  await until('it has told', async () => (await told()) > 0);
+  const first = await told();
+  // It tells, then looks: whoever tells more has looked.
+  await until('it has told more', async () => (await told()) > first);
 }
 
 t.test(
@@ -33,22 +41,16 @@ t.test(
     };
     t.teardown(() => Promise.all(exchanges.map((each) => each.close())));
     const [one, other] = [instance(), instance()];
-    // Both have looked once before anything is counted.
-    await until(async () => {
-      one.takeRequest('warm', OWN, Date.now());
-      const { rows } = await pool.query(`select from rate_usage where name = 'p warm'`);
-      return rows.length > 0;
-    });
-    await until(() => (other.takeRequest('probe', OWN, Date.now())?.remaining ?? 0) < 10);
-    const nowMs = Date.now();
+    await Promise.all([untilLooked(pool, one, 'one'), untilLooked(pool, other, 'other')]);
+    const nowMs = momentMs();
     for (let taken = 0; taken < 10; taken += 1) one.takeRequest('key:a', OWN, nowMs);
     for (let failed = 0; failed < 5; failed += 1) one.countFailure('192.0.2.1', nowMs);
     t.equal(one.takeRequest('key:a', OWN, nowMs)?.isAllowed, false);
-    await until(() => other.failedTooOften('192.0.2.1', nowMs) !== null);
+    await until('it knows', () => other.failedTooOften('192.0.2.1', nowMs) !== null);
     t.equal(other.takeRequest('key:a', OWN, nowMs)?.isAllowed, false, 'the limits hold together');
     const late = instance();
-    await until(() => exchanges.length === 3);
-    t.equal(late.takeRequest('key:a', OWN, Date.now())?.isAllowed, true);
+    await untilLooked(pool, late, 'late');
+    t.equal(late.takeRequest('key:a', OWN, momentMs())?.isAllowed, true);
   },
 );
 
@@ -59,11 +61,12 @@ t.test('a store that fails leaves each instance its own limits, and is told once
   const limits = new Limits(SETTINGS);
   const exchange = new Exchange(pool, limits, (error) => told.push(error));
   t.teardown(() => exchange.close());
-  await until(() => told.length > 0);
+  await until('the failure is told', () => told.length > 0);
   t.match(told, [/rate_usage/]);
-  for (let taken = 0; taken < 10; taken += 1) limits.takeRequest('key:a', OWN, Date.now());
-  t.equal(limits.takeRequest('key:a', OWN, Date.now())?.isAllowed, false);
+  const nowMs = momentMs();
+  for (let taken = 0; taken < 10; taken += 1) limits.takeRequest('key:a', OWN, nowMs);
+  t.equal(limits.takeRequest('key:a', OWN, nowMs)?.isAllowed, false);
   await pool.query('alter table elsewhere rename to rate_usage');
-  await until(() => told.length > 1);
+  await until('the end of it is told', () => told.length > 1);
   t.equal(told[1], null, 'and that it works again');
 });

@@ -60,7 +60,7 @@ async function history(test: Pick<typeof t, 'teardown'>): Promise<TestDatabase> 
 }
 
 t.test('a page looks at what it shows, however long the history is', async (t) => {
-  const { pool } = await history(t);
+  const { client, pool } = await history(t);
   const asked: { sql: string; parameters: unknown[] }[] = [];
   const db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),
@@ -72,7 +72,8 @@ t.test('a page looks at what it shows, however long the history is', async (t) =
   const page = async (market: string, after: number, limit: number) => {
     asked.length = 0;
     const position = { epoch: rows[0].epoch, number: String(after) };
-    const sources = { db, references: referenceReader(1) };
+    const reads = { ...client.reads, db: () => db };
+    const sources = { reads, references: referenceReader(1) };
     const { changes, next } = await readPage(sources, {
       markets: [market],
       after: position,

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { testDatabase } from '../support/database.ts';
+import { prices } from '../support/running.ts';
 import { serviceOn } from '../support/service.ts';
 import { inTransaction, writeWorld } from '../support/world.ts';
 
@@ -28,3 +29,41 @@ t.test(
     t.ok(after.data.length > 0);
   },
 );
+
+t.test('the command renews the epoch, and what clients hold is unknown', async (t) => {
+  const database = await testDatabase(t);
+  await writeWorld(database.pool);
+  const service = await serviceOn(t, database);
+  const before = (await service.post('nickel', {})).json.$metadata;
+  const feed = await service.request({ method: 'GET', url: '/v3/changes' });
+  const position = feed.json.$metadata.nextSeq;
+  const get = (etag: string) =>
+    service.request({
+      method: 'GET',
+      url: '/v3/prices/nickel',
+      headers: { 'if-none-match': etag },
+    });
+  const { etag = '' } = (await get('"none"')).headers;
+  t.equal((await get(etag)).status, 304);
+  const run = await prices(
+    t,
+    { DATABASE_URL: database.url },
+    'db',
+    'renew-epoch',
+    '--yes',
+    '--json',
+  );
+  t.equal(run.code, 0);
+  const renewed = JSON.parse(run.stdout);
+  t.equal(renewed.before, before.revision.split('.')[0]);
+  t.match(renewed.after, /^[0-9a-f]{6}$/);
+  t.not(renewed.after, renewed.before);
+  const after = (await service.post('nickel', {})).json.$metadata;
+  t.equal(after.revision, renewed.revision);
+  const unknown = { status: 400, json: { errors: [{ code: 'unknown_revision' }] } };
+  const { revision } = before;
+  t.match(await service.post('nickel', { options: { revision } }), unknown);
+  const url = `/v3/changes?after=${position}`;
+  t.match(await service.request({ method: 'GET', url }), unknown);
+  t.equal((await get(etag)).status, 200);
+});

@@ -99,13 +99,13 @@ async function contend(
 }
 
 /** The records of a past revision, put together from the parts that an answer is made of. */
-async function recordsAt({ db, pool }: TestDatabase, revision: number): Promise<string> {
+async function recordsAt({ db, client }: TestDatabase, revision: number): Promise<string> {
   const at = String(revision);
   const plan = planOf(COBALT, () => [], { filters: { dateFrom: FROM } });
   const prices = await selectPrices(db, plan, at);
   const references = await referenceReader(1)(db, { epoch: 'any', reference: at });
   const ids = prices.map((each) => each.id);
-  const series = await sqlSeries(pool)(ids, plan.range, at, new AbortController().signal);
+  const series = await sqlSeries(client.reads)(ids, plan.range, at, new AbortController().signal);
   const records = prices.map((price) => {
     const columns = series.get(price.id);
     const points = columns ? encodePoints(nativePoints(columns)).toString() : '';

@@ -48,7 +48,7 @@ t.before(async () => {
 
 /** The points of some prices as the service encodes them, and as PostgreSQL prints them. */
 async function bothTexts(priceIds: readonly number[], revision: number) {
-  const series = await sqlSeries(database.pool)(priceIds, ALL, String(revision), NEVER);
+  const series = await sqlSeries(database.client.reads)(priceIds, ALL, String(revision), NEVER);
   const encoded = priceIds.map((id) => {
     const columns = series.get(id);
     return parseExact(`[${columns ? encodePoints(nativePoints(columns)).toString('latin1') : ''}]`);
@@ -170,9 +170,9 @@ t.test('only digits and days become part of a statement', async (t) => {
 });
 
 t.test('a reader that is gone stops the reading, and the next one is served', async (t) => {
-  const { pool } = await testDatabase(t);
+  const { client, pool } = await testDatabase(t);
   const gone = AbortSignal.abort(new Error('the client is gone'));
-  const series = sqlSeries(pool);
+  const series = sqlSeries(client.reads);
   t.equal((await failureOf(series([1], ALL, '1', gone))).message, 'the client is gone');
   const going = new AbortController();
   const reading = failureOf(series([1], ALL, '1', going.signal));
@@ -180,16 +180,4 @@ t.test('a reader that is gone stops the reading, and the next one is served', as
   await reading;
   t.equal((await series([1], ALL, '1', NEVER)).size, 0);
   t.equal(pool.waitingCount, 0);
-});
-
-t.test('a reader that leaves while it waits for a connection costs no statement', async (t) => {
-  const { pool } = await testDatabase(t);
-  const taken = await Promise.all(Array.from({ length: 8 }, () => pool.connect()));
-  const leaving = new AbortController();
-  const reading = failureOf(sqlSeries(pool)([1], ALL, '1', leaving.signal));
-  t.equal(pool.waitingCount, 1);
-  leaving.abort(new Error('the client is gone'));
-  for (const client of taken) client.release();
-  t.equal((await reading).message, 'the client is gone');
-  t.same([pool.totalCount, pool.waitingCount], [8, 0], 'and no connection is lost');
 });

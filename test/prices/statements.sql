@@ -29,6 +29,16 @@ select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_p
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where p.code_key = any($4::text[]) order by p.code collate "C";
 
+-- a page of prices
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2)) as "p" where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($3::bigint)) as v
+  cross join (select $4::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and p.code collate "C" > $5 and p.id <> all($6::int[]) order by p.code collate "C" limit $7) as "p" left join lateral latest_point_at(p.id, $8::bigint) as "latest" on true order by p.code collate "C";
+
+-- the terms of prices
+select "p"."id", "p"."code", "p"."price_type", "p"."currency_id", "p"."unit_id", "p"."specification" from (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2)) as "p" where p.code_key = any($3::text[]) order by p.code collate "C";
+
 -- prices by product
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($4::bigint)) as v

@@ -16,11 +16,12 @@ import { type Stretch, stretchesOf, tipOf } from '../../src/prices/changes/segme
 import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
 import { usedValues } from '../../src/prices/filter-values.ts';
 import { marketList } from '../../src/prices/market-list.ts';
+import { selectTerms, stretchSelection } from '../../src/prices/page-query.ts';
 import { planOf } from '../../src/prices/plan.ts';
 import { selectionOf } from '../../src/prices/query.ts';
 import { referenceReader } from '../../src/prices/references.ts';
 import { seriesStatement } from '../../src/prices/series-sql.ts';
-import { warningsOf } from '../../src/prices/warnings.ts';
+import { unmatchedIn } from '../../src/prices/warnings.ts';
 import { failureOf } from '../support/world.ts';
 
 /** The statements as they were reviewed. Set UPDATE_STATEMENTS to write them anew. */
@@ -44,7 +45,7 @@ function recorder() {
 }
 
 const market = (slug: string) => MARKETS.find((each) => each.slug === slug) as Market;
-const LIMITS = { codesMax: 500, itemsMax: 200, itemLengthMax: 128 };
+const LIMITS = { codesMax: 500, itemsMax: 200, itemLengthMax: 128, recordsMax: 10 };
 
 const planFor = (slug: string, filters: object) =>
   planOf(market(slug), bodyCheckOf(market(slug), schemasOf(market(slug), LIMITS)), { filters });
@@ -106,6 +107,16 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     ),
     'prices, unfiltered': select('nickel', {}),
     'prices by code': select('nickel', { codes: one }),
+    'a page of prices': [
+      stretchSelection(recorder().db, planFor('nickel', { products: one }), '42', {
+        after: 'X',
+        most: 3,
+        without: [7],
+      }).compile().sql,
+    ],
+    'the terms of prices': await statementsOf((db) =>
+      selectTerms(db, planFor('nickel', { codes: one }), '42'),
+    ),
     'prices by product': select('nickel', { products: one }),
     'prices by category': select('nickel', { priceCategories: one }),
     'prices by type': select('nickel', { priceTypes: one }),
@@ -114,10 +125,10 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     'series, unbounded': [seriesStatement([1, 2], { from: null, to: null }, '42')],
     'series between days': [seriesStatement([1], { from: '2024-01-01', to: '2024-12-31' }, '42')],
     'values that were named': await statementsOf((db) =>
-      warningsOf(db, planFor('nickel', { products: one, priceTypes: one }), '42', []),
+      unmatchedIn(db, planFor('nickel', { products: one, priceTypes: one }), '42', []),
     ),
     'codes that were not found': await statementsOf((db) =>
-      warningsOf(db, planFor('nickel', { codes: one }), '42', []),
+      unmatchedIn(db, planFor('nickel', { codes: one }), '42', []),
     ),
     'the values of every filter': await statementsOf((db) =>
       usedValues(db, market('copper'), '42'),

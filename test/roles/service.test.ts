@@ -4,6 +4,7 @@ import { parse } from 'yaml';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { roledDatabase } from '../support/roles.ts';
 import { serviceOn } from '../support/service.ts';
+import { until } from '../support/sockets.ts';
 
 const OPENAPI = new URL('../../openapi.yaml', import.meta.url);
 
@@ -19,6 +20,8 @@ const WHOLE = {
 t.test('every address answers with the account that only reads', async (t) => {
   const database = await roledDatabase(t, { seeded: true });
   const service = await serviceOn(t, { ...database, client: database.as('service') });
+  const ready = () => service.app.inject({ method: 'GET', url: '/ready' });
+  await until('it has looked', async () => (await ready()).statusCode === 200);
   const { paths } = parse(await readFile(OPENAPI, 'utf8'));
   for (const [url, methods] of Object.entries(paths)) {
     for (const method of Object.keys(methods as object)) {

@@ -1,11 +1,21 @@
 import t from 'tap';
 import { BULK_MARKET, fill } from '../support/bulk.ts';
 import { administer, testDatabase } from '../support/database.ts';
-import { answerOf, Caller, dechunked, listening, postText, until } from '../support/sockets.ts';
+import {
+  answerOf,
+  answersAgain,
+  Caller,
+  dechunked,
+  listening,
+  postText,
+  until,
+} from '../support/sockets.ts';
 
 const database = await testDatabase(t);
 await fill(database, { prices: 45, points: 3_000 });
-const service = await listening(t, database, { SERIES_PRICES_PER_STATEMENT: '1' });
+// Read from the database while it is sent: a book would have it in memory.
+const env = { SERIES_PRICES_PER_STATEMENT: '1', PRICE_BOOK_BYTES: '0' };
+const service = await listening(t, database, env);
 const name = new URL(database.url).pathname.slice(1);
 const admin = process.env['TEST_DATABASE_URL'] ?? '';
 
@@ -25,6 +35,7 @@ async function brokenOff(test: Parameters<typeof listening>[0], headers: string)
   caller.socket.resume();
   const text = await caller.ended();
   await administer(admin, `alter database "${name}" allow_connections true`);
+  await answersAgain(test, service, BULK_MARKET.slug);
   return text;
 }
 

@@ -8,9 +8,11 @@ const ODD = METHODS.filter((each) => !['CONNECT', 'OPTIONS'].includes(each));
 
 const HEAD = 'Host: test\r\nConnection: close\r\n';
 
+const PRICES = 'GET, HEAD, POST, OPTIONS';
+
 /** The paths of the service by the methods that they take. */
 const TAKES: readonly [allow: string, ...paths: string[]][] = [
-  ['POST, OPTIONS', '/v3/prices/nickel', '/v3/prices/lithium-ion-battery', '/v3/prices/copp%65r'],
+  [PRICES, '/v3/prices/nickel', '/v3/prices/lithium-ion-battery', '/v3/prices/copp%65r'],
   ['GET, HEAD, OPTIONS', '/v3/prices', '/v3/prices/nickel/filters', '/v3/prices/health'],
   ['GET, HEAD, OPTIONS', '/health', '/ready', '/live', '/openapi.json', '/openapi.yaml'],
   ['GET, HEAD, OPTIONS', '/live?a=b', 'http://test/live', 'http://user:word@test:80/live?a'],
@@ -66,7 +68,7 @@ t.test('an address is what it is, to the letter', async (t) => {
 t.test('OPTIONS says what an address takes, and asks for no credential', async (t) => {
   const { port } = await listening(t, await testDatabase(t));
   const answer = await exchange(t, port, `OPTIONS /v3/prices/nickel HTTP/1.1\r\n${HEAD}\r\n`);
-  t.match(answer, { status: 204, headers: { allow: 'POST, OPTIONS' }, body: '' });
+  t.match(answer, { status: 204, headers: { allow: PRICES }, body: '' });
   t.equal((await exchange(t, port, `OPTIONS /nowhere HTTP/1.1\r\n${HEAD}\r\n`)).status, 404);
 });
 

@@ -29,7 +29,11 @@ const answersOf = (text: string): RawAnswer[] => text.split(/(?=HTTP\/1\.1 \d{3}
 t.test('a stop finishes a streaming answer, and ends with it', async (t) => {
   const database = await testDatabase(t);
   await fill(database, { prices: 36, points: 3_000 });
-  const service = await listening(t, database, { SERIES_PRICES_PER_STATEMENT: '1' });
+  const service = await listening(t, database, {
+    SERIES_PRICES_PER_STATEMENT: '1',
+    // A stop that waited for connections kept alive would take longer than the test.
+    KEEP_ALIVE_TIMEOUT_MS: '600000',
+  });
   const caller = new Caller(t, service.port);
   caller.socket.write(postText(service, BULK_MARKET.slug, { options: { includeSeries: true } }));
   await caller.firstBytes();
@@ -37,12 +41,10 @@ t.test('a stop finishes a streaming answer, and ends with it', async (t) => {
   const isStopped = watched(service.app.close());
   await until('nobody new is let in', () => refused(service.port));
   t.notOk(isStopped(), 'the stop waits for the answer');
-  const resumedAt = Date.now();
   caller.socket.resume();
   const { data } = JSON.parse(dechunked(answerOf(await caller.ended()).body) ?? '');
   t.equal(data.length, 36, 'the answer is whole');
   await until('the service has stopped', isStopped);
-  t.ok(Date.now() - resumedAt < 5_000, 'a connection kept alive is not waited for');
 });
 
 /** Whether the port lets nobody in any more. */
@@ -78,22 +80,25 @@ const incoming = (lines: readonly string[]): number =>
   lines.filter((line) => line.includes('"incoming request"')).length;
 
 t.test('a stop waits for nobody who asks nothing', async (t) => {
-  const service = await listening(t, await testDatabase(t));
+  const patience = { KEEP_ALIVE_TIMEOUT_MS: '600000', HEADERS_TIMEOUT_MS: '120000' };
+  const service = await listening(t, await testDatabase(t), {
+    ...patience,
+    REQUEST_TIMEOUT_MS: '300000',
+  });
   const silent = new Caller(t, service.port);
   const half = new Caller(t, service.port);
   half.socket.write('GET /live HTTP/1.1\r\nHost: t');
   const kept = new Caller(t, service.port);
   kept.socket.write('GET /live HTTP/1.1\r\nHost: test\r\n\r\n');
   await until('the answer has come', () => kept.text.includes('"ok"'));
-  const startedAt = Date.now();
-  await service.app.close();
-  t.ok(Date.now() - startedAt < 2_000, `${Date.now() - startedAt} ms`);
+  const isStopped = watched(service.app.close());
+  await until('the service has stopped', isStopped);
   await Promise.all([silent.closed, half.closed, kept.closed]);
   t.same(service.failures(), []);
 });
 
 t.test('what is asked while the service stops is answered, and the connection ends', async (t) => {
-  const service = await listening(t, await testDatabase(t));
+  const service = await listening(t, await testDatabase(t), { STOP_GRACE_MS: '60000' });
   const late = new Caller(t, service.port);
   late.socket.write('GET /live HTTP/1.1\r\nHost: test\r\n\r\n');
   await until('the answer has come', () => late.text.includes('"ok"'));

@@ -6,6 +6,7 @@ import type { Database } from '../../src/db/schema.ts';
 import { type Access, type AuthSettings, auth } from '../../src/plugins/auth.ts';
 import { problems } from '../../src/plugins/problems.ts';
 import { requestIdOf } from '../../src/plugins/request-id.ts';
+import { work } from '../../src/plugins/work.ts';
 
 /** Settings that trust no token. */
 export const NO_TOKENS = {
@@ -38,6 +39,7 @@ export async function authApp(
 ) {
   const app = fastify({ genReqId: requestIdOf });
   problems(app);
+  work(app, 60_000);
   await app.register(auth, { ...options, settings: options.settings ?? NO_TOKENS });
   for (const [url, access] of Object.entries(ROUTES)) {
     app.route({

@@ -19,7 +19,7 @@ const without = (members: Members, ...names: string[]): Members =>
   Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)));
 
 const STRANGE = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'length'];
-const MISSPELT = ['dateform', 'DateFrom', 'date_to', 'product', 'code', 'limit', 'currencies'];
+const MISSPELT = ['dateform', 'DateFrom', 'date_to', 'product', 'code', 'offset', 'currencies'];
 const OPTIONS = ['includeSeries', 'includeSummary', 'strict', 'currency', 'unitOfMeasure'].concat([
   'onUnconvertible',
   'decimals',

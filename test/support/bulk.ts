@@ -6,6 +6,8 @@ import type { TestDatabase } from './database.ts';
 export interface Bulk {
   readonly prices: number;
   readonly points: number;
+  /** Values that no coding makes much smaller. */
+  readonly isNoise?: boolean;
 }
 
 /** The market that bulk data is made in. */
@@ -44,12 +46,24 @@ const series = (points: number) => sql`
     from price, generate_series(0, ${points}::int - 1) as n,
       lateral (select date '2026-06-30' - n, 1000.5 + n * 0.25) as made (day, mid)`;
 
+const noise = (points: number) => sql`
+  insert into series (price_id, date, low, mid, high, published_at)
+    select price.id, date '2026-06-30' - n, trim_scale(mid - below), trim_scale(mid),
+      trim_scale(mid + above), date '2026-06-30' - n + random() * interval '1 day'
+    from price, generate_series(0, ${points}::int - 1) as n,
+      lateral (select trunc((random() * 1e6)::numeric, 8) + 1e6 * (n % 7) as mid,
+        trunc((random() * 1e5)::numeric, 8) as below,
+        trunc((random() * 1e5)::numeric, 8) as above) as made`;
+
 /** Fills an empty database of a test with prices of one market and their series. */
-export async function fill(database: TestDatabase, { prices: count, points }: Bulk): Promise<void> {
+export async function fill(
+  database: TestDatabase,
+  { prices: count, points, isNoise }: Bulk,
+): Promise<void> {
   await database.db.transaction().execute(async (trx) => {
     await sql`select open_revision('bulk data of a test')`.execute(trx);
     await references(BULK_MARKET.slug).execute(trx);
     await prices(count).execute(trx);
-    await series(points).execute(trx);
+    await (isNoise ? noise : series)(points).execute(trx);
   });
 }

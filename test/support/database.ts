@@ -30,12 +30,24 @@ export function siblingUrl(url: string, database: string): string {
   return sibling.href;
 }
 
+const OBJECT_IN_USE = '55006';
+
+/** Runs a statement, again while sessions of a database are slow to end: it waits 5 s for them. */
+async function insist(client: pg.Client, statement: string, attempts = 24): Promise<void> {
+  try {
+    await client.query(statement);
+  } catch (error) {
+    if (attempts === 1 || (error as { code?: unknown }).code !== OBJECT_IN_USE) throw error;
+    await insist(client, statement, attempts - 1);
+  }
+}
+
 /** Runs statements on the server's own database, outside a transaction, one after another. */
 export async function administer(url: string, ...statements: string[]): Promise<void> {
   const admin = new pg.Client({ connectionString: url });
   await admin.connect();
   try {
-    for (const statement of statements) await admin.query(statement);
+    for (const statement of statements) await insist(admin, statement);
   } finally {
     await admin.end();
   }

@@ -25,12 +25,13 @@ export async function serviceWithoutDatabase(
   test: Pick<typeof t, 'teardown'>,
   env: Readonly<Record<string, string>> = {},
   url: string = CLOSED,
+  timeoutMs = 20_000,
 ) {
   const client = openClient({
     url,
     connectionsMax: 2,
-    acquireTimeoutMs: 1_000,
-    statementTimeoutMs: 1_000,
+    acquireTimeoutMs: timeoutMs,
+    statementTimeoutMs: timeoutMs,
     readOnly: true,
     applicationName: 'commodity-prices test',
   });

@@ -63,13 +63,13 @@ export async function roledDatabase(
   return { ...database, prefix, passwords, urlOf, as: (login) => clientAs(test, urlOf(login)) };
 }
 
-/** A pool as the service has it. */
+/** A pool as the service has it, with times for a slow machine. */
 export function serviceClient(test: Test, database: RoledDatabase): Client {
   const client = openClient({
     url: database.urlOf('service'),
     connectionsMax: 8,
-    acquireTimeoutMs: 2_000,
-    statementTimeoutMs: 8_000,
+    acquireTimeoutMs: 20_000,
+    statementTimeoutMs: 60_000,
     readOnly: true,
     applicationName: 'commodity-prices',
   });

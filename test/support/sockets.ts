@@ -53,9 +53,9 @@ export async function listening(
   return { app, port: Number(port), key, lines, failures };
 }
 
-/** Waits until something is so; fails with its name when it takes longer than ten seconds. */
+/** Waits until something is so; fails with its name when it takes longer than two minutes. */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 120_000;
   while (!(await isSo())) {
     if (Date.now() > deadline) throw new Error(`it did not come: ${what}`);
     await pause(5);
@@ -96,7 +96,7 @@ export class Caller {
     await until('the answer begins', () => this.bytes > 0);
   }
 
-  /** Waits until the other side closed the connection; fails when it takes ten seconds. */
+  /** Waits until the other side closed the connection; fails when it takes two minutes. */
   async ended(): Promise<string> {
     await until('the connection closes', () => this.socket.closed);
     return this.text;
@@ -165,3 +165,10 @@ export function postText(
     `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(json)}\r\n\r\n${json}`
   );
 }
+
+/** Waits until a service whose database was away answers a question for prices again. */
+export const answersAgain = (test: Test, service: Listening, slug: string): Promise<void> =>
+  until('the service answers again', async () => {
+    const question = postText(service, slug, {}, 'Connection: close\r\n');
+    return (await exchange(test, service.port, question)).status === 200;
+  });

@@ -69,8 +69,9 @@ export function steadily(
   { port, key }: { readonly port: number; readonly key: string },
   questions: readonly (readonly [path: string, body: unknown])[],
   atOnce = 4,
+  keepAlive = true,
 ): Steady {
-  const agent = new Agent({ keepAlive: true, maxSockets: atOnce });
+  const agent = new Agent({ keepAlive, maxSockets: atOnce });
   test.teardown(() => agent.destroy());
   const times: number[] = [];
   const failed: string[] = [];

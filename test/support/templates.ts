@@ -44,7 +44,7 @@ export async function dropDatabases(url: string, prefix: string): Promise<void> 
       'select datname from pg_database where starts_with(datname, $1)',
       [`${prefix}_`],
     );
-    for (const { datname } of rows) await admin.query(`drop database "${datname}" with (force)`);
+    await administer(url, ...rows.map(({ datname }) => `drop database "${datname}" with (force)`));
   } finally {
     await admin.end();
   }

@@ -24,7 +24,10 @@ export function expiryOf({ expires, expiry }: ExpiryOptions): Date | null {
   const days = /^([1-9]\d{0,4})d?$/.exec(text)?.[1];
   if (days !== undefined) return new Date(Date.now() + Number(days) * DAY_MS);
   const end = new Date(`${text}T23:59:59.999Z`);
-  if (/^\d{4}-\d\d-\d\d$/.test(text) && end.toJSON()?.startsWith(text)) return end;
+  if (/^\d{4}-\d\d-\d\d$/.test(text) && end.toJSON()?.startsWith(text)) {
+    if (end.getTime() > Date.now()) return end;
+    throw new UsageError(`--expires: ${text} is over; name a day to come`);
+  }
   throw new UsageError(
     `--expires: "${text}" is not a number of days or a day like 2030-12-31; ` +
       'a key that never ends needs --no-expiry',

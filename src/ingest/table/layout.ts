@@ -84,8 +84,11 @@ function withPlaces(place: Place, naming: Naming): Template {
     high: place.high,
     publishedAt: place.publishedAt,
   };
+  // A price or day that stands in no column of its own is that of the columns of its values.
+  const indexOf = (field: PointField): number =>
+    columns[field] < 0 && (field === 'code' || field === 'date') ? place.mid : columns[field];
   const nameOf = (field: PointField, line: number): string =>
-    columns[field] < 0 ? field : naming(columns[field], line);
+    indexOf(field) < 0 ? field : naming(indexOf(field), line);
   return { ...place, places: { nameOf } };
 }
 

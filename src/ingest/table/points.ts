@@ -1,6 +1,6 @@
 import { offer } from '../offer.ts';
 import type { Problems } from '../problems.ts';
-import type { PointField, PointRecord } from '../records.ts';
+import { type PointField, type PointRecord, valuesText } from '../records.ts';
 import {
   DayReader,
   Fault,
@@ -197,7 +197,23 @@ export class PointReader {
     if (publishedAt instanceof Fault) {
       return this.reject(row, template, name('publishedAt'), time, publishedAt);
     }
-    return { kind: 'point', line, code, date, low, mid, high, publishedAt, places, terms };
+    const written = this.writtenOf(row, template, [low, mid, high]);
+    return { kind: 'point', line, code, date, low, mid, high, publishedAt, places, terms, written };
+  }
+
+  /** Values as they stand in the file; null where they are read as they stand. */
+  private writtenOf(
+    { fields }: TableRow,
+    { low, mid, high }: Template,
+    values: readonly (string | null)[],
+  ): string | null {
+    const texts = [low, mid, high].map((at, index) => {
+      if ((values[index] ?? null) === null) return null;
+      const text = textOf(fields[at], 'invalid_number');
+      return text instanceof Fault ? shownText(fields[at]) : text;
+    });
+    const written = valuesText(...texts);
+    return written === valuesText(...values) ? null : written;
   }
 
   /** A value in the terms of its price; undefined when it is wrong, which has been noted. */

@@ -14,7 +14,7 @@ const READERS = 2;
 /** The feed, and those who wait for what comes next. */
 export interface Feed {
   /** The next changes that there are. @throws what `readPage` throws */
-  read(asked: ChangesAsked): Promise<Page>;
+  read(asked: ChangesAsked, signal: AbortSignal): Promise<Page>;
   /**
    * The next changes. When there are none yet, it waits for some up to the time given, without a
    * connection to the database; then the page is empty.
@@ -109,13 +109,13 @@ export function feedOf(sources: ChangeSources, notices: Notices): Feed {
   }
 
   return {
-    read: (asked) => readPage(sources, asked),
+    read: (asked, signal) => readPage(sources, asked, signal),
     follow: async (asked, waitMs, signal) => {
       const untilMs = performance.now() + waitMs;
       // Before the first look, so that nothing that comes after it is missed.
       if (!isStopped) unsubscribe ??= notices.onNotice(CHANNEL, () => bell.ring());
       const { rung } = bell;
-      const page = await inTurn(() => readPage(sources, asked));
+      const page = await inTurn(() => readPage(sources, asked, signal));
       if (page.changes.length > 0) return page;
       return wait(asked, { page, rung }, untilMs, signal);
     },

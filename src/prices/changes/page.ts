@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import type { Reads } from '../../db/reads.ts';
 import type { Database } from '../../db/schema.ts';
 import { Problem } from '../../errors.ts';
 import type { ReferenceReader } from '../references.ts';
@@ -9,7 +10,7 @@ import { changedPoints, changedPrices } from './values.ts';
 
 /** What reading the feed needs. */
 export interface ChangeSources {
-  readonly db: Kysely<Database>;
+  readonly reads: Reads;
   readonly references: ReferenceReader;
 }
 
@@ -63,7 +64,8 @@ function idsOf(slugs: readonly string[], tip: Tip): ReadonlyMap<number, string> 
 }
 
 async function textsOf(
-  { db, references }: ChangeSources,
+  db: Kysely<Database>,
+  { reads, references }: ChangeSources,
   epoch: string,
   stretches: readonly Stretch[],
 ): Promise<string[]> {
@@ -71,7 +73,7 @@ async function textsOf(
     changedPoints(db, stretches),
     changedPrices(db, stretches),
   ]);
-  const at = (reference: string) => references(db, { epoch, reference });
+  const at = (reference: string) => references(reads.db(), { epoch, reference });
   const texts: string[] = [];
   for (const each of stretches) {
     const ofPoints = points.get(each) ?? [];
@@ -86,14 +88,19 @@ async function textsOf(
  * @throws Problem `validation_failed` with `unknown_revision` for a position of another epoch, or
  *   one that is still to come; what the database throws
  */
-export async function readPage(sources: ChangeSources, asked: ChangesAsked): Promise<Page> {
-  const tip = await tipOf(sources.db);
+export async function readPage(
+  sources: ChangeSources,
+  asked: ChangesAsked,
+  signal?: AbortSignal,
+): Promise<Page> {
+  const db = sources.reads.db(signal);
+  const tip = await tipOf(db);
   const { limit } = asked;
   const after = startOf(asked.after, tip);
   const markets = idsOf(asked.markets, tip);
   const wanted = { markets, after, until: tip.number, limit };
-  const stretches = after === tip.number ? [] : await stretchesOf(sources.db, wanted);
-  const changes = await textsOf(sources, tip.epoch, stretches);
+  const stretches = after === tip.number ? [] : await stretchesOf(db, wanted);
+  const changes = await textsOf(db, sources, tip.epoch, stretches);
   const last = stretches.at(-1);
   const isFull = last !== undefined && changes.length === limit;
   const read = isFull ? String(last.number + BigInt(lengthOf(last) - 1)) : tip.number;

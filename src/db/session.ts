@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import type { Client } from '../db/client.ts';
-import { type Connection, withConnection } from '../db/connection.ts';
+import type { Client } from './client.ts';
+import { type Connection, withConnection } from './connection.ts';
 
 const UNLIMITED = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'];
 
@@ -38,13 +38,4 @@ export async function withSession<T>(
     signal?.throwIfAborted();
     throw error;
   }
-}
-
-/** How far an export or import has come. */
-export interface ArchiveProgress {
-  /** The table that is written or read, or the file that is checked. */
-  readonly what: string;
-  readonly done: number;
-  readonly total: number;
-  readonly unit: 'rows' | 'bytes';
 }

@@ -1,0 +1,29 @@
+import type { Format } from '../contract/formats.ts';
+import type { Answer } from '../prices/answer.ts';
+import { documentHead } from '../prices/json.ts';
+import { BETWEEN } from './heads.ts';
+
+/** The formats of a record in JSON. */
+export type LineFormat = Exclude<Format, 'csv'>;
+
+/** What stands around the records of a format. */
+export interface Frame {
+  readonly head: (answer: Answer) => Buffer;
+  /** Null where the head of a record has it, too: what stands between two records. */
+  readonly between: Buffer | null;
+  readonly end: Buffer;
+  readonly endOfNothing: Buffer;
+}
+
+const NOTHING = Buffer.alloc(0);
+const LINE_END = Buffer.from(']}\n');
+
+export const FRAMES: Readonly<Record<LineFormat, Frame>> = {
+  json: {
+    head: ({ metadata }) => Buffer.from(documentHead(metadata)),
+    between: null,
+    end: Buffer.from(`${BETWEEN.slice(0, -1)}]}`),
+    endOfNothing: Buffer.from(']}'),
+  },
+  ndjson: { head: () => NOTHING, between: LINE_END, end: LINE_END, endOfNothing: NOTHING },
+};

@@ -1,0 +1,155 @@
+import type { Command } from 'commander';
+import { MARKETS } from '../catalog/markets.ts';
+import { nearest } from '../catalog/nearest.ts';
+import type { BatchChange } from '../ingest/batches/changes.ts';
+import { type Batch, readLog } from '../ingest/batches/log.ts';
+import { showBatch } from '../ingest/batches/show.ts';
+import type { Values } from '../ingest/preview.ts';
+import { withDatabase } from './database.ts';
+import { UsageError } from './failure.ts';
+import { valuesText } from './load-preview.ts';
+import { printJson, printLines, printTable, writeText } from './output.ts';
+
+/** A whole number greater than 0. @throws UsageError for any other text */
+export function wholeOf(text: string, what: string): number {
+  const number = Number(text);
+  if (/^[1-9]\d{0,8}$/.test(text)) return number;
+  throw new UsageError(`${what} is a whole number from 1 on, not "${text.slice(0, 64)}"`);
+}
+
+function marketOf(slug: string | undefined): string | null {
+  if (slug === undefined) return null;
+  const slugs = MARKETS.map((each) => each.slug);
+  if (slugs.some((each) => each === slug)) return slug;
+  const [hint] = nearest(slug, slugs, 1);
+  throw new UsageError(`--market: there is no such market${hint ? `; did you mean ${hint}?` : ''}`);
+}
+
+/** `2026-03-05T16:00:00.123456Z` → `2026-03-05 16:00:00`. */
+const timeText = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
+
+/** What a batch did, without what it did not do. */
+function countsText(batch: Batch): string {
+  const { inserted, corrected, withdrawn, unchanged, outdated, rejected } = batch;
+  const counts = { inserted, corrected, withdrawn, unchanged, outdated, rejected };
+  const told = Object.entries(counts).filter(([, count]) => count > 0);
+  return told.map(([name, count]) => `${count} ${name}`).join(', ');
+}
+
+const stateOf = ({ status, undoneBy, undoes }: Batch): string => {
+  const own = undoes === null ? status : `undoes ${undoes}`;
+  return undoneBy === null ? own : `${own}, undone by ${undoneBy}`;
+};
+
+interface LogOptions {
+  readonly limit: string;
+  readonly market?: string;
+  readonly json?: true;
+}
+
+async function log({ limit, market, json }: LogOptions): Promise<void> {
+  const asked = { limit: wholeOf(limit, '--limit'), market: marketOf(market) };
+  const batches = await withDatabase({ schema: true }, ({ db }) => readLog(db, asked));
+  if (json) return printJson(batches);
+  printTable(batches, {
+    batch: ({ batch }) => batch,
+    finished: ({ finishedAt }) => timeText(finishedAt),
+    format: ({ format }) => format,
+    file: ({ file }) => file,
+    'sha-256': ({ sha256 }) => sha256.slice(0, 12),
+    status: stateOf,
+    did: countsText,
+    revision: ({ revision }) => revision,
+    by: ({ actor }) => actor,
+    reason: ({ reason }) => reason,
+  });
+}
+
+/** A change on one line. */
+function changeLine({ operation, code, of, date, before, after }: BatchChange): string {
+  const name = `${operation.padEnd(13)} ${of === null ? '' : `${of} `}${code}`;
+  if (date !== null) {
+    const values = [before, after].filter((each) => each !== null) as Values[];
+    return `${name} ${date}: ${values.map(valuesText).join(' → ')}`;
+  }
+  const lists = [before, after].map((each) => (each === null ? null : JSON.stringify(each)));
+  const told = lists.filter((each) => each !== null);
+  return told.length === 0 ? name : `${name}: ${told.join(' → ')}`;
+}
+
+/** Every change one after another, as a person or a program reads them. */
+async function tellChanges(
+  batch: Batch,
+  changes: AsyncIterable<BatchChange>,
+  isJson: boolean,
+): Promise<void> {
+  let isFirst = true;
+  if (isJson) {
+    await writeText(`{\n"batch": ${JSON.stringify(batch)},\n"changes": [`);
+    for await (const change of changes) {
+      await writeText(`${isFirst ? '' : ','}\n${JSON.stringify(change)}`);
+      isFirst = false;
+    }
+    await writeText(isFirst ? ']\n}\n' : '\n]\n}\n');
+    return;
+  }
+  const facts = Object.entries(batch).filter(([, value]) => value !== null && value !== 0);
+  printLines(...facts.map(([name, value]) => `${name.padEnd(13)} ${value}`), '');
+  for await (const change of changes) {
+    await writeText(`${changeLine(change)}\n`);
+    isFirst = false;
+  }
+  if (isFirst) printLines('It changed nothing.');
+}
+
+/** Adds `load log`. */
+export function addLoadLog(load: Command): void {
+  load
+    .command('log')
+    .summary('list the newest loads')
+    .description(
+      'Lists the ledger, the newest batch first: loads, refused ones too, withdrawals and undos.',
+    )
+    .option('--limit <number>', 'how many', '20')
+    .option('--market <slug>', 'only those that changed this market')
+    .option('--json', 'print data for a program, with all there is about each')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  npm run --silent prices -- load log
+  npm run --silent prices -- load log --market nickel --limit 5 --json`,
+    )
+    .action(log);
+}
+
+/** Adds `load show`. */
+export function addLoadShow(load: Command): void {
+  load
+    .command('show')
+    .summary('tell what a load changed')
+    .description(
+      'Tells all about a batch of the ledger, and every change that it made: new prices and ' +
+        'values, corrections with before and after, and what it withdrew.',
+    )
+    .argument('<batch>', 'its number: load log lists them')
+    .option('--json', 'print data for a program')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  npm run --silent prices -- load show 12
+  npm run --silent prices -- load show 12 --json`,
+    )
+    .action((number: string, { json }: { json?: true }) => {
+      const batch = wholeOf(number, 'the number of a batch');
+      return withDatabase({ schema: true }, (client, _config, signal) =>
+        showBatch(
+          client,
+          batch,
+          (line, changes) => tellChanges(line, changes, json === true),
+          signal,
+        ),
+      );
+    });
+}

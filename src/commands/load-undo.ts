@@ -1,0 +1,108 @@
+import type { Command } from 'commander';
+import type { UndoPreview } from '../ingest/undo/preview.ts';
+import { UndoRefusal, type UndoReport, undo } from '../ingest/undo/undo.ts';
+import { actor } from './actor.ts';
+import { withDatabase } from './database.ts';
+import { EXIT, UsageError } from './failure.ts';
+import { wholeOf } from './load-ledger.ts';
+import { section, valuesText } from './load-preview.ts';
+import { printJson, printLines } from './output.ts';
+
+interface Options {
+  readonly reason: string;
+  readonly dryRun?: true;
+  readonly json?: true;
+}
+
+/** What an undo will do, for a person. */
+function previewLines(preview: UndoPreview): string[] {
+  const count = (name: string, { total }: { readonly total: number }): string =>
+    `${name}: ${total.toLocaleString('en')}`;
+  const price = ({ code, name }: { readonly code: string; readonly name: string }) =>
+    `${code} "${name}"`;
+  const { removedPrices, restoredPrices, changedPrices, removedNames, ...values } = preview;
+  const { withdrawn, corrected, restored } = values;
+  const lines = [
+    ...section(count('Prices taken back', removedPrices), removedPrices, price),
+    ...section(count('Prices brought back', restoredPrices), restoredPrices, price),
+    ...section(count('Prices described as before', changedPrices), changedPrices, price),
+    ...section(
+      count('Names taken back', removedNames),
+      removedNames,
+      ({ kind, name }) => `${kind} "${name}"`,
+    ),
+    ...section(
+      count('Values withdrawn', withdrawn),
+      withdrawn,
+      (each) => `${each.code} ${each.date}: ${valuesText(each.values)}`,
+    ),
+    ...section(
+      count('Values as before', corrected),
+      corrected,
+      ({ code, date, before, after }) =>
+        `${code} ${date}: ${valuesText(before)} → ${valuesText(after)}`,
+    ),
+    ...section(
+      count('Values brought back', restored),
+      restored,
+      (each) => `${each.code} ${each.date}: ${valuesText(each.values)}`,
+    ),
+  ];
+  return lines.length > 0 ? lines : ['The batch changed nothing.'];
+}
+
+function tell({ status, batch, undoes, revision }: UndoReport): void {
+  if (status === 'previewed') {
+    printLines('A dry run; nothing was changed.');
+    return;
+  }
+  const facts = [`batch ${batch}`, ...(revision === null ? [] : [`revision ${revision}`])];
+  printLines(`Batch ${undoes} is undone (${facts.join(', ')}).`);
+}
+
+async function run(text: string, { reason, dryRun, json }: Options): Promise<void> {
+  const batch = wholeOf(text, 'the number of a batch');
+  if (reason.trim() === '') throw new UsageError('--reason has to say why');
+  const onPreview = (preview: UndoPreview) => {
+    if (!json) printLines(...previewLines(preview));
+  };
+  try {
+    const report = await withDatabase({ schema: true }, (client, _config, signal) =>
+      undo(client, { batch, actor: actor(), reason: reason.trim(), dryRun, signal, onPreview }),
+    );
+    if (json) printJson(report);
+    else tell(report);
+  } catch (error) {
+    if (!(error instanceof UndoRefusal) || !json) throw error;
+    const { message, conflicts } = error;
+    printJson({ status: 'refused', batch: null, undoes: batch, message, conflicts });
+    process.exitCode = EXIT.refused;
+  }
+}
+
+/** Adds `load undo`. */
+export function addLoadUndo(load: Command): void {
+  load
+    .command('undo')
+    .summary('take a load back')
+    .description(
+      'Takes a batch back, as a batch of its own: what it published is withdrawn, what it ' +
+        'corrected gets the value of before, what it withdrew comes back, and new prices go.',
+    )
+    .argument('<batch>', 'its number: load log lists them')
+    .requiredOption('--reason <text>', 'why; kept with the undo')
+    .option('--dry-run', 'only tell what the undo would do')
+    .option('--json', 'print data for a program')
+    .addHelpText(
+      'after',
+      `
+Readers see the data as before or as after. A batch is refused (exit code 3) when later batches
+changed the same values or prices; they are named: undo them first. An undo can be undone, and a
+file that was undone can be loaded again.
+
+Examples:
+  npm run --silent prices -- load undo 12 --reason "the file was a draft" --dry-run
+  npm run --silent prices -- load undo 12 --reason "the file was a draft"`,
+    )
+    .action(run);
+}

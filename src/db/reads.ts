@@ -1,0 +1,199 @@
+import { Kysely, PostgresDialect } from 'kysely';
+import type pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { Problem } from '../errors.ts';
+import type { Breaker } from './breaker.ts';
+import { cancelStatement } from './cancel.ts';
+import { isPassing } from './failures.ts';
+import { Retries } from './retry.ts';
+import type { Database } from './schema.ts';
+import { Silence } from './silence.ts';
+import { type Leave, Slots } from './slots.ts';
+import type { Watch } from './watch.ts';
+
+/**
+ * How the service reads: one statement at a time, each on any connection. A statement whose reader
+ * has left, or whose time is over, is cancelled in the database, and its connection is thrown away.
+ */
+export interface Reads {
+  /** A handle whose statements end with the signal; without one, with their own time limit. */
+  db(signal?: AbortSignal): Kysely<Database>;
+  /** One statement as the driver takes it. */
+  query<Row extends pg.QueryResultRow>(
+    query: pg.QueryConfig,
+    signal?: AbortSignal,
+  ): Promise<readonly Row[]>;
+  /** What a COPY TO STDOUT sends, whole. */
+  copy(statement: string, signal?: AbortSignal): Promise<Buffer>;
+  /** Statements that run, and that wait for a connection. */
+  readonly slots: { readonly taken: number; readonly waiting: number };
+  /** How often a statement was tried once more. */
+  readonly retries: { readonly count: number };
+}
+
+export interface ReadsOptions {
+  readonly pool: pg.Pool;
+  /** After how many outages a connection was made: one from before another may be dead. */
+  readonly madeAfter: (client: pg.PoolClient) => number;
+  readonly breaker: Breaker;
+  readonly watch: Watch;
+  /** Statements at a time: the connections of the pool. */
+  readonly connectionsMax: number;
+  /** How long a statement waits for one of them, in milliseconds. */
+  readonly waitMs: number;
+  /** How long its answer may take; 0 for as long as it likes. */
+  readonly answerMs: number;
+  /** For how long what fails in passing is tried again, in milliseconds. */
+  readonly retryForMs?: number | undefined;
+}
+
+type Work<T> = (client: pg.PoolClient) => Promise<T>;
+
+const NEVER = new AbortController().signal;
+
+const overloaded = (): Problem =>
+  new Problem('overloaded', 'Every connection to the database is busy; try again shortly', {
+    headers: { 'retry-after': String(1 + Math.floor(Math.random() * 3)) },
+  });
+
+/** Whether the server told an error: then the connection is as good as before. */
+const isTold = (error: unknown): boolean =>
+  (error as { severity?: unknown } | null)?.severity === 'ERROR';
+
+async function bytesOf(stream: AsyncIterable<unknown>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+}
+
+/** Waits for work, and abandons it when a signal aborts or the time given is over first. */
+function unlessAborted<T>(
+  work: Promise<T>,
+  signals: readonly AbortSignal[],
+  abandon: () => void,
+  patienceMs = 0,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      for (const each of signals) each.removeEventListener('abort', abort);
+    };
+    const giveUp = (reason: unknown): void => {
+      end();
+      abandon();
+      reject(reason);
+    };
+    const abort = (): void => giveUp(signals.find((each) => each.aborted)?.reason);
+    const silent = (): void => giveUp(new Silence('the database says nothing'));
+    const timer = patienceMs > 0 ? setTimeout(silent, patienceMs) : undefined;
+    for (const each of signals) each.addEventListener('abort', abort, { once: true });
+    work.then(resolve, reject).finally(end);
+    if (signals.some((each) => each.aborted)) abort();
+  });
+}
+
+class Reading implements Reads {
+  readonly slots: Slots;
+  readonly retries: Retries;
+  readonly #options: ReadsOptions;
+  readonly #shared: Kysely<Database>;
+
+  constructor(options: ReadsOptions) {
+    this.#options = options;
+    this.slots = new Slots(options.connectionsMax);
+    this.retries = new Retries(options.retryForMs);
+    this.#shared = this.#handle(NEVER);
+  }
+
+  db(signal?: AbortSignal): Kysely<Database> {
+    return signal ? this.#handle(signal) : this.#shared;
+  }
+
+  async query<Row extends pg.QueryResultRow>(query: pg.QueryConfig, signal = NEVER) {
+    const { rows } = await this.#run((client) => client.query<Row>(query), signal);
+    return rows;
+  }
+
+  copy(statement: string, signal = NEVER): Promise<Buffer> {
+    return this.#run((client) => bytesOf(client.query(copyTo(statement))), signal, true);
+  }
+
+  /** A handle of Kysely's that borrows a connection for each statement. */
+  #handle(signal: AbortSignal): Kysely<Database> {
+    const query = (text: string, values: readonly unknown[]) =>
+      this.#run((client) => client.query(text, [...values]), signal);
+    const session = { query, release: () => {} } as unknown as pg.PoolClient;
+    const pool = { options: {}, connect: async () => session, end: async () => {} };
+    return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+  }
+
+  /**
+   * The answer that a COPY is for may have begun already, and must not break off because the
+   * machine is busy: it waits for a connection as long as its reader does, and has more attempts.
+   */
+  #run<T>(work: Work<T>, signal: AbortSignal, isCopy = false): Promise<T> {
+    const { answerMs } = this.#options;
+    const attempt = async (): Promise<T> => {
+      const leave = await this.#enter(signal, isCopy);
+      try {
+        const client = await this.#connect(signal);
+        return await this.#answer(client, work, signal, isCopy);
+      } catch (error) {
+        if (isPassing(error) && !isTold(error)) this.#options.watch.hint();
+        throw error;
+      } finally {
+        leave();
+      }
+    };
+    return this.retries.run(attempt, signal, isCopy ? answerMs : 0);
+  }
+
+  /** Waits for a database that may be asked, and for a connection that is free. */
+  async #enter(signal: AbortSignal, isCopy: boolean): Promise<Leave> {
+    const { breaker, waitMs } = this.#options;
+    for (;;) {
+      await breaker.pass(signal);
+      const leave = await this.slots.enter(isCopy ? Number.POSITIVE_INFINITY : waitMs, signal);
+      if (leave === null) throw overloaded();
+      if (breaker.state === 'closed') return leave;
+      leave();
+    }
+  }
+
+  async #connect(signal: AbortSignal): Promise<pg.PoolClient> {
+    const { pool, breaker, madeAfter } = this.#options;
+    for (;;) {
+      const connecting = pool.connect();
+      const client = await unlessAborted(connecting, [signal, breaker.lifeline], () => {
+        // It comes later, and nobody wants it any more.
+        connecting.then((late) => late.release()).catch(() => {});
+      });
+      if (madeAfter(client) === breaker.outages) return client;
+      client.release(true);
+    }
+  }
+
+  async #answer<T>(client: pg.PoolClient, work: Work<T>, signal: AbortSignal, isCopy: boolean) {
+    const { breaker, watch, answerMs } = this.#options;
+    let isSpoiled = false;
+    const spoil = (): void => {
+      isSpoiled = true;
+      cancelStatement(client);
+    };
+    try {
+      const signals = [signal, breaker.lifeline];
+      const answer = await unlessAborted(work(client), signals, spoil, answerMs);
+      watch.heard();
+      return answer;
+    } catch (error) {
+      // Half of a COPY may still be on the line.
+      isSpoiled ||= isCopy || !isTold(error);
+      throw error;
+    } finally {
+      client.release(isSpoiled);
+    }
+  }
+}
+
+/** Reads over the connections of a pool. */
+export const readsOf = (options: ReadsOptions): Reads => new Reading(options);

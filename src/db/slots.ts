@@ -1,0 +1,65 @@
+/** Gives a place back. */
+export type Leave = () => void;
+
+/** So many places, and a queue before them in which nobody waits longer than he said. */
+export class Slots {
+  readonly #most: number;
+  #taken = 0;
+  readonly #queue = new Set<() => void>();
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  get waiting(): number {
+    return this.#queue.size;
+  }
+
+  /**
+   * A place, at once or when one comes free; null when none did in the time given, which may be
+   * Infinity.
+   * @throws what the signal was aborted with
+   */
+  async enter(waitMs: number, signal: AbortSignal): Promise<Leave | null> {
+    signal.throwIfAborted();
+    if (this.#taken < this.#most) return this.#take();
+    return new Promise((resolve, reject) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', abort);
+        this.#queue.delete(enter);
+      };
+      const enter = (): void => {
+        end();
+        resolve(this.#take());
+      };
+      const abort = (): void => {
+        end();
+        reject(signal.reason);
+      };
+      const late = (): void => {
+        end();
+        resolve(null);
+      };
+      const timer = waitMs === Number.POSITIVE_INFINITY ? undefined : setTimeout(late, waitMs);
+      signal.addEventListener('abort', abort, { once: true });
+      this.#queue.add(enter);
+    });
+  }
+
+  #take(): Leave {
+    this.#taken += 1;
+    let isInside = true;
+    return () => {
+      if (!isInside) return;
+      isInside = false;
+      this.#taken -= 1;
+      const [next] = this.#queue;
+      next?.();
+    };
+  }
+}

@@ -1,0 +1,59 @@
+import { Counter, collectDefaultMetrics, Histogram, Registry } from '@prometheus-io/client';
+import { PROBLEMS } from '../errors.ts';
+
+/** What is known of a request once it is over. */
+export interface Observed {
+  /** The id of the operation, never an address. */
+  readonly operation: string;
+  readonly status: string;
+  readonly seconds: number;
+  readonly bytes: number;
+}
+
+/** What one process counts of itself, for Prometheus. */
+export interface Metrics {
+  readonly registry: Registry;
+  observe(request: Observed): void;
+  /** Counts a refusal by the code of its problem. */
+  refused(code: string): void;
+}
+
+/** Up to the deadline, dense where answers are. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** Metrics of a process; what others tell of themselves is added by `watchSources`. */
+export function metricsOf(): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const duration = new Histogram({
+    name: 'prices_request_duration_seconds',
+    help: 'Time from the headers of a request to the end of its answer',
+    labelNames: ['operation', 'status'],
+    buckets: SECONDS,
+    registers,
+  });
+  const bytes = new Counter({
+    name: 'prices_response_bytes_total',
+    help: 'Bytes sent for answers, with their headers',
+    labelNames: ['operation'],
+    registers,
+  });
+  const refusals = new Counter({
+    name: 'prices_refusals_total',
+    help: 'Requests that were answered with a problem, by its code',
+    labelNames: ['code'],
+    registers,
+  });
+  // From 0 on: Prometheus sees no increase in a number that it meets for the first time.
+  for (const code of Object.keys(PROBLEMS)) refusals.inc({ code }, 0);
+  return {
+    registry,
+    observe: (request) => {
+      const { operation, status } = request;
+      duration.observe({ operation, status }, request.seconds);
+      bytes.inc({ operation }, request.bytes);
+    },
+    refused: (code) => refusals.inc({ code }),
+  };
+}

@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Principal } from '../auth/principal.ts';
+import { Problem } from '../errors.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import { shownPath } from './path.ts';
+import { ClientGone } from './work.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What the request failed with; null where it was answered. */
+    failure: unknown;
+    /** Bytes that its connection had sent before it. */
+    sentBefore: number;
+  }
+}
+
+/** The status of a request whose client left, as nginx tells it. */
+const GONE = 499;
+
+const sentBy = ({ raw }: FastifyRequest): number => raw.socket?.bytesWritten ?? 0;
+
+const operationOf = ({ is404, routeOptions }: FastifyRequest): string => {
+  const { operationId } = (routeOptions.schema ?? {}) as { operationId?: string };
+  return is404 ? 'unknown' : (operationId ?? 'page');
+};
+
+/** The status of the answer, or what became of it: a broken one has said 200 before. */
+function statusOf({ failure }: FastifyRequest, { statusCode, raw }: FastifyReply) {
+  if (failure instanceof ClientGone) return GONE;
+  if (raw.headersSent && failure != null && statusCode < 400) return 'broken';
+  return raw.writableFinished || failure != null ? statusCode : GONE;
+}
+
+/** Whoever asked: the public id of a key, or a hash of a subject, which may be a person's name. */
+function whoOf(principal: Principal | null): object {
+  if (!principal) return {};
+  const { kind, id } = principal;
+  if (kind === 'key') return { key: id };
+  return { subject: createHash('sha256').update(id).digest('hex').slice(0, 16) };
+}
+
+const isOurs = (status: number | 'broken'): boolean => status === 'broken' || status >= 500;
+
+/** What is told of a failure: of one that was foreseen no stack, of a refusal only its code. */
+function told(failure: unknown, status: number | 'broken'): object {
+  if (failure == null || failure instanceof ClientGone) return {};
+  const code = failure instanceof Problem ? { code: failure.code } : {};
+  if (!isOurs(status)) return code;
+  return { ...code, err: failure instanceof Problem ? (failure.cause ?? failure) : failure };
+}
+
+/** The levels of a log that tells of what begins, and of one that tells of what went well. */
+const DEBUG: ReadonlySet<string> = new Set(['trace', 'debug']);
+const INFO: ReadonlySet<string> = new Set([...DEBUG, 'info']);
+
+/** Tells a request that is over: a line of the log, and the metrics. */
+function tell(request: FastifyRequest, reply: FastifyReply, metrics: Metrics | undefined): void {
+  const { failure, principal, method, url, ip, log } = request;
+  const status = statusOf(request, reply);
+  const operation = operationOf(request);
+  const bytes = Math.max(0, sentBy(request) - request.sentBefore);
+  const ms = Math.round(reply.elapsedTime * 1000) / 1000;
+  metrics?.observe({ operation, status: String(status), seconds: ms / 1000, bytes });
+  if (failure instanceof Problem && status !== GONE) metrics?.refused(failure.code);
+  if (!isOurs(status) && !INFO.has(log.level)) return;
+  log[isOurs(status) ? 'error' : 'info'](
+    {
+      ...{ operation, method, path: shownPath(url), status, ms, bytes, remoteAddress: ip },
+      ...whoOf(principal ?? null),
+      ...told(failure, status),
+    },
+    'request completed',
+  );
+}
+
+/** Tells a request when it is over; the hook for that is not called when a client leaves. */
+export function tellAtEnd(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  metrics: Metrics | undefined,
+): void {
+  request.sentBefore = sentBy(request);
+  reply.raw.once('close', () => tell(request, reply, metrics));
+}
+
+/** Tells each request when it is over. Registered before all that may refuse. */
+export function observe(app: FastifyInstance, metrics: Metrics | undefined): void {
+  app.decorateRequest('failure', null);
+  app.decorateRequest('sentBefore', 0);
+  app.addHook('onRequest', (request, reply, done) => {
+    tellAtEnd(request, reply, metrics);
+    const { method, url, log } = request;
+    if (DEBUG.has(log.level)) log.debug({ method, path: shownPath(url) }, 'incoming request');
+    done();
+  });
+  app.addHook('onSend', (request, _reply, payload, done) => {
+    if (payload instanceof Readable) {
+      payload.once('error', (error) => {
+        request.failure = error;
+      });
+    }
+    done(null, payload);
+  });
+}

@@ -1,0 +1,18 @@
+import type { Plan } from './plan.ts';
+
+/**
+ * A plan as a text, whatever moment and page it is of: two plans with the same text have the same
+ * answer at the same state. Values count as they were sent, because warnings show them so.
+ */
+export function canonicalText({ market, range, codes, lists, options }: Plan): string {
+  const { aggregate } = options;
+  return JSON.stringify([
+    market.slug,
+    [range.from, range.to],
+    codes,
+    lists.map(({ name, values }) => [name, values]),
+    [options.includeSeries, options.includeSummary, options.strict, options.onUnconvertible],
+    [options.currency, options.unitOfMeasure, options.decimals],
+    aggregate && [aggregate.period, aggregate.method],
+  ]);
+}

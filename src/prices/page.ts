@@ -1,0 +1,127 @@
+import type { Kysely } from 'kysely';
+import type { RateTable } from '../conversion/rate-table.ts';
+import { revisionText } from '../db/revisions.ts';
+import type { Database } from '../db/schema.ts';
+import { canonicalText } from './canonical.ts';
+import { cursorText } from './cursor.ts';
+import { outcomesOf, type PlannedPrice, vatWarnings, withoutRefused } from './outcomes.ts';
+import { selectStretch, selectTerms } from './page-query.ts';
+import type { Plan } from './plan.ts';
+import { isConverting } from './plan-options.ts';
+import { type SelectedPrice, selectPrices } from './query.ts';
+import type { References } from './references.ts';
+import type { State } from './state.ts';
+import type { Targets } from './targets.ts';
+import { checkStrict, unmatchedIn, type Warning } from './warnings.ts';
+
+/** The prices that an answer shows, and what is told about all that were asked for. */
+export interface Found {
+  readonly shown: readonly PlannedPrice[];
+  readonly warnings: readonly Warning[];
+  /** Goes on after the last of them; null where nothing comes after it. */
+  readonly nextCursor: string | null;
+}
+
+/** What the filters of a plan come to. */
+export interface Selected {
+  readonly prices: readonly SelectedPrice[];
+  /** A warning for each value that matches nothing. */
+  readonly unmatched: readonly Warning[];
+}
+
+/** The database for those who need it: what is at hand is found without. */
+export type Asking = () => Kysely<Database>;
+
+/** Finds all prices of a plan at a revision. */
+export type Selector = (asking: Asking, plan: Plan, revision: string) => Promise<Selected>;
+
+/** Asks the database for all of it. */
+export const sqlSelector: Selector = async (asking, plan, revision) => {
+  const db = asking();
+  const prices = await selectPrices(db, plan, revision);
+  return { prices, unmatched: await unmatchedIn(db, plan, revision, prices) };
+};
+
+/** What prices are found by, all of one state. */
+export interface Finding {
+  readonly db: Asking;
+  readonly plan: Plan;
+  readonly state: State;
+  readonly references: References;
+  readonly targets: Targets;
+  readonly rates: RateTable | null;
+  readonly select: Selector;
+  /** Whether all prices are at hand, so that a page is best cut from them. */
+  readonly hasAll: boolean;
+}
+
+/** The cursor that goes on after the last price of a page. */
+const cursorAfter = ({ plan, state }: Finding, last: PlannedPrice): string => {
+  const { code } = last.price;
+  return cursorText(canonicalText(plan), { revision: revisionText(state.head), code });
+};
+
+/** A page of prices in the order of their codes. */
+function cutOf(finding: Finding, kept: readonly PlannedPrice[]) {
+  const { limit, after } = finding.plan.page;
+  // Codes are ASCII, so that their order is the same here as in the database.
+  const rest = after === null ? kept : kept.filter(({ price }) => price.code > after.code);
+  const shown = limit === null ? rest : rest.slice(0, limit);
+  const last = shown.at(-1);
+  const isEnd = last === undefined || shown.length === rest.length;
+  return { shown, nextCursor: isEnd ? null : cursorAfter(finding, last) };
+}
+
+/** Finds all prices that a plan asks for, and cuts the page from them. */
+async function wholeOf(finding: Finding): Promise<Found> {
+  const { db, plan, state, references, targets, rates, select } = finding;
+  const { prices, unmatched } = await select(db, plan, state.head.revision);
+  checkStrict(plan, unmatched);
+  const outcomes = outcomesOf(plan, prices, targets, references, rates);
+  const { kept, warnings: omitted } = withoutRefused(plan, outcomes);
+  const warnings = [...unmatched, ...omitted, ...vatWarnings(kept)];
+  return { ...cutOf(finding, kept), warnings };
+}
+
+/**
+ * A page of the prices that a plan asks for. What is told and refused is that of the whole request,
+ * so it is the same on every page; the terms of all prices are read for it only where it depends on
+ * them. Prices that are left out take no place on a page.
+ */
+async function pageOf(finding: Finding): Promise<Found> {
+  const { plan, state, references, targets, rates } = finding;
+  const db = finding.db();
+  const { revision } = state.head;
+  const { limit, after } = plan.page;
+  const needsAll = plan.codes !== null || isConverting(plan.options);
+  const all = needsAll ? await selectTerms(db, plan, revision) : [];
+  const unmatched = await unmatchedIn(db, plan, revision, all);
+  checkStrict(plan, unmatched);
+  const { kept, warnings: omitted } = withoutRefused(
+    plan,
+    outcomesOf(plan, all, targets, references, rates),
+  );
+  const keptIds = new Set(kept.map(({ price }) => price.id));
+  const prices = await selectStretch(db, plan, revision, {
+    after: after?.code ?? null,
+    // One more tells whether there is another page.
+    most: limit === null ? null : limit + 1,
+    without: all.filter(({ id }) => !keptIds.has(id)).map(({ id }) => id),
+  });
+  const shown = outcomesOf(plan, prices.slice(0, limit ?? undefined), targets, references, rates);
+  const last = shown.at(-1);
+  const nextCursor =
+    last === undefined || prices.length === shown.length ? null : cursorAfter(finding, last);
+  return { shown, warnings: [...unmatched, ...omitted, ...vatWarnings(kept)], nextCursor };
+}
+
+/**
+ * Finds the prices that an answer shows.
+ * @throws Problem for values that match nothing when the plan is strict, and for prices that cannot
+ *   be converted when it says so; what the database throws
+ */
+export const findPrices = (finding: Finding): Promise<Found> => {
+  const { limit, after } = finding.plan.page;
+  const isWhole = limit === null && after === null;
+  return isWhole || finding.hasAll ? wholeOf(finding) : pageOf(finding);
+};

@@ -1,0 +1,52 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ConfigError } from '../config.ts';
+
+/** Metrics as Prometheus reads them. */
+export interface Exposition {
+  readonly contentType: string;
+  metrics(): Promise<string>;
+}
+
+/** A listener that answers `GET /metrics`, and nothing else. */
+export interface MetricsServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/**
+ * Serves metrics on a port of their own: whoever may ask for prices need not see them, and they
+ * are told however busy the service is.
+ * @throws ConfigError when the port or host cannot be had
+ */
+export async function serveMetrics(
+  read: () => Promise<Exposition>,
+  { port, host }: { readonly port: number; readonly host: string },
+): Promise<MetricsServer> {
+  const server = createServer(async ({ method, url }, reply) => {
+    const isRead = method === 'GET' || method === 'HEAD';
+    if (url !== '/metrics' || !isRead) {
+      reply.writeHead(404, { 'content-type': 'text/plain' }).end('GET /metrics\n');
+      return;
+    }
+    try {
+      const exposition = await read();
+      const text = await exposition.metrics();
+      reply.writeHead(200, { 'content-type': exposition.contentType }).end(text);
+    } catch {
+      reply.writeHead(500, { 'content-type': 'text/plain' }).end('the metrics cannot be read\n');
+    }
+  });
+  server.listen(port, host);
+  await once(server, 'listening').catch((error: Error) => {
+    throw new ConfigError(`METRICS_PORT: ${port} on ${host} cannot be used (${error.message})`);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

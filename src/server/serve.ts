@@ -1,0 +1,136 @@
+import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import { buildApp } from '../app.ts';
+import { addressOf } from '../commands/banner.ts';
+import { checkDatabase } from '../commands/check-database.ts';
+import { sentenceOf } from '../commands/failure.ts';
+import { databaseAddressOf, serverAddressesOf } from '../config/addresses.ts';
+import { type Config, ConfigError } from '../config.ts';
+import type { BreakerOptions } from '../db/breaker.ts';
+import { type Client, openClient } from '../db/client.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { Life } from './life.ts';
+import { type News, tellOnce } from './told-once.ts';
+
+/** Closes the listener, lets running answers end, and cuts what still runs after the time given. */
+async function drain(app: FastifyInstance, timeoutMs: number): Promise<void> {
+  const closing = app.close().then(() => true);
+  const inTime = await Promise.race([closing, pause(timeoutMs, false, { ref: false })]);
+  if (inTime) return;
+  app.log.warn('answers were still running at the end of SHUTDOWN_TIMEOUT_MS');
+  app.server.closeAllConnections();
+  await Promise.race([closing, pause(1_000, false)]);
+}
+
+/** Listens, and returns the port; a port or host that cannot be had is a wrong setting. */
+async function listen(app: FastifyInstance, config: Config): Promise<number> {
+  try {
+    await app.listen({ port: config.PORT, host: config.HOST });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why: Readonly<Record<string, string>> = {
+      EADDRINUSE: `PORT: ${config.PORT} on ${config.HOST} is taken by another program`,
+      EACCES: `PORT: ${config.PORT} is not allowed to this account`,
+      EADDRNOTAVAIL: `HOST: ${config.HOST} is not an address of this machine`,
+      ENOTFOUND: `HOST: ${config.HOST} is not known`,
+    };
+    throw new ConfigError(why[code ?? ''] ?? `HOST, PORT: ${(error as Error).message}`);
+  }
+  return (app.server.address() as AddressInfo).port;
+}
+
+/** One of many connections; whether the database itself is away is told once, by the watch. */
+const heedLoss = (logger: Logger) => (error: Error) =>
+  logger.debug({ err: error }, 'a connection to the database was lost');
+
+/** Says once that the database is away, and once that it is back. */
+const tellOutage =
+  (logger: Logger): NonNullable<BreakerOptions['onChange']> =>
+  (state, before, error) => {
+    const tell = (level: News['level'], line: string | null): void =>
+      tellOnce(logger, { about: 'the database', state, level, line });
+    if (state === 'open') {
+      tell('error', `${sentenceOf(error)}; every answer is 503 until that is mended`);
+    } else if (state === 'lost') {
+      tell('info', null);
+    } else {
+      const wasLong = before === 'open';
+      tell('info', wasLong ? 'the database answers again' : 'the database was away for a moment');
+    }
+  };
+
+/** The servers that an address names, and a line of the log when another of them is used. */
+function serversOf(address: string, purpose: 'read' | 'written to', logger: Logger) {
+  const [url = address, ...others] = serverAddressesOf(address);
+  const onMove = (why: Error, moved: string): void => {
+    const state = `${databaseAddressOf(moved)}`;
+    const line = `the database is ${purpose} at ${state} from now on (${why.message})`;
+    tellOnce(logger, { about: `where the database is ${purpose}`, state, level: 'warn', line });
+  };
+  const onBehind = (why: Error): void => {
+    // Once a minute, should it come and go.
+    const state = new Date().toISOString().slice(0, 16);
+    const line = `${why.message}: nothing committed since is seen, nor that a key was revoked`;
+    tellOnce(logger, { about: 'the standby', state, level: 'warn', line });
+  };
+  return { url, others, onMove, onBehind };
+}
+
+/** The connections that answers are read over. */
+const openReader = (url: string, config: Config, logger: Logger): Client =>
+  openClient({
+    ...serversOf(url, 'read', logger),
+    connectionsMax: config.DATABASE_CONNECTIONS_MAX,
+    acquireTimeoutMs: config.DATABASE_ACQUIRE_TIMEOUT_MS,
+    waitMs: config.POOL_WAIT_MS,
+    silenceMs: config.DATABASE_SILENCE_MS,
+    behindMs: config.DATABASE_LAG_MS_MAX,
+    onChange: tellOutage(logger),
+    statementTimeoutMs: config.DATABASE_STATEMENT_TIMEOUT_MS,
+    readOnly: true,
+    applicationName: 'commodity-prices',
+    onError: heedLoss(logger),
+  });
+
+/** One connection that notes use; it must never take one from those that answer. */
+function openUsage(url: string, logger: Logger): Client {
+  const client = openClient({
+    ...serversOf(url, 'written to', logger),
+    connectionsMax: 1,
+    acquireTimeoutMs: 5_000,
+    statementTimeoutMs: 5_000,
+    readOnly: false,
+    applicationName: 'commodity-prices usage',
+    onError: heedLoss(logger),
+  });
+  // Of several servers it finds the one that can be written to.
+  if (client.servers.others.length > 0) client.watch.start();
+  return client;
+}
+
+export interface Served {
+  readonly config: Config;
+  /** The database as the service reads it, and as it notes use. */
+  readonly url: string;
+  readonly usageUrl: string | undefined;
+  readonly logger: Logger;
+  readonly metrics: Metrics | undefined;
+}
+
+/** Serves from a database until the end; returns the address. */
+export async function serve(served: Served, life: Life): Promise<string> {
+  const { config, url, usageUrl, logger, metrics } = served;
+  const client = openReader(url, config, logger);
+  life.atEnd(() => client.close());
+  const usage = usageUrl === undefined ? null : openUsage(usageUrl, logger);
+  if (usage) life.atEnd(() => usage.close());
+  const app = await buildApp({ config, client, usagePool: usage?.pool, logger, metrics });
+  life.atEnd(() => drain(app, config.SHUTDOWN_TIMEOUT_MS));
+  life.checkpoint();
+  const port = await listen(app, config);
+  // A database that cannot be used is no reason not to start: it may come back.
+  void client.watch.firstLook.then(() => checkDatabase(client.db, config, logger));
+  return addressOf(config.HOST, port);
+}

@@ -1,0 +1,153 @@
+import cluster, { type Worker } from 'node:cluster';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { closeWhatIsUnderWay } from './under-way.ts';
+
+export interface WorkersOptions {
+  readonly count: number;
+  /** The program of a worker, and what its environment has besides ours. */
+  readonly program: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** How long a worker that was told to end may take. */
+  readonly endMs: number;
+  readonly logger: Logger;
+}
+
+/** A worker that ended before it listened. */
+export class WorkerFailed extends Error {
+  override readonly name = 'WorkerFailed';
+  readonly exitCode: number;
+
+  constructor(exitCode: number | null) {
+    super('a worker could not start');
+    this.exitCode = exitCode ?? 1;
+  }
+}
+
+const BACKOFF_MS = 100;
+const BACKOFF_MS_MAX = 10_000;
+/** A worker that lived so long did not fail because of how it starts. */
+const SETTLED_MS = 10_000;
+
+/**
+ * Processes that answer on one port, which this one owns: it hands each connection to the next of
+ * them. One that ends unasked is replaced, after a pause that grows while they keep ending.
+ */
+export class Workers {
+  readonly #options: WorkersOptions;
+  /** Workers that listen, the oldest first. */
+  readonly #listening = new Set<Worker>();
+  readonly #all = new Set<Worker>();
+  readonly #told = new WeakSet<Worker>();
+  readonly #stopping = new AbortController();
+  #rolling: Promise<void> = Promise.resolve();
+  #backoffMs = BACKOFF_MS;
+  #port = 0;
+
+  constructor(options: WorkersOptions) {
+    this.#options = options;
+    cluster.setupPrimary({ exec: options.program, args: [] });
+  }
+
+  get count(): number {
+    return this.#listening.size;
+  }
+
+  /**
+   * Starts them all; returns the port on which they answer.
+   * @throws WorkerFailed when one of them does not come up
+   */
+  async start(): Promise<number> {
+    await Promise.all(Array.from({ length: this.#options.count }, () => this.#fork()));
+    return this.#port;
+  }
+
+  /** Puts a new worker in the place of each, one after another; there is never one less. */
+  replaceAll(): Promise<void> {
+    this.#rolling = this.#rolling.then(() => this.#replaceAll());
+    return this.#rolling;
+  }
+
+  /** Tells all to end, and waits until they have. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all([...this.#all].map((each) => this.#end(each)));
+  }
+
+  /** Ends all at once. */
+  kill(): void {
+    this.#stopping.abort();
+    for (const each of this.#all) each.process.kill('SIGKILL');
+  }
+
+  async #replaceAll(): Promise<void> {
+    const { logger } = this.#options;
+    for (const old of [...this.#listening]) {
+      if (this.#stopping.signal.aborted) return;
+      // Another has taken its place already.
+      if (!this.#listening.has(old)) continue;
+      // One that ends meanwhile needs no other in its place: this is it.
+      this.#told.add(old);
+      try {
+        await this.#fork();
+      } catch {
+        this.#told.delete(old);
+        logger.error('a new worker could not start; the others go on as they are');
+        if (!this.#listening.has(old)) void this.#replace(old);
+        return;
+      }
+      await this.#end(old);
+    }
+    logger.info(`all ${this.count} workers were replaced`);
+  }
+
+  /** A new worker, once it listens. */
+  #fork(): Promise<Worker> {
+    const worker = cluster.fork(this.#options.env);
+    closeWhatIsUnderWay(worker);
+    const begun = performance.now();
+    this.#all.add(worker);
+    return new Promise((resolve, reject) => {
+      worker.once('listening', ({ port }) => {
+        this.#port = port;
+        this.#listening.add(worker);
+        resolve(worker);
+      });
+      worker.once('exit', (code) => {
+        this.#all.delete(worker);
+        reject(new WorkerFailed(code));
+        const wasUp = this.#listening.delete(worker);
+        if (!wasUp || this.#told.has(worker) || this.#stopping.signal.aborted) return;
+        if (performance.now() - begun > SETTLED_MS) this.#backoffMs = BACKOFF_MS;
+        void this.#replace(worker);
+      });
+    });
+  }
+
+  async #replace({ process: { pid, exitCode, signalCode } }: Worker): Promise<void> {
+    const { logger } = this.#options;
+    logger.error(`worker ${pid} ended (${signalCode ?? exitCode}); another takes its place`);
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await pause(this.#backoffMs, undefined, { signal }).catch(() => {});
+      if (signal.aborted) return;
+      this.#backoffMs = Math.min(BACKOFF_MS_MAX, this.#backoffMs * 2);
+      try {
+        await this.#fork();
+        return;
+      } catch {
+        logger.error('a worker could not start; it is tried again');
+      }
+    }
+  }
+
+  async #end(worker: Worker): Promise<void> {
+    this.#told.add(worker);
+    if (worker.isDead()) return;
+    const ended = new Promise<boolean>((resolve) => worker.once('exit', () => resolve(true)));
+    worker.process.kill('SIGTERM');
+    const late = pause(this.#options.endMs, false, { ref: false });
+    if (!(await Promise.race([ended, late]))) worker.process.kill('SIGKILL');
+    await ended;
+  }
+}

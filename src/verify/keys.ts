@@ -1,0 +1,61 @@
+import type { Rule } from './rule.ts';
+
+/** What the audit does not tell of a key; its triggers leave it out. */
+const HIDDEN = `'{digest,digest_alg,last_used_at,id}'::text[]`;
+
+/** Whether a key is older than the audit, which then knows it only from its first change on. */
+const IS_OLDER = `k.created_at <= (
+  select "timestamp"::timestamptz from kysely_migration where name = '0008-credentials')`;
+
+/** What the audit tells last of each scope of a key. */
+const LAST_SCOPES = `
+  select distinct on (public_id, scope) public_id, scope, held
+  from key_audit cross join lateral (values
+    (before ->> 'scope', false, 0), (after ->> 'scope', true, 1)) as e (scope, held, place)
+  where not coalesce(after, before) ? 'public_id' and scope is not null
+  order by public_id, scope, id desc, place desc`;
+
+/** Of API keys. */
+export const KEY_RULES: readonly Rule[] = [
+  {
+    name: 'keys-audited',
+    meaning:
+      'Every API key is what the audit says last of it, and so are its scopes; keys that were ' +
+      'removed are told as removed.',
+    broken: `
+      with last as (
+        select distinct on (public_id) public_id, after from key_audit
+        where coalesce(after, before) ? 'public_id' order by public_id, id desc)
+      select public_id as key, null as scope,
+          case when k.id is null then 'is gone without a word'
+            when l.public_id is null then 'was made without a word'
+            when l.after is null then 'is told as removed'
+            else 'is not what the audit says' end as problem
+        from api_key k full join last l using (public_id)
+        where case when k.id is null then l.after is not null
+          when l.public_id is null then not ${IS_OLDER}
+          else l.after is null or to_jsonb(k) - ${HIDDEN}
+            <> to_jsonb(jsonb_populate_record(k, l.after)) - ${HIDDEN} end
+      union all
+      select coalesce(h.public_id, l.public_id), coalesce(h.scope, l.scope),
+          case when h.scope is null then 'was taken without a word'
+            else 'was given without a word' end
+        from (select k.public_id, s.scope, ${IS_OLDER} as older
+            from api_key_scope s join api_key k on k.id = s.api_key_id) as h
+          full join (${LAST_SCOPES}) as l on l.public_id = h.public_id and l.scope = h.scope
+        where case when l.scope is null then not h.older
+          else l.held <> (h.scope is not null) end
+          and exists (select from api_key k where k.public_id in (h.public_id, l.public_id))`,
+  },
+  {
+    name: 'keys-sound',
+    meaning:
+      'A key ends after it was made, has a reason when it was revoked, holds a scope, and was ' +
+      'replaced by another key.',
+    broken: `select k.public_id as key, created_at, expires_at, revoked_at, replaced_by
+      from api_key k
+      where expires_at <= created_at or (revoked_at is null) <> (revoked_reason is null)
+        or replaced_by = k.id or octet_length(digest) <> 32
+        or not exists (select from api_key_scope s where s.api_key_id = k.id)`,
+  },
+];

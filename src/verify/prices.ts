@@ -1,0 +1,146 @@
+import type pg from 'pg';
+import { columnName, DIMENSIONS } from '../catalog/dimensions.ts';
+import { MARKETS, type Market } from '../catalog/markets.ts';
+import { matchKey } from '../catalog/match-key.ts';
+import { type Broken, everyVersion, type Rule } from './rule.ts';
+
+const literal = (text: string): string => `'${text}'`;
+const list = (texts: readonly string[]): string => texts.map(literal).join(', ');
+
+/** Columns of `price` that refer to `dimension_value`, with the kind that each must have. */
+const KINDS: ReadonlyMap<string, string> = new Map([
+  ['price_category_id', 'price-category'],
+  ['frequency_id', 'frequency'],
+  ...Object.values(DIMENSIONS).map(({ field, kind }) => [columnName(field), kind] as const),
+]);
+
+const PRICES = everyVersion(
+  'price',
+  `id, code, market_id, price_type, currency_id, unit_id, unit_dimension, product_id, specification,
+   ${[...KINDS.keys()].join(', ')}`,
+);
+
+/** What makes a row the same row for ever, by table. */
+const IDENTITY: Readonly<Record<string, readonly string[]>> = {
+  currency: ['uuid', 'iso'],
+  unit_of_measure: ['uuid', 'slug', 'dimension', 'factor'],
+  dimension_value: ['uuid', 'kind', 'slug'],
+  product: ['uuid', 'market_id', 'slug'],
+  price: ['market_id', 'code', 'price_type', 'currency_id', 'unit_id'],
+};
+
+/** The columns that hold the key of a text, by table. */
+const KEYS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  unit_of_measure: { name: 'name_key', symbol: 'symbol_key' },
+  dimension_value: { name: 'match_key' },
+  product: { name: 'match_key' },
+  price: { code: 'code_key' },
+};
+
+async function wrongKeys(driver: pg.ClientBase): Promise<Broken[]> {
+  const broken: Broken[] = [];
+  for (const [table, keys] of Object.entries(KEYS)) {
+    for (const [text, key] of Object.entries(keys)) {
+      const { rows } = await driver.query<Record<string, string>>(
+        `select "table", id, revision, ${text} as text, ${key} as key
+          from ${everyVersion(table, `id, ${text}, ${key}`)} v`,
+      );
+      for (const row of rows) {
+        const expected = matchKey(row['text'] ?? '');
+        if (row['key'] !== expected) broken.push({ ...row, column: key, expected });
+      }
+    }
+  }
+  return broken;
+}
+
+/** The columns of `price` that a market does not have. */
+const foreignColumns = ({ filters }: Market): string[] => {
+  const own = filters.map((filter) => DIMENSIONS[filter].field as string);
+  const others = Object.values(DIMENSIONS).filter(({ field }) => !own.includes(field));
+  return others.map(({ field }) => columnName(field));
+};
+
+/** Of prices and what describes them, those of the past too. */
+export const PRICE_RULES: readonly Rule[] = [
+  {
+    name: 'payables-in-percent',
+    meaning:
+      'A payable has no currency and a unit of percentages; a price has a currency and another ' +
+      'unit; the dimension beside a unit is that of the unit.',
+    broken: `select p."table", p.code, p.revision, price_type, currency_id, u.slug as unit,
+        unit_dimension
+      from ${PRICES} p left join unit_of_measure u on u.id = unit_id
+      where (price_type = 'payable') <> (currency_id is null)
+        or (price_type = 'payable') <> (unit_dimension = 'ratio')
+        or price_type not in ('price', 'payable') or unit_dimension is distinct from u.dimension`,
+  },
+  {
+    name: 'identity-fixed',
+    meaning:
+      'What identifies a currency, unit, dimension value or product, and market, code, type, ' +
+      'currency and unit of a price, are the same in all its past.',
+    broken: Object.entries(IDENTITY)
+      .map(([table, columns]) => {
+        const identity = `row(${columns.join(', ')})::text`;
+        return `select '${table}' as "table", id, min(${identity}) as one, max(${identity}) as other
+          from ${everyVersion(table, `id, ${columns.join(', ')}`)} v
+          group by id having count(distinct ${identity}) > 1`;
+      })
+      .join(' union all '),
+  },
+  {
+    name: 'dimension-kinds',
+    meaning: 'Each dimension of a price is a value of the right kind: no region is an incoterm.',
+    broken: `select p."table", p.code, p.revision, c.name as column, v.slug, v.kind
+      from ${PRICES} p
+        cross join lateral (values ${[...KINDS]
+          .map(([column, kind]) => `('${column}', '${kind}', ${column})`)
+          .join(', ')}) as c (name, kind, id)
+        join dimension_value v on v.id = c.id
+      where v.kind <> c.kind`,
+  },
+  {
+    name: 'dimensions-of-market',
+    meaning: 'A price has only dimensions that its market has.',
+    broken: MARKETS.map((market) => {
+      const columns = foreignColumns(market);
+      return `select p."table", p.code, p.revision, m.slug as market
+        from ${PRICES} p join market m on m.id = p.market_id
+        where m.slug = '${market.slug}' and num_nonnulls(${columns.join(', ')}) > 0`;
+    }).join(' union all '),
+  },
+  {
+    name: 'product-of-market',
+    meaning: 'The product of a price is one of its market.',
+    broken: `select p."table", p.code, p.revision, p.market_id, d.slug as product,
+        d.market_id as "marketOfProduct"
+      from ${PRICES} p join product d on d.id = p.product_id where d.market_id <> p.market_id`,
+  },
+  {
+    name: 'code-of-market',
+    meaning: 'A code that begins like those of a market, CP-NI- of nickel, is of that market.',
+    broken: `select p."table", p.code, p.revision, m.slug as market
+      from ${PRICES} p join market m on m.id = p.market_id
+        join (values ${MARKETS.map(({ prefix, slug }) => `(${list([prefix, slug])})`).join(', ')})
+          as c (prefix, slug) on starts_with(p.code, 'CP-' || c.prefix || '-')
+      where c.slug <> m.slug`,
+  },
+  {
+    name: 'specifications-formed',
+    meaning: 'A specification is a list of {name, value, order}: two texts and a whole number.',
+    broken: `select p."table", p.code, p.revision, e.entry
+      from ${PRICES} p cross join lateral jsonb_array_elements(
+        case jsonb_typeof(specification) when 'array' then specification else '[null]' end)
+        as e (entry)
+      where jsonb_typeof(entry) <> 'object'
+        or (jsonb_typeof(entry -> 'name'), jsonb_typeof(entry -> 'value'),
+          jsonb_typeof(entry -> 'order')) is distinct from ('string', 'string', 'number')
+        or entry - '{name,value,order}'::text[] <> '{}' or entry ->> 'order' !~ '^-?[0-9]+$'`,
+  },
+  {
+    name: 'match-keys',
+    meaning: 'The key beside each name, symbol and code is what this version makes of it.',
+    broken: wrongKeys,
+  },
+];

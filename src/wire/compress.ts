@@ -1,0 +1,62 @@
+import { pipeline, type Transform } from 'node:stream';
+import { promisify } from 'node:util';
+import {
+  brotliCompress,
+  constants,
+  createBrotliCompress,
+  createGzip,
+  createZstdCompress,
+  gzip,
+  zstdCompress,
+} from 'node:zlib';
+import type { Body } from './body.ts';
+import type { Coding } from './coding.ts';
+
+/** Bytes of a piece that comes out of a coder, and is sent by itself. */
+const CHUNK_BYTES = 65_536;
+
+/** The fastest level of each that still takes most away: more would cost more than it saves. */
+const OPTIONS = {
+  gzip: { level: 1, chunkSize: CHUNK_BYTES },
+  br: { params: { [constants.BROTLI_PARAM_QUALITY]: 1 }, chunkSize: CHUNK_BYTES },
+  zstd: { params: { [constants.ZSTD_c_compressionLevel]: 1 }, chunkSize: CHUNK_BYTES },
+};
+
+const CODERS: Readonly<Record<Coding, () => Transform>> = {
+  gzip: () => createGzip(OPTIONS.gzip),
+  br: () => createBrotliCompress(OPTIONS.br),
+  zstd: () => createZstdCompress(OPTIONS.zstd),
+};
+
+const [gzipWhole, brotliWhole, zstdWhole] = [
+  promisify<Buffer, object, Buffer>(gzip),
+  promisify<Buffer, object, Buffer>(brotliCompress),
+  promisify<Buffer, object, Buffer>(zstdCompress),
+];
+
+const WHOLE: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> = {
+  gzip: (bytes) => gzipWhole(bytes, OPTIONS.gzip),
+  br: (bytes) => brotliWhole(bytes, OPTIONS.br),
+  zstd: (bytes) => zstdWhole(bytes, OPTIONS.zstd),
+};
+
+/** Compresses bytes that are there already. */
+export const compressed = (bytes: Buffer, coding: Coding): Promise<Buffer> => WHOLE[coding](bytes);
+
+async function* joined(batches: Body['batches']): AsyncGenerator<Buffer> {
+  for await (const batch of batches) yield Buffer.concat(batch);
+}
+
+/**
+ * Compresses batches while they are made: the next is asked for when what came of those before was
+ * taken. Whoever stops taking ends the making, and a failure of it is a failure here.
+ */
+export async function* compressedBatches(
+  batches: Body['batches'],
+  coding: Coding,
+): AsyncGenerator<readonly Buffer[]> {
+  const coder = CODERS[coding]();
+  // What fails is told by the coder, which it destroys.
+  pipeline(joined(batches), coder, () => {});
+  for await (const chunk of coder) yield [chunk as Buffer];
+}

@@ -1,0 +1,38 @@
+import t from 'tap';
+import { contentHash } from '../../src/db/content-hash.ts';
+import { readLog } from '../../src/ingest/batches/log.ts';
+import { withdraw } from '../../src/ingest/withdraw/withdraw.ts';
+import { RULES, verify } from '../../src/verify/verify.ts';
+import { fixture, loadFile, loadingDatabase, loadText, points } from '../ingest/support.ts';
+import { NAMES, priceOf, takeBack } from '../ingest/undo-support.ts';
+import { exported, imported } from './support.ts';
+
+t.test(
+  'an archive carries the ledger, and the copy can undo what the original could',
+  async (t) => {
+    const { client } = await loadingDatabase(t);
+    await loadText(t, client, 'ndjson', NAMES + priceOf('A'));
+    await loadText(t, client, 'csv', points('A,2026-01-01,,1,,', 'A,2026-01-08,,2,,'));
+    const rates = await loadFile(client, 'ecb', fixture('ecb-hist.csv'));
+    const selection = { code: 'A', dates: ['2026-01-08'] };
+    const withdrawn = await withdraw(client, { selection, actor: 'tester', reason: 'no trade' });
+    const { batch } = await loadText(t, client, 'ndjson', priceOf('B'));
+    const undone = await takeBack(client, batch);
+    await takeBack(client, rates.batch);
+    const copy = await imported(t, await exported(t, client, 'ndjson'));
+    const logOf = (each: typeof client) => readLog(each.db, { limit: 100, market: null });
+    t.same(await logOf(copy.client), await logOf(client));
+    for (const each of [client, copy.client]) {
+      await takeBack(each, undone.batch);
+      await takeBack(each, withdrawn.batch);
+      const { rules } = await verify(each, RULES, () => {});
+      t.same(
+        rules.filter(({ count }) => count > 0),
+        [],
+      );
+    }
+    t.same(await contentHash(copy.client), await contentHash(client));
+    const { rows } = await copy.pool.query('select code from price order by code');
+    t.same(rows, [{ code: 'A' }, { code: 'B' }]);
+  },
+);

@@ -1,0 +1,131 @@
+import type { RequestListener } from 'node:http';
+import t from 'tap';
+import { type RemoteKeyTimes, remoteKeys } from '../../src/auth/remote-keys.ts';
+import { until } from '../support/sockets.ts';
+import { keyPair, serve } from '../support/tokens.ts';
+import { failureOf } from '../support/world.ts';
+
+const LONG = 3_600_000;
+const TIMES: RemoteKeyTimes = {
+  patience: 20_000,
+  cooldown: LONG,
+  maxAge: LONG,
+  keep: LONG,
+  retry: LONG,
+};
+
+const jwkOf = (kid: string) => ({ ...keyPair('ES256').publicKey.export({ format: 'jwk' }), kid });
+const A = jwkOf('a');
+const B = jwkOf('b');
+
+/** A header that names a key. */
+const by = (kid: string) => ({ alg: 'ES256' as const, kid });
+
+/** An issuer whose answer a test changes, and how often it was asked. */
+async function issuer(test: Parameters<typeof serve>[0]) {
+  const state = { asked: 0, answer: (() => {}) as RequestListener };
+  const keys = (...all: object[]): void => {
+    state.answer = (_request, reply) => reply.end(JSON.stringify({ keys: all }));
+  };
+  const fail = (status: number, body = ''): void => {
+    state.answer = (_request, reply) => reply.writeHead(status).end(body);
+  };
+  const url = await serve(test, (request, reply) => {
+    state.asked += 1;
+    state.answer(request, reply);
+  });
+  return { state, url, keys, fail };
+}
+
+/** What became of a search for a key. */
+const codeOf = (search: Promise<unknown>): Promise<string> =>
+  search.then(
+    () => 'found',
+    ({ code }) => code,
+  );
+
+const UNAVAILABLE = { code: 'auth_unavailable', headers: { 'retry-after': /^\d+$/ } };
+
+t.test('an issuer that fails is a 503, and asked once, however many tokens come', async (t) => {
+  const cases: Record<string, RequestListener> = {
+    'a server error': (_request, reply) => reply.writeHead(500).end('{}'),
+    'a redirect': (_request, reply) => reply.writeHead(302, { location: '/other' }).end(),
+    'no JSON': (_request, reply) => reply.end('<html>'),
+    'other JSON': (_request, reply) => reply.end('{"keys":5}'),
+    'far too much': (_request, reply) => reply.end(`{"keys":["${'x'.repeat(50_000_000)}"]}`),
+    'a broken line': (request) => request.socket.destroy(),
+    silence: () => {},
+  };
+  for (const [what, answer] of Object.entries(cases)) {
+    const { state, url } = await issuer(t);
+    state.answer = answer;
+    const find = remoteKeys(url, { ...TIMES, patience: what === 'silence' ? 100 : 20_000 });
+    for (let token = 0; token < 50; token += 1) {
+      t.match(await failureOf(find(by(`kid ${token}`))), UNAVAILABLE, what);
+    }
+    t.equal(state.asked, 1, what);
+  }
+});
+
+t.test('an issuer that was down at the start is found when it is up', async (t) => {
+  const { url, keys, fail } = await issuer(t);
+  fail(503);
+  const find = remoteKeys(url, { ...TIMES, retry: 1 });
+  t.match(await failureOf(find(by('a'))), UNAVAILABLE);
+  keys(A);
+  await until('it is found', async () => (await codeOf(find(by('a')))) === 'found');
+});
+
+t.test('keys that were read hold while the issuer is down, and no longer than a day', async (t) => {
+  const { state, url, keys, fail } = await issuer(t);
+  keys(A);
+  const find = remoteKeys(url, { ...TIMES, maxAge: 1, cooldown: 1 });
+  const short = remoteKeys(url, { ...TIMES, maxAge: 1, cooldown: 1, keep: 1 });
+  await Promise.all([find(by('a')), short(by('a'))]);
+  fail(500);
+  const { asked } = state;
+  await until('it is asked in vain', async () => {
+    await find(by('a'));
+    return state.asked > asked;
+  });
+  await find(by('a'));
+  t.match(await failureOf(find(by('b'))), UNAVAILABLE, 'another one may be new: no 401');
+  await until('a day is over', async () => (await codeOf(short(by('a')))) === 'auth_unavailable');
+});
+
+t.test('strangers with random kids make nobody ask the issuer', async (t) => {
+  const { state, url, keys } = await issuer(t);
+  keys(A);
+  const find = remoteKeys(url, TIMES);
+  await find(by('a'));
+  for (let token = 0; token < 1_000; token += 1) {
+    t.match(await failureOf(find(by(`random ${token}`))), { code: 'invalid_token' });
+  }
+  t.equal(state.asked, 1);
+});
+
+t.test('with keys that hold, an issuer that fails is asked once in a cooldown', async (t) => {
+  const { state, url, keys, fail } = await issuer(t);
+  keys(A);
+  const find = remoteKeys(url, { ...TIMES, maxAge: 1, retry: 1 });
+  await find(by('a'));
+  fail(500);
+  await until('it is asked', async () => {
+    await find(by('a'));
+    return state.asked === 2;
+  });
+  for (let token = 0; token < 1_000; token += 1) {
+    t.match(await failureOf(find(by(`random ${token}`))), UNAVAILABLE);
+  }
+  t.equal(state.asked, 2);
+});
+
+t.test('a new key is found after the cooldown, a removed one is gone after its time', async (t) => {
+  const { url, keys } = await issuer(t);
+  keys(A);
+  const find = remoteKeys(url, { ...TIMES, cooldown: 1, maxAge: 1 });
+  await find(by('a'));
+  keys(B);
+  await until('the new one is found', async () => (await codeOf(find(by('b')))) === 'found');
+  await until('the old one is gone', async () => (await codeOf(find(by('a')))) === 'invalid_token');
+});

@@ -1,0 +1,138 @@
+import t from 'tap';
+import { BULK_MARKET, fill as fillDatabase } from '../support/bulk.ts';
+import { testDatabase } from '../support/database.ts';
+import { inRevision } from '../support/world.ts';
+import { compareOne } from './compare.ts';
+import { type BookRequest, fill, type Twins, twinsOn } from './support.ts';
+
+const SIZE = { prices: 30, points: 1_500 };
+
+const ALL: BookRequest = {
+  slug: BULK_MARKET.slug,
+  filters: {},
+  options: { includeSeries: true },
+  accept: 'application/json',
+};
+const WEEK: BookRequest = { ...ALL, filters: { dateFrom: '2026-06-20' } };
+
+type Test = Parameters<typeof twinsOn>[0];
+
+async function bulkTwins(test: Test, env: Readonly<Record<string, string>> = {}): Promise<Twins> {
+  const database = await testDatabase(test);
+  await fillDatabase(database, SIZE);
+  return twinsOn(test, database, env);
+}
+
+const ONE_POINT = `price_id = (select min(id) from price) and date = '2026-06-24'`;
+
+t.test('a commit is in the next answer, and a refresh reads only what changed', async (t) => {
+  const twins = await bulkTwins(t);
+  const { book, kept, database } = twins;
+  await fill(twins);
+  t.equal(book.counts.pointsRead, SIZE.prices * SIZE.points);
+  for (let round = 1; round <= 5; round += 1) {
+    const { counts } = book;
+    const before = { ...counts };
+    await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
+    const answer = await kept.post(ALL.slug, { filters: WEEK.filters, options: WEEK.options });
+    const [point] = answer.json.data[0].series.filter(
+      (each: { date: string }) => each.date === '2026-06-24',
+    );
+    t.equal(point.high - point.mid, 0.5 + round);
+    t.same(
+      [counts.pointsRead - before.pointsRead, counts.pricesRead - before.pricesRead],
+      [1, 1],
+      'one point was read, and its price',
+    );
+    t.equal(counts.refreshes, before.refreshes + 1);
+  }
+  const { pointsRead } = book.counts;
+  await inRevision(database.pool, "update currency set symbol = 'US$'");
+  t.match((await kept.post(ALL.slug, {})).json.data[0], { currency: { symbol: 'US$' } });
+  t.equal(book.counts.pointsRead, pointsRead, 'reference data is no reason to read points');
+  t.equal(await compareOne(t, twins, ALL), 200);
+});
+
+t.test('what filters select is asked again when a price changes, and not for points', async (t) => {
+  const twins = await bulkTwins(t);
+  const { book, database } = twins;
+  await fill(twins);
+  const named: BookRequest = { ...WEEK, filters: { regions: ['Asia', 'nowhere'] } };
+  const asked = async () => {
+    const before = book.counts.filtersRead;
+    t.equal(await compareOne(t, twins, named), 200);
+    return book.counts.filtersRead - before;
+  };
+  t.equal(await asked(), 1, 'the first time');
+  for (let round = 0; round < 3; round += 1) {
+    await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
+    t.equal(await asked(), 0, 'a point has changed');
+  }
+  await inRevision(
+    database.pool,
+    "update price set name = 'New' where id = (select min(id) from price)",
+  );
+  t.equal(await asked(), 1, 'a price has changed');
+  await inRevision(database.pool, "update dimension_value set name = name || ' new'");
+  t.equal(await asked(), 1, 'a name has changed');
+});
+
+t.test('who asks for what is not in the book yet is answered, and it is read once', async (t) => {
+  const twins = await bulkTwins(t);
+  const statuses = await Promise.all(Array.from({ length: 6 }, () => compareOne(t, twins, WEEK)));
+  t.same([...new Set(statuses)], [200]);
+  await twins.book.settled();
+  t.equal(twins.book.counts.builds, 1);
+  const { answers } = twins.book.counts;
+  await compareOne(t, twins, WEEK);
+  t.equal(twins.book.counts.answers, answers + 1);
+});
+
+t.test('long work gives the event loop back', async (t) => {
+  const twins = await bulkTwins(t);
+  await fill(twins);
+  const { turns } = twins.book;
+  const before = turns.turns;
+  await compareOne(t, twins, { ...ALL, options: { includeSeries: true, unitOfMeasure: 't' } });
+  await compareOne(t, twins, { ...ALL, accept: 'text/csv' });
+  t.ok(turns.turns > before + 2, `${turns.turns - before} turns`);
+  t.ok(turns.longest < 40_000, `at most ${turns.longest} points between two of them`);
+});
+
+t.test('what is remembered stays within its bytes', async (t) => {
+  const limit = 2_500_000;
+  const twins = await bulkTwins(t, { PRICE_BOOK_BYTES: String(limit) });
+  const { budget } = twins.book;
+  await fill(twins);
+  t.ok(budget.state.bytes > 500_000 && budget.state.bytes <= limit, `${budget.state.bytes} bytes`);
+  for (const asked of [ALL, WEEK, ALL]) {
+    await compareOne(t, twins, asked);
+    t.ok(budget.state.bytes <= limit, `${budget.state.bytes} bytes`);
+  }
+  t.ok(budget.state.evictions > 0, `${budget.state.evictions} were forgotten`);
+  // What had to go for the answers of a market may be its own edition: once for each question.
+  const { builds } = twins.book.counts;
+  t.ok(builds >= 17 && builds <= 17 + 3, `${builds} editions were built`);
+});
+
+t.test('a database that came back as another is read anew', async (t) => {
+  const twins = await bulkTwins(t);
+  const { database, book } = twins;
+  await fill(twins);
+  await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
+  await compareOne(t, twins, WEEK);
+  const { builds } = book.counts;
+  await database.pool.query("update service set epoch = 'zzzz'");
+  t.equal(await compareOne(t, twins, WEEK), 200);
+  await book.settled();
+  t.equal(book.counts.builds, builds + 1);
+  t.equal(await compareOne(t, twins, WEEK), 200);
+});
+
+t.test('closing the service ends what the book has begun', async (t) => {
+  const { kept, book, database } = await bulkTwins(t);
+  const filling = fill({ book, database });
+  await kept.app.close();
+  await filling;
+  t.ok(book.counts.builds < 17);
+});

@@ -1,0 +1,85 @@
+import { crc32, gunzipSync } from 'node:zlib';
+import t from 'tap';
+import type { PriceBook } from '../../src/book/book.ts';
+import { joinedCrc, shiftOf } from '../../src/book/crc.ts';
+import type { LineFormat } from '../../src/book/frames.ts';
+import { MARKETS } from '../../src/catalog/markets.ts';
+import { answerAt } from '../../src/prices/answer.ts';
+import { planOf } from '../../src/prices/plan.ts';
+import type { Body } from '../../src/wire/body.ts';
+import { randomOf } from '../conversion/support.ts';
+import { valuesOf } from '../support/any-request.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { serviceOn } from '../support/service.ts';
+import { anyBookRequest, type BookRequest, fill, filterValuesOf } from './support.ts';
+
+t.test('the CRC of bytes is that of their parts, joined', async (t) => {
+  const random = randomOf(1);
+  for (let round = 0; round < 500; round += 1) {
+    const bytes = Buffer.from(Array.from({ length: 1 + random() * 300 }, () => random() * 256));
+    const at = Math.floor(random() * (bytes.length + 1));
+    const [before, after] = [bytes.subarray(0, at), bytes.subarray(at)];
+    const joined = joinedCrc(crc32(before), crc32(after), shiftOf(after.length));
+    if (joined !== crc32(bytes)) t.equal(joined, crc32(bytes), `${at} of ${bytes.length}`);
+  }
+  const long = Buffer.alloc(3_000_000, 'prices');
+  t.equal(joinedCrc(crc32('x'), crc32(long), shiftOf(long.length)), crc32(long, crc32('x')));
+});
+
+async function bytesOf(body: Body): Promise<Buffer> {
+  const all: Buffer[] = [];
+  for await (const batch of body.batches) all.push(...batch);
+  const bytes = Buffer.concat(all);
+  if (body.bytes !== null && body.bytes !== bytes.length) throw new Error('another length');
+  return bytes;
+}
+
+/** An answer of the book as it is and as gzip; null where it is refused or made otherwise. */
+async function bothOf(
+  book: PriceBook,
+  { client }: TestDatabase,
+  { slug, filters, options, accept }: BookRequest,
+) {
+  const market = MARKETS.find((each) => each.slug === slug);
+  if (!market) throw new Error(`no market ${slug}`);
+  const plan = planOf(market, () => [], { filters, options });
+  const opened = await book.open(plan, await client.pulse.look());
+  if (!opened) throw new Error('not in the book');
+  const { sources, newest } = opened;
+  const { signal } = new AbortController();
+  const state = await sources.state(() => sources.db, plan, newest);
+  const answer = await answerAt(sources, plan, state, { signal }).catch(() => null);
+  const format = (accept.endsWith('ndjson') ? 'ndjson' : 'json') satisfies LineFormat;
+  const plain = answer && opened.body(answer, format, state, null);
+  const gzip = answer && opened.body(answer, format, state, 'gzip');
+  return plain && gzip && { plain: await bytesOf(plain), gzip: await bytesOf(gzip) };
+}
+
+for (const bytes of ['536870912', '3500000']) {
+  t.test(`gzip is the answer, whatever was kept of it: ${bytes} bytes`, async (t) => {
+    const database = await testDatabase(t, { seeded: true });
+    const service = await serviceOn(t, database, { PRICE_BOOK_BYTES: bytes });
+    const { book } = service.app;
+    if (!book) throw new Error('there is no book');
+    await fill({ book, database });
+    const random = randomOf(3);
+    const any = anyBookRequest(random);
+    const [values, by] = [await valuesOf(database), await filterValuesOf({ kept: service })];
+    let seen = 0;
+    let saved = 0;
+    for (let round = 0; round < 400; round += 1) {
+      const asked = any(values, by);
+      const both = await bothOf(book, database, asked).catch((error: Error) => {
+        if (error.message === 'not in the book') return null;
+        throw error;
+      });
+      if (!both) continue;
+      seen += 1;
+      saved += both.plain.length - both.gzip.length;
+      if (gunzipSync(both.gzip).equals(both.plain)) continue;
+      t.equal(gunzipSync(both.gzip).toString(), both.plain.toString(), JSON.stringify(asked));
+    }
+    t.ok(seen > 20, `${seen} answers`);
+    t.ok(saved > 0, `${saved} bytes were saved`);
+  });
+}

@@ -1,0 +1,169 @@
+import type pg from 'pg';
+import type t from 'tap';
+import type { PriceBook } from '../../src/book/book.ts';
+import { type Asked, anyRequest, type Values } from '../support/any-request.ts';
+import type { TestDatabase } from '../support/database.ts';
+import { type Service, serviceOn } from '../support/service.ts';
+import { SPECIFIED } from '../support/specification.ts';
+import { inTransaction } from '../support/world.ts';
+
+/** The service with a book and the service without, over one database. */
+export interface Twins {
+  readonly database: TestDatabase;
+  readonly kept: Service;
+  readonly plain: Service;
+  readonly book: PriceBook;
+}
+
+export async function twinsOn(
+  test: Pick<typeof t, 'teardown'>,
+  database: TestDatabase,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Twins> {
+  const kept = await serviceOn(test, database, env);
+  const plain = await serviceOn(test, database, { PRICE_BOOK_BYTES: '0' });
+  const { book } = kept.app;
+  if (book === null || plain.app.book !== null) throw new Error('one service keeps a book');
+  return { database, kept, plain, book };
+}
+
+/** Brings all markets into the book, as far as they fit. */
+export const fill = ({ book, database }: Pick<Twins, 'book' | 'database'>): Promise<void> =>
+  book.fill(() => database.client.pulse.look());
+
+/** A request, and how its answer should be written. */
+export interface BookRequest extends Asked {
+  readonly accept: string;
+}
+
+const FORMATS = ['application/json', 'application/x-ndjson', 'text/csv'];
+
+/** Filters that take a few values of some dimensions. */
+export type FilterValues = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
+
+/** By market and filter: the names that its prices have. */
+export async function filterValuesOf({ kept }: Pick<Twins, 'kept'>): Promise<FilterValues> {
+  const found = new Map<string, ReadonlyMap<string, readonly string[]>>();
+  for (const { slug } of SPECIFIED) {
+    const url = `/v3/prices/${slug}/filters`;
+    const { json } = await kept.request({ method: 'GET', url });
+    const names = Object.entries(json.data as Record<string, { name: string }[]>).map(
+      ([filter, values]) => [filter, values.map(({ name }) => name)] as const,
+    );
+    found.set(slug, new Map(names.filter(([, values]) => values.length > 0)));
+  }
+  return found;
+}
+
+/** Makes requests of every kind and format, by codes, by any filter, or of whole markets. */
+export function anyBookRequest(
+  random: () => number,
+): (values: Values, by: FilterValues) => BookRequest {
+  const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
+  const any = anyRequest(random);
+  return (values, by) => {
+    const whole = any(values);
+    const limit = 1 + Math.floor(random() * 6);
+    const isPage = random() < 0.15;
+    const asked = isPage ? { ...whole, options: { ...whole.options, limit } } : whole;
+    const accept = random() < 0.7 ? (FORMATS[0] as string) : pick(FORMATS);
+    const draw = random();
+    if (draw < 0.4) return { ...asked, accept };
+    const { dateFrom, dateTo } = asked.filters as { dateFrom?: string; dateTo?: string };
+    const filters: Record<string, unknown> = {};
+    if (dateFrom !== undefined) filters['dateFrom'] = dateFrom;
+    if (dateTo !== undefined) filters['dateTo'] = dateTo;
+    const lists = [...(by.get(asked.slug) ?? [])];
+    for (let count = draw < 0.5 ? 0 : 1 + Math.floor(random() * 2); count > 0; count -= 1) {
+      const [filter, names] = pick(lists);
+      filters[filter] = [pick(names), pick([...names, 'Unobtainium'])];
+    }
+    return { ...asked, filters, accept };
+  };
+}
+
+/** An answer as far as it is the same from one call to the next. */
+export async function answerOf(
+  { app, key }: Service,
+  { slug, filters, options, accept }: BookRequest,
+  more: Readonly<Record<string, string>> = {},
+) {
+  const { statusCode, rawPayload, headers } = await app.inject({
+    method: 'POST',
+    url: `/v3/prices/${slug}`,
+    headers: { 'x-api-key': key, accept, ...more },
+    payload: { filters, options },
+  });
+  const about = ['content-type', 'x-data-revision', 'x-warnings', 'x-warnings-count'];
+  const said = about.map((name) => String(headers[name]));
+  // A refusal differs from the next by the id of its request alone.
+  const isProblem = statusCode !== 200;
+  const body = isProblem
+    ? Buffer.from(rawPayload.toString().replace(/"requestId":"[^"]+"/, ''))
+    : rawPayload;
+  return { status: statusCode, said, body, headers };
+}
+
+/** What a person could do to the data by SQL, of every kind; each is one commit. */
+export function disturber(random: () => number) {
+  const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
+  const price = '(select id from price where random() >= 0 order by md5(code || $1) limit 1)';
+  const dates =
+    '(select date from series where price_id = $PRICE order by md5(date::text || $1) limit 3)';
+  const statements: readonly string[] = [
+    // Corrections, among them to a negative value and to one that needs a wide number.
+    `update series set mid = mid + 1, high = high + 2, corrections = corrections + 1
+      where price_id = ${price} and date in ${dates}`,
+    `update series set low = null, mid = -12.5, high = null, corrections = corrections + 1
+      where price_id = ${price} and date in ${dates}`,
+    `update series set low = null, mid = 98765432109.1234, high = null
+      where price_id = ${price} and date in ${dates}`,
+    // New points: a new day, and days long before.
+    `insert into series (price_id, date, mid, published_at)
+      select ${price}, (select max(date) + 1 from series where date < current_date), 7.25,
+        '2026-01-05T16:00:00.123456Z'
+      on conflict do nothing`,
+    `insert into series (price_id, date, mid, published_at)
+      select ${price}, date '1999-01-31' + 31 * n, n, '2000-01-01Z' from generate_series(1, 40) as n
+      on conflict do nothing`,
+    // Withdrawals: some points, all points of a price, a price.
+    `delete from series where price_id = ${price} and date in ${dates}`,
+    `delete from series where price_id = ${price}`,
+    `update price set name = name || '!', short_name = null where id = ${price}`,
+    `update price set specification = '[{"name": "VAT", "value": "Included", "order": 1}]'
+      where id = ${price}`,
+    // Reference data, which records show and filters take.
+    `update product set name = name || '.', match_key = match_key || '.'
+      where id = (select product_id from price where id = ${price})`,
+    `update dimension_value set name = name || '\u00e9'
+      where id = (select price_category_id from price where id = ${price})`,
+    "update currency set symbol = symbol || '*' where iso = 'USD'",
+    "update unit_of_measure set symbol = symbol || '*' where slug = 'kilogram'",
+    // Rates.
+    `update fx_rate set rate = trim_scale(rate + 0.0001) where source = 'SAMPLE'
+      and date in (select date from fx_rate where source = 'SAMPLE'
+        order by md5(date::text || $1) limit 5)`,
+    "delete from fx_rate where source = 'SAMPLE' and date between '2026-01-10' and '2026-01-12'",
+  ];
+  return async (pool: pg.Pool): Promise<void> => {
+    const seed = String(random());
+    for (;;) {
+      const statement = pick(statements).replaceAll('$PRICE', price);
+      const changed = await inTransaction(pool, (client) => attempt(client, statement, seed)).catch(
+        (error: Error) => {
+          // The statement found nothing to do, or broke a rule of the tables: another one, then.
+          if (/changed nothing|violates/.test(error.message)) return false;
+          throw error;
+        },
+      );
+      if (changed) return;
+    }
+  };
+}
+
+async function attempt(client: pg.PoolClient, statement: string, seed: string): Promise<boolean> {
+  await client.query("select open_revision('a disturbance')");
+  const values = statement.includes('$1') ? [seed] : [];
+  const { rowCount } = await client.query(statement, values);
+  return (rowCount ?? 0) > 0;
+}

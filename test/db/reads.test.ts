@@ -1,0 +1,140 @@
+import { sql } from 'kysely';
+import t from 'tap';
+import { type Client, type ClientOptions, openClient } from '../../src/db/client.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { until } from '../support/sockets.ts';
+import { wireTo } from '../support/tcp-proxy.ts';
+import { failureOf } from '../support/world.ts';
+
+type Test = Parameters<typeof testDatabase>[0];
+
+/** Reads as the service does, over two connections. */
+function reader(test: Test, url: string, more: Partial<ClientOptions> = {}): Client {
+  const client = openClient({
+    url,
+    connectionsMax: 2,
+    acquireTimeoutMs: 20_000,
+    statementTimeoutMs: 0,
+    readOnly: true,
+    applicationName: 'reader',
+    ...more,
+  });
+  test.teardown(() => client.close());
+  return client;
+}
+
+/** The statements that run for the reader at the moment. */
+async function running({ pool }: TestDatabase): Promise<readonly string[]> {
+  const { rows } = await pool.query(`select query from pg_stat_activity
+    where datname = current_database() and application_name = 'reader' and state = 'active'`);
+  return rows.map(({ query }) => query);
+}
+
+const LONG = sql`select pg_sleep(1000)`;
+const LONG_COPY = 'copy (select pg_sleep(1000)) to stdout';
+
+for (const [kind, begin] of [
+  ['a query', ({ reads }: Client, signal: AbortSignal) => LONG.execute(reads.db(signal))],
+  ['a COPY', ({ reads }: Client, signal: AbortSignal) => reads.copy(LONG_COPY, signal)],
+] as const) {
+  t.test(`${kind} whose reader leaves ends in the database, and its connection`, async (t) => {
+    const database = await testDatabase(t);
+    const client = reader(t, database.url);
+    const leaving = new AbortController();
+    const reading = failureOf(begin(client, leaving.signal));
+    await until('it runs', async () => (await running(database)).length === 1);
+    leaving.abort(new Error('the reader left'));
+    t.match(await reading, { message: 'the reader left' });
+    await until('the database has ended it', async () => (await running(database)).length === 0);
+    t.same([client.pool.totalCount, client.reads.slots.taken], [0, 0]);
+    await sql`select 1`.execute(client.reads.db());
+    t.equal(client.pool.totalCount, 1, 'the next one has a connection of its own');
+  });
+}
+
+t.test('a connection is used again after an error that the server told', async (t) => {
+  const database = await testDatabase(t);
+  const client = reader(t, database.url);
+  const pid = async () => {
+    const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(
+      client.reads.db(),
+    );
+    return rows[0]?.pid;
+  };
+  const first = await pid();
+  const cancelled = async (work: Promise<unknown>) => {
+    const failure = failureOf(work);
+    await until('it runs', async () => (await running(database)).length === 1);
+    await database.pool.query(`select pg_cancel_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'reader'`);
+    return failure;
+  };
+  t.match(await cancelled(LONG.execute(client.reads.db())), { code: '57014' });
+  t.match(await failureOf(sql`select 1 / 0`.execute(client.reads.db())), { code: '22012' });
+  t.equal(await pid(), first);
+  t.match(await cancelled(client.reads.copy(LONG_COPY)), { code: '57014' });
+  t.not(await pid(), first, 'but not after half of a COPY');
+});
+
+/** A reader with both connections busy, until `end` is called. */
+async function busyReader(test: Test, waitMs: number) {
+  const database = await testDatabase(test);
+  const client = reader(test, database.url, { waitMs });
+  const ending = new AbortController();
+  const busy = [1, 2].map(() => failureOf(LONG.execute(client.reads.db(ending.signal))));
+  await until('both run', async () => (await running(database)).length === 2);
+  const end = async (): Promise<void> => {
+    ending.abort();
+    await Promise.all(busy);
+  };
+  return { client, end };
+}
+
+t.test('who finds every connection busy is told so; a COPY waits', async (t) => {
+  const { client, end } = await busyReader(t, 50);
+  const copy = client.reads.copy('copy (select 1) to stdout');
+  const refused = failureOf(sql`select 1`.execute(client.reads.db()));
+  t.match(await refused, { code: 'overloaded', headers: { 'retry-after': /^[123]$/ } });
+  t.equal(client.reads.slots.waiting, 1, 'the answer that it is for may have begun');
+  await end();
+  t.equal(String(await copy), '1\n');
+});
+
+t.test('who leaves while every connection is busy takes none', async (t) => {
+  const { client, end } = await busyReader(t, 600_000);
+  const leaving = new AbortController();
+  const waiting = failureOf(client.reads.query({ text: 'select 1' }, leaving.signal));
+  await until('it waits', () => client.reads.slots.waiting === 1);
+  leaving.abort(new Error('the reader left'));
+  t.match(await waiting, { message: 'the reader left' });
+  t.same([client.reads.slots.taken, client.reads.slots.waiting], [2, 0]);
+  await end();
+  t.same(await client.reads.query({ text: 'select 1 as one' }), [{ one: 1 }]);
+});
+
+t.test('a database that stands still holds nobody longer than a statement may take', async (t) => {
+  const database = await testDatabase(t);
+  const wire = await wireTo(t, database.url);
+  const client = reader(t, wire.url, { statementTimeoutMs: 100 });
+  const answers = (): Promise<boolean> =>
+    client.reads.query({ text: 'select 1' }).then(
+      () => true,
+      () => false,
+    );
+  await until('it answers', answers);
+  wire.freeze();
+  t.match(await failureOf(client.reads.query({ text: 'select 1' })), { code: 'ETIMEDOUT' });
+  t.equal(client.pool.totalCount, 0);
+  wire.cut(false);
+  await until('it answers again', answers);
+});
+
+t.test('a reader who left long ago asks nothing', async (t) => {
+  const database = await testDatabase(t);
+  const client = reader(t, database.url);
+  const gone = AbortSignal.abort(new Error('the reader left'));
+  for (const asking of [client.reads.copy('nonsense', gone), LONG.execute(client.reads.db(gone))]) {
+    t.match(await failureOf(asking), { message: 'the reader left' });
+  }
+  t.equal(client.pool.totalCount, 0);
+});

@@ -1,0 +1,27 @@
+import t from 'tap';
+import { testDatabase } from './support/database.ts';
+import { prices } from './support/running.ts';
+import { inRevision } from './support/world.ts';
+
+t.test('a drill says that a restored copy is the original, and leaves nothing', async (t) => {
+  const { url: DATABASE_URL, pool } = await testDatabase(t, { seeded: true });
+  await inRevision(pool, `update price set name = name || ' (edited)' where code like '%-0001'`);
+  const { code, stdout, stderr } = await prices(
+    t,
+    { DATABASE_URL },
+    'db',
+    'drill',
+    '--by',
+    'export',
+  );
+  t.equal(code, 0, stderr);
+  t.match(stdout, /^rows of series +(\d+) +\1 +yes$/m);
+  t.match(stdout, /^content of nickel +([0-9a-f]{12}) +\1 +yes$/m);
+  t.match(stdout, /^answer: copper at \w+\.4 +(200, \d{4,} bytes, [0-9a-f]{12}) +\1 +yes$/m);
+  t.match(stdout, /^answer: feed +(200, \d{4,} bytes, [0-9a-f]{12}) +\1 +yes$/m);
+  t.match(stdout, /^import +\d+\.\d$/m);
+  t.match(stdout, /\nThe restored copy is the original: \d+ things compared \(revision \w+\.4, /);
+  const left = `select datname from pg_database where datname like 'prices\\_drill\\_%'
+    and datname not in (select datname from pg_stat_activity where datname is not null)`;
+  t.same((await pool.query(left)).rows, []);
+});

@@ -1,0 +1,91 @@
+import { randomInt } from 'node:crypto';
+import fc from 'fast-check';
+import type t from 'tap';
+import type { Sent } from '../support/bodies.ts';
+import { seededDatabase } from '../support/database.ts';
+import { byLength, fault, within } from '../support/faults.ts';
+import { faultOf, sentTo, valuesOf } from '../support/fuzzing.ts';
+import { agentOf, countsOf, quantile, send } from '../support/load.ts';
+import { type Served, served } from '../support/served.ts';
+import { SPECIFIED, type SpecifiedMarket } from '../support/specification.ts';
+
+/** Bodies of each market and seed. */
+const EACH = byLength(45, 300);
+const SEEDS = [20_260_701, randomInt(2 ** 31)];
+
+interface Mutant {
+  readonly market: SpecifiedMarket;
+  readonly sent: Sent;
+}
+
+/** What the generators need to know of a market, asked as anybody asks. */
+async function mutantsOf(test: typeof t, service: Served): Promise<Mutant[]> {
+  const agent = agentOf(test, 1);
+  const ask = async (method: string, path: string, body?: string) => {
+    const { status, headers, text } = await send(agent, service, {
+      method,
+      path,
+      ...(body ? { body } : {}),
+    });
+    return { status, headers: headers as Record<string, string>, text, json: JSON.parse(text) };
+  };
+  const all: Mutant[] = [];
+  for (const market of SPECIFIED) {
+    const values = await valuesOf(
+      {
+        request: ({ method, url }) => ask(method, url),
+        post: (slug, body) => ask('POST', `/v3/prices/${slug}`, JSON.stringify(body)),
+      },
+      market.slug,
+    );
+    for (const seed of SEEDS) {
+      const bodies = fc.sample(sentTo(market, values), { seed, numRuns: EACH });
+      all.push(...bodies.map((sent) => ({ market, sent })));
+    }
+  }
+  return all;
+}
+
+fault(
+  'F19',
+  'mutated bodies',
+  '0 × 5xx; what breaks a rule is a 400, 413 or 415 that says where; ≤ 50 MB more memory; ' +
+    'no answer > 250 ms',
+  async (t) => {
+    t.comment(`seeds ${SEEDS.join(' and ')}`);
+    const service = await served(t, await seededDatabase(t));
+    const mutants = await mutantsOf(t, service);
+    const agent = agentOf(t, 4);
+    const answers: { status: number; ms: number }[] = [];
+    const faults: string[] = [];
+    let before = 0;
+    const rest = mutants.entries();
+    const worker = async (): Promise<void> => {
+      for (const [at, { market, sent }] of rest) {
+        // What is loaded once, and what the first thousand leave, is not growth.
+        if (at === Math.min(1_000, mutants.length >> 1)) before = await service.memory();
+        const answer = await send(agent, service, {
+          method: 'POST',
+          path: `/v3/prices/${market.slug}`,
+          headers: { 'content-type': sent.type ?? 'application/json' },
+          body: sent.bytes,
+        });
+        answers.push({ status: answer.status, ms: answer.ms });
+        const json = answer.status === 0 ? null : JSON.parse(answer.text);
+        const fault = faultOf(market, sent, { status: answer.status, json });
+        if (fault) faults.push(`${fault}: ${market.slug} ${sent.bytes.toString('utf8', 0, 300)}`);
+      }
+    };
+    await Promise.all(Array.from({ length: 4 }, worker));
+    t.same(faults, []);
+    const counts = countsOf(answers);
+    t.ok((counts['200'] ?? 0) > mutants.length / 10, 'a good part was legal');
+    return {
+      bodies: mutants.length,
+      '5xx': answers.filter(({ status }) => status >= 500 || status === 0).length,
+      wrong: faults.length,
+      longest: within(quantile(answers, 1), 250),
+      'memory grew': within((await service.memory()) - before, 50, 'MB'),
+    };
+  },
+);

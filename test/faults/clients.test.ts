@@ -1,0 +1,204 @@
+import { connect, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import type t from 'tap';
+import { BULK_MARKET, fill } from '../support/bulk.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { byLength, fault, within } from '../support/faults.ts';
+import { agentOf, openLoad, quantile, send } from '../support/load.ts';
+import { served } from '../support/served.ts';
+import {
+  answerOf,
+  Caller,
+  type Listening,
+  listening,
+  postText,
+  until,
+} from '../support/sockets.ts';
+
+type Test = typeof t;
+
+const SERIES = { options: { includeSeries: true } };
+const HOST = 'Host: test\r\n';
+
+async function bulky(test: Test, prices: number, points: number): Promise<TestDatabase> {
+  const database = await testDatabase(test);
+  await fill(database, { prices, points });
+  return database;
+}
+
+/** How many sessions of the database run a statement. */
+async function active({ pool }: TestDatabase): Promise<number> {
+  const { rows } = await pool.query(
+    `select count(*)::int as sessions from pg_stat_activity
+      where datname = current_database() and state <> 'idle' and pid <> pg_backend_pid()`,
+  );
+  return rows[0].sessions;
+}
+
+fault(
+  'F15',
+  'clients that leave',
+  'no statement runs ≤ 300 ms after the last left; the pool is whole; 0 × 500',
+  async (t) => {
+    const database = await bulky(t, 60, 500);
+    const service = await listening(t, database, { PRICE_BOOK_BYTES: '0' });
+    const text = postText(service, BULK_MARKET.slug, SERIES);
+    const count = byLength(150, 1_000);
+    let random = 7;
+    for (let sent = 0; sent < count; sent += 10) {
+      const callers = Array.from({ length: 10 }, () => new Caller(t, service.port));
+      for (const { socket } of callers) socket.write(text);
+      for (const { socket } of callers) {
+        random = (random * 48_271) % 2_147_483_647;
+        setTimeout(() => socket.destroy(), 5 + (random % 46));
+      }
+      await Promise.all(callers.map(({ closed }) => closed));
+    }
+    const left = performance.now();
+    const { slots } = database.client.reads;
+    await until('nothing runs', async () => slots.taken === 0 && (await active(database)) === 0);
+    const afterwards = performance.now() - left;
+    t.same(service.failures(), [], 'a client that leaves is no failure of the service');
+    const last = await send(false, service, {
+      path: `/v3/prices/${BULK_MARKET.slug}`,
+      body: JSON.stringify(SERIES),
+    });
+    t.equal(last.status, 200);
+    return { 'requests left': count, failures: 0, 'nothing runs after': within(afterwards, 300) };
+  },
+);
+
+const portOf = ({ socket }: Caller): number => socket.localPort ?? 0;
+
+/** The ports of the clients that the service holds connections of. */
+function connectionsOf({ app }: Listening): ReadonlySet<number> {
+  const open = new Set<number>();
+  app.server.on('connection', (socket: Socket) => {
+    const { remotePort = 0 } = socket;
+    open.add(remotePort);
+    socket.once('close', () => open.delete(remotePort));
+  });
+  return open;
+}
+
+const TIMES = byLength(
+  {
+    HEADERS_TIMEOUT_MS: '500',
+    REQUEST_TIMEOUT_MS: '1000',
+    STALL_TIMEOUT_MS: '2000',
+    KEEP_ALIVE_TIMEOUT_MS: '60000',
+  },
+  { STALL_TIMEOUT_MS: '15000' },
+);
+const [HEADERS_MS, REQUEST_MS, STALL_MS] = byLength([500, 1_000, 2_000], [10_000, 15_000, 15_000]);
+
+fault(
+  'F16',
+  'slow loris: headers, bodies, readers',
+  'each is closed in its time and a second; others wait ≤ 2 × as long as without',
+  async (t) => {
+    const database = await bulky(t, 60, byLength(1_500, 3_000));
+    const service = await listening(t, database, TIMES);
+    const ask = { path: `/v3/prices/${BULK_MARKET.slug}`, body: '{}' };
+    const open = connectionsOf(service);
+    const load = openLoad(t, service, [ask], byLength(10, 50));
+    await until('others are answered', () => load.answers.length >= byLength(10, 500));
+    const before = [...load.answers];
+    const each = byLength(20, 500);
+    const post =
+      `POST /v3/prices/${BULK_MARKET.slug} HTTP/1.1\r\n${HOST}x-api-key: ${service.key}\r\n` +
+      'Content-Type: application/json\r\nContent-Length: 5000\r\n\r\n{';
+    const kinds = [
+      ['headers', HEADERS_MS, `GET /live HTTP/1.1\r\n${HOST}`, 'X-A: b\r\n'],
+      ['bodies', REQUEST_MS, post, ' '],
+      ['readers', 2 * STALL_MS, postText(service, BULK_MARKET.slug, SERIES), ''],
+    ] as const;
+    const figures: Record<string, number | ReturnType<typeof within>> = { 'sockets each': each };
+    await Promise.all(
+      kinds.map(async ([kind, timeMs, first, drip]) => {
+        const begun = performance.now();
+        const length = Math.min(each, kind === 'readers' ? 100 : each);
+        const callers = Array.from({ length }, () => new Caller(t, service.port));
+        for (const { socket } of callers) {
+          if (kind === 'readers') socket.pause();
+          socket.write(first);
+        }
+        const dripping = setInterval(() => {
+          for (const { socket } of callers) if (drip !== '' && socket.writable) socket.write(drip);
+        }, 100);
+        if (kind === 'readers') {
+          // A socket that is paused does not learn that it was closed: the service is asked.
+          await until('they are there', () => callers.every((each) => open.has(portOf(each))));
+          await until('they are dropped', () => callers.every((each) => !open.has(portOf(each))));
+        } else await Promise.all(callers.map((caller) => caller.ended()));
+        clearInterval(dripping);
+        figures[kind] = within(performance.now() - begun, timeMs + 2_000);
+        if (kind === 'readers') return;
+        t.same(
+          callers.filter((caller) => answerOf(caller.text).status !== 408).map(({ text }) => text),
+          [],
+          `${kind} are told 408`,
+        );
+      }),
+    );
+    const meanwhile = (await load.stop()).slice(before.length);
+    // A connection on which nothing comes or goes for so long is one of those as well.
+    t.same(
+      meanwhile.filter(({ status, ms }) => status !== 200 && ms < HEADERS_MS),
+      [],
+      'all others were answered',
+    );
+    t.same(service.failures(), []);
+    return {
+      ...figures,
+      'other requests': meanwhile.length,
+      'p99 of others': within(quantile(meanwhile, 0.99), 2 * quantile(before, 0.99)),
+    };
+  },
+);
+
+fault(
+  'F17',
+  'a flood of idle connections',
+  'refused beyond CONNECTIONS_MAX; ≤ 60 MB more memory; who is inside is answered; a stop ' +
+    'takes ≤ 25 s',
+  async (t) => {
+    const most = byLength(200, 2_000);
+    const flood = byLength(500, 5_000);
+    const service = await served(t, await testDatabase(t), {
+      CONNECTIONS_MAX: String(most),
+      HEADERS_TIMEOUT_MS: '120000',
+      REQUEST_TIMEOUT_MS: '120000',
+    });
+    const agent = agentOf(t, 1);
+    t.equal((await send(agent, service, { path: '/live' })).status, 200);
+    const before = await service.memory();
+    let closed = 0;
+    const sockets: Socket[] = [];
+    for (let at = 0; at < flood; at += 1) {
+      const socket = connect({ port: service.port, host: '127.0.0.1' });
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        closed += 1;
+      });
+      socket.resume();
+      sockets.push(socket);
+      if (at % 100 === 99) await pause(1);
+    }
+    t.teardown(() => {
+      for (const socket of sockets) socket.destroy();
+    });
+    await until('the rest is refused', () => closed >= flood - most + 1);
+    t.equal((await send(agent, service, { path: '/live' })).status, 200, 'who is in is answered');
+    const grew = (await service.memory()) - before;
+    const begun = performance.now();
+    service.running.child.kill('SIGTERM');
+    t.equal(await service.running.ended, 0);
+    return {
+      connections: flood,
+      refused: closed >= flood ? flood - most + 1 : closed,
+      'memory grew': within(grew, 60, 'MB'),
+      'stopped in': within(performance.now() - begun, 25_000),
+    };
+  },
+);

@@ -1,0 +1,194 @@
+import type t from 'tap';
+import { roleName } from '../../src/db/roles.ts';
+import { HS256, SECRET } from '../support/auth-app.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { byLength, fault, within } from '../support/faults.ts';
+import {
+  type Answered,
+  type Ask,
+  agentOf,
+  codeOf,
+  intolerable,
+  quantile,
+  send,
+} from '../support/load.ts';
+import { lockWaits } from '../support/lock-waits.ts';
+import { roledDatabase } from '../support/roles.ts';
+import { type Served, served } from '../support/served.ts';
+import { until } from '../support/sockets.ts';
+import { goodClaims, secretToken } from '../support/tokens.ts';
+import { inTransaction } from '../support/world.ts';
+
+type Test = typeof t;
+
+/** A token: a key that is not remembered would be looked up first. */
+const TOKENS = {
+  JWT_SECRET: SECRET,
+  JWT_ISSUER: HS256.JWT_ISSUER,
+  JWT_AUDIENCE: HS256.JWT_AUDIENCE,
+};
+const token = (): string => secretToken(goodClaims({ scope: 'prices:*' }));
+
+const PRICES: Ask = { path: '/v3/prices/nickel', body: '{}' };
+
+/** Requests that need no connection of the pool, and what each is told. */
+const CHEAP: readonly (readonly [status: number, ask: Ask])[] = [
+  [404, { path: '/v3/nothing' }],
+  [405, { method: 'DELETE', path: '/v3/prices/nickel' }],
+  [401, { ...PRICES, headers: { authorization: 'Bearer nonsense' } }],
+  [400, { ...PRICES, body: '{"filters":{"nothing":[]}}' }],
+  [400, { ...PRICES, body: '{' }],
+  [415, { ...PRICES, headers: { 'content-type': 'text/plain' } }],
+  [200, { path: '/live' }],
+  [200, { path: '/health' }],
+  [200, { path: '/v3/prices/health' }],
+];
+
+/** Lets nobody read prices while work runs. */
+const whileLocked = <T>(database: TestDatabase, work: () => Promise<T>): Promise<T> =>
+  inTransaction(database.pool, async (client) => {
+    await client.query('lock table price in access exclusive mode');
+    return work();
+  });
+
+/** A service that has answered once: it knows its key and reads nothing more by itself. */
+async function warm(test: Test, database: TestDatabase, env: Record<string, string>) {
+  const service = await served(test, database, { PRICE_BOOK_BYTES: '0', ...env });
+  for (const ask of [PRICES, { path: '/ready' }]) {
+    await until('it is warm', async () => (await send(false, service, ask)).status === 200);
+  }
+  return service;
+}
+
+/** Sends requests until one waits on each connection; where time ran out for one, another. */
+async function onEachConnection(database: TestDatabase, ask: () => Promise<Answered>) {
+  const unanswered = new Set<Promise<Answered>>();
+  await until('all connections are busy', async () => {
+    while (unanswered.size < 8) {
+      const asked = ask();
+      unanswered.add(asked);
+      void asked.then(() => unanswered.delete(asked));
+    }
+    return (await lockWaits(database.pool)) === 8;
+  });
+  return [...unanswered];
+}
+
+fault(
+  'F7',
+  'every connection to the database busy',
+  '503 overloaded with Retry-After ≤ 600 ms; what needs no connection ≤ 20 ms, health ≤ 50 ms',
+  async (t) => {
+    const database = await testDatabase(t, { seeded: true });
+    const minutes = {
+      DATABASE_STATEMENT_TIMEOUT_MS: '300000',
+      REQUEST_DEADLINE_MS: '300000',
+      POOL_WAIT_MS: '500',
+    };
+    const { port } = await warm(t, database, { ...minutes, ...TOKENS });
+    const service = { port, key: token() };
+    const agent = agentOf(t, Number.POSITIVE_INFINITY);
+    const cheap: Answered[] = [];
+    const { busy, refused } = await whileLocked(database, async () => {
+      const busy = await onEachConnection(database, () => send(agent, service, PRICES));
+      const asked = Array.from({ length: byLength(60, 500) }, () => send(agent, service, PRICES));
+      for (const [status, ask] of CHEAP) {
+        const answer = await send(agent, service, ask);
+        t.equal(answer.status, status, `${ask.method ?? ''} ${ask.path} ${answer.text}`);
+        cheap.push(answer);
+      }
+      return { busy, refused: await Promise.all(asked) };
+    });
+    const told = new Set(refused.map((each) => `${each.status} ${codeOf(each)}`));
+    t.same([...told], ['503 overloaded']);
+    t.same(intolerable(refused), []);
+    t.ok(
+      (await Promise.all(busy)).every(({ status }) => status === 200),
+      'the others go on',
+    );
+    t.equal((await send(agent, service, PRICES)).status, 200);
+    return {
+      refused: refused.length,
+      'longest refusal': within(quantile(refused, 1), 600),
+      'longest of what needs no connection': within(quantile(cheap.slice(0, 6), 1), 20),
+      'longest health': within(quantile(cheap.slice(6), 1), 50),
+    };
+  },
+);
+
+/** A request that runs into the time that a statement may take. */
+async function timedOut(test: Test, database: TestDatabase, service: Served) {
+  const agent = agentOf(test, 8);
+  const answers = await whileLocked(database, async () => {
+    const all = await Promise.all(Array.from({ length: 8 }, () => send(agent, service, PRICES)));
+    await until('no statement is left', async () => (await lockWaits(database.pool)) === 0);
+    return all;
+  });
+  const told = new Set(answers.map((each) => `${each.status} ${codeOf(each)}`));
+  test.same([...told], ['504 query_timeout']);
+  // A busy machine may need more than the short time that this service allows.
+  const again = async (): Promise<boolean> => (await send(agent, service, PRICES)).status === 200;
+  const each = (): Promise<void> => until('the connections are used again', again);
+  await Promise.all(Array.from({ length: 8 }, each));
+  return answers;
+}
+
+fault(
+  'F9',
+  'a statement that runs too long',
+  '504 query_timeout at 8 to 10 s; its session ends; the connection is used again',
+  async (t) => {
+    const database = await testDatabase(t, { seeded: true });
+    const short = byLength<Record<string, string>>({ DATABASE_STATEMENT_TIMEOUT_MS: '500' }, {});
+    const byServer = await warm(t, database, { REQUEST_DEADLINE_MS: '60000', ...short });
+    const bySelf = await warm(t, database, {
+      DATABASE_STATEMENT_TIMEOUT_MS: '60000',
+      REQUEST_DEADLINE_MS: byLength('500', '8000'),
+    });
+    const [first, second] = [
+      await timedOut(t, database, byServer),
+      await timedOut(t, database, bySelf),
+    ];
+    return {
+      requests: first.length + second.length,
+      'by PostgreSQL, longest': within(quantile(first, 1), 10_000),
+      'by the deadline, longest': within(quantile(second, 1), 10_000),
+    };
+  },
+);
+
+fault(
+  'F10',
+  'a right taken away',
+  '500 internal_error, without a name in it; answers again when it is mended',
+  async (t) => {
+    const database = await roledDatabase(t, { seeded: true });
+    const account = { ...database, url: database.urlOf('service') };
+    const service = await served(t, account, { PRICE_BOOK_BYTES: '0' });
+    const role = roleName(database.prefix, 'service');
+    const ask = (): Promise<Answered> => send(false, service, PRICES);
+    const faults = [
+      ['revoke select on price from ROLE', 'grant select on price to ROLE'],
+      ['revoke select on series from ROLE', 'grant select on series to ROLE'],
+    ] as const;
+    let answers = 0;
+    for (const [take, give] of faults) {
+      await database.pool.query(take.replace('ROLE', `"${role}"`));
+      const answer = await send(false, service, {
+        ...PRICES,
+        body: '{"options":{"includeSeries":true}}',
+      });
+      const told = codeOf(answer);
+      t.equal(`${answer.status} ${told}`, '500 internal_error', take);
+      const { requestId: _id, ...said } = JSON.parse(answer.text);
+      const text = JSON.stringify(said);
+      t.notMatch(text, /permission|denied|relation|column|series"|gone|select|4\d{4}/i);
+      t.notOk(answer.text.includes(role), 'no account is named');
+      await database.pool.query(give.replace('ROLE', `"${role}"`));
+      await until('it is mended', async () => (await ask()).status === 200);
+      answers += 2;
+    }
+    t.match(service.running.stderr(), 'permission denied', 'the log tells the cause');
+    return { faults: faults.length, requests: answers, 'names told': 0 };
+  },
+);

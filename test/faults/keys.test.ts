@@ -1,0 +1,158 @@
+import { crc32 } from 'node:zlib';
+import type t from 'tap';
+import { newKey } from '../../src/auth/key-format.ts';
+import { revokeKey } from '../../src/auth/keys.ts';
+import { testDatabase } from '../support/database.ts';
+import { byLength, fault, within } from '../support/faults.ts';
+import {
+  type Answered,
+  type Ask,
+  codeOf,
+  countsOf,
+  openLoad,
+  send,
+  sendAll,
+} from '../support/load.ts';
+import { type Served, served } from '../support/served.ts';
+import { keyFor } from '../support/service.ts';
+import { until } from '../support/sockets.ts';
+import { hearSql } from '../support/sql-heard.ts';
+import { wireTo } from '../support/tcp-proxy.ts';
+
+type Test = typeof t;
+
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** The key with its checksum made anew, as whoever knows the format can do. */
+function withChecksum(body: string): string {
+  let rest = crc32(body);
+  let digits = '';
+  for (let place = 0; place < 6; place += 1) {
+    digits = DIGITS.charAt(rest % 62) + digits;
+    rest = Math.floor(rest / 62);
+  }
+  return body + digits;
+}
+
+/** The same text with another letter at a place. */
+const changed = (text: string, at: number): string =>
+  text.slice(0, at) + (text[at] === 'a' ? 'b' : 'a') + text.slice(at + 1);
+
+const ID_AT = 'cps_live_'.length;
+const SECRET_AT = ID_AT + 11;
+
+const asking = (key: string): Ask => ({ path: '/v3/prices', headers: { 'x-api-key': key } });
+
+/** What was told to keys that must not open anything. */
+function refusedAll(test: Test, answers: readonly Answered[], what: string): void {
+  const told = new Set(answers.map((each) => `${each.status} ${codeOf(each)}`));
+  test.same([...told], ['401 invalid_api_key'], what);
+}
+
+const median = (answers: readonly Answered[]): number =>
+  answers.map(({ ms }) => ms).toSorted((a, b) => a - b)[answers.length >> 1] ?? 0;
+
+/** By how many µs the medians differ of keys whose id is known and of those of nobody. */
+async function difference(service: Served, near: readonly string[]): Promise<number> {
+  const known: Answered[] = [];
+  const unknown: Answered[] = [];
+  for (const key of near) {
+    known.push(await send(false, service, asking(key)));
+    unknown.push(await send(false, service, asking(newKey().text)));
+  }
+  return Math.abs(median(known) - median(unknown)) * 1_000;
+}
+
+fault(
+  'F31',
+  'API keys tried by brute force',
+  '0 accepted; no lookup for a bad checksum; unknown id and wrong secret answered alike, in the ' +
+    'same time (medians ≤ 50 µs apart); a network is held after 30 failures a minute',
+  async (t) => {
+    const database = await testDatabase(t);
+    const wire = await wireTo(t, database.url);
+    const heard = hearSql(wire);
+    const service = await served(t, { ...database, url: wire.url });
+    const looked = () => [...heard.texts].filter((text) => /api_key/.test(text)).length;
+    const atRandom = Array.from({ length: byLength(1_000, 100_000) }, () => {
+      const { text } = newKey();
+      return asking(changed(text, text.length - 1));
+    });
+    const bad = await sendAll(t, service, atRandom);
+    refusedAll(t, bad, 'a checksum that is wrong');
+    t.equal(looked(), 0, 'nothing was looked up for them');
+    const valid = Array.from({ length: byLength(400, 10_000) }, () => asking(newKey().text));
+    refusedAll(t, await sendAll(t, service, valid), 'a checksum that is right');
+    t.ok(looked() > 0, 'a lookup is heard');
+    const body = service.key.slice(0, -6);
+    const near = Array.from({ length: body.length - ID_AT }, (_, at) => ID_AT + at)
+      .filter((at) => at !== SECRET_AT - 1)
+      .map((at) => withChecksum(changed(body, at)));
+    refusedAll(t, await sendAll(t, service, near.map(asking)), 'one letter off');
+    t.equal((await send(false, service, { path: '/v3/prices' })).status, 200, 'the key itself');
+    const wrongSecrets = near.slice(10);
+    const rounds = Array.from({ length: byLength(1, 60) }, () => wrongSecrets).flat();
+    const apart = await difference(service, rounds);
+    const limited = await served(t, database, { FAILED_AUTH_PER_MINUTE: '30' });
+    const held = await sendAll(t, limited, valid.slice(0, 300));
+    const counts = countsOf(held);
+    // While the service refused the first 30 half a minute may have passed, not ten.
+    t.ok((counts['401'] ?? 0) < 290 && (counts['401'] ?? 0) >= 30);
+    t.same(Object.keys(counts), ['401', '429']);
+    t.ok(held.every(({ status, headers }) => status !== 429 || headers['retry-after']));
+    return {
+      tried: bad.length + valid.length + near.length + rounds.length * 2 + held.length,
+      accepted: 0,
+      'lookups for a bad checksum': 0,
+      'medians apart': within(apart, 50, 'µs'),
+      '401 before the network was held': counts['401'] ?? 0,
+    };
+  },
+);
+
+/** Revokes a key while requests go on with it; returns how long it went on to work, in ms. */
+async function revoked(test: Test, isDeaf: boolean): Promise<{ sent: number; workedMs: number }> {
+  const database = await testDatabase(test);
+  const service = await served(test, database);
+  const key = await keyFor(database, ['prices:*']);
+  const load = openLoad(test, { ...service, key }, [{ path: '/v3/prices' }], 50);
+  await until('it works', () => load.answers.length >= 20);
+  test.ok(load.answers.every(({ status }) => status === 200));
+  if (isDeaf) {
+    await database.pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name like 'commodity-prices%'
+        and application_name <> 'commodity-prices test'`);
+  }
+  const id = key.slice(ID_AT, SECRET_AT - 1);
+  await revokeKey(database.db, id, 'a test');
+  const at = performance.now();
+  await until('it is refused', () => load.answers.some(({ status }) => status === 401));
+  const seen = load.sent();
+  await until('it stays so', () => load.answers.length >= seen + 50);
+  // A machine that is slow to make the sessions anew is as if the database were away.
+  const isAway = (each: Answered): boolean =>
+    isDeaf && /^(database|auth)_unavailable$/.test(codeOf(each) ?? '');
+  const answers = (await load.stop()).filter((each) => !isAway(each));
+  const codes = new Set(answers.filter(({ status }) => status !== 200).map(codeOf));
+  test.same([...codes], ['api_key_revoked']);
+  test.ok(answers.slice(-20).every(({ status }) => status === 401));
+  const lastGood = Math.max(
+    ...answers.filter(({ status }) => status === 200).map((a) => a.endedAt),
+  );
+  return { sent: answers.length, workedMs: Math.max(0, lastGood - at) };
+}
+
+fault(
+  'F32',
+  'a key revoked under load',
+  'the last 200 comes ≤ 1 s after the commit, ≤ 10 s when the sessions of the service were ended',
+  async (t) => {
+    const plain = await revoked(t, false);
+    const deaf = await revoked(t, true);
+    return {
+      requests: plain.sent + deaf.sent,
+      'last 200 after': within(plain.workedMs, 1_000),
+      'with sessions ended': within(deaf.workedMs, 10_000),
+    };
+  },
+);

@@ -1,0 +1,155 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import t from 'tap';
+import { BULK_MARKET, fill } from '../support/bulk.ts';
+import { testDatabase } from '../support/database.ts';
+import { byLength, fault, within } from '../support/faults.ts';
+import {
+  type Answered,
+  type Ask,
+  agentOf,
+  codeOf,
+  intolerable,
+  openLoad,
+  quantile,
+  send,
+  type Target,
+} from '../support/load.ts';
+import { served } from '../support/served.ts';
+import { Caller, postText, until } from '../support/sockets.ts';
+
+/** What a service has by itself: it turns away what is too much. */
+const GATE = { RUNNING_MAX: '64', WAITING_MAX: '64', PRICE_BOOK_BYTES: '0' };
+
+/** In the short form nothing depends on how fast the machine is. */
+const PATIENCE = byLength<Record<string, string>>(
+  {
+    REQUEST_DEADLINE_MS: '120000',
+    DATABASE_STATEMENT_TIMEOUT_MS: '120000',
+    DATABASE_SILENCE_MS: '60000',
+    POOL_WAIT_MS: '60000',
+  },
+  {},
+);
+
+const path = `/v3/prices/${BULK_MARKET.slug}`;
+const SERIES = JSON.stringify({ options: { includeSeries: true } });
+const ASK: Ask = { path, body: '{"filters":{"codes":["BULK-00001","BULK-00002"]}}' };
+
+const database = await testDatabase(t);
+await fill(database, { prices: 60, points: byLength(600, 3_000) });
+
+/** Answers a second that 16 clients get who wait for each; for so long. */
+async function capacity(target: Target, ms: number): Promise<number> {
+  const agent = agentOf(t, 16);
+  let count = 0;
+  const begun = performance.now();
+  const client = async (): Promise<void> => {
+    while (performance.now() - begun < ms) {
+      if ((await send(agent, target, ASK)).status === 200) count += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: 16 }, client));
+  agent.destroy();
+  return Math.max(20, (count * 1_000) / (performance.now() - begun));
+}
+
+/** The 200 of a stretch of time, for each second. */
+const goodput = (answers: readonly Answered[], from: number, to: number): number =>
+  (answers.filter(({ status, endedAt }) => status === 200 && endedAt > from && endedAt <= to)
+    .length *
+    1_000) /
+  (to - from);
+
+fault(
+  'F45',
+  'more requests than can be answered: 1 ×, 2 ×, 4 ×, then half',
+  'good answers ≥ 80 % of the most, p99 of them ≤ 1 s, the rest 503 with Retry-After; as before ' +
+    '≤ 5 s after',
+  async (t) => {
+    const service = await served(t, database, GATE);
+    const most = await capacity(service, byLength(700, 10_000));
+    const stretch = byLength(1_500, 15_000, 60_000);
+    const load = openLoad(t, service, [ASK], most);
+    const rates: number[] = [];
+    for (const times of [1, 2, 4]) {
+      load.rate(most * times);
+      const from = performance.now();
+      await pause(stretch);
+      rates.push(goodput(load.answers, from, performance.now()));
+    }
+    const over = performance.now();
+    // The machine may be slower by now than it was; in the short form that is no matter.
+    load.rate(Math.min(most / 2, byLength(5, most)));
+    const calm = ({ endedAt, status }: Answered): boolean => endedAt > over && status === 200;
+    await until('it calms down', () => load.answers.slice(-20).every(calm));
+    const calmAfter = performance.now() - over;
+    const answers = await load.stop();
+    t.same(intolerable(answers), []);
+    const refused = answers.filter(({ status }) => status !== 200);
+    t.same(
+      [...new Set(refused.map(codeOf))].filter((code) => code !== 'overloaded'),
+      [],
+    );
+    const good = answers.filter(({ status }) => status === 200);
+    const share = Math.min(...rates) / Math.max(...rates);
+    return {
+      'capacity per second': Math.round(most),
+      requests: answers.length,
+      refused: refused.length,
+      'good answers lost at the worst': within(100 * (1 - share), 20, '%'),
+      'p99 of good answers': within(quantile(good, 0.99), 1_000),
+      'as before after': within(calmAfter, 5_000),
+    };
+  },
+);
+
+fault(
+  'F47',
+  '256 MB, no price book, largest answers and slow readers at once',
+  'it never ends; every answer is whole or refused; ≤ 350 MB',
+  async (t) => {
+    const service = await served(t, database, {
+      ...GATE,
+      STALL_TIMEOUT_MS: '60000',
+      ...PATIENCE,
+      NODE_OPTIONS: '--max-old-space-size=256',
+    });
+    const first = await send(false, service, { path, body: SERIES });
+    t.equal(first.status, 200);
+    const slow = Array.from({ length: byLength(4, 32) }, () => new Caller(t, service.port));
+    for (const { socket } of slow) {
+      socket.pause();
+      socket.write(postText(service, BULK_MARKET.slug, { options: { includeSeries: true } }));
+    }
+    const agent = agentOf(t, 64);
+    const lengths = new Set<number>();
+    const answers: Answered[] = [];
+    let memory = 0;
+    const client = async (): Promise<void> => {
+      for (let turn = 0; turn < byLength(1, 2); turn += 1) {
+        const answer = await send(agent, service, { path, body: SERIES });
+        if (answer.status === 200) lengths.add(answer.text.length);
+        answers.push({ ...answer, text: answer.status === 200 ? '' : answer.text });
+        memory = Math.max(memory, await service.memory());
+      }
+    };
+    await Promise.all(Array.from({ length: byLength(12, 32) }, client));
+    t.same(
+      [...lengths].filter((length) => length !== first.text.length),
+      [],
+      'all are whole',
+    );
+    t.same(intolerable(answers), [], 'none breaks off');
+    for (const { socket } of slow) socket.destroy();
+    const again = (): Promise<Answered> => send(false, service, ASK);
+    await until('it answers', async () => (await again()).status === 200);
+    t.equal(service.running.child.exitCode, null);
+    return {
+      answers: answers.length,
+      'MB each': Number((first.text.length / 2 ** 20).toFixed(1)),
+      'slow readers': slow.length,
+      refused: answers.filter(({ status }) => status >= 500).length,
+      memory: within(memory, 350, 'MB'),
+    };
+  },
+);

@@ -1,0 +1,153 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import type t from 'tap';
+import { seededDatabase } from '../support/database.ts';
+import { byLength, fault, within } from '../support/faults.ts';
+import { openLoad, quantile, send } from '../support/load.ts';
+import { type Running, startService } from '../support/running.ts';
+import { keyFor } from '../support/service.ts';
+import { until } from '../support/sockets.ts';
+
+const RATE = byLength(10, 250);
+const CYCLES = byLength(1, 15);
+const QUESTIONS = [
+  { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}' },
+  { path: '/v3/prices' },
+];
+
+type Test = typeof t;
+
+/** A service of two processes that answer. */
+async function ofTwoWorkers(test: Test, env: Readonly<Record<string, string>> = {}) {
+  const database = await seededDatabase(test);
+  const key = await keyFor(database, ['prices:*']);
+  const running = startService(test, { DATABASE_URL: database.url, WORKERS: '2', ...env });
+  const log = await running.until('stderr', /workers answer at http:\/\/[\d.]+:\d+/);
+  const port = Number(/workers answer at http:\/\/[\d.]+:(\d+)/.exec(log)?.[1]);
+  return { running, port, key };
+}
+
+/** How often the log says something. */
+const times = ({ stderr }: Running, what: RegExp): number => stderr().match(what)?.length ?? 0;
+
+/** The processes that a process has started, and that have not ended. */
+async function childrenOf(parent: number): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const stats = await Promise.all(
+    pids.map((pid) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')),
+  );
+  return pids
+    .filter((_, at) => {
+      const stat = stats[at] ?? '';
+      const [state = 'Z', of] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      return /[^ZX]/.test(state) && Number(of) === parent;
+    })
+    .map(Number);
+}
+
+fault(
+  'F36',
+  'workers replaced one by one, under load over kept and over new connections',
+  '0 of ≥ 5,000 requests fail over 15 replacements; the stop after them ≤ 2 s',
+  async (t) => {
+    // A client that stalls asks late over a connection that is kept.
+    const grace = byLength<Record<string, string>>({ STOP_GRACE_MS: '15000' }, {});
+    const { running, port, key } = await ofTwoWorkers(t, grace);
+    const replaced = (): number => times(running, /all 2 workers were replaced/g);
+    const loads = [true, false].map((keepAlive) =>
+      // What a client that stalled sends all at once must not find connections that were idle.
+      openLoad(t, { port, key }, QUESTIONS, RATE, keepAlive, byLength(2, Number.POSITIVE_INFINITY)),
+    );
+    const more = (count: number): Promise<void> => {
+      const goals = loads.map(({ answers }) => answers.length + count);
+      return until('requests are answered', () =>
+        loads.every(({ answers }, at) => answers.length >= (goals[at] ?? 0)),
+      );
+    };
+    await more(RATE);
+    for (let cycle = 1; cycle <= CYCLES; cycle += 1) {
+      running.child.kill('SIGHUP');
+      await until('all are replaced', () => replaced() === cycle);
+      await more(RATE);
+    }
+    const answers = (await Promise.all(loads.map((load) => load.stop()))).flat();
+    const failed = answers.filter(({ status }) => status !== 200);
+    t.same(
+      failed.map(({ status, text }) => `${status} ${text.slice(0, 100)}`),
+      [],
+    );
+    const begun = performance.now();
+    running.child.kill('SIGTERM');
+    t.equal(await running.ended, 0);
+    return {
+      replacements: CYCLES,
+      requests: answers.length,
+      failed: failed.length,
+      'longest request': `${Math.round(quantile(answers, 1))} ms`,
+      'stopped in': within(performance.now() - begun, 2_000),
+    };
+  },
+);
+
+fault(
+  'F36b',
+  'workers killed with SIGKILL while they are replaced or handed a connection; the first process',
+  'as many workers as before, each time; no client waits for ever; no worker outlives the first',
+  async (t) => {
+    const { running, port, key } = await ofTwoWorkers(t);
+    const { pid: first = 0 } = running.child;
+    const isWhole = async (): Promise<boolean> => (await childrenOf(first)).length === 2;
+    const answers = async (): Promise<boolean> =>
+      (await send(false, { port, key }, { path: '/v3/prices' })).status === 200;
+    const rounds = byLength(2, 10);
+    for (let round = 0; round < rounds; round += 1) {
+      const before = await childrenOf(first);
+      running.child.kill('SIGHUP');
+      const isNew = (pid: number): boolean => !before.includes(pid);
+      await until('a new one starts', async () => (await childrenOf(first)).some(isNew));
+      // One that is to be replaced, and the one that is to replace it.
+      const now = await childrenOf(first);
+      const victim = round % 2 === 0 ? before[0] : now.find(isNew);
+      process.kill(victim ?? 0, 'SIGKILL');
+      await until('the round is over', () => {
+        const over = /all \d workers were replaced|a new worker could not start/g;
+        return times(running, over) === round + 1;
+      });
+      await until('there are two', isWhole);
+      await until('they answer', answers);
+    }
+
+    const [stopped = 0] = await childrenOf(first);
+    process.kill(stopped, 'SIGSTOP');
+    const clients = Array.from({ length: 6 }, () => {
+      const client = connect(port, '127.0.0.1');
+      client.write('GET /live HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
+      client.resume();
+      client.on('error', () => {});
+      t.teardown(() => client.destroy());
+      return client;
+    });
+    const open = (): number => clients.filter(({ closed }) => !closed).length;
+    await until('one of them is left', () => open() === 1);
+    process.kill(stopped, 'SIGKILL');
+    await until('nobody waits', () => open() === 0);
+    await until('there are two', isWhole);
+
+    const workers = await childrenOf(first);
+    process.kill(first, 'SIGKILL');
+    const killed = performance.now();
+    await running.ended;
+    const left = async (): Promise<string[]> => {
+      const all = await Promise.all(
+        workers.map((pid) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')),
+      );
+      return all.filter((stat) => /^\d+ \(.*\) [^ZX]/.test(stat));
+    };
+    await until('no worker is left', async () => (await left()).length === 0);
+    return {
+      'killed during a replacement': rounds,
+      'left waiting': open(),
+      'workers gone after': within(performance.now() - killed, 2_000),
+    };
+  },
+);

@@ -1,0 +1,231 @@
+import t from 'tap';
+import { revokeKey } from '../../src/auth/keys.ts';
+import { type Cluster, ownCluster } from '../support/cluster.ts';
+import { byLength, fault, within } from '../support/faults.ts';
+import {
+  type Answered,
+  type Ask,
+  codeOf,
+  intolerable,
+  type OpenLoad,
+  openLoad,
+  quantile,
+  send,
+  type Target,
+} from '../support/load.ts';
+import { lockWaits } from '../support/lock-waits.ts';
+import { prices } from '../support/running.ts';
+import { type Served, served } from '../support/served.ts';
+import { keyFor } from '../support/service.ts';
+import { until } from '../support/sockets.ts';
+import { standbyOf } from '../support/standby.ts';
+import { inRevision, inTransaction } from '../support/world.ts';
+
+type Test = typeof t;
+
+const RATE = byLength(20, 50);
+const PRICES: Ask = { path: '/v3/prices/nickel', body: '{"options":{"includeSeries":true}}' };
+const QUESTIONS: readonly Ask[] = [
+  { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}' },
+  { path: '/v3/prices/copper', body: '{"filters":{"dateFrom":"2026-06-01"}}' },
+  { path: '/v3/prices' },
+];
+
+const primary = await ownCluster(t);
+const standby = await standbyOf(t, primary, { max_standby_streaming_delay: '200ms' });
+
+/** The address of several servers, as libpq takes it. */
+function listOf(...clusters: readonly Cluster[]): string {
+  const hosts = clusters.map(({ url }) => new URL(url).host);
+  return clusters[0]?.url.replace(hosts[0] ?? '', hosts.join()) ?? '';
+}
+
+/** A service on some servers, once it answers; its key is made on the one that is written to. */
+async function on(writer: Cluster, url: string, env: Record<string, string> = {}): Promise<Served> {
+  const own = { DATABASE_URL: url, PRICE_BOOK_BYTES: '0', RUNNING_MAX: '0', ...env };
+  const service = await writer.using((database) => served(t, database, own));
+  await until('its key has come', async () => (await ask(service)).status === 200);
+  return service;
+}
+
+const ask = (target: Target, body = '{}'): Promise<Answered> =>
+  send(false, target, { path: '/v3/prices/nickel', body });
+
+const revisionOf = async (target: Target): Promise<string> =>
+  JSON.parse((await ask(target)).text).$metadata.revision;
+
+/** Commits a revision, and waits until a service tells it. */
+async function committed(writer: Cluster, target: Target, name: string): Promise<void> {
+  const number = await writer.using(({ pool }) =>
+    inRevision(pool, `update price set name = '${name}' where code = 'CP-NI-0001'`),
+  );
+  await until('the service tells it', async () =>
+    (await revisionOf(target)).endsWith(`.${number}`),
+  );
+}
+
+/** A second key, and how to revoke it. */
+async function anotherKey(writer: Cluster, target: Target) {
+  const key = await writer.using((database) => keyFor(database, ['prices:nickel']));
+  const other = { port: target.port, key };
+  await until('it has come', async () => (await ask(other)).status === 200);
+  const publicId = key.split('_')[2] ?? '';
+  const revoke = () => writer.using(({ db }) => revokeKey(db, publicId, 'a test'));
+  return { other, revoke };
+}
+
+const isRevoked = async (target: Target): Promise<boolean> =>
+  codeOf(await ask(target)) === 'api_key_revoked';
+
+/** Sends until so many more were answered. */
+const more = (load: OpenLoad, count: number): Promise<void> => {
+  const goal = load.answers.length + count;
+  return until('more are answered', () => load.answers.length >= goal);
+};
+
+/** Has the standby cancel a statement, which stands in the way of a lock that it must show. */
+async function conflict(test: Test, target: Target): Promise<number> {
+  const count = async (): Promise<number> => {
+    const { rows } = await standby.ask(
+      'select sum(confl_lock + confl_deadlock)::int as count from pg_stat_database_conflicts',
+    );
+    return rows[0].count;
+  };
+  const before = await count();
+  const asked = await primary.using(({ pool }) =>
+    inTransaction(pool, async (first) => {
+      await first.query('lock table series in access exclusive mode');
+      // What is not committed goes to the standby with what comes after it.
+      await primary.ask('select pg_switch_wal()');
+      const asked = [1, 2, 3].map(() => send(false, target, PRICES));
+      await standby.using(({ pool }) =>
+        until('they wait for it', async () => (await lockWaits(pool)) > 0),
+      );
+      const { rows } = await standby.ask(
+        `select distinct relation::regclass::text as name from pg_locks join pg_stat_activity
+            using (pid) join pg_class
+            on pg_class.oid = relation where granted and mode = 'AccessShareLock'
+          and wait_event_type = 'Lock' and relkind = 'r' and relnamespace = 'public'::regnamespace`,
+      );
+      await inTransaction(pool, (second) =>
+        second.query(`lock table ${rows[0].name} in access exclusive mode`),
+      );
+      const { rows: written } = await primary.ask('select pg_current_wal_flush_lsn() as lsn');
+      await until('the standby shows that lock as well', async () => {
+        const { rows } = await standby.ask(
+          `select pg_last_wal_replay_lsn() >= '${written[0].lsn}'::pg_lsn as "isThere"`,
+        );
+        return rows[0].isThere;
+      });
+      return asked;
+    }),
+  );
+  const answers = await Promise.all(asked);
+  test.same(
+    answers.filter(({ status }) => status !== 200).map(({ status, text }) => `${status} ${text}`),
+    [],
+  );
+  await until('it is counted', async () => (await count()) > before);
+  return (await count()) - before;
+}
+
+const pausing = (what: 'pause' | 'resume') => standby.ask(`select pg_wal_replay_${what}()`);
+
+fault(
+  'F11',
+  'a standby: statements that it cancels, replay that stops, promotion',
+  '0 failed; one that is behind is left for another server, and revocation is seen; no revision ' +
+    'goes back within a walk; promotion needs no restart',
+  async (t) => {
+    const alone = await on(primary, standby.url);
+    await committed(primary, alone, 'Read from a standby');
+    const conflicts = await conflict(t, alone);
+
+    const both = await on(primary, listOf(standby, primary), { DATABASE_LAG_MS_MAX: '500' });
+    const load = openLoad(t, both, QUESTIONS, RATE);
+    await more(load, RATE);
+    const walk = async (options: object) => {
+      const { text } = await ask(both, JSON.stringify({ options: { limit: 1, ...options } }));
+      return JSON.parse(text).$metadata;
+    };
+    const page = await walk({});
+    const { other, revoke } = await anotherKey(primary, both);
+    await pausing('pause');
+    await revoke();
+    const paused = performance.now();
+    await until('the key is refused', () => isRevoked(other));
+    const left = performance.now() - paused;
+    t.match(both.running.stderr(), /the standby is [\d.]+ s behind/);
+    t.equal((await walk({ cursor: page.nextCursor })).revision, page.revision, 'the walk goes on');
+    const answer = await ask({ ...other, port: alone.port });
+    t.equal(answer.status, 200, 'who has no other server sees it when the standby does');
+    await pausing('resume');
+    await until('the key is refused', () => isRevoked({ ...other, port: alone.port }));
+
+    const ongoing = openLoad(t, alone, QUESTIONS, RATE);
+    await more(ongoing, RATE);
+    await primary.stop();
+    await standby.ask('select pg_promote()');
+    await committed(standby, alone, 'Written after a promotion');
+    await more(ongoing, RATE);
+    const answers = [...(await load.stop()), ...(await ongoing.stop())];
+    const failed = answers.filter(({ status }) => status !== 200);
+    t.same(
+      failed.map(({ status, text }) => `${status} ${text.slice(0, 200)}`),
+      [],
+    );
+    return {
+      requests: answers.length,
+      failed: failed.length,
+      'statements cancelled': conflicts,
+      'revocation seen after': within(left, 10_000),
+      'longest request': `${Math.round(quantile(answers, 1))} ms`,
+    };
+  },
+);
+
+const isNoted = async (server: Cluster): Promise<boolean> =>
+  (await server.ask('select from rate_usage')).rows.length > 0;
+
+fault(
+  'F12',
+  'the server of the database stopped, and its standby promoted',
+  '≤ 5 s of 503, then all answered, without a restart; use is noted on the new server',
+  async (t) => {
+    const next = await standbyOf(t, standby);
+    const url = listOf(standby, next);
+    // What writes finds the server that it can write to, wherever it stands in the list.
+    const writing = listOf(next, standby);
+    const create = ['--name', 'A key', '--owner', 'a test', '--scope', 'prices:nickel'];
+    const command = await prices(t, { DATABASE_URL: writing }, 'keys', 'create', ...create);
+    t.equal(command.code, 0, command.stderr);
+    const service = await on(standby, url, {
+      USAGE_DATABASE_URL: writing,
+      RATE_PER_MINUTE: '1000000',
+      RATE_BURST: '1000000',
+    });
+    const load = openLoad(t, service, QUESTIONS, RATE);
+    await until('use is noted', () => isNoted(standby));
+    await more(load, RATE);
+    await standby.kill();
+    await more(load, RATE);
+    await next.ask('select pg_promote()');
+    await committed(next, service, 'Written after a failover');
+    await next.ask('delete from rate_usage');
+    await until('use is noted there', () => isNoted(next));
+    const over = load.answers.length;
+    await more(load, RATE);
+    const answers = await load.stop();
+    t.same(intolerable(answers), []);
+    const failed = answers.filter(({ status }) => status !== 200);
+    t.same(failed.filter((each) => answers.indexOf(each) >= over).map(codeOf), [], 'after it');
+    const ends = failed.map(({ endedAt }) => endedAt);
+    const took = ends.length === 0 ? 0 : Math.max(...ends) - Math.min(...ends);
+    return {
+      requests: answers.length,
+      '503': failed.length,
+      'time of 503': within(took, 5_000),
+      'longest request': `${Math.round(quantile(answers, 1))} ms`,
+    };
+  },
+);

@@ -1,0 +1,131 @@
+/** What a batch wrote of a price or point; a withdrawal wrote null. */
+interface Entry {
+  readonly id: number;
+  readonly value: string | null;
+}
+
+/** What a batch did to one price or point: it put an entry on top, or took it from there. */
+interface Move {
+  readonly key: string;
+  readonly entry: Entry;
+  /** What lies below the entry. */
+  readonly below: Entry | undefined;
+}
+
+interface Batch {
+  readonly does: 'put' | 'take';
+  readonly moves: readonly Move[];
+  readonly undoes: Batch | null;
+  isInForce: boolean;
+}
+
+/**
+ * What the ledger of loads promises, in the simplest words: each price and each point is a pile of
+ * what was written; an undo takes its batch's entries from the tops of their piles, if they are
+ * there, and the undo of that puts them back, if what was below is on top.
+ */
+export class Ledger {
+  private readonly piles = new Map<string, Entry[]>();
+  private readonly batches: Batch[] = [];
+  private written = 0;
+
+  /** Whether a price has a value on a day. */
+  has(code: string, date: string): boolean {
+    return this.top(this.pointKey(code, date))?.value != null;
+  }
+
+  /** Loads a description and values; tells whether that changed anything. */
+  load(code: string, name: string, values: readonly (readonly [string, string])[]): boolean {
+    const moves: Move[] = [];
+    if (this.top(code)?.value !== name) moves.push(this.put(code, name));
+    for (const [date, mid] of values) {
+      const key = this.pointKey(code, date);
+      if (this.top(key)?.value !== mid) moves.push(this.put(key, mid));
+    }
+    this.batches.push({ does: 'put', moves, undoes: null, isInForce: true });
+    return moves.length > 0;
+  }
+
+  withdraw(code: string, dates: readonly string[]): void {
+    const moves = dates.map((date) => this.put(this.pointKey(code, date), null));
+    this.batches.push({ does: 'put', moves, undoes: null, isInForce: true });
+  }
+
+  /** Takes a batch back; tells whether that can be done. */
+  undo(index: number): boolean {
+    const batch = this.batches[index] as Batch;
+    if (!batch.isInForce || !this.canUndo(batch)) return false;
+    for (const { key, entry } of batch.moves) {
+      if (batch.does === 'put') this.pile(key).pop();
+      else this.pile(key).push(entry);
+    }
+    const does = batch.does === 'put' ? 'take' : 'put';
+    this.batches.push({ does, moves: batch.moves, undoes: batch, isInForce: true });
+    for (let each: Batch | null = batch; each; each = each.undoes) {
+      each.isInForce = !each.isInForce;
+    }
+    return true;
+  }
+
+  /** All that there is, a line for each price and value. */
+  state(): string[] {
+    const lines: string[] = [];
+    for (const [key, pile] of this.piles) {
+      const value = pile.at(-1)?.value;
+      const [code = '', id, date] = key.split(' ');
+      if (value == null || (id !== undefined && id !== this.idOf(code))) continue;
+      lines.push(date === undefined ? `${code} ${value}` : `${code} ${date} ${value}`);
+    }
+    return lines.sort();
+  }
+
+  private canUndo({ does, moves }: Batch): boolean {
+    const keys = new Set(moves.map(({ key }) => key));
+    return moves.every(({ key, entry, below }) => {
+      const [code = '', id] = key.split(' ');
+      if (does === 'put') {
+        const isLast = this.top(key) === entry;
+        const isPriceThatGoes = id === undefined && below === undefined;
+        return isLast && (!isPriceThatGoes || this.hasNoPointsBut(code, keys));
+      }
+      if (this.top(key) !== below) return false;
+      // A point needs its price, the very one, unless that comes back with it.
+      if (id === undefined || keys.has(code)) return true;
+      return this.idOf(code) === id;
+    });
+  }
+
+  private hasNoPointsBut(code: string, keys: ReadonlySet<string>): boolean {
+    const start = `${code} ${this.idOf(code)} `;
+    return [...this.piles].every(
+      ([key, pile]) => !key.startsWith(start) || pile.length <= (keys.has(key) ? 1 : 0),
+    );
+  }
+
+  /** The price that a code means: one that is new has points of its own. */
+  private idOf(code: string): string {
+    return String(this.piles.get(code)?.[0]?.id);
+  }
+
+  private pointKey(code: string, date: string): string {
+    return `${code} ${this.idOf(code)} ${date}`;
+  }
+
+  private pile(key: string): Entry[] {
+    const pile = this.piles.get(key) ?? [];
+    this.piles.set(key, pile);
+    return pile;
+  }
+
+  private top(key: string): Entry | undefined {
+    return this.piles.get(key)?.at(-1);
+  }
+
+  private put(key: string, value: string | null): Move {
+    const below = this.top(key);
+    this.written += 1;
+    const entry = { id: this.written, value };
+    this.pile(key).push(entry);
+    return { key, entry, below };
+  }
+}

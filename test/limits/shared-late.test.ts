@@ -1,0 +1,72 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import t from 'tap';
+import { buildApp } from '../../src/app.ts';
+import { configOf } from '../../src/config.ts';
+import { momentMs } from '../../src/limits/bucket.ts';
+import { Limits } from '../../src/limits/limits.ts';
+import { Exchange } from '../../src/limits/shared.ts';
+import { NO_TOKENS, SECRET } from '../support/auth-app.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { NO_LIMITS } from '../support/no-limits.ts';
+import { until } from '../support/sockets.ts';
+import { goodClaims, secretToken } from '../support/tokens.ts';
+
+const SETTINGS = {
+  principal: { perMinute: 1, burst: 10, concurrent: 0 },
+  failuresPerMinute: 5,
+  gate: { runningMax: 0, waitingMax: 0, waitMsMax: 1 },
+};
+const OWN = SETTINGS.principal;
+const SLOWLY = { perMinute: 0.001, burst: 1_000, concurrent: 0 };
+
+/** Waits until the exchange of these limits has read once more what others counted. */
+async function turn(pool: TestDatabase['pool'], limits: Limits): Promise<void> {
+  for (const name of ['before', 'after']) {
+    const counted = `${name} ${randomUUID()}`;
+    limits.takeRequest(counted, SLOWLY, momentMs());
+    await until('the exchange has its turn', async () => {
+      const { rows } = await pool.query('select from rate_usage where name = $1', [`p ${counted}`]);
+      return rows.length > 0;
+    });
+  }
+}
+
+t.test('what others counted before an instance began is not held against anybody', async (t) => {
+  const { pool } = await testDatabase(t);
+  // An instance that runs for long, and a client that was quiet for a while.
+  await pool.query(`insert into rate_usage (instance, name, taken, updated_at)
+    values (gen_random_uuid(), 'p key:a', 1000000, clock_timestamp() - interval '1 minute')`);
+  const limits = new Limits(SETTINGS);
+  const exchange = new Exchange(pool, limits, (error) => t.error(error));
+  t.teardown(() => exchange.close());
+  await turn(pool, limits);
+  await pool.query(`update rate_usage set taken = taken + 3, updated_at = clock_timestamp()
+    where name = 'p key:a'`);
+  await turn(pool, limits);
+  const verdict = limits.takeRequest('key:a', OWN, momentMs());
+  t.match(verdict, { isAllowed: true });
+  t.ok((verdict?.remaining ?? 10) < 9, 'what they have counted since does count');
+});
+
+t.test('a subject is told to other instances as a hash, whatever it is', async (t) => {
+  const database = await testDatabase(t);
+  const { JWT_ISSUER, JWT_AUDIENCE } = NO_TOKENS;
+  const tokens = { JWT_ISSUER, JWT_AUDIENCE, JWT_SECRET: SECRET };
+  const config = configOf({ ...NO_LIMITS, ...tokens, RATE_PER_MINUTE: '600' });
+  const { client, pool: usagePool } = database;
+  const app = await buildApp({ config, client, usagePool });
+  t.teardown(() => app.close());
+  const subjects = ['ann@example.org', randomBytes(2_000).toString('hex'), 'a\u0000b'];
+  for (const sub of subjects) {
+    const authorization = `Bearer ${secretToken(goodClaims({ sub }))}`;
+    const { statusCode } = await app.inject({ url: '/v3/me', headers: { authorization } });
+    t.equal(statusCode, 200);
+  }
+  let names: string[] = [];
+  await until('all are told', async () => {
+    const { rows } = await usagePool.query<{ name: string }>('select name from rate_usage');
+    names = rows.map(({ name }) => name);
+    return names.length === subjects.length;
+  });
+  for (const name of names) t.match(name, /^p token:[\w-]{43}$/);
+});

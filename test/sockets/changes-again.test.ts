@@ -1,0 +1,91 @@
+import t from 'tap';
+import { NO_TOKENS, SECRET } from '../support/auth-app.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type Heard, hear } from '../support/following.ts';
+import { keyFor } from '../support/service.ts';
+import { type Listening, listening, until } from '../support/sockets.ts';
+import { goodClaims, nowSeconds, secretToken } from '../support/tokens.ts';
+import { inRevision, insertOf, pointRow, writeWorld } from '../support/world.ts';
+
+const TOKENS = { ...NO_TOKENS, JWT_SECRET: SECRET, JWT_LEEWAY_SECONDS: '0' };
+
+let database: TestDatabase;
+let service: Listening;
+t.before(async () => {
+  database = await testDatabase(t);
+  await writeWorld(database.pool);
+  service = await listening(t, database, { CHANGES_WAITING_MAX: '10', ...settingsOf(TOKENS) });
+});
+
+const settingsOf = (settings: object): Record<string, string> =>
+  Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, String(value)]));
+
+let day = 0;
+const publish = (): Promise<number> => {
+  day += 1;
+  return inRevision(
+    database.pool,
+    insertOf('series', pointRow({ date: `'2020-01-01'::date + ${day}` })),
+  );
+};
+
+/** What a key hears that waits while something happens to it, and then to the data. */
+async function heardAfter(statement: string): Promise<Heard> {
+  const key = await keyFor(database, ['prices:nickel', 'prices:copper']);
+  const [id] = key.split('_').slice(2);
+  const { next } = await hear(service, '');
+  const before = service.lines.length;
+  const answer = hear({ ...service, key }, `after=${next}&market=nickel&wait=25`);
+  const isWaiting = () =>
+    service.lines.slice(before).some((line) => /"incoming request"/.test(line)) &&
+    database.client.notices.isHeard('revision') &&
+    database.pool.totalCount === database.pool.idleCount;
+  await until('it waits', isWaiting);
+  await database.pool.query(statement.replace('$key', `'${id}'`));
+  await publish();
+  return answer;
+}
+
+t.test('a key that ended while its request waited does not get the answer', async (t) => {
+  const ended = {
+    api_key_revoked: `update api_key set revoked_at = now(), revoked_reason = 'lost'
+      where public_id = $key`,
+    api_key_expired: `update api_key set expires_at = created_at + interval '1 microsecond'
+      where public_id = $key`,
+    invalid_api_key: `with gone as (select id from api_key where public_id = $key),
+      scopes as (delete from api_key_scope where api_key_id in (select id from gone))
+      update api_key set public_id = 'AAAAAAAAAA' where id in (select id from gone)`,
+  };
+  for (const [code, statement] of Object.entries(ended)) {
+    const { status, text, headers } = await heardAfter(statement);
+    t.equal(status, 401, code);
+    t.match(JSON.parse(text), { code });
+    t.ok(headers.get('www-authenticate'));
+    t.notOk(headers.get('x-next-seq'));
+  }
+  t.same(service.failures(), []);
+});
+
+t.test('nor does one that lost a market', async (t) => {
+  const { status, text } = await heardAfter(`delete from api_key_scope
+    where scope = 'prices:nickel'
+      and api_key_id = (select id from api_key where public_id = $key)`);
+  t.equal(status, 403);
+  t.match(JSON.parse(text), { code: 'insufficient_scope', detail: /prices:nickel/ });
+});
+
+t.test('a key that still stands gets it', async (t) => {
+  const { status, changes } = await heardAfter('select $key');
+  t.equal(status, 200);
+  t.match(changes, [{ code: 'T-1', operation: 'published' }]);
+});
+
+t.test('a token whose time is over when the wait ends is refused', async (t) => {
+  const { next } = await hear(service, '');
+  const token = secretToken(goodClaims({ exp: nowSeconds() + 2 }));
+  const answer = await fetch(`http://127.0.0.1:${service.port}/v3/changes?wait=3&after=${next}`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  t.equal(answer.status, 401);
+  t.match(await answer.json(), { code: 'token_expired' });
+});

@@ -1,0 +1,81 @@
+import { zstdDecompressSync } from 'node:zlib';
+import t from 'tap';
+import { BULK_MARKET, fill } from '../support/bulk.ts';
+import { testDatabase } from '../support/database.ts';
+import {
+  answerOf,
+  Caller,
+  dechunked,
+  type Listening,
+  listening,
+  postText,
+  until,
+} from '../support/sockets.ts';
+import { statementsSeen } from '../support/statements-seen.ts';
+
+/** Coded it is still more than the kernel holds for a reader that does not read. */
+const SIZE = { prices: 75, points: 3_000, isNoise: true };
+
+const database = await testDatabase(t);
+const statements = statementsSeen(database.pool);
+await fill(database, SIZE);
+const service = await listening(t, database, {
+  SERIES_PRICES_PER_STATEMENT: '1',
+  PRICE_BOOK_BYTES: '0',
+});
+
+const isIdle = () =>
+  database.pool.idleCount === database.pool.totalCount && database.pool.waitingCount === 0;
+
+const copies = (): number => statements.filter((each) => /copy/.test(each)).length;
+
+const askAll = (from: Listening, coding: string): string =>
+  postText(
+    from,
+    BULK_MARKET.slug,
+    { options: { includeSeries: true } },
+    `Accept-Encoding: ${coding}\r\n`,
+  );
+
+/** Begins a big answer and reads no more than its first bytes. */
+async function begun(test: Parameters<typeof listening>[0], coding: string): Promise<Caller> {
+  const caller = new Caller(test, service.port);
+  caller.socket.write(askAll(service, coding));
+  await caller.firstBytes();
+  return caller;
+}
+
+for (const coding of ['zstd', 'gzip']) {
+  t.test(
+    `${coding}: a big answer waits for a slow reader, and ends with one who leaves`,
+    async (t) => {
+      const before = copies();
+      let socket: { readonly writableNeedDrain: boolean } | undefined;
+      service.app.server.once('connection', (each) => {
+        socket = each;
+      });
+      const caller = await begun(t, coding);
+      await until('it waits', () => socket?.writableNeedDrain === true && isIdle());
+      const read = copies() - before;
+      t.ok(read < SIZE.prices, `${read} of ${SIZE.prices} series were read`);
+      caller.socket.destroy();
+      await caller.closed;
+      const { slots } = database.client.reads;
+      await until('the work ends', () => isIdle() && slots.taken === 0 && slots.waiting === 0);
+      t.ok(copies() - before < SIZE.prices, 'the others were never read');
+      t.same(service.failures(), []);
+    },
+  );
+}
+
+t.test('a slow reader gets the whole answer in the end', async (t) => {
+  const caller = await begun(t, 'zstd');
+  caller.socket.resume();
+  await until('the end', () => caller.tail.endsWith('\r\n0\r\n\r\n'));
+  const { headers, body } = answerOf(caller.text);
+  t.match(headers, { 'content-encoding': 'zstd', 'transfer-encoding': 'chunked' });
+  const bytes = Buffer.from(dechunked(body) ?? '', 'latin1');
+  const { data } = JSON.parse(zstdDecompressSync(bytes).toString());
+  t.equal(data.length, SIZE.prices);
+  t.ok(data.every((each: { series: unknown[] }) => each.series.length === SIZE.points));
+});

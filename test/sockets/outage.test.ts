@@ -1,0 +1,142 @@
+import t from 'tap';
+import { buildApp } from '../../src/app.ts';
+import { configOf } from '../../src/config.ts';
+import { type ClientOptions, openClient } from '../../src/db/client.ts';
+import { addressOf } from '../support/address.ts';
+import { BULK_MARKET, fill } from '../support/bulk.ts';
+import { testDatabase } from '../support/database.ts';
+import { NO_LIMITS } from '../support/no-limits.ts';
+import { keyFor } from '../support/service.ts';
+import { exchange, postText, until } from '../support/sockets.ts';
+import { steadily } from '../support/steady.ts';
+import { wireTo } from '../support/tcp-proxy.ts';
+
+type Test = Parameters<typeof testDatabase>[0];
+
+/** However slow the machine is, it is no outage. */
+const PATIENT = { silenceMs: 60_000, rideOutMs: 60_000 };
+
+const PATH = `/v3/prices/${BULK_MARKET.slug}`;
+const QUESTIONS = [
+  [PATH, {}],
+  [PATH, { options: { includeSeries: true } }],
+] as const;
+
+const database = await testDatabase(t);
+await fill(database, { prices: 30, points: 100 });
+const key = await keyFor(database, ['prices:*']);
+
+/** The service behind a wire to its database that can be cut. */
+async function wired(test: Test, more: Partial<ClientOptions> = {}) {
+  const wire = await wireTo(test, database.url);
+  const client = openClient({
+    url: wire.url,
+    connectionsMax: 4,
+    acquireTimeoutMs: 30_000,
+    statementTimeoutMs: 60_000,
+    silenceMs: 500,
+    readOnly: true,
+    applicationName: 'wired',
+    ...more,
+  });
+  const config = configOf(NO_LIMITS);
+  const app = await buildApp({ config, client });
+  test.teardown(async () => {
+    app.server.closeAllConnections();
+    wire.cut(true);
+    await app.close();
+    await client.close();
+  });
+  const port = Number(new URL(await addressOf(app)).port);
+  const get = (path: string) =>
+    exchange(test, port, `GET ${path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n`);
+  const post = () =>
+    exchange(test, port, postText({ key }, BULK_MARKET.slug, {}, 'Connection: close\r\n'));
+  /** Waits until it is as it should be; a busy machine may take a while for that. */
+  const inOrder = (): Promise<void> =>
+    until(
+      'it is in order',
+      async () => (await post()).status === 200 && (await get('/ready')).status === 200,
+    );
+  return { wire, client, app, port, get, post, inOrder };
+}
+
+t.test('no request fails when sessions of the service are ended', async (t) => {
+  const { port, client } = await wired(t, PATIENT);
+  const steady = steadily(t, { port, key }, QUESTIONS, 4);
+  for (let round = 0; round < 10; round += 1) {
+    await steady.next(20);
+    await database.pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name like 'wired%'`);
+  }
+  await steady.next(20);
+  const { failed, sent } = await steady.stop();
+  t.same(failed, []);
+  t.ok(sent >= 220);
+  t.equal(client.breaker.state, 'closed');
+});
+
+t.test('no request fails when the database is away for a moment', async (t) => {
+  const { port, wire, client } = await wired(t, PATIENT);
+  const steady = steadily(t, { port, key }, QUESTIONS, 4);
+  for (let round = 0; round < 3; round += 1) {
+    await steady.next(20);
+    wire.cut(true);
+    await until('it is noticed', () => client.breaker.state === 'lost');
+    wire.cut(false);
+    await until('it is back', () => client.breaker.state === 'closed');
+  }
+  await steady.next(20);
+  t.same((await steady.stop()).failed, []);
+});
+
+for (const [what, away] of [
+  ['cannot be reached', 'cut'],
+  ['says nothing', 'freeze'],
+] as const) {
+  t.test(`a database that ${what} is told at once, until it is back`, async (t) => {
+    const { wire, client, get, post, inOrder } = await wired(t);
+    await inOrder();
+    const waiting = away === 'freeze' ? post : null;
+    if (away === 'cut') wire.cut(true);
+    else wire.freeze();
+    const caught = await waiting?.();
+    if (caught) t.match(caught.json.code, /^(database|auth)_unavailable$/);
+    await until('it is noticed', () => client.breaker.state === 'open');
+    const refused = await post();
+    t.equal(refused.status, 503);
+    t.match(refused.json.code, /^(database|auth)_unavailable$/);
+    t.match(refused.headers['retry-after'], /^\d+$/);
+    for (const path of ['/ready', '/health', '/v3/prices/health']) {
+      t.match(await get(path), { status: 503, json: { checks: { database: 'unavailable' } } });
+    }
+    t.equal((await get('/live')).status, 200);
+    wire.cut(true);
+    wire.cut(false);
+    await inOrder();
+    await until('nothing is held', () => client.reads.slots.taken === 0);
+  });
+}
+
+t.test('a silence that ends as it began spoils nothing', async (t) => {
+  const { wire, client, inOrder } = await wired(t);
+  await inOrder();
+  wire.freeze();
+  await until('it is noticed', () => client.breaker.state === 'open');
+  // What was sent meanwhile is lost: a line that lives again is not the one that it was.
+  wire.cut(false);
+  await inOrder();
+});
+
+t.test('health is told while every connection is busy', async (t) => {
+  const { client, get, inOrder } = await wired(t, PATIENT);
+  await inOrder();
+  const ending = new AbortController();
+  const busy = [1, 2, 3, 4].map(() =>
+    client.reads.query({ text: 'select pg_sleep(1000)' }, ending.signal).catch(() => {}),
+  );
+  await until('all are taken', () => client.reads.slots.taken === 4);
+  for (const path of ['/ready', '/health', '/live']) t.equal((await get(path)).status, 200);
+  ending.abort();
+  await Promise.all(busy);
+});

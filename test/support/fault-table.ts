@@ -1,0 +1,53 @@
+import type { Bounded, Done, Figures } from './faults.ts';
+
+/** A fault of the catalogue that no test of `test/faults` does. */
+export interface Elsewhere {
+  readonly title: string;
+  /** Test files that show it, or none. */
+  readonly files?: readonly string[];
+  /** What came of it when it was done by hand: it needs what is not in the repository. */
+  readonly byHand?: string;
+  /** Why it is not done, or what of it. */
+  readonly why?: string;
+}
+
+const isBounded = (value: Figures[string]): value is Bounded => typeof value === 'object';
+
+const figure = ([name, value]: [string, Figures[string]]): string =>
+  isBounded(value)
+    ? `${name} ${value.amount} ${value.unit} (≤ ${value.most})`
+    : `${name} ${typeof value === 'number' ? value.toLocaleString('en') : value}`;
+
+/** What is to be said of a fault that was done. */
+export function verdictOf({ figures, failed }: Done): 'held' | 'missed' | 'FAILED' {
+  if (failed) return 'FAILED';
+  const measured = Object.values(figures).filter(isBounded);
+  return measured.every(({ amount, most }) => amount <= most) ? 'held' : 'missed';
+}
+
+const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+const row = (cells: readonly string[]): string => `| ${cells.map(cell).join(' | ')} |\n`;
+
+const numberOf = (id: string): number => Number(/\d+/.exec(id)?.[0]);
+
+/** The whole catalogue as a table: what was done now, what other tests show, what is not done. */
+export function tableOf(
+  elsewhere: Readonly<Record<string, Elsewhere>>,
+  done: readonly Done[],
+): string {
+  const rows: (readonly string[])[] = done.map((each) => [
+    each.id,
+    each.title,
+    each.criterion,
+    Object.entries(each.figures).map(figure).join('; '),
+    verdictOf(each),
+  ]);
+  for (const [id, { title, files = [], byHand, why = '' }] of Object.entries(elsewhere)) {
+    const where = files.map((file) => `\`${file}\``).join(', ');
+    const verdict = files.length > 0 ? 'in `npm test`' : byHand ? 'by hand' : 'not done';
+    rows.push([id, title, why, byHand ?? where, verdict]);
+  }
+  const sorted = rows.toSorted(([a = ''], [b = '']) => numberOf(a) - numberOf(b));
+  const head = ['', 'Fault', 'Must hold', 'Figures', 'Verdict'];
+  return row(head) + row(head.map(() => '---')) + sorted.map(row).join('');
+}

@@ -1,0 +1,72 @@
+import { appendFileSync } from 'node:fs';
+import t from 'tap';
+
+type Test = typeof t;
+
+/** How much of each fault is done: a part of every run of the tests, or a run of its own. */
+export type Length = 'short' | 'full' | 'long';
+
+const LENGTHS: readonly string[] = ['short', 'full', 'long'] satisfies Length[];
+
+/** Of this run, as `test/run.ts` says. */
+export const LENGTH = (LENGTHS.find((each) => each === process.env['FAULTS_LENGTH']) ??
+  'short') as Length;
+
+/** One of three by the length of this run; the last is that of a long one. */
+export const byLength = <T>(short: T, full: T, long: T = full): T =>
+  ({ short, full, long })[LENGTH];
+
+/** A measured amount and the most that it may be: told, and never a reason to fail a run. */
+export interface Bounded {
+  readonly amount: number;
+  readonly most: number;
+  readonly unit: string;
+}
+
+/** Rounds what was measured, and says what it may be. */
+export const within = (amount: number, most: number, unit = 'ms'): Bounded => ({
+  amount: Number(amount.toPrecision(3)),
+  most,
+  unit,
+});
+
+/** What was counted and measured, by what it is called in the table. */
+export type Figures = Readonly<Record<string, number | string | Bounded>>;
+
+/** A fault of the catalogue as it was done in a run. */
+export interface Done {
+  readonly id: string;
+  readonly title: string;
+  readonly criterion: string;
+  readonly figures: Figures;
+  readonly failed: boolean;
+}
+
+/** Notes what was done for the table at the end of a run, where somebody wants one. */
+function note(done: Done): void {
+  const file = process.env['FAULTS_RESULTS'];
+  if (file) appendFileSync(file, `${JSON.stringify(done)}\n`);
+}
+
+/**
+ * Declares a fault of the catalogue: `work` does it for real, asserts what must hold in counts and
+ * kinds, and returns its figures. What takes long is only measured: the machine may be busy.
+ */
+export function fault(
+  id: string,
+  title: string,
+  criterion: string,
+  work: (t: Test) => Promise<Figures>,
+): void {
+  void t.test(`${id}: ${title}`, async (t) => {
+    const told = { id, title, criterion };
+    try {
+      const figures = await work(t as Test);
+      note({ ...told, figures, failed: !t.passing() });
+      t.comment(JSON.stringify(figures));
+    } catch (error) {
+      note({ ...told, figures: { error: String(error).split('\n')[0] ?? '' }, failed: true });
+      throw error;
+    }
+  });
+}

@@ -1,0 +1,15 @@
+/** A body's parts as the query that says the same; an empty list counts as absent in both. */
+export function queryText(body: { readonly filters: object; readonly options: object }): string {
+  const pairs = Object.entries({ ...body.filters, ...body.options }).flatMap(([name, value]) => {
+    const values = Array.isArray(value) ? value : [textOf(value)];
+    return values.map((each) => `${encodeURIComponent(name)}=${encodeURIComponent(String(each))}`);
+  });
+  return pairs.join('&');
+}
+
+/** The one member that is an object is `aggregate`, of period and method. */
+function textOf(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const { period, method } = value as Readonly<Record<string, string>>;
+  return `${period}:${method}`;
+}

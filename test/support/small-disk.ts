@@ -1,0 +1,112 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { openEmbedded } from '../../src/db/embedded.ts';
+import { choosePlace } from '../../src/db/embedded-place.ts';
+import { administer, siblingUrl } from './database.ts';
+import { makeFolder } from './folders.ts';
+
+const run = promisify(execFile);
+const USER = fileURLToPath(new URL('./embedded-user.ts', import.meta.url));
+
+/** A database with little room. */
+export interface SmallDisk {
+  readonly url: string;
+  /** Leaves so many MB; a way that cannot tell leaves what it has. */
+  leave(megabytes: number): Promise<void>;
+  /** Makes room; returns the address from then on. */
+  makeRoom(): Promise<string>;
+  close(): Promise<void>;
+}
+
+const MB = 1_048_576;
+
+/** Mounts a small file system, on a path that nobody sweeps; null where that may not be done. */
+async function mountTmpfs(megabytes: number): Promise<string | null> {
+  const path = await mkdtemp(join(tmpdir(), 'commodity-prices-disk-'));
+  try {
+    await run('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', path]);
+    return path;
+  } catch {
+    await rm(path, { recursive: true });
+    return null;
+  }
+}
+
+/** A tablespace on a small file system of its own; null where none can be mounted. */
+export async function smallTmpfs(): Promise<SmallDisk | null> {
+  const mount = await mountTmpfs(200);
+  if (mount === null) return null;
+  await chmod(mount, 0o755);
+  const folder = await makeFolder();
+  const server = await openEmbedded(join(folder.path, 'data'));
+  const { account } = await choosePlace(join(folder.path, 'data'));
+  const space = join(mount, 'space');
+  await mkdir(space);
+  if (account) await run('chown', [`${account.uid}:${account.gid}`, space]);
+  await administer(
+    server.url,
+    `create tablespace small location '${space}'`,
+    'create database small tablespace small',
+  );
+  const ballast = join(mount, 'ballast');
+  const freeBytes = async (): Promise<number> => {
+    const { stdout } = await run('df', ['--output=avail', '-B1', mount]);
+    return Number(stdout.split('\n')[1]);
+  };
+  const leave = async (megabytes: number): Promise<void> => {
+    await rm(ballast, { force: true });
+    await writeFile(ballast, Buffer.alloc(Math.max(0, (await freeBytes()) - megabytes * MB)));
+  };
+  const url = siblingUrl(server.url, 'small');
+  const makeRoom = async (): Promise<string> => {
+    await rm(ballast, { force: true });
+    return url;
+  };
+  const close = async (): Promise<void> => {
+    await server.release();
+    await folder.remove();
+    await run('umount', [mount]);
+    await rm(mount, { recursive: true });
+  };
+  return { url, leave, makeRoom, close };
+}
+
+/** A server that may make no file larger than what a segment of its log needs. */
+export async function smallFiles(): Promise<SmallDisk> {
+  const folder = await makeFolder();
+  const dataDir = join(folder.path, 'data');
+  const child = spawn(
+    'sh',
+    ['-c', 'ulimit -f 34816; exec "$0" "$@"', process.execPath, USER, dataDir],
+    {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  );
+  const lines = createInterface({ input: child.stdout });
+  const [line] = await once(lines, 'line');
+  const limited = (JSON.parse(line) as { url: string }).url;
+  await administer(limited, 'create database small');
+  let server: Awaited<ReturnType<typeof openEmbedded>> | null = null;
+  const endLimited = async (): Promise<void> => {
+    if (child.exitCode !== null) return;
+    child.stdin.end();
+    await once(child, 'exit');
+  };
+  const makeRoom = async (): Promise<string> => {
+    await endLimited();
+    server = await openEmbedded(dataDir);
+    return siblingUrl(server.url, 'small');
+  };
+  const close = async (): Promise<void> => {
+    await endLimited();
+    await server?.release();
+    await folder.remove();
+  };
+  return { url: siblingUrl(limited, 'small'), leave: async () => {}, makeRoom, close };
+}

@@ -1,0 +1,36 @@
+import { execFile } from 'node:child_process';
+import { appendFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import type t from 'tap';
+import { clusterOf } from '../../src/db/embedded-files.ts';
+import { choosePlace } from '../../src/db/embedded-place.ts';
+import { type Cluster, clusterIn } from './cluster.ts';
+import { makeFolder } from './folders.ts';
+
+type Test = Pick<typeof t, 'teardown'>;
+
+const run = promisify(execFile);
+
+/** Starts a standby of a server, which is stopped for a moment so that its files can be copied. */
+export async function standbyOf(
+  test: Test,
+  primary: Cluster,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Cluster> {
+  const home = await makeFolder();
+  test.teardown(() => home.remove());
+  const dataDir = join(home.path, 'data');
+  const place = await choosePlace(dataDir);
+  const folder = clusterOf(place);
+  await primary.stop();
+  // With all rights: the files belong to the account that runs the server.
+  await run('cp', ['-a', primary.folder, folder]);
+  await run('cp', ['-a', join(dirname(primary.folder), 'database-password'), place.home]);
+  await primary.restart('fast');
+  const { hostname, port, username, password } = new URL(primary.url);
+  const source = `host=${hostname} port=${port} user=${username} password=${password}`;
+  await appendFile(join(folder, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`);
+  await writeFile(join(folder, 'standby.signal'), '');
+  return clusterIn(test, dataDir, settings);
+}

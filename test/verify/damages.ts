@@ -1,0 +1,165 @@
+import { anyOf, type Damage, damage, LAST, OLDEST, POINT } from './damage.ts';
+import { LEDGERS, PAST } from './past-damages.ts';
+
+const SCHEMA: Readonly<Record<string, Damage>> = {
+  'a trigger that is switched off': damage(
+    'in-force',
+    'alter table series disable trigger series_stamp',
+  ),
+  'a trigger that is gone': damage('in-force', 'drop trigger price_dimension_kinds on price'),
+  'a trigger too many': damage(
+    'in-force',
+    `create trigger mine before insert on series for each row execute function refuse_change()`,
+  ),
+  'a foreign key that is switched off': damage(
+    'in-force',
+    'alter table product disable trigger all',
+  ),
+  'a constraint that is gone': damage(
+    'in-force',
+    'alter table series drop constraint series_low_mid_high',
+  ),
+  'a constraint that was not validated': damage(
+    'in-force',
+    'alter table series drop constraint series_low_mid_high',
+    `alter table series add constraint series_low_mid_high
+      check (low <= mid and mid <= high and low <= high) not valid`,
+  ),
+  'a function of another body': damage(
+    'in-force',
+    `create or replace function stamp_revision() returns trigger language plpgsql
+      as 'begin return new; end'`,
+  ),
+  'a function that anybody may use with the rights of the owner': damage(
+    'in-force',
+    'grant execute on function number_changes(bigint) to public',
+  ),
+  'a function that is gone': damage('in-force', 'drop function revision_as_of(timestamptz)'),
+  'an index that is gone': damage('in-force', 'drop index series_history_superseded'),
+  'an index that was left invalid': damage(
+    'in-force',
+    `update pg_index set indisvalid = false where indexrelid = 'load_batch_revision'::regclass`,
+  ),
+  'a column that may be null': damage('in-force', 'alter table series alter mid drop not null'),
+  'row security': damage('in-force', 'alter table series enable row level security'),
+  'a market that is not of the catalog': damage(
+    'catalog-written',
+    `insert into market (slug, name) values ('tin', 'Tin')`,
+  ),
+  'a scope of another market': damage(
+    'catalog-written',
+    `update access_scope set market_id = null where scope = 'prices:nickel'`,
+  ),
+  'ids that come again': damage('ids-unused', `alter table price alter id restart with 1`),
+};
+
+const VALUES: Readonly<Record<string, Damage>> = {
+  'a low value above the high one': damage(
+    'points-in-order',
+    `update series_history set low = 100 ${OLDEST}`,
+  ),
+  'a zero at the end': damage('points-exact', `update series_history set mid = 10.50 ${OLDEST}`),
+  'more digits than can be answered': damage(
+    'points-exact',
+    `update series_history set low = null, high = null, mid = 1234567890123456 ${OLDEST}`,
+  ),
+  'what is no number': damage(
+    ['points-exact'],
+    `update series_history set low = null, high = null, mid = 'NaN' ${OLDEST}`,
+  ),
+  'a point of a far future': damage(
+    [
+      'points-dated',
+      'changes-counted',
+      'corrections-counted',
+      'coverage-agrees',
+      'batches-withdrawn',
+    ],
+    `update series_history set date = '2190-01-01' ${OLDEST}`,
+  ),
+  'a publication in antiquity': damage(
+    'points-dated',
+    `update series_history set published_at = '0100-01-01' ${OLDEST}`,
+  ),
+  'a rate below zero': damage('rates-exact', `update fx_rate_history set rate = -1.1052`),
+  'a correction that is not counted': damage(
+    'corrections-counted',
+    `update series set corrections = 1 ${POINT}`,
+  ),
+  'a correction that never was': damage(
+    'corrections-counted',
+    `update series set corrections = 1 where price_id = (select id from price where code = 'XX-9')`,
+  ),
+};
+
+const PRICES: Readonly<Record<string, Damage>> = {
+  'points without a price': damage(
+    ['no-orphans', 'changes-counted', 'batches-prices'],
+    `delete from price_history where code = 'XX-2'`,
+    `delete from price where code = 'XX-2'`,
+  ),
+  'a price without its product': damage(
+    'no-orphans',
+    `update price set product_id = 0 where code = 'XX-1'`,
+  ),
+  'values of no batch': damage(
+    ['no-orphans', 'batches-counted'],
+    `update series set batch_id = 999 ${POINT}`,
+  ),
+  'a key without its scope': damage(
+    ['no-orphans', 'catalog-written'],
+    `delete from access_scope where scope = 'prices:copper'`,
+  ),
+  'a payable with a currency': damage(
+    ['payables-in-percent', 'in-force'],
+    'alter table price drop constraint price_payable_has_no_currency',
+    `update price set currency_id = (select min(id) from currency) where code = 'XX-9'`,
+  ),
+  'a price whose past had another currency': damage(
+    'identity-fixed',
+    `update price_history set currency_id = (select id from currency where iso = 'EUR')
+      where code = 'XX-2' and revision = (select min(revision) from price_history
+        where code = 'XX-2')`,
+  ),
+  'a unit whose factor was changed': damage(
+    ['identity-fixed', 'scopes-noted'],
+    `insert into unit_of_measure_history select u.*, ${LAST} from unit_of_measure u
+      where slug = 'tonne'`,
+    `update unit_of_measure set factor = 1001, revision = ${LAST} where slug = 'tonne'`,
+  ),
+  'a region that is an incoterm': damage(
+    'dimension-kinds',
+    `update price set region_id = ${anyOf('incoterm')} where code = 'XX-1'`,
+  ),
+  'a dimension that the market lacks': damage(
+    'dimensions-of-market',
+    `update price set purity_id = ${anyOf('purity')} where code = 'XX-1'`,
+  ),
+  'a product of another market': damage(
+    'product-of-market',
+    `update price set product_id = (select min(p.id) from product p
+      join market m on m.id = p.market_id where m.slug = 'nickel') where code = 'XX-1'`,
+  ),
+  'a code of another market': damage(
+    ['code-of-market'],
+    `update price set code = 'CP-NI-0001', code_key = 'cp-ni-0001' where code = 'XX-1'`,
+  ),
+  'a specification of another form': damage(
+    'specifications-formed',
+    `update price set specification = '[{"name": "a", "value": 1, "order": 1}]'
+      where code = 'XX-1'`,
+  ),
+  'a key that is not what the name makes': damage(
+    'match-keys',
+    `update product set match_key = 'Bauxite' where name = 'Bauxite'`,
+  ),
+};
+
+/** All of it, by what is done. */
+export const DAMAGES: Readonly<Record<string, Damage>> = {
+  ...SCHEMA,
+  ...VALUES,
+  ...PRICES,
+  ...PAST,
+  ...LEDGERS,
+};

@@ -1,0 +1,83 @@
+import t from 'tap';
+import { seededDatabase } from './support/database.ts';
+import { startService } from './support/running.ts';
+import { keyFor } from './support/service.ts';
+import { until } from './support/sockets.ts';
+import { steadily } from './support/steady.ts';
+
+const PATH = '/v3/prices/nickel';
+const QUESTIONS = [
+  [PATH, { options: { includeSeries: true } }],
+  [PATH, {}],
+] as const;
+
+const database = await seededDatabase(t);
+const key = await keyFor(database, ['prices:*']);
+
+const service = startService(t, {
+  DATABASE_URL: database.url,
+  WORKERS: '2',
+  METRICS_PORT: '0',
+  PRICE_BOOK_BYTES: '0',
+  // A client that stalls asks late over a connection that is kept.
+  STOP_GRACE_MS: '15000',
+});
+const log = await service.until('stderr', /workers answer at [^"]+/);
+const port = Number(/workers answer at http:\/\/[\d.]+:(\d+)/.exec(log)?.[1]);
+const metrics = /metrics are at ([^"]+)/.exec(log)?.[1] ?? '';
+const at = { port, key };
+
+/** How often the log says something. */
+const times = (what: RegExp): number => service.stderr().match(what)?.length ?? 0;
+
+/** The processes that have answered so far. */
+const answerers = (): Set<string> =>
+  new Set(
+    [...service.stderr().matchAll(/"pid":(\d+),.*"request completed"/g)].map(([, pid = '']) => pid),
+  );
+
+t.test('no request fails while workers are replaced one by one', async (t) => {
+  const kept = steadily(t, at, QUESTIONS, 1);
+  const fresh = steadily(t, at, QUESTIONS, 1, false);
+  await Promise.all([kept.next(20), fresh.next(20)]);
+  service.child.kill('SIGHUP');
+  await until('all are replaced', () => times(/all 2 workers were replaced/g) === 1);
+  await Promise.all([kept.next(20), fresh.next(20)]);
+  const tallies = await Promise.all([kept.stop(), fresh.stop()]);
+  t.same(
+    tallies.flatMap(({ failed }) => failed),
+    [],
+  );
+  const sent = tallies.reduce((sum, each) => sum + each.sent, 0);
+  t.ok(sent >= 80, `${sent} requests`);
+  t.equal(answerers().size, 4, 'two times two processes');
+  const text = await (await fetch(metrics)).text();
+  const counts = [...text.matchAll(/^prices_request_duration_seconds_count\{.*\} (\d+)$/gm)];
+  t.equal(
+    counts.reduce((sum, [, count]) => sum + Number(count), 0),
+    sent,
+    'the metrics are of all workers, also of those that are gone',
+  );
+});
+
+t.test('workers that cannot start end the service, with what is wrong', async (t) => {
+  const second = startService(t, {
+    DATABASE_URL: database.url,
+    WORKERS: '1',
+    PORT: String(port),
+  });
+  t.equal(await second.ended, 2);
+  t.match(second.stderr(), /PORT: \d+ on 127\.0\.0\.1 is taken by another program/);
+});
+
+t.test('a worker that is killed is replaced, and a stop ends them all', async (t) => {
+  const victim = [...answerers()].at(-1);
+  process.kill(Number(victim), 'SIGKILL');
+  await service.until('stderr', `worker ${victim} ended (SIGKILL); another takes its place`);
+  await until('another listens', () => times(/Server listening/g) === 5);
+  const asking = steadily(t, at, QUESTIONS, 1, false);
+  await asking.next(4);
+  t.same((await asking.stop()).failed, []);
+  service.child.kill('SIGTERM');
+  t.equal(await service.ended, 0);
+});
