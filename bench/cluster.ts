@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -38,15 +38,16 @@ export interface Cluster {
   stop(): Promise<void>;
 }
 
+type Command = (...args: string[]) => Promise<string>;
+
 /** Generates the data set and loads it; returns rows a second of the series. */
-async function load(folder: string, env: Record<string, string>, points: number): Promise<number> {
+async function load(folder: string, command: Command, points: number): Promise<number> {
   const descriptions = join(folder, 'prices.ndjson');
   const series = join(folder, 'series.csv');
   await writeDescriptions(descriptions, points);
   await writeSeries(series, points, (done, all) => {
     if (done % 500 === 0) say(`generating: ${Math.round((100 * done) / all)} %`);
   });
-  const command = (...args: string[]) => run(process.execPath, [COMMANDS, ...args], env);
   await command('load', 'ndjson', descriptions);
   say(`loading ${(await stat(series)).size >> 20} MB of series through the loader`);
   const began = performance.now();
@@ -70,22 +71,53 @@ do $$ begin
     where c.iso in ('USD', 'CNY', 'JPY', 'GBP', 'KRW') on conflict do nothing;
 end $$`;
 
-/** Starts an own PostgreSQL and fills it. */
-export async function startCluster(points: number): Promise<Cluster> {
-  const folder = await mkdtemp(join(tmpdir(), 'prices-bench-'));
-  const embedded = await openEmbedded(join(folder, 'data'), { settings: SETTINGS });
-  const env = { DATABASE_URL: embedded.url };
-  const command = (...args: string[]) => run(process.execPath, [COMMANDS, ...args], env);
-  await command('db', 'migrate');
+/** What is known of a table once it is made, and kept beside it. */
+interface Made {
+  readonly points: number;
+  readonly rowsPerSecond: number;
+  readonly key: string;
+}
+
+type Query = (text: string, values?: readonly unknown[]) => Promise<pg.QueryResult>;
+
+/** Fills a migrated database. */
+async function fill(folder: string, command: Command, query: Query, points: number): Promise<Made> {
   await command('db', 'seed', '--reference');
-  const rowsPerSecond = await load(folder, env, points);
-  const pool = new pg.Pool({ connectionString: embedded.url, max: 2 });
-  const query = (text: string, values: readonly unknown[] = []) => pool.query(text, [...values]);
+  const rowsPerSecond = await load(folder, command, points);
   await query(RATES);
   await query(readFileSync(PEERS_SQL, 'utf8'));
   await query('vacuum analyze');
   const made = await command('keys', 'create', '--name', 'bench', '--scope', 'prices:*', '--json');
   const { key } = JSON.parse(made) as { key: string };
+  return { points: pointsOf(points), rowsPerSecond, key };
+}
+
+/** What was made in this folder before, when it is what is wanted now. */
+function madeIn(folder: string, points: number): Made | null {
+  const file = join(folder, 'made.json');
+  if (!existsSync(file)) return null;
+  const made = JSON.parse(readFileSync(file, 'utf8')) as Made;
+  if (made.points !== pointsOf(points)) throw new Error(`${folder} has ${made.points} points`);
+  return made;
+}
+
+/**
+ * Starts an own PostgreSQL and fills it.
+ *
+ * @param keep a folder in which the table stays for other runs, which then need not make it
+ */
+export async function startCluster(points: number, keep?: string): Promise<Cluster> {
+  if (keep) await mkdir(keep, { recursive: true });
+  const folder = keep ?? (await mkdtemp(join(tmpdir(), 'prices-bench-')));
+  const before = madeIn(folder, points);
+  const embedded = await openEmbedded(join(folder, 'data'), { settings: SETTINGS });
+  const pool = new pg.Pool({ connectionString: embedded.url, max: 2 });
+  const query: Query = (text, values = []) => pool.query(text, [...values]);
+  const command: Command = (...args) =>
+    run(process.execPath, [COMMANDS, ...args], { DATABASE_URL: embedded.url });
+  await command('db', 'migrate');
+  const made = before ?? (await fill(folder, command, query, points));
+  if (keep) await writeFile(join(folder, 'made.json'), JSON.stringify(made));
   const { rows } = await query(`select current_setting('server_version') as version,
     (select pid from pg_stat_activity where backend_type = 'checkpointer') as checkpointer`);
   const [{ version, checkpointer }] = rows as [{ version: string; checkpointer: number }];
@@ -94,9 +126,7 @@ export async function startCluster(points: number): Promise<Cluster> {
   return {
     url: embedded.url,
     version,
-    points: pointsOf(points),
-    rowsPerSecond,
-    key,
+    ...made,
     idsOf: async (codes) => {
       const found = await query('select id from price where code = any($1) order by id', [codes]);
       return found.rows.map(({ id }) => id);
@@ -106,7 +136,7 @@ export async function startCluster(points: number): Promise<Cluster> {
     stop: async () => {
       await pool.end();
       await embedded.release();
-      await rm(folder, { recursive: true, force: true });
+      if (!keep) await rm(folder, { recursive: true, force: true });
     },
   };
 }

@@ -2,7 +2,8 @@
  * The benchmark: starts an own PostgreSQL, loads the data set through the product's loader, and
  * measures the service against its limits and its peers, all in one run and in turns.
  *
- *     npm run bench -- [--points 7827000] [--rounds 5] [--ms 1500] [--growth 0] [--write]
+ *     npm run bench -- [--points 7827000] [--rounds 5] [--ms 1500] [--growth 0] [--keep FOLDER]
+ *         [--write]
  */
 import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -33,6 +34,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '5' },
     ms: { type: 'string', default: '1500' },
     growth: { type: 'string', default: '0' },
+    keep: { type: 'string' },
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   },
@@ -44,6 +46,7 @@ const HELP = `npm run bench -- [options]
   --rounds N    rounds in which everybody is measured in turns (5)
   --ms N        length of one burst of requests (1500)
   --growth N    points of a second, bigger table, for the growth curve (0: none)
+  --keep FOLDER where that table stays, and is taken from if it is there
   --write       write docs/benchmarks/{report.md,results.json,*.svg}
   -h, --help    this text
 `;
@@ -107,7 +110,7 @@ async function grow(first: readonly TableCost[]): Promise<TableCost[]> {
   const points = Number(values.growth);
   if (points === 0) return [...first];
   say(`a second table of ${points} points`);
-  const cluster = await startCluster(points);
+  const cluster = await startCluster(points, values.keep);
   try {
     return [...first, ...(await tableCost(cluster))];
   } finally {
