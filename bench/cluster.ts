@@ -42,13 +42,12 @@ type Command = (...args: string[]) => Promise<string>;
 
 /** Generates the data set and loads it; returns rows a second of the series. */
 async function load(folder: string, command: Command, points: number): Promise<number> {
-  const descriptions = join(folder, 'prices.ndjson');
   const series = join(folder, 'series.csv');
-  await writeDescriptions(descriptions, points);
+  const descriptions = await writeDescriptions(folder, points);
   await writeSeries(series, points, (done, all) => {
     if (done % 500 === 0) say(`generating: ${Math.round((100 * done) / all)} %`);
   });
-  await command('load', 'ndjson', descriptions);
+  await command('load', 'ndjson', ...descriptions);
   say(`loading ${(await stat(series)).size >> 20} MB of series through the loader`);
   const began = performance.now();
   await command('load', 'csv', series, '--json');

@@ -1,4 +1,6 @@
 import { createWriteStream } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { MARKETS, type MarketSlug } from '../src/catalog/markets.ts';
@@ -103,9 +105,20 @@ function* series(points: number, onPrice: (done: number, all: number) => void): 
   }
 }
 
-/** Writes the descriptions of the prices, as NDJSON. */
-export const writeDescriptions = (file: string, points: number): Promise<void> =>
-  pipeline(Readable.from(descriptions(points)), createWriteStream(file));
+/** Lines of a file of descriptions: a load describes at most 20,000 prices. */
+const DESCRIPTIONS = 15_000;
+
+/** Writes the descriptions of the prices into a folder, as NDJSON; returns the files. */
+export async function writeDescriptions(folder: string, points: number): Promise<string[]> {
+  const lines = [...descriptions(points)];
+  const files: string[] = [];
+  for (let at = 0; at < lines.length; at += DESCRIPTIONS) {
+    const file = join(folder, `prices-${files.length + 1}.ndjson`);
+    await writeFile(file, lines.slice(at, at + DESCRIPTIONS).join(''));
+    files.push(file);
+  }
+  return files;
+}
 
 /** Writes the series, as CSV, price by price. */
 export const writeSeries = (
