@@ -48,7 +48,7 @@ async function load(folder: string, command: Command, points: number): Promise<n
     if (done % 500 === 0) say(`generating: ${Math.round((100 * done) / all)} %`);
   });
   await command('load', 'ndjson', ...descriptions);
-  say(`loading ${(await stat(series)).size >> 20} MB of series through the loader`);
+  say(`loading ${Math.round((await stat(series)).size / 2 ** 20)} MB of series through the loader`);
   const began = performance.now();
   await command('load', 'csv', series, '--json');
   const seconds = (performance.now() - began) / 1000;

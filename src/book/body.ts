@@ -2,6 +2,7 @@ import type { Answer } from '../prices/answer.ts';
 import type { Body } from '../wire/body.ts';
 import type { LineFormat } from './frames.ts';
 import { gzipSlices } from './gzip.ts';
+import { Layout, layoutKey } from './layout.ts';
 import type { Source } from './records.ts';
 import { plainSlices } from './slices.ts';
 
@@ -43,20 +44,38 @@ export function bookBody(
   format: LineFormat,
   coding: 'gzip' | null,
 ): Body {
-  const slicesOf = coding === 'gzip' ? gzipSlices : plainSlices;
-  const slices = slicesOf(source, answer, format);
-  const held: Buffer[] = [];
+  const { budget, edition, turns, counts } = source;
+  const again = () => (coding === 'gzip' ? gzipSlices : plainSlices)(source, answer, format);
+  const bodyOf = (layout: Layout): Body => {
+    const { slices, length } = layout;
+    const isHeld = slices !== null && length <= HELD_BYTES;
+    const batches = isHeld ? [slices] : batchesOf(layout.slicesOr(again), source);
+    return { batches, bytes: length };
+  };
+  const key = layoutKey(source, answer, format, coding);
+  const known = key.of.get(key.text);
+  if (known) {
+    counts.repeats += 1;
+    budget.use(known);
+    return bodyOf(known);
+  }
+  const { evictions } = budget.state;
+  const slices = again();
+  const made: Buffer[] = [];
   let bytes = 0;
   for (;;) {
     const { value, done } = slices.next();
     if (done) break;
     bytes += value.length;
-    if (bytes <= HELD_BYTES) held.push(value);
-    if (!source.turns.isDue) continue;
-    const rest = bytes <= HELD_BYTES ? continued(held, slices) : slicesOf(source, answer, format);
+    made.push(value);
+    if (!turns.isDue) continue;
+    const rest = bytes <= HELD_BYTES ? continued(made, slices) : again();
     return { batches: batchesOf(rest, source), bytes: null };
   }
-  if (bytes <= HELD_BYTES) return { batches: [held], bytes };
-  // What a slow reader has not taken yet may be forgotten meanwhile, and is then made again.
-  return { batches: batchesOf(slicesOf(source, answer, format), source), bytes };
+  const layout = new Layout(key, made);
+  // What was given up while it was made must not be held by it.
+  const isWhole = edition.in === budget && budget.state.evictions === evictions;
+  if (isWhole && budget.add(layout) && edition.in === budget) key.of.set(key.text, layout);
+  else if (layout.length > HELD_BYTES) layout.forget();
+  return bodyOf(layout);
 }

@@ -29,13 +29,14 @@ import type { TurnCounts } from './turns.ts';
  *         fragment   the same points as JSON, native or converted           fragment.ts
  *       head     its record up to the points, as JSON                       heads.ts
  *     selection  what filters select, as the database said                  selection.ts
+ *     layout     the slices of a whole answer, for who asks the same        layout.ts
  *
  * A request brings a look at the database that began after it came (`request.newest`). The book
  * answers at the state of this look or a later one, never an earlier: what was committed before
  * the request is in the answer. If the edition is older it is refreshed first, or left to the
  * database when that takes longer. An answer is a list of slices of fragments and heads, written
- * as they are (`records.ts`, `body.ts`). Fragments, heads and selections are made when they are
- * needed first.
+ * as they are (`records.ts`, `body.ts`). Fragments, heads, selections and layouts are made when
+ * they are needed first.
  *
  * Everything that is remembered counts towards one budget of bytes, and what was used longest ago
  * goes first (`budget.ts`). What is not in the book, does not fit or is of the past is read from
@@ -63,6 +64,7 @@ export class PriceBook {
   readonly counts: BookCounts = {
     answers: 0,
     misses: 0,
+    repeats: 0,
     builds: 0,
     refreshes: 0,
     pricesRead: 0,

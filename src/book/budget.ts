@@ -4,6 +4,8 @@ export abstract class Remembered {
   abstract bytes: number;
   /** Takes it from where it is found; called when the budget gives it up. */
   abstract forget(): void;
+  /** Whether it holds parts of others, which are not freed before it goes. */
+  readonly holdsOthers: boolean = false;
   older: Remembered | null = null;
   newer: Remembered | null = null;
   /** The budget that holds it. */
@@ -30,6 +32,7 @@ export class Budget {
   #bytes = 0;
   #things = 0;
   #evictions = 0;
+  readonly #holders = new Set<Remembered>();
   #oldest: Remembered | null = null;
   #newest: Remembered | null = null;
 
@@ -52,6 +55,7 @@ export class Budget {
     if (thing.bytes > this.#limit) return false;
     thing.in = this;
     this.#link(thing);
+    if (thing.holdsOthers) this.#holders.add(thing);
     this.#bytes += thing.bytes;
     this.#things += 1;
     this.#makeRoom(thing);
@@ -60,12 +64,17 @@ export class Budget {
 
   /** Forgets what was used longest ago, but the thing that needs the room. */
   #makeRoom(thing: Remembered): void {
+    if (this.#bytes <= this.#limit) return;
+    for (const holder of this.#holders) if (holder !== thing) this.#evict(holder);
     while (this.#bytes > this.#limit && this.#oldest !== null && this.#oldest !== thing) {
-      const { [0]: oldest } = [this.#oldest];
-      this.#evictions += 1;
-      this.remove(oldest);
-      oldest.forget();
+      this.#evict(this.#oldest);
     }
+  }
+
+  #evict(thing: Remembered): void {
+    this.#evictions += 1;
+    this.remove(thing);
+    thing.forget();
   }
 
   /** Takes note that a thing holds more or fewer bytes than before. */
@@ -86,6 +95,7 @@ export class Budget {
   remove(thing: Remembered): void {
     if (thing.in !== this) return;
     thing.in = null;
+    if (thing.holdsOthers) this.#holders.delete(thing);
     this.#unlink(thing);
     this.#bytes -= thing.bytes;
     this.#things -= 1;

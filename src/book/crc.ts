@@ -1,17 +1,19 @@
 /*
  * CRC-32 of bytes that lie one after the other, from the CRC of each part: what zlib calls
- * crc32_combine. Polynomials over GF(2) with their bits reversed, so that bit 31 is x^0.
+ * crc32_combine. Polynomials over GF(2) with their bits reversed, so that bit 31 is x^0; as signed
+ * integers, which are several times as fast.
  */
-const POLYNOMIAL = 0xed_b8_83_20;
-const ONE = 0x80_00_00_00;
+const POLYNOMIAL = 0xed_b8_83_20 | 0;
+const ONE = 0x80_00_00_00 | 0;
 
 /** The product of two polynomials, modulo the one of CRC-32. */
 function times(a: number, b: number): number {
   let product = 0;
-  let rest = b;
-  for (let bit = ONE; bit !== 0 && (a & ((bit << 1) - 1)) !== 0; bit >>>= 1) {
-    if (a & bit) product ^= rest;
-    rest = rest & 1 ? (rest >>> 1) ^ POLYNOMIAL : rest >>> 1;
+  let power = b | 0;
+  // The bits of a from the highest on: the sign is the next of them.
+  for (let rest = a | 0; rest !== 0; rest <<= 1) {
+    if (rest < 0) product ^= power;
+    power = (power >>> 1) ^ (-(power & 1) & POLYNOMIAL);
   }
   return product;
 }
@@ -33,7 +35,7 @@ export function shiftOf(bytes: number): number {
 
 /** The CRC of some bytes and others after them. @param shift `shiftOf` the number of the others */
 export const joinedCrc = (before: number, after: number, shift: number): number =>
-  (times(shift, before) ^ after) >>> 0;
+  times(shift, before) ^ after;
 
-/** `shiftOf` the number of some bytes and others together. */
-export const joinedShift = (one: number, other: number): number => times(one, other) >>> 0;
+/** `shiftOf` the number of some bytes and others together, from that of each. */
+export const joinedShift = times;

@@ -10,7 +10,7 @@ import type { Turns } from './turns.ts';
 export interface Piece {
   /** Whole blocks of DEFLATE that end at a byte and refer to nothing before them. */
   readonly slices: readonly Buffer[];
-  /** CRC-32 of the text, and what it takes to join it to the CRC of what is before. */
+  /** CRC-32 of the text, signed, and what it takes to join it to the CRC of what is before. */
   readonly crc: number;
   readonly shift: number;
   readonly length: number;
@@ -57,7 +57,7 @@ export function stored(text: Buffer): Buffer {
 export const storedPiece = (text: Buffer): Piece => ({ slices: [stored(text)], ...sumsOf(text) });
 
 const sumsOf = (text: Buffer) => ({
-  crc: crc32(text),
+  crc: crc32(text) | 0,
   shift: shiftOf(text.length),
   length: text.length,
 });
@@ -131,7 +131,7 @@ export class DeflatedBlock extends Remembered {
   /** Where each part begins, its comma included, and where the last one ends. */
   readonly #starts: Uint32Array;
   /** Of each part: CRC, shift and length with its comma, then the same without it. */
-  readonly #sums: Uint32Array;
+  readonly #sums: Int32Array;
   /** All parts, commas included. */
   readonly #all: Piece;
   readonly #ownBytes: number;
@@ -145,7 +145,7 @@ export class DeflatedBlock extends Remembered {
     this.withoutRate = fragment.withoutRate;
     const count = this.firsts.length - 1;
     this.#starts = new Uint32Array(count + 1);
-    this.#sums = new Uint32Array(SUMS * count);
+    this.#sums = new Int32Array(SUMS * count);
     const pieces: Buffer[] = [];
     for (let part = 0; part < count; part += 1) {
       const [from, to] = [this.firsts[part] as number, this.firsts[part + 1] as number];

@@ -5,6 +5,7 @@ import type { References } from '../prices/references.ts';
 import type { Block } from './block.ts';
 import { type Budget, OVERHEAD_BYTES, Remembered } from './budget.ts';
 import { outdate } from './fragment.ts';
+import { forgetLayouts, type Layouts } from './layout.ts';
 import type { Selection } from './selection.ts';
 
 /** One price as an edition shows it. */
@@ -65,6 +66,8 @@ export class Edition extends Remembered {
   readonly bytes: number;
   /** What filters select, by what they are. */
   readonly selections = new Map<string, Selection>();
+  /** How answers are put together. */
+  readonly layouts: Layouts = new Map();
   readonly #shelf: Shelf;
 
   constructor(shelf: Shelf, parts: EditionParts) {
@@ -101,6 +104,7 @@ function discard(before: Edition, next: Edition | null, budget: Budget): void {
     else budget.remove(selection);
   }
   before.selections.clear();
+  forgetLayouts(before.layouts, budget);
   for (const [id, { blocks, heads }] of before.prices) {
     const after = next?.prices.get(id);
     if (after?.heads !== heads) {

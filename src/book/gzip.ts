@@ -118,7 +118,7 @@ export function* gzipSlices(source: Source, answer: Answer, format: LineFormat):
   }
   const end = Buffer.alloc(LAST_BLOCK.length + 8);
   end.set(LAST_BLOCK);
-  end.writeUInt32LE(crc, 2);
+  end.writeInt32LE(crc, 2);
   end.writeUInt32LE(length % 4_294_967_296, 6);
   yield end;
 }

@@ -9,6 +9,7 @@ import { bookBody } from './body.ts';
 import type { Budget } from './budget.ts';
 import type { Edition } from './edition.ts';
 import type { LineFormat } from './frames.ts';
+import type { BookCounts } from './place.ts';
 import { daysOf } from './records.ts';
 import { selectIn } from './selection.ts';
 import { columnsOfStretches, stretchesOf } from './series.ts';
@@ -56,12 +57,12 @@ interface OpenedFrom {
   readonly edition: Edition;
   readonly budget: Budget;
   readonly turns: TurnCounts;
-  readonly counts: { filtersRead: number };
+  readonly counts: Pick<BookCounts, 'filtersRead' | 'repeats'>;
 }
 
 /** Opens an edition for one request. */
 export function openedBook(from: OpenedFrom, sources: Sources, asked: Newest): Opened {
-  const { edition, budget } = from;
+  const { edition, budget, counts } = from;
   const turns = new Turns(from.turns);
   // A request that came before the last refresh may see it: it is only newer than it must be.
   const newest = edition.newest.order > asked.order ? edition.newest : asked;
@@ -72,7 +73,7 @@ export function openedBook(from: OpenedFrom, sources: Sources, asked: Newest): O
       references: async () => edition.references,
       select: (asking, plan, revision) => {
         const reading = () => {
-          from.counts.filtersRead += 1;
+          counts.filtersRead += 1;
           return asking();
         };
         return selectIn(reading, edition, plan, revision, budget);
@@ -83,7 +84,7 @@ export function openedBook(from: OpenedFrom, sources: Sources, asked: Newest): O
     },
     body: (answer, format, { rates }, coding) => {
       if (!isKept(answer.context.plan, format)) return null;
-      return bookBody({ edition, budget, turns, rates }, answer, format, coding);
+      return bookBody({ edition, budget, turns, counts, rates }, answer, format, coding);
     },
     offersGzip: isKept,
   };

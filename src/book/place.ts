@@ -5,6 +5,8 @@ export interface BookCounts {
   /** Requests that were answered from the book, and that were left to the database. */
   answers: number;
   misses: number;
+  /** Answers that were put together as the same had been before. */
+  repeats: number;
   builds: number;
   refreshes: number;
   /** Rows of prices and of points that were read. */

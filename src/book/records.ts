@@ -10,6 +10,7 @@ import type { Budget } from './budget.ts';
 import type { BookPrice, Edition } from './edition.ts';
 import type { SeriesTerms } from './fragment.ts';
 import { BETWEEN } from './heads.ts';
+import type { BookCounts } from './place.ts';
 import { columnsOfStretches, type Days, dayOf, type Stretch, stretchesOf } from './series.ts';
 import type { Turns } from './turns.ts';
 
@@ -18,6 +19,7 @@ export interface Source {
   readonly edition: Edition;
   readonly budget: Budget;
   readonly turns: Turns;
+  readonly counts: Pick<BookCounts, 'repeats'>;
   /** Where exchange rates come from; null where none are used. */
   readonly rates: RateSource | null;
 }

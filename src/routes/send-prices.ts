@@ -3,7 +3,7 @@ import type { PriceBook } from '../book/book.ts';
 import { FORMATS, type Format } from '../contract/formats.ts';
 import { revisionText } from '../db/revisions.ts';
 import { answerAt, type Sources } from '../prices/answer.ts';
-import { canonicalText } from '../prices/canonical.ts';
+import { canonicalKey } from '../prices/canonical.ts';
 import type { Plan } from '../prices/plan.ts';
 import type { State } from '../prices/state.ts';
 import { VERSION } from '../version.ts';
@@ -23,11 +23,10 @@ const UNTAGGED = { 'cache-control': 'no-store', vary: VARY };
 
 /** The tag of an answer, known before anything of it is read. */
 function tagAt(plan: Plan, { head, rates }: State, form: readonly string[]): string {
-  const page = JSON.stringify([plan.page.limit, plan.page.after?.code]);
   const state = [revisionText(head), head.reference];
   const source = rates === null ? '' : `${rates.slug}.${rates.revision}`;
   // Another version may write other bytes.
-  return tagOf(VERSION, canonicalText(plan), page, ...state, source, ...form);
+  return tagOf(VERSION, canonicalKey(plan), ...state, source, ...form);
 }
 
 /** What is known of an answer before any of it is read. */

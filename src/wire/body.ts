@@ -1,8 +1,8 @@
 import { Readable, type Writable } from 'node:stream';
 
 /**
- * The bytes of an answer, in batches of slices that are written together. Where the length is known
- * only small ones are joined.
+ * The bytes of an answer, in batches of slices that are written together. Where the length is not
+ * known they are joined.
  */
 export interface Body {
   readonly batches: AsyncIterable<readonly Buffer[]> | Iterable<readonly Buffer[]>;
@@ -26,28 +26,6 @@ export async function* batched(slices: AsyncIterable<Buffer>): AsyncGenerator<re
     bytes = 0;
   }
   if (batch.length > 0) yield batch;
-}
-
-/** Slices below this are joined: each of them costs a write about as much as copying so much. */
-const SMALL_BYTES = 4_096;
-
-/** Joins small slices that follow one another; big ones stay as they are. */
-function* joinedSmall(slices: readonly Buffer[]): Generator<Buffer> {
-  let small: Buffer[] = [];
-  let bytes = 0;
-  for (const slice of slices) {
-    const isSmall = slice.length < SMALL_BYTES;
-    if (bytes > 0 && (!isSmall || bytes >= BATCH_BYTES)) {
-      yield small.length > 1 ? Buffer.concat(small, bytes) : (small[0] as Buffer);
-      small = [];
-      bytes = 0;
-    }
-    if (isSmall) {
-      small.push(slice);
-      bytes += slice.length;
-    } else yield slice;
-  }
-  if (bytes > 0) yield Buffer.concat(small, bytes);
 }
 
 /** Waits until a stream takes more, or will never take anything again. */
@@ -96,7 +74,7 @@ export class BodyStream extends Readable {
       let free = true;
       // Writes of one turn leave the socket together; without a length each would be a chunk.
       if (bytes === null) free = out.write(Buffer.concat(batch));
-      else for (const slice of joinedSmall(batch)) free = out.write(slice);
+      else for (const slice of batch) free = out.write(slice);
       if (!free) await drained(out);
     }
   }

@@ -15,7 +15,9 @@ import {
 } from './support.ts';
 
 const ROUNDS = 20;
-const REQUESTS_A_ROUND = 52;
+const REQUESTS_A_ROUND = 40;
+/** Requests of a round that came before, in this round or in another. */
+const REPEATED_A_ROUND = 12;
 
 type Test = Pick<typeof t, 'teardown' | 'equal' | 'ok'>;
 
@@ -49,15 +51,24 @@ export async function compareTwins(
   const disturb = disturber(random);
   const [values, by] = [await valuesOf(database), await filterValuesOf(twins)];
   const statuses = new Map<number, number>();
+  const asked: BookRequest[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     await disturb(database.pool);
     const all = Array.from({ length: REQUESTS_A_ROUND }, () => any(values, by));
-    await forAll(all, async (asked) => {
-      const status = await compareOne(test, twins, asked);
+    const compare = async (request: BookRequest) => {
+      const status = await compareOne(test, twins, request);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
-    });
+    };
+    await forAll(all, compare);
+    // Those that could be remembered, and those of states before.
+    asked.push(...all);
+    const older = Array.from(
+      { length: REPEATED_A_ROUND / 2 },
+      () => asked[Math.floor(random() * asked.length)] as BookRequest,
+    );
+    await forAll([...all.slice(0, REPEATED_A_ROUND / 2), ...older], compare);
   }
-  const asked = JSON.stringify([...statuses]);
-  test.ok((statuses.get(200) ?? 0) > 500 && (statuses.get(400) ?? 0) > 20, asked);
+  const said = JSON.stringify([...statuses]);
+  test.ok((statuses.get(200) ?? 0) > 500 && (statuses.get(400) ?? 0) > 20, said);
   return twins.book.counts;
 }

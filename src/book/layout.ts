@@ -1,0 +1,140 @@
+import type { Answer } from '../prices/answer.ts';
+import { canonicalKey } from '../prices/canonical.ts';
+import { type Budget, OVERHEAD_BYTES, Remembered } from './budget.ts';
+import type { LineFormat } from './frames.ts';
+import type { Source } from './records.ts';
+
+/** Slices below this are joined: each of them costs a write about as much as copying so much. */
+const SMALL_BYTES = 8_192;
+
+/** Bytes of small slices that are joined at most. */
+const JOINED_BYTES = 65_536;
+
+/** Bytes of a buffer beside what it shows. */
+const SLICE_BYTES = 128;
+
+/** Joins small slices that follow one another; big ones stay as they are. */
+function joinedSmall(slices: readonly Buffer[]): {
+  readonly slices: Buffer[];
+  readonly own: number;
+} {
+  const joined: Buffer[] = [];
+  let own = 0;
+  let small: Buffer[] = [];
+  let bytes = 0;
+  const flush = (): void => {
+    if (small.length > 1) {
+      // Exactly as long as it is: what is remembered must not pin a bigger buffer.
+      const whole = Buffer.allocUnsafeSlow(bytes);
+      let at = 0;
+      for (const slice of small) at += slice.copy(whole, at);
+      joined.push(whole);
+      own += bytes;
+    } else if (small.length > 0) joined.push(small[0] as Buffer);
+    small = [];
+    bytes = 0;
+  };
+  for (const slice of slices) {
+    const isSmall = slice.length < SMALL_BYTES;
+    if (!isSmall || bytes >= JOINED_BYTES) flush();
+    if (isSmall) {
+      small.push(slice);
+      bytes += slice.length;
+    } else joined.push(slice);
+  }
+  flush();
+  return { slices: joined, own };
+}
+
+/** Slices but for their first bytes. */
+function* after(bytes: number, slices: Iterable<Buffer>) {
+  let left = bytes;
+  for (const slice of slices) {
+    if (left < slice.length) yield slice.subarray(left);
+    left = Math.max(0, left - slice.length);
+  }
+}
+
+/**
+ * How an answer is put together, for those who ask the same at the same state: slices of fragments
+ * and heads, the small ones joined. It goes before anything it is made of does.
+ */
+export class Layout extends Remembered {
+  override readonly holdsOthers = true;
+  /** Null once it is forgotten. */
+  slices: readonly Buffer[] | null;
+  /** Bytes of the answer. */
+  readonly length: number;
+  readonly bytes: number;
+  readonly #key: LayoutKey;
+
+  constructor(key: LayoutKey, parts: readonly Buffer[]) {
+    super();
+    const { slices, own } = joinedSmall(parts);
+    this.slices = slices;
+    this.length = slices.reduce((sum, { length }) => sum + length, 0);
+    this.bytes = own + SLICE_BYTES * slices.length + 2 * key.text.length + OVERHEAD_BYTES;
+    this.#key = key;
+  }
+
+  /**
+   * Its slices for as long as it is remembered, and then those that are made again: a reader
+   * however slow must not hold what the budget has given up.
+   */
+  *slicesOr(again: () => Iterable<Buffer>): Generator<Buffer> {
+    let bytes = 0;
+    for (let index = 0; this.slices !== null; index += 1) {
+      const slice = this.slices[index];
+      if (slice === undefined) return;
+      bytes += slice.length;
+      yield slice;
+    }
+    yield* after(bytes, again());
+  }
+
+  forget(): void {
+    this.slices = null;
+    this.#key.of.delete(this.#key.text);
+  }
+}
+
+/** Where the layout of an answer is kept. */
+export interface LayoutKey {
+  readonly of: Map<string, Layout>;
+  readonly text: string;
+}
+
+/** Layouts of an edition by what was asked, for each form of answers: those of its last state. */
+export type Layouts = Map<string, { readonly state: string; readonly of: Map<string, Layout> }>;
+
+/** Forgets layouts, all of them. */
+export function forgetLayouts(layouts: Layouts, budget: Budget): void {
+  for (const form of layouts.keys()) forgetForm(layouts, form, budget);
+}
+
+function forgetForm(layouts: Layouts, form: string, budget: Budget): void {
+  for (const layout of layouts.get(form)?.of.values() ?? []) {
+    budget.remove(layout);
+    layout.forget();
+  }
+  layouts.delete(form);
+}
+
+/** Where the layout of an answer is: the same key stands for the same bytes. */
+export function layoutKey(
+  { edition, rates, budget }: Source,
+  { context, metadata }: Answer,
+  format: LineFormat,
+  coding: 'gzip' | null,
+): LayoutKey {
+  const { layouts } = edition;
+  const form = `${format} ${coding} ${rates === null}`;
+  const state = `${metadata.revision} ${rates?.slug}.${rates?.revision}`;
+  let known = layouts.get(form);
+  if (known?.state !== state) {
+    forgetForm(layouts, form, budget);
+    known = { state, of: new Map() };
+    layouts.set(form, known);
+  }
+  return { of: known.of, text: canonicalKey(context.plan) };
+}

@@ -1,0 +1,48 @@
+import t from 'tap';
+import { Budget } from '../../src/book/budget.ts';
+import { Layout } from '../../src/book/layout.ts';
+
+const PARTS = [3, 20_000, 5, 7, 9_000, 1, 70_000, 2].map((length, index) =>
+  Buffer.alloc(length, index + 65),
+);
+const WHOLE = Buffer.concat(PARTS);
+
+const layoutIn = (of: Map<string, Layout>, text = 'asked'): Layout => {
+  const layout = new Layout({ of, text }, PARTS);
+  of.set(text, layout);
+  return layout;
+};
+
+t.test('a layout has the bytes of its parts, the small ones joined', async (t) => {
+  const layout = layoutIn(new Map());
+  const { slices, length } = layout;
+  t.ok(Buffer.concat(slices ?? []).equals(WHOLE));
+  t.equal(length, WHOLE.length);
+  t.ok((slices?.length ?? 0) < PARTS.length);
+});
+
+t.test('a reader has the same bytes, wherever the layout is forgotten meanwhile', async (t) => {
+  const { slices } = layoutIn(new Map());
+  for (let stop = 0; stop <= (slices?.length ?? 0); stop += 1) {
+    const layout = layoutIn(new Map());
+    const read: Buffer[] = [];
+    if (stop === 0) layout.forget();
+    for (const slice of layout.slicesOr(() => PARTS)) {
+      read.push(slice);
+      if (read.length === stop) layout.forget();
+    }
+    t.ok(Buffer.concat(read).equals(WHOLE), `forgotten after ${stop} slices`);
+  }
+});
+
+t.test('layouts go before anything that they are made of', async (t) => {
+  const of = new Map<string, Layout>();
+  const [one, other, last] = [layoutIn(of, 'one'), layoutIn(of, 'other'), layoutIn(of, 'last')];
+  const budget = new Budget(2.5 * one.bytes);
+  t.ok(budget.add(one) && budget.add(other));
+  t.equal(of.size, 3);
+  t.ok(budget.add(last));
+  t.strictSame([one.slices, other.slices], [null, null]);
+  t.strictSame([...of.keys()], ['last']);
+  t.strictSame([budget.state.things, budget.state.bytes], [1, last.bytes]);
+});
