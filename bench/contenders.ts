@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { NODE_FLAGS } from '../src/server/node-flags.ts';
 import { type Served, serve } from './child.ts';
 import type { Cluster } from './cluster.ts';
 import { atRest } from './cpu.ts';
@@ -51,7 +52,7 @@ export async function startService(
     ...UNLIMITED,
     ...settings,
   };
-  return serve(file('./servers/service.ts'), [], env);
+  return serve(file('./servers/service.ts'), [], { ...env, NODE_OPTIONS: NODE_FLAGS.join(' ') });
 }
 
 /** Answers of the service, as files for the server that only writes bytes. */

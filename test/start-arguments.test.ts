@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { SETTINGS } from '../src/config/settings.ts';
+import { NODE_FLAGS } from '../src/server/node-flags.ts';
 
 const SERVER = fileURLToPath(new URL('../src/server.ts', import.meta.url));
 const start = (...args: string[]) => promisify(execFile)(process.execPath, [SERVER, ...args]);
@@ -20,4 +22,14 @@ t.test('an argument that means nothing is refused, and not passed over', async (
     code: 2,
     stderr: /^[^\n]*"--port"[^\n]*PORT=8080[^\n]*\n$/,
   });
+});
+
+t.test('however the service is started, Node is told the same', async (t) => {
+  const text = (name: string) => readFile(new URL(`../${name}`, import.meta.url), 'utf8');
+  const { scripts } = JSON.parse(await text('package.json'));
+  const flags = NODE_FLAGS.join(' ');
+  t.equal(scripts.start, `exec node ${flags} src/server.ts`);
+  t.equal(scripts.prices, `exec node ${flags} src/commands/main.ts`);
+  const command = JSON.stringify(['node', ...NODE_FLAGS, 'src/server.ts']).replaceAll(',', ', ');
+  t.match(await text('Dockerfile'), `CMD ${command}`);
 });

@@ -79,7 +79,7 @@ export async function buildEdition(
     const chunk = selected.slice(start, start + step);
     const ids = chunk.map(({ id }) => id);
     const statement = seriesStatement(ids, ALL_DAYS, head.revision);
-    const series = columnsOf(await reads.copy(statement, signal));
+    const series = await reads.copy(statement, columnsOf, signal);
     let points = 0;
     for (const price of chunk) {
       const columns = series.get(price.id);
@@ -138,7 +138,7 @@ async function changedBlocks(
   );
   for (let start = 0; start < wanted.length; start += PRICES_PER_COPY) {
     const chunk = wanted.slice(start, start + PRICES_PER_COPY);
-    const series = columnsOf(await reads.copy(daysStatement(chunk, revision), signal));
+    const series = await reads.copy(daysStatement(chunk, revision), columnsOf, signal);
     for (const { priceId, first, last } of chunk) {
       const points = series.get(priceId) ?? NO_POINTS;
       const days = { first: dayOf(first), last: dayOf(last) };

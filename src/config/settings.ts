@@ -84,7 +84,7 @@ export const SETTINGS = {
     'Longest time that a standby may be behind before another server is used',
   ),
   REQUEST_DEADLINE_MS: whole(8_000, 100, 600_000, 'Longest time until an answer begins'),
-  SERIES_PRICES_PER_STATEMENT: whole(20, 1, 1_000, 'Prices whose series one statement reads'),
+  SERIES_PRICES_PER_STATEMENT: whole(20, 1, 1_000, 'Most prices whose series one statement reads'),
 
   PRICE_BOOK_BYTES: whole(
     536_870_912,

@@ -23,8 +23,15 @@ export interface Reads {
     query: pg.QueryConfig,
     signal?: AbortSignal,
   ): Promise<readonly Row[]>;
-  /** What a COPY TO STDOUT sends, whole. */
-  copy(statement: string, signal?: AbortSignal): Promise<Buffer>;
+  /**
+   * What is made of the bytes that a COPY TO STDOUT sends, while they come.
+   * @param read is asked anew where the statement is tried once more
+   */
+  copy<T>(
+    statement: string,
+    read: (chunks: AsyncIterable<Buffer>) => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T>;
   /** Statements that run, and that wait for a connection. */
   readonly slots: { readonly taken: number; readonly waiting: number };
   /** How often a statement was tried once more. */
@@ -59,12 +66,6 @@ const overloaded = (): Problem =>
 /** Whether the server told an error: then the connection is as good as before. */
 const isTold = (error: unknown): boolean =>
   (error as { severity?: unknown } | null)?.severity === 'ERROR';
-
-async function bytesOf(stream: AsyncIterable<unknown>): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk as Buffer);
-  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-}
 
 /** Waits for work, and abandons it when a signal aborts or the time given is over first. */
 function unlessAborted<T>(
@@ -114,8 +115,12 @@ class Reading implements Reads {
     return rows;
   }
 
-  copy(statement: string, signal = NEVER): Promise<Buffer> {
-    return this.#run((client) => bytesOf(client.query(copyTo(statement))), signal, true);
+  copy<T>(
+    statement: string,
+    read: (chunks: AsyncIterable<Buffer>) => Promise<T>,
+    signal = NEVER,
+  ): Promise<T> {
+    return this.#run((client) => read(client.query(copyTo(statement))), signal, true);
   }
 
   /** A handle of Kysely's that borrows a connection for each statement. */

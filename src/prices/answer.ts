@@ -29,7 +29,7 @@ export interface Sources {
   /** Whether it has all prices at hand, so that a page is best cut from them. */
   readonly hasAll: boolean;
   readonly series: SeriesSource;
-  /** Prices whose series one statement reads; it bounds the memory of an answer. */
+  /** Most prices whose series one statement reads. */
   readonly pricesPerStatement: number;
 }
 

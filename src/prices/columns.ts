@@ -53,17 +53,19 @@ export class ColumnsBuilder {
     this.#length = at + 1;
   }
 
+  /** The points so far, in memory of just their size; the next one begins another series. */
   finish(): SeriesColumns {
     const length = this.#length;
+    this.#length = 0;
     return {
       length,
-      day: this.#day.subarray(0, length),
-      low: this.#low.subarray(0, length),
-      mid: this.#mid.subarray(0, length),
-      high: this.#high.subarray(0, length),
-      scale: this.#scale.subarray(0, length),
-      publishedAt: this.#publishedAt.subarray(0, length),
-      corrections: this.#corrections.subarray(0, length),
+      day: this.#day.slice(0, length),
+      low: this.#low.slice(0, length),
+      mid: this.#mid.slice(0, length),
+      high: this.#high.slice(0, length),
+      scale: this.#scale.slice(0, length),
+      publishedAt: this.#publishedAt.slice(0, length),
+      corrections: this.#corrections.slice(0, length),
     };
   }
 

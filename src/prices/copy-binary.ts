@@ -2,6 +2,8 @@ import { ColumnsBuilder, type SeriesColumns } from './columns.ts';
 
 /** Length of the signature, flags and extension length that begin a binary COPY. */
 const HEADER_BYTES = 19;
+/** Fields of a row. */
+const FIELDS = 7;
 const NUMERIC_NEGATIVE = 0x4000;
 const NUMERIC_POSITIVE = 0x0000;
 
@@ -45,23 +47,73 @@ class NumericReader {
   }
 }
 
+/** The bytes of a row at some place; Infinity where it goes on in what is still to come. */
+function rowLength(bytes: Buffer, start: number): number {
+  let at = start + 2;
+  for (let field = 0; field < FIELDS; field += 1) {
+    if (at + 4 > bytes.length) return Number.POSITIVE_INFINITY;
+    at += 4 + Math.max(bytes.readInt32BE(at), 0);
+  }
+  return at <= bytes.length ? at - start : Number.POSITIVE_INFINITY;
+}
+
+const NOTHING = Buffer.alloc(0);
+
 /**
  * Reads the answer to `copy (select price_id, date, low, mid, high, published_at, corrections …)
- * to stdout (format binary)`, rows of a price together and in date order.
- * @param bytes the whole answer; text is never parsed, so no digit is lost
+ * to stdout (format binary)` while it comes, rows of a price together and in date order. Text is
+ * never parsed, so no digit is lost.
  */
-export function columnsOf(bytes: Buffer): Map<number, SeriesColumns> {
-  const builders = new Map<number, ColumnsBuilder>();
-  const low = new NumericReader();
-  const mid = new NumericReader();
-  const high = new NumericReader();
-  let at = HEADER_BYTES;
-  let builder: ColumnsBuilder | undefined;
-  let current = Number.NaN;
-  for (let fields = bytes.readInt16BE(at); fields !== -1; fields = bytes.readInt16BE(at)) {
-    const priceId = bytes.readInt32BE(at + 6);
-    const day = bytes.readInt32BE(at + 14);
-    at += 18;
+export class SeriesReader {
+  readonly #low = new NumericReader();
+  readonly #mid = new NumericReader();
+  readonly #high = new NumericReader();
+  readonly #series = new Map<number, SeriesColumns>();
+  readonly #builder = new ColumnsBuilder();
+  #current = Number.NaN;
+  /** What came of a row that is not whole yet. */
+  #rest = NOTHING;
+  #isBegun = false;
+  #isEnded = false;
+
+  /** Takes what comes next. */
+  push(chunk: Buffer): void {
+    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    let at = 0;
+    if (!this.#isBegun && bytes.length >= HEADER_BYTES) {
+      this.#isBegun = true;
+      at = HEADER_BYTES;
+    }
+    while (this.#isBegun && !this.#isEnded && at + 2 <= bytes.length) {
+      if (bytes.readInt16BE(at) === -1) {
+        this.#isEnded = true;
+        break;
+      }
+      const length = rowLength(bytes, at);
+      if (at + length > bytes.length) break;
+      this.#row(bytes, at + 2);
+      at += length;
+    }
+    // A copy: the chunk may be a part of much more.
+    this.#rest = at === bytes.length ? NOTHING : Buffer.from(bytes.subarray(at));
+  }
+
+  /** All series. @throws when the answer was cut off */
+  end(): Map<number, SeriesColumns> {
+    if (!this.#isEnded) throw new Error('the answer of the database is not whole');
+    this.#finish();
+    return this.#series;
+  }
+
+  #finish(): void {
+    if (!Number.isNaN(this.#current)) this.#series.set(this.#current, this.#builder.finish());
+  }
+
+  #row(bytes: Buffer, start: number): void {
+    const priceId = bytes.readInt32BE(start + 4);
+    const day = bytes.readInt32BE(start + 12);
+    let at = start + 16;
+    const [low, mid, high] = [this.#low, this.#mid, this.#high];
     const lowBytes = bytes.readInt32BE(at);
     if (lowBytes >= 0) low.read(bytes, at + 4);
     at += 4 + Math.max(lowBytes, 0);
@@ -72,18 +124,16 @@ export function columnsOf(bytes: Buffer): Map<number, SeriesColumns> {
     at += 4 + Math.max(highBytes, 0);
     const micros = bytes.readInt32BE(at + 4) * 4_294_967_296 + bytes.readUInt32BE(at + 8);
     const corrections = bytes.readInt32BE(at + 16);
-    at += 20;
-    if (priceId !== current) {
-      builder = new ColumnsBuilder();
-      builders.set(priceId, builder);
-      current = priceId;
+    if (priceId !== this.#current) {
+      this.#finish();
+      this.#current = priceId;
     }
     const scale = Math.max(
       mid.scale,
       lowBytes >= 0 ? low.scale : 0,
       highBytes >= 0 ? high.scale : 0,
     );
-    builder?.add(
+    this.#builder.add(
       day,
       lowBytes >= 0 ? low.value * powerOf10(scale - low.scale) : Number.NaN,
       mid.value * powerOf10(scale - mid.scale),
@@ -93,5 +143,13 @@ export function columnsOf(bytes: Buffer): Map<number, SeriesColumns> {
       corrections,
     );
   }
-  return new Map([...builders].map(([id, each]) => [id, each.finish()]));
+}
+
+/** Reads series from the chunks of such an answer. */
+export async function columnsOf(
+  chunks: AsyncIterable<Buffer>,
+): Promise<ReadonlyMap<number, SeriesColumns>> {
+  const reader = new SeriesReader();
+  for await (const chunk of chunks) reader.push(chunk);
+  return reader.end();
 }

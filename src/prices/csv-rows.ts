@@ -15,6 +15,9 @@ const POINT_BYTES_MAX = 480;
 /** What the cells of a point usually take. */
 const POINT_BYTES = 80;
 
+/** Bytes of a slice: more would be held for each slow reader. */
+const SLICE_BYTES = 65_536;
+
 const COMMA = 0x2c;
 const NO_VALUES = ascii(',,,');
 const NO_PUBLICATION = ascii(',');
@@ -77,19 +80,27 @@ function writeRow(
 const lengthOf = ({ code, terms, about, end }: CommonCells): number =>
   code.length + terms.length + about.length + end.length;
 
-/** The rows of one price as CSV: one for each point, or one without values where there is none. */
-export function encodeRows(points: PointColumns | null, cells: CommonCells): Buffer {
+/**
+ * The rows of one price as CSV, in slices: one for each point, or one without values where there is
+ * none.
+ */
+export function* slicesOfRows(points: PointColumns | null, cells: CommonCells): Generator<Buffer> {
   const { code, terms, about, end } = cells;
   if (points === null || points.length === 0) {
     const row = [code, NO_VALUES, terms, NO_PUBLICATION, about, NO_PERIOD_AND_RATES, end];
-    return Buffer.concat(row);
+    yield Buffer.concat(row);
+    return;
   }
   const common = lengthOf(cells);
   const room = common + POINT_BYTES_MAX;
-  out.begin(points.length * (common + POINT_BYTES) + room);
   const base = points.fx === null ? NO_RATES : ascii(`,${points.fx.base},`);
-  for (let index = 0; index < points.length; index += 1) {
-    writeRow(points, index, cells, base, room);
+  for (let index = 0; index < points.length; ) {
+    const usual = (points.length - index) * (common + POINT_BYTES);
+    out.begin(Math.min(usual, SLICE_BYTES) + room);
+    while (index < points.length && out.written < SLICE_BYTES) {
+      writeRow(points, index, cells, base, room);
+      index += 1;
+    }
+    yield out.end();
   }
-  return out.end();
 }

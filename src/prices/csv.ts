@@ -3,7 +3,7 @@ import { CSV_GROUPS, csvColumns, dimensionFields } from '../contract/csv.ts';
 import type { Receipt } from '../conversion/receipt.ts';
 import type { Change, Observed, Summary } from '../conversion/summary.ts';
 import type { Contents, Terms } from './contents.ts';
-import { encodeRows } from './csv-rows.ts';
+import { slicesOfRows } from './csv-rows.ts';
 import type { Writer } from './formats.ts';
 import { membersOf } from './record.ts';
 
@@ -98,7 +98,7 @@ function* recordRows(terms: Terms, contents: Contents): Generator<Buffer> {
   const { shown, receipt, summary, points } = contents;
   const members = membersOf(terms.plan.market, contents.price, terms.references, shown);
   const cells = (...values: readonly string[]) => Buffer.from(values.join(','));
-  yield encodeRows(points, {
+  yield* slicesOfRows(points, {
     code: cells(textCell(members.code), ''),
     terms: cells('', textCell(shown.currency?.iso ?? null), textCell(shown.unitOfMeasure.name), ''),
     about: cells('', ...namesOf(terms, members), ...aboutOf(members), ''),

@@ -20,6 +20,9 @@ const POINT_BYTES_MAX = 640;
 /** What a point usually takes: the size a buffer begins with, for each point. */
 const POINT_BYTES = 128;
 
+/** Bytes of a slice: more would be held for each slow reader. */
+const SLICE_BYTES = 65_536;
+
 const out = new ByteWriter('null');
 
 function writeRates({ fx }: PointColumns, index: number, base: Buffer): void {
@@ -66,13 +69,30 @@ function writePoint(points: PointColumns, index: number, base: Buffer | null): v
   out.byte(0x7d);
 }
 
+const baseOf = ({ fx }: PointColumns): Buffer | null =>
+  fx === null ? null : ascii(`","base":"${fx.base}`);
+
+/** The points of a series as `encodePoints` writes them, in slices of bounded length. */
+export function* slicesOfPoints(points: PointColumns): Generator<Buffer> {
+  const base = baseOf(points);
+  for (let index = 0; index < points.length; ) {
+    const usual = (points.length - index) * POINT_BYTES;
+    out.begin(Math.min(usual, SLICE_BYTES) + POINT_BYTES_MAX);
+    while (index < points.length && out.written < SLICE_BYTES) {
+      writePoint(points, index, base);
+      index += 1;
+    }
+    yield out.end();
+  }
+}
+
 /**
  * The points of a series as JSON, separated by commas, without the brackets around them.
  * @param ends is told where each point ends, when it is given
  */
 export function encodePoints(points: PointColumns, ends?: Uint32Array): Buffer {
   out.begin(points.length * POINT_BYTES + POINT_BYTES_MAX);
-  const base = points.fx === null ? null : ascii(`","base":"${points.fx.base}`);
+  const base = baseOf(points);
   for (let index = 0; index < points.length; index += 1) {
     writePoint(points, index, base);
     if (ends) ends[index] = out.written;

@@ -1,7 +1,7 @@
 import { summaryJson } from '../conversion/summary.ts';
 import type { Metadata } from './answer.ts';
 import type { Contents, Description, Terms } from './contents.ts';
-import { encodePoints } from './encode.ts';
+import { slicesOfPoints } from './encode.ts';
 import type { Writer } from './formats.ts';
 import { membersOf } from './record.ts';
 
@@ -18,7 +18,7 @@ export function recordHead(terms: Terms, { price, shown, receipt, summary }: Des
 /** One record as JSON, in slices. */
 export function* recordJson(terms: Terms, contents: Contents): Generator<Buffer> {
   yield Buffer.from(recordHead(terms, contents));
-  if (contents.points) yield encodePoints(contents.points);
+  if (contents.points) yield* slicesOfPoints(contents.points);
   yield RECORD_END;
 }
 

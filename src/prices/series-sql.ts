@@ -49,5 +49,5 @@ export function daysStatement(wanted: readonly PriceDays[], revision: string): s
 /** Reads series by COPY BINARY, one short statement for each call; nothing stays open after it. */
 export const sqlSeries =
   (reads: Reads): SeriesSource =>
-  async (priceIds, range, revision, signal) =>
-    columnsOf(await reads.copy(seriesStatement(priceIds, range, revision), signal));
+  (priceIds, range, revision, signal) =>
+    reads.copy(seriesStatement(priceIds, range, revision), columnsOf, signal);

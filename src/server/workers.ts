@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { NODE_FLAGS } from './node-flags.ts';
 import { closeWhatIsUnderWay } from './under-way.ts';
 
 export interface WorkersOptions {
@@ -46,7 +47,8 @@ export class Workers {
 
   constructor(options: WorkersOptions) {
     this.#options = options;
-    cluster.setupPrimary({ exec: options.program, args: [] });
+    const execArgv = [...new Set([...process.execArgv, ...NODE_FLAGS])];
+    cluster.setupPrimary({ exec: options.program, args: [], execArgv });
   }
 
   get count(): number {

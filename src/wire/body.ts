@@ -28,6 +28,10 @@ export async function* batched(slices: AsyncIterable<Buffer>): AsyncGenerator<re
   if (batch.length > 0) yield batch;
 }
 
+/** A batch as one slice. */
+export const joined = (batch: readonly Buffer[]): Buffer =>
+  batch.length === 1 ? (batch[0] as Buffer) : Buffer.concat(batch);
+
 /** Waits until a stream takes more, or will never take anything again. */
 const drained = (stream: Writable): Promise<void> =>
   new Promise((resolve) => {
@@ -73,7 +77,7 @@ export class BodyStream extends Readable {
       if (out.destroyed) return;
       let free = true;
       // Writes of one turn leave the socket together; without a length each would be a chunk.
-      if (bytes === null) free = out.write(Buffer.concat(batch));
+      if (bytes === null) free = out.write(joined(batch));
       else for (const slice of batch) free = out.write(slice);
       if (!free) await drained(out);
     }
@@ -87,7 +91,7 @@ export class BodyStream extends Readable {
         ? batches[Symbol.asyncIterator]()
         : batches[Symbol.iterator]();
     Promise.resolve(this.#batches.next()).then(
-      ({ value, done }) => this.push(done ? null : Buffer.concat(value)),
+      ({ value, done }) => this.push(done ? null : joined(value)),
       (error: Error) => this.destroy(error),
     );
   }

@@ -9,7 +9,7 @@ import {
   gzip,
   zstdCompress,
 } from 'node:zlib';
-import type { Body } from './body.ts';
+import { type Body, joined } from './body.ts';
 import type { Coding } from './coding.ts';
 
 /** Bytes of a piece that comes out of a coder, and is sent by itself. */
@@ -43,8 +43,8 @@ const WHOLE: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> = {
 /** Compresses bytes that are there already. */
 export const compressed = (bytes: Buffer, coding: Coding): Promise<Buffer> => WHOLE[coding](bytes);
 
-async function* joined(batches: Body['batches']): AsyncGenerator<Buffer> {
-  for await (const batch of batches) yield Buffer.concat(batch);
+async function* joinedAll(batches: Body['batches']): AsyncGenerator<Buffer> {
+  for await (const batch of batches) yield joined(batch);
 }
 
 /**
@@ -57,6 +57,6 @@ export async function* compressedBatches(
 ): AsyncGenerator<readonly Buffer[]> {
   const coder = CODERS[coding]();
   // What fails is told by the coder, which it destroys.
-  pipeline(joined(batches), coder, () => {});
+  pipeline(joinedAll(batches), coder, () => {});
   for await (const chunk of coder) yield [chunk as Buffer];
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { nativePoints } from '../../src/conversion/columns.ts';
 import { ColumnsBuilder } from '../../src/prices/columns.ts';
-import { encodePoints } from '../../src/prices/encode.ts';
+import { encodePoints, slicesOfPoints } from '../../src/prices/encode.ts';
 import { dayText, decimalText, instantText, values } from '../support/decimals.ts';
 
 const FIRST_DAY = -73_048;
@@ -92,4 +92,16 @@ t.test('the longest point there can be fits, thousands of times over', async (t)
   t.equal(points.length, 5_000);
   t.same(points.at(-1), points[0]);
   t.match(text, '"low":-99999.9999999999,"mid"');
+});
+
+t.test('slices are the same bytes, and none is long', async (t) => {
+  const builder = new ColumnsBuilder();
+  for (let day = 0; day < 3_000; day += 1) {
+    builder.add(day, day * 3, day * 4, day * 5, day % 11, day * 86_400_000_000, day % 3);
+  }
+  const points = nativePoints(builder.finish());
+  const slices = [...slicesOfPoints(points)];
+  t.ok(slices.length > 3 && slices.every(({ length }) => length > 0 && length < 66_560));
+  t.ok(Buffer.concat(slices).equals(encodePoints(points)));
+  t.same([...slicesOfPoints(nativePoints(builder.finish()))], [], 'the builder began anew');
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { to as copyTo } from 'pg-copy-streams';
 import t from 'tap';
 import { nativePoints } from '../../src/conversion/columns.ts';
-import { columnsOf } from '../../src/prices/copy-binary.ts';
+import { columnsOf, SeriesReader } from '../../src/prices/copy-binary.ts';
 import { encodePoints } from '../../src/prices/encode.ts';
 import { seriesStatement, sqlSeries } from '../../src/prices/series-sql.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
@@ -124,23 +124,26 @@ t.test('a series that was cut off on its way is an error, never a shorter series
   for await (const chunk of client.query(copyTo(statement))) chunks.push(chunk);
   client.release();
   const bytes = Buffer.concat(chunks);
-  t.equal(columnsOf(bytes).get(1)?.length, 3);
   for (let length = 0; length < bytes.length; length += 1) {
-    t.throws(() => columnsOf(bytes.subarray(0, length)), `${length} of ${bytes.length} bytes`);
+    const reader = new SeriesReader();
+    reader.push(bytes.subarray(0, length));
+    t.throws(() => reader.end(), `${length} of ${bytes.length} bytes`);
+    reader.push(bytes.subarray(length));
+    t.same([...(reader.end().get(1)?.day ?? [])], [8_766, 8_767, 8_768], 'later it is whole');
   }
+  const reader = new SeriesReader();
+  for (const byte of bytes) reader.push(Buffer.of(byte));
+  t.equal(reader.end().get(1)?.length, 3);
 });
 
 t.test('a value that no column may hold is refused, not rounded', async (t) => {
   const { pool } = await testDatabase(t);
   const read = async (value: string) => {
     const client = await pool.connect();
-    const chunks: Buffer[] = [];
     const numbers = `null::numeric, ${value}::numeric, null::numeric`;
     const row = `select 1::integer, date '2024-01-01', ${numbers}, now(), 0::integer`;
-    for await (const chunk of client.query(copyTo(`copy (${row}) to stdout (format binary)`)))
-      chunks.push(chunk);
-    client.release();
-    return columnsOf(Buffer.concat(chunks));
+    const reading = columnsOf(client.query(copyTo(`copy (${row}) to stdout (format binary)`)));
+    return reading.finally(() => client.release(true));
   };
   for (const bad of [
     "'NaN'",

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type t from 'tap';
+import { NODE_FLAGS } from '../../src/server/node-flags.ts';
 import { makeFolder } from './folders.ts';
 import { NO_LIMITS } from './no-limits.ts';
 
@@ -74,7 +75,7 @@ function run(test: Test, args: readonly string[], env: Env): Running {
 
 /** Starts the service. */
 export const startService = (test: Test, env: Env): Running =>
-  run(test, [SERVER], { PORT: '0', ...NO_LIMITS, ...env });
+  run(test, [...NODE_FLAGS, SERVER], { PORT: '0', ...NO_LIMITS, ...env });
 
 /** Runs one command to its end. */
 export async function prices(test: Test, env: Env, ...args: string[]): Promise<Outcome> {
