@@ -6,6 +6,7 @@ import { MARKETS } from '../src/catalog/markets.ts';
 import { addressOf } from './support/address.ts';
 import { seededDatabase } from './support/database.ts';
 import { serviceOn } from './support/service.ts';
+import { until } from './support/sockets.ts';
 
 const FOLDER = fileURLToPath(new URL('client/', import.meta.url));
 const OPENAPI = fileURLToPath(new URL('../openapi.yaml', import.meta.url));
@@ -41,6 +42,8 @@ t.test('a client generated from openapi.yaml type-checks and asks every market',
 
   const service = await serviceOn(t, await seededDatabase(t));
   const address = await addressOf(service.app);
+  // The client asks once how it is, and before its first look the service cannot say "ok".
+  await until('it is ready', async () => (await fetch(`${address}/ready`)).status === 200);
   const settings = { SERVICE_URL: address, SERVICE_KEY: service.key };
   const { markets, health, reports } = JSON.parse(
     await run(process.execPath, ['client.ts'], settings),

@@ -3,7 +3,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { Breaker, type BreakerOptions } from './breaker.ts';
 import { type Health, healthOf } from './health.ts';
-import { type Notices, noticesOf } from './notices.ts';
+import { ANSWER_MS, type Notices, noticesOf } from './notices.ts';
 import { type Pulse, pulseOf } from './pulse.ts';
 import { type Reads, readsOf } from './reads.ts';
 import type { Database } from './schema.ts';
@@ -158,6 +158,12 @@ async function end(pool: pg.Pool, db: Kysely<Database>): Promise<void> {
   await Promise.race([ended, pause(GOODBYE_MS, undefined, { ref: false })]);
 }
 
+/** A session that may have nothing to say for hours. */
+const forHours = <T extends { readonly options: string }>(session: T): T => ({
+  ...session,
+  options: `${session.options} -c idle_session_timeout=0`,
+});
+
 /** Opens a pool; no connection is made before the first query. */
 export function openClient(options: ClientOptions): Client {
   const { applicationName, acquireTimeoutMs, statementTimeoutMs, rideOutMs } = options;
@@ -206,12 +212,10 @@ export function openClient(options: ClientOptions): Client {
   });
   const health = healthOf({ reads, pulse, breaker, watch });
   const notices = noticesOf({
-    connection: () => {
-      const session = sessionFor('notices', servers.current);
-      // It has nothing to say for hours.
-      return { ...session, options: `${session.options} -c idle_session_timeout=0` };
-    },
+    connection: () => forHours(sessionFor('notices', servers.current)),
     onError,
+    // Who lets the database say nothing for longer means this connection as well.
+    answerMs: Math.max(ANSWER_MS, options.silenceMs ?? acquireTimeoutMs),
   });
   const close = async (): Promise<void> => {
     await Promise.all([watch.close(), pulse.close(), notices.close()]);

@@ -27,11 +27,14 @@ export interface NoticesOptions {
   readonly onError: (error: Error) => void;
   /** Time between two looks whether the connection still lives, in milliseconds. */
   readonly heartbeatMs?: number;
+  /** What an answer of the server may take before the connection counts as lost. */
+  readonly answerMs?: number;
 }
 
+/** That time where nothing else is said. */
+export const ANSWER_MS = 5_000;
+
 const HEARTBEAT_MS = 10_000;
-/** What an answer of the server may take before the connection counts as lost. */
-const ANSWER_MS = 5_000;
 /** The first wait before a new attempt; it doubles up to the last. */
 const RETRY_MS = 100;
 const RETRY_MS_MAX = 5_000;
@@ -103,7 +106,7 @@ class Listening implements Notices {
       ...this.#options.connection(),
       keepAlive: true,
       keepAliveInitialDelayMillis: HEARTBEAT_MS,
-      query_timeout: ANSWER_MS,
+      query_timeout: this.#options.answerMs ?? ANSWER_MS,
     });
     this.#client = client;
     this.#asked = Promise.resolve();

@@ -27,7 +27,7 @@ const CLAIMS: Record<string, object | string> = {
   'no exp': goodClaims({ exp: undefined }),
   'exp beyond numbers': JSON.stringify(goodClaims()).replace(/"exp":\d+/, '"exp":1e999'),
   'a life that is too long': goodClaims({ exp: nowSeconds() + 86_500 }),
-  'nbf to come': goodClaims({ nbf: nowSeconds() + 40 }),
+  'nbf to come': goodClaims({ nbf: nowSeconds() + 400 }),
   'iat to come': goodClaims({ iat: nowSeconds() + 3_600, exp: nowSeconds() + 4_000 }),
   'scope of another type': goodClaims({ scope: { 'prices:*': true } }),
   'a claim named twice': JSON.stringify(goodClaims()).replace('{', '{"sub":"root",'),

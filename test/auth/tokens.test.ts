@@ -5,6 +5,7 @@ import { createDevelopmentToken } from '../../src/auth/development-token.ts';
 import { TokenSettingError } from '../../src/auth/token-keys.ts';
 import { authApp, HS256, NO_TOKENS, SECRET } from '../support/auth-app.ts';
 import { testDatabase } from '../support/database.ts';
+import { until } from '../support/sockets.ts';
 import {
   ASYMMETRIC,
   goodClaims,
@@ -55,11 +56,15 @@ t.test('a development token is a good token, for as long as it was asked for', a
     scopes: ['prices:nickel', 'prices:copper'],
     lifetimeSeconds: 900,
   };
-  const answer = await get(app, await createDevelopmentToken(request));
+  const began = Date.now();
+  const token = await createDevelopmentToken(request);
+  const made = Date.now();
+  const answer = await get(app, token);
   t.equal(answer.statusCode, 200, answer.body);
   const { id, scopes, expiresAt } = answer.json().principal;
   t.same({ id, scopes }, { id: 'developer', scopes: request.scopes });
-  t.ok(Math.abs(Date.parse(expiresAt) - Date.now() - 900_000) < 5_000);
+  const lifeFrom = Date.parse(expiresAt) - 900_000;
+  t.ok(lifeFrom > began - 1_000 && lifeFrom <= made + 1_000, 'whole seconds are told');
   await t.rejects(createDevelopmentToken({ ...request, scopes: ['nickel'] }), /"prices:nickel"/);
   await t.rejects(createDevelopmentToken({ ...request, lifetimeSeconds: 0 }), /positive/);
   await t.rejects(createDevelopmentToken({ ...request, secret: 'short' }), /32 bytes/);
@@ -95,14 +100,23 @@ t.test('tokens are checked with the keys of a JWKS address, found by kid', async
   });
   const app = await authApp(t, { db, settings: { ...NO_TOKENS, JWT_JWKS_URL: url } });
   t.equal(fetches, 0, 'the service starts without its issuer');
-  for (const { alg, privateKey } of pairs) {
-    const signed = (kid: string) => tokenOf({ alg, kid }, goodClaims(), signerOf(alg, privateKey));
+  const signedBy = ({ alg, privateKey }: (typeof pairs)[number], kid = `key-${alg}`) =>
+    tokenOf({ alg, kid }, goodClaims(), signerOf(alg, privateKey));
+  // Where a machine stalls, the first fetch may take longer than the service waits for it.
+  await until('the keys are there', async () => {
+    const [pair] = pairs;
+    return pair !== undefined && (await get(app, signedBy(pair))).statusCode === 200;
+  });
+  const needed = fetches;
+  for (const pair of pairs) {
+    const { alg, privateKey } = pair;
+    const signed = (kid: string) => signedBy(pair, kid);
     t.equal((await get(app, signed(`key-${alg}`))).statusCode, 200, alg);
     t.equal((await get(app, signed('key-other'))).statusCode, 401, `${alg}, unknown kid`);
     const unnamed = tokenOf({ alg }, goodClaims(), signerOf(alg, privateKey));
     t.equal((await get(app, unnamed)).statusCode, 200, `${alg}, the only key of its kind`);
   }
-  t.equal(fetches, 1, 'one fetch serves all, unknown kids included');
+  t.equal(fetches, needed, 'one fetch serves all, unknown kids included');
 });
 
 t.test('a JWKS address that fails is a 503 that says when to come back', async (t) => {
@@ -143,6 +157,8 @@ t.test('a key of the JWKS that is too weak or of another curve verifies nothing'
     signerOf('RS256', weak.privateKey),
   );
   const shared = tokenOf({ alg: 'HS256', kid: 'secret' }, goodClaims(), hmac(SECRET));
+  // An issuer that is slow, as on a machine that stalls, is a 503 until it is asked again.
+  await until('the keys are read', async () => (await get(app, rsa)).statusCode !== 503);
   t.equal((await get(app, rsa)).statusCode, 401);
   t.equal((await get(app, shared)).statusCode, 401);
 });

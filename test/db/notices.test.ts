@@ -7,6 +7,8 @@ import { wireTo } from '../support/tcp-proxy.ts';
 import { inRevision, insertOf, pointRow, writeWorld } from '../support/world.ts';
 
 const HEARTBEAT_MS = 50;
+/** Longer than a machine stalls: a line that lives is not given up because of that. */
+const LONG_MS = 60_000;
 
 interface Heard {
   readonly notices: Notices;
@@ -17,7 +19,7 @@ interface Heard {
 type Test = Pick<typeof t, 'teardown'>;
 
 /** Notices through an address, and what they told. */
-function listen(test: Test, url: string, timeoutMs = 20_000): Heard {
+function listen(test: Test, url: string, timeoutMs = LONG_MS, answerMs = LONG_MS): Heard {
   const errors: string[] = [];
   const notices = noticesOf({
     connection: () => ({
@@ -27,6 +29,7 @@ function listen(test: Test, url: string, timeoutMs = 20_000): Heard {
     }),
     onError: ({ message }) => errors.push(message),
     heartbeatMs: HEARTBEAT_MS,
+    answerMs,
   });
   test.teardown(() => notices.close());
   const told: (string | null)[] = [];
@@ -70,7 +73,8 @@ t.test('a connection that the server ends is made again, and all are told', asyn
   const { notices, told, errors } = listen(t, database.url);
   await until('it listens', () => notices.isHeard('news'));
   await database.pool.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ear'`,
+    `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'ear'`,
   );
   await until('it listens again', () => told.length === 3 && notices.isHeard('news'));
   t.same(told, [null, null, null], 'once when it was lost, once when it was made');
@@ -98,11 +102,12 @@ t.test('a line that has gone dead without a word is found out', async (t) => {
   const database = await testDatabase(t);
   const wire = await wireTo(t, database.url);
   // What is begun while the line is dead ends with its time.
-  const { notices, told, errors } = listen(t, wire.url, 2_000);
+  const { notices, told, errors } = listen(t, wire.url, 2_000, 2_000);
   await until('it listens', () => notices.isHeard('news'));
   wire.freeze();
   await until('the silence is noticed', () => !notices.isHeard('news'));
-  t.match(errors, ['Query read timeout']);
+  // Where a machine stalls, it may have been silent before.
+  t.same([...new Set(errors)], ['Query read timeout']);
   wire.cut(false);
   await until('it listens again', () => notices.isHeard('news'));
   await send(database, 'alive');
@@ -119,10 +124,11 @@ t.test('a line that lives is not given up, and a listener that fails harms no ot
   notices.onNotice('news', (payload) => second.push(payload));
   await until('it listens', () => notices.isHeard('news'));
   const { rows } = await database.pool.query(
-    `select pid from pg_stat_activity where application_name = 'ear'`,
+    `select pid from pg_stat_activity
+      where datname = current_database() and application_name = 'ear'`,
   );
   const last = `select query_start > $1 as later, pid from pg_stat_activity
-    where application_name = 'ear' and query = 'select 1'`;
+    where datname = current_database() and application_name = 'ear' and query = 'select 1'`;
   const beats = async () => (await database.pool.query(last, [new Date(Date.now() - 20)])).rows;
   await until('the heart has beaten', async () => (await beats())[0]?.later === true);
   t.same((await beats())[0]?.pid, rows[0].pid, 'on the same connection');
@@ -138,7 +144,7 @@ t.test(
     const client = openClient({
       url: database.url,
       connectionsMax: 1,
-      acquireTimeoutMs: 5_000,
+      acquireTimeoutMs: LONG_MS,
       statementTimeoutMs: 0,
       readOnly: true,
       applicationName: 'a test',

@@ -14,13 +14,13 @@ const worldOf = async (test: Parameters<typeof testDatabase>[0]): Promise<TestDa
 const commit = ({ pool }: TestDatabase, name: string): Promise<number> =>
   inRevision(pool, `update price set name = '${name}'`);
 
+/** The sessions that look; other files have theirs, in databases of their own. */
+const SESSIONS = `select pid from pg_stat_activity
+  where datname = current_database() and application_name like '%pulse'`;
+
 /** Ends the sessions that look. */
 const endLooks = ({ url }: TestDatabase): Promise<void> =>
-  administer(
-    url,
-    `select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and application_name like '%pulse'`,
-  );
+  administer(url, `select pg_terminate_backend(pid) from (${SESSIONS}) as sessions`);
 
 t.test('a look sees every commit before it, and tells the same head as the tables', async (t) => {
   const database = await worldOf(t);
@@ -48,9 +48,7 @@ t.test('all who ask while a look is under way share one that begins after it', a
   const { pulse } = database.client;
   await pulse.look();
   await until('the connection is there', async () => {
-    const { rows } = await database.pool.query(
-      "select from pg_stat_activity where application_name like '%pulse' and state = 'idle'",
-    );
+    const { rows } = await database.pool.query(`${SESSIONS} and state = 'idle'`);
     return rows.length === 1;
   });
   await pulse.look();
@@ -75,9 +73,7 @@ t.test('a look goes on when its connection breaks, and another is made', async (
   const database = await worldOf(t);
   const { pulse } = database.client;
   const sessions = async () => {
-    const { rows } = await database.pool.query(
-      "select pid from pg_stat_activity where application_name like '%pulse'",
-    );
+    const { rows } = await database.pool.query(SESSIONS);
     return rows.map(({ pid }) => pid);
   };
   await pulse.look();

@@ -116,16 +116,31 @@ fault(
   },
 );
 
+/** What is told while a database says nothing. */
+const SILENT = /^503 (database|auth)_unavailable$/;
+
 /** A request that runs into the time that a statement may take. */
 async function timedOut(test: Test, database: TestDatabase, service: Served) {
   const agent = agentOf(test, 8);
-  const answers = await whileLocked(database, async () => {
-    const all = await Promise.all(Array.from({ length: 8 }, () => send(agent, service, PRICES)));
-    await until('no statement is left', async () => (await lockWaits(database.pool)) === 0);
-    return all;
+  let answers: readonly Answered[] = [];
+  // Where a machine stalls, a database may say nothing for so long that it counts as away.
+  await until('all are told', async () => {
+    answers = await whileLocked(database, async () => {
+      const all = await Promise.all(Array.from({ length: 8 }, () => send(agent, service, PRICES)));
+      await until('no statement is left', async () => (await lockWaits(database.pool)) === 0);
+      return all;
+    });
+    const told = new Set(answers.map((each) => `${each.status} ${codeOf(each)}`));
+    const other = [...told].filter((each) => each !== '504 query_timeout');
+    test.same(
+      byLength(
+        other.filter((each) => !SILENT.test(each)),
+        other,
+      ),
+      [],
+    );
+    return other.length === 0;
   });
-  const told = new Set(answers.map((each) => `${each.status} ${codeOf(each)}`));
-  test.same([...told], ['504 query_timeout']);
   // A busy machine may need more than the short time that this service allows.
   const again = async (): Promise<boolean> => (await send(agent, service, PRICES)).status === 200;
   const each = (): Promise<void> => until('the connections are used again', again);

@@ -14,6 +14,7 @@ import {
 } from '../support/load.ts';
 import { OWN_TIMES, served } from '../support/served.ts';
 import { until } from '../support/sockets.ts';
+import { tell } from '../support/tell.ts';
 
 type Test = typeof t;
 
@@ -96,9 +97,11 @@ fault(
     const load = await loaded(t, rate);
     const rounds = byLength(2, 5);
     for (let round = 0; round < rounds; round += 1) {
-      const [pid = 0] = await cluster.sessions('commodity-prices');
       // PostgreSQL ends all other sessions as well then, and recovers.
-      process.kill(pid, 'SIGKILL');
+      await until('one was killed', async () => {
+        const [pid = 0] = await cluster.sessions('commodity-prices');
+        return tell(pid, 'SIGKILL');
+      });
       await until('the server is back', isUp);
       await recovered(load, performance.now());
       await more(load, 2 * rate);
@@ -171,16 +174,16 @@ fault(
   },
 );
 
-/** Stops processes for as long as work takes. */
+/** Stops processes for as long as work takes; one that ended meanwhile needs nothing. */
 async function whileStopped<T>(pids: readonly number[], work: () => Promise<T>): Promise<T> {
-  const tell = (signal: NodeJS.Signals): void => {
-    for (const pid of pids) process.kill(pid, signal);
+  const tellAll = (signal: NodeJS.Signals): void => {
+    for (const pid of pids) tell(pid, signal);
   };
-  tell('SIGSTOP');
+  tellAll('SIGSTOP');
   try {
     return await work();
   } finally {
-    tell('SIGCONT');
+    tellAll('SIGCONT');
   }
 }
 

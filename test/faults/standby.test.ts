@@ -83,6 +83,22 @@ const more = (load: OpenLoad, count: number): Promise<void> => {
   return until('more are answered', () => load.answers.length >= goal);
 };
 
+/** A table of the standby that a statement has locked which waits for another lock. */
+async function heldByWhoWaits(): Promise<string> {
+  let name = '';
+  await until('one that waits holds a table', async () => {
+    const { rows } = await standby.ask(
+      `select relation::regclass::text as name from pg_locks
+          join pg_stat_activity using (pid) join pg_class on pg_class.oid = relation
+        where granted and mode = 'AccessShareLock' and wait_event_type = 'Lock'
+          and relkind = 'r' and relnamespace = 'public'::regnamespace limit 1`,
+    );
+    name = rows[0]?.name ?? '';
+    return name !== '';
+  });
+  return name;
+}
+
 /** Has the standby cancel a statement, which stands in the way of a lock that it must show. */
 async function conflict(test: Test, target: Target): Promise<number> {
   const count = async (): Promise<number> => {
@@ -101,14 +117,9 @@ async function conflict(test: Test, target: Target): Promise<number> {
       await standby.using(({ pool }) =>
         until('they wait for it', async () => (await lockWaits(pool)) > 0),
       );
-      const { rows } = await standby.ask(
-        `select distinct relation::regclass::text as name from pg_locks join pg_stat_activity
-            using (pid) join pg_class
-            on pg_class.oid = relation where granted and mode = 'AccessShareLock'
-          and wait_event_type = 'Lock' and relkind = 'r' and relnamespace = 'public'::regnamespace`,
-      );
+      const table = await heldByWhoWaits();
       await inTransaction(pool, (second) =>
-        second.query(`lock table ${rows[0].name} in access exclusive mode`),
+        second.query(`lock table ${table} in access exclusive mode`),
       );
       const { rows: written } = await primary.ask('select pg_current_wal_flush_lsn() as lsn');
       await until('the standby shows that lock as well', async () => {
@@ -155,7 +166,7 @@ fault(
     const paused = performance.now();
     await until('the key is refused', () => isRevoked(other));
     const left = performance.now() - paused;
-    t.match(both.running.stderr(), /the standby is [\d.]+ s behind/);
+    await both.running.until('stderr', /the standby is [\d.]+ s behind/);
     t.equal((await walk({ cursor: page.nextCursor })).revision, page.revision, 'the walk goes on');
     const answer = await ask({ ...other, port: alone.port });
     t.equal(answer.status, 200, 'who has no other server sees it when the standby does');

@@ -32,14 +32,15 @@ t.test('the limit is a setting', async (t) => {
 
 /** Writes a request head and a beginning of the body; resolves with what comes back. */
 const exchange = (head: readonly string[], body: string): Promise<string> =>
-  new Promise((resolve, reject) => {
+  new Promise((resolve) => {
     const { port } = service.app.server.address() as AddressInfo;
     const socket = connect(port, '127.0.0.1');
     let text = '';
     socket.setEncoding('utf8').on('data', (chunk) => {
       text += chunk;
     });
-    socket.on('close', () => resolve(text)).on('error', reject);
+    // A service that has read enough may reset the line, once it has answered.
+    socket.on('close', () => resolve(text)).on('error', () => {});
     socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
   });
 

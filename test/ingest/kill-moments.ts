@@ -14,6 +14,7 @@ import { seed } from '../../src/db/seed.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
 import { administer, siblingUrl } from '../support/database.ts';
 import { makeFolder } from '../support/folders.ts';
+import { tell } from '../support/tell.ts';
 import { CORRECTING, describePrices, loadFile, points } from './support.ts';
 
 const LOADER = fileURLToPath(new URL('./loader.ts', import.meta.url));
@@ -114,11 +115,13 @@ async function startLoader(url: string, file: string): Promise<Loader> {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const lines = createInterface({ input: child.stdout });
-  await once(lines, 'line');
+  // Both lines may come at once, or none may come: whoever reads the first must not miss the rest.
+  const started = once(lines, 'line');
   const done = new Promise<number | null>((resolve) => {
     lines.on('line', (line) => line === 'applied' && resolve(performance.now()));
     lines.on('close', () => resolve(null));
   });
+  await started;
   return { child, done };
 }
 
@@ -195,7 +198,7 @@ class World implements KillWorld {
     }
     const place = await choosePlace(this.dataDir);
     const pid = victim === 'server' ? (await findPostmaster(place))?.pid : await backendOf(client);
-    if (pid) process.kill(pid, 'SIGKILL');
+    if (pid) tell(pid, 'SIGKILL');
   }
 
   async kill(victim: Victim, afterMs: number): Promise<Moment> {

@@ -113,18 +113,26 @@ t.test('a database that goes away and comes back is waited for', async (t) => {
 });
 
 t.test('a database that stays away is a 503, at once or at the end of the wait', async (t) => {
-  const here = await scene(t, 'all');
-  const { service, client, wire, end } = here;
-  const waiting = hear(service, `after=${end}&wait=8`);
-  await until('it listens', () => client.notices.isHeard('revision'));
-  await asleep(here);
-  wire.cut(true);
-  const { status, text, headers } = await waiting;
-  t.same([status, JSON.parse(text).code], [503, 'database_unavailable']);
-  t.match(headers.get('retry-after'), /^\d+$/);
-  const next = await hear(service, `after=${end}&wait=25`);
-  t.equal(next.status, 503);
-  t.ok(next.tookMs < 24_000, `${next.tookMs} ms`);
+  await until('it goes away while he waits', async () => {
+    const here = await scene(t, 'all');
+    const { service, client, wire, end } = here;
+    let isOver = false;
+    const waiting = hear(service, `after=${end}&wait=8`).finally(() => {
+      isOver = true;
+    });
+    await until('it listens', () => isOver || client.notices.isHeard('revision'));
+    await asleep(here);
+    wire.cut(true);
+    const { status, text, headers } = await waiting;
+    // Where a machine stalls, the wait may be over before the database has gone.
+    if (status === 204) return false;
+    t.same([status, JSON.parse(text).code], [503, 'database_unavailable']);
+    t.match(headers.get('retry-after'), /^\d+$/);
+    const next = await hear(service, `after=${end}&wait=25`);
+    t.equal(next.status, 503);
+    t.ok(next.tookMs < 24_000, `${next.tookMs} ms`);
+    return true;
+  });
 });
 
 t.test('the account that only reads can follow the feed', async (t) => {

@@ -30,15 +30,17 @@ async function start(test: Pick<typeof t, 'teardown'>, env: Record<string, strin
   return waiting;
 }
 
-/** Waits until so many requests have reached the service and found nothing. */
-const asleep = ({ service, database }: Waiting, requests: number): Promise<void> =>
-  until(`${requests} wait`, () => {
-    const count = (what: RegExp) => service.lines.filter((line) => what.test(line)).length;
-    const come = count(/"incoming request"/);
-    const gone = count(/"request completed"/);
-    const { totalCount, idleCount } = database.pool;
-    return come - gone === requests && totalCount === idleCount && isHeard(database);
-  });
+/** Whether so many requests have reached the service and found nothing. */
+function isAsleep({ service, database }: Waiting, requests: number): boolean {
+  const count = (what: RegExp) => service.lines.filter((line) => what.test(line)).length;
+  const come = count(/"incoming request"/);
+  const gone = count(/"request completed"/);
+  const { totalCount, idleCount } = database.pool;
+  return come - gone === requests && totalCount === idleCount && isHeard(database);
+}
+
+const asleep = (waiting: Waiting, requests: number): Promise<void> =>
+  until(`${requests} wait`, () => isAsleep(waiting, requests));
 
 const isHeard = ({ client }: TestDatabase): boolean => client.notices.isHeard('revision');
 
@@ -66,14 +68,22 @@ t.test('when nothing comes that he may see, a 204 tells where to go on', async (
   const waiting = await start(t);
   const { service, database, end } = waiting;
   const copper: Source = { ...service, key: await keyFor(database, ['prices:copper']) };
-  const nothing = hear(copper, `after=${end}&wait=2`);
-  await asleep(waiting, 1);
-  await publish(database);
-  const { status, next, headers, text, tookMs } = await nothing;
-  t.same([status, text], [204, '']);
-  t.equal(headers.get('cache-control'), 'no-store');
-  t.match(headers.get('x-data-revision'), /\.2$/);
-  t.ok(tookMs > 1_900 && tookMs < 24_000, `${tookMs} ms`);
+  let next = end;
+  // A wait that was over before the commit, as where a machine stalls, is followed by another.
+  await until('it is published while he waits', async () => {
+    let isOver = false;
+    const nothing = hear(copper, `after=${next}&wait=2`).finally(() => {
+      isOver = true;
+    });
+    await until('he waits', () => isOver || isAsleep(waiting, 1));
+    const number = await publish(database);
+    const { status, headers, text, tookMs, ...heard } = await nothing;
+    t.same([status, text], [204, '']);
+    t.equal(headers.get('cache-control'), 'no-store');
+    t.ok(tookMs > 1_900 && tookMs < 24_000, `${tookMs} ms`);
+    next = heard.next;
+    return headers.get('x-data-revision')?.endsWith(`.${number}`) === true;
+  });
   const all = await hear(service, `after=${end}`);
   t.equal(next, all.next, 'past what he may not see');
   const now = await hear(copper, `after=${end}&wait=0`);
@@ -85,13 +95,15 @@ t.test('so many of one credential may wait, and the next is told when there is r
   const { service, database, end } = waiting;
   const leaver = new AbortController();
   const first = hear(service, `after=${end}&wait=25`);
+  const begun = performance.now();
   const second = hear(service, `after=${end}&wait=20`, leaver.signal);
   await asleep(waiting, 2);
   const third = await hear(service, `after=${end}&wait=25`);
   t.equal(third.status, 429);
   t.match(JSON.parse(third.text), { code: 'too_many_concurrent_requests' });
   const seconds = Number(third.headers.get('retry-after'));
-  t.ok(seconds > 5 && seconds <= 20, `after ${seconds} s one of them has ended for certain`);
+  const left = 20 - (performance.now() - begun) / 1_000;
+  t.ok(seconds > left - 1 && seconds <= 20, `after ${seconds} s one of them has ended for certain`);
   t.equal((await hear(service, `after=${end}`)).status, 200, 'who does not wait needs no place');
   const refused = await hear(service, 'after=nowhere&wait=25');
   t.equal(refused.status, 400);

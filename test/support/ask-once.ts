@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { buildApp } from '../../src/app.ts';
 import { configOf } from '../../src/config.ts';
 import { openClient } from '../../src/db/client.ts';
+import { NO_LIMITS } from './no-limits.ts';
 
 /**
  * A process of its own that asks the service once and prints the answer: its time zone is the one
@@ -16,7 +17,7 @@ const client = openClient({
   readOnly: true,
   applicationName: 'commodity-prices test',
 });
-const app = await buildApp({ config: configOf({}), client });
+const app = await buildApp({ config: configOf(NO_LIMITS), client });
 const answer = await app.inject({
   method: 'POST',
   url: `/v3/prices/${market}`,

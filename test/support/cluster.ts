@@ -13,6 +13,7 @@ import { seed } from '../../src/db/seed.ts';
 import type { TestDatabase } from './database.ts';
 import { makeFolder } from './folders.ts';
 import { until } from './sockets.ts';
+import { tell } from './tell.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
@@ -33,7 +34,7 @@ export interface Cluster {
   stop(): Promise<void>;
   /** Kills the postmaster as the system does when memory is short. */
   kill(): Promise<void>;
-  /** The process numbers of the sessions of a program, idle ones first. */
+  /** The process numbers of the sessions of a program, idle ones first; waits for the first. */
   sessions(program: string): Promise<number[]>;
   /** The postmaster and all of its processes. */
   processes(): Promise<number[]>;
@@ -130,7 +131,7 @@ export async function clusterIn(
     stop: () => control('stop', '-m', 'fast'),
     kill: async () => {
       const all = await processesOf(await postmaster());
-      process.kill(all[0] ?? 0, 'SIGKILL');
+      tell(all[0] ?? 0, 'SIGKILL');
       await until(
         'all of it is gone',
         async () => !(await Promise.all(all.map(runs))).includes(true),
@@ -139,14 +140,14 @@ export async function clusterIn(
       await rm(join(folder, 'postmaster.pid'), { force: true });
     },
     sessions: async (program) => {
-      const { rows } = await askOnce(
-        url,
-        `select pid from pg_stat_activity where application_name = '${program}'
-          order by state = 'idle' desc, pid`,
-      );
-      const pids = rows.map(({ pid }) => Number(pid));
-      // Process 0 would be the group of the test.
-      if (pids.length === 0) throw new Error(`there is no session of ${program}`);
+      const text = `select pid from pg_stat_activity where application_name = '${program}'
+        order by state = 'idle' desc, pid`;
+      let pids: number[] = [];
+      // A session that ended by itself leaves none for a moment.
+      await until(`there is a session of ${program}`, async () => {
+        pids = (await askOnce(url, text)).rows.map(({ pid }) => Number(pid));
+        return pids.length > 0;
+      });
       return pids;
     },
     processes: async () => processesOf(await postmaster()),

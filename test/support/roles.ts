@@ -65,8 +65,11 @@ export async function roledDatabase(
 
 /** A pool as the service has it, with times for a slow machine. */
 export function serviceClient(test: Test, database: RoledDatabase): Client {
+  const address = new URL(database.urlOf('service'));
+  // By itself the account gives a lock up after a second, which who holds it may be stalled for.
+  address.searchParams.set('options', '-c lock_timeout=20s');
   const client = openClient({
-    url: database.urlOf('service'),
+    url: address.href,
     connectionsMax: 8,
     acquireTimeoutMs: 20_000,
     statementTimeoutMs: 60_000,

@@ -41,8 +41,8 @@ export async function served(
 ): Promise<Served> {
   const key = await keyFor(database as TestDatabase, [ALL_MARKETS]);
   const running = startService(test, { DATABASE_URL: database.url, ...TIMES, ...env });
-  const said = await running.until('stderr', /http:\/\/127\.0\.0\.1:\d+/);
-  const [, port] = /http:\/\/127\.0\.0\.1:(\d+)/.exec(said) ?? [];
+  const address = /http:\/\/127\.0\.0\.1:(\d+)\b/;
+  const [, port] = address.exec(await running.until('stderr', address)) ?? [];
   const { pid = 0 } = running.child;
   return { running, port: Number(port), key, memory: () => memoryOf(pid) };
 }

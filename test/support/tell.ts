@@ -1,0 +1,14 @@
+/**
+ * Sends a signal to one process.
+ * @returns whether it was there: one that was looked up may be gone by itself since
+ */
+export function tell(pid: number, signal: NodeJS.Signals): boolean {
+  // 0 would be the group of the test.
+  if (pid <= 0) throw new Error(`${pid} is not one process`);
+  try {
+    return process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+    throw error;
+  }
+}
