@@ -26,7 +26,7 @@ import { DOCS, docsPage, openapi } from './plugins/openapi.ts';
 import { problemOf, problems, sendProblem } from './plugins/problems.ts';
 import { refuseConnection } from './plugins/refuse.ts';
 import { requestId, requestIdOf } from './plugins/request-id.ts';
-import { gentleStop } from './plugins/stop.ts';
+import { gentleStop, type Heirs } from './plugins/stop.ts';
 import { transport } from './plugins/transport.ts';
 import { usage } from './plugins/usage.ts';
 import { work } from './plugins/work.ts';
@@ -53,6 +53,8 @@ export interface AppOptions {
   readonly logger?: FastifyBaseLogger;
   /** Without it nothing is counted. */
   readonly metrics?: Metrics | undefined;
+  /** Who goes on with its connections when it stops. */
+  readonly heirs?: Heirs | undefined;
 }
 
 /** States of the reference data that are kept; answers need the newest, late readers one before. */
@@ -71,7 +73,7 @@ const SCHEMAS = [
   ProblemSchema,
 ];
 
-function serverOf({ config, logger, metrics }: AppOptions): FastifyInstance {
+function serverOf({ config, logger, metrics, heirs }: AppOptions): FastifyInstance {
   return Fastify({
     ...(logger ? { loggerInstance: logger } : { logger: false }),
     genReqId: requestIdOf,
@@ -88,6 +90,8 @@ function serverOf({ config, logger, metrics }: AppOptions): FastifyInstance {
       requireHostHeader: false,
     },
     clientErrorHandler: (error, socket) => {
+      // The time for the headers of a request that has not begun.
+      if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && heirs?.isKept(socket)) return;
       const code = refuseConnection(error, socket);
       if (code !== null) metrics?.refused(code);
     },
@@ -182,7 +186,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   problems(app);
   careful(app);
   transport(app, { urlBytesMax: config.URL_BYTES_MAX, connectionsMax: config.CONNECTIONS_MAX });
-  gentleStop(app, config.STOP_GRACE_MS);
+  gentleStop(app, { graceMs: config.STOP_GRACE_MS, heirs: options.heirs });
   methods(app);
   jsonBody(app, { depthMax: config.JSON_DEPTH_MAX });
   const limits = await guard(app, options);

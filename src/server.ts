@@ -12,6 +12,7 @@ import { type Metrics, metricsOf } from './metrics/metrics.ts';
 import { loggerOf } from './plugins/log.ts';
 import { Life } from './server/life.ts';
 import { serveMetrics } from './server/metrics-server.ts';
+import { Heritage } from './server/passing.ts';
 import { prepare } from './server/prepare.ts';
 import { serveByWorkers } from './server/primary.ts';
 import { serve } from './server/serve.ts';
@@ -50,7 +51,9 @@ async function startWorker(): Promise<void> {
   const { DATABASE_URL: url = '', USAGE_DATABASE_URL: usageUrl } = config;
   const logger = loggerOf(config.LOG_LEVEL, process.stderr);
   const metrics = await openMetrics(config, logger);
-  await serve({ config, url, usageUrl, logger, metrics }, life);
+  const heritage = new Heritage();
+  heritage.listen(endBySignal);
+  await serve({ config, url, usageUrl, logger, metrics, heritage }, life);
 }
 
 async function start(): Promise<void> {

@@ -20,8 +20,6 @@ const service = startService(t, {
   WORKERS: '2',
   METRICS_PORT: '0',
   PRICE_BOOK_BYTES: '0',
-  // A client that stalls asks late over a connection that is kept.
-  STOP_GRACE_MS: '15000',
 });
 const log = await service.until('stderr', /workers answer at [^"]+/);
 const port = Number(/workers answer at http:\/\/[\d.]+:(\d+)/.exec(log)?.[1]);

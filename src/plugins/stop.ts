@@ -1,22 +1,58 @@
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
+/** Other processes that go on with the connections of this one. */
+export interface Heirs {
+  /** Whether there are any at this stop. */
+  readonly hasHeirs: boolean;
+  /** Gives them a connection of which no part of a request was read. */
+  leave(socket: Socket): void;
+  /** Whether it was taken over from another process and waits for its next request. */
+  isKept(socket: Socket): boolean;
+}
+
+export interface StopOptions {
+  /** How long a connection without a request may still send one. */
+  readonly graceMs: number;
+  readonly heirs?: Heirs | undefined;
+}
+
+/**
+ * Finds connections on which nothing is asked, not even in part: of those that were used only Node
+ * knows, and it tells none but by closing them.
+ */
+function quietOf(closeIdle: () => void, sockets: Iterable<Socket>): Socket[] {
+  const quiet: Socket[] = [];
+  const all = [...sockets];
+  for (const socket of all) {
+    socket.destroy = () => {
+      quiet.push(socket);
+      return socket;
+    };
+  }
+  closeIdle();
+  for (const socket of all) delete (socket as { destroy?: unknown }).destroy;
+  return quiet.concat(all.filter(({ bytesRead }) => bytesRead === 0));
+}
+
 /**
  * Ends each connection of a stopping service as soon as its answers are out. Node's own way would
  * cut answers whose last bytes wait for a slow reader, and would wait for connections that fall
- * idle later or that never asked for anything, as browsers open them.
- * @param graceMs how long a connection without a request may still send one
+ * idle later or that never asked for anything, as browsers open them. Where others go on with its
+ * work they get the connections without a request: a request may be on its way over any of them.
  */
-export function gentleStop(app: FastifyInstance, graceMs: number): void {
+export function gentleStop(app: FastifyInstance, { graceMs, heirs }: StopOptions): void {
   const { server } = app;
+  const closeIdle = server.closeIdleConnections.bind(server);
   /** The answers under way on each open connection. */
   const underWay = new Map<Socket, number>();
-  let isStopping = false;
+  /** What is done when the last answer of a connection is out. */
+  let atRest = (_socket: Socket): void => {};
   const count = (socket: Socket, change: number): void => {
     const before = underWay.get(socket);
     if (before === undefined) return;
     underWay.set(socket, before + change);
-    if (isStopping && before + change === 0) socket.destroySoon();
+    if (before + change === 0) atRest(socket);
   };
   server.on('connection', (socket) => {
     underWay.set(socket, 0);
@@ -26,9 +62,19 @@ export function gentleStop(app: FastifyInstance, graceMs: number): void {
     count(socket, 1);
     reply.once('close', () => count(socket, -1));
   });
+  const leaveQuiet = (): void => {
+    for (const socket of quietOf(closeIdle, underWay.keys())) {
+      if (underWay.get(socket) === 0 && !socket.writableEnded) heirs?.leave(socket);
+    }
+  };
   server.closeIdleConnections = () => {
+    if (heirs?.hasHeirs) {
+      atRest = leaveQuiet;
+      // Once the listener is closed.
+      setImmediate(leaveQuiet);
+    }
     setTimeout(() => {
-      isStopping = true;
+      atRest = (socket) => socket.destroySoon();
       for (const [socket, answers] of underWay) if (answers === 0) socket.destroySoon();
     }, graceMs).unref();
   };

@@ -12,6 +12,7 @@ import type { BreakerOptions } from '../db/breaker.ts';
 import { type Client, openClient } from '../db/client.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Life } from './life.ts';
+import type { Heritage } from './passing.ts';
 import { type News, tellOnce } from './told-once.ts';
 
 /** Closes the listener, lets running answers end, and cuts what still runs after the time given. */
@@ -117,16 +118,21 @@ export interface Served {
   readonly usageUrl: string | undefined;
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
+  /** Of a worker: its connections outlive it. */
+  readonly heritage?: Heritage;
 }
 
 /** Serves from a database until the end; returns the address. */
 export async function serve(served: Served, life: Life): Promise<string> {
-  const { config, url, usageUrl, logger, metrics } = served;
+  const { config, url, usageUrl, logger, metrics, heritage } = served;
   const client = openReader(url, config, logger);
   life.atEnd(() => client.close());
   const usage = usageUrl === undefined ? null : openUsage(usageUrl, logger);
   if (usage) life.atEnd(() => usage.close());
-  const app = await buildApp({ config, client, usagePool: usage?.pool, logger, metrics });
+  const usagePool = usage?.pool;
+  const app = await buildApp({ config, client, usagePool, logger, metrics, heirs: heritage });
+  if (heritage) life.atEnd(() => heritage.settled());
+  heritage?.takeFor(app.server);
   life.atEnd(() => drain(app, config.SHUTDOWN_TIMEOUT_MS));
   life.checkpoint();
   const port = await listen(app, config);

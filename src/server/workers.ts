@@ -2,6 +2,7 @@ import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { NODE_FLAGS } from './node-flags.ts';
+import { deliveriesTo, heirless, type Left, retire } from './passing.ts';
 import { closeWhatIsUnderWay } from './under-way.ts';
 
 export interface WorkersOptions {
@@ -36,14 +37,16 @@ const SETTLED_MS = 10_000;
  */
 export class Workers {
   readonly #options: WorkersOptions;
-  /** Workers that listen, the oldest first. */
-  readonly #listening = new Set<Worker>();
+  /** Workers that listen, the oldest first, and how to give each a connection. */
+  readonly #listening = new Map<Worker, (left: Left) => void>();
   readonly #all = new Set<Worker>();
   readonly #told = new WeakSet<Worker>();
+  readonly #ending = new WeakMap<Worker, Promise<void>>();
   readonly #stopping = new AbortController();
   #rolling: Promise<void> = Promise.resolve();
   #backoffMs = BACKOFF_MS;
   #port = 0;
+  #passedOn = 0;
 
   constructor(options: WorkersOptions) {
     this.#options = options;
@@ -73,7 +76,9 @@ export class Workers {
   /** Tells all to end, and waits until they have. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all([...this.#all].map((each) => this.#end(each)));
+    await Promise.all(
+      [...this.#all].map((each) => this.#end(each, () => each.process.kill('SIGTERM'))),
+    );
   }
 
   /** Ends all at once. */
@@ -84,7 +89,7 @@ export class Workers {
 
   async #replaceAll(): Promise<void> {
     const { logger } = this.#options;
-    for (const old of [...this.#listening]) {
+    for (const old of [...this.#listening.keys()]) {
       if (this.#stopping.signal.aborted) return;
       // Another has taken its place already.
       if (!this.#listening.has(old)) continue;
@@ -98,7 +103,7 @@ export class Workers {
         if (!this.#listening.has(old)) void this.#replace(old);
         return;
       }
-      await this.#end(old);
+      await this.#end(old, () => retire(old));
     }
     logger.info(`all ${this.count} workers were replaced`);
   }
@@ -107,12 +112,14 @@ export class Workers {
   #fork(): Promise<Worker> {
     const worker = cluster.fork(this.#options.env);
     closeWhatIsUnderWay(worker);
+    const deliver = deliveriesTo(worker);
+    heirless(worker, (left) => this.#passOn(left));
     const begun = performance.now();
     this.#all.add(worker);
     return new Promise((resolve, reject) => {
       worker.once('listening', ({ port }) => {
         this.#port = port;
-        this.#listening.add(worker);
+        this.#listening.set(worker, deliver);
         resolve(worker);
       });
       worker.once('exit', (code) => {
@@ -143,11 +150,26 @@ export class Workers {
     }
   }
 
-  async #end(worker: Worker): Promise<void> {
+  /** Gives a connection to a worker that stays, to each in turn. */
+  #passOn(left: Left): void {
+    const staying = [...this.#listening].filter(([worker]) => !this.#told.has(worker));
+    const [, deliver] = staying[this.#passedOn++ % staying.length] ?? [];
+    if (deliver) deliver(left);
+    else left.handle.close();
+  }
+
+  /** Tells a worker to end, once, and waits until it has. */
+  #end(worker: Worker, tell: () => unknown): Promise<void> {
     this.#told.add(worker);
+    const ending = this.#ending.get(worker) ?? this.#tellToEnd(worker, tell);
+    this.#ending.set(worker, ending);
+    return ending;
+  }
+
+  async #tellToEnd(worker: Worker, tell: () => unknown): Promise<void> {
     if (worker.isDead()) return;
     const ended = new Promise<boolean>((resolve) => worker.once('exit', () => resolve(true)));
-    worker.process.kill('SIGTERM');
+    tell();
     const late = pause(this.#options.endMs, false, { ref: false });
     if (!(await Promise.race([ended, late]))) worker.process.kill('SIGKILL');
     await ended;

@@ -90,7 +90,7 @@ export async function sendAll(
 export interface OpenLoad {
   /** How many were sent so far. */
   sent(): number;
-  /** Those that were answered so far. */
+  /** Those that were answered so far; the text of a 200 is not kept. */
   readonly answers: readonly Answered[];
   /** Changes the rate. */
   rate(perSecond: number): void;
@@ -124,7 +124,7 @@ export function openLoad(
       const ask = questions[sent++ % questions.length];
       if (isOver || !ask) break;
       const one: Promise<void> = send(agent, target, ask, due).then((answer) => {
-        answers.push(answer);
+        answers.push(answer.status === 200 ? { ...answer, text: '' } : answer);
         running.delete(one);
       });
       running.add(one);

@@ -1,0 +1,149 @@
+import type { Worker } from 'node:cluster';
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** What processes tell each other of connections that go from one of them to another. */
+interface Message {
+  /** Of one that was left, one to be taken, one that was taken; and that a worker has to go. */
+  readonly act?: 'left' | 'take' | 'taken' | 'retire';
+  readonly seq?: number;
+  /** Whether a request has come over it before. */
+  readonly isUsed?: boolean;
+}
+
+/** A connection below Node's `Socket`: what is sent to another process with nothing lost. */
+export interface Handle {
+  readStop(): void;
+  close(): void;
+}
+
+type Send = (message: Message, handle?: Handle, options?: object, done?: () => void) => boolean;
+
+interface Inner {
+  _handle: Handle | null;
+}
+
+const nothing = (): void => {};
+
+/** The side of a worker: it takes connections, and leaves its own to others when it retires. */
+export class Heritage {
+  #isRetiring = false;
+  readonly #leaving = new Set<Promise<void>>();
+  /** Connections that were used by another worker and are not yet used here. */
+  readonly #kept = new WeakSet<Socket>();
+
+  /** Whether others take what this process leaves. */
+  get hasHeirs(): boolean {
+    return this.#isRetiring && process.connected;
+  }
+
+  /** Hears from the first process. */
+  listen(retire: () => void): void {
+    process.on('message', ({ act }: Message) => {
+      if (act !== 'retire') return;
+      this.#isRetiring = true;
+      retire();
+    });
+  }
+
+  /** Has the server go on with connections that another worker has left. */
+  takeFor(server: Server): void {
+    let isUsed = false;
+    process.on('message', (message: Message, handle?: Handle) => {
+      if (message.act !== 'take' || !handle) return;
+      (process.send as Send)({ act: 'taken', seq: message.seq ?? 0 });
+      const { _handle: listener } = server as unknown as {
+        _handle: { onconnection(error: number, handle: Handle): void } | null;
+      };
+      // One that came too late goes on further.
+      if (!listener) return this.#send(handle, message.isUsed === true);
+      isUsed = message.isUsed === true;
+      // As Node hands on what the first process accepts: the server hears of it at once.
+      listener.onconnection(0, handle);
+      isUsed = false;
+    });
+    server.on('connection', (socket) => {
+      if (!isUsed) return;
+      this.#kept.add(socket);
+      socket.setTimeout(server.keepAliveTimeout);
+    });
+    server.on('request', ({ socket }) => {
+      if (this.#kept.delete(socket)) socket.setTimeout(server.timeout);
+    });
+  }
+
+  /** Whether a connection waits for its next request, not for its first as Node thinks. */
+  isKept(socket: Socket): boolean {
+    return this.#kept.has(socket) && socket.bytesRead === 0;
+  }
+
+  /** Gives a connection away on which nothing is under way: what comes next another one reads. */
+  leave(socket: Socket): void {
+    const inner = socket as unknown as Inner;
+    const { _handle: handle } = inner;
+    if (!handle || !this.hasHeirs) return;
+    const isUsed = socket.bytesRead > 0 || this.#kept.has(socket);
+    handle.readStop();
+    // Without it the end of the socket is not that of the connection.
+    inner._handle = null;
+    socket.destroy();
+    this.#send(handle, isUsed);
+  }
+
+  /** Waits until all that was left is on its way. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#leaving);
+  }
+
+  #send(handle: Handle, isUsed: boolean): void {
+    const sent = new Promise<void>((resolve) => {
+      (process.send as Send)({ act: 'left', isUsed }, handle, {}, resolve);
+    }).then(() => {
+      handle.close();
+      this.#leaving.delete(sent);
+    });
+    this.#leaving.add(sent);
+  }
+}
+
+/** Tells a worker to end, and to leave its connections to others. */
+export function retire(worker: Worker): void {
+  (worker.send.bind(worker) as unknown as Send)({ act: 'retire' }, undefined, {}, nothing);
+}
+
+/** A connection that a worker has left. */
+export interface Left {
+  readonly handle: Handle;
+  /** Whether a request has come over it. */
+  readonly isUsed: boolean;
+}
+
+/** Hears of the connections that a worker leaves. */
+export function heirless(worker: Worker, found: (left: Left) => void): void {
+  worker.on('message', ({ act, isUsed = false }: Message, handle: unknown) => {
+    if (act === 'left' && handle) found({ handle: handle as Handle, isUsed });
+  });
+}
+
+/**
+ * Gives a worker connections that others have left. Those that it had not taken when it ended are
+ * closed: their clients would wait for ever.
+ */
+export function deliveriesTo(worker: Worker): (left: Left) => void {
+  const underWay = new Map<number, Handle>();
+  const send = worker.send.bind(worker) as unknown as Send;
+  let last = 0;
+  worker.on('message', ({ act, seq = 0 }: Message) => {
+    if (act !== 'taken') return;
+    underWay.get(seq)?.close();
+    underWay.delete(seq);
+  });
+  worker.once('exit', () => {
+    for (const handle of underWay.values()) handle.close();
+  });
+  return ({ handle, isUsed }) => {
+    last += 1;
+    underWay.set(last, handle);
+    send({ act: 'take', seq: last, isUsed }, handle, {}, nothing);
+  };
+}

@@ -1,0 +1,94 @@
+import t from 'tap';
+import { testDatabase } from './support/database.ts';
+import { type Running, startService } from './support/running.ts';
+import { Caller, until } from './support/sockets.ts';
+
+type Test = Pick<typeof t, 'teardown'>;
+
+const LIVE = 'GET /live HTTP/1.1\r\nHost: test\r\n\r\n';
+const HALF = 20;
+
+const database = await testDatabase(t);
+
+async function ofWorkers(test: Test, count: number, env: Readonly<Record<string, string>> = {}) {
+  const service = startService(test, {
+    DATABASE_URL: database.url,
+    WORKERS: String(count),
+    PRICE_BOOK_BYTES: '0',
+    HEADERS_TIMEOUT_MS: '120000',
+    REQUEST_TIMEOUT_MS: '120000',
+    ...env,
+  });
+  const log = await service.until('stderr', /workers answer at [^"]+/);
+  const port = Number(/workers answer at http:\/\/[\d.]+:(\d+)/.exec(log)?.[1]);
+  const callers = (many: number): Caller[] =>
+    Array.from({ length: many }, () => {
+      const caller = new Caller(test, port);
+      caller.socket.resume();
+      return caller;
+    });
+  return { service, callers };
+}
+
+const answers = ({ text }: Caller): number => text.match(/HTTP\/1\.1 200 /g)?.length ?? 0;
+
+/** Sends a request over each, or a part of one, and waits until each has so many answers. */
+async function ask(callers: readonly Caller[], count: number, text = LIVE): Promise<void> {
+  for (const { socket } of callers) socket.write(text);
+  await until(`${count} answers`, () => callers.every((each) => answers(each) === count));
+}
+
+async function replaced(service: Running, times: number): Promise<void> {
+  const all = (): number => service.stderr().match(/all \d workers were replaced/g)?.length ?? 0;
+  await until('all are replaced', () => all() === times);
+}
+
+/** The processes that have answered so far. */
+const answerers = ({ stderr }: Running): Set<string | undefined> =>
+  new Set([...stderr().matchAll(/"pid":(\d+),.*"request completed"/g)].map(([, pid]) => pid));
+
+t.test('connections without a request outlive the workers that they were with', async (t) => {
+  const { service, callers } = await ofWorkers(t, 2);
+  const used = callers(20);
+  const unused = callers(20);
+  await ask(used, 1);
+  // Each request is as one sent at the very moment that the worker closes what is idle.
+  for (const times of [1, 2]) {
+    service.child.kill('SIGHUP');
+    await replaced(service, times);
+    await Promise.all([ask(used, times + 1), ask(unused, times)]);
+  }
+  t.equal(answerers(service).size, 6, 'three times two processes');
+  t.notOk([...used, ...unused].some(({ socket, text }) => socket.closed || /: close/.test(text)));
+  service.child.kill('SIGTERM');
+  t.equal(await service.ended, 0);
+});
+
+t.test('a request that has come in part is answered by the worker that it came to', async (t) => {
+  const { service, callers } = await ofWorkers(t, 2, { STOP_GRACE_MS: '60000' });
+  const half = callers(4);
+  const idle = callers(4);
+  await ask(half, 1, LIVE + LIVE.slice(0, HALF));
+  service.child.kill('SIGHUP');
+  let asked = 0;
+  await until('one of them has left its connections', async () => {
+    asked += 1;
+    await ask(idle, asked);
+    return answerers(service).size > 2;
+  });
+  await ask(half, 2, LIVE.slice(HALF));
+  t.ok(half.some(({ text }) => /connection: close/i.test(text)));
+  await replaced(service, 1);
+});
+
+t.test('a connection that was used waits for its next request as before', async (t) => {
+  const { service, callers } = await ofWorkers(t, 1, { HEADERS_TIMEOUT_MS: '8000' });
+  const used = callers(3);
+  await ask(used, 1);
+  service.child.kill('SIGHUP');
+  await replaced(service, 1);
+  const [late] = callers(1);
+  await until('the time for headers is over', () => late?.text.includes(' 408 ') === true);
+  await ask(used, 2);
+  t.notOk(used.some(({ socket }) => socket.closed));
+});
