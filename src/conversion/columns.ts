@@ -1,3 +1,5 @@
+import type { RatePair } from './rate-table.ts';
+
 /**
  * The observations of one price as they are stored: columns of equal length, in date order.
  * Values are integers scaled by 10^scale of their point, at most 15 digits long; NaN stands for a
@@ -33,9 +35,7 @@ export interface DecimalColumn {
 
 /** The exchange rates of each point, both legs of one day and source, units for one `base`. */
 export interface FxColumns {
-  readonly source: string;
-  /** ISO 4217 code of the currency that the source quotes against. */
-  readonly base: string;
+  readonly pair: RatePair;
   /** The day of the rates, counted from 2000-01-01; `NO_DAY` where no rate can be used. */
   readonly day: Int32Array;
   readonly from: DecimalColumn;

@@ -53,10 +53,9 @@ function fxOf(pair: RatePair, days: Int32Array): { fx: FxColumns; withoutRate: n
     day[index] = found;
     if (found === NO_DAY) withoutRate += 1;
   }
-  const { source, base } = pair;
   const from = legColumn(pair.from, day);
   const to = legColumn(pair.to, day);
-  return { fx: { source, base, day, from, to }, withoutRate };
+  return { fx: { pair, day, from, to }, withoutRate };
 }
 
 /** Looks up the rates of every observation. Null keeps the values native. */

@@ -26,6 +26,7 @@ export interface RateTable {
 /** The two legs of a conversion; null is the base itself. */
 export interface RatePair {
   readonly source: string;
+  /** ISO 4217 code of the currency that the source quotes against. */
   readonly base: string;
   readonly from: CurrencyRates | null;
   readonly to: CurrencyRates | null;

@@ -19,6 +19,15 @@ function dayText(day: number): Buffer {
   return text;
 }
 
+const LEAST_INT32 = -2_147_483_648;
+
+/** The same for 32-bit integers. */
+function smallDigitsOf(value: number): number {
+  let digits = 1;
+  for (let rest = (value / 10) | 0; rest > 0; rest = (rest / 10) | 0) digits += 1;
+  return digits;
+}
+
 function digitsOf(value: number): number {
   let digits = 1;
   for (let limit = 10; value >= limit; limit *= 10) digits += 1;
@@ -70,6 +79,11 @@ export class ByteWriter {
     this.#at += text.length;
   }
 
+  /** ASCII letters. */
+  text(letters: string): void {
+    this.#at += this.#bytes.write(letters, this.#at, 'latin1');
+  }
+
   byte(value: number): void {
     this.#bytes[this.#at++] = value;
   }
@@ -101,6 +115,11 @@ export class ByteWriter {
       this.put(this.#null);
       return;
     }
+    const small = scaled | 0;
+    if (small === scaled && small !== LEAST_INT32) {
+      this.#smallDecimal(small, scale);
+      return;
+    }
     let value = scaled;
     let decimals = scale;
     while (decimals > 0 && value % 10 === 0) {
@@ -115,8 +134,41 @@ export class ByteWriter {
     else this.#fraction(value, decimals);
   }
 
+  /** The same for 32-bit integers, whose arithmetic takes a fraction of the time. */
+  #smallDecimal(scaled: number, scale: number): void {
+    let value = scaled | 0;
+    let decimals = scale | 0;
+    while (decimals > 0 && value % 10 === 0) {
+      value = (value / 10) | 0;
+      decimals -= 1;
+    }
+    if (value < 0) {
+      this.#bytes[this.#at++] = 0x2d;
+      value = -value | 0;
+    }
+    const digits = Math.max(smallDigitsOf(value), decimals + 1);
+    const start = this.#at;
+    let at = start + digits + (decimals > 0 ? 1 : 0);
+    this.#at = at;
+    for (let place = 0; at > start; place += 1) {
+      at -= 1;
+      if (place === decimals && decimals > 0) {
+        this.#bytes[at] = 0x2e;
+        at -= 1;
+      }
+      const next = (value / 10) | 0;
+      this.#bytes[at] = 0x30 + (value - next * 10);
+      value = next;
+    }
+  }
+
   /** A whole number from 0 to 2^53. */
   integer(value: number): void {
+    const small = value | 0;
+    if (small === value) {
+      this.#smallDecimal(small, 0);
+      return;
+    }
     const end = this.#at + digitsOf(value);
     this.#digits(value, end, end - this.#at);
     this.#at = end;

@@ -93,7 +93,7 @@ export function* slicesOfRows(points: PointColumns | null, cells: CommonCells): 
   }
   const common = lengthOf(cells);
   const room = common + POINT_BYTES_MAX;
-  const base = points.fx === null ? NO_RATES : ascii(`,${points.fx.base},`);
+  const base = points.fx === null ? NO_RATES : ascii(`,${points.fx.pair.base},`);
   for (let index = 0; index < points.length; ) {
     const usual = (points.length - index) * (common + POINT_BYTES);
     out.begin(Math.min(usual, SLICE_BYTES) + room);

@@ -1,5 +1,6 @@
 import { NO_DAY, type PointColumns } from '../conversion/columns.ts';
 import { ascii, ByteWriter } from './bytes.ts';
+import { type RateTexts, rateTextsOf } from './rate-texts.ts';
 
 const DATE = ascii('{"date":"');
 const LOW = ascii('","low":');
@@ -7,10 +8,6 @@ const MID = ascii(',"mid":');
 const HIGH = ascii(',"high":');
 const PUBLISHED = ascii(',"publishedAt":"');
 const CORRECTIONS = ascii('","corrections":');
-const FX = ascii(',"fx":{"date":"');
-const FROM = ascii('","from":"');
-const TO = ascii('","to":"');
-const FX_END = ascii('"}');
 const PERIOD_START = ascii(',"periodStart":"');
 const PERIOD_END = ascii('","periodEnd":"');
 const OBSERVATIONS = ascii('","observations":');
@@ -25,20 +22,6 @@ const SLICE_BYTES = 65_536;
 
 const out = new ByteWriter('null');
 
-function writeRates({ fx }: PointColumns, index: number, base: Buffer): void {
-  const day = fx?.day[index];
-  // A point without a rate used none, and shows none.
-  if (!fx || day === undefined || day === NO_DAY) return;
-  out.put(FX);
-  out.day(day);
-  out.put(base);
-  out.put(FROM);
-  out.number(fx.from, index, POINT_BYTES_MAX);
-  out.put(TO);
-  out.number(fx.to, index, POINT_BYTES_MAX);
-  out.put(FX_END);
-}
-
 function writePeriod({ periods }: PointColumns, index: number): void {
   if (!periods) return;
   out.put(PERIOD_START);
@@ -49,7 +32,7 @@ function writePeriod({ periods }: PointColumns, index: number): void {
   out.integer(periods.observations[index] as number);
 }
 
-function writePoint(points: PointColumns, index: number, base: Buffer | null): void {
+function writePoint(points: PointColumns, index: number, rates: RateTexts | null): void {
   out.reserve(POINT_BYTES_MAX);
   if (index > 0) out.byte(0x2c);
   out.put(DATE);
@@ -64,22 +47,20 @@ function writePoint(points: PointColumns, index: number, base: Buffer | null): v
   out.instant(points.publishedAt[index] as number);
   out.put(CORRECTIONS);
   out.integer(points.corrections[index] as number);
-  if (base !== null) writeRates(points, index, base);
+  // A point without a rate used none, and shows none.
+  if (points.fx && rates && points.fx.day[index] !== NO_DAY) out.put(rates.at(points.fx, index));
   if (points.periods !== null) writePeriod(points, index);
   out.byte(0x7d);
 }
 
-const baseOf = ({ fx }: PointColumns): Buffer | null =>
-  fx === null ? null : ascii(`","base":"${fx.base}`);
-
 /** The points of a series as `encodePoints` writes them, in slices of bounded length. */
 export function* slicesOfPoints(points: PointColumns): Generator<Buffer> {
-  const base = baseOf(points);
+  const rates = points.fx && rateTextsOf(points.fx);
   for (let index = 0; index < points.length; ) {
     const usual = (points.length - index) * POINT_BYTES;
     out.begin(Math.min(usual, SLICE_BYTES) + POINT_BYTES_MAX);
     while (index < points.length && out.written < SLICE_BYTES) {
-      writePoint(points, index, base);
+      writePoint(points, index, rates);
       index += 1;
     }
     yield out.end();
@@ -92,9 +73,9 @@ export function* slicesOfPoints(points: PointColumns): Generator<Buffer> {
  */
 export function encodePoints(points: PointColumns, ends?: Uint32Array): Buffer {
   out.begin(points.length * POINT_BYTES + POINT_BYTES_MAX);
-  const base = baseOf(points);
+  const rates = points.fx && rateTextsOf(points.fx);
   for (let index = 0; index < points.length; index += 1) {
-    writePoint(points, index, base);
+    writePoint(points, index, rates);
     if (ends) ends[index] = out.written;
   }
   return out.end();

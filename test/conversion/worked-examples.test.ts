@@ -51,7 +51,7 @@ t.test('a price of a Sunday uses the rates of the Friday before', async (t) => {
   t.equal(dayText(points.fx?.day[0] ?? 0), '2019-11-08');
   t.equal(points.fx && textAt(points.fx.from, 0), '7.7115');
   t.equal(points.fx && textAt(points.fx.to, 0), '1.1034');
-  t.equal(points.fx?.base, 'EUR');
+  t.equal(points.fx?.pair.base, 'EUR');
 });
 
 t.test('a payable asked for in another currency and unit stays as it is', async (t) => {
