@@ -1,27 +1,32 @@
 import type { Kysely } from 'kysely';
 import type { Newest } from '../db/pulse.ts';
 import type { Database } from '../db/schema.ts';
-import { findKey, type KeyRecord } from './verify-key.ts';
+import { findKey, isDigestOf, type KeyRecord } from './verify-key.ts';
 
 /** Looks a key up as of a look at the database: what was revoked before it is revoked. */
-export type KeysAt = (newest: Newest, publicId: string) => Promise<KeyRecord | undefined>;
+export type KeysAt = (
+  newest: Newest,
+  publicId: string,
+  digest: Uint8Array,
+) => Promise<KeyRecord | undefined>;
 
 /**
  * Keys that were read, for as long as the database says that no key has changed. Ids that are
- * not known are not kept: strangers draw as many as they like.
+ * not known are not kept: strangers draw as many as they like. A wrong secret of a key that is kept
+ * is looked up as they are, so that the time of a refusal does not tell that the key exists.
  * @param keep how many keys are kept, some 500 bytes each
  */
 export function rememberedKeys(db: Kysely<Database>, keep: number): KeysAt {
   const kept = new Map<string, KeyRecord>();
   let version = '';
-  return async (newest, publicId) => {
+  return async (newest, publicId, digest) => {
     const current = `${newest.epoch}.${newest.keysVersion}`;
     if (current !== version) {
       kept.clear();
       version = current;
     }
     const found = kept.get(publicId);
-    if (found) return found;
+    if (isDigestOf(found, digest)) return found;
     // Read after the look, so never older than it says; one that is newer is refused no less.
     const record = await findKey(db, publicId);
     // Another request may have seen a newer version meanwhile.

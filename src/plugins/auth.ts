@@ -121,7 +121,7 @@ function lookOnce(request: FastifyRequest, pulse: Pulse): Promise<Newest> {
 function keyFinder(db: Kysely<Database>, pulse?: Pulse): (request: FastifyRequest) => FindKey {
   if (!pulse) return () => (id) => findKey(db, id);
   const keysAt = rememberedKeys(db, KEYS_KEPT);
-  return (request) => async (id) => keysAt(await lookOnce(request, pulse), id);
+  return (request) => async (id, digest) => keysAt(await lookOnce(request, pulse), id, digest);
 }
 
 /** @throws Problem insufficient_scope */

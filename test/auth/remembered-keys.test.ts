@@ -1,5 +1,9 @@
+import type { KyselyPlugin } from 'kysely';
 import t from 'tap';
+import { newKey } from '../../src/auth/key-format.ts';
 import { createKey, revokeKey } from '../../src/auth/keys.ts';
+import { rememberedKeys } from '../../src/auth/remembered-keys.ts';
+import { digestOf } from '../../src/auth/verify-key.ts';
 import type { Scope } from '../../src/catalog/scopes.ts';
 import { authApp } from '../support/auth-app.ts';
 import { testDatabase } from '../support/database.ts';
@@ -82,4 +86,31 @@ t.test('a secret that is not the key’s is refused, remembered or not', async (
   for (const { key } of [one, other]) t.same(await ask(key), [200, undefined]);
   // The id of one with the secret of the other breaks the checksum; an unknown one does not.
   t.same(await ask(one.key.slice(0, 20) + other.key.slice(20)), [401, 'invalid_api_key']);
+});
+
+t.test('a wrong secret of a remembered key is looked up as an unknown id is', async (t) => {
+  const { database, make } = await remembering(t);
+  const { id, key } = await make(['prices:nickel']);
+  let lookups = 0;
+  const counting: KyselyPlugin = {
+    transformQuery: ({ node }) => {
+      lookups += 1;
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  };
+  const keysAt = rememberedKeys(database.db.withPlugin(counting), 10);
+  const newest = await database.client.pulse.look();
+  const asked = async (publicId: string, digest: Buffer): Promise<number> => {
+    const before = lookups;
+    await keysAt(newest, publicId, digest);
+    return lookups - before;
+  };
+  t.equal(await asked(id, digestOf(key)), 1);
+  t.equal(await asked(id, digestOf(key)), 0, 'it is remembered');
+  const stranger = newKey();
+  for (const _ of [1, 2]) {
+    t.equal(await asked(id, digestOf(stranger.text)), 1);
+    t.equal(await asked(stranger.publicId, digestOf(stranger.text)), 1);
+  }
 });
