@@ -85,7 +85,7 @@ function serverOf({ config, logger, metrics, heirs }: AppOptions): FastifyInstan
     http: {
       headersTimeout: config.HEADERS_TIMEOUT_MS,
       maxHeaderSize: config.HEADER_BYTES_MAX,
-      connectionsCheckingInterval: 1_000,
+      connectionsCheckingInterval: 500,
       // The transport plugin says it as a problem.
       requireHostHeader: false,
     },
