@@ -52,7 +52,9 @@ function tellLimit(reply: FastifyReply, rate: Rate, verdict: Verdict): void {
 const hasCredential = ({ headers }: FastifyRequest): boolean =>
   headers['x-api-key'] !== undefined || headers.authorization !== undefined;
 
-const networkOf = ({ ip }: FastifyRequest): string => clientNetwork(ip);
+/** The network of a client; the types do not say that one who is gone has no address any more. */
+const networkOf = ({ ip }: FastifyRequest): string =>
+  clientNetwork((ip as string | undefined) ?? 'nowhere');
 
 const isOpen = ({ is404, routeOptions }: FastifyRequest): boolean =>
   is404 || routeOptions.config.access === 'none';

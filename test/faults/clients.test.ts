@@ -82,9 +82,10 @@ const [HEADERS_MS, REQUEST_MS, STALL_MS] = byLength([500, 1_000, 2_000], [10_000
 
 /**
  * Readers who ask for much and take nothing of it, one after another: many largest answers at once
- * are F45. Returns how long the last of them is held after the last byte that went to any.
+ * are F45. Returns how long the last of them is held after the last byte that went to any, and how
+ * much lay there for each.
  */
-async function readers(test: Test, service: Served, count: number): Promise<number> {
+async function readers(test: Test, service: Served, count: number) {
   const callers: Caller[] = [];
   for (let at = 0; at < count; at += 1) {
     const caller = new Caller(test, service.port);
@@ -103,12 +104,12 @@ async function readers(test: Test, service: Served, count: number): Promise<numb
     if (unread > most) [most, since] = [unread, performance.now()];
     return open.length;
   };
-  await until('they are there', async () => (await held()) === count);
+  await until('they are connected', () => callers.every(({ socket }) => !socket.connecting));
   await until('they are dropped', async () => {
     await pause(100);
     return (await held()) === 0;
   });
-  return performance.now() - since;
+  return { ms: performance.now() - since, unreadMb: most / 2 ** 20 / count };
 }
 
 fault(
@@ -146,7 +147,8 @@ fault(
       'sockets each': count,
       headers: within(headers.ms, HEADERS_MS + 1_000),
       bodies: within(bodies.ms, REQUEST_MS + 1_000),
-      readers: within(held, 2 * STALL_MS + 1_000),
+      readers: within(held.ms, 2 * STALL_MS + 1_000),
+      'MB unread by each': Number(held.unreadMb.toFixed(1)),
       'other requests': meanwhile.length,
       'p99 of others': within(quantile(meanwhile, 0.99), 2 * quantile(before, 0.99)),
     };

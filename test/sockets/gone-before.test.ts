@@ -1,0 +1,23 @@
+import { once } from 'node:events';
+import t from 'tap';
+import { testDatabase } from '../support/database.ts';
+import { Caller, exchange, listening, postText, until } from '../support/sockets.ts';
+
+t.test('a client that is gone before its request is looked at is no failure', async (t) => {
+  const service = await listening(t, await testDatabase(t));
+  const seen: (string | undefined)[] = [];
+  service.app.server.on('request', ({ socket }) => seen.push(socket.remoteAddress));
+  const callers = Array.from({ length: 20 }, () => new Caller(t, service.port));
+  await Promise.all(
+    callers.map(async ({ socket }) => {
+      await once(socket, 'connect');
+      socket.write(postText(service, 'nickel', {}));
+      socket.resetAndDestroy();
+    }),
+  );
+  await until('the requests are there', () => seen.length > 0);
+  const last = postText(service, 'nickel', {}, 'Connection: close\r\n');
+  t.equal((await exchange(t, service.port, last)).status, 200);
+  t.ok(seen.includes(undefined), 'some had no address any more');
+  t.same(service.failures(), []);
+});
