@@ -72,7 +72,10 @@ export interface ProblemOptions {
   readonly cause?: unknown;
 }
 
-/** A refusal on its way to the client; `message` is the sentence that the client reads. */
+/**
+ * A refusal on its way to the client; `message` is the sentence that the client reads. It has no
+ * stack: it was foreseen, and finding out where it was made would cost more than all else of it.
+ */
 export class Problem extends Error {
   override readonly name = 'Problem';
   readonly code: ProblemCode;
@@ -80,7 +83,10 @@ export class Problem extends Error {
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(detail, { cause: options.cause });
+    Error.stackTraceLimit = stackTraceLimit;
     this.code = code;
     this.errors = options.errors;
     this.headers = options.headers ?? {};

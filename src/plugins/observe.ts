@@ -46,9 +46,10 @@ const isOurs = (status: number | 'broken'): boolean => status === 'broken' || st
 /** What is told of a failure: of one that was foreseen no stack, of a refusal only its code. */
 function told(failure: unknown, status: number | 'broken'): object {
   if (failure == null || failure instanceof ClientGone) return {};
-  const code = failure instanceof Problem ? { code: failure.code } : {};
-  if (!isOurs(status)) return code;
-  return { ...code, err: failure instanceof Problem ? (failure.cause ?? failure) : failure };
+  if (!(failure instanceof Problem)) return isOurs(status) ? { err: failure } : {};
+  const { code, message, cause } = failure;
+  if (!isOurs(status)) return { code };
+  return cause === undefined ? { code, detail: message } : { code, err: cause };
 }
 
 /** The levels of a log that tells of what begins, and of one that tells of what went well. */
