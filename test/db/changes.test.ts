@@ -144,6 +144,25 @@ t.test('nobody writes the numbers of changes by hand, and none after the seal', 
   t.equal((await failureOf(late)).message, 'revision 2 is sealed');
 });
 
+t.test('many prices of one revision are numbered in their order, without a gap', async (t) => {
+  const { pool } = await testDatabase(t);
+  await writeWorld(pool);
+  const prices = 300;
+  await inTransaction(pool, async (client) => {
+    await client.query("select open_revision('many prices')");
+    const row = priceRow('X', { code: "'MANY-' || n", code_key: "'many-' || n" });
+    await client.query(`insert into price (${Object.keys(row).join()})
+      select ${Object.values(row).join()} from generate_series(1, ${prices}) as n`);
+  });
+  const { rows } = await pool.query(SEGMENTS);
+  const own = (rows as Segment[]).filter(({ revision }) => revision === 2);
+  t.equal(own.length, prices);
+  t.same(
+    own.map(({ first_seq }) => first_seq),
+    own.map((_, index) => (own[0]?.first_seq ?? 0) + index),
+  );
+});
+
 t.test('whoever listens hears the number of each revision once it can be read', async (t) => {
   const { pool } = await testDatabase(t);
   const listener = await pool.connect();
