@@ -80,25 +80,31 @@ export function parseJson(bytes: Buffer, depthMax: number): unknown {
   }
 }
 
-/** Bodies up to so many bytes are remembered, so many of them: clients repeat themselves. */
-const REMEMBERED_BYTES = 2_048;
-const REMEMBERED = 1_000;
+/** Bodies up to so many bytes are remembered: clients repeat themselves. */
+const SHORT_BYTES = 2_048;
+/** Bytes of all that are remembered; their values may take some twenty times as much. */
+const REMEMBERED_BYTES = 262_144;
 
 /**
  * A parser that knows what it has parsed before: the same bytes give the very same value, which
  * nobody may change.
  */
-function rememberingParser(depthMax: number): (bytes: Buffer) => unknown {
+export function rememberingParser(depthMax: number): (bytes: Buffer) => unknown {
   const known = new Map<string, unknown>();
+  let all = 0;
   return (bytes) => {
-    if (bytes.length > REMEMBERED_BYTES) return parseJson(bytes, depthMax);
+    if (bytes.length > SHORT_BYTES) return parseJson(bytes, depthMax);
     // One character for each byte.
     const key = bytes.toString('latin1');
     const value = known.get(key) ?? parseJson(bytes, depthMax);
     // What was used last comes last.
-    known.delete(key);
+    if (!known.delete(key)) all += key.length;
     known.set(key, value);
-    if (known.size > REMEMBERED) known.delete(known.keys().next().value as string);
+    for (const [oldest] of known) {
+      if (all <= REMEMBERED_BYTES) break;
+      known.delete(oldest);
+      all -= oldest.length;
+    }
     return value;
   };
 }
