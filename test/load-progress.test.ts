@@ -48,6 +48,27 @@ t.test('in a pipe there is one plain line for each 10 %, with rate and time left
   );
 });
 
+t.test('hashing is shown on a terminal, and does not count as reading', async (t) => {
+  const show = (isTerminal: boolean): string[] => {
+    const texts: string[] = [];
+    let now = 0;
+    const display = showProgress({ isTerminal, write: (text) => texts.push(text), now: () => now });
+    const state = { rows: 0, bytes: 50, bytesTotal: 100 };
+    for (const time of [1_000, 9_000]) {
+      now = time;
+      display.update({ ...state, step: 'hashing' });
+    }
+    display.update({ ...state, step: 'reading', bytes: 0 });
+    now = 10_000;
+    display.update({ ...state, step: 'reading', rows: 500 });
+    return texts;
+  };
+  const [first, , , last] = show(true);
+  t.equal(first, '\r\u001b[2K[############------------] 50 % · hashing the file');
+  t.match(last, /50 % · 500 rows · 500 rows\/s · 0:01 left$/);
+  t.strictSame(show(false), ['50 % · 500 rows · 500 rows/s · 0:01 left\n']);
+});
+
 t.test('on a terminal one line changes: a bar, rate and time left', async (t) => {
   const texts = shown(true, 100, [25, 100]);
   t.equal(

@@ -20,6 +20,7 @@ export interface LoadProgressDisplay {
 const ROWS_A_LINE = 1_000_000;
 
 const STEPS: Readonly<Record<LoadProgress['step'], string>> = {
+  hashing: 'hashing the file',
   reading: 'reading',
   comparing: 'comparing with the database',
   writing: 'writing',
@@ -31,6 +32,7 @@ const shareOf = ({ bytes, bytesTotal }: LoadProgress): number | null =>
 
 function factsOf(state: LoadProgress, elapsedMs: number): string {
   const { step, rows } = state;
+  if (step === 'hashing') return STEPS[step];
   if (step !== 'reading') return `${STEPS[step]} · ${countText(rows)} rows`;
   const share = shareOf(state);
   const seconds = elapsedMs / 1000;
@@ -44,15 +46,17 @@ function factsOf(state: LoadProgress, elapsedMs: number): string {
 
 /** One line that changes: a bar with rate and time left. */
 function onTerminal({ write, now }: Screen): LoadProgressDisplay {
-  const began = now();
+  let began = now();
   let last = Number.NEGATIVE_INFINITY;
   let step: string | null = null;
   return {
     update(state) {
       const time = now();
+      if (step === 'hashing' && state.step === 'reading') began = time;
       if (state.step === step && time - last < EVERY_MS) return;
       [last, step] = [time, state.step];
-      const share = state.step === 'reading' ? shareOf(state) : null;
+      const hasShare = state.step === 'reading' || state.step === 'hashing';
+      const share = hasShare ? shareOf(state) : null;
       const bar = share === null ? '' : `${barText(share)} · `;
       write(`${CLEAR}${bar}${factsOf(state, time - began)}`);
     },
@@ -64,11 +68,15 @@ function onTerminal({ write, now }: Screen): LoadProgressDisplay {
 
 /** Plain lines: one for each tenth of the file, and one for each step after it. */
 function inPipe({ write, now }: Screen): LoadProgressDisplay {
-  const began = now();
+  let began = now();
   let told = 0;
   let step: string = 'reading';
   return {
     update(state) {
+      if (state.step === 'hashing') {
+        if (told === 0) began = now();
+        return;
+      }
       const elapsed = now() - began;
       if (state.step !== step) {
         step = state.step;

@@ -19,8 +19,8 @@ export class Descriptions {
     this.problems = problems;
   }
 
-  get isEmpty(): boolean {
-    return this.prices.size === 0 && this.others.length === 0;
+  get count(): number {
+    return this.prices.size + this.others.length;
   }
 
   /**
@@ -53,7 +53,7 @@ export class Descriptions {
   private keep<T extends PriceRecord | ProductRecord | ValueRecord>(record: T): T {
     const copy = JSON.stringify(record);
     this.held += copy.length;
-    const isFull = this.prices.size + this.others.length >= DESCRIPTIONS_MAX;
+    const isFull = this.count >= DESCRIPTIONS_MAX;
     if (!isFull && this.held <= CHARACTERS_MAX) return JSON.parse(copy);
     const limit = isFull ? `${DESCRIPTIONS_MAX} prices` : `${CHARACTERS_MAX} characters of prices`;
     const message = `The file describes more than ${limit}: load it in parts`;

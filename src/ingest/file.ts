@@ -23,8 +23,8 @@ export interface SourceFile {
   readonly head: Buffer;
   /** The file from its start, counted by `meter`. */
   bytes(): AsyncGenerator<Buffer>;
-  /** SHA-256 of the file as it is now. */
-  sha256(signal?: AbortSignal): Promise<Buffer>;
+  /** SHA-256 of the file as it is now. @param onBytes hears how far it is */
+  sha256(signal?: AbortSignal, onBytes?: (bytes: number) => void): Promise<Buffer>;
   close(): Promise<void>;
 }
 
@@ -73,11 +73,14 @@ function sourceOf(handle: FileHandle, path: string, size: number, head: Buffer):
         yield chunk;
       }
     },
-    async sha256(signal) {
+    async sha256(signal, onBytes) {
       const hash = createHash('sha256');
+      let bytes = 0;
       for await (const chunk of chunksOf(handle)) {
         signal?.throwIfAborted();
         hash.update(chunk);
+        bytes += chunk.length;
+        onBytes?.(bytes);
       }
       return hash.digest();
     },

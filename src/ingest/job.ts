@@ -45,6 +45,12 @@ export function vintageOf(
   return fail(`The vintage is not a day from ${DATE_MIN} to ${dateMax}, written YYYY-MM-DD`);
 }
 
+/** SHA-256 of a file, told as progress. @param rows that were read of it before */
+export const hashOf = (file: SourceFile, { onProgress, signal }: LoadRequest, rows: number) =>
+  file.sha256(signal, (bytes) =>
+    onProgress?.({ step: 'hashing', rows, bytes, bytesTotal: file.size }),
+  );
+
 /** Looks at the file as a whole, once it has been read; notes problems. */
 export async function checkFile(
   { file, problems, entry, request }: Job,
@@ -52,11 +58,11 @@ export async function checkFile(
 ): Promise<void> {
   const refuse = (code: LoadErrorCode, message: string) =>
     problems.refuse(problemOf(code, message, {}));
-  const hash = await file.sha256(request.signal);
+  const hash = await hashOf(file, request, read.rowsRead);
   if (!hash.equals(entry.sha256)) {
     refuse('file_changed', 'The file was changed while it was read: load it again');
   }
-  if (read.rowsRead === 0 && read.descriptions.isEmpty && problems.total === 0) {
+  if (read.rowsRead === 0 && read.descriptions.count === 0 && problems.total === 0) {
     refuse('empty_file', 'The file holds no values');
   }
 }

@@ -6,7 +6,7 @@ import { openSource, type SourceFile } from './file.ts';
 import type { Format } from './format.ts';
 import { FORMATS } from './formats.ts';
 import { interruptible } from './interruptible.ts';
-import { checkFile, type Job, vintageOf } from './job.ts';
+import { checkFile, hashOf, type Job, vintageOf } from './job.ts';
 import {
   type EarlierBatch,
   earlierBatch,
@@ -173,7 +173,7 @@ async function loadOn(
   const entry = {
     format: request.format,
     fileName: file.name,
-    sha256: await file.sha256(request.signal),
+    sha256: await hashOf(file, request, 0),
     mappingSha256: format.mappingSha256 ?? null,
     actor: request.actor,
     reason: request.reason?.trim() || null,

@@ -69,7 +69,7 @@ function isAllowed(
   }
   if (isPermitted) return true;
   const change = `The ${field} of ${record.code} would change`;
-  const message = `${change}; allow corrections, with a reason, to change it`;
+  const message = `${change}; to change it load the file with --allow-corrections and --reason`;
   problems.add('correction_not_allowed', message, place);
   return false;
 }
@@ -117,7 +117,7 @@ export async function planPrices(
   const changed: PriceRecord[] = [];
   const changes: PriceChange[] = [];
   const failed = new Map<number, LoadProblem>();
-  if (descriptions.isEmpty) return { newRows: [], created, changed, changes, failed };
+  if (descriptions.count === 0) return { newRows: [], created, changed, changes, failed };
   const reference = await readReference(trx);
   const rows = newRows(descriptions.others, reference, problems);
   const current = await currentPrices(trx, descriptions.prices.values());

@@ -170,7 +170,7 @@ export async function rejectCorrections(rules: Rules): Promise<void> {
     const value = valuesText(row.low, row.mid, row.high);
     const { of, ...place } = valuePlace(row, value);
     const change = `The value of ${of} is ${before} and would become ${value}`;
-    const message = `${change}; allow corrections, with a reason, to change it`;
+    const message = `${change}; to change it load the file with --allow-corrections and --reason`;
     return { code: 'correction_not_allowed', message, ...place };
   });
   if (!rules.problems.sink) return;

@@ -6,8 +6,9 @@ import type { LoadProblem } from './problems.ts';
 
 /** How far a load is: it reads, then compares with the database, then writes. */
 export interface LoadProgress {
-  readonly step: 'reading' | 'comparing' | 'writing';
-  /** Values that were read. */
+  /** A file is hashed before it is read, and once more after it. */
+  readonly step: 'hashing' | 'reading' | 'comparing' | 'writing';
+  /** Values and descriptions that were read. */
   readonly rows: number;
   /** Of the file, or of the part of an archive that is being read. */
   readonly bytes: number;
