@@ -15,6 +15,12 @@ import type { Life } from './life.ts';
 import type { Heritage } from './passing.ts';
 import { type News, tellOnce } from './told-once.ts';
 
+/**
+ * Connections that the system keeps for a service that is busy, if it keeps as many: a client whose
+ * connection is dropped tries again after a second.
+ */
+const BACKLOG = 4_096;
+
 /** Closes the listener, lets running answers end, and cuts what still runs after the time given. */
 async function drain(app: FastifyInstance, timeoutMs: number): Promise<void> {
   const closing = app.close().then(() => true);
@@ -28,7 +34,7 @@ async function drain(app: FastifyInstance, timeoutMs: number): Promise<void> {
 /** Listens, and returns the port; a port or host that cannot be had is a wrong setting. */
 async function listen(app: FastifyInstance, config: Config): Promise<number> {
   try {
-    await app.listen({ port: config.PORT, host: config.HOST });
+    await app.listen({ port: config.PORT, host: config.HOST, backlog: BACKLOG });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const why: Readonly<Record<string, string>> = {
