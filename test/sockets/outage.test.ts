@@ -73,7 +73,8 @@ t.test('no request fails when sessions of the service are ended', async (t) => {
   const { failed, sent } = await steady.stop();
   t.same(failed, []);
   t.ok(sent >= 220);
-  t.equal(client.breaker.state, 'closed');
+  // A session that stalls with its machine ends late.
+  await until('the database is there', () => client.breaker.state === 'closed');
 });
 
 t.test('no request fails when the database is away for a moment', async (t) => {
