@@ -16,6 +16,13 @@ import { VARY } from './etag.ts';
 import { changesOperation } from './operations.ts';
 import { placesFor } from './places.ts';
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** What tells changes, and who waits for the next. */
+    feed: Feed;
+  }
+}
+
 export interface ChangeOptions extends ChangeLimits {
   /** Requests of one principal that may wait at once. */
   readonly waitingMax: number;
@@ -131,6 +138,7 @@ export function changeRoutes(app: FastifyInstance, feed: Feed, options: ChangeOp
   const check = checkOf(schema);
   const takePlace = placesFor(options.waitingMax);
   let isStopping = false;
+  app.decorate('feed', feed);
   // Before the server waits for its answers to end.
   app.addHook('preClose', async () => {
     isStopping = true;

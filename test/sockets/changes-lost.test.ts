@@ -57,8 +57,8 @@ async function scene(test: Test, part: 'notices' | 'all', timeoutMs = 500): Prom
   return { database, service, client, wire, end: next };
 }
 
-const asleep = ({ client }: Scene): Promise<void> =>
-  until('it waits', () => client.pool.totalCount === client.pool.idleCount);
+const asleep = ({ service }: Scene): Promise<void> =>
+  until('it waits', () => service.app.feed.waiting() === 1);
 
 t.test('while notices cannot be heard, who waits looks by himself', async (t) => {
   // Who is let in and never answered has nothing to tell before the time is over.
@@ -120,8 +120,8 @@ t.test('a database that stays away is a 503, at once or at the end of the wait',
     const waiting = hear(service, `after=${end}&wait=8`).finally(() => {
       isOver = true;
     });
-    await until('it listens', () => isOver || client.notices.isHeard('revision'));
-    await asleep(here);
+    const isAsleep = () => service.app.feed.waiting() === 1 && client.notices.isHeard('revision');
+    await until('it waits', () => isOver || isAsleep());
     wire.cut(true);
     const { status, text, headers } = await waiting;
     // Where a machine stalls, the wait may be over before the database has gone.
