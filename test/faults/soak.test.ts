@@ -1,20 +1,28 @@
 import { readdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
-import { testDatabase } from '../support/database.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { byLength, fault, within } from '../support/faults.ts';
-import { type Ask, countsOf, intolerable, openLoad, quantile, send } from '../support/load.ts';
+import { type Heap, heapOf, TELLS_HEAP } from '../support/heap.ts';
+import {
+  type Answered,
+  type Ask,
+  countsOf,
+  intolerable,
+  openLoad,
+  quantile,
+  sendAll,
+} from '../support/load.ts';
 import { type Served, served } from '../support/served.ts';
-import { Caller, postText, until } from '../support/sockets.ts';
+import { Caller, postText } from '../support/sockets.ts';
 import { SPECIFIED } from '../support/specification.ts';
 
 type Test = typeof t;
 
-const TELLER = new URL('../support/heap-teller.ts', import.meta.url).href;
 const RATE = byLength(20, 100);
 const SAMPLES = byLength(3, 24, 120);
 const APART_MS = byLength(1_000, 7_500, 30_000);
-/** Samples after which the sessions of the service are ended, as a restart of PostgreSQL does. */
+/** Samples after which the sessions of the service are ended. */
 const RESTART_EACH = byLength(2, 4, 10);
 
 const post = (slug: string, body: object): Ask => ({
@@ -36,36 +44,32 @@ const MIXED: readonly Ask[] = SPECIFIED.flatMap(({ slug }, at) => [
   { path: '/v3/prices' },
 ]);
 
-interface Sample {
-  readonly hours: number;
-  readonly heapMb: number;
-}
+/** Rounds in which a service gets warm, at most, and how often each kind is asked in one. */
+const WARM_ROUNDS_MAX = byLength(2, 40);
+const WARM_ASKS = byLength(1, 20);
+/** It is warm when no more than so much, in MB, came on its heap in four rounds. */
+const WARM_MB = 0.02;
 
-/** The heap of a service after a collection, in MB. */
-async function heapOf({ running }: Served): Promise<number> {
-  const before = running.stderr().length;
-  running.child.kill('SIGUSR2');
-  const tellsHeap = (): RegExpExecArray | null =>
-    /^heap (\d+)$/m.exec(running.stderr().slice(before));
-  await until('it tells its heap', () => tellsHeap() !== null);
-  return Number(tellsHeap()?.[1]) / 2 ** 20;
+type Outcome = Pick<Answered, 'status' | 'ms'>;
+
+interface Sample extends Heap {
+  readonly hours: number;
 }
 
 const filesOf = async ({ running }: Served): Promise<number> =>
   (await readdir(`/proc/${running.child.pid}/fd`)).length;
 
-/** By how much the heap grows, in MB an hour, and how far off that may be (95 %). */
-function slopeOf(samples: readonly Sample[]): { slope: number; margin: number } {
+/** By how much a part of the heap grows, in MB an hour, and how far off that may be (95 %). */
+function slopeOf(samples: readonly Sample[], part: keyof Heap): { slope: number; margin: number } {
   const count = samples.length;
   const mean = (pick: (each: Sample) => number): number =>
     samples.reduce((sum, each) => sum + pick(each), 0) / count;
-  const [meanX, meanY] = [mean(({ hours }) => hours), mean(({ heapMb }) => heapMb)];
+  const [meanX, meanY] = [mean(({ hours }) => hours), mean((each) => each[part])];
   const spread = samples.reduce((sum, { hours }) => sum + (hours - meanX) ** 2, 0);
   const slope =
-    samples.reduce((sum, { hours, heapMb }) => sum + (hours - meanX) * (heapMb - meanY), 0) /
-    spread;
+    samples.reduce((sum, each) => sum + (each.hours - meanX) * (each[part] - meanY), 0) / spread;
   const rest = samples.reduce(
-    (sum, { hours, heapMb }) => sum + (heapMb - meanY - slope * (hours - meanX)) ** 2,
+    (sum, each) => sum + (each[part] - meanY - slope * (each.hours - meanX)) ** 2,
     0,
   );
   return { slope, margin: 2 * Math.sqrt(rest / Math.max(1, count - 2) / spread) };
@@ -79,54 +83,76 @@ async function leave(test: Test, service: Served): Promise<void> {
   caller.socket.destroy();
 }
 
+/** Ends the sessions of the service, as a restart of PostgreSQL does. */
+async function endSessions({ pool }: TestDatabase): Promise<void> {
+  await pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and application_name like 'commodity-prices%'
+      and application_name not like '%test%'`);
+}
+
+/** A stretch of the soak; nothing is under way after it. */
+async function stretch(test: Test, service: Served, until: number): Promise<Outcome[]> {
+  const load = openLoad(test, service, MIXED, RATE);
+  while (performance.now() < until) {
+    await leave(test, service);
+    await pause(200);
+  }
+  const answers = await load.stop();
+  test.same(intolerable(answers), []);
+  return answers.map(({ status, ms }) => ({ status, ms }));
+}
+
+/** Does all that the soak does until the heap no longer grows, since its caches are full. */
+async function warm(test: Test, service: Served, database: TestDatabase): Promise<number> {
+  const asks = Array.from({ length: WARM_ASKS }, () => MIXED).flat();
+  const heaps: number[] = [];
+  while (heaps.length < WARM_ROUNDS_MAX) {
+    await sendAll(test, service, asks);
+    await stretch(test, service, performance.now() + APART_MS);
+    heaps.push((await heapOf(service)).data);
+    await endSessions(database);
+    const [before, , , , now] = heaps.slice(-5);
+    if (before !== undefined && now !== undefined && now - before < WARM_MB) break;
+  }
+  return heaps.length;
+}
+
 fault(
   'F46',
   'a soak: all kinds of requests, errors, clients that leave, sessions that end',
-  'the heap after collection grows ≤ 1 MB an hour (95 %); RSS ≤ 1.2 ×; files constant; no ' +
-    'unexpected status',
+  'the heap after collection, compiled code aside, grows ≤ 1 MB an hour (95 %); RSS ≤ 1.2 ×; ' +
+    'files constant; no unexpected status',
   async (t) => {
     const database = await testDatabase(t, { seeded: true });
-    const service = await served(t, database, { NODE_OPTIONS: `--import=${TELLER}` });
-    for (const ask of MIXED) await send(false, service, ask);
-    const load = openLoad(t, service, MIXED, RATE);
+    const service = await served(t, database, TELLS_HEAP);
+    const rounds = await warm(t, service, database);
+    const [warmMb, files] = [await service.memory(), await filesOf(service)];
     const samples: Sample[] = [];
-    let [warmMb, files] = [0, 0];
+    const answers: Outcome[] = [];
     const begun = performance.now();
     for (let at = 0; at < SAMPLES; at += 1) {
-      const due = begun + (at + 1) * APART_MS;
-      while (performance.now() < due) {
-        await leave(t, service);
-        await pause(200);
-      }
-      samples.push({
-        hours: (performance.now() - begun) / 3_600_000,
-        heapMb: await heapOf(service),
-      });
-      if (at === Math.floor(SAMPLES / 4)) {
-        [warmMb, files] = [await service.memory(), await filesOf(service)];
-      }
-      if (at % RESTART_EACH === RESTART_EACH - 1) {
-        await database.pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
-          where datname = current_database() and application_name like 'commodity-prices%'
-            and application_name not like '%test%'`);
-      }
+      answers.push(...(await stretch(t, service, begun + (at + 1) * APART_MS)));
+      const hours = (performance.now() - begun) / 3_600_000;
+      samples.push({ hours, ...(await heapOf(service)) });
+      if (at % RESTART_EACH === RESTART_EACH - 1) await endSessions(database);
     }
     const grown = [(await service.memory()) / warmMb, (await filesOf(service)) - files] as const;
-    const answers = await load.stop();
-    t.same(intolerable(answers), []);
     const expected = ['200', '304', '400', '401', '503'];
     const counts = countsOf(answers);
     t.same(
       Object.keys(counts).filter((status) => !expected.includes(status)),
       [],
     );
-    const { slope, margin } = slopeOf(samples.slice(Math.floor(SAMPLES / 4)));
+    const { slope, margin } = slopeOf(samples, 'data');
+    const code = slopeOf(samples, 'code');
     return {
+      'rounds until warm': rounds,
       minutes: Number(((performance.now() - begun) / 60_000).toFixed(1)),
       requests: answers.length,
       '503': counts['503'] ?? 0,
       'heap grows by at least': within(slope - margin, 1, 'MB/h'),
       'by its regression': `${slope.toFixed(1)} ± ${margin.toFixed(1)} MB/h`,
+      'compiled code': `${code.slope.toFixed(1)} ± ${code.margin.toFixed(1)} MB/h`,
       'RSS to that of the warm service': within(grown[0], 1.2, '×'),
       'more open files': within(grown[1], 32, 'files'),
       p99: `${Math.round(quantile(answers, 0.99))} ms`,

@@ -1,0 +1,24 @@
+import type { Served } from './served.ts';
+import { until } from './sockets.ts';
+
+const TELLER = new URL('./heap-teller.ts', import.meta.url).href;
+
+/** Settings of a service whose heap is asked for. */
+export const TELLS_HEAP = { NODE_OPTIONS: `--import=${TELLER}` };
+
+/** What is on the heap of a service after a collection, in MB. */
+export interface Heap {
+  readonly data: number;
+  readonly code: number;
+}
+
+/** Collects the garbage of a service that tells its heap. */
+export async function heapOf({ running }: Served): Promise<Heap> {
+  const before = running.stderr().length;
+  running.child.kill('SIGUSR2');
+  const told = (): RegExpExecArray | null =>
+    /^heap (\d+) code (\d+)$/m.exec(running.stderr().slice(before));
+  await until('it tells its heap', () => told() !== null);
+  const [, data, code] = told() ?? [];
+  return { data: Number(data) / 2 ** 20, code: Number(code) / 2 ** 20 };
+}
