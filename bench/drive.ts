@@ -1,11 +1,13 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 
-/** One request, the same every time it is sent. */
+/** One request, the same every time it is sent unless `next` says otherwise. */
 export interface Ask {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** The body of the next one. */
+  readonly next?: () => string;
 }
 
 export interface Answered {
@@ -30,7 +32,8 @@ export function driverOf(address: string, connections: number): Driver {
   const send = (ask: Ask, keepBody = false): Promise<Answered> =>
     new Promise((resolve, reject) => {
       const began = performance.now();
-      const length = ask.body === '' ? {} : { 'content-length': Buffer.byteLength(ask.body) };
+      const text = ask.next?.() ?? ask.body;
+      const length = text === '' ? {} : { 'content-length': Buffer.byteLength(text) };
       const outgoing = request(
         {
           hostname,
@@ -59,7 +62,7 @@ export function driverOf(address: string, connections: number): Driver {
         },
       );
       outgoing.on('error', reject);
-      outgoing.end(ask.body);
+      outgoing.end(text);
     });
   return { send, close: () => agent.destroy() };
 }

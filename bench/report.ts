@@ -50,8 +50,9 @@ const DIFFERENCES = `- **raw** writes a buffer that is there already: no routing
   and strings; no credential, no limits and no revisions here. Platformatic has no path from a
   price to its points, and sends them flat, without the records.
 - **service, SQL** is this service with \`PRICE_BOOK_BYTES=0\`: it reads PostgreSQL each time.
-- All are asked the same again and again. **The service** keeps what answers are made of, not
-  answers: it puts them together each time. PostgreSQL has every page in memory as well.
+- All are asked the same again and again, but for W3days. **The service** keeps what answers are
+  made of, and for those who ask the same again the list of it; W3days has no use of such a list.
+  PostgreSQL has every page in memory as well.
 - It checks the key, its scope and its limits, validates the body, asks PostgreSQL in
   each turn whether anything was committed, and says which state of the data its answer is of.`;
 

@@ -9,6 +9,8 @@ export interface Workload {
   readonly codes: readonly string[];
   /** Days of the series; null for records without series. */
   readonly range: { readonly from: string; readonly to: string } | null;
+  /** Days of which each request asks for the next; without them each asks for the same. */
+  readonly ranges?: readonly { readonly from: string; readonly to: string }[];
   /** As the service is asked. */
   readonly filters: Readonly<Record<string, unknown>>;
   readonly options: Readonly<Record<string, unknown>>;
@@ -31,6 +33,9 @@ const W3 = {
   options: SERIES,
 };
 
+/** Each year of 261 business days that there is. */
+const YEARS = DAYS.slice(260).map((to, index) => ({ from: DAYS[index] as string, to }));
+
 /** W1 to W5 of the design, and the other ways out of the same bytes. */
 export const WORKLOADS: readonly Workload[] = [
   {
@@ -51,6 +56,7 @@ export const WORKLOADS: readonly Workload[] = [
   },
   { name: 'W3', title: '250 prices × 1 year', ...W3 },
   { name: 'W3gzip', title: 'W3, gzip', ...W3, headers: { 'accept-encoding': 'gzip' } },
+  { name: 'W3days', title: 'W3, other days in each request', ...W3, ranges: YEARS },
   { name: 'W3csv', title: 'W3 as CSV', ...W3, headers: { accept: 'text/csv' } },
   {
     name: 'W4',
@@ -86,12 +92,23 @@ export const pointsOf = ({ codes, range }: Workload): number =>
 const JSON_HEADERS = { 'content-type': 'application/json' };
 
 /** As the service is asked. */
-export const askService = (workload: Workload, key: string): Ask => ({
-  method: 'POST',
-  path: `/v3/prices/${MARKET}`,
-  headers: { ...JSON_HEADERS, 'x-api-key': key, ...workload.headers },
-  body: JSON.stringify({ filters: workload.filters, options: workload.options }),
-});
+export function askService(workload: Workload, key: string): Ask {
+  const { filters, options, headers, ranges } = workload;
+  const ask: Ask = {
+    method: 'POST',
+    path: `/v3/prices/${MARKET}`,
+    headers: { ...JSON_HEADERS, 'x-api-key': key, ...headers },
+    body: JSON.stringify({ filters, options }),
+  };
+  if (!ranges) return ask;
+  let at = 0;
+  const next = (): string => {
+    const days = dates(ranges[at % ranges.length] as (typeof ranges)[number]);
+    at += 1;
+    return JSON.stringify({ filters: { ...filters, ...days }, options });
+  };
+  return { ...ask, next };
+}
 
 /** The same by GET, with every filter and option in the address. */
 export function askByGet({ filters, options }: Workload, key: string, etag?: string): Ask {

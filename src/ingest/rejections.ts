@@ -202,7 +202,7 @@ export async function rejectJumps(rules: Rules, factor: string): Promise<void> {
     const { of, ...place } = valuePlace(row, value);
     const message =
       `The value of ${of} is ${value}: it differs from ${other}, by more than a factor of ` +
-      `${factor}; accept jumps to load it`;
+      `${factor}; to load it use --accept-jumps`;
     return { code: 'jump', message, ...place };
   });
 }

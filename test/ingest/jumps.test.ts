@@ -40,7 +40,7 @@ tap.test(
     t.equal(
       refused.errors[0]?.message,
       'The value of 2026-01-08 is 1020: it differs from that of 2026-01-01, 101, by more than a ' +
-        'factor of 5; accept jumps to load it',
+        'factor of 5; to load it use --accept-jumps',
     );
     t.strictSame(await seriesOf(pool, 'A'), []);
     t.match(await loadText(t, client, 'csv', rows), { status: 'applied', counts: { inserted: 3 } });
