@@ -58,7 +58,7 @@ t.test('connections without a request outlive the workers that they were with', 
     await replaced(service, times);
     await Promise.all([ask(used, times + 1), ask(unused, times)]);
   }
-  t.equal(answerers(service).size, 6, 'three times two processes');
+  await until('the log has three times two processes', () => answerers(service).size === 6);
   t.notOk([...used, ...unused].some(({ socket, text }) => socket.closed || /: close/.test(text)));
   service.child.kill('SIGTERM');
   t.equal(await service.ended, 0);

@@ -19,8 +19,8 @@ t.test('connections that come while the service is busy are kept, not dropped', 
     return caller;
   });
   await until('all are connected', () => callers.every(({ socket }) => !socket.connecting));
-  child.kill('SIGCONT');
   for (const { socket } of callers) socket.write('GET /live HTTP/1.1\r\nHost: t\r\n\r\n');
+  child.kill('SIGCONT');
   await until('all are answered', () => callers.every(({ text }) => text.includes(' 200 ')));
   t.equal(callers.filter(({ socket }) => socket.closed).length, 0);
 });
