@@ -118,7 +118,7 @@ export async function differenceOf(
 ): Promise<Difference> {
   const until = revisionOf(newest, market.slug);
   if (until === state.market) return { changed: [], points: 0 };
-  const changed = await changedPrices(press.reads.db(signal), market.slug, state.market, until);
+  const changed = await changedPrices(press.reads, market.slug, state.market, until, signal);
   return { changed, points: changed.reduce((sum, { points }) => sum + points, 0) };
 }
 
@@ -161,9 +161,12 @@ async function changedPricesAt(
 ): Promise<readonly SelectedPrice[]> {
   if (changed.length === 0) return [];
   const ids = changed.map(({ priceId }) => priceId);
-  const selected = await selectionOf(reads.db(signal), allOf(shelf), revision)
+  const { sql: text, parameters } = selectionOf(reads.db(), allOf(shelf), revision)
     .where(sql<boolean>`p.id = any(${ids}::int[])`)
-    .execute();
+    .compile();
+  // Prepared once on each connection: planning it takes longer than answering it.
+  const query = { name: 'changed_prices_at', text, values: [...parameters] };
+  const selected = await reads.query<SelectedPrice>(query, signal);
   counts.pricesRead += selected.length;
   return selected;
 }

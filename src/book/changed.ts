@@ -1,5 +1,4 @@
-import { type Kysely, sql } from 'kysely';
-import type { Database } from '../db/schema.ts';
+import type { Reads } from '../db/reads.ts';
 
 /** What changed of one price between two revisions. */
 export interface ChangedPrice {
@@ -11,19 +10,23 @@ export interface ChangedPrice {
   readonly points: number;
 }
 
+/** Prepared once on each connection: planning it takes longer than answering it. */
+const CHANGED = {
+  name: 'changed_prices',
+  text: `select price_id as "priceId", min(first_date) as first, max(last_date) as last,
+      sum(points)::int as points
+    from change_segment
+    where revision > $1::bigint and revision <= $2::bigint
+      and market_id = (select id from market where slug = $3)
+    group by price_id`,
+};
+
 /** What changed of the prices of a market after one revision, up to another. */
-export async function changedPrices(
-  db: Kysely<Database>,
+export const changedPrices = (
+  reads: Reads,
   slug: string,
   after: string,
   until: string,
-): Promise<readonly ChangedPrice[]> {
-  const { rows } = await sql<ChangedPrice>`
-    select price_id as "priceId", min(first_date) as first, max(last_date) as last,
-      sum(points)::int as points
-    from change_segment
-    where revision > ${after}::bigint and revision <= ${until}::bigint
-      and market_id = (select id from market where slug = ${slug})
-    group by price_id`.execute(db);
-  return rows;
-}
+  signal: AbortSignal,
+): Promise<readonly ChangedPrice[]> =>
+  reads.query({ ...CHANGED, values: [after, until, slug] }, signal);
