@@ -3,16 +3,16 @@ import t from 'tap';
 import { BULK_MARKET, fill } from '../support/bulk.ts';
 import { testDatabase } from '../support/database.ts';
 import { byLength, fault, within } from '../support/faults.ts';
+import { type Flood, flood } from '../support/flood.ts';
+import { type LineAnswer, sharedNow } from '../support/line.ts';
 import {
   type Answered,
   type Ask,
   agentOf,
   codeOf,
   intolerable,
-  openLoad,
   quantile,
   send,
-  type Target,
 } from '../support/load.ts';
 import { served } from '../support/served.ts';
 import { Caller, postText, until } from '../support/sockets.ts';
@@ -38,23 +38,19 @@ const ASK: Ask = { path, body: '{"filters":{"codes":["BULK-00001","BULK-00002"]}
 const database = await testDatabase(t);
 await fill(database, { prices: 60, points: byLength(600, 3_000) });
 
-/** Answers a second that 16 clients get who wait for each; for so long. */
-async function capacity(target: Target, ms: number): Promise<number> {
-  const agent = agentOf(t, 16);
-  let count = 0;
-  const begun = performance.now();
-  const client = async (): Promise<void> => {
-    while (performance.now() - begun < ms) {
-      if ((await send(agent, target, ASK)).status === 200) count += 1;
-    }
-  };
-  await Promise.all(Array.from({ length: 16 }, client));
-  agent.destroy();
-  return Math.max(20, (count * 1_000) / (performance.now() - begun));
+/** Answers a second over 16 lines, each of which asks again once it was answered; for so long. */
+async function capacity(load: Flood, ms: number): Promise<number> {
+  const begun = sharedNow();
+  load.pace({ perSecond: Number.POSITIVE_INFINITY, lines: 16 });
+  await pause(ms);
+  return Math.max(20, goodput(load.answers, begun, sharedNow()));
 }
 
+/** More than the service works on and lets wait. */
+const LINES = 300;
+
 /** The 200 of a stretch of time, for each second. */
-const goodput = (answers: readonly Answered[], from: number, to: number): number =>
+const goodput = (answers: readonly LineAnswer[], from: number, to: number): number =>
   (answers.filter(({ status, endedAt }) => status === 200 && endedAt > from && endedAt <= to)
     .length *
     1_000) /
@@ -67,22 +63,25 @@ fault(
     '≤ 5 s after',
   async (t) => {
     const service = await served(t, database, GATE);
-    const most = await capacity(service, byLength(700, 10_000));
+    const load = flood(t, service, ASK);
+    const most = await capacity(load, byLength(700, 10_000));
     const stretch = byLength(1_500, 15_000, 60_000);
-    const load = openLoad(t, service, [ASK], most);
+    const clients = process.cpuUsage();
+    const begun = sharedNow();
     const rates: number[] = [];
     for (const times of [1, 2, 4]) {
-      load.rate(most * times);
-      const from = performance.now();
+      load.pace({ perSecond: most * times, lines: LINES });
+      const from = sharedNow();
       await pause(stretch);
-      rates.push(goodput(load.answers, from, performance.now()));
+      rates.push(goodput(load.answers, from, sharedNow()));
     }
-    const over = performance.now();
+    const { user, system } = process.cpuUsage(clients);
+    const over = sharedNow();
     // The machine may be slower by now than it was; in the short form that is no matter.
-    load.rate(Math.min(most / 2, byLength(5, most)));
-    const calm = ({ endedAt, status }: Answered): boolean => endedAt > over && status === 200;
+    load.pace({ perSecond: Math.min(most / 2, byLength(5, most)), lines: LINES });
+    const calm = ({ endedAt, status }: LineAnswer): boolean => endedAt > over && status === 200;
     await until('it calms down', () => load.answers.slice(-20).every(calm));
-    const calmAfter = performance.now() - over;
+    const calmAfter = sharedNow() - over;
     const answers = await load.stop();
     t.same(intolerable(answers), []);
     const refused = answers.filter(({ status }) => status !== 200);
@@ -96,6 +95,7 @@ fault(
       'capacity per second': Math.round(most),
       requests: answers.length,
       refused: refused.length,
+      'of a core for the clients': `${Math.round((user + system) / 10 / (over - begun))} %`,
       'good answers lost at the worst': within(100 * (1 - share), 20, '%'),
       'p99 of good answers': within(quantile(good, 0.99), 1_000),
       'as before after': within(calmAfter, 5_000),
