@@ -96,6 +96,8 @@ function unlessAborted<T>(
 class Reading implements Reads {
   readonly slots: Slots;
   readonly retries: Retries;
+  /** The signals of requests for which a statement was answered. */
+  readonly #begun = new WeakSet<AbortSignal>();
   readonly #options: ReadsOptions;
   readonly #shared: Kysely<Database>;
 
@@ -142,7 +144,9 @@ class Reading implements Reads {
       const leave = await this.#enter(signal, isCopy);
       try {
         const client = await this.#connect(signal);
-        return await this.#answer(client, work, signal, isCopy);
+        const answer = await this.#answer(client, work, signal, isCopy);
+        if (signal !== NEVER) this.#begun.add(signal);
+        return answer;
       } catch (error) {
         if (isPassing(error) && !isTold(error)) this.#options.watch.hint();
         throw error;
@@ -153,12 +157,18 @@ class Reading implements Reads {
     return this.retries.run(attempt, signal, isCopy ? answerMs : 0);
   }
 
-  /** Waits for a database that may be asked, and for a connection that is free. */
+  /**
+   * Waits for a database that may be asked, and for a connection that is free. Requests that are
+   * half done come before those that have had nothing yet: turned away, they would have cost much
+   * for nothing. What may wait for ever loses nothing, and has no such right.
+   */
   async #enter(signal: AbortSignal, isCopy: boolean): Promise<Leave> {
     const { breaker, waitMs } = this.#options;
     for (;;) {
       await breaker.pass(signal);
-      const leave = await this.slots.enter(isCopy ? Number.POSITIVE_INFINITY : waitMs, signal);
+      const leave = isCopy
+        ? await this.slots.enter(Number.POSITIVE_INFINITY, signal)
+        : await this.slots.enter(waitMs, signal, this.#begun.has(signal));
       if (leave === null) throw overloaded();
       if (breaker.state === 'closed') return leave;
       leave();

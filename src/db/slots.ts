@@ -1,11 +1,15 @@
 /** Gives a place back. */
 export type Leave = () => void;
 
-/** So many places, and a queue before them in which nobody waits longer than he said. */
+/**
+ * So many places, and two queues before them in which nobody waits longer than he said: places go
+ * first to those who have something to lose.
+ */
 export class Slots {
   readonly #most: number;
   #taken = 0;
-  readonly #queue = new Set<() => void>();
+  readonly #urgent = new Set<() => void>();
+  readonly #others = new Set<() => void>();
 
   constructor(most: number) {
     this.#most = most;
@@ -16,7 +20,7 @@ export class Slots {
   }
 
   get waiting(): number {
-    return this.#queue.size;
+    return this.#urgent.size + this.#others.size;
   }
 
   /**
@@ -24,14 +28,15 @@ export class Slots {
    * Infinity.
    * @throws what the signal was aborted with
    */
-  async enter(waitMs: number, signal: AbortSignal): Promise<Leave | null> {
+  async enter(waitMs: number, signal: AbortSignal, isUrgent = false): Promise<Leave | null> {
     signal.throwIfAborted();
     if (this.#taken < this.#most) return this.#take();
+    const queue = isUrgent ? this.#urgent : this.#others;
     return new Promise((resolve, reject) => {
       const end = (): void => {
         clearTimeout(timer);
         signal.removeEventListener('abort', abort);
-        this.#queue.delete(enter);
+        queue.delete(enter);
       };
       const enter = (): void => {
         end();
@@ -47,7 +52,7 @@ export class Slots {
       };
       const timer = waitMs === Number.POSITIVE_INFINITY ? undefined : setTimeout(late, waitMs);
       signal.addEventListener('abort', abort, { once: true });
-      this.#queue.add(enter);
+      queue.add(enter);
     });
   }
 
@@ -58,7 +63,7 @@ export class Slots {
       if (!isInside) return;
       isInside = false;
       this.#taken -= 1;
-      const [next] = this.#queue;
+      const [next] = this.#urgent.size > 0 ? this.#urgent : this.#others;
       next?.();
     };
   }

@@ -82,13 +82,14 @@ t.test('a connection is used again after an error that the server told', async (
   t.not(await pid(), first, 'but not after half of a COPY');
 });
 
-/** A reader with both connections busy, until `end` is called. */
-async function busyReader(test: Test, waitMs: number) {
+/** A reader with both of its connections busy, or one, until `end` is called. */
+async function busyReader(test: Test, waitMs: number, which: readonly number[] = [1, 2]) {
   const database = await testDatabase(test);
   const client = reader(test, database.url, { waitMs });
   const ending = new AbortController();
-  const busy = [1, 2].map(() => failureOf(LONG.execute(client.reads.db(ending.signal))));
-  await until('both run', async () => (await running(database)).length === 2);
+  const busy = which.map(() => failureOf(LONG.execute(client.reads.db(ending.signal))));
+  const count = which.length;
+  await until('all run', async () => (await running(database)).length === count);
   const end = async (): Promise<void> => {
     ending.abort();
     await Promise.all(busy);
@@ -104,6 +105,27 @@ t.test('who finds every connection busy is told so; a COPY waits', async (t) => 
   t.equal(client.reads.slots.waiting, 1, 'the answer that it is for may have begun');
   await end();
   t.equal(await copy, '1\n');
+});
+
+t.test('a connection goes to who had one before, before those who came first', async (t) => {
+  const { client, end } = await busyReader(t, 600_000, [1]);
+  const [begun, fresh] = [new AbortController().signal, new AbortController().signal];
+  await client.reads.query({ text: 'select 1' }, begun);
+  const more = new AbortController();
+  const holding = failureOf(LONG.execute(client.reads.db(more.signal)));
+  await until('both are busy', () => client.reads.slots.taken === 2);
+  const order: string[] = [];
+  const asks = [
+    ['new', client.reads.query({ text: 'select 1' }, fresh)],
+    ['points', client.reads.copy('copy (select 1) to stdout', whole, begun)],
+    ['begun', client.reads.query({ text: 'select 1' }, begun)],
+  ] as const;
+  const all = asks.map(([name, asked]) => asked.then(() => order.push(name)));
+  await until('all wait', () => client.reads.slots.waiting === 3);
+  more.abort();
+  await Promise.all([holding, ...all]);
+  t.same(order, ['begun', 'new', 'points']);
+  await end();
 });
 
 t.test('who leaves while every connection is busy takes none', async (t) => {
