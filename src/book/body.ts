@@ -73,9 +73,12 @@ export function bookBody(
     return { batches: batchesOf(rest, source), bytes: null };
   }
   const layout = new Layout(key, made);
-  // What was given up while it was made must not be held by it.
-  const isWhole = edition.in === budget && budget.state.evictions === evictions;
-  if (isWhole && budget.add(layout) && edition.in === budget) key.of.set(key.text, layout);
-  else if (layout.length > HELD_BYTES) layout.forget();
+  // What was given up while it was made, or to make room for it, must not be held by it.
+  const isWhole = () => edition.in === budget && budget.state.evictions === evictions;
+  if (isWhole() && budget.add(layout) && isWhole()) key.of.set(key.text, layout);
+  else {
+    budget.remove(layout);
+    if (layout.length > HELD_BYTES) layout.forget();
+  }
   return bodyOf(layout);
 }

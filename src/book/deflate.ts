@@ -4,6 +4,7 @@ import type { Block } from './block.ts';
 import { type Budget, OVERHEAD_BYTES, Remembered } from './budget.ts';
 import { joinedCrc, joinedShift, shiftOf } from './crc.ts';
 import { type Fragment, fragmentFor, remember, type SeriesTerms } from './fragment.ts';
+import { inSmall } from './layout.ts';
 import type { Turns } from './turns.ts';
 
 /** Compressed bytes, and what is known of the text that they stand for. */
@@ -54,7 +55,10 @@ export function stored(text: Buffer): Buffer {
 }
 
 /** A piece that holds its text as it is. */
-export const storedPiece = (text: Buffer): Piece => ({ slices: [stored(text)], ...sumsOf(text) });
+export const storedPiece = (text: Buffer): Piece => ({
+  slices: inSmall(stored(text)),
+  ...sumsOf(text),
+});
 
 const sumsOf = (text: Buffer) => ({
   crc: crc32(text) | 0,

@@ -4,7 +4,7 @@ import { type Budget, OVERHEAD_BYTES, Remembered } from './budget.ts';
 import type { LineFormat } from './frames.ts';
 import type { Source } from './records.ts';
 
-/** Slices below this are joined: each of them costs a write about as much as copying so much. */
+/** Slices below this are copied: each of them costs a write about as much as copying so much. */
 const SMALL_BYTES = 8_192;
 
 /** Bytes of small slices that are joined at most. */
@@ -13,7 +13,17 @@ const JOINED_BYTES = 65_536;
 /** Bytes of a buffer beside what it shows. */
 const SLICE_BYTES = 128;
 
-/** Joins small slices that follow one another; big ones stay as they are. */
+/** Bytes in small slices: a layout copies them, and so counts what nobody else remembers. */
+export function inSmall(bytes: Buffer): Buffer[] {
+  if (bytes.length < SMALL_BYTES) return [bytes];
+  const slices: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += SMALL_BYTES - 1) {
+    slices.push(bytes.subarray(at, at + SMALL_BYTES - 1));
+  }
+  return slices;
+}
+
+/** Copies small slices, those together that follow one another; big ones stay as they are. */
 function joinedSmall(slices: readonly Buffer[]): {
   readonly slices: Buffer[];
   readonly own: number;
@@ -23,14 +33,13 @@ function joinedSmall(slices: readonly Buffer[]): {
   let small: Buffer[] = [];
   let bytes = 0;
   const flush = (): void => {
-    if (small.length > 1) {
-      // Exactly as long as it is: what is remembered must not pin a bigger buffer.
-      const whole = Buffer.allocUnsafeSlow(bytes);
-      let at = 0;
-      for (const slice of small) at += slice.copy(whole, at);
-      joined.push(whole);
-      own += bytes;
-    } else if (small.length > 0) joined.push(small[0] as Buffer);
+    if (small.length === 0) return;
+    // Exactly as long as it is: what is remembered must not pin a bigger buffer.
+    const whole = Buffer.allocUnsafeSlow(bytes);
+    let at = 0;
+    for (const slice of small) at += slice.copy(whole, at);
+    joined.push(whole);
+    own += bytes;
     small = [];
     bytes = 0;
   };

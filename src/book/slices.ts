@@ -2,6 +2,7 @@ import type { Answer } from '../prices/answer.ts';
 import { type Fragment, fragmentOf } from './fragment.ts';
 import { FRAMES, type LineFormat } from './frames.ts';
 import { BETWEEN, headOf } from './heads.ts';
+import { inSmall } from './layout.ts';
 import {
   type BookRecord,
   headWithSummary,
@@ -39,7 +40,7 @@ export function* plainSlices(
 ): Generator<Buffer> {
   const { budget, turns } = source;
   const frame = FRAMES[format];
-  yield frame.head(answer);
+  yield* inSmall(frame.head(answer));
   let written = 0;
   for (const record of recordsOf(source, answer)) {
     const { stretches, terms } = record;
@@ -49,7 +50,7 @@ export function* plainSlices(
     const head = headText(source, answer, record, withoutRate);
     turns.spend(SLICE_POINTS * (1 + fragments.length));
     if (written > 0 && frame.between) yield frame.between;
-    yield written > 0 && !frame.between ? head : head.subarray(BETWEEN.length);
+    yield* inSmall(written > 0 && !frame.between ? head : head.subarray(BETWEEN.length));
     yield* pointSlices(record, fragments);
     written += 1;
   }

@@ -1,0 +1,65 @@
+import t from 'tap';
+import { BULK_MARKET, fill } from '../support/bulk.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type Service, serviceOn } from '../support/service.ts';
+
+type Test = Parameters<typeof serviceOn>[0];
+
+/** A service with one market in its book, and what it takes to ask it. */
+async function filled(test: Test, database: TestDatabase, bytes = 2 ** 29) {
+  const service = await serviceOn(test, database, { PRICE_BOOK_BYTES: String(bytes) });
+  const { book } = service.app;
+  if (book === null) throw new Error('the service keeps no book');
+  await service.post(BULK_MARKET.slug, {});
+  await book.settled();
+  return { service, book };
+}
+
+/** Bytes of an answer of the bulk market. */
+async function ask({ app, key }: Service, body: object, coding = 'identity'): Promise<number> {
+  const { statusCode, rawPayload } = await app.inject({
+    method: 'POST',
+    url: `/v3/prices/${BULK_MARKET.slug}`,
+    headers: { 'x-api-key': key, 'accept-encoding': coding },
+    payload: body,
+  });
+  if (statusCode !== 200) throw new Error(rawPayload.toString());
+  return rawPayload.length;
+}
+
+for (const coding of ['identity', 'gzip']) {
+  t.test(`what is in no other answer counts, however long it is: ${coding}`, async (t) => {
+    const database = await testDatabase(t);
+    await fill(database, { prices: 2, points: 30 });
+    const { service, book } = await filled(t, database);
+    // Each of them is a warning, which is of this answer alone.
+    const codes = Array.from({ length: 400 }, (_, index) => `NOBODY-${index}`);
+    const from = (day: number) => ({ filters: { codes, dateFrom: `2026-06-${day}` } });
+    await ask(service, from(10), coding);
+    const before = book.budget.state.bytes;
+    let bytes = 0;
+    for (let day = 11; day < 30; day += 1) bytes += await ask(service, from(day), coding);
+    t.ok(bytes > 500_000, `${bytes} bytes`);
+    const counted = book.budget.state.bytes - before;
+    t.ok(counted >= bytes, `${counted} of ${bytes} bytes count`);
+    t.equal(book.counts.repeats, 0);
+    await ask(service, from(20), coding);
+    t.equal(book.counts.repeats, 1);
+  });
+}
+
+t.test('what had to go for an answer is not held by it', async (t) => {
+  const database = await testDatabase(t);
+  await fill(database, { prices: 4, points: 900 });
+  const body = { options: { includeSeries: true } };
+  const wide = await filled(t, database);
+  await ask(wide.service, body);
+  const { bytes, things } = wide.book.budget.state;
+  t.ok(things > 2, `${things} things`);
+  // The last that comes is the layout of the answer, and the edition is what was used longest ago.
+  const tight = await filled(t, database, bytes - 1);
+  await ask(tight.service, body);
+  const { state } = tight.book.budget;
+  t.ok(state.evictions > 0);
+  t.same([state.things, state.bytes], [0, 0], 'nothing is held of an edition that had to go');
+});
