@@ -75,6 +75,7 @@ export const SETTINGS = {
   DATABASE_CONNECTIONS_MAX: whole(8, 1, 200, 'Connections to PostgreSQL'),
   DATABASE_ACQUIRE_TIMEOUT_MS: whole(2_000, 50, 60_000, 'Longest time to make a connection'),
   POOL_WAIT_MS: whole(500, 1, 60_000, 'Longest wait of a statement for a free connection'),
+  POOL_WAITING_MAX: whole(64, 0, 10_000, 'Statements that may wait for one; 0 for no limit'),
   DATABASE_STATEMENT_TIMEOUT_MS: whole(8_000, 100, 600_000, 'Longest run of one statement'),
   DATABASE_SILENCE_MS: whole(500, 50, 60_000, 'Longest silence of a database that is not away'),
   DATABASE_LAG_MS_MAX: whole(

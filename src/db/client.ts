@@ -39,6 +39,8 @@ export interface ClientOptions {
   readonly acquireTimeoutMs: number;
   /** How long a read waits for a free one; as long as that when it is not given. */
   readonly waitMs?: number;
+  /** How many reads may wait for one; no limit when it is 0 or not given. */
+  readonly waitingMax?: number;
   /** Server-side limit of one statement in milliseconds; 0 for none. */
   readonly statementTimeoutMs: number;
   /** Whether sessions refuse to write; the service reads only. */
@@ -200,6 +202,7 @@ export function openClient(options: ClientOptions): Client {
     watch,
     connectionsMax: options.connectionsMax,
     waitMs: options.waitMs ?? acquireTimeoutMs,
+    waitingMax: options.waitingMax || Number.POSITIVE_INFINITY,
     answerMs: statementTimeoutMs && statementTimeoutMs + ANSWER_MARGIN_MS,
     retryForMs: rideOutMs && rideOutMs + RETRY_MARGIN_MS,
   });

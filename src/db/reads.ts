@@ -48,6 +48,8 @@ export interface ReadsOptions {
   readonly connectionsMax: number;
   /** How long a statement waits for one of them, in milliseconds. */
   readonly waitMs: number;
+  /** How many statements may wait, of requests that had none answered; others always may. */
+  readonly waitingMax: number;
   /** How long its answer may take; 0 for as long as it likes. */
   readonly answerMs: number;
   /** For how long what fails in passing is tried again, in milliseconds. */
@@ -103,7 +105,7 @@ class Reading implements Reads {
 
   constructor(options: ReadsOptions) {
     this.#options = options;
-    this.slots = new Slots(options.connectionsMax);
+    this.slots = new Slots(options.connectionsMax, options.waitingMax);
     this.retries = new Retries(options.retryForMs);
     this.#shared = this.#handle(NEVER);
   }

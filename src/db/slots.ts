@@ -7,12 +7,14 @@ export type Leave = () => void;
  */
 export class Slots {
   readonly #most: number;
+  readonly #waitingMax: number;
   #taken = 0;
   readonly #urgent = new Set<() => void>();
   readonly #others = new Set<() => void>();
 
-  constructor(most: number) {
+  constructor(most: number, waitingMax: number) {
     this.#most = most;
+    this.#waitingMax = waitingMax;
   }
 
   get taken(): number {
@@ -25,13 +27,15 @@ export class Slots {
 
   /**
    * A place, at once or when one comes free; null when none did in the time given, which may be
-   * Infinity.
+   * Infinity, and at once where the time has an end and too many wait already.
    * @throws what the signal was aborted with
    */
   async enter(waitMs: number, signal: AbortSignal, isUrgent = false): Promise<Leave | null> {
     signal.throwIfAborted();
     if (this.#taken < this.#most) return this.#take();
     const queue = isUrgent ? this.#urgent : this.#others;
+    const mayWait = isUrgent || waitMs === Number.POSITIVE_INFINITY;
+    if (!mayWait && queue.size >= this.#waitingMax) return null;
     return new Promise((resolve, reject) => {
       const end = (): void => {
         clearTimeout(timer);

@@ -92,6 +92,7 @@ const openReader = (url: string, config: Config, logger: Logger): Client =>
     connectionsMax: config.DATABASE_CONNECTIONS_MAX,
     acquireTimeoutMs: config.DATABASE_ACQUIRE_TIMEOUT_MS,
     waitMs: config.POOL_WAIT_MS,
+    waitingMax: config.POOL_WAITING_MAX,
     silenceMs: config.DATABASE_SILENCE_MS,
     behindMs: config.DATABASE_LAG_MS_MAX,
     onChange: tellOutage(logger),

@@ -83,9 +83,13 @@ t.test('a connection is used again after an error that the server told', async (
 });
 
 /** A reader with both of its connections busy, or one, until `end` is called. */
-async function busyReader(test: Test, waitMs: number, which: readonly number[] = [1, 2]) {
+async function busyReader(
+  test: Test,
+  more: Partial<ClientOptions>,
+  which: readonly number[] = [1, 2],
+) {
   const database = await testDatabase(test);
-  const client = reader(test, database.url, { waitMs });
+  const client = reader(test, database.url, more);
   const ending = new AbortController();
   const busy = which.map(() => failureOf(LONG.execute(client.reads.db(ending.signal))));
   const count = which.length;
@@ -98,7 +102,7 @@ async function busyReader(test: Test, waitMs: number, which: readonly number[] =
 }
 
 t.test('who finds every connection busy is told so; a COPY waits', async (t) => {
-  const { client, end } = await busyReader(t, 50);
+  const { client, end } = await busyReader(t, { waitMs: 50 });
   const copy = client.reads.copy('copy (select 1) to stdout', whole);
   const refused = failureOf(sql`select 1`.execute(client.reads.db()));
   t.match(await refused, { code: 'overloaded', headers: { 'retry-after': /^[123]$/ } });
@@ -107,29 +111,36 @@ t.test('who finds every connection busy is told so; a COPY waits', async (t) => 
   t.equal(await copy, '1\n');
 });
 
-t.test('a connection goes to who had one before, before those who came first', async (t) => {
-  const { client, end } = await busyReader(t, 600_000, [1]);
-  const [begun, fresh] = [new AbortController().signal, new AbortController().signal];
-  await client.reads.query({ text: 'select 1' }, begun);
-  const more = new AbortController();
-  const holding = failureOf(LONG.execute(client.reads.db(more.signal)));
-  await until('both are busy', () => client.reads.slots.taken === 2);
-  const order: string[] = [];
-  const asks = [
-    ['new', client.reads.query({ text: 'select 1' }, fresh)],
-    ['points', client.reads.copy('copy (select 1) to stdout', whole, begun)],
-    ['begun', client.reads.query({ text: 'select 1' }, begun)],
-  ] as const;
-  const all = asks.map(([name, asked]) => asked.then(() => order.push(name)));
-  await until('all wait', () => client.reads.slots.waiting === 3);
-  more.abort();
-  await Promise.all([holding, ...all]);
-  t.same(order, ['begun', 'new', 'points']);
-  await end();
-});
+t.test(
+  'who had an answer before always may wait, and goes first; of others only so many',
+  async (t) => {
+    const { client, end } = await busyReader(t, { waitMs: 600_000, waitingMax: 1 }, [1]);
+    const [begun, fresh] = [new AbortController().signal, new AbortController().signal];
+    await client.reads.query({ text: 'select 1' }, begun);
+    const more = new AbortController();
+    const holding = failureOf(LONG.execute(client.reads.db(more.signal)));
+    await until('both are busy', () => client.reads.slots.taken === 2);
+    const order: string[] = [];
+    const first = client.reads.query({ text: 'select 1' }, fresh);
+    await until('one waits', () => client.reads.slots.waiting === 1);
+    const tooMany = await failureOf(client.reads.query({ text: 'select 1' }, fresh));
+    t.match(tooMany, { code: 'overloaded' }, 'as many as may wait do so already');
+    const asks = [
+      ['new', first],
+      ['points', client.reads.copy('copy (select 1) to stdout', whole, begun)],
+      ['begun', client.reads.query({ text: 'select 1' }, begun)],
+    ] as const;
+    const all = asks.map(([name, asked]) => asked.then(() => order.push(name)));
+    await until('all wait', () => client.reads.slots.waiting === 3);
+    more.abort();
+    await Promise.all([holding, ...all]);
+    t.same(order, ['begun', 'new', 'points']);
+    await end();
+  },
+);
 
 t.test('who leaves while every connection is busy takes none', async (t) => {
-  const { client, end } = await busyReader(t, 600_000);
+  const { client, end } = await busyReader(t, { waitMs: 600_000 });
   const leaving = new AbortController();
   const waiting = failureOf(client.reads.query({ text: 'select 1' }, leaving.signal));
   await until('it waits', () => client.reads.slots.waiting === 1);

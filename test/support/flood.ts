@@ -11,6 +11,8 @@ export interface Pace {
   /** Infinity asks again over each line as soon as it was answered. */
   readonly perSecond: number;
   readonly lines: number;
+  /** Sends so many and then waits for another pace; without it there is no end. */
+  readonly count?: number;
 }
 
 /** Requests that a thread of its own sends, so that whoever measures costs the service little. */
@@ -60,6 +62,7 @@ class Sender {
   readonly #wakers = new Set<() => void>();
   #pace: Pace | null = null;
   #due = 0;
+  #left = 0;
   #running = 0;
   #isOver = false;
   #untold: LineAnswer[] = [];
@@ -72,6 +75,7 @@ class Sender {
     this.#isOver = pace === null;
     this.#pace = pace;
     this.#due = sharedNow();
+    this.#left = pace?.count ?? Number.POSITIVE_INFINITY;
     this.#wake();
   }
 
@@ -85,9 +89,11 @@ class Sender {
   }
 
   async #sendDue(): Promise<void> {
-    if (this.#pace === null || this.#running >= this.#pace.lines) return this.#woken();
+    if (this.#pace === null || this.#left === 0) return this.#woken();
+    if (this.#running >= this.#pace.lines) return this.#woken();
     const wait = this.#due - sharedNow();
     if (wait > 0) return pause(wait);
+    this.#left -= 1;
     void this.#sendOne(this.#due);
     this.#due += 1_000 / this.#pace.perSecond;
   }
