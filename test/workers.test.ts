@@ -1,4 +1,5 @@
 import t from 'tap';
+import { NODE_FLAGS } from '../src/server/node-flags.ts';
 import { seededDatabase } from './support/database.ts';
 import { startService } from './support/running.ts';
 import { keyFor } from './support/service.ts';
@@ -66,6 +67,19 @@ t.test('workers that cannot start end the service, with what is wrong', async (t
   });
   t.equal(await second.ended, 2);
   t.match(second.stderr(), /PORT: \d+ on 127\.0\.0\.1 is taken by another program/);
+});
+
+t.test('workers run with what Node was told for the first process', async (t) => {
+  const shown = encodeURIComponent("console.error('runs with', process.execArgv.join(' '))");
+  const given = ['--import', 'data:text/javascript,0', '--import', 'data:text/javascript,1'];
+  const own = ['--max-semi-space-size=8', ...given, `--import=data:text/javascript,${shown}`];
+  const third = startService(t, { DATABASE_URL: database.url, WORKERS: '1' }, own);
+  await third.until('stderr', 'workers answer at');
+  const flags = [...NODE_FLAGS, ...own].join(' ');
+  const lines = third.stderr().split('\n');
+  t.equal(lines.filter((line) => line.endsWith(flags)).length, 2, 'what was told last counts');
+  third.child.kill('SIGTERM');
+  t.equal(await third.ended, 0);
 });
 
 t.test('a worker that is killed is replaced, and a stop ends them all', async (t) => {

@@ -50,7 +50,8 @@ export class Workers {
 
   constructor(options: WorkersOptions) {
     this.#options = options;
-    const execArgv = [...new Set([...process.execArgv, ...NODE_FLAGS])];
+    // Of what is told twice the last counts; some of it, as --import, may well be there twice.
+    const execArgv = [...NODE_FLAGS, ...process.execArgv];
     cluster.setupPrimary({ exec: options.program, args: [], execArgv });
   }
 

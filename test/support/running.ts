@@ -73,9 +73,9 @@ function run(test: Test, args: readonly string[], env: Env): Running {
   return { child, stdout: () => said.stdout, stderr: () => said.stderr, until, ended };
 }
 
-/** Starts the service. */
-export const startService = (test: Test, env: Env): Running =>
-  run(test, [...NODE_FLAGS, SERVER], { PORT: '0', ...NO_LIMITS, ...env });
+/** Starts the service, with more arguments for Node where there are any. */
+export const startService = (test: Test, env: Env, node: readonly string[] = []): Running =>
+  run(test, [...NODE_FLAGS, ...node, SERVER], { PORT: '0', ...NO_LIMITS, ...env });
 
 /** Runs one command to its end. */
 export async function prices(test: Test, env: Env, ...args: string[]): Promise<Outcome> {
