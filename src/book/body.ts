@@ -2,7 +2,7 @@ import type { Answer } from '../prices/answer.ts';
 import type { Body } from '../wire/body.ts';
 import type { LineFormat } from './frames.ts';
 import { gzipSlices } from './gzip.ts';
-import { Layout, layoutKey } from './layout.ts';
+import { isAskedAgain, joinedSmall, Layout, layoutKey } from './layout.ts';
 import type { Source } from './records.ts';
 import { plainSlices } from './slices.ts';
 
@@ -71,6 +71,10 @@ export function bookBody(
     if (!turns.isDue) continue;
     const rest = bytes <= HELD_BYTES ? continued(made, slices) : again();
     return { batches: batchesOf(rest, source), bytes: null };
+  }
+  if (!isAskedAgain(key)) {
+    const isHeld = bytes <= HELD_BYTES;
+    return { batches: isHeld ? [joinedSmall(made).slices] : batchesOf(again(), source), bytes };
   }
   const layout = new Layout(key, made);
   // What was given up while it was made, or to make room for it, must not be held by it.

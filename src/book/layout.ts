@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import type { Answer } from '../prices/answer.ts';
 import { canonicalKey } from '../prices/canonical.ts';
 import { type Budget, OVERHEAD_BYTES, Remembered } from './budget.ts';
@@ -24,7 +25,7 @@ export function inSmall(bytes: Buffer): Buffer[] {
 }
 
 /** Copies small slices, those together that follow one another; big ones stay as they are. */
-function joinedSmall(slices: readonly Buffer[]): {
+export function joinedSmall(slices: readonly Buffer[]): {
   readonly slices: Buffer[];
   readonly own: number;
 } {
@@ -110,11 +111,30 @@ export class Layout extends Remembered {
 /** Where the layout of an answer is kept. */
 export interface LayoutKey {
   readonly of: Map<string, Layout>;
+  /** Checksums of what was asked once. */
+  readonly asked: Set<number>;
   readonly text: string;
 }
 
+/** What was asked once is noted of so many; to remember all of it would cost more than it saves. */
+const ASKED = 1_000;
+
+/** Whether the same was asked before, not too long ago; notes that it was asked now. */
+export function isAskedAgain({ asked, text }: LayoutKey): boolean {
+  const sum = crc32(text);
+  if (asked.delete(sum)) return true;
+  asked.add(sum);
+  if (asked.size > ASKED) asked.delete(asked.values().next().value as number);
+  return false;
+}
+
+/** The answers of one form at one state. */
+interface Form extends Omit<LayoutKey, 'text'> {
+  readonly state: string;
+}
+
 /** Layouts of an edition by what was asked, for each form of answers: those of its last state. */
-export type Layouts = Map<string, { readonly state: string; readonly of: Map<string, Layout> }>;
+export type Layouts = Map<string, Form>;
 
 /** Forgets layouts, all of them. */
 export function forgetLayouts(layouts: Layouts, budget: Budget): void {
@@ -142,8 +162,9 @@ export function layoutKey(
   let known = layouts.get(form);
   if (known?.state !== state) {
     forgetForm(layouts, form, budget);
-    known = { state, of: new Map() };
+    known = { state, of: new Map(), asked: new Set() };
     layouts.set(form, known);
   }
-  return { of: known.of, text: canonicalKey(context.plan) };
+  const { of, asked } = known;
+  return { of, asked, text: canonicalKey(context.plan) };
 }

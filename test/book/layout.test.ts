@@ -1,6 +1,6 @@
 import t from 'tap';
 import { Budget } from '../../src/book/budget.ts';
-import { Layout } from '../../src/book/layout.ts';
+import { isAskedAgain, Layout } from '../../src/book/layout.ts';
 
 const PARTS = [3, 20_000, 5, 7, 9_000, 1, 70_000, 2].map((length, index) =>
   Buffer.alloc(length, index + 65),
@@ -8,7 +8,7 @@ const PARTS = [3, 20_000, 5, 7, 9_000, 1, 70_000, 2].map((length, index) =>
 const WHOLE = Buffer.concat(PARTS);
 
 const layoutIn = (of: Map<string, Layout>, text = 'asked'): Layout => {
-  const layout = new Layout({ of, text }, PARTS);
+  const layout = new Layout({ of, text, asked: new Set() }, PARTS);
   of.set(text, layout);
   return layout;
 };
@@ -45,4 +45,14 @@ t.test('layouts go before anything that they are made of', async (t) => {
   t.strictSame([one.slices, other.slices], [null, null]);
   t.strictSame([...of.keys()], ['last']);
   t.strictSame([budget.state.things, budget.state.bytes], [1, last.bytes]);
+});
+
+t.test('only what is asked again is remembered, and of what is asked once not much', async (t) => {
+  const asked = new Set<number>();
+  const isAgain = (text: string) => isAskedAgain({ of: new Map(), asked, text });
+  t.strictSame([isAgain('one'), isAgain('other'), isAgain('one')], [false, false, true]);
+  for (let n = 0; n < 10_000; n += 1) isAgain(`${n}`);
+  t.equal(asked.size, 1_000);
+  t.equal(isAgain('9999'), true);
+  t.equal(isAgain('8'), false, 'that was too long ago');
 });

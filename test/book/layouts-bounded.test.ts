@@ -35,10 +35,14 @@ for (const coding of ['identity', 'gzip']) {
     // Each of them is a warning, which is of this answer alone.
     const codes = Array.from({ length: 400 }, (_, index) => `NOBODY-${index}`);
     const from = (day: number) => ({ filters: { codes, dateFrom: `2026-06-${day}` } });
-    await ask(service, from(10), coding);
+    const remembered = async (day: number) => {
+      await ask(service, from(day), coding);
+      return ask(service, from(day), coding);
+    };
+    await remembered(10);
     const before = book.budget.state.bytes;
     let bytes = 0;
-    for (let day = 11; day < 30; day += 1) bytes += await ask(service, from(day), coding);
+    for (let day = 11; day < 30; day += 1) bytes += await remembered(day);
     t.ok(bytes > 500_000, `${bytes} bytes`);
     const counted = book.budget.state.bytes - before;
     t.ok(counted >= bytes, `${counted} of ${bytes} bytes count`);
@@ -53,12 +57,12 @@ t.test('what had to go for an answer is not held by it', async (t) => {
   await fill(database, { prices: 4, points: 900 });
   const body = { options: { includeSeries: true } };
   const wide = await filled(t, database);
-  await ask(wide.service, body);
+  for (let times = 0; times < 2; times += 1) await ask(wide.service, body);
   const { bytes, things } = wide.book.budget.state;
   t.ok(things > 2, `${things} things`);
   // The last that comes is the layout of the answer, and the edition is what was used longest ago.
   const tight = await filled(t, database, bytes - 1);
-  await ask(tight.service, body);
+  for (let times = 0; times < 2; times += 1) await ask(tight.service, body);
   const { state } = tight.book.budget;
   t.ok(state.evictions > 0);
   t.same([state.things, state.bytes], [0, 0], 'nothing is held of an edition that had to go');
