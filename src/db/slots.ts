@@ -9,6 +9,8 @@ export class Slots {
   readonly #most: number;
   readonly #waitingMax: number;
   #taken = 0;
+  /** Those who wait and may be too many: neither urgent nor for as long as it takes. */
+  #counted = 0;
   readonly #urgent = new Set<() => void>();
   readonly #others = new Set<() => void>();
 
@@ -27,20 +29,21 @@ export class Slots {
 
   /**
    * A place, at once or when one comes free; null when none did in the time given, which may be
-   * Infinity, and at once where the time has an end and too many wait already.
+   * Infinity, and at once where the time has an end and too many such wait already.
    * @throws what the signal was aborted with
    */
   async enter(waitMs: number, signal: AbortSignal, isUrgent = false): Promise<Leave | null> {
     signal.throwIfAborted();
     if (this.#taken < this.#most) return this.#take();
     const queue = isUrgent ? this.#urgent : this.#others;
-    const mayWait = isUrgent || waitMs === Number.POSITIVE_INFINITY;
-    if (!mayWait && queue.size >= this.#waitingMax) return null;
+    const isCounted = !isUrgent && waitMs !== Number.POSITIVE_INFINITY;
+    if (isCounted && this.#counted >= this.#waitingMax) return null;
+    if (isCounted) this.#counted += 1;
     return new Promise((resolve, reject) => {
       const end = (): void => {
         clearTimeout(timer);
         signal.removeEventListener('abort', abort);
-        queue.delete(enter);
+        if (queue.delete(enter) && isCounted) this.#counted -= 1;
       };
       const enter = (): void => {
         end();

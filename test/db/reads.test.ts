@@ -139,6 +139,23 @@ t.test(
   },
 );
 
+t.test('points that wait as long as it takes leave room for others to wait', async (t) => {
+  const { client, end } = await busyReader(t, { waitMs: 600_000, waitingMax: 1 });
+  const points = [1, 2, 3].map(() => client.reads.copy('copy (select 1) to stdout', whole));
+  await until('the points wait', () => client.reads.slots.waiting === 3);
+  for (const _ of [1, 2]) {
+    const leaving = new AbortController();
+    const other = client.reads.query({ text: 'select 1' }, leaving.signal);
+    await until('another waits', () => client.reads.slots.waiting === 4);
+    const tooMany = failureOf(client.reads.query({ text: 'select 1' }));
+    t.match(await tooMany, { code: 'overloaded' }, 'one more does not');
+    leaving.abort(new Error('the reader left'));
+    t.match(await failureOf(other), { message: 'the reader left' });
+  }
+  await end();
+  t.same(await Promise.all(points), ['1\n', '1\n', '1\n']);
+});
+
 t.test('who leaves while every connection is busy takes none', async (t) => {
   const { client, end } = await busyReader(t, { waitMs: 600_000 });
   const leaving = new AbortController();
