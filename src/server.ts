@@ -16,6 +16,7 @@ import { Heritage } from './server/passing.ts';
 import { prepare } from './server/prepare.ts';
 import { serveByWorkers } from './server/primary.ts';
 import { serve } from './server/serve.ts';
+import { Together } from './server/together.ts';
 import { WorkerFailed, type Workers } from './server/workers.ts';
 
 /** npm passes on the Ctrl-C that the terminal sent us already: one keystroke arrives twice. */
@@ -49,7 +50,7 @@ async function openMetrics(config: Config, logger: Logger): Promise<Metrics | un
 async function startWorker(): Promise<void> {
   const config = readConfig();
   const { DATABASE_URL: url = '', USAGE_DATABASE_URL: usageUrl } = config;
-  const logger = loggerOf(config.LOG_LEVEL, process.stderr);
+  const logger = loggerOf(config.LOG_LEVEL, new Together(process.stderr));
   const metrics = await openMetrics(config, logger);
   const heritage = new Heritage();
   heritage.listen(endBySignal);
@@ -65,7 +66,7 @@ async function start(): Promise<void> {
   const prepared = await prepare(readConfig(), life);
   release = prepared.release;
   const { config, url, usageUrl, own } = prepared;
-  const logger = loggerOf(config.LOG_LEVEL, process.stderr);
+  const logger = loggerOf(config.LOG_LEVEL, new Together(process.stderr));
   let address: string;
   if (config.WORKERS > 0) {
     ({ address, workers } = await serveByWorkers(prepared, logger, life));

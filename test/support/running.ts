@@ -83,3 +83,10 @@ export async function prices(test: Test, env: Env, ...args: string[]): Promise<O
   const code = await running.ended;
   return { code, stdout: running.stdout(), stderr: running.stderr() };
 }
+
+/** Runs the text of a module to its end. */
+export async function runScript(test: Test, text: string): Promise<Outcome> {
+  const running = run(test, ['--input-type=module', '--eval', text], {});
+  const code = await running.ended;
+  return { code, stdout: running.stdout(), stderr: running.stderr() };
+}
