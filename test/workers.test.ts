@@ -93,3 +93,16 @@ t.test('a worker that is killed is replaced, and a stop ends them all', async (t
   service.child.kill('SIGTERM');
   t.equal(await service.ended, 0);
 });
+
+t.test('a stop while workers are replaced is no failure of the new one', async (t) => {
+  const other = startService(t, {
+    DATABASE_URL: database.url,
+    WORKERS: '1',
+    PRICE_BOOK_BYTES: '0',
+  });
+  await other.until('stderr', /workers answer at [^"]+/);
+  other.child.kill('SIGHUP');
+  other.child.kill('SIGTERM');
+  t.equal(await other.ended, 0);
+  t.notMatch(other.stderr(), /could not start/);
+});

@@ -99,6 +99,7 @@ export class Workers {
       try {
         await this.#fork();
       } catch {
+        if (this.#stopping.signal.aborted) return;
         this.#told.delete(old);
         logger.error('a new worker could not start; the others go on as they are');
         if (!this.#listening.has(old)) void this.#replace(old);
