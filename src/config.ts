@@ -28,7 +28,7 @@ const REFUSALS: Readonly<Record<string, (text: string) => string | null>> = {
   JWT_JWKS_URL: addressFault,
   ECB_URL: addressFault,
   TRUST_PROXY: networksFault,
-  LOAD_JUMP_FACTOR: (text) => (Number(text) > 1 ? null : 'must be greater than 1'),
+  LOAD_JUMP_FACTOR: (text) => (Number(text) <= 1 ? 'must be greater than 1' : null),
 };
 
 const isInteger = (schema: TSchema): boolean => (schema as { type?: string }).type === 'integer';
@@ -36,6 +36,7 @@ const isInteger = (schema: TSchema): boolean => (schema as { type?: string }).ty
 /** Why a value does not have the form of its setting; null when it does. */
 function whyNot(schema: TSchema, value: unknown): string | null {
   if (Value.Check(schema, value)) return null;
+  if (isInteger(schema) && typeof value !== 'number') return 'must be a whole number';
   const { anyOf } = schema as { anyOf?: readonly { const: string }[] };
   if (anyOf) return `must be one of ${anyOf.map((each) => each.const).join(', ')}`;
   const [first] = Value.Errors(schema, value);
@@ -44,7 +45,7 @@ function whyNot(schema: TSchema, value: unknown): string | null {
 
 function settingOf(name: string, schema: TSchema, text: string): unknown {
   const value = isInteger(schema) && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
-  const why = whyNot(schema, value) ?? REFUSALS[name]?.(text) ?? null;
+  const why = REFUSALS[name]?.(text) ?? whyNot(schema, value);
   if (why === null) return value;
   const shown = SECRET.has(name) ? 'what is set' : `"${text.slice(0, 64)}"`;
   const { description } = schema as { description?: string };

@@ -88,6 +88,19 @@ t.test('a level of logs that there is not is answered with those there are', asy
   t.throws(() => configOf({ LOG_LEVEL: 'loud' }), { message: new RegExp(`^${message}`) });
 });
 
+t.test(
+  'a number or an address of another form is refused in words, not by a pattern',
+  async (t) => {
+    t.throws(() => configOf({ PORT: 'abc' }), {
+      message: /^PORT: "abc" must be a whole number \(/,
+    });
+    for (const DATABASE_URL of ['localhost', 'mysql://a/b']) {
+      const message = /^DATABASE_URL: what is set is not an address like postgres:\/\//;
+      t.throws(() => configOf({ DATABASE_URL }), { message });
+    }
+  },
+);
+
 t.test('good values have the type of their setting', async (t) => {
   const given = {
     PORT: '0',

@@ -56,7 +56,11 @@ async function fileSource(path: string): Promise<KeySource> {
   const refuse = (why: string, cause?: unknown): never => {
     throw new TokenSettingError(`JWT_PUBLIC_KEY_FILE: ${why}`, { cause });
   };
-  const text = await readFile(path, 'utf8').catch((cause) => refuse('cannot be read', cause));
+  const text = await readFile(path, 'utf8').catch((cause) => {
+    const { code } = cause as NodeJS.ErrnoException;
+    // Its path is not told: somebody may have set the key itself.
+    return refuse(code === 'ENOENT' ? 'there is no such file' : `cannot be read (${code})`, cause);
+  });
   // Node would quietly take the public half of a private key, which has no business here.
   if (text.includes('PRIVATE KEY-----')) refuse('holds a private key; the public one is needed');
   let key: KeyObject;

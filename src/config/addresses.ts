@@ -48,7 +48,7 @@ export function addressFault(text: string): string | null {
 
 /** Why a text is no address of a database; null when it is one. */
 export function databaseAddressFault(text: string): string | null {
-  if (databaseAddressOf(text) === null) {
+  if (!/^postgres(ql)?:\/\//.test(text) || databaseAddressOf(text) === null) {
     return (
       'is not an address like postgres://user:password@host:5432/database; reserved characters ' +
       'in the password, such as @ / : ? # %, must be percent-encoded'

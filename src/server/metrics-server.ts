@@ -39,8 +39,10 @@ export async function serveMetrics(
     }
   });
   server.listen(port, host);
-  await once(server, 'listening').catch((error: Error) => {
-    throw new ConfigError(`METRICS_PORT: ${port} on ${host} cannot be used (${error.message})`);
+  await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
+    const isTaken = error.code === 'EADDRINUSE';
+    const why = isTaken ? 'is taken by another program' : `cannot be used (${error.message})`;
+    throw new ConfigError(`METRICS_PORT: ${port} on ${host} ${why}`);
   });
   return {
     port: (server.address() as AddressInfo).port,
