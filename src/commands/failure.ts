@@ -63,7 +63,7 @@ export function sentenceOf(error: unknown): string {
     const why = {
       ENOENT: 'there is no such file',
       EACCES: 'this account may not',
-      EISDIR: 'a folder',
+      EISDIR: 'it is a folder',
     };
     return `cannot use ${path}: ${why[code as keyof typeof why]} (${code})`;
   }
@@ -75,6 +75,9 @@ export function sentenceOf(error: unknown): string {
       `the disk of the database is full (${plain}); what was under way was taken back: make ` +
       'room, and run it again'
     );
+  }
+  if (code === '42501' && /to create database/.test(plain)) {
+    return `${plain}: this needs an account that may make databases (createdb), or a superuser`;
   }
   if (code === '42501') {
     return (

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
-import { readAudit } from '../../auth/key-audit.ts';
+import { type KeyEvent, readAudit } from '../../auth/key-audit.ts';
 import { type KeyInfo, listKeys, showKey } from '../../auth/key-info.ts';
 import { type FoundKey, scanForKeys } from '../../auth/key-scan.ts';
 import { withDatabase } from '../database.ts';
@@ -51,6 +51,13 @@ export function addLists(keys: Command): void {
     });
 }
 
+/** Which scope an event gave to a key or took from it; nothing for events that say it themselves. */
+function changeOf({ before, after }: KeyEvent): string {
+  const of = (side: unknown) => (side as { scope?: string } | null)?.scope;
+  if (of(after) !== undefined) return `scope ${of(after)} given`;
+  return of(before) === undefined ? '' : `scope ${of(before)} taken`;
+}
+
 /** Adds `keys audit`. */
 export function addAudit(keys: Command): void {
   keys
@@ -73,6 +80,7 @@ export function addAudit(keys: Command): void {
         actor: (event) => event.actor,
         action: (event) => event.action,
         id: (event) => event.id,
+        change: changeOf,
         reason: (event) => event.reason,
       });
     });
@@ -88,7 +96,12 @@ async function scan(files: string[], options: { json?: true }): Promise<void> {
   const found: (FoundKey & { file: string })[] = [];
   for (const file of files) {
     const bytes = file === '-' ? process.stdin : createReadStream(file);
-    for await (const key of scanForKeys(bytes)) found.push({ file, ...key });
+    try {
+      for await (const key of scanForKeys(bytes)) found.push({ file, ...key });
+    } catch (error) {
+      // Reading a folder fails without its path.
+      throw Object.assign(error as Error, { path: file });
+    }
   }
   const known =
     found.length === 0 ? [] : await withDatabase({ schema: true }, ({ db }) => listKeys(db));
