@@ -97,6 +97,11 @@ export class Problem extends Error {
   }
 }
 
+const OR = new Intl.ListFormat('en-GB', { type: 'disjunction' });
+
+/** Words of which one will do, as a sentence lists them: `GET, HEAD or POST`. */
+export const eitherOf = (words: Iterable<string>): string => OR.format(words);
+
 /** What was sent, cut to what may be shown: 64 characters, without control characters. */
 export const shown = (text: string): string => {
   const printable = text.replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');

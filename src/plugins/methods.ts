@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { nearest } from '../catalog/nearest.ts';
-import { Problem } from '../errors.ts';
+import { eitherOf, Problem } from '../errors.ts';
 import { pathOf } from './path.ts';
 
 /** Paths and the methods that each takes, in the order of their routes. */
@@ -23,7 +23,7 @@ function nowhere(path: string, table: Table): Problem {
 }
 
 function wrongMethod(allowed: ReadonlySet<string>): Problem {
-  return new Problem('method_not_allowed', `Use ${[...allowed].join(' or ')} here`, {
+  return new Problem('method_not_allowed', `Use ${eitherOf(allowed)} here`, {
     headers: { allow: [...allowed, 'OPTIONS'].join(', ') },
   });
 }

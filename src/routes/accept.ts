@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify';
 import { FORMAT_NAMES, FORMATS, type Format } from '../contract/formats.ts';
-import { Problem } from '../errors.ts';
+import { eitherOf, Problem } from '../errors.ts';
 import { preferredType } from '../wire/accept.ts';
 import { codingOf } from './coded.ts';
 
 const notAcceptable = (offered: readonly string[]): Problem =>
-  new Problem('not_acceptable', `Accept ${offered.join(' or ')}`);
+  new Problem('not_acceptable', `Accept ${eitherOf(offered)}`);
 
 /**
  * Refuses a request whose headers do not admit JSON, where there is nothing else, or no coding.

@@ -68,6 +68,11 @@ t.test('a wrong method is a 405 that says which are right, without any credentia
   }
 });
 
+t.test('the refusal lists the methods as a sentence does', async (t) => {
+  const { text } = await send('PUT', '/v3/prices/nickel');
+  t.equal(JSON.parse(text).detail, 'Use GET, HEAD or POST here');
+});
+
 t.test('every method that HTTP has is answered, never with a 5xx', async (t) => {
   for (const method of METHODS) {
     if (['CONNECT', ...PRICES.split(', ')].includes(method)) continue;
