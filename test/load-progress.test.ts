@@ -91,3 +91,14 @@ t.test('a part of an archive of unknown size is told by its rows', async (t) => 
     '2,000,000 rows · 100,000 rows/s\n',
   ]);
 });
+
+t.test('one row is told as one', async (t) => {
+  const texts: string[] = [];
+  const display = showProgress({
+    isTerminal: false,
+    write: (text) => texts.push(text),
+    now: () => 0,
+  });
+  display.update({ step: 'writing', rows: 1, bytes: 9, bytesTotal: 9 });
+  t.strictSame(texts, ['writing · 1 row\n']);
+});

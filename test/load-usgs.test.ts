@@ -30,5 +30,10 @@ t.test('tables of several releases are loaded from the oldest on, and each is to
   ]);
   const again = await load();
   t.equal(again.code, 3);
+  t.match(
+    again.stderr,
+    /\n1 of 3 files refused: \S+mcs2023\.csv\n$/,
+    'named once more, at the end',
+  );
   t.match(again.stdout, /mcs2022\.csv: This file was loaded before[\s\S]*mcs2023\.csv: Refused/);
 });

@@ -33,6 +33,7 @@ function printStatus(all: MigrationStatus[], json: true | undefined): void {
 
 /** The statements as a file for psql, each migration as it would be run. */
 function printPreview(previews: readonly Preview[]): void {
+  if (previews.length === 0) printLines('-- The schema is up to date: nothing would run.');
   for (const { name, transaction, statements } of previews) {
     printLines(`-- ${name}`, ...(transaction ? ['begin;'] : []));
     for (const each of statements) printLines(`${each.trim().replace(/;?$/, ';')}\n`);

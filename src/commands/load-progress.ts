@@ -30,13 +30,15 @@ const STEPS: Readonly<Record<LoadProgress['step'], string>> = {
 const shareOf = ({ bytes, bytesTotal }: LoadProgress): number | null =>
   bytesTotal === null || bytesTotal === 0 ? null : Math.min(1, bytes / bytesTotal);
 
+const rowsText = (rows: number): string => `${countText(rows)} ${rows === 1 ? 'row' : 'rows'}`;
+
 function factsOf(state: LoadProgress, elapsedMs: number): string {
   const { step, rows } = state;
   if (step === 'hashing') return STEPS[step];
-  if (step !== 'reading') return `${STEPS[step]} · ${countText(rows)} rows`;
+  if (step !== 'reading') return `${STEPS[step]} · ${rowsText(rows)}`;
   const share = shareOf(state);
   const seconds = elapsedMs / 1000;
-  const facts = [`${countText(rows)} rows`];
+  const facts = [rowsText(rows)];
   if (seconds > 0) facts.push(`${countText(rows / seconds)} rows/s`);
   if (share !== null && share > 0 && share < 1) {
     facts.push(`${timeText((seconds * (1 - share)) / share)} left`);

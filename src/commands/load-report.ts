@@ -44,6 +44,14 @@ export function printProblems(report: LoadReport): void {
   if (report.errorsTotal > 0) process.stderr.write(`${errorLines(report).join('\n')}\n`);
 }
 
+/** Names those of several files that were refused: what was said of them has scrolled by. */
+export function printRefused(reports: readonly (LoadReport & { readonly file: string })[]): void {
+  const refused = reports.filter(isRefused);
+  if (reports.length < 2 || refused.length === 0) return;
+  const names = refused.map(({ file }) => file).join(', ');
+  process.stderr.write(`${refused.length} of ${reports.length} files refused: ${names}\n`);
+}
+
 /** Prints what became of one file, for a person; its path stands before it where it is given. */
 export function printReport(report: LoadReport, path: string | null = null): void {
   const { counts, status, batch, revision, vintage, rejects } = report;

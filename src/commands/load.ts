@@ -12,7 +12,7 @@ import { fetchEcb } from './load-fetch.ts';
 import { addLoadLog, addLoadShow } from './load-ledger.ts';
 import { hasNews, previewLines } from './load-preview.ts';
 import { NO_PROGRESS, progressOnStderr } from './load-progress.ts';
-import { isRefused, printProblems, printReport } from './load-report.ts';
+import { isRefused, printProblems, printRefused, printReport } from './load-report.ts';
 import { addLoadUndo } from './load-undo.ts';
 import { printJson, printLines } from './output.ts';
 
@@ -90,6 +90,7 @@ export async function loadFiles(requests: readonly Asked[], options: LoadOptions
   await withDatabase({ schema: true }, loadAll).finally(() => {
     // Also of what was loaded before a file that cannot be read.
     if (json && reports.length > 0) printJson(requests.length === 1 ? reports[0] : reports);
+    if (!json && !quiet) printRefused(reports);
   });
   if (reports.some(isRefused)) process.exitCode = EXIT.refused;
 }
