@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import t from 'tap';
 import { NODE_FLAGS } from '../src/server/node-flags.ts';
 import { seededDatabase } from './support/database.ts';
@@ -102,6 +103,10 @@ t.test('a stop while workers are replaced is no failure of the new one', async (
   });
   await other.until('stderr', /workers answer at [^"]+/);
   other.child.kill('SIGHUP');
+  const parents = () => execFileSync('ps', ['-A', '-o', 'ppid='], { encoding: 'utf8' }).split('\n');
+  await until('the new one runs beside the old one', () => {
+    return parents().filter((each) => Number(each) === other.child.pid).length === 2;
+  });
   other.child.kill('SIGTERM');
   t.equal(await other.ended, 0);
   t.notMatch(other.stderr(), /could not start/);
