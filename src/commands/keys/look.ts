@@ -51,7 +51,7 @@ export function addLists(keys: Command): void {
     });
 }
 
-/** Which scope an event gave to a key or took from it; nothing for events that say it themselves. */
+/** Which scope an event gave to a key or took from it; empty for events that say it themselves. */
 function changeOf({ before, after }: KeyEvent): string {
   const of = (side: unknown) => (side as { scope?: string } | null)?.scope;
   if (of(after) !== undefined) return `scope ${of(after)} given`;
