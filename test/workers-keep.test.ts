@@ -81,6 +81,17 @@ t.test('a request that has come in part is answered by the worker that it came t
   await replaced(service, 1);
 });
 
+t.test('a connection goes to a worker that has room for it', async (t) => {
+  const { service, callers } = await ofWorkers(t, 2, { CONNECTIONS_MAX: '20' });
+  const used = callers(36);
+  await ask(used, 1);
+  // The one that stays has room for two, and the new one for all.
+  service.child.kill('SIGHUP');
+  await replaced(service, 1);
+  await ask(used, 2);
+  t.notOk(used.some(({ socket }) => socket.closed));
+});
+
 t.test('a connection that was used waits for its next request as before', async (t) => {
   const { service, callers } = await ofWorkers(t, 1, { HEADERS_TIMEOUT_MS: '8000' });
   const used = callers(3);

@@ -9,6 +9,8 @@ interface Message {
   readonly seq?: number;
   /** Whether a request has come over it before. */
   readonly isUsed?: boolean;
+  /** How many had no room for it. */
+  readonly refusals?: number;
 }
 
 /** A connection below Node's `Socket`: what is sent to another process with nothing lost. */
@@ -22,6 +24,12 @@ type Send = (message: Message, handle?: Handle, options?: object, done?: () => v
 interface Inner {
   _handle: Handle | null;
 }
+
+/** A server as Node's cluster sees it. */
+type Listening = Server & {
+  readonly _handle: { onconnection(error: number, handle: Handle): void } | null;
+  readonly _connections: number;
+};
 
 const nothing = (): void => {};
 
@@ -52,12 +60,14 @@ export class Heritage {
     process.on('message', (message: Message, handle?: Handle) => {
       if (message.act !== 'take' || !handle) return;
       (process.send as Send)({ act: 'taken', seq: message.seq ?? 0 });
-      const { _handle: listener } = server as unknown as {
-        _handle: { onconnection(error: number, handle: Handle): void } | null;
-      };
-      // One that came too late goes on further.
-      if (!listener) return this.#send(handle, message.isUsed === true);
-      isUsed = message.isUsed === true;
+      const { _handle: listener, _connections: count, maxConnections } = server as Listening;
+      const { isUsed: wasUsed = false, refusals = 0 } = message;
+      // One that came too late goes on further, and so does one for which there is no room.
+      if (!listener) return this.#send(handle, wasUsed, refusals);
+      if (maxConnections && count >= maxConnections) {
+        return this.#send(handle, wasUsed, refusals + 1);
+      }
+      isUsed = wasUsed;
       // As Node hands on what the first process accepts: the server hears of it at once.
       listener.onconnection(0, handle);
       isUsed = false;
@@ -87,7 +97,7 @@ export class Heritage {
     // Without it the end of the socket is not that of the connection.
     inner._handle = null;
     socket.destroy();
-    this.#send(handle, isUsed);
+    this.#send(handle, isUsed, 0);
   }
 
   /** Waits until all that was left is on its way. */
@@ -95,9 +105,9 @@ export class Heritage {
     await Promise.all(this.#leaving);
   }
 
-  #send(handle: Handle, isUsed: boolean): void {
+  #send(handle: Handle, isUsed: boolean, refusals: number): void {
     const sent = new Promise<void>((resolve) => {
-      (process.send as Send)({ act: 'left', isUsed }, handle, {}, resolve);
+      (process.send as Send)({ act: 'left', isUsed, refusals }, handle, {}, resolve);
     }).then(() => {
       handle.close();
       this.#leaving.delete(sent);
@@ -116,12 +126,14 @@ export interface Left {
   readonly handle: Handle;
   /** Whether a request has come over it. */
   readonly isUsed: boolean;
+  /** How many workers had no room for it. */
+  readonly refusals: number;
 }
 
 /** Hears of the connections that a worker leaves. */
 export function heirless(worker: Worker, found: (left: Left) => void): void {
-  worker.on('message', ({ act, isUsed = false }: Message, handle: unknown) => {
-    if (act === 'left' && handle) found({ handle: handle as Handle, isUsed });
+  worker.on('message', ({ act, isUsed = false, refusals = 0 }: Message, handle: unknown) => {
+    if (act === 'left' && handle) found({ handle: handle as Handle, isUsed, refusals });
   });
 }
 
@@ -141,9 +153,9 @@ export function deliveriesTo(worker: Worker): (left: Left) => void {
   worker.once('exit', () => {
     for (const handle of underWay.values()) handle.close();
   });
-  return ({ handle, isUsed }) => {
+  return ({ handle, ...left }) => {
     last += 1;
     underWay.set(last, handle);
-    send({ act: 'take', seq: last, isUsed }, handle, {}, nothing);
+    send({ act: 'take', seq: last, ...left }, handle, {}, nothing);
   };
 }

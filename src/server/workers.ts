@@ -115,7 +115,7 @@ export class Workers {
     const worker = cluster.fork(this.#options.env);
     closeWhatIsUnderWay(worker);
     const deliver = deliveriesTo(worker);
-    heirless(worker, (left) => this.#passOn(left));
+    heirless(worker, (left) => this.#passOn(left, worker));
     const begun = performance.now();
     this.#all.add(worker);
     return new Promise((resolve, reject) => {
@@ -152,11 +152,13 @@ export class Workers {
     }
   }
 
-  /** Gives a connection to a worker that stays, to each in turn. */
-  #passOn(left: Left): void {
-    const staying = [...this.#listening].filter(([worker]) => !this.#told.has(worker));
-    const [, deliver] = staying[this.#passedOn++ % staying.length] ?? [];
-    if (deliver) deliver(left);
+  /** Gives a connection to a worker that stays, to each in turn; one without room to the next. */
+  #passOn(left: Left, from: Worker): void {
+    const staying = [...this.#listening.keys()].filter((each) => !this.#told.has(each));
+    const place = staying.indexOf(from);
+    const next = staying[(place < 0 ? this.#passedOn++ : place + 1) % staying.length];
+    const deliver = next && this.#listening.get(next);
+    if (deliver && left.refusals < staying.length) deliver(left);
     else left.handle.close();
   }
 
