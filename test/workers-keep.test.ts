@@ -83,9 +83,16 @@ t.test('a request that has come in part is answered by the worker that it came t
 
 t.test('a connection goes to a worker that has room for it', async (t) => {
   const { service, callers } = await ofWorkers(t, 2, { CONNECTIONS_MAX: '20' });
-  const used = callers(36);
-  await ask(used, 1);
-  // The one that stays has room for two, and the new one for all.
+  const used: Caller[] = [];
+  await until('36 are with a worker', async () => {
+    const [caller] = callers(1) as [Caller];
+    caller.socket.write(LIVE);
+    // One that came to a worker without room is closed, and another one comes.
+    await until('an answer or none', () => answers(caller) === 1 || caller.socket.closed);
+    if (answers(caller) === 1) used.push(caller);
+    return used.length === 36;
+  });
+  // The one that stays has room for a few at most, and the new one for the rest.
   service.child.kill('SIGHUP');
   await replaced(service, 1);
   await ask(used, 2);

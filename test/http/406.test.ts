@@ -48,7 +48,7 @@ t.test('a client that takes nothing of what is offered is told what is', async (
     for (const accept of [...NOTHING_OFFERED, ...(isPrices ? [] : OTHERS)]) {
       const { status, json, headers } = await ask(address, accept);
       t.same([status, json.code], [406, 'not_acceptable'], `${address[1]} ${accept}`);
-      const offered = isPrices ? 'application/json or text/csv or application/x-ndjson' : '/json';
+      const offered = isPrices ? 'application/json, text/csv or application/x-ndjson' : '/json';
       t.match(json.detail, offered);
       t.equal(headers['cache-control'], 'no-store');
     }
