@@ -1,11 +1,11 @@
 import type { Client } from '../db/client.ts';
 import type { Connection } from '../db/connection.ts';
 import { instantOf } from '../db/instant.ts';
+import { withSession } from '../db/session.ts';
 import { alreadyLoaded, apply, NO_COUNTS, rehearse } from './apply.ts';
 import { openSource, type SourceFile } from './file.ts';
 import type { Format } from './format.ts';
 import { FORMATS } from './formats.ts';
-import { interruptible } from './interruptible.ts';
 import { checkFile, hashOf, type Job, vintageOf } from './job.ts';
 import {
   type EarlierBatch,
@@ -208,7 +208,7 @@ export async function load(client: Client, request: LoadRequest): Promise<LoadRe
   signal?.throwIfAborted();
   const file = await openSource(request.file);
   try {
-    return await interruptible(client, signal, (connection) => loadOn(connection, file, request));
+    return await withSession(client, signal, (connection) => loadOn(connection, file, request));
   } finally {
     await file.close();
   }

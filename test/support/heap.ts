@@ -8,6 +8,7 @@ export const TELLS_HEAP = { NODE_OPTIONS: `--import=${TELLER}` };
 
 /** What is on the heap of a service after a collection, in MB. */
 export interface Heap {
+  readonly whole: number;
   readonly data: number;
   readonly code: number;
 }
@@ -20,5 +21,6 @@ export async function heapOf({ running }: Served): Promise<Heap> {
     /^heap (\d+) code (\d+)$/m.exec(running.stderr().slice(before));
   await until('it tells its heap', () => told() !== null);
   const [, data, code] = told() ?? [];
-  return { data: Number(data) / 2 ** 20, code: Number(code) / 2 ** 20 };
+  const [dataMb, codeMb] = [Number(data) / 2 ** 20, Number(code) / 2 ** 20];
+  return { whole: dataMb + codeMb, data: dataMb, code: codeMb };
 }

@@ -1,5 +1,5 @@
 import type { Client } from '../../db/client.ts';
-import { interruptible } from '../interruptible.ts';
+import { withSession } from '../../db/session.ts';
 import { type BatchChange, changesOf } from './changes.ts';
 import { type Batch, readBatch } from './log.ts';
 
@@ -14,7 +14,7 @@ export const showBatch = (
   tell: (batch: Batch, changes: AsyncIterable<BatchChange>) => Promise<void>,
   signal?: AbortSignal,
 ): Promise<void> =>
-  interruptible(client, signal, ({ db }) =>
+  withSession(client, signal, ({ db }) =>
     db
       .transaction()
       .setIsolationLevel('repeatable read')

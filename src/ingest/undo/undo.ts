@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { inApplyTransaction, openRevision } from '../../db/connection.ts';
+import { withSession } from '../../db/session.ts';
 import { NO_COUNTS } from '../apply.ts';
 import { type Batch, readBatch } from '../batches/log.ts';
-import { interruptible } from '../interruptible.ts';
 import { type LoadCounts, nextBatch, type TakenBack, writeBatch } from '../ledger.ts';
 import type { Trx } from '../reference.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
@@ -166,7 +166,7 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
  * taken back; nothing has changed then
  */
 export const undo = (client: Client, request: UndoRequest): Promise<UndoReport> =>
-  interruptible(client, request.signal, ({ db }) => {
+  withSession(client, request.signal, ({ db }) => {
     const work = (trx: Trx) => undoIn(trx, request);
     return request.dryRun
       ? db.transaction().setIsolationLevel('repeatable read').execute(work)

@@ -3,9 +3,9 @@ import { sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { type Connection, inApplyTransaction, openRevision } from '../../db/connection.ts';
 import { headOf, revisionText } from '../../db/revisions.ts';
+import { withSession } from '../../db/session.ts';
 import { NO_COUNTS } from '../apply.ts';
 import { openSource, type SourceFile } from '../file.ts';
-import { interruptible } from '../interruptible.ts';
 import { nextBatch, writeBatch } from '../ledger.ts';
 import { Refused } from '../plan.ts';
 import { PREVIEW_MAX, type Values } from '../preview.ts';
@@ -137,7 +137,7 @@ export async function withdraw(
   const file = 'file' in selection ? await openSource(selection.file) : null;
   try {
     const source = file && { file, sha256: await file.sha256(signal) };
-    return await interruptible(client, signal, (connection) =>
+    return await withSession(client, signal, (connection) =>
       withdrawOn(connection, request, source),
     );
   } finally {
