@@ -91,11 +91,14 @@ class Sender {
   async #sendDue(): Promise<void> {
     if (this.#pace === null || this.#left === 0) return this.#woken();
     if (this.#running >= this.#pace.lines) return this.#woken();
-    const wait = this.#due - sharedNow();
+    const { perSecond } = this.#pace;
+    // What is asked as soon as a line is free is due then, and never late.
+    const due = perSecond === Number.POSITIVE_INFINITY ? sharedNow() : this.#due;
+    const wait = due - sharedNow();
     if (wait > 0) return pause(wait);
     this.#left -= 1;
-    void this.#sendOne(this.#due);
-    this.#due += 1_000 / this.#pace.perSecond;
+    void this.#sendOne(due);
+    this.#due = due + 1_000 / perSecond;
   }
 
   async #sendOne(due: number): Promise<void> {

@@ -9,6 +9,8 @@ export interface LineAnswer {
   readonly text: string;
   /** From when it was due to its last byte. */
   readonly ms: number;
+  /** From when it was due to when it was sent, since no line was free or the client slow. */
+  readonly lateMs: number;
   /** When it ended, in milliseconds that all threads count alike. */
   readonly endedAt: number;
 }
@@ -58,6 +60,7 @@ export class Line {
   #held: Buffer | null = null;
   #end: ((answer: LineAnswer) => void) | null = null;
   #dueAt = 0;
+  #sentAt = 0;
 
   constructor(target: Target, ask: Ask) {
     this.#request = bytesOf(target, ask);
@@ -75,6 +78,7 @@ export class Line {
   /** Sends the request and waits for its answer; it never throws. */
   ask(dueAt = sharedNow()): Promise<LineAnswer> {
     this.#dueAt = dueAt;
+    this.#sentAt = sharedNow();
     return new Promise((resolve) => {
       this.#end = resolve;
       if (this.#socket.closed) this.#finish(0, '', '');
@@ -101,6 +105,7 @@ export class Line {
     const wait = status === 200 ? undefined : /\r\nretry-after: (\d+)/i.exec(head)?.[1];
     const headers = wait === undefined ? {} : { 'retry-after': wait };
     const endedAt = sharedNow();
-    end?.({ status, headers, text, ms: endedAt - this.#dueAt, endedAt });
+    const [ms, lateMs] = [endedAt - this.#dueAt, this.#sentAt - this.#dueAt];
+    end?.({ status, headers, text, ms, lateMs, endedAt });
   }
 }
