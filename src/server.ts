@@ -76,10 +76,10 @@ async function start(): Promise<void> {
     address = await serve({ config, url, usageUrl, logger, metrics }, life);
   }
   if (own === null) return;
-  // Not before it listens: a second start on a taken port would take the key of the first.
-  const key = await prepared.demoKey();
+  // Not before it listens: a start on a taken port would leave a key that nobody was shown.
+  const { key, others } = await prepared.demoKey(address);
   life.checkpoint();
-  process.stdout.write(bannerOf({ address, key, ...own }));
+  process.stdout.write(bannerOf({ address, key, others, ...own }));
 }
 
 const starting = cluster.isWorker ? startWorker() : start();

@@ -5,6 +5,8 @@ export interface Welcome {
   /** Address of the service, without a slash at the end. */
   readonly address: string;
   readonly key: string;
+  /** Addresses of services that run on the same database. */
+  readonly others: readonly string[];
   /** Null when there are no prices. */
   readonly example: ExamplePrice | null;
   readonly notice: string | null;
@@ -30,18 +32,21 @@ function curlLine(address: string, key: string, example: ExamplePrice | null): s
 }
 
 /** Address, docs page, demo key, and one line to paste. */
-export function bannerOf({ address, key, example, notice }: Welcome): string {
+export function bannerOf({ address, key, others, example, notice }: Welcome): string {
   return [
     '',
     `  Commodity Prices Service   ${address}`,
     `  Documentation              ${address}/docs`,
     `  Demo key, every market     ${key}`,
+    ...others.map((each) => `  Runs on this data already   ${each}`),
     ...(notice === null ? [] : [`  ${notice}`]),
     '',
     '  Try it:',
     `  ${curlLine(address, key, example)}`,
     '',
-    '  Ctrl-C stops the service and its database.',
+    others.length === 0
+      ? '  Ctrl-C stops the service and its database.'
+      : '  Ctrl-C stops the service; the last one that stops ends the database.',
     '',
     '',
   ].join('\n');

@@ -1,17 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { listKeys } from '../auth/key-info.ts';
-import { createKey, revokeKey } from '../auth/keys.ts';
-import { ALL_MARKETS } from '../catalog/scopes.ts';
 import type { Config } from '../config.ts';
 import type { Client } from '../db/client.ts';
 import { type ExamplePrice, examplePrice } from '../db/example.ts';
 import { migrateUp } from '../db/migrate.ts';
 import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/roles.ts';
 import { lacksSamples, seed } from '../db/seed.ts';
-
-const DEMO = { name: 'demo', owner: 'made at the start without DATABASE_URL' };
 
 /** Whether the settings say how tokens are checked. */
 export const hasTokenSetting = (config: Config): boolean =>
@@ -45,21 +40,6 @@ export const developmentSecret = (dataDir: string): Promise<string> =>
 export async function withDevelopmentSecret(config: Config): Promise<Config> {
   if (config.DATABASE_URL !== undefined || hasTokenSetting(config)) return config;
   return Object.freeze({ ...config, JWT_SECRET: await developmentSecret(config.DATA_DIR) });
-}
-
-/**
- * Makes a key for every market and revokes the one of the start before. Only for a service that
- * listens: a start that fails must not take the key of the one that runs.
- */
-export async function renewDemoKey({ db }: Client): Promise<string> {
-  const keys = await listKeys(db);
-  const { key } = await createKey(db, { ...DEMO, scopes: [ALL_MARKETS], expiresAt: null });
-  for (const { id, name, owner, status } of keys) {
-    if (name === DEMO.name && owner === DEMO.owner && status !== 'revoked') {
-      await revokeKey(db, id, 'a later start made another');
-    }
-  }
-  return key;
 }
 
 /** The embedded database, ready to be read. */

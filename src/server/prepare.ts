@@ -1,5 +1,6 @@
 import { type ChosenDatabase, chooseDatabase, openWriter } from '../commands/database.ts';
-import { prepareEmbedded, renewDemoKey, withDevelopmentSecret } from '../commands/development.ts';
+import { type DemoKey, renewDemoKey } from '../commands/demo-key.ts';
+import { prepareEmbedded, withDevelopmentSecret } from '../commands/development.ts';
 import { isGiven } from '../commands/environment.ts';
 import type { Config } from '../config.ts';
 import type { Client } from '../db/client.ts';
@@ -14,8 +15,8 @@ export interface Prepared {
   readonly usageUrl: string | undefined;
   /** What a terminal is told of a database of our own; null of any other. */
   readonly own: { readonly example: ExamplePrice | null; readonly notice: string | null } | null;
-  /** Makes the key that the terminal shows. */
-  demoKey(): Promise<string>;
+  /** Makes the key that the terminal shows for the address that is listened on. */
+  demoKey(address: string): Promise<DemoKey>;
   /** Stops a database of our own. */
   release(): Promise<void>;
 }
@@ -53,7 +54,8 @@ export async function prepare(given: Config, life: Life): Promise<Prepared> {
   life.atEnd(release);
   life.checkpoint();
   const config = withLevel(await withDevelopmentSecret(given), chosen.isEmbedded);
-  const demoKey = () => withWriter(chosen, config, renewDemoKey);
+  const demoKey = (address: string) =>
+    withWriter(chosen, config, (writer) => renewDemoKey(writer, address));
   if (!chosen.isEmbedded) {
     const usageUrl = config.USAGE_DATABASE_URL;
     return { config, url: chosen.url, usageUrl, own: null, demoKey, release };

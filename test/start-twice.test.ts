@@ -1,0 +1,31 @@
+import t from 'tap';
+import { dataFolder, prices, startService } from './support/running.ts';
+
+const keyIn = (banner: string): string => /cps_live_\w+/.exec(banner)?.[0] ?? '';
+const addressIn = (banner: string): string => /http:\/\/\S+?:\d+/.exec(banner)?.[0] ?? '';
+
+const statusOf = async (banner: string, key: string): Promise<number> =>
+  (await fetch(`${addressIn(banner)}/v3/prices`, { headers: { 'x-api-key': key } })).status;
+
+t.test('a second start on the same data leaves the first its key, and tells of it', async (t) => {
+  const env = { DATA_DIR: await dataFolder(t) };
+  const first = startService(t, env);
+  const one = await first.until('stdout', 'Ctrl-C');
+  t.notMatch(one, 'already');
+  const second = startService(t, env);
+  const two = await second.until('stdout', 'Ctrl-C');
+  t.match(two, `Runs on this data already   ${addressIn(one)}\n`);
+  t.not(keyIn(one), keyIn(two));
+  for (const banner of [one, two]) t.equal(await statusOf(banner, keyIn(banner)), 200);
+
+  first.child.kill('SIGKILL');
+  await first.ended;
+  const third = startService(t, env);
+  const three = await third.until('stdout', 'Ctrl-C');
+  t.match(three, `Runs on this data already   ${addressIn(two)}\n`);
+  t.notMatch(three, `already   ${addressIn(one)}\n`, 'one that ended, however it did, is not told');
+  const listed = await prices(t, env, 'keys', 'list', '--json');
+  const states = (JSON.parse(listed.stdout) as { status: string }[]).map(({ status }) => status);
+  t.same(states, ['revoked', 'active', 'active'], 'the key of who ended goes at the next start');
+  for (const banner of [two, three]) t.equal(await statusOf(banner, keyIn(banner)), 200);
+});
