@@ -6,6 +6,7 @@ import { addressOf, bannerOf } from './commands/banner.ts';
 import { readConfig } from './commands/environment.ts';
 import { EXIT, exitCodeOf, report } from './commands/failure.ts';
 import { answerToArguments } from './commands/service-arguments.ts';
+import { misspeltSettings } from './config/misspelt.ts';
 import type { Config } from './config.ts';
 import { answerToPrimary } from './metrics/cluster.ts';
 import { type Metrics, metricsOf } from './metrics/metrics.ts';
@@ -57,13 +58,23 @@ async function startWorker(): Promise<void> {
   await serve({ config, url, usageUrl, logger, metrics, heritage }, life);
 }
 
+/** Before anything is done: a misspelt DATABASE_URL would start a database of our own. */
+function tellMisspelt({ LOG_LEVEL }: Config): void {
+  const logger = loggerOf(LOG_LEVEL, process.stderr);
+  for (const { given, meant } of misspeltSettings(process.env)) {
+    logger.warn(`${given} is no setting of the service and does nothing; did you mean ${meant}?`);
+  }
+}
+
 async function start(): Promise<void> {
   const answer = answerToArguments(process.argv.slice(2));
   if (answer !== null) {
     process.stdout.write(answer);
     return;
   }
-  const prepared = await prepare(readConfig(), life);
+  const given = readConfig();
+  tellMisspelt(given);
+  const prepared = await prepare(given, life);
   release = prepared.release;
   const { config, url, usageUrl, own } = prepared;
   const logger = loggerOf(config.LOG_LEVEL, new Together(process.stderr));
