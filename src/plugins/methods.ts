@@ -9,16 +9,31 @@ type Table = Map<string, Set<string>>;
 /** The path as the router reads it. One with a broken escape never gets here. */
 const routedPathOf = (request: FastifyRequest): string => decodeURI(pathOf(request.url));
 
-/** The refusal of an address that there is not: the nearest one beside it, when one is near. */
+const partsOf = (path: string): string[] => path.replace(/\/$/, '').split('/').slice(1);
+
+/** A part of an address that there is, else the nearest; a version such as v2 is not misspelt. */
+const meant = (part: string, known: readonly string[]): string | undefined =>
+  known.includes(part) || part.length < 3 ? part : nearest(part, known, 1)[0];
+
+/** The address that was nearly asked for, part by part; null when none is near. */
+function nearestAddress(path: string, table: Table): string | null {
+  const asked = partsOf(path);
+  let near = [...table.keys()]
+    .filter((each) => /^(\/[\w.-]+)+$/.test(each))
+    .map(partsOf)
+    .filter(({ length }) => length === asked.length);
+  for (const [place, part] of asked.entries()) {
+    const known = near.map((each) => each[place] ?? '');
+    const wanted = meant(part, known);
+    near = near.filter((each) => each[place] === wanted);
+  }
+  return near[0] === undefined ? null : `/${near[0].join('/')}`;
+}
+
+/** The refusal of an address that there is not, with one that is near. */
 function nowhere(path: string, table: Table): Problem {
-  const bare = path.endsWith('/') ? path.slice(0, -1) : path;
-  const folder = bare.slice(0, bare.lastIndexOf('/') + 1);
-  const beside = [...table.keys()]
-    .filter((each) => each.startsWith(folder))
-    .map((each) => each.slice(folder.length))
-    .filter((each) => /^[\w.-]+$/.test(each));
-  const [name] = nearest(bare.slice(folder.length), beside, 1);
-  const hint = name === undefined ? '/docs lists the addresses' : `did you mean ${folder}${name}?`;
+  const near = nearestAddress(path, table);
+  const hint = near === null ? '/docs lists the addresses' : `did you mean ${near}?`;
   return new Problem('not_found', `There is nothing here; ${hint}`);
 }
 

@@ -49,12 +49,16 @@ t.test(
   },
 );
 
-t.test('a misspelt address is told the nearest beside it, and only one that is near', async (t) => {
+t.test('a misspelt address is told the nearest, and only one that is near', async (t) => {
   const near = {
     '/v3/prices/nickle': 'did you mean /v3/prices/nickel?',
     '/v3/prices/Lithium/': 'did you mean /v3/prices/lithium?',
     '/v3/prices/cobalt/filter': 'did you mean /v3/prices/cobalt/filters?',
     '/v3/price': 'did you mean /v3/prices?',
+    '/v3/price/nickel': 'did you mean /v3/prices/nickel?',
+    '/v3/Price/nikel/filter': 'did you mean /v3/prices/nickel/filters?',
+    '/v3/references/units': 'did you mean /v3/reference/units?',
+    '/v3/nothing/nickel': '/docs lists the addresses',
     '/helth': 'did you mean /health?',
     '/v3/prices/gold': '/docs lists the addresses',
     '/v4/prices/nickel': '/docs lists the addresses',
