@@ -122,9 +122,9 @@ t.test('keys are made, listed, shown and revoked', async (t) => {
   t.match(await keys('revoke', key.id, '--reason', 'lost'), { code: 0, stdout: /revoked .*lost/ });
   const gone = JSON.parse((await keys('show', key.id, '--json')).stdout);
   t.match(gone, { status: 'revoked', revokedReason: 'lost' });
-  t.match(await keys('show', 'AAAAAAAAAA'), { code: 1, stderr: /no key with the id AAAAAAAAAA/ });
+  t.match(await keys('show', 'AAAAAAAAAA'), { code: 2, stderr: /no key with the id AAAAAAAAAA/ });
   const misplaced = await keys('show', secret);
-  t.equal(misplaced.code, 1);
+  t.equal(misplaced.code, 2);
   t.notMatch(misplaced.stderr, secret, 'a misplaced key is not repeated');
 
   const forPeople = await keys('create', '--name', 'a', '--scope', 'prices:*', '--no-expiry');

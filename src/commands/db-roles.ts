@@ -68,7 +68,8 @@ export function addRoles(db: Command): void {
       'after',
       `
 DATABASE_URL must name an account that may create roles and that owns the database, or a
-superuser. A password never stands on a command line, and the server gets its SCRAM digest only.
+superuser. A password has 8 to 256 printable characters of ASCII. It never stands on a command
+line, and the server gets its SCRAM digest only.
 
 Examples:
   npm run --silent prices -- db roles --print | less

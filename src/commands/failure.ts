@@ -98,6 +98,7 @@ const WRONG_USE = [
   FolderRefusal,
   MappingError,
   UnknownBatchError,
+  KeyError,
   NoReferenceError,
 ];
 
@@ -108,7 +109,6 @@ const EXPECTED = [
   DataLossError,
   DownloadError,
   EmbeddedDatabaseError,
-  KeyError,
   LockedOutError,
   MigrationDriftError,
   MovingDataError,
