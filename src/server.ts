@@ -81,7 +81,8 @@ async function start(): Promise<void> {
   let address: string;
   if (config.WORKERS > 0) {
     ({ address, workers } = await serveByWorkers(prepared, logger, life));
-    logger.info(`${config.WORKERS} workers answer at ${address}`);
+    const subject = config.WORKERS === 1 ? '1 worker answers' : `${config.WORKERS} workers answer`;
+    logger.info(`${subject} at ${address}`);
   } else {
     const metrics = await openMetrics(config, logger);
     address = await serve({ config, url, usageUrl, logger, metrics }, life);

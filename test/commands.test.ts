@@ -180,7 +180,7 @@ t.test('a load ends with 0 when applied, 3 when refused, 1 when there is no file
   await writeFile(file, 'code,date,low,mid,high\nCP-NI-0001,2010-01-04,10,11,12\n');
   t.match(await load('--vintage', '2020-01-01'), {
     code: 0,
-    stdout: /^New values: 1, of 1\n {2}CP-NI-0001 1, 2010-01-04\nLoaded \(batch/,
+    stdout: /^New values: 1, of 1 code\n {2}CP-NI-0001 1, 2010-01-04\nLoaded \(batch/,
   });
   t.match(await load('--json', '--vintage', '2020-01-01'), {
     code: 0,

@@ -19,8 +19,8 @@ async function ofWorkers(test: Test, count: number, env: Readonly<Record<string,
     REQUEST_TIMEOUT_MS: '120000',
     ...env,
   });
-  const log = await service.until('stderr', /workers answer at [^"]+/);
-  const port = Number(/workers answer at http:\/\/[\d.]+:(\d+)/.exec(log)?.[1]);
+  const log = await service.until('stderr', /workers? answers? at [^"]+/);
+  const port = Number(/workers? answers? at http:\/\/[\d.]+:(\d+)/.exec(log)?.[1]);
   const callers = (many: number): Caller[] =>
     Array.from({ length: many }, () => {
       const caller = new Caller(test, port);
@@ -41,7 +41,7 @@ async function ask(callers: readonly Caller[], count: number, text = LIVE): Prom
 }
 
 async function replaced(service: Running, times: number): Promise<void> {
-  const all = (): number => service.stderr().match(/all \d workers were replaced/g)?.length ?? 0;
+  const all = (): number => service.stderr().match(/workers? (was|were) replaced/g)?.length ?? 0;
   await until('all are replaced', () => all() === times);
 }
 

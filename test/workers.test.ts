@@ -75,7 +75,7 @@ t.test('workers run with what Node was told for the first process', async (t) =>
   const given = ['--import', 'data:text/javascript,0', '--import', 'data:text/javascript,1'];
   const own = ['--max-semi-space-size=8', ...given, `--import=data:text/javascript,${shown}`];
   const third = startService(t, { DATABASE_URL: database.url, WORKERS: '1' }, own);
-  await third.until('stderr', 'workers answer at');
+  await third.until('stderr', '1 worker answers at');
   const flags = [...NODE_FLAGS, ...own].join(' ');
   const lines = third.stderr().split('\n');
   t.equal(lines.filter((line) => line.endsWith(flags)).length, 2, 'what was told last counts');
@@ -117,11 +117,11 @@ t.test('a stop while workers are replaced is no failure of the new one', async (
     WORKERS: '1',
     PRICE_BOOK_BYTES: '0',
   });
-  await other.until('stderr', /workers answer at [^"]+/);
+  await other.until('stderr', /1 worker answers at [^"]+/);
   let rolls = 0;
   await until('the new one runs beside the old one', () => {
     // One that was missed is over, and another one begins.
-    if (rolls === (other.stderr().match(/workers were replaced/g) ?? []).length) {
+    if (rolls === (other.stderr().match(/the worker was replaced/g) ?? []).length) {
       rolls += 1;
       other.child.kill('SIGHUP');
     }

@@ -11,7 +11,7 @@ import { nearest } from '../catalog/nearest.ts';
 import { withDatabase } from './database.ts';
 import { UsageError } from './failure.ts';
 import { openMeter } from './meter.ts';
-import { printJson, printLines } from './output.ts';
+import { countText, printJson, printLines } from './output.ts';
 import { stderrScreen } from './progress-text.ts';
 
 interface ExportOptions {
@@ -59,7 +59,7 @@ async function printReport(
   const { rows, bytes } = report;
   const megabytes = (bytes / 1e6).toFixed(1);
   printLines(
-    `${verb} ${files.length} tables, ${rows.toLocaleString('en')} rows, ${megabytes} MB ` +
+    `${verb} ${files.length} tables, ${countText(rows)} rows, ${megabytes} MB ` +
       `(${markets === null ? 'all markets' : markets.join(', ')}; revision ${report.revision}).`,
     `SHA-256 of ${MANIFEST_FILE}: ${sha256}`,
   );

@@ -1,20 +1,27 @@
 import type { Command } from 'commander';
-import { contentHash } from '../db/content-hash.ts';
+import { contentHash, type PartHash } from '../db/content-hash.ts';
 import { withDatabase } from './database.ts';
-import { printJson, printLines, printTable } from './output.ts';
+import { countText, printJson, printTable } from './output.ts';
 
 async function hash({ json }: { json?: true }): Promise<void> {
   const found = await withDatabase({ schema: true }, (client, _config, signal) =>
     contentHash(client, signal),
   );
   if (json) return printJson(found);
-  printTable(found.parts, {
+  const sum = (counts: readonly (number | null)[]): number =>
+    counts.reduce<number>((total, each) => total + (each ?? 0), 0);
+  const all: PartHash = {
+    part: 'all',
+    prices: sum(found.parts.map(({ prices }) => prices)),
+    values: sum(found.parts.map(({ values }) => values)),
+    hash: found.hash,
+  };
+  printTable([...found.parts, all], {
     part: ({ part }) => part,
-    prices: ({ prices }) => prices,
-    values: ({ values }) => values,
+    prices: ({ prices }) => (prices === null ? null : countText(prices)),
+    values: ({ values }) => countText(values),
     'sha-256': (each) => each.hash,
   });
-  printLines('', found.hash);
 }
 
 /** Adds `db hash`. */

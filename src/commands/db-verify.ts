@@ -6,7 +6,7 @@ import type { Broken, Rule } from '../verify/rule.ts';
 import { type Finding, RULES, type Verification, verify } from '../verify/verify.ts';
 import { withDatabase } from './database.ts';
 import { EXIT, UsageError } from './failure.ts';
-import { openProgress, printJson, printLines, printTable } from './output.ts';
+import { countText, openProgress, printJson, printLines, printTable } from './output.ts';
 
 interface VerifyOptions {
   readonly rule: readonly string[];
@@ -33,9 +33,9 @@ const textOf = (row: Broken): string =>
     .join(' · ');
 
 function printFinding({ rule, meaning, count, rows }: Finding): void {
-  printLines(`${rule}: broken by ${count}`, `  ${meaning}`);
+  printLines(`${rule}: broken by ${countText(count)}`, `  ${meaning}`);
   printLines(...rows.map((row) => `  – ${textOf(row)}`));
-  if (count > rows.length) printLines(`  – and ${count - rows.length} more`);
+  if (count > rows.length) printLines(`  – and ${countText(count - rows.length)} more`);
   printLines('');
 }
 

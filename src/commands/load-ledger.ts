@@ -8,7 +8,7 @@ import type { Values } from '../ingest/preview.ts';
 import { withDatabase } from './database.ts';
 import { UsageError } from './failure.ts';
 import { valuesText } from './load-preview.ts';
-import { printJson, printLines, printTable, writeText } from './output.ts';
+import { countText, printJson, printLines, printTable, writeText } from './output.ts';
 
 /** A whole number greater than 0. @throws UsageError for any other text */
 export function wholeOf(text: string, what: string): number {
@@ -33,7 +33,7 @@ function countsText(batch: Batch): string {
   const { inserted, corrected, withdrawn, unchanged, outdated, rejected } = batch;
   const counts = { inserted, corrected, withdrawn, unchanged, outdated, rejected };
   const told = Object.entries(counts).filter(([, count]) => count > 0);
-  return told.map(([name, count]) => `${count} ${name}`).join(', ');
+  return told.map(([name, count]) => `${countText(count)} ${name}`).join(', ');
 }
 
 const stateOf = ({ status, undoneBy, undoes }: Batch): string => {
@@ -48,8 +48,11 @@ interface LogOptions {
 }
 
 async function log({ limit, market, json }: LogOptions): Promise<void> {
-  const asked = { limit: wholeOf(limit, '--limit'), market: marketOf(market) };
-  const batches = await withDatabase({ schema: true }, ({ db }) => readLog(db, asked));
+  const most = wholeOf(limit, '--limit');
+  // One more tells whether there are more.
+  const asked = { limit: most + 1, market: marketOf(market) };
+  const found = await withDatabase({ schema: true }, ({ db }) => readLog(db, asked));
+  const batches = found.slice(0, most);
   if (json) return printJson(batches);
   printTable(batches, {
     batch: ({ batch }) => batch,
@@ -63,6 +66,7 @@ async function log({ limit, market, json }: LogOptions): Promise<void> {
     by: ({ actor }) => actor,
     reason: ({ reason }) => reason,
   });
+  if (found.length > most) printLines('', `Older ones are not shown: try --limit ${5 * most}.`);
 }
 
 /** A change on one line. */

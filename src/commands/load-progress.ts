@@ -1,13 +1,6 @@
 import type { LoadProgress } from '../ingest/request.ts';
-import {
-  barText,
-  CLEAR,
-  countText,
-  EVERY_MS,
-  type Screen,
-  stderrScreen,
-  timeText,
-} from './progress-text.ts';
+import { countText } from './output.ts';
+import { barText, CLEAR, EVERY_MS, type Screen, stderrScreen, timeText } from './progress-text.ts';
 
 /** Shows how far a load is. */
 export interface LoadProgressDisplay {

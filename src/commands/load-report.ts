@@ -1,5 +1,6 @@
 import type { LoadReport } from '../ingest/request.ts';
-import { printLines } from './output.ts';
+import { previewLines } from './load-preview.ts';
+import { countText, printLines } from './output.ts';
 
 const ERRORS_SHOWN = 50;
 
@@ -20,7 +21,7 @@ export function errorLines({ errors, errorsTotal }: Faults): string[] {
     return `${place}${where}${error.message} (${error.code})`;
   });
   const more = errorsTotal - lines.length;
-  return more > 0 ? [...lines, `and ${more} more`] : lines;
+  return more > 0 ? [...lines, `and ${countText(more)} more`] : lines;
 }
 
 const MEANINGS: Readonly<Record<LoadReport['status'], string>> = {
@@ -38,6 +39,14 @@ const isAllRejected = ({ counts, status }: LoadReport): boolean =>
 /** Whether nothing of a file could be loaded. */
 export const isRefused = (report: LoadReport): boolean =>
   report.status === 'refused' || isAllRejected(report);
+
+/** What became of a file, in words. */
+function meaningOf(report: LoadReport): string {
+  const { status, preview } = report;
+  if (status === 'unchanged' && isAllRejected(report)) return 'Every row was rejected';
+  const isIdle = status === 'previewed' && preview !== null && previewLines(preview).length === 0;
+  return isIdle ? 'A dry run; nothing is new, and nothing to correct' : MEANINGS[status];
+}
 
 /** Prints the problems of a file on stderr, when it has any. */
 export function printProblems(report: LoadReport): void {
@@ -62,17 +71,15 @@ export function printReport(report: LoadReport, path: string | null = null): voi
     ...(vintage === null ? [] : [`vintage ${vintage}`]),
   ];
   const name = path === null ? '' : `${path}: `;
-  const meaning =
-    status === 'unchanged' && isAllRejected(report) ? 'Every row was rejected' : MEANINGS[status];
-  printLines(`${name}${meaning}${facts.length > 0 ? ` (${facts.join(', ')})` : ''}.`);
+  printLines(`${name}${meaningOf(report)}${facts.length > 0 ? ` (${facts.join(', ')})` : ''}.`);
   if (status === 'already-loaded') return;
   const { pricesAdded, pricesChanged, ...rows } = counts;
   printLines(
     Object.entries(rows)
-      .map(([name, count]) => `${name} ${count}`)
+      .map(([name, count]) => `${name} ${countText(count)}`)
       .join(' · '),
     ...(pricesAdded + pricesChanged > 0
-      ? [`prices added ${pricesAdded} · prices changed ${pricesChanged}`]
+      ? [`prices added ${countText(pricesAdded)} · prices changed ${countText(pricesChanged)}`]
       : []),
     ...(rejects === null ? [] : [`The rejected rows are in ${rejects}.`]),
   );

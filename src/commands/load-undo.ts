@@ -6,7 +6,7 @@ import { withDatabase } from './database.ts';
 import { EXIT, UsageError } from './failure.ts';
 import { wholeOf } from './load-ledger.ts';
 import { section, valuesText } from './load-preview.ts';
-import { printJson, printLines } from './output.ts';
+import { countText, printJson, printLines } from './output.ts';
 
 interface Options {
   readonly reason: string;
@@ -17,7 +17,7 @@ interface Options {
 /** What an undo will do, for a person. */
 function previewLines(preview: UndoPreview): string[] {
   const count = (name: string, { total }: { readonly total: number }): string =>
-    `${name}: ${total.toLocaleString('en')}`;
+    `${name}: ${countText(total)}`;
   const price = ({ code, name }: { readonly code: string; readonly name: string }) =>
     `${code} "${name}"`;
   const { removedPrices, restoredPrices, changedPrices, removedNames, ...values } = preview;

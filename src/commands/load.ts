@@ -10,7 +10,7 @@ import { withDatabase } from './database.ts';
 import { EXIT, UsageError } from './failure.ts';
 import { fetchEcb } from './load-fetch.ts';
 import { addLoadLog, addLoadShow } from './load-ledger.ts';
-import { hasNews, previewLines } from './load-preview.ts';
+import { previewLines } from './load-preview.ts';
 import { NO_PROGRESS, progressOnStderr } from './load-progress.ts';
 import { isRefused, printProblems, printRefused, printReport } from './load-report.ts';
 import { addLoadUndo } from './load-undo.ts';
@@ -78,8 +78,9 @@ export async function loadFiles(requests: readonly Asked[], options: LoadOptions
         onProgress: (state) => progress.update(state),
         onPreview(preview) {
           progress.end();
-          const isQuiet = json || quiet || (fetch && !hasNews(preview));
-          if (!isQuiet) printLines(...previewLines(preview));
+          const lines = json || quiet ? [] : previewLines(preview);
+          const heading = requests.length > 1 && lines.length > 0 ? [`${request.file}:`] : [];
+          printLines(...heading, ...lines);
         },
       }).finally(() => progress.end());
       const named = { file: request.file, ...report };

@@ -1,4 +1,5 @@
-import { barText, CLEAR, countText, EVERY_MS, type Screen, timeText } from './progress-text.ts';
+import { countText } from './output.ts';
+import { barText, CLEAR, EVERY_MS, type Screen, timeText } from './progress-text.ts';
 
 /** How far a long piece of work has come. */
 export interface Measured {

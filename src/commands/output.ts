@@ -21,7 +21,14 @@ const cellOf = (value: unknown): string => {
   return Array.isArray(value) ? value.join(' ') : String(value);
 };
 
-/** Prints rows under headings, in columns as wide as their longest cell. */
+/** A whole number, in groups of three digits. */
+export const countText = (value: number): string => Math.floor(value).toLocaleString('en');
+
+/** Whether the cells of a column are numbers, so that they stand at its right. */
+const areNumbers = (cells: readonly string[]): boolean =>
+  cells.some((each) => each !== '–') && cells.every((each) => /^(–|[\d,]+(\.\d+)?)$/.test(each));
+
+/** Prints rows under headings, in columns as wide as their longest cell; numbers end together. */
 export function printTable<T extends object>(
   rows: readonly T[],
   columns: Readonly<Record<string, (row: T) => unknown>>,
@@ -31,11 +38,10 @@ export function printTable<T extends object>(
   const widths = headings.map((name, at) =>
     Math.max(name.length, ...cells.map((line) => line[at]?.length ?? 0)),
   );
-  const lineOf = (line: readonly string[]): string =>
-    line
-      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-      .join('  ')
-      .trimEnd();
+  const isNumber = headings.map((_, at) => areNumbers(cells.map((line) => line[at] ?? '–')));
+  const fill = (cell: string, at: number): string =>
+    isNumber[at] ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0);
+  const lineOf = (line: readonly string[]): string => line.map(fill).join('  ').trimEnd();
   printLines(lineOf(headings.map((name) => name.toUpperCase())), ...cells.map(lineOf));
 }
 

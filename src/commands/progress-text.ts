@@ -21,9 +21,6 @@ export const CLEAR = '\r\u001b[2K';
 
 const BAR = 24;
 
-/** A whole number, in groups of three digits. */
-export const countText = (value: number): string => Math.floor(value).toLocaleString('en');
-
 /** Seconds as minutes and seconds: 1:05. */
 export function timeText(seconds: number): string {
   const whole = Math.max(0, Math.ceil(seconds));

@@ -7,7 +7,7 @@ import { withDatabase } from './database.ts';
 import { EXIT, UsageError } from './failure.ts';
 import { section, valuesText } from './load-preview.ts';
 import { errorLines } from './load-report.ts';
-import { printJson, printLines } from './output.ts';
+import { countText, printJson, printLines } from './output.ts';
 
 interface Options {
   readonly date?: string[];
@@ -43,7 +43,7 @@ export function selectionOf(code: string | undefined, options: Options): Selecti
 
 const previewLines = (points: WithdrawnPoints): string[] =>
   section(
-    `Withdrawn: ${points.total.toLocaleString('en')}`,
+    `Withdrawn: ${countText(points.total)}`,
     points,
     ({ code, date, before }) => `${code} ${date}: ${valuesText(before)}`,
   );

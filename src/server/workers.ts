@@ -107,7 +107,8 @@ export class Workers {
       }
       await this.#end(old, () => retire(old));
     }
-    logger.info(`all ${this.count} workers were replaced`);
+    const told = this.count === 1 ? 'the worker was' : `all ${this.count} workers were`;
+    logger.info(`${told} replaced`);
   }
 
   /** A new worker, once it listens. */

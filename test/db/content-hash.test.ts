@@ -145,6 +145,8 @@ t.test('the command prints one hash, and all of it as JSON', async (t) => {
   t.strictSame(JSON.parse(json.stdout), expected);
   const { stdout, code } = await command(t, { DATABASE_URL }, 'db', 'hash');
   t.equal(code, 0);
-  t.ok(stdout.trimEnd().endsWith(`\n${expected.hash}`));
-  t.match(stdout, /^nickel +\d+ +\d+ +[0-9a-f]{64}$/m);
+  t.match(stdout.split('\n').at(-2), new RegExp(`^all +\\d+ +[\\d,]+  ${expected.hash}$`));
+  t.match(stdout, /^nickel +\d+ +[\d,]+ {2}[0-9a-f]{64}$/m);
+  const lines = stdout.trimEnd().split('\n');
+  t.equal(new Set(lines.map((line) => line.search(/ {2}\S+$/))).size, 1, 'numbers end together');
 });
