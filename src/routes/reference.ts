@@ -6,7 +6,6 @@ import { decimalOf, decimalText } from '../conversion/decimal.ts';
 import { CROSS_DECIMALS, dayRates, rateSpan } from '../conversion/discovery.ts';
 import { rateSource } from '../conversion/rates.ts';
 import { roundingText } from '../conversion/rounding.ts';
-import { orAborted } from '../db/or-aborted.ts';
 import { type Head, headOf, newestRevision, revisionText } from '../db/revisions.ts';
 import { Problem, type Violation } from '../errors.ts';
 import type { Sources } from '../prices/answer.ts';
@@ -27,8 +26,8 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 const stateOf = (head: Head) => ({ revision: revisionText(head), asOf: head.committedAt });
 
 /** The reference data and the rates in use, of one state. */
-async function ratesAndReferences(sources: Sources, signal: AbortSignal) {
-  const db = sources.reads.db(signal);
+async function ratesAndReferences(sources: Sources, { work }: FastifyRequest) {
+  const db = sources.reads.db(work.signal);
   const { revision } = await newestRevision(db);
   const source = await rateSource(db, sources.rateSource, revision);
   const head = await headOf(db, source.scopes, revision);
@@ -36,7 +35,7 @@ async function ratesAndReferences(sources: Sources, signal: AbortSignal) {
     sources.references(sources.db, head),
     sources.rates(sources.db, head.epoch, source),
   ]);
-  const [references, table] = await orAborted(shared, signal);
+  const [references, table] = await work.until(shared);
   return { head, references, table, source };
 }
 
@@ -49,10 +48,7 @@ const byName = (a: { readonly name: string }, b: { readonly name: string }): num
   a.name < b.name ? -1 : 1;
 
 async function currencies(request: FastifyRequest, reply: FastifyReply, sources: Sources) {
-  const { head, references, table, source } = await ratesAndReferences(
-    sources,
-    request.work.signal,
-  );
+  const { head, references, table, source } = await ratesAndReferences(sources, request);
   const data = [...references.currencies.values()]
     .map(({ id, shown }) => {
       const span = rateSpan(table, id);
@@ -66,9 +62,9 @@ async function currencies(request: FastifyRequest, reply: FastifyReply, sources:
 }
 
 async function units(request: FastifyRequest, reply: FastifyReply, sources: Sources) {
-  const { signal } = request.work;
-  const head = await headOf(sources.reads.db(signal), []);
-  const references = await orAborted(sources.references(sources.db, head), signal);
+  const { work } = request;
+  const head = await headOf(sources.reads.db(work.signal), []);
+  const references = await work.until(sources.references(sources.db, head));
   const data = [...references.units.values()]
     .map(({ unit, shown, rec20 }) => {
       const factor = decimalText(decimalOf(unit.factor));
@@ -120,10 +116,7 @@ function pairIn(references: References, query: Query) {
 
 async function rates(request: FastifyRequest, reply: FastifyReply, sources: Sources) {
   const query = queryOf(request.query);
-  const { head, references, table, source } = await ratesAndReferences(
-    sources,
-    request.work.signal,
-  );
+  const { head, references, table, source } = await ratesAndReferences(sources, request);
   const { base, quote } = pairIn(references, query);
   const $metadata = {
     ...stateOf(head),
