@@ -33,7 +33,10 @@ export interface PriceDays {
   readonly last: string;
 }
 
-/** The statement that reads some points of each of some prices at a revision. */
+/**
+ * The statement that reads some points of each of some prices at a revision. "offset 0" keeps the
+ * planner from joining the days with the whole table: each price is looked up by the key.
+ */
 export function daysStatement(wanted: readonly PriceDays[], revision: string): string {
   const rows = wanted.map(({ priceId, first, last }) => {
     const [from, to] = [literal(first, DAY), literal(last, DAY)];
@@ -41,8 +44,8 @@ export function daysStatement(wanted: readonly PriceDays[], revision: string): s
   });
   return `copy (select s.price_id, s.date, s.low, s.mid, s.high, s.published_at, s.corrections
     from (values ${rows.join(', ')}) as w (id, first, last)
-      join series_at(${literal(revision, /^\d+$/)}) as s
-        on s.price_id = w.id and s.date between w.first and w.last
+      cross join lateral (select * from series_at(${literal(revision, /^\d+$/)})
+        where price_id = w.id and date between w.first and w.last offset 0) as s
     order by s.price_id, s.date) to stdout (format binary)`;
 }
 

@@ -4,7 +4,7 @@ import t from 'tap';
 import { nativePoints } from '../../src/conversion/columns.ts';
 import { columnsOf, SeriesReader } from '../../src/prices/copy-binary.ts';
 import { encodePoints } from '../../src/prices/encode.ts';
-import { seriesStatement, sqlSeries } from '../../src/prices/series-sql.ts';
+import { daysStatement, seriesStatement, sqlSeries } from '../../src/prices/series-sql.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { dayText, decimalText, values } from '../support/decimals.ts';
 import { parseExact } from '../support/oracle.ts';
@@ -111,6 +111,27 @@ t.test('whatever a table holds comes out as PostgreSQL itself prints it', async 
     { numRuns: 60 },
   );
   t.ok(points > 2_000, `${points} points`);
+});
+
+t.test('points of some days of several prices are looked up by the key', async (t) => {
+  const client = await database.pool.connect();
+  t.teardown(() => client.release(true));
+  // A table this small is read whole where it may be; then where it need not be it is not.
+  await client.query('set enable_seqscan = off');
+  const days = { first: '2024-01-01', last: '2024-01-03' };
+  for (const priceIds of [[1], [1, 2], Array.from({ length: 50 }, (_, id) => id)]) {
+    const statement = daysStatement(
+      priceIds.map((priceId) => ({ priceId, ...days })),
+      '42',
+    );
+    const inner = statement.slice('copy ('.length, statement.lastIndexOf(') to stdout'));
+    const { rows } = await client.query(`explain ${inner}`);
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    const scans = plan.match(/Scan .*on series(_history)?\b/g) ?? [];
+    const found = plan.match(/Index Cond: \(\(price_id = \S+\) AND .*date >= .*date <= /g) ?? [];
+    t.equal(scans.length, 2, plan);
+    t.equal(found.length, 2, plan);
+  }
 });
 
 t.test('a series that was cut off on its way is an error, never a shorter series', async (t) => {

@@ -88,6 +88,13 @@ copy (select price_id, date, low, mid, high, published_at, corrections
   from series_at(42) where price_id = any('{1}') and date >= '2024-01-01' and date <= '2024-12-31'
   order by price_id, date) to stdout (format binary);
 
+-- some days of each of some prices
+copy (select s.price_id, s.date, s.low, s.mid, s.high, s.published_at, s.corrections
+  from (values (1, date '2024-01-01', date '2024-01-03')) as w (id, first, last)
+  cross join lateral (select * from series_at(42)
+  where price_id = w.id and date between w.first and w.last offset 0) as s
+  order by s.price_id, s.date) to stdout (format binary);
+
 -- values that were named
 with p as materialized (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2))

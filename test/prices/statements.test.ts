@@ -20,7 +20,7 @@ import { selectTerms, stretchSelection } from '../../src/prices/page-query.ts';
 import { planOf } from '../../src/prices/plan.ts';
 import { selectionOf } from '../../src/prices/query.ts';
 import { referenceReader } from '../../src/prices/references.ts';
-import { seriesStatement } from '../../src/prices/series-sql.ts';
+import { daysStatement, seriesStatement } from '../../src/prices/series-sql.ts';
 import { unmatchedIn } from '../../src/prices/warnings.ts';
 import { failureOf } from '../support/world.ts';
 
@@ -124,6 +124,9 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     'prices by several lists': select('nickel', { regions: one, products: one, services: one }),
     'series, unbounded': [seriesStatement([1, 2], { from: null, to: null }, '42')],
     'series between days': [seriesStatement([1], { from: '2024-01-01', to: '2024-12-31' }, '42')],
+    'some days of each of some prices': [
+      daysStatement([{ priceId: 1, first: '2024-01-01', last: '2024-01-03' }], '42'),
+    ],
     'values that were named': await statementsOf((db) =>
       unmatchedIn(db, planFor('nickel', { products: one, priceTypes: one }), '42', []),
     ),
