@@ -51,7 +51,9 @@ export const optionMembers = (recordsMax: number) => ({
       format: 'date-time',
       pattern: MOMENT,
       maxLength: 64,
-      description: 'Everything as it was known at this moment (RFC 3339), not in the future',
+      description:
+        'Everything as it was known at this moment (RFC 3339), not in the future; there are no ' +
+        'records before the first load',
     }),
   ),
   revision: Type.Optional(
