@@ -1,4 +1,5 @@
-import type { Answer } from '../prices/answer.ts';
+import type { Answer, Metadata } from '../prices/answer.ts';
+import type { Plan } from '../prices/plan.ts';
 import type { Body } from '../wire/body.ts';
 import type { LineFormat } from './frames.ts';
 import { gzipSlices } from './gzip.ts';
@@ -33,6 +34,33 @@ async function* batchesOf(slices: Iterable<Buffer>, { turns }: Source) {
   if (batch.length > 0) yield batch;
 }
 
+/** What is sent again, and what it says of itself. */
+export interface Repeated {
+  readonly metadata: Metadata;
+  readonly body: Body;
+}
+
+/**
+ * What is sent to who asks the same again at the same state, without finding its prices again; null
+ * where it is not remembered, or is so long that a reader must not hold it.
+ * @param revision the state of the answer, as on the wire
+ */
+export function repeatedBody(
+  source: Source,
+  plan: Plan,
+  revision: string,
+  format: LineFormat,
+  coding: 'gzip' | null,
+): Repeated | null {
+  const key = layoutKey(source, plan, revision, format, coding);
+  const known = key.of.get(key.text);
+  if (!known?.slices || known.length > HELD_BYTES) return null;
+  source.counts.repeats += 1;
+  source.budget.use(known);
+  const { metadata, slices, length } = known;
+  return { metadata, body: { batches: [slices], bytes: length } };
+}
+
 /**
  * An answer as JSON or as lines of JSON, put together from what the book keeps, as it is or as
  * gzip. Its length is known unless making it would take more than one turn of the event loop: then
@@ -52,7 +80,8 @@ export function bookBody(
     const batches = isHeld ? [slices] : batchesOf(layout.slicesOr(again), source);
     return { batches, bytes: length };
   };
-  const key = layoutKey(source, answer, format, coding);
+  const { metadata, context } = answer;
+  const key = layoutKey(source, context.plan, metadata.revision, format, coding);
   const known = key.of.get(key.text);
   if (known) {
     counts.repeats += 1;
@@ -76,7 +105,7 @@ export function bookBody(
     const isHeld = bytes <= HELD_BYTES;
     return { batches: isHeld ? [joinedSmall(made).slices] : batchesOf(again(), source), bytes };
   }
-  const layout = new Layout(key, made);
+  const layout = new Layout(key, metadata, made);
   // What was given up while it was made, or to make room for it, must not be held by it.
   const isWhole = () => edition.in === budget && budget.state.evictions === evictions;
   if (isWhole() && budget.add(layout) && isWhole()) key.of.set(key.text, layout);

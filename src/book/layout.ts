@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib';
-import type { Answer } from '../prices/answer.ts';
+import type { Metadata } from '../prices/answer.ts';
 import { canonicalKey } from '../prices/canonical.ts';
+import type { Plan } from '../prices/plan.ts';
 import { type Budget, OVERHEAD_BYTES, Remembered } from './budget.ts';
 import type { LineFormat } from './frames.ts';
 import type { Source } from './records.ts';
@@ -75,15 +76,19 @@ export class Layout extends Remembered {
   slices: readonly Buffer[] | null;
   /** Bytes of the answer. */
   readonly length: number;
+  /** What the answer says of itself. */
+  readonly metadata: Metadata;
   readonly bytes: number;
   readonly #key: LayoutKey;
 
-  constructor(key: LayoutKey, parts: readonly Buffer[]) {
+  constructor(key: LayoutKey, metadata: Metadata, parts: readonly Buffer[]) {
     super();
     const { slices, own } = joinedSmall(parts);
     this.slices = slices;
     this.length = slices.reduce((sum, { length }) => sum + length, 0);
-    this.bytes = own + SLICE_BYTES * slices.length + 2 * key.text.length + OVERHEAD_BYTES;
+    this.metadata = metadata;
+    const told = 4 * JSON.stringify(metadata).length;
+    this.bytes = own + told + SLICE_BYTES * slices.length + 2 * key.text.length + OVERHEAD_BYTES;
     this.#key = key;
   }
 
@@ -149,16 +154,20 @@ function forgetForm(layouts: Layouts, form: string, budget: Budget): void {
   layouts.delete(form);
 }
 
-/** Where the layout of an answer is: the same key stands for the same bytes. */
+/**
+ * Where the layout of an answer is: the same key stands for the same bytes.
+ * @param revision the state of the answer, as on the wire
+ */
 export function layoutKey(
   { edition, rates, budget }: Source,
-  { context, metadata }: Answer,
+  plan: Plan,
+  revision: string,
   format: LineFormat,
   coding: 'gzip' | null,
 ): LayoutKey {
   const { layouts } = edition;
   const form = `${format} ${coding} ${rates === null}`;
-  const state = `${metadata.revision} ${rates?.slug}.${rates?.revision}`;
+  const state = `${revision} ${rates?.slug}.${rates?.revision}`;
   let known = layouts.get(form);
   if (known?.state !== state) {
     forgetForm(layouts, form, budget);
@@ -166,5 +175,5 @@ export function layoutKey(
     layouts.set(form, known);
   }
   const { of, asked } = known;
-  return { of, asked, text: canonicalKey(context.plan) };
+  return { of, asked, text: canonicalKey(plan) };
 }

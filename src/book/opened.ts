@@ -1,11 +1,12 @@
 import type { Format } from '../contract/formats.ts';
 import type { Newest } from '../db/pulse.ts';
+import { revisionText } from '../db/revisions.ts';
 import type { Answer, Sources } from '../prices/answer.ts';
 import type { SeriesColumns, SeriesSource } from '../prices/columns.ts';
 import type { Plan } from '../prices/plan.ts';
 import type { State } from '../prices/state.ts';
 import type { Body } from '../wire/body.ts';
-import { bookBody } from './body.ts';
+import { bookBody, type Repeated, repeatedBody } from './body.ts';
 import type { Budget } from './budget.ts';
 import type { Edition } from './edition.ts';
 import type { LineFormat } from './frames.ts';
@@ -26,6 +27,8 @@ export interface Opened {
    * make them.
    */
   body(answer: Answer, format: Format, state: State, coding: 'gzip' | null): Body | null;
+  /** What was put together before for the same plan at the same state; null where nothing was. */
+  repeated(plan: Plan, format: Format, state: State, coding: 'gzip' | null): Repeated | null;
   /** Whether it makes the bytes of such an answer, and so has them as gzip at little cost. */
   offersGzip(plan: Plan, format: Format): boolean;
 }
@@ -85,6 +88,11 @@ export function openedBook(from: OpenedFrom, sources: Sources, asked: Newest): O
     body: (answer, format, { rates }, coding) => {
       if (!isKept(answer.context.plan, format)) return null;
       return bookBody({ edition, budget, turns, counts, rates }, answer, format, coding);
+    },
+    repeated: (plan, format, { head, rates }, coding) => {
+      if (!isKept(plan, format)) return null;
+      const source = { edition, budget, turns, counts, rates };
+      return repeatedBody(source, plan, revisionText(head), format, coding);
     },
     offersGzip: isKept,
   };

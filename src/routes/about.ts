@@ -1,5 +1,5 @@
 import type { Format } from '../contract/formats.ts';
-import type { Answer } from '../prices/answer.ts';
+import type { Metadata } from '../prices/answer.ts';
 import type { Warning } from '../prices/warnings.ts';
 
 /** Bytes of warnings that a header holds: clients and proxies take headers of some 8 KB. */
@@ -28,7 +28,7 @@ function warningsText(warnings: readonly Warning[]): string {
  * The headers that say what an answer is of. A format without `$metadata` has its cursor and its
  * warnings there too, and how many warnings there are, as only so many fit.
  */
-export function headersAbout({ metadata }: Answer, format: Format): Record<string, string> {
+export function headersAbout(metadata: Metadata, format: Format): Record<string, string> {
   const { revision, nextCursor, warnings } = metadata;
   const headers: Record<string, string> = { 'x-data-revision': revision };
   if (format === 'json') return headers;

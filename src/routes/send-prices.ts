@@ -2,15 +2,16 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { PriceBook } from '../book/book.ts';
 import { FORMATS, type Format } from '../contract/formats.ts';
 import { revisionText } from '../db/revisions.ts';
-import { answerAt, type Sources } from '../prices/answer.ts';
+import { answerAt, type Metadata, type Sources } from '../prices/answer.ts';
 import { canonicalKey } from '../prices/canonical.ts';
 import type { Plan } from '../prices/plan.ts';
 import type { State } from '../prices/state.ts';
 import { VERSION } from '../version.ts';
+import type { WantedCoding } from '../wire/coding.ts';
 import { headersAbout } from './about.ts';
-import { codingOf, sendCoded } from './coded.ts';
+import { codingOf, type Payload, sendCoded } from './coded.ts';
 import { namedBy, taggedHeaders, tagOf, VARY } from './etag.ts';
-import { startedAnswer } from './start.ts';
+import { repeatedAnswer, startedAnswer } from './start.ts';
 
 /** Where prices are read: in the book as far as they are there, and else in the database. */
 export interface Shown {
@@ -38,6 +39,27 @@ async function foundFor(request: FastifyRequest, { sources: database, book }: Sh
   return { opened, sources, state };
 }
 
+/** An answer that is known to exist: what it says of itself, and how to begin to send it. */
+interface Ready {
+  readonly metadata: Metadata;
+  readonly payload: () => Payload | Promise<Payload>;
+}
+
+/** The answer to a plan: as it was put together before, or made now. */
+async function readyFor(
+  { work }: FastifyRequest,
+  { opened, sources, state }: Awaited<ReturnType<typeof foundFor>>,
+  plan: Plan,
+  format: Format,
+  wanted: WantedCoding,
+): Promise<Ready> {
+  const repeated = opened && repeatedAnswer(opened, plan, format, state, wanted);
+  if (repeated) return { metadata: repeated.metadata, payload: () => repeated.payload };
+  const answer = await work.until(answerAt(sources, plan, state, work));
+  const { metadata } = answer;
+  return { metadata, payload: () => startedAnswer(opened, answer, format, state, wanted) };
+}
+
 /**
  * Answers a plan as its prices are now, or were at its moment. POST, GET and HEAD send the same;
  * what a GET brought may be kept, and is a 304 to whoever has it already.
@@ -49,8 +71,8 @@ export async function sendPrices(
   plan: Plan,
   format: Format,
 ): Promise<FastifyReply> {
-  const { work } = request;
-  const { opened, sources, state } = await work.until(foundFor(request, shown, plan));
+  const found = await request.work.until(foundFor(request, shown, plan));
+  const { opened, state } = found;
   const wanted = codingOf(request, opened?.offersGzip(plan, format));
   const form = [FORMATS[format].type, wanted.coding ?? ''];
   const tag = request.method === 'POST' ? null : tagAt(plan, state, form);
@@ -60,13 +82,12 @@ export async function sendPrices(
     return reply.code(304).send();
   };
   if (named === 'tag') return notModified();
-  const answer = await work.until(answerAt(sources, plan, state, work));
+  const ready = await readyFor(request, found, plan, format, wanted);
   // Any answer will do: there is one, as nothing was refused.
   if (named === 'any') return notModified();
   // What fails before the first byte is a problem, and has none of the headers.
-  const isHead = request.method === 'HEAD';
-  const payload = isHead ? null : await startedAnswer(opened, answer, format, state, wanted);
-  reply.type(FORMATS[format].type).headers(headersAbout(answer, format));
+  const payload = request.method === 'HEAD' ? null : await ready.payload();
+  reply.type(FORMATS[format].type).headers(headersAbout(ready.metadata, format));
   reply.headers(tag === null ? UNTAGGED : taggedHeaders(tag));
   return payload === null ? reply.send() : sendCoded(reply, payload, wanted);
 }

@@ -1,7 +1,8 @@
 import type { Opened } from '../book/opened.ts';
 import type { Format } from '../contract/formats.ts';
-import type { Answer } from '../prices/answer.ts';
+import type { Answer, Metadata } from '../prices/answer.ts';
 import { slicesOf } from '../prices/formats.ts';
+import type { Plan } from '../prices/plan.ts';
 import type { State } from '../prices/state.ts';
 import { type Body, BodyStream, batched } from '../wire/body.ts';
 import type { WantedCoding } from '../wire/coding.ts';
@@ -38,10 +39,33 @@ async function startedBody(slices: AsyncGenerator<Buffer>): Promise<Buffer | Bod
 /** What to send of a body: few bytes as one buffer, where their number is known. */
 function bodyPayload(body: Body): Buffer | BodyStream {
   const { bytes, batches } = body;
-  if (bytes !== null && bytes <= BYTES_AHEAD && Array.isArray(batches)) {
-    return Buffer.concat(batches.flat());
+  if (bytes === null || bytes > BYTES_AHEAD || !Array.isArray(batches)) return new BodyStream(body);
+  const slices: readonly Buffer[] = batches.flat();
+  const [only] = slices;
+  return only !== undefined && slices.length === 1 ? only : Buffer.concat(slices);
+}
+
+/** Whether gzip is not worth its while. */
+const isSmall = ({ bytes }: Body, { takesPlain }: WantedCoding): boolean =>
+  bytes !== null && bytes < BYTES_MIN && takesPlain;
+
+/** What is sent to who asks the same again at the same state; null where it is put together. */
+export function repeatedAnswer(
+  opened: Opened,
+  plan: Plan,
+  format: Format,
+  state: State,
+  wanted: WantedCoding,
+): { readonly metadata: Metadata; readonly payload: Payload } | null {
+  const codings = wanted.coding === 'gzip' ? (['gzip', null] as const) : ([null] as const);
+  for (const coding of codings) {
+    const known = opened.repeated(plan, format, state, coding);
+    if (known === null) return null;
+    const { metadata, body } = known;
+    if (coding !== null && isSmall(body, wanted)) continue;
+    return { metadata, payload: { bytes: bodyPayload(body), coding } };
   }
-  return new BodyStream(body);
+  return null;
 }
 
 /**
@@ -54,12 +78,12 @@ export async function startedAnswer(
   answer: Answer,
   format: Format,
   state: State,
-  { coding, takesPlain }: WantedCoding,
+  wanted: WantedCoding,
 ): Promise<Payload> {
+  const { coding } = wanted;
   if (coding === 'gzip') {
     const body = opened?.body(answer, format, state, coding);
-    const isSmall = body && body.bytes !== null && body.bytes < BYTES_MIN && takesPlain;
-    if (body && !isSmall) return { bytes: bodyPayload(body), coding };
+    if (body && !isSmall(body, wanted)) return { bytes: bodyPayload(body), coding };
   }
   const body = opened?.body(answer, format, state, null);
   const bytes = body ? bodyPayload(body) : await startedBody(slicesOf(answer, format));

@@ -7,8 +7,17 @@ const PARTS = [3, 20_000, 5, 7, 9_000, 1, 70_000, 2].map((length, index) =>
 );
 const WHOLE = Buffer.concat(PARTS);
 
+const METADATA = {
+  market: 'nickel',
+  revision: '1.2',
+  asOf: '2026-03-02T10:00:00Z',
+  count: 3,
+  nextCursor: null,
+  warnings: [],
+};
+
 const layoutIn = (of: Map<string, Layout>, text = 'asked'): Layout => {
-  const layout = new Layout({ of, text, asked: new Set() }, PARTS);
+  const layout = new Layout({ of, text, asked: new Set() }, METADATA, PARTS);
   of.set(text, layout);
   return layout;
 };
