@@ -10,14 +10,28 @@ export type KeysAt = (
   digest: Uint8Array,
 ) => Promise<KeyRecord | undefined>;
 
+/** Lets those who ask for the same while it is read share the reading. */
+function shared<T>(): (key: string, read: () => Promise<T>) => Promise<T> {
+  const reading = new Map<string, Promise<T>>();
+  return (key, read) => {
+    const known = reading.get(key);
+    if (known) return known;
+    const begun = read().finally(() => reading.delete(key));
+    reading.set(key, begun);
+    return begun;
+  };
+}
+
 /**
  * Keys that were read, for as long as the database says that no key has changed. Ids that are
  * not known are not kept: strangers draw as many as they like. A wrong secret of a key that is kept
- * is looked up as they are, so that the time of a refusal does not tell that the key exists.
+ * is looked up as they are, so that the time of a refusal does not tell that the key exists. Many
+ * requests that come with one key at once, as after a change of any, share one lookup.
  * @param keep how many keys are kept, some 500 bytes each
  */
 export function rememberedKeys(db: Kysely<Database>, keep: number): KeysAt {
   const kept = new Map<string, KeyRecord>();
+  const once = shared<KeyRecord | undefined>();
   let version = '';
   return async (newest, publicId, digest) => {
     const current = `${newest.epoch}.${newest.keysVersion}`;
@@ -28,7 +42,8 @@ export function rememberedKeys(db: Kysely<Database>, keep: number): KeysAt {
     const found = kept.get(publicId);
     if (isDigestOf(found, digest)) return found;
     // Read after the look, so never older than it says; one that is newer is refused no less.
-    const record = await findKey(db, publicId);
+    const asked = `${current} ${publicId} ${Buffer.from(digest).toString('base64')}`;
+    const record = await once(asked, () => findKey(db, publicId));
     // Another request may have seen a newer version meanwhile.
     if (record === undefined || current !== version) return record;
     kept.set(publicId, record);

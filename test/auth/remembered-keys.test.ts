@@ -6,7 +6,7 @@ import { rememberedKeys } from '../../src/auth/remembered-keys.ts';
 import { digestOf } from '../../src/auth/verify-key.ts';
 import type { Scope } from '../../src/catalog/scopes.ts';
 import { authApp } from '../support/auth-app.ts';
-import { testDatabase } from '../support/database.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { inTransaction } from '../support/world.ts';
 
 type Tested = Parameters<typeof testDatabase>[0];
@@ -88,9 +88,8 @@ t.test('a secret that is not the key’s is refused, remembered or not', async (
   t.same(await ask(one.key.slice(0, 20) + other.key.slice(20)), [401, 'invalid_api_key']);
 });
 
-t.test('a wrong secret of a remembered key is looked up as an unknown id is', async (t) => {
-  const { database, make } = await remembering(t);
-  const { id, key } = await make(['prices:nickel']);
+/** Remembers keys, and counts how often the database is asked for one. */
+async function counted({ db, client }: TestDatabase) {
   let lookups = 0;
   const counting: KyselyPlugin = {
     transformQuery: ({ node }) => {
@@ -99,13 +98,32 @@ t.test('a wrong secret of a remembered key is looked up as an unknown id is', as
     },
     transformResult: async ({ result }) => result,
   };
-  const keysAt = rememberedKeys(database.db.withPlugin(counting), 10);
-  const newest = await database.client.pulse.look();
-  const asked = async (publicId: string, digest: Buffer): Promise<number> => {
+  const keysAt = rememberedKeys(db.withPlugin(counting), 10);
+  const newest = await client.pulse.look();
+  const asked = async (publicId: string, digest: Buffer, times = 1): Promise<number> => {
     const before = lookups;
-    await keysAt(newest, publicId, digest);
+    const asking = Array.from({ length: times }, () => keysAt(newest, publicId, digest));
+    await Promise.all(asking);
     return lookups - before;
   };
+  return asked;
+}
+
+t.test('many who come with one key at once look it up once', async (t) => {
+  const { database, make } = await remembering(t);
+  const { id, key } = await make(['prices:nickel']);
+  const asked = await counted(database);
+  const stranger = newKey();
+  t.equal(await asked(id, digestOf(key), 20), 1);
+  t.equal(await asked(id, digestOf(stranger.text), 20), 1);
+  t.equal(await asked(id, digestOf(stranger.text), 20), 1, 'a lookup that ended is not shared');
+  t.equal(await asked(stranger.publicId, digestOf(stranger.text), 20), 1);
+});
+
+t.test('a wrong secret of a remembered key is looked up as an unknown id is', async (t) => {
+  const { database, make } = await remembering(t);
+  const { id, key } = await make(['prices:nickel']);
+  const asked = await counted(database);
   t.equal(await asked(id, digestOf(key)), 1);
   t.equal(await asked(id, digestOf(key)), 0, 'it is remembered');
   const stranger = newKey();
