@@ -1,0 +1,78 @@
+import t from 'tap';
+import { BULK_MARKET, fill } from '../support/bulk.ts';
+import { testDatabase } from '../support/database.ts';
+import { serviceOn } from '../support/service.ts';
+
+const database = await testDatabase(t);
+await fill(database, { prices: 6, points: 40 });
+const service = await serviceOn(t, database, {});
+const { app, key } = service;
+const { book } = app;
+if (book === null) throw new Error('the service keeps no book');
+await service.post(BULK_MARKET.slug, {});
+await book.settled();
+
+/** Each answer has its own. */
+const OWN = ['date', 'x-request-id', 'ratelimit'];
+
+interface Asking {
+  readonly method: 'POST' | 'GET' | 'HEAD';
+  readonly accept: string;
+  readonly coding: string;
+}
+
+const url = `/v3/prices/${BULK_MARKET.slug}`;
+/** With series, a page that is not the last, and a warning for a value that matches nothing. */
+const BODY = {
+  filters: { codes: ['BULK-00001', 'BULK-00002', 'BULK-00003', 'NOBODY'] },
+  options: { includeSeries: true, limit: 2 },
+};
+const QUERY = `${url}?codes=BULK-00001,BULK-00002,BULK-00003,NOBODY&includeSeries=true&limit=2`;
+
+async function ask({ method, accept, coding }: Asking, headers: object = {}) {
+  const answer = await app.inject({
+    method,
+    headers: { 'x-api-key': key, accept, 'accept-encoding': coding, ...headers },
+    ...(method === 'POST' ? { url, payload: BODY } : { url: QUERY }),
+  });
+  const told = Object.entries(answer.headers).filter(([name]) => !OWN.includes(name));
+  return {
+    status: answer.statusCode,
+    headers: Object.fromEntries(told),
+    body: answer.rawPayload.toString('base64'),
+  };
+}
+
+for (const method of ['POST', 'GET', 'HEAD'] as const) {
+  for (const accept of ['application/json', 'application/x-ndjson']) {
+    for (const coding of ['identity', 'gzip', 'zstd']) {
+      t.test(`asked again the answer is the same: ${method}, ${accept}, ${coding}`, async (t) => {
+        const asking = { method, accept, coding };
+        const first = await ask(asking);
+        t.equal(first.status, 200);
+        const before = book.counts.repeats;
+        const others = [await ask(asking), await ask(asking), await ask(asking)];
+        t.same(others, [first, first, first]);
+        t.ok(book.counts.repeats > before || method === 'HEAD', 'it was not put together again');
+        if (accept.includes('ndjson')) t.match(first.headers, { 'x-warnings-count': '1' });
+      });
+    }
+  }
+}
+
+t.test('a 304 needs no answer, and one to a star is an answer that is remembered', async (t) => {
+  const asking = { method: 'GET', accept: 'application/json', coding: 'identity' } as const;
+  const { headers } = await ask(asking);
+  const { etag } = headers as { etag: string };
+  for (const tag of [etag, '*']) {
+    t.match(await ask(asking, { 'if-none-match': tag }), { status: 304, body: '' });
+  }
+});
+
+t.test('what is refused is refused again', async (t) => {
+  const strict = { ...BODY, options: { ...BODY.options, strict: true } };
+  for (let times = 0; times < 4; times += 1) {
+    const refused = await service.post(BULK_MARKET.slug, strict);
+    t.match(refused, { status: 400, json: { code: 'validation_failed' } });
+  }
+});
