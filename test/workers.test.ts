@@ -67,7 +67,10 @@ t.test('workers that cannot start end the service, with what is wrong', async (t
     PORT: String(port),
   });
   t.equal(await second.ended, 2);
-  t.match(second.stderr(), /PORT: \d+ on 127\.0\.0\.1 is taken by another program/);
+  t.match(
+    second.stderr(),
+    /PORT: \d+ on 127\.0\.0\.1 is taken by another program; PORT=0 takes a free one/,
+  );
 });
 
 t.test('workers run with what Node was told for the first process', async (t) => {

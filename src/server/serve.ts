@@ -37,8 +37,9 @@ async function listen(app: FastifyInstance, config: Config): Promise<number> {
     await app.listen({ port: config.PORT, host: config.HOST, backlog: BACKLOG });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
+    const taken = `PORT: ${config.PORT} on ${config.HOST} is taken by another program`;
     const why: Readonly<Record<string, string>> = {
-      EADDRINUSE: `PORT: ${config.PORT} on ${config.HOST} is taken by another program`,
+      EADDRINUSE: `${taken}; PORT=0 takes a free one`,
       EACCES: `PORT: ${config.PORT} is not allowed to this account`,
       EADDRNOTAVAIL: `HOST: ${config.HOST} is not an address of this machine`,
       ENOTFOUND: `HOST: ${config.HOST} is not known`,
