@@ -28,11 +28,12 @@ export interface Flood {
 interface What {
   readonly target: Target;
   readonly ask: Ask;
+  readonly keepAlive: boolean;
 }
 
 /** Starts a thread that sends one request again and again; it sends none until it has a pace. */
-export function flood(test: Test, target: Target, ask: Ask): Flood {
-  const what: What = { target: { port: target.port, key: target.key }, ask };
+export function flood(test: Test, target: Target, ask: Ask, keepAlive = true): Flood {
+  const what: What = { target: { port: target.port, key: target.key }, ask, keepAlive };
   const worker = new Worker(new URL(import.meta.url), { workerData: what });
   test.teardown(() => worker.terminate());
   const answers: LineAnswer[] = [];
@@ -102,14 +103,15 @@ class Sender {
   }
 
   async #sendOne(due: number): Promise<void> {
-    const { target, ask } = this.#what;
+    const { target, ask, keepAlive } = this.#what;
     let line = this.#idle.pop();
     while (line && !line.isOpen) line = this.#idle.pop();
     line ??= new Line(target, ask);
     this.#running += 1;
     this.#untold.push(await line.ask(due));
     this.#running -= 1;
-    this.#idle.push(line);
+    if (keepAlive) this.#idle.push(line);
+    else line.close();
     this.#wake();
   }
 

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { answerOf, Caller } from './sockets.ts';
 
@@ -9,39 +11,62 @@ export interface Loris {
   /** What each of them sends at once, and then ten times a second. */
   readonly first: string;
   readonly drip: string;
+  /** They come one after another in so long. */
+  readonly comeInMs: number;
 }
 
 /** What became of them. */
 export interface Dropped {
-  /** Until the last of them was dropped. */
+  /** How long the one was held that was held longest. */
   readonly ms: number;
   /** The answers that they got, each once. */
   readonly statuses: readonly number[];
 }
 
-/** In a thread of its own, so that others who measure do not wait for it. */
-export const loris = (how: Loris): Promise<Dropped> =>
-  new Promise((resolve, reject) => {
-    const worker = new Worker(new URL(import.meta.url), { workerData: how });
-    worker.once('message', resolve);
-    worker.once('error', reject);
-  });
+/**
+ * A thread of their own, so that others who measure do not wait for them; it is ready when this
+ * resolves.
+ * @returns what lets them begin
+ */
+export async function loris(how: Loris): Promise<() => Promise<Dropped>> {
+  const worker = new Worker(new URL(import.meta.url), { workerData: how });
+  await once(worker, 'message');
+  return async () => {
+    worker.postMessage('begin');
+    const [dropped] = await once(worker, 'message');
+    return dropped as Dropped;
+  };
+}
 
-async function drip({ port, count, first, drip }: Loris): Promise<Dropped> {
+async function dripOne({ port, first, drip }: Loris): Promise<{ ms: number; status: number }> {
   const begun = performance.now();
-  const callers = Array.from({ length: count }, () => new Caller({ teardown: () => {} }, port));
-  for (const { socket } of callers) socket.write(first);
+  const caller = new Caller({ teardown: () => {} }, port);
+  caller.socket.write(first);
   const dripping = setInterval(() => {
-    for (const { socket } of callers) if (socket.writable) socket.write(drip);
+    if (caller.socket.writable) caller.socket.write(drip);
   }, 100);
-  const texts = await Promise.all(callers.map((caller) => caller.ended()));
+  const text = await caller.ended();
   clearInterval(dripping);
-  const statuses = new Set(texts.map((text) => answerOf(text).status));
-  return { ms: performance.now() - begun, statuses: [...statuses] };
+  return { ms: performance.now() - begun, status: answerOf(text).status };
+}
+
+async function dripAll(how: Loris): Promise<Dropped> {
+  const ends: ReturnType<typeof dripOne>[] = [];
+  for (let at = 0; at < how.count; at += 1) {
+    ends.push(dripOne(how));
+    await pause(how.comeInMs / how.count);
+  }
+  const all = await Promise.all(ends);
+  const statuses = [...new Set(all.map(({ status }) => status))];
+  return { ms: Math.max(...all.map(({ ms }) => ms)), statuses };
 }
 
 if (parentPort !== null && workerData !== null) {
-  parentPort.postMessage(await drip(workerData as Loris));
+  const port = parentPort;
+  port.postMessage('ready');
+  await once(port, 'message');
+  port.postMessage(await dripAll(workerData as Loris));
+  port.close();
 }
 
 const ESTABLISHED = '01';
