@@ -30,6 +30,8 @@ async function* batchesOf(slices: Iterable<Buffer>, { turns }: Source) {
     yield batch;
     batch = [];
     bytes = 0;
+    // A client who takes all at once would let nobody else run until it has it.
+    await turns.pass();
   }
   if (batch.length > 0) yield batch;
 }

@@ -17,9 +17,13 @@ const WEEK: BookRequest = { ...ALL, filters: { dateFrom: '2026-06-20' } };
 
 type Test = Parameters<typeof twinsOn>[0];
 
-async function bulkTwins(test: Test, env: Readonly<Record<string, string>> = {}): Promise<Twins> {
+async function bulkTwins(
+  test: Test,
+  env: Readonly<Record<string, string>> = {},
+  size = SIZE,
+): Promise<Twins> {
   const database = await testDatabase(test);
-  await fillDatabase(database, SIZE);
+  await fillDatabase(database, size);
   return twinsOn(test, database, env);
 }
 
@@ -97,6 +101,22 @@ t.test('long work gives the event loop back', async (t) => {
   await compareOne(t, twins, { ...ALL, accept: 'text/csv' });
   t.ok(turns.turns > before + 2, `${turns.turns - before} turns`);
   t.ok(turns.longest < 40_000, `at most ${turns.longest} points between two of them`);
+});
+
+t.test('a longest answer gives the event loop back while it is written', async (t) => {
+  const twins = await bulkTwins(t, {}, { prices: 60, points: 2_800 });
+  const { turns } = twins.book;
+  const longAnswer = async (): Promise<number> =>
+    (await twins.kept.post(ALL.slug, { options: ALL.options })).text.length / 2 ** 20;
+  await fill(twins);
+  // What was asked twice is kept as it is, and nothing has to be made for it.
+  for (let round = 0; round < 2; round += 1) await longAnswer();
+  const { turns: before, points } = turns;
+  const mb = await longAnswer();
+  t.ok(mb > 16, `${mb} MB: a shorter one is held as a whole`);
+  t.ok(turns.points - points < 20_000, 'what is counted as work would take no turn');
+  const passed = turns.turns - before;
+  t.ok(passed >= Math.floor(mb / 1.2), `${passed} turns while ${mb} MB are written`);
 });
 
 t.test('what is remembered stays within its bytes', async (t) => {
