@@ -14,7 +14,7 @@ t.test('a second start on the same data leaves the first its key, and tells of i
   t.notMatch(one, 'already');
   const second = startService(t, env);
   const two = await second.until('stdout', 'Ctrl-C');
-  t.match(two, `Runs on this data already   ${addressIn(one)}\n`);
+  t.match(two, `Runs on this data already  ${addressIn(one)}\n`);
   t.not(keyIn(one), keyIn(two));
   for (const banner of [one, two]) t.equal(await statusOf(banner, keyIn(banner)), 200);
 
@@ -22,8 +22,8 @@ t.test('a second start on the same data leaves the first its key, and tells of i
   await first.ended;
   const third = startService(t, env);
   const three = await third.until('stdout', 'Ctrl-C');
-  t.match(three, `Runs on this data already   ${addressIn(two)}\n`);
-  t.notMatch(three, `already   ${addressIn(one)}\n`, 'one that ended, however it did, is not told');
+  t.match(three, `Runs on this data already  ${addressIn(two)}\n`);
+  t.notMatch(three, `already  ${addressIn(one)}\n`, 'one that ended, however it did, is not told');
   const listed = await prices(t, env, 'keys', 'list', '--json');
   const states = (JSON.parse(listed.stdout) as { status: string }[]).map(({ status }) => status);
   t.same(states, ['revoked', 'active', 'active'], 'the key of who ended goes at the next start');

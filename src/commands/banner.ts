@@ -38,7 +38,7 @@ export function bannerOf({ address, key, others, example, notice }: Welcome): st
     `  Commodity Prices Service   ${address}`,
     `  Documentation              ${address}/docs`,
     `  Demo key, every market     ${key}`,
-    ...others.map((each) => `  Runs on this data already   ${each}`),
+    ...others.map((each) => `  Runs on this data already  ${each}`),
     ...(notice === null ? [] : [`  ${notice}`]),
     '',
     '  Try it:',
