@@ -1,5 +1,6 @@
 import { MARKETS, type Market } from '../catalog/markets.ts';
 import type { Newest } from '../db/pulse.ts';
+import type { Reads } from '../db/reads.ts';
 import type { Sources } from '../prices/answer.ts';
 import type { Plan } from '../prices/plan.ts';
 import { Budget } from './budget.ts';
@@ -48,6 +49,8 @@ export interface BookOptions {
   readonly bytes: number;
   /** What the database answers with. */
   readonly sources: Sources;
+  /** Asks a short statement. */
+  readonly ask: Reads['query'];
   /** Told what went wrong behind the answers. */
   readonly onError: (error: Error) => void;
 }
@@ -81,11 +84,12 @@ export class PriceBook {
   #requests = 0;
 
   constructor(options: BookOptions) {
-    const { sources, bytes } = options;
+    const { sources, ask, bytes } = options;
     this.#options = options;
     this.budget = new Budget(bytes);
     this.#press = {
       reads: sources.reads,
+      ask,
       references: sources.references,
       counts: this.counts,
       turns: this.turns,

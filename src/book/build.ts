@@ -3,9 +3,10 @@ import { headAt, revisionOf } from '../db/newest.ts';
 import type { Newest } from '../db/pulse.ts';
 import type { Reads } from '../db/reads.ts';
 import { columnsOf } from '../prices/copy-binary.ts';
+import { columnsOfRows, type FewPointsRow, fewPoints } from '../prices/few-points.ts';
 import { type PriceFilters, type SelectedPrice, selectionOf } from '../prices/query.ts';
 import type { ReferenceReader } from '../prices/references.ts';
-import { daysStatement, seriesStatement } from '../prices/series-sql.ts';
+import { daysStatement, type PriceDays, seriesStatement } from '../prices/series-sql.ts';
 import { type Block, emptyColumns } from './block.ts';
 import { type ChangedPrice, changedPrices } from './changed.ts';
 import { type BookPrice, bookPrice, Edition, type Shelf } from './edition.ts';
@@ -15,6 +16,8 @@ import { type TurnCounts, Turns } from './turns.ts';
 /** Where editions are read from, and what is counted of it. */
 export interface Press {
   readonly reads: Reads;
+  /** Asks a short statement. */
+  readonly ask: Reads['query'];
   readonly references: ReferenceReader;
   readonly counts: {
     builds: number;
@@ -29,6 +32,9 @@ export interface Press {
 /** Most prices, and about as many points as, one COPY reads: they are held at once. */
 const PRICES_PER_COPY = 50;
 const POINTS_PER_COPY = 20_000;
+
+/** Days of points that are few enough to be read as rows. */
+const FEW_DAYS = 1_000;
 
 const NO_POINTS = emptyColumns(0);
 const ALL_DAYS = { from: null, to: null };
@@ -118,8 +124,20 @@ export async function differenceOf(
 ): Promise<Difference> {
   const until = revisionOf(newest, market.slug);
   if (until === state.market) return { changed: [], points: 0 };
-  const changed = await changedPrices(press.reads, market.slug, state.market, until, signal);
+  const changed = await changedPrices(press.ask, market.slug, state.market, until, signal);
   return { changed, points: changed.reduce((sum, { points }) => sum + points, 0) };
+}
+
+/** The points of some days, as they are at a revision. */
+async function pointsOf(
+  { reads, ask }: Press,
+  wanted: readonly PriceDays[],
+  revision: string,
+  signal: AbortSignal,
+) {
+  const days = wanted.reduce((sum, { first, last }) => sum + 1 + dayOf(last) - dayOf(first), 0);
+  if (days > FEW_DAYS) return reads.copy(daysStatement(wanted, revision), columnsOf, signal);
+  return columnsOfRows(await ask<FewPointsRow>(fewPoints(wanted, revision), signal));
 }
 
 /** The series of changed prices as they are now, blocks shared with what they were. */
@@ -130,7 +148,7 @@ async function changedBlocks(
   revision: string,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<number, readonly Block[]>> {
-  const { reads, counts } = press;
+  const { counts } = press;
   const turns = new Turns(press.turns);
   const blocks = new Map<number, readonly Block[]>();
   const wanted = changed.flatMap(({ priceId, first, last }) =>
@@ -138,7 +156,7 @@ async function changedBlocks(
   );
   for (let start = 0; start < wanted.length; start += PRICES_PER_COPY) {
     const chunk = wanted.slice(start, start + PRICES_PER_COPY);
-    const series = await reads.copy(daysStatement(chunk, revision), columnsOf, signal);
+    const series = await pointsOf(press, chunk, revision, signal);
     for (const { priceId, first, last } of chunk) {
       const points = series.get(priceId) ?? NO_POINTS;
       const days = { first: dayOf(first), last: dayOf(last) };
@@ -153,7 +171,7 @@ async function changedBlocks(
 
 /** The changed prices as they are now, their series aside. */
 async function changedPricesAt(
-  { reads, counts }: Press,
+  { reads, ask, counts }: Press,
   shelf: Shelf,
   changed: readonly ChangedPrice[],
   revision: string,
@@ -166,7 +184,7 @@ async function changedPricesAt(
     .compile();
   // Prepared once on each connection: planning it takes longer than answering it.
   const query = { name: 'changed_prices_at', text, values: [...parameters] };
-  const selected = await reads.query<SelectedPrice>(query, signal);
+  const selected = await ask<SelectedPrice>(query, signal);
   counts.pricesRead += selected.length;
   return selected;
 }

@@ -23,10 +23,9 @@ const CHANGED = {
 
 /** What changed of the prices of a market after one revision, up to another. */
 export const changedPrices = (
-  reads: Reads,
+  ask: Reads['query'],
   slug: string,
   after: string,
   until: string,
   signal: AbortSignal,
-): Promise<readonly ChangedPrice[]> =>
-  reads.query({ ...CHANGED, values: [after, until, slug] }, signal);
+): Promise<readonly ChangedPrice[]> => ask({ ...CHANGED, values: [after, until, slug] }, signal);

@@ -15,6 +15,11 @@ export interface Notices {
   onNotice(channel: string, listener: NoticeListener): () => void;
   /** Whether a notice of this channel that is sent now will be heard. */
   isHeard(channel: string): boolean;
+  /**
+   * Asks one short statement over the connection that hears; notices wait meanwhile. Null where it
+   * is not there or was not answered.
+   */
+  ask<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<readonly Row[] | null>;
   /** The database is on another server now. */
   move(): void;
   close(): Promise<void>;
@@ -78,6 +83,19 @@ class Listening implements Notices {
     return this.#heard.has(channel);
   }
 
+  async ask<Row extends pg.QueryResultRow>(query: pg.QueryConfig) {
+    const client = this.#client;
+    if (client === null || this.#heard.size === 0) return null;
+    try {
+      return (await this.#ask<Row>(client, query)).rows;
+    } catch (error) {
+      // An error that the server tells is an answer; after any other the line is dead.
+      const isTold = (error as { severity?: string }).severity === 'ERROR';
+      if (!isTold) this.#lose(client, errorOf(error));
+      return null;
+    }
+  }
+
   move(): void {
     if (this.#client !== null) this.#lose(this.#client, new Error('the database has moved'));
   }
@@ -94,8 +112,11 @@ class Listening implements Notices {
     else if (this.#heard.size > 0) void this.#listen(this.#client);
   }
 
-  #ask(client: pg.Client, statement: string): Promise<unknown> {
-    const answer = this.#asked.then(() => client.query(statement));
+  #ask<Row extends pg.QueryResultRow>(
+    client: pg.Client,
+    statement: string | pg.QueryConfig,
+  ): Promise<pg.QueryResult<Row>> {
+    const answer = this.#asked.then(() => client.query<Row>(statement));
     this.#asked = answer.catch(() => {});
     return answer;
   }

@@ -52,11 +52,14 @@ export interface PulseOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** What the revisions after one, up to another, touched. */
-const TOUCHED = `select s.scope, s.revision, r.committed_at
-  from (select scope, max(revision) as revision from revision_scope
-    where revision > $1 and revision <= $2 group by scope) as s
-  join revision as r on r.number = s.revision`;
+/** What the revisions after one, up to another, touched; planning it takes longer than reading. */
+const TOUCHED = {
+  name: 'touched',
+  text: `select s.scope, s.revision, r.committed_at
+    from (select scope, max(revision) as revision from revision_scope
+      where revision > $1 and revision <= $2 group by scope) as s
+    join revision as r on r.number = s.revision`,
+};
 
 const RETRY_MS = 100;
 const RETRY_MS_MAX = 5_000;
@@ -95,7 +98,7 @@ async function readNewest(
   }
   // A number that went back is of a restored database: nothing that was known of it holds.
   const since = isSame && BigInt(revision) > BigInt(known.revision) ? known : null;
-  const touched = await ask(TOUCHED, [since?.revision ?? '0', revision]);
+  const touched = await ask(TOUCHED.text, [since?.revision ?? '0', revision], TOUCHED.name);
   const scopes = new Map(since?.scopes);
   for (const [scope, newest, committedAt] of touched as [string, string, string][]) {
     scopes.set(scope, { revision: newest, committedAt });

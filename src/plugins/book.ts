@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { PriceBook } from '../book/book.ts';
+import { atOnce } from '../db/at-once.ts';
 import type { Client } from '../db/client.ts';
 import { databaseProblem } from '../db/failures.ts';
 import type { Sources } from '../prices/answer.ts';
@@ -29,7 +30,8 @@ export function priceBook(app: FastifyInstance, options: PriceBookOptions): Pric
     const level = databaseProblem(error) === null ? 'warn' : 'debug';
     app.log[level]({ err: error }, 'the price book was not brought up to date');
   };
-  const book = bytes > 0 ? new PriceBook({ bytes, sources, onError }) : null;
+  const ask = atOnce(client);
+  const book = bytes > 0 ? new PriceBook({ bytes, sources, ask, onError }) : null;
   app.decorate('book', book);
   if (book === null) return null;
   const look = () => client.pulse.look();

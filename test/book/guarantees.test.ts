@@ -1,6 +1,7 @@
 import t from 'tap';
 import { BULK_MARKET, fill as fillDatabase } from '../support/bulk.ts';
 import { testDatabase } from '../support/database.ts';
+import { until } from '../support/sockets.ts';
 import { inRevision } from '../support/world.ts';
 import { compareOne } from './compare.ts';
 import { type BookRequest, fill, type Twins, twinsOn } from './support.ts';
@@ -54,6 +55,26 @@ t.test('a commit is in the next answer, and a refresh reads only what changed', 
   await inRevision(database.pool, "update currency set symbol = 'US$'");
   t.match((await kept.post(ALL.slug, {})).json.data[0], { currency: { symbol: 'US$' } });
   t.equal(book.counts.pointsRead, pointsRead, 'reference data is no reason to read points');
+  t.equal(await compareOne(t, twins, ALL), 200);
+});
+
+t.test('a service that hears of commits reads them over the connection that told', async (t) => {
+  const twins = await bulkTwins(t);
+  const { kept, database } = twins;
+  const { notices } = database.client;
+  await fill(twins);
+  await kept.app.listen({ port: 0, host: '127.0.0.1' });
+  const read = async () => {
+    await until('it hears', () => notices.isHeard('revision'));
+    await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
+    await kept.post(ALL.slug, WEEK);
+    const names = await notices.ask<{ name: string }>({
+      text: 'select name from pg_prepared_statements order by name',
+    });
+    return names?.map(({ name }) => name).join() === 'changed_prices,changed_prices_at,few_points';
+  };
+  // A machine that stalls may lose that connection; then the pool's are as good.
+  await until('it was read there', read);
   t.equal(await compareOne(t, twins, ALL), 200);
 });
 

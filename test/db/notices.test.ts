@@ -84,6 +84,34 @@ t.test('a connection that the server ends is made again, and all are told', asyn
   await until('the next is heard', () => told.at(-1) === 'again');
 });
 
+t.test('a statement is answered over the connection that hears, or not at all', async (t) => {
+  const database = await testDatabase(t);
+  const { notices, told, errors } = listen(t, database.url);
+  const who = () =>
+    notices.ask<{ pid: number; name: string }>({
+      name: 'who',
+      text: "select pg_backend_pid() as pid, current_setting('application_name') as name",
+      values: [],
+    });
+  t.equal(await who(), null, 'the connection is not there yet');
+  await until('it listens', () => notices.isHeard('news'));
+  const [all, refused] = await Promise.all([
+    Promise.all([who(), who(), who()]),
+    notices.ask({ text: 'select 1 / 0' }),
+  ]);
+  t.same(all, [all[0], all[0], all[0]], 'several at once, one after the other');
+  t.equal(all[0]?.[0]?.name, 'ear');
+  t.equal(refused, null);
+  t.same(errors, [], 'a statement that is refused says nothing against the connection');
+  await send(database, 'still');
+  await until('it still hears', () => told.includes('still'));
+  const ended = notices.ask({ text: 'select pg_terminate_backend(pg_backend_pid())' });
+  t.equal(await ended, null);
+  t.equal(await who(), null, 'the connection is lost');
+  await until('it listens again', () => notices.isHeard('news'));
+  t.not((await who())?.[0]?.pid, all[0]?.[0]?.pid);
+});
+
 t.test('a database that is down at the start is waited for, and complained of once', async (t) => {
   const database = await testDatabase(t);
   const wire = await wireTo(t, database.url);

@@ -4,6 +4,7 @@ import t from 'tap';
 import { nativePoints } from '../../src/conversion/columns.ts';
 import { columnsOf, SeriesReader } from '../../src/prices/copy-binary.ts';
 import { encodePoints } from '../../src/prices/encode.ts';
+import { columnsOfRows, type FewPointsRow, fewPoints } from '../../src/prices/few-points.ts';
 import { daysStatement, seriesStatement, sqlSeries } from '../../src/prices/series-sql.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { dayText, decimalText, values } from '../support/decimals.ts';
@@ -53,6 +54,12 @@ async function bothTexts(priceIds: readonly number[], revision: number) {
     const columns = series.get(id);
     return parseExact(`[${columns ? encodePoints(nativePoints(columns)).toString('latin1') : ''}]`);
   });
+  const range = { first: dayText(DAYS.min), last: dayText(DAYS.max) };
+  const few = fewPoints(
+    priceIds.map((priceId) => ({ priceId, ...range })),
+    String(revision),
+  );
+  t.same(columnsOfRows(await database.client.reads.query<FewPointsRow>(few)), series);
   const { rows: printed } = await database.pool.query(
     `select price_id, date::text, low::text, mid::text, high::text,
        regexp_replace(to_char(published_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'),
@@ -131,6 +138,15 @@ t.test('points of some days of several prices are looked up by the key', async (
     const found = plan.match(/Index Cond: \(\(price_id = \S+\) AND .*date >= .*date <= /g) ?? [];
     t.equal(scans.length, 2, plan);
     t.equal(found.length, 2, plan);
+  }
+});
+
+t.test('a row with a value that no column may hold is refused, not rounded', async (t) => {
+  const row = { priceId: 1, day: 0, low: null, mid: '1.50', high: null, micros: '0' };
+  const read = (mid: string) => columnsOfRows([{ ...row, mid, corrections: 0 }]);
+  t.equal(read('1.50').get(1)?.mid[0], 150);
+  for (const bad of ['NaN', 'Infinity', '9007199254740993', '0.12345678901234567']) {
+    t.throws(() => read(bad), { message: /^a stored value / }, bad);
   }
 });
 

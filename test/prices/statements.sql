@@ -95,6 +95,16 @@ copy (select s.price_id, s.date, s.low, s.mid, s.high, s.published_at, s.correct
   where price_id = w.id and date between w.first and w.last offset 0) as s
   order by s.price_id, s.date) to stdout (format binary);
 
+-- a few days of each of some prices
+select s.price_id as "priceId", s.date - date '2000-01-01' as day,
+  s.low::text, s.mid::text, s.high::text, s.corrections,
+  (extract(epoch from s.published_at - timestamptz '2000-01-01T00:00Z') * 1000000)::bigint::text
+  as micros
+  from unnest($1::integer[], $2::date[], $3::date[]) as w (id, first, last)
+  cross join lateral (select * from series_at($4::bigint)
+  where price_id = w.id and date between w.first and w.last offset 0) as s
+  order by s.price_id, s.date;
+
 -- values that were named
 with p as materialized (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2))

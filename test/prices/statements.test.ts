@@ -14,6 +14,7 @@ import { headOf } from '../../src/db/revisions.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { type Stretch, stretchesOf, tipOf } from '../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
+import { fewPoints } from '../../src/prices/few-points.ts';
 import { usedValues } from '../../src/prices/filter-values.ts';
 import { marketList } from '../../src/prices/market-list.ts';
 import { selectTerms, stretchSelection } from '../../src/prices/page-query.ts';
@@ -127,6 +128,7 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     'some days of each of some prices': [
       daysStatement([{ priceId: 1, first: '2024-01-01', last: '2024-01-03' }], '42'),
     ],
+    'a few days of each of some prices': [fewPoints([], '42').text],
     'values that were named': await statementsOf((db) =>
       unmatchedIn(db, planFor('nickel', { products: one, priceTypes: one }), '42', []),
     ),
