@@ -86,14 +86,14 @@ const [HEADERS_MS, REQUEST_MS, STALL_MS] = byLength([500, 1_000, 2_000], [10_000
  * are F45. Returns how long the last of them is held after the last byte that went to any, and how
  * much lay there for each.
  */
-async function readers(test: Test, service: Served, count: number) {
+async function readers(test: Test, service: Served, count: number, comeInMs: number) {
   const callers: Caller[] = [];
   for (let at = 0; at < count; at += 1) {
     const caller = new Caller(test, service.port);
     caller.socket.pause();
     caller.socket.write(postText(service, BULK_MARKET.slug, SERIES));
     callers.push(caller);
-    await pause(20);
+    await pause(comeInMs / count);
   }
   let most = 0;
   let since = performance.now();
@@ -118,6 +118,8 @@ async function others(test: Test, service: Served) {
   const ask = { path: `/v3/prices/${BULK_MARKET.slug}`, body: '{}' };
   // What a client that stalled sends late must not find that its connections were idle.
   const load = flood(test, service, ask, byLength(false, true));
+  const all = { ...ask, body: JSON.stringify(SERIES) };
+  test.equal((await send(false, service, all)).status, 200);
   load.pace({ perSecond: byLength(10, 50), lines: 100 });
   const [from, to] = byLength([5, 10], [500, 2_000]) as [number, number];
   await until('others are answered', () => load.answers.length >= to);
@@ -137,7 +139,7 @@ fault(
       `POST /v3/prices/${BULK_MARKET.slug} HTTP/1.1\r\n${HOST}x-api-key: ${service.key}\r\n` +
       'Content-Type: application/json\r\nContent-Length: 5000\r\n\r\n{';
     // Slow clients come by and by: many at once are F17.
-    const some = { port, count, comeInMs: byLength(100, 5_000) };
+    const some = { port, count, comeInMs: byLength(400, 5_000) };
     const [withHeaders, withBodies] = await Promise.all([
       loris({ ...some, first: `GET /live HTTP/1.1\r\n${HOST}`, drip: 'X-A: b\r\n' }),
       loris({ ...some, first: post, drip: ' ' }),
@@ -147,7 +149,7 @@ fault(
     const [headers, bodies, held] = await Promise.all([
       withHeaders(),
       withBodies(),
-      readers(t, service, Math.min(count, 100)),
+      readers(t, service, Math.min(count, 100), some.comeInMs),
     ]);
     t.same([headers.statuses, bodies.statuses], [[408], [408]], 'who sends slowly is told 408');
     const meanwhile = (await load.stop()).slice(seen);
