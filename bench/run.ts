@@ -22,7 +22,7 @@ import {
   notModified,
   startToAnswer,
 } from './extras.ts';
-import { sizeCurve, type TableCost, tableCost } from './growth.ts';
+import { sizeCurve, type TableCost, tableCosts } from './growth.ts';
 import { costOf, measure, type Sample, samplesOf } from './measure.ts';
 import { reportOf } from './report.ts';
 import type { Results } from './results.ts';
@@ -106,15 +106,15 @@ async function measureAll(cluster: Cluster): Promise<Results> {
   }
 }
 
-async function grow(first: readonly TableCost[]): Promise<TableCost[]> {
+async function grow(first: Cluster): Promise<TableCost[]> {
   const points = Number(values.growth);
-  if (points === 0) return [...first];
+  if (points === 0) return tableCosts([first]);
   say(`a second table of ${points} points`);
-  const cluster = await startCluster(points, values.keep);
+  const second = await startCluster(points, values.keep);
   try {
-    return [...first, ...(await tableCost(cluster))];
+    return await tableCosts([first, second]);
   } finally {
-    await cluster.stop();
+    await second.stop();
   }
 }
 
@@ -146,11 +146,10 @@ if (values.help) {
   let results: Results;
   try {
     results = await measureAll(cluster);
-    results = { ...results, tables: await tableCost(cluster) };
+    results = { ...results, tables: await grow(cluster) };
   } finally {
     await cluster.stop();
   }
-  results = { ...results, tables: await grow(results.tables) };
   const report = reportOf(results);
   process.stdout.write(`${report}\n`);
   if (values.write) await write(results, report);
