@@ -1,6 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { tookText } from '../support/fault-run.ts';
 import { tableOf, verdictOf } from '../support/fault-table.ts';
 import { within } from '../support/faults.ts';
 import { FAULTS } from './catalogue.ts';
@@ -19,6 +20,24 @@ t.test('each fault of the catalogue is done once, or said where else it is', asy
   const numbers = new Set(all.map((id) => Number(/\d+/.exec(id)?.[0])));
   const missing = Array.from({ length: 48 }, (_, at) => at + 1).filter((id) => !numbers.has(id));
   t.same(missing, []);
+});
+
+t.test('what is measured is compared as it is, and rounded for the eye only', async (t) => {
+  const told = (amount: number, most: number): string => {
+    const figures = { it: within(amount, most) };
+    const done = { id: 'F2', title: 'a', criterion: 'b', failed: false, figures };
+    const [, , row = ''] = tableOf({}, [done]).split('\n');
+    return row.split(' | ').slice(3).join(' ').replace(' |', '');
+  };
+  t.equal(told(2_004, 2_000), 'it 2004 ms (≤ 2000) missed');
+  t.equal(told(2_000.3, 2_000), 'it 2000.3 ms (≤ 2000) missed');
+  t.equal(told(1_999.9, 2_000), 'it 2000 ms (≤ 2000) held');
+  t.equal(told(90.4567, 52.9821660000016), 'it 90.5 ms (≤ 53) missed');
+  t.equal(told(52.99, 52.9821660000016), 'it 52.99 ms (≤ 52.98) missed');
+  t.equal(told(10_523.4, 11_000), 'it 10523 ms (≤ 11000) held');
+  t.equal(told(0.12345, 0), 'it 0.123 ms (≤ 0) missed');
+  t.equal(told(-3.21987, 1), 'it -3.22 ms (≤ 1) held');
+  t.equal(told(Number.NaN, 1), 'it not measured (≤ 1) missed');
 });
 
 t.test('a test that is named for a fault is there', async (t) => {
@@ -46,4 +65,9 @@ t.test('the table tells what was missed, and what failed', async (t) => {
     '| F10 | a | b\\|c | longest 11 ms (≤ 10) | missed |',
     '',
   ]);
+});
+
+t.test('a run says how long it was, in minutes', async (t) => {
+  t.equal(tookText(80_000), 'took 1 minute');
+  t.equal(tookText(37.4 * 60_000), 'took 37 minutes');
 });

@@ -22,6 +22,8 @@ export interface FaultRun {
   readonly env: Readonly<Record<string, string>>;
   readonly length: Length;
   readonly writes: boolean;
+  /** When it began, by `performance.now()`. */
+  readonly begunAt: number;
   /** Where the tests note what they did. */
   readonly results: string;
   remove(): Promise<void>;
@@ -41,6 +43,7 @@ export async function faultRun(args: readonly string[]): Promise<FaultRun | null
     env: { FAULTS_RESULTS: results, FAULTS_LENGTH: length },
     length,
     writes: args.includes('--write'),
+    begunAt: performance.now(),
     results,
     remove: folder.remove,
   };
@@ -56,6 +59,12 @@ const machine = (database: string): string => {
   );
 };
 
+/** How long a run was as a whole, in words. */
+export function tookText(ms: number): string {
+  const minutes = Math.max(1, Math.round(ms / 60_000));
+  return `took ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}`;
+}
+
 /** Prints the table of a run; with `--write` it becomes the one of the page. */
 export async function tellFaults(run: FaultRun, database: string): Promise<void> {
   const text = await readFile(run.results, 'utf8').catch(() => '');
@@ -64,9 +73,10 @@ export async function tellFaults(run: FaultRun, database: string): Promise<void>
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Done);
-  const head = `Measured on ${machine(database)}; length: ${run.length}.`;
+  const took = tookText(performance.now() - run.begunAt);
+  const head = `Measured on ${machine(database)}; length: ${run.length}; ${took}.`;
   const table = `${head}\n\n${tableOf(FAULTS, done)}`;
-  console.log(`\n${table}`);
+  console.log(`\n${table}\nThe fault run ${took}.`);
   if (!run.writes) return;
   const page = await readFile(PAGE, 'utf8');
   const [before = '', after = ''] = [page.split(BEGIN)[0], page.split(END)[1]];

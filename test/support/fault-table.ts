@@ -13,16 +13,37 @@ export interface Elsewhere {
 
 const isBounded = (value: Figures[string]): value is Bounded => typeof value === 'object';
 
+/** Whether it was measured, and is no more than it may be. */
+const holds = ({ amount, most }: Omit<Bounded, 'unit'>): boolean =>
+  Number.isFinite(amount) && amount <= most;
+
+/** Rounds to so many digits, and to none of those before the point. */
+function rounded(value: number, digits: number): number {
+  const whole = Math.trunc(Math.abs(value)).toString().length;
+  return Number(value.toPrecision(Math.max(digits, whole)));
+}
+
+/** Both with three digits, or with as many as it takes to see which of the two is more. */
+function amountsOf({ amount, most, unit }: Bounded): string {
+  if (!Number.isFinite(amount)) return `not measured (≤ ${most})`;
+  const digits = Array.from({ length: 15 }, (_, at) => at + 3);
+  const shown = digits.map((each) => ({
+    amount: rounded(amount, each),
+    most: rounded(most, each),
+  }));
+  const told = shown.find((each) => holds(each) === holds({ amount, most })) ?? { amount, most };
+  return `${told.amount} ${unit} (≤ ${told.most})`;
+}
+
 const figure = ([name, value]: [string, Figures[string]]): string =>
   isBounded(value)
-    ? `${name} ${value.amount} ${value.unit} (≤ ${value.most})`
+    ? `${name} ${amountsOf(value)}`
     : `${name} ${typeof value === 'number' ? value.toLocaleString('en') : value}`;
 
 /** What is to be said of a fault that was done. */
 export function verdictOf({ figures, failed }: Done): 'held' | 'missed' | 'FAILED' {
   if (failed) return 'FAILED';
-  const measured = Object.values(figures).filter(isBounded);
-  return measured.every(({ amount, most }) => amount <= most) ? 'held' : 'missed';
+  return Object.values(figures).filter(isBounded).every(holds) ? 'held' : 'missed';
 }
 
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');

@@ -23,9 +23,9 @@ export interface Bounded {
   readonly unit: string;
 }
 
-/** Rounds what was measured, and says what it may be. */
+/** What was measured, and what it may be; it is rounded only where it is printed. */
 export const within = (amount: number, most: number, unit = 'ms'): Bounded => ({
-  amount: Number(amount.toPrecision(3)),
+  amount,
   most,
   unit,
 });
