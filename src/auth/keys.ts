@@ -141,7 +141,10 @@ export async function rotateKey(
   const old = await showKey(db, id);
   if (old.status !== 'active') throw new KeyError(`the key ${id} is ${old.status}; create another`);
   if (old.replacedBy !== null) {
-    throw new KeyError(`the key ${id} was rotated before, to ${old.replacedBy}`);
+    throw new KeyError(
+      `the key ${id} was rotated before, to ${old.replacedBy}: rotate that one; ` +
+        `\`keys revoke ${id}\` ends this one now`,
+    );
   }
   checkExpiry(expiresAt);
   const { name, owner, scopes, limits } = old;

@@ -16,6 +16,14 @@ t.test('the audit tells a person which scopes a key was given', async (t) => {
   t.match(stdout, / created +\S+ +– +–\n/);
 });
 
+t.test('a key that nothing limits is shown as such', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const create = ['keys', 'create', '--name', 'desk', '--scope', 'prices:*'];
+  const limits = ['--rate', '0/min', '--concurrency', '0'];
+  const { stdout } = await prices(t, { DATABASE_URL }, ...create, ...limits);
+  t.match(stdout, /^limits {3}any rate, any number at a time$/m);
+});
+
 t.test('a folder to be scanned for keys is refused by its name', async (t) => {
   const folder = dirname(await dataFolder(t));
   const { code, stderr } = await prices(t, {}, 'keys', 'scan', folder);

@@ -44,7 +44,10 @@ t.test(
     await t.rejects(verifyKey(find, old.key, Date.parse(String(expiresAt))), {
       code: 'api_key_expired',
     });
-    await t.rejects(rotateKey(db, old.id, { graceMs: 0, expiresAt: null }), /rotated before/);
+    await t.rejects(
+      rotateKey(db, old.id, { graceMs: 0, expiresAt: null }),
+      new RegExp(`rotated before, to ${heir.id}: .*\`keys revoke ${old.id}\``),
+    );
   },
 );
 

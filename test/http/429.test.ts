@@ -1,7 +1,7 @@
 import t from 'tap';
 import { createKey } from '../../src/auth/keys.ts';
 import { seededDatabase } from '../support/database.ts';
-import { type Service, serviceOn } from '../support/service.ts';
+import { keyFor, type Service, serviceOn } from '../support/service.ts';
 import { until } from '../support/sockets.ts';
 
 /** Seconds of a minute that has begun: a busy machine may take some of it. */
@@ -29,8 +29,9 @@ t.test('a principal has its rate, told on every answer, and waits as it is told'
   t.equal(refused.headers['cache-control'], 'no-store');
 });
 
-t.test('a request that breaks a rule counts; one without a credential does not', async (t) => {
-  const service = await serviceOn(t, await seededDatabase(t), {
+t.test('a request that breaks a rule counts; one that may not ask does not', async (t) => {
+  const database = await seededDatabase(t);
+  const service = await serviceOn(t, database, {
     RATE_PER_MINUTE: '1',
     RATE_BURST: '2',
   });
@@ -39,6 +40,14 @@ t.test('a request that breaks a rule counts; one without a credential does not',
   const stranger = await service.app.inject({ method: 'GET', url: '/v3/me' });
   t.equal(stranger.statusCode, 401);
   t.equal(stranger.headers['ratelimit'], undefined);
+  const headers = { 'x-api-key': await keyFor(database, ['prices:nickel']) };
+  const url = '/v3/prices/copper/filters';
+  for (let time = 0; time < 3; time += 1) {
+    const closed = await service.request({ method: 'GET', url, headers });
+    t.equal(closed.status, 403);
+    t.equal(closed.headers['ratelimit'], undefined);
+  }
+  t.equal((await me(service, headers)).headers['ratelimit']?.slice(0, 13), '"default";r=1');
   t.equal((await me(service)).status, 200);
   t.equal((await me(service)).status, 429);
   t.equal((await service.request({ method: 'GET', url: '/live' })).status, 200, 'open addresses');
@@ -51,7 +60,10 @@ t.test('a key may have limits of its own, which it can see', async (t) => {
     RATE_BURST: '60',
     CONCURRENT_MAX: '10',
   });
-  t.same((await me(service)).json.limits, { requestsPerMinute: 600, burst: 60, concurrent: 10 });
+  const usual = await me(service);
+  t.same(usual.json.limits, { requestsPerMinute: 600, burst: 60, concurrent: 10 });
+  t.equal(usual.headers['ratelimit-policy'], '"default";q=600;w=60');
+  t.equal(usual.headers['ratelimit'], '"default";r=59;t=1');
   const expiresAt = new Date(Date.now() + 3_600_000);
   const own = await createKey(database.db, {
     name: 'own',

@@ -17,8 +17,14 @@ export function actor(): string {
 function limitsText(limits: KeyLimits | null): string {
   if (limits === null) return 'those of the service';
   const { perMinute, burst, concurrent } = limits;
-  const rate = perMinute === null ? [] : [`${perMinute}/min, burst ${burst}`];
-  return [...rate, ...(concurrent === null ? [] : [`${concurrent} at a time`])].join(', ');
+  const parts: string[] = [];
+  if (perMinute !== null) {
+    parts.push(perMinute === 0 ? 'any rate' : `${perMinute}/min, burst ${burst}`);
+  }
+  if (concurrent !== null) {
+    parts.push(concurrent === 0 ? 'any number at a time' : `${concurrent} at a time`);
+  }
+  return parts.join(', ');
 }
 
 /** Prints all that may be shown of a key. */
