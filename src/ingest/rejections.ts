@@ -147,13 +147,28 @@ export async function rejectDuplicates(rules: Rules): Promise<void> {
   }));
 }
 
-/** Where the value of a row stands, and what stands there; a table of ours names it by its code. */
-const valuePlace = (row: Staged, value: string) =>
-  row.place === 0
-    ? { of: row.date, column: row.name, value }
-    : { of: `${row.name}, ${row.date},`, column: 'mid', value: row.written ?? value };
+/** A value that stands against a rule, and the first of its parts that does. */
+interface AtFault extends Staged {
+  readonly field: 'low' | 'mid' | 'high';
+}
 
-interface Change extends Staged {
+/** The part at fault as it stands in the file; all of them where the parts cannot be told apart. */
+function partOf(row: AtFault): string {
+  const own = row[row.field] ?? '';
+  if (row.written === null) return own;
+  const isThere = (['low', 'mid', 'high'] as const).filter((field) => row[field] !== null);
+  const parts = row.written.split(' / ');
+  const part = parts.length === isThere.length ? parts[isThere.indexOf(row.field)] : undefined;
+  return part ?? row.written;
+}
+
+/** Where the value of a row stands, and what stands there; a rate stands under its currency. */
+const valuePlace = (row: AtFault, { target }: Rules) =>
+  target.covered === 'currency_id'
+    ? { of: row.date, column: row.name, value: row.mid }
+    : { of: `${row.name}, ${row.date},`, column: row.field, value: partOf(row) };
+
+interface Change extends AtFault {
   readonly low_before: string | null;
   readonly mid_before: string;
   readonly high_before: string | null;
@@ -162,13 +177,15 @@ interface Change extends Staged {
 /** Rejects every row that would change a published value. */
 export async function rejectCorrections(rules: Rules): Promise<void> {
   const query = sql<Change>`
-    select ${STAGED('c')}, c.low_before, c.mid_before, c.high_before
+    select ${STAGED('c')}, c.low_before, c.mid_before, c.high_before,
+      case when c.mid <> c.mid_before then 'mid'
+        when c.low is distinct from c.low_before then 'low' else 'high' end as field
     from pg_temp.load_change c join pg_temp.load_subject u using (subject)
     where c.state = 'changed'`;
   await rejectAll(rules, query, (row) => {
     const before = valuesText(row.low_before, row.mid_before, row.high_before);
     const value = valuesText(row.low, row.mid, row.high);
-    const { of, ...place } = valuePlace(row, value);
+    const { of, ...place } = valuePlace(row, rules);
     const change = `The value of ${of} is ${before} and would become ${value}`;
     const message = `${change}; to change it load the file with --allow-corrections and --reason`;
     return { code: 'correction_not_allowed', message, ...place };
@@ -178,7 +195,7 @@ export async function rejectCorrections(rules: Rules): Promise<void> {
     update pg_temp.load_change set state = 'refused' where state = 'changed'`.execute(rules.trx);
 }
 
-interface Jump extends Staged {
+interface Jump extends AtFault {
   readonly day_beside: string;
   readonly low_beside: string | null;
   readonly mid_beside: string;
@@ -189,7 +206,9 @@ interface Jump extends Staged {
 export async function rejectJumps(rules: Rules, factor: string): Promise<void> {
   const query = sql<Jump>`
     select ${STAGED('c')}, '2000-01-01'::date + c.beside[4]::integer as day_beside,
-      c.beside[1] as low_beside, c.beside[2] as mid_beside, c.beside[3] as high_beside
+      c.beside[1] as low_beside, c.beside[2] as mid_beside, c.beside[3] as high_beside,
+      case when jumps(c.mid, c.beside[2], ${factor}::numeric) then 'mid'
+        when jumps(c.low, c.beside[1], ${factor}::numeric) then 'low' else 'high' end as field
     from pg_temp.load_change c join pg_temp.load_subject u using (subject)
     where c.beside is not null`;
   await rejectAll(rules, query, (row) => {
@@ -199,7 +218,7 @@ export async function rejectJumps(rules: Rules, factor: string): Promise<void> {
       row.day_beside === row.date
         ? `its value until now, ${beside}`
         : `that of ${row.day_beside}, ${beside}`;
-    const { of, ...place } = valuePlace(row, value);
+    const { of, ...place } = valuePlace(row, rules);
     const message =
       `The value of ${of} is ${value}: it differs from ${other}, by more than a factor of ` +
       `${factor}; to load it use --accept-jumps`;

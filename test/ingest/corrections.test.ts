@@ -40,14 +40,21 @@ t.test('a published value changes only with permission and a reason', async (t) 
     const report = await loadText(t, client, 'csv', CHANGED, options);
     t.match(report, { status: 'refused', counts: { rows: 4, rejected: 2, corrected: 0 } });
     t.strictSame(errorsOf(report), [
-      [2, 'A', 'correction_not_allowed'],
-      [4, 'B', 'correction_not_allowed'],
+      [2, 'mid', 'correction_not_allowed'],
+      [4, 'low', 'correction_not_allowed'],
     ]);
     t.match(
       report.errors[0]?.message,
-      'The value of 2026-01-01 is 1 / 2 / 3 and would become 1 / 2.5 / 3',
+      'The value of A, 2026-01-01, is 1 / 2 / 3 and would become 1 / 2.5 / 3',
     );
-    t.match(report.errors[1]?.message, 'The value of 2026-01-08 is 7 and would become 6 / 7 / 8');
+    t.match(
+      report.errors[1]?.message,
+      'The value of B, 2026-01-08, is 7 and would become 6 / 7 / 8',
+    );
+    t.strictSame(
+      report.errors.map(({ value }) => value),
+      ['2.5', '6'],
+    );
   }
   t.strictSame(await seriesOf(pool, 'A'), series);
   t.strictSame(await seriesOf(pool, 'B'), [['2026-01-08', null, '7', null, 0]]);

@@ -154,7 +154,7 @@ t.test('corrections without permission are set aside, and what is there stays', 
   const changed = points('A,2026-01-01,,1,,', 'A,2026-01-02,,2.5,,', 'A,2026-01-03,,3,,');
   const { report, text } = await setAside(t, database, changed);
   t.match(report.counts, { rows: 3, inserted: 1, unchanged: 1, corrected: 0, rejected: 1 });
-  t.match(text, /A,2\.5,correction_not_allowed,.*,A,2026-01-02,,2\.5,,\n$/);
+  t.match(text, /,3,mid,2\.5,correction_not_allowed,.*,A,2026-01-02,,2\.5,,\n$/);
   t.match(
     (await seriesOf(pool, 'A')).map(([, , mid]) => mid),
     ['1', '2', '3'],
@@ -210,7 +210,7 @@ t.test('after jumps were set aside, none is left', async (t) => {
   const spike = points('A,2026-01-01,,100,,', 'A,2026-01-02,,9900,,', 'A,2026-01-03,,102,,');
   const { report, text } = await setAside(t, database, spike, strict);
   t.match(report.counts, { inserted: 2, rejected: 1 });
-  t.match(text, /,3,A,9900,jump,.*,A,2026-01-02,,9900,,\n$/);
+  t.match(text, /,3,mid,9900,jump,.*,A,2026-01-02,,9900,,\n$/);
   for (let seed = 0; seed < 25; seed += 1) {
     const code = `S-${seed}`;
     await describePrices(client, code);

@@ -51,7 +51,7 @@ t.test('what the data refuse is named by its cell, with what stands in it', asyn
   t.match(correction?.message, /^The value of B, 2021-12-31, is 5 and would become 5\.01;/);
 });
 
-t.test('a text names line and column, and low, mid and high as they were written', async (t) => {
+t.test('a text names line and column, and low, mid or high as it was written', async (t) => {
   const { client } = await loadingDatabase(t);
   await describePrices(client, 'A');
   await loadText(t, client, 'csv', points('A,2026-01-08,1.5,2.5,3.5,'));
@@ -68,11 +68,11 @@ numbers: { decimal: comma }
     t,
     client,
     mapping,
-    'Day;Low;Mid;High\n08.01.2026;1,5;2,50;4\n09.01.2026;;25;\n09.01.2026;;2,5;\n',
+    'Day;Low;Mid;High\n08.01.2026;1,5;2,50;4,0\n09.01.2026;;25;\n09.01.2026;;2,5;\n',
     STRICT,
   );
   t.strictSame(placesOf(report), [
-    [2, 'Mid', '1,5 / 2,50 / 4', 'correction_not_allowed'],
+    [2, 'High', '4,0', 'correction_not_allowed'],
     [3, 'Mid', '25', 'jump'],
     [4, 'Day', '2026-01-09', 'duplicate'],
   ]);
