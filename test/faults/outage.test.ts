@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { ownCluster } from '../support/cluster.ts';
-import { type Bounded, byLength, fault, within } from '../support/faults.ts';
+import { type Bounded, byLength, failedOf, fault, within } from '../support/faults.ts';
+import { givenUp } from '../support/given-up.ts';
 import {
   type Answered,
   type Ask,
@@ -33,12 +34,19 @@ const service = await cluster.using((database) => served(t, database, ENV));
 const get = (path: string): Promise<Answered> => send(false, service, { path });
 const ready = async (): Promise<boolean> => (await get('/ready')).status === 200;
 
+/** Requests that go on, and what the service says of them. */
+interface Loaded extends OpenLoad {
+  /** Its log since they began. */
+  log(): string;
+}
+
 /** Requests that go on at a rate; the service is in order when they begin. */
-async function loaded(test: Test, rate = RATE): Promise<OpenLoad> {
+async function loaded(test: Test, rate = RATE): Promise<Loaded> {
   await until('the service is ready', ready);
+  const before = service.running.stderr().length;
   const load = openLoad(test, service, QUESTIONS, rate);
   await until('they are answered', () => load.answers.length >= RATE);
-  return load;
+  return { ...load, log: () => service.running.stderr().slice(before) };
 }
 
 /** Waits until so many more were answered. */
@@ -57,13 +65,14 @@ async function recovered(load: OpenLoad, since: number): Promise<number> {
 }
 
 /** What must hold of all answers, whatever happened: told, and worth another attempt. */
-async function tolerable(test: Test, load: OpenLoad, codes: RegExp) {
+async function tolerable(test: Test, load: Loaded, codes: RegExp) {
   await more(load, RATE);
   await until('it is as it was', () =>
     load.answers.slice(-3).every(({ status }) => status === 200),
   );
   const answers = await load.stop();
   test.same(intolerable(answers), []);
+  test.same(givenUp(answers, load.log()), [], 'what may pass is tried again');
   const failed = answers.filter(({ status }) => status !== 200);
   test.same(
     [...new Set(failed.map(codeOf))].filter((code) => !codes.test(String(code))),
@@ -78,9 +87,6 @@ const longestOf = ({ answers }: OpenLoad, most: number): Bounded =>
 const SILENT = /^(database_unavailable|auth_unavailable|overloaded|query_timeout)$/;
 /** A machine that stalls is as silent as a database that does. */
 const AWAY = byLength(SILENT, /^(database_unavailable|auth_unavailable|overloaded)$/);
-
-/** A figure of how many requests failed where none should. */
-const none = (count: number): Bounded => within(count, 0, 'requests');
 
 const isUp = (): Promise<boolean> =>
   cluster.ask('select 1').then(
@@ -107,7 +113,12 @@ fault(
       await more(load, 2 * rate);
     }
     const { requests, failed } = await tolerable(t, load, AWAY);
-    return { kills: rounds, requests, failed: none(failed), longest: longestOf(load, 1_000) };
+    return {
+      kills: rounds,
+      requests,
+      failed: failedOf(t, failed),
+      longest: longestOf(load, 1_000),
+    };
   },
 );
 
@@ -129,7 +140,7 @@ for (const [id, mode] of [
       const { requests, failed } = await tolerable(t, load, AWAY);
       const figures = { requests, 'recovered after': within(after, 2_000) };
       return mode === 'fast'
-        ? { ...figures, failed: none(failed), longest: longestOf(load, 1_000) }
+        ? { ...figures, failed: failedOf(t, failed), longest: longestOf(load, 1_000) }
         : { ...figures, '503': failed };
     },
   );
@@ -205,7 +216,7 @@ for (const [id, program, most] of [
       const { requests, failed } = await tolerable(t, load, SILENT);
       return {
         requests,
-        failed: within(failed, most, 'requests'),
+        failed: failedOf(t, failed, most),
         longest: longestOf(load, 10_000),
       };
     },

@@ -30,6 +30,15 @@ export const within = (amount: number, most: number, unit = 'ms'): Bounded => ({
   unit,
 });
 
+/**
+ * A count of requests that failed. More than may fails a run in which nothing else loads the
+ * machine; in one of all tests a failure may be that of a machine which stalls.
+ */
+export function failedOf(test: Pick<Test, 'ok'>, count: number, most = 0): Bounded {
+  if (LENGTH !== 'short') test.ok(count <= most, `${count} failed; at most ${most} may`);
+  return within(count, most, 'requests');
+}
+
 /** What was counted and measured, by what it is called in the table. */
 export type Figures = Readonly<Record<string, number | string | Bounded>>;
 
