@@ -77,7 +77,12 @@ export class Buckets {
    * Counts what other instances have taken from the same bucket since a moment: as if it had been
    * taken then, so that what has dripped out since is owed no more.
    */
-  takenElsewhere(name: string, count: number, { perMinute }: Rate, sinceMs: number): void {
+  takenElsewhere(
+    name: string,
+    count: number,
+    { perMinute }: Pick<Rate, 'perMinute'>,
+    sinceMs: number,
+  ): void {
     const entry = this.#entryOf(name, sinceMs);
     entry.fullAt = Math.max(entry.fullAt, sinceMs) + (count * MINUTE_MS) / perMinute;
   }

@@ -21,6 +21,14 @@ export interface LimitSettings {
   readonly gate: GateLimits;
 }
 
+/** What was counted of one name, for other instances. */
+export interface Counted {
+  readonly name: string;
+  readonly count: number;
+  /** The rate that it was counted by. */
+  readonly perMinute: number;
+}
+
 /** Names that are remembered: more clients than that at once share nothing, and nothing grows. */
 const NAMES_MAX = 100_000;
 
@@ -74,16 +82,19 @@ export class Limits {
   }
 
   /** What was counted here since the last call, for other instances. */
-  drain(): { readonly principals: Map<string, number>; readonly failures: Map<string, number> } {
-    return { principals: this.#principals.drain(), failures: this.#failures.drain() };
+  drain(): { readonly principals: Counted[]; readonly failures: Map<string, number> } {
+    const principals = [...this.#principals.drain()].map(([name, count]) => {
+      return { name, count, perMinute: this.#principals.rateOf(name)?.perMinute ?? 0 };
+    });
+    return { principals, failures: this.#failures.drain() };
   }
 
   /**
    * Counts what other instances have seen since a moment. A principal that never came here has its
-   * bucket too.
+   * bucket too, by the rate that they tell: only they have read its key, where its own rate stands.
    */
-  principalsElsewhere(name: string, count: number, sinceMs: number): void {
-    const rate = this.#principals.rateOf(name) ?? this.#settings.principal;
+  principalsElsewhere({ name, count, perMinute }: Counted, sinceMs: number): void {
+    const rate = this.#principals.rateOf(name) ?? { perMinute };
     if (rate.perMinute > 0) this.#principals.takenElsewhere(name, count, rate, sinceMs);
   }
 

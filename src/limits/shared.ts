@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { momentMs } from './bucket.ts';
-import type { Limits } from './limits.ts';
+import type { Counted, Limits } from './limits.ts';
 
 const PERIOD_MS = 1_000;
 /** Longer than a row stays that nobody writes: what is remembered of it outlives it. */
@@ -35,6 +35,15 @@ interface UsageRow {
 /** Names of both kinds of buckets in one column. */
 const PRINCIPAL = 'p ';
 const NETWORK = 'n ';
+
+/** A principal in the table: its rate stands before its name, as no other instance can know it. */
+const toldAs = ({ perMinute, name }: Counted): string => `${PRINCIPAL}${perMinute} ${name}`;
+
+/** What was told; a rate of NaN, by which nothing is counted, where none stands before the name. */
+function toldOf(text: string, count: number): Counted {
+  const [perMinute = '', ...name] = text.slice(PRINCIPAL.length).split(' ');
+  return { name: name.join(' '), count, perMinute: Number(perMinute) };
+}
 
 /**
  * Exchanges counts with the other instances once a second, through a table without a log, so that
@@ -93,7 +102,7 @@ export class Exchange {
   async #write(): Promise<void> {
     const { principals, failures } = this.#limits.drain();
     const rows = [
-      ...[...principals].map(([name, taken]) => [PRINCIPAL + name, taken] as const),
+      ...principals.map((each) => [toldAs(each), each.count] as const),
       ...[...failures].map(([name, taken]) => [NETWORK + name, taken] as const),
     ];
     if (rows.length === 0) return;
@@ -119,9 +128,8 @@ export class Exchange {
     // What was counted before this instance came is in the past; a row begun anew counts whole.
     const more = total >= before ? total - before : total;
     if (sinceMs === null || more === 0) return;
-    const plain = name.slice(PRINCIPAL.length);
-    if (name.startsWith(PRINCIPAL)) this.#limits.principalsElsewhere(plain, more, sinceMs);
-    else this.#limits.failuresElsewhere(plain, more, sinceMs);
+    if (name.startsWith(PRINCIPAL)) this.#limits.principalsElsewhere(toldOf(name, more), sinceMs);
+    else this.#limits.failuresElsewhere(name.slice(NETWORK.length), more, sinceMs);
   }
 
   async #forget(): Promise<void> {

@@ -25,7 +25,9 @@ async function turn(pool: TestDatabase['pool'], limits: Limits): Promise<void> {
     const counted = `${name} ${randomUUID()}`;
     limits.takeRequest(counted, SLOWLY, momentMs());
     await until('the exchange has its turn', async () => {
-      const { rows } = await pool.query('select from rate_usage where name = $1', [`p ${counted}`]);
+      const { rows } = await pool.query('select from rate_usage where name = $1', [
+        `p ${SLOWLY.perMinute} ${counted}`,
+      ]);
       return rows.length > 0;
     });
   }
@@ -35,13 +37,13 @@ t.test('what others counted before an instance began is not held against anybody
   const { pool } = await testDatabase(t);
   // An instance that runs for long, and a client that was quiet for a while.
   await pool.query(`insert into rate_usage (instance, name, taken, updated_at)
-    values (gen_random_uuid(), 'p key:a', 1000000, clock_timestamp() - interval '1 minute')`);
+    values (gen_random_uuid(), 'p 1 key:a', 1000000, clock_timestamp() - interval '1 minute')`);
   const limits = new Limits(SETTINGS);
   const exchange = new Exchange(pool, limits, (error) => t.error(error));
   t.teardown(() => exchange.close());
   await turn(pool, limits);
   await pool.query(`update rate_usage set taken = taken + 3, updated_at = clock_timestamp()
-    where name = 'p key:a'`);
+    where name = 'p 1 key:a'`);
   await turn(pool, limits);
   const verdict = limits.takeRequest('key:a', OWN, momentMs());
   t.match(verdict, { isAllowed: true });
@@ -68,5 +70,5 @@ t.test('a subject is told to other instances as a hash, whatever it is', async (
     names = rows.map(({ name }) => name);
     return names.length === subjects.length;
   });
-  for (const name of names) t.match(name, /^p token:[\w-]{43}$/);
+  for (const name of names) t.match(name, /^p 600 token:[\w-]{43}$/);
 });

@@ -20,7 +20,7 @@ async function untilLooked(pool: pg.Pool, limits: Limits, name: string): Promise
   const told = async (): Promise<number> => {
     limits.takeRequest(name, OFTEN, momentMs());
     const text = 'select taken from rate_usage where name = $1';
-    const { rows } = await pool.query(text, [`p ${name}`]);
+    const { rows } = await pool.query(text, [`p ${OFTEN.perMinute} ${name}`]);
     return Number(rows[0]?.taken ?? 0);
   };
   await until('it has told', async () => (await told()) > 0);

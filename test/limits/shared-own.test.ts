@@ -1,0 +1,54 @@
+import t from 'tap';
+import { momentMs } from '../../src/limits/bucket.ts';
+import { Limits, type PrincipalLimits } from '../../src/limits/limits.ts';
+import { Exchange } from '../../src/limits/shared.ts';
+import { testDatabase } from '../support/database.ts';
+import { until } from '../support/sockets.ts';
+
+const gate = { runningMax: 0, waitingMax: 0, waitMsMax: 1 };
+/** A rate of a key's own, so slow that nothing comes back while a test runs. */
+const OWN = { perMinute: 0.001, burst: 10, concurrent: 0 };
+const MARK = { perMinute: 0.001, burst: 1_000, concurrent: 0 };
+
+const DEFAULTS = [
+  ['a much higher one', 60_000],
+  ['none', 0],
+] as const;
+
+for (const [what, perMinute] of DEFAULTS) {
+  t.test(
+    `a key's own rate holds at an instance that never met it, the default being ${what}`,
+    async (t) => {
+      const { pool } = await testDatabase(t);
+      const instance = (): Limits => {
+        const principal: PrincipalLimits = { perMinute, burst: 1_000, concurrent: 0 };
+        const limits = new Limits({ principal, failuresPerMinute: 5, gate });
+        const exchange = new Exchange(pool, limits, (error) => t.error(error));
+        t.teardown(() => exchange.close());
+        return limits;
+      };
+      const [one, other] = [instance(), instance()];
+      /** What the other instance still gives to a name that the first one goes on counting. */
+      const left = (name: string): number => {
+        one.takeRequest(name, MARK, momentMs());
+        return other.takeRequest(name, MARK, momentMs())?.remaining ?? 0;
+      };
+      // Each takes one at a time here: less is left than that only once the others count as well.
+      const hears = async (name: string): Promise<void> => {
+        let asked = 0;
+        await until('it hears of the first', () => {
+          asked += 1;
+          return left(name) < MARK.burst - asked;
+        });
+      };
+      await hears('before');
+      const nowMs = momentMs();
+      for (let taken = 0; taken < OWN.burst; taken += 1) one.takeRequest('key:a', OWN, nowMs);
+      // What was counted after the key has been heard, and the key's count no later than that.
+      await hears('after');
+      const verdict = other.takeRequest('key:a', OWN, momentMs());
+      t.match(verdict, { isAllowed: false, remaining: 0 }, 'its burst was taken elsewhere');
+      t.match(other.takeRequest('key:b', OWN, momentMs()), { isAllowed: true, remaining: 9 });
+    },
+  );
+}
