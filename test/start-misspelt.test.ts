@@ -32,6 +32,7 @@ t.test('a name that is nearly a setting is taken for it, and no other name is', 
     LOG_LEVLE: 'LOG_LEVEL',
     WORKER: 'WORKERS',
     PORTS: 'PORT',
+    PROT: 'PORT',
     port: 'PORT',
   };
   for (const [given, meant] of Object.entries(wrong)) {

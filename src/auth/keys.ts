@@ -123,8 +123,17 @@ export async function revokeKey(
 export interface Rotation {
   /** How long the old key goes on working, in milliseconds; 0 ends it at once. */
   readonly graceMs: number;
-  /** When the new key stops working; null for never. */
-  readonly expiresAt: Date | null;
+  /** When the new key ends; null for never, 'as-before' for as long a life as the old one had. */
+  readonly expiresAt: Date | null | 'as-before';
+}
+
+const DAY_MS = 86_400_000;
+
+/** The end of a key made now that lives as long as another was to; never only where that is said. */
+function endAsOf({ createdAt, expiresAt }: KeyInfo): Date {
+  const span =
+    expiresAt === null ? KEY_LIFETIME_DAYS * DAY_MS : Date.parse(expiresAt) - Date.parse(createdAt);
+  return new Date(Date.now() + span);
 }
 
 /**
@@ -135,7 +144,7 @@ export interface Rotation {
 export async function rotateKey(
   db: Kysely<Database>,
   id: string,
-  { graceMs, expiresAt }: Rotation,
+  { graceMs, expiresAt: wanted }: Rotation,
   change: KeyChange = {},
 ): Promise<NewKeyInfo> {
   const old = await showKey(db, id);
@@ -146,6 +155,7 @@ export async function rotateKey(
         `\`keys revoke ${id}\` ends this one now`,
     );
   }
+  const expiresAt = wanted === 'as-before' ? endAsOf(old) : wanted;
   checkExpiry(expiresAt);
   const { name, owner, scopes, limits } = old;
   const made = await changing(db, change, async (trx) => {

@@ -52,13 +52,24 @@ export function queryOf(url: string): Query {
   return { parameters, broken };
 }
 
-/** What is wrong with each parameter of an address that takes none. */
-export const strayParameters = (url: string): Violation[] =>
+/** What is wrong with each parameter of an address that takes none, as a sentence tells. */
+const parametersRefused = (url: string, detailOf: (name: string) => string): Violation[] =>
   [...queryOf(url).parameters.keys()].map((name) => ({
     pointer: pointerOf(name),
     code: 'unknown_field',
-    detail: `POST takes filters and options in the body; move ${shown(name)} there, or use GET`,
+    detail: detailOf(shown(name)),
   }));
+
+/** What is wrong with each parameter of a POST. */
+export const strayParameters = (url: string): Violation[] =>
+  parametersRefused(
+    url,
+    (name) => `POST takes filters and options in the body; move ${name} there, or use GET`,
+  );
+
+/** What is wrong with each parameter of a GET that has nothing to choose from. */
+export const needlessParameters = (url: string): Violation[] =>
+  parametersRefused(url, (name) => `This address takes no parameters; leave out ${name}`);
 
 /** A single text as the value of a member; what is no such value keeps its text. */
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {

@@ -1,5 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { FORMAT_NAMES, FORMATS, type Format } from '../contract/formats.ts';
+import { needlessParameters } from '../contract/query.ts';
+import { VIOLATIONS_MAX } from '../contract/validate.ts';
 import { eitherOf, Problem } from '../errors.ts';
 import { preferredType } from '../wire/accept.ts';
 import { codingOf } from './coded.ts';
@@ -15,6 +17,20 @@ export function checkAcceptsJson(request: FastifyRequest): void {
   const offered = [FORMATS.json.media];
   if (preferredType(request.headers.accept, offered) === undefined) throw notAcceptable(offered);
   codingOf(request);
+}
+
+/**
+ * Refuses a request for all that an address has, where it asks for something else: for no JSON, or
+ * for a part of it by parameters, which would be passed over.
+ * @throws Problem `not_acceptable`, `validation_failed`
+ */
+export function checkAsksForAll(request: FastifyRequest): void {
+  checkAcceptsJson(request);
+  const broken = needlessParameters(request.url);
+  if (broken.length === 0) return;
+  throw new Problem('validation_failed', 'This address takes no parameters; errors names each', {
+    errors: broken.slice(0, VIOLATIONS_MAX),
+  });
 }
 
 /** The formats of the feed, the one that is sent without a wish first. */

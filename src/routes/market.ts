@@ -13,7 +13,7 @@ import { Problem, type Violation } from '../errors.ts';
 import type { Sources } from '../prices/answer.ts';
 import { usedValues } from '../prices/filter-values.ts';
 import { type Plan, planOf } from '../prices/plan.ts';
-import { checkAcceptsJson, formatOf } from './accept.ts';
+import { checkAsksForAll, formatOf } from './accept.ts';
 import { codingOf } from './coded.ts';
 import { sendTagged } from './etag.ts';
 import { NOT_MODIFIED, postOperation, readOperation, valuesOperation } from './operations.ts';
@@ -102,7 +102,7 @@ export function valuesRoute(
 ): void {
   app.get(`/v3/prices/${market.slug}/filters`, {
     config: { access: { scope: scopeOf(market.slug) } },
-    preParsing: async (request) => checkAcceptsJson(request),
+    preParsing: async (request) => checkAsksForAll(request),
     schema: {
       ...valuesOperation(market),
       response: {

@@ -3,7 +3,7 @@ import { allows } from '../catalog/scopes.ts';
 import { MarketList, ref } from '../contract/components.ts';
 import type { Sources } from '../prices/answer.ts';
 import { marketList } from '../prices/market-list.ts';
-import { checkAcceptsJson } from './accept.ts';
+import { checkAsksForAll } from './accept.ts';
 import { sendTagged } from './etag.ts';
 import { listOperation, NOT_MODIFIED } from './operations.ts';
 
@@ -11,7 +11,7 @@ import { listOperation, NOT_MODIFIED } from './operations.ts';
 export function marketsRoute(app: FastifyInstance, sources: Sources): void {
   app.get('/v3/prices', {
     config: { access: 'any' },
-    preParsing: async (request) => checkAcceptsJson(request),
+    preParsing: async (request) => checkAsksForAll(request),
     schema: {
       ...listOperation,
       response: { 200: { description: 'The markets', ...ref(MarketList) }, ...NOT_MODIFIED },

@@ -5,7 +5,7 @@ import { ref } from '../contract/components.ts';
 import { Me } from '../contract/me.ts';
 import { Problem } from '../errors.ts';
 import type { Limits } from '../limits/limits.ts';
-import { checkAcceptsJson } from './accept.ts';
+import { checkAsksForAll } from './accept.ts';
 import { meOperation } from './operations.ts';
 
 const orNull = (limit: number): number | null => (limit === 0 ? null : limit);
@@ -14,7 +14,7 @@ const orNull = (limit: number): number | null => (limit === 0 ? null : limit);
 export function meRoute(app: FastifyInstance, limits: Limits): void {
   app.get('/v3/me', {
     config: { access: 'any' },
-    preParsing: async (request) => checkAcceptsJson(request),
+    preParsing: async (request) => checkAsksForAll(request),
     schema: { ...meOperation, response: { 200: { description: 'The caller', ...ref(Me) } } },
     handler: async (request, reply) => {
       const { principal } = request;

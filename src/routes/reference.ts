@@ -11,7 +11,7 @@ import { Problem, type Violation } from '../errors.ts';
 import type { Sources } from '../prices/answer.ts';
 import type { References } from '../prices/references.ts';
 import { currencyNamed, unknownCurrency } from '../prices/targets.ts';
-import { checkAcceptsJson } from './accept.ts';
+import { checkAcceptsJson, checkAsksForAll } from './accept.ts';
 import { sendTagged } from './etag.ts';
 import {
   currenciesOperation,
@@ -136,7 +136,8 @@ export function referenceRoutes(app: FastifyInstance, sources: Sources): void {
   const route = (url: string, operation: Operation, answer: object, handler: typeof rates) => {
     app.get(url, {
       config: { access: 'any' },
-      preParsing: async (request) => checkAcceptsJson(request),
+      preParsing: async (request) =>
+        handler === rates ? checkAcceptsJson(request) : checkAsksForAll(request),
       schema: {
         ...operation,
         ...(handler === rates ? { querystring: RateQuery } : {}),

@@ -51,6 +51,21 @@ t.test(
   },
 );
 
+t.test(
+  'a key that is rotated without a word lives as long as the old one was made for',
+  async (t) => {
+    const { db } = await testDatabase(t);
+    const spans = { '30': inDays(30), '90': inDays(90), '365': null };
+    for (const [days, expiresAt] of Object.entries(spans)) {
+      const old = await createKey(db, { name: days, scopes: ['prices:*'], expiresAt });
+      const heir = await rotateKey(db, old.id, { graceMs: HOUR_MS, expiresAt: 'as-before' });
+      const span = Date.parse(String(heir.expiresAt)) - Date.parse(heir.createdAt);
+      // What passes between the clocks of the two machines and of the two statements.
+      t.ok(Math.abs(span / (24 * HOUR_MS) - Number(days)) < 0.1, `${days} days`);
+    }
+  },
+);
+
 t.test('grace never lengthens a life, and none ends it at once', async (t) => {
   const { db } = await testDatabase(t);
   const soon = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: inDays(1) });

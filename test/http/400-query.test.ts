@@ -131,3 +131,23 @@ t.test('a query may be as long as an address, and names POST when it is longer',
   t.match(json, { code: 'validation_failed', detail: /rules? (is|are) broken/ });
   t.match((await ask(8_193)).json, { code: 'uri_too_long', detail: /POST/ });
 });
+
+t.test('an address that takes no parameters passes over none', async (t) => {
+  const addresses = [
+    '/v3/prices',
+    '/v3/prices/nickel/filters',
+    '/v3/me',
+    '/v3/reference/currencies',
+    '/v3/reference/units',
+  ];
+  for (const address of addresses) {
+    const { status, json } = await service.request({
+      method: 'GET',
+      url: `${address}?market=x&a%2Fb`,
+    });
+    t.equal(status, 400, address);
+    const told = json.errors.map(({ pointer, code }: Violation) => `${pointer} ${code}`);
+    t.same(told, ['/market unknown_field', '/a~1b unknown_field']);
+    t.match(json.errors[0].detail, /takes no parameters; leave out market/);
+  }
+});

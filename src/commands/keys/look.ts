@@ -13,6 +13,13 @@ import { printKey } from './shown.ts';
 const isUnused = ({ status, lastUsedAt, createdAt }: KeyInfo, sinceMs: number): boolean =>
   status === 'active' && Date.parse(lastUsedAt ?? createdAt) < sinceMs;
 
+/** The width of a column of texts that anybody may make as long as they like. */
+const WIDTH = 40;
+
+/** The beginning of a long text; `keys show` has the whole. */
+const clipped = (text: string): string =>
+  text.length > WIDTH ? `${text.slice(0, WIDTH - 1)}…` : text;
+
 /** Adds `keys list` and `keys show`. */
 export function addLists(keys: Command): void {
   keys
@@ -30,7 +37,7 @@ export function addLists(keys: Command): void {
       printTable(chosen, {
         id: (key) => key.id,
         name: (key) => key.name,
-        owner: (key) => key.owner,
+        owner: ({ owner }) => owner && clipped(owner),
         status: (key) => key.status,
         expires: (key) => key.expiresAt?.slice(0, 10) ?? 'never',
         used: (key) => key.lastUsedAt?.slice(0, 10) ?? 'never',

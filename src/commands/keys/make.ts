@@ -19,7 +19,7 @@ interface CreateOptions extends ExpiryOptions, LimitOptions {
   readonly json?: true;
 }
 
-const EXPIRES = 'a number of days (30d) or a day (2030-12-31, UTC); 365 days when not given';
+const EXPIRES = 'a number of days (30d) or a day (2030-12-31, UTC); ';
 
 async function create(options: CreateOptions): Promise<void> {
   const expiresAt = expiryOf(options);
@@ -44,7 +44,7 @@ export function addCreate(keys: Command): void {
       splitScopes,
     )
     .option('--owner <text>', 'who answers for it')
-    .option('--expires <when>', EXPIRES)
+    .option('--expires <when>', `${EXPIRES}365 days when not given`)
     .option('--no-expiry', 'let it never end')
     .option('--rate <limit>', 'its own rate limit, as 600/min; 0 for none')
     .option('--burst <n>', 'requests at once within the rate; a tenth of it when not given')
@@ -69,8 +69,8 @@ interface RotateOptions extends ExpiryOptions {
 async function rotate(id: string, options: RotateOptions): Promise<void> {
   const rotation = {
     graceMs: spanOf('--grace', options.grace),
-    expiresAt: expiryOf(options),
-  };
+    expiresAt: options.expires === undefined && options.expiry ? 'as-before' : expiryOf(options),
+  } as const;
   const { reason } = options;
   const { made, old } = await withDatabase({ schema: true }, async ({ db }) => ({
     made: await rotateKey(db, id, rotation, { actor: actor(), reason }),
@@ -93,7 +93,10 @@ export function addRotate(keys: Command): void {
     )
     .argument('<id>', 'the 10 characters after cps_live_ of the old key')
     .option('--grace <span>', 'how long the old key works on: 24h, 15m, 7d, or 0', '24h')
-    .option('--expires <when>', EXPIRES)
+    .option(
+      '--expires <when>',
+      `${EXPIRES}as many days as the old key had when not given, or 365 where it never ends`,
+    )
     .option('--no-expiry', 'let the new key never end')
     .option('--reason <text>', 'why; kept in the audit table')
     .option('--json', 'print data for a program')
