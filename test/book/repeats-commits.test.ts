@@ -1,0 +1,43 @@
+import t from 'tap';
+import { testDatabase } from '../support/database.ts';
+import { inRevision } from '../support/world.ts';
+import { compareOne } from './compare.ts';
+import { answerOf, type BookRequest, fill, twinsOn } from './support.ts';
+
+const database = await testDatabase(t, { seeded: true });
+const twins = await twinsOn(t, database);
+await fill(twins);
+
+const NATIVE: BookRequest = {
+  slug: 'nickel',
+  filters: {},
+  options: { includeSeries: true },
+  accept: 'application/json',
+};
+const CONVERTED: BookRequest = { ...NATIVE, options: { includeSeries: true, currency: 'EUR' } };
+
+/** Commits of each kind that an answer depends on. */
+const COMMITS: Readonly<Record<string, string>> = {
+  rates: "update fx_rate set rate = trim_scale(rate + 0.0001) where source = 'SAMPLE'",
+  'reference data': "update currency set symbol = symbol || '*'",
+  points: `update series set high = high + 1 where high is not null and price_id in
+    (select id from price where code like 'CP-NI-%')`,
+};
+
+for (const [name, statement] of Object.entries(COMMITS)) {
+  t.test(`what is sent again is never older than a commit of ${name}`, async (t) => {
+    for (const request of [NATIVE, CONVERTED]) {
+      for (let times = 0; times < 3; times += 1) await compareOne(t, twins, request);
+    }
+    const before = twins.book.counts.repeats;
+    const old = await answerOf(twins.kept, CONVERTED);
+    t.equal(twins.book.counts.repeats, before + 1, 'it is sent again');
+    await inRevision(database.pool, statement);
+    for (const request of [CONVERTED, NATIVE]) {
+      for (let times = 0; times < 3; times += 1) {
+        t.equal(await compareOne(t, twins, request), 200);
+      }
+    }
+    t.not((await answerOf(twins.kept, CONVERTED)).body.toString(), old.body.toString());
+  });
+}
