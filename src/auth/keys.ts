@@ -129,7 +129,7 @@ export interface Rotation {
 
 const DAY_MS = 86_400_000;
 
-/** The end of a key made now that lives as long as another was to; never only where that is said. */
+/** The end of a key made now that lives as long as another was to; there is always one. */
 function endAsOf({ createdAt, expiresAt }: KeyInfo): Date {
   const span =
     expiresAt === null ? KEY_LIFETIME_DAYS * DAY_MS : Date.parse(expiresAt) - Date.parse(createdAt);

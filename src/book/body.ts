@@ -3,7 +3,7 @@ import type { Plan } from '../prices/plan.ts';
 import type { Body } from '../wire/body.ts';
 import type { LineFormat } from './frames.ts';
 import { gzipSlices } from './gzip.ts';
-import { isAskedAgain, joinedSmall, Layout, layoutKey } from './layout.ts';
+import { isAskedAgain, joinedSmall, Layout, layoutKey, rememberLayout } from './layout.ts';
 import type { Source } from './records.ts';
 import { plainSlices } from './slices.ts';
 
@@ -39,7 +39,8 @@ async function* batchesOf(slices: Iterable<Buffer>, { turns }: Source) {
 /** What is sent again, and what it says of itself. */
 export interface Repeated {
   readonly metadata: Metadata;
-  readonly body: Body;
+  readonly bytes: number;
+  readonly body: () => Body;
 }
 
 /**
@@ -57,10 +58,13 @@ export function repeatedBody(
   const key = layoutKey(source, plan, revision, format, coding);
   const known = key.of.get(key.text);
   if (!known?.slices || known.length > HELD_BYTES) return null;
-  source.counts.repeats += 1;
-  source.budget.use(known);
   const { metadata, slices, length } = known;
-  return { metadata, body: { batches: [slices], bytes: length } };
+  const body = (): Body => {
+    source.counts.repeats += 1;
+    source.budget.use(known);
+    return { batches: [slices], bytes: length };
+  };
+  return { metadata, bytes: length, body };
 }
 
 /**
@@ -110,7 +114,7 @@ export function bookBody(
   const layout = new Layout(key, metadata, made);
   // What was given up while it was made, or to make room for it, must not be held by it.
   const isWhole = () => edition.in === budget && budget.state.evictions === evictions;
-  if (isWhole() && budget.add(layout) && isWhole()) key.of.set(key.text, layout);
+  if (isWhole() && budget.add(layout) && isWhole()) rememberLayout(key, layout, budget);
   else {
     budget.remove(layout);
     if (layout.length > HELD_BYTES) layout.forget();

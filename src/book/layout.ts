@@ -146,6 +146,18 @@ export function forgetLayouts(layouts: Layouts, budget: Budget): void {
   for (const form of layouts.keys()) forgetForm(layouts, form, budget);
 }
 
+/** Layouts of one form: to forget them all, as a commit does, must not hold the event loop. */
+const LAYOUTS = 1_000;
+
+/** Remembers a layout; of too many the first goes. */
+export function rememberLayout({ of, text }: LayoutKey, layout: Layout, budget: Budget): void {
+  of.set(text, layout);
+  const [oldest] = of.values();
+  if (of.size <= LAYOUTS || oldest === undefined) return;
+  budget.remove(oldest);
+  oldest.forget();
+}
+
 function forgetForm(layouts: Layouts, form: string, budget: Budget): void {
   for (const layout of layouts.get(form)?.of.values() ?? []) {
     budget.remove(layout);

@@ -15,7 +15,9 @@ export interface MetricSources {
 /** What a price book tells of itself. */
 export interface BookTold {
   readonly budget: { readonly state: Readonly<Record<'bytes' | 'limit' | 'evictions', number>> };
-  readonly counts: Readonly<Record<'answers' | 'misses' | 'builds' | 'refreshes', number>>;
+  readonly counts: Readonly<
+    Record<'answers' | 'repeats' | 'misses' | 'builds' | 'refreshes', number>
+  >;
 }
 
 interface Named {
@@ -165,6 +167,11 @@ function book(registry: Registry, { budget, counts }: BookTold): void {
   });
   const counted: readonly [string, string, () => number][] = [
     ['answers', 'Requests that were answered from the price book', () => counts.answers],
+    [
+      'repeats',
+      'Of those, the ones put together before for who asked the same',
+      () => counts.repeats,
+    ],
     ['misses', 'Requests that it left to the database', () => counts.misses],
     ['builds', 'Markets that it read whole', () => counts.builds],
     ['refreshes', 'Markets of which it read what had changed', () => counts.refreshes],

@@ -54,7 +54,7 @@ async function readyFor(
   wanted: WantedCoding,
 ): Promise<Ready> {
   const repeated = opened && repeatedAnswer(opened, plan, format, state, wanted);
-  if (repeated) return { metadata: repeated.metadata, payload: () => repeated.payload };
+  if (repeated) return repeated;
   const answer = await work.until(answerAt(sources, plan, state, work));
   const { metadata } = answer;
   return { metadata, payload: () => startedAnswer(opened, answer, format, state, wanted) };

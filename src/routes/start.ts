@@ -46,7 +46,7 @@ function bodyPayload(body: Body): Buffer | BodyStream {
 }
 
 /** Whether gzip is not worth its while. */
-const isSmall = ({ bytes }: Body, { takesPlain }: WantedCoding): boolean =>
+const isSmall = ({ bytes }: Pick<Body, 'bytes'>, { takesPlain }: WantedCoding): boolean =>
   bytes !== null && bytes < BYTES_MIN && takesPlain;
 
 /** What is sent to who asks the same again at the same state; null where it is put together. */
@@ -56,14 +56,14 @@ export function repeatedAnswer(
   format: Format,
   state: State,
   wanted: WantedCoding,
-): { readonly metadata: Metadata; readonly payload: Payload } | null {
+): { readonly metadata: Metadata; readonly payload: () => Payload } | null {
   const codings = wanted.coding === 'gzip' ? (['gzip', null] as const) : ([null] as const);
   for (const coding of codings) {
     const known = opened.repeated(plan, format, state, coding);
     if (known === null) return null;
+    if (coding !== null && isSmall(known, wanted)) continue;
     const { metadata, body } = known;
-    if (coding !== null && isSmall(body, wanted)) continue;
-    return { metadata, payload: { bytes: bodyPayload(body), coding } };
+    return { metadata, payload: () => ({ bytes: bodyPayload(body()), coding }) };
   }
   return null;
 }

@@ -43,8 +43,23 @@ const WHOLE: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> = {
 /** Compresses bytes that are there already. */
 export const compressed = (bytes: Buffer, coding: Coding): Promise<Buffer> => WHOLE[coding](bytes);
 
-async function* joinedAll(batches: Body['batches']): AsyncGenerator<Buffer> {
-  for await (const batch of batches) yield joined(batch);
+/** Bytes of slices that a coder takes at once: fewer cost it more, and more are one big buffer. */
+const TAKEN_BYTES = 65_536;
+
+async function* joinedSome(batches: Body['batches']): AsyncGenerator<Buffer> {
+  for await (const batch of batches) {
+    let some: Buffer[] = [];
+    let bytes = 0;
+    for (const slice of batch) {
+      some.push(slice);
+      bytes += slice.length;
+      if (bytes < TAKEN_BYTES) continue;
+      yield joined(some);
+      some = [];
+      bytes = 0;
+    }
+    if (some.length > 0) yield joined(some);
+  }
 }
 
 /**
@@ -57,6 +72,6 @@ export async function* compressedBatches(
 ): AsyncGenerator<readonly Buffer[]> {
   const coder = CODERS[coding]();
   // What fails is told by the coder, which it destroys.
-  pipeline(joinedAll(batches), coder, () => {});
+  pipeline(joinedSome(batches), coder, () => {});
   for await (const chunk of coder) yield [chunk as Buffer];
 }

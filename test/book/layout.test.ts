@@ -1,6 +1,6 @@
 import t from 'tap';
 import { Budget } from '../../src/book/budget.ts';
-import { isAskedAgain, Layout } from '../../src/book/layout.ts';
+import { isAskedAgain, Layout, rememberLayout } from '../../src/book/layout.ts';
 
 const PARTS = [3, 20_000, 5, 7, 9_000, 1, 70_000, 2].map((length, index) =>
   Buffer.alloc(length, index + 65),
@@ -54,6 +54,20 @@ t.test('layouts go before anything that they are made of', async (t) => {
   t.strictSame([one.slices, other.slices], [null, null]);
   t.strictSame([...of.keys()], ['last']);
   t.strictSame([budget.state.things, budget.state.bytes], [1, last.bytes]);
+});
+
+t.test('of one form a thousand are remembered, and the first goes for another', async (t) => {
+  const of = new Map<string, Layout>();
+  const budget = new Budget(2 ** 30);
+  for (let at = 0; at < 1_003; at += 1) {
+    const key = { of, text: `asked ${at}`, asked: new Set<number>() };
+    const layout = new Layout(key, METADATA, [Buffer.from('x')]);
+    budget.add(layout);
+    rememberLayout(key, layout, budget);
+  }
+  t.strictSame([of.size, budget.state.things], [1_000, 1_000]);
+  t.notOk(of.has('asked 2'));
+  t.ok(of.has('asked 3'));
 });
 
 t.test('only what is asked again is remembered, and of what is asked once not much', async (t) => {

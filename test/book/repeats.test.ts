@@ -1,3 +1,4 @@
+import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import t from 'tap';
 import { BULK_MARKET, fill } from '../support/bulk.ts';
 import { testDatabase } from '../support/database.ts';
@@ -6,8 +7,8 @@ import { serviceOn } from '../support/service.ts';
 const database = await testDatabase(t);
 await fill(database, { prices: 6, points: 40 });
 const service = await serviceOn(t, database, {});
-const { app, key } = service;
-const { book } = app;
+const plain = await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' });
+const { book } = service.app;
 if (book === null) throw new Error('the service keeps no book');
 await service.post(BULK_MARKET.slug, {});
 await book.settled();
@@ -27,12 +28,20 @@ const BODY = {
   filters: { codes: ['BULK-00001', 'BULK-00002', 'BULK-00003', 'NOBODY'] },
   options: { includeSeries: true, limit: 2 },
 };
-const QUERY = `${url}?codes=BULK-00001,BULK-00002,BULK-00003,NOBODY&includeSeries=true&limit=2`;
+const CODES = BODY.filters.codes.map((code) => `codes=${code}`).join('&');
+const QUERY = `${url}?${CODES}&includeSeries=true&limit=2`;
 
-async function ask({ method, accept, coding }: Asking, headers: object = {}) {
-  const answer = await app.inject({
+/** The bytes of an answer without their coding; HEAD has none. */
+function textOf(bytes: Buffer, coding: string): string {
+  if (bytes.length === 0) return '';
+  if (coding === 'gzip') return gunzipSync(bytes).toString();
+  return (coding === 'zstd' ? zstdDecompressSync(bytes) : bytes).toString();
+}
+
+async function ask({ method, accept, coding }: Asking, headers: object = {}, from = service) {
+  const answer = await from.app.inject({
     method,
-    headers: { 'x-api-key': key, accept, 'accept-encoding': coding, ...headers },
+    headers: { 'x-api-key': from.key, accept, 'accept-encoding': coding, ...headers },
     ...(method === 'POST' ? { url, payload: BODY } : { url: QUERY }),
   });
   const told = Object.entries(answer.headers).filter(([name]) => !OWN.includes(name));
@@ -40,6 +49,7 @@ async function ask({ method, accept, coding }: Asking, headers: object = {}) {
     status: answer.statusCode,
     headers: Object.fromEntries(told),
     body: answer.rawPayload.toString('base64'),
+    text: textOf(answer.rawPayload, String(answer.headers['content-encoding'])),
   };
 }
 
@@ -50,6 +60,9 @@ for (const method of ['POST', 'GET', 'HEAD'] as const) {
         const asking = { method, accept, coding };
         const first = await ask(asking);
         t.equal(first.status, 200);
+        const read = await ask(asking, {}, plain);
+        t.equal(first.text, read.text, 'it is what the database answers');
+        if (method !== 'HEAD') t.match(first.text, /BULK-00002/);
         const before = book.counts.repeats;
         const others = [await ask(asking), await ask(asking), await ask(asking)];
         t.same(others, [first, first, first]);

@@ -94,7 +94,13 @@ export async function answerOf(
     headers: { 'x-api-key': key, accept, ...more },
     payload: { filters, options },
   });
-  const about = ['content-type', 'x-data-revision', 'x-warnings', 'x-warnings-count'];
+  const about = [
+    'content-type',
+    'x-data-revision',
+    'x-warnings',
+    'x-warnings-count',
+    'x-next-cursor',
+  ];
   const said = about.map((name) => String(headers[name]));
   // A refusal differs from the next by the id of its request alone.
   const isProblem = statusCode !== 200;
