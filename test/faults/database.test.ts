@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
+import { newKey } from '../../src/auth/key-format.ts';
 import { roleName } from '../../src/db/roles.ts';
 import { HS256, SECRET } from '../support/auth-app.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
@@ -29,7 +30,7 @@ const TOKENS = {
   JWT_ISSUER: HS256.JWT_ISSUER,
   JWT_AUDIENCE: HS256.JWT_AUDIENCE,
 };
-const token = (): string => secretToken(goodClaims({ scope: 'prices:*' }));
+const token = (market = '*'): string => secretToken(goodClaims({ scope: `prices:${market}` }));
 
 const PRICES: Ask = { path: '/v3/prices/nickel', body: '{}' };
 
@@ -38,6 +39,8 @@ const CHEAP: readonly (readonly [status: number, ask: Ask])[] = [
   [404, { path: '/v3/nothing' }],
   [405, { method: 'DELETE', path: '/v3/prices/nickel' }],
   [401, { ...PRICES, headers: { authorization: 'Bearer nonsense' } }],
+  [401, { ...PRICES, headers: { 'x-api-key': `${newKey().text}x` } }],
+  [403, { path: '/v3/prices/copper', headers: { authorization: `Bearer ${token('nickel')}` } }],
   [400, { ...PRICES, body: '{"filters":{"nothing":[]}}' }],
   [400, { ...PRICES, body: '{' }],
   [415, { ...PRICES, headers: { 'content-type': 'text/plain' } }],

@@ -1,11 +1,24 @@
+import { marketOf } from '../../src/catalog/markets.ts';
+import { canonicalText } from '../../src/prices/canonical.ts';
+import { cursorText } from '../../src/prices/cursor.ts';
+import { planOf } from '../../src/prices/plan.ts';
+import { HS256, SECRET } from '../support/auth-app.ts';
 import { seededDatabase } from '../support/database.ts';
 import { byLength, fault, within } from '../support/faults.ts';
 import { CANARY, INJECTIONS } from '../support/injections.ts';
-import { type Answered, type Ask, quantile, sendAll } from '../support/load.ts';
-import { served } from '../support/served.ts';
+import { type Answered, type Ask, quantile, send, sendAll } from '../support/load.ts';
+import { type Served, served } from '../support/served.ts';
 import { SPECIFIED, type SpecifiedMarket } from '../support/specification.ts';
 import { hearSql } from '../support/sql-heard.ts';
 import { wireTo } from '../support/tcp-proxy.ts';
+import { goodClaims, secretToken } from '../support/tokens.ts';
+
+/** Tokens of an issuer that writes anything into them. */
+const TOKENS = {
+  JWT_SECRET: SECRET,
+  JWT_ISSUER: HS256.JWT_ISSUER,
+  JWT_AUDIENCE: HS256.JWT_AUDIENCE,
+};
 
 type Place = (payload: string, market: SpecifiedMarket) => Ask;
 
@@ -21,6 +34,16 @@ const WORDS = [...OPTIONS, 'dateFrom', 'dateTo', 'decimals', 'format', 'strict',
 /** Headers hold Latin letters only: others are sent as a client would write them. */
 const headerOf = (payload: string): string =>
   /^[ -~]*$/.test(payload) ? payload.trim() : encodeURIComponent(payload);
+
+/** A request to a market whose only credential is what is said. */
+const authorized = (market: SpecifiedMarket, authorization: string): Ask => ({
+  path: pathOf(market),
+  headers: { authorization },
+});
+
+/** What a client would write who knows what a cursor is made of, but not its checksum. */
+const asPosition = (payload: string): string =>
+  Buffer.from(JSON.stringify(['abcd.1', payload, 'AAAAAAAAAAAAAAAA'])).toString('base64url');
 
 /** Every place of a request that takes a text. */
 const PLACES: readonly Place[] = [
@@ -56,6 +79,15 @@ const PLACES: readonly Place[] = [
   (payload, market) => ({ path: `${pathOf(market)}/${encodeURIComponent(payload)}` }),
   (payload) => ({ path: '/v3/prices', headers: { 'x-api-key': headerOf(payload) } }),
   (payload) => ({ path: '/v3/me', headers: { 'x-api-key': `cps_live_${headerOf(payload)}` } }),
+  (payload, market) => body(pathOf(market), { options: { limit: 1, cursor: payload } }),
+  (payload, market) => body(pathOf(market), { options: { limit: 1, cursor: asPosition(payload) } }),
+  (payload, market) => query(pathOf(market), ['limit=1&cursor'], payload),
+  (payload, market) => authorized(market, headerOf(payload)),
+  (payload, market) => authorized(market, `Bearer ${headerOf(payload)}`),
+  (payload, market) =>
+    authorized(market, `Bearer ${secretToken(goodClaims({ sub: payload, scope: payload }))}`),
+  (payload, market) =>
+    authorized(market, `Bearer ${secretToken(goodClaims(), { alg: 'HS256', kid: payload })}`),
   (payload, market) => ({
     path: pathOf(market),
     headers: {
@@ -95,6 +127,22 @@ function faultOf({ status, text }: Answered, { ask }: Asked): string | null {
   return Array.isArray(data) && data.length === 0 ? null : 'it found something';
 }
 
+/** Requests for the next page whose position is a payload under a right checksum. */
+async function walksOf(service: Served): Promise<Ask[]> {
+  const options = { limit: 1 };
+  const first = await send(false, service, body('/v3/prices/nickel', { options }));
+  const { nextCursor } = JSON.parse(first.text).$metadata;
+  const [revision] = JSON.parse(Buffer.from(String(nextCursor), 'base64url').toString());
+  const market = marketOf('nickel');
+  if (!market) throw new Error('there is a market');
+  const request = canonicalText(planOf(market, () => [], { options }));
+  return INJECTIONS.map((code) =>
+    body('/v3/prices/nickel', {
+      options: { ...options, cursor: cursorText(request, { revision, code }) },
+    }),
+  );
+}
+
 fault(
   'F25',
   'SQL injection',
@@ -105,7 +153,16 @@ fault(
     const wire = await wireTo(t, database.url);
     const heard = hearSql(wire);
     // Without the price book each filter is a statement.
-    const service = await served(t, { ...database, url: wire.url }, { PRICE_BOOK_BYTES: '0' });
+    const service = await served(
+      t,
+      { ...database, url: wire.url },
+      {
+        PRICE_BOOK_BYTES: '0',
+        ...TOKENS,
+      },
+    );
+    const walked = await sendAll(t, service, await walksOf(service), 8);
+    t.same([...new Set(walked.map(({ status }) => status))], [200], 'a place among the codes');
     const answers = await sendAll(
       t,
       service,
@@ -130,11 +187,11 @@ fault(
     t.ok(rows[0].prices > 0, 'the data are still there');
     return {
       payloads: INJECTIONS.length,
-      places: PLACES.length,
-      requests: answers.length,
+      places: PLACES.length + 1,
+      requests: answers.length + walked.length,
       wrong: wrong.length,
       'different statements': heard.texts.size,
-      longest: within(quantile(answers, 1), 5_000),
+      longest: within(quantile([...answers, ...walked], 1), 5_000),
     };
   },
 );

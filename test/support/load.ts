@@ -49,7 +49,9 @@ export function send(
   const credential = key.startsWith('ey')
     ? { authorization: `Bearer ${key}` }
     : { 'x-api-key': key };
-  const headers = { ...credential, ...type, ...ask.headers };
+  // A request that has a credential of its own sends no other: two are refused as such.
+  const isOwn = 'authorization' in (ask.headers ?? {}) || 'x-api-key' in (ask.headers ?? {});
+  const headers = { ...(isOwn ? {} : credential), ...type, ...ask.headers };
   return new Promise((resolve) => {
     const end = (status: number, text: string, told: IncomingHttpHeaders = {}): void => {
       const endedAt = performance.now();
