@@ -22,8 +22,8 @@ import { WorkerFailed, type Workers } from './server/workers.ts';
 
 /** npm passes on the Ctrl-C that the terminal sent us already: one keystroke arrives twice. */
 const SAME_KEYSTROKE_MS = 500;
-/** Beyond the drain: time for the database to stop. */
-const CLOSE_MARGIN_MS = 40_000;
+/** The longest notice and the longest drain, and time for the database to stop. */
+const END_MS_MAX = 120_000 + 300_000 + 40_000;
 /** What a second signal leaves the embedded database. */
 const HASTE_MS = 2_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -97,7 +97,7 @@ async function start(): Promise<void> {
 const starting = cluster.isWorker ? startWorker() : start();
 const grace = closeWithGrace(
   // Signals are handled below, so that one keystroke that arrives twice is one.
-  { delay: CLOSE_MARGIN_MS + 300_000, logger: false, skip: [...SIGNALS, 'SIGUSR2', 'beforeExit'] },
+  { delay: END_MS_MAX, logger: false, skip: [...SIGNALS, 'SIGUSR2', 'beforeExit'] },
   async ({ err }) => {
     life.isEnding = true;
     if (err) report(err);
@@ -112,6 +112,7 @@ function endBySignal(): void {
   const now = Date.now();
   if (firstSignalAt === null) {
     firstSignalAt = now;
+    life.isBySignal = true;
     void grace.close();
   } else if (now - firstSignalAt > SAME_KEYSTROKE_MS) {
     // At once: running answers are cut; the embedded database gets the moment that it needs.

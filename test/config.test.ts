@@ -73,6 +73,7 @@ t.test('a bad value names its variable', async (t) => {
     FETCH_TIMEOUT_MS: ['0', '1e9'],
     BODY_BYTES_MAX: ['0', '99999999999'],
     LOAD_JUMP_FACTOR: ['1', '0.5', '1.000', '5,5', '1e3', '-2', '5.'],
+    STOP_NOTICE_MS: ['-1', '120001', 'long'],
     SHUTDOWN_TIMEOUT_MS: ['99'],
   };
   for (const [name, values] of Object.entries(bad)) {

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { testDatabase } from './support/database.ts';
 import { type Running, startService } from './support/running.ts';
-import { Caller, until } from './support/sockets.ts';
+import { Caller, exchange, until } from './support/sockets.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
@@ -27,7 +27,7 @@ async function ofWorkers(test: Test, count: number, env: Readonly<Record<string,
       caller.socket.resume();
       return caller;
     });
-  return { service, callers };
+  return { service, port, callers };
 }
 
 const wasToldToClose = ({ text }: Caller): boolean => /^connection: close/im.test(text);
@@ -115,4 +115,21 @@ t.test('a connection that was used waits for its next request as before', async 
   await until('the time for headers is over', () => late?.text.includes(' 408 ') === true);
   await ask(used, 2);
   t.notOk(used.some(({ socket }) => socket.closed));
+});
+
+t.test('a worker that is replaced gives no notice, and one that stops does', async (t) => {
+  const { service, port, callers } = await ofWorkers(t, 1, { STOP_NOTICE_MS: '120000' });
+  await ask(callers(1), 1);
+  service.child.kill('SIGHUP');
+  await replaced(service, 1);
+  t.notMatch(service.stderr(), /the listener closes/);
+  service.child.kill('SIGTERM');
+  await service.until('stderr', 'the listener closes in 120000 ms');
+  const answer = await exchange(t, port, 'GET /ready HTTP/1.1\r\nHost: test\r\n\r\n');
+  t.match(answer, { status: 503, json: { checks: { service: 'shutting_down' } } });
+  await until('another signal ends it at once', () => {
+    service.child.kill('SIGTERM');
+    return service.child.exitCode !== null;
+  });
+  t.equal(await service.ended, 1);
 });

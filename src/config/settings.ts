@@ -150,6 +150,7 @@ export const SETTINGS = {
   STALL_TIMEOUT_MS: whole(30_000, 100, 600_000, 'Longest time a reader may take no byte'),
   KEEP_ALIVE_TIMEOUT_MS: whole(65_000, 100, 600_000, 'Idle time after which a connection closes'),
   WORKERS: whole(0, 0, 128, 'Processes that answer on the port; 0 for this one alone'),
+  STOP_NOTICE_MS: whole(0, 0, 120_000, 'How long it still accepts at a stop, with /ready 503'),
   STOP_GRACE_MS: whole(500, 0, 60_000, 'How long an idle connection may ask once more at a stop'),
   SHUTDOWN_TIMEOUT_MS: whole(20_000, 100, 300_000, 'Longest wait for running answers at a stop'),
 

@@ -140,6 +140,11 @@ export const Health = closed(
           '`unknown_source`: the source of exchange rates it was told to use is not there',
       }),
       data: closed({ latestPublishedAt: nullable(Instant('Newest publication')) }),
+      service: Type.Optional(
+        word(['shutting_down'], {
+          description: 'Only of `/ready`, while the service stops: it answers, but not for long',
+        }),
+      ),
     }),
   },
   { $id: 'Health' },

@@ -11,6 +11,13 @@ export interface Heirs {
   isKept(socket: Socket): boolean;
 }
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Whether the service stops, and no other process goes on with its connections. */
+    isStopping: boolean;
+  }
+}
+
 export interface StopOptions {
   /** How long a connection without a request may still send one. */
   readonly graceMs: number;
@@ -43,6 +50,10 @@ function quietOf(closeIdle: () => void, sockets: Iterable<Socket>): Socket[] {
  */
 export function gentleStop(app: FastifyInstance, { graceMs, heirs }: StopOptions): void {
   const { server } = app;
+  app.decorate('isStopping', false);
+  app.addHook('preClose', async () => {
+    app.isStopping = !heirs?.hasHeirs;
+  });
   const closeIdle = server.closeIdleConnections.bind(server);
   /** The answers under way on each open connection. */
   const underWay = new Map<Socket, number>();
@@ -58,7 +69,9 @@ export function gentleStop(app: FastifyInstance, { graceMs, heirs }: StopOptions
     underWay.set(socket, 0);
     socket.once('close', () => underWay.delete(socket));
   });
-  server.on('request', ({ socket }, reply) => {
+  // Before the request is answered: the answer says whether its connection ends with it.
+  server.prependListener('request', ({ socket }, reply) => {
+    if (app.isStopping) reply.shouldKeepAlive = false;
     count(socket, 1);
     reply.once('close', () => count(socket, -1));
   });

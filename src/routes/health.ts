@@ -12,7 +12,7 @@ const newestOf = (all: Iterable<string>): string | null => {
 /** Instants have as many decimals of a second as they need: compared without their `Z`. */
 const isLater = (a: string, b: string): boolean => a.slice(0, -1) > b.slice(0, -1);
 
-const body = (version: string, rateSource: string, seen: DatabaseHealth) => {
+const bodyOf = (version: string, rateSource: string, seen: DatabaseHealth) => {
   const isWell = seen.database === 'ok' && seen.schema === 'ok';
   const { database, schema, rateSources } = seen;
   const latestPublishedAt = newestOf(seen.publishedAt.values());
@@ -25,6 +25,15 @@ const body = (version: string, rateSource: string, seen: DatabaseHealth) => {
   return { status, version, time: new Date().toISOString(), checks };
 };
 
+type Body = ReturnType<typeof bodyOf>;
+
+/** Of a service that stops: it still answers, and nothing new is to be sent to it. */
+const stopping = (body: Body) => ({
+  ...body,
+  status: 'unavailable',
+  checks: { ...body.checks, service: 'shutting_down' },
+});
+
 /**
  * The health addresses; none needs a credential, and none asks the database: what they tell was
  * seen in the background.
@@ -36,8 +45,9 @@ export function healthRoutes(
   rateSource: string,
   health: Health,
 ): void {
-  const answer = async (reply: FastifyReply) => {
-    const seen = body(version, rateSource, await health.seen());
+  const answer = async (reply: FastifyReply, isReadiness: boolean) => {
+    const body = bodyOf(version, rateSource, await health.seen());
+    const seen = isReadiness && app.isStopping ? stopping(body) : body;
     reply.header('cache-control', 'no-store');
     if (seen.status === 'unavailable') reply.code(503).header('retry-after', '2');
     return seen;
@@ -54,7 +64,7 @@ export function healthRoutes(
     app.get(url, {
       config: { access: 'none' },
       schema: { ...operation, response: response('The service can answer') },
-      handler: (_request, reply) => answer(reply),
+      handler: (_request, reply) => answer(reply, url === '/ready'),
     });
   }
   app.get('/live', {

@@ -187,7 +187,7 @@ export const readyOperation: Operation = open(
   'Readiness',
   paragraphs([
     'For load balancers: 200 when requests can be sent here. `schema_outdated` means that the',
-    'operator has to run the migrations.',
+    'operator has to run the migrations, `shutting_down` that the service stops.',
   ]),
 );
 

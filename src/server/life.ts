@@ -7,6 +7,8 @@ export class Life {
   readonly #undo: (() => Promise<void>)[] = [];
   /** Whether the end was asked for. */
   isEnding = false;
+  /** Whether a signal asked for it: others may have to notice before it comes. */
+  isBySignal = false;
 
   /** Has this done at the end; what was begun last is undone first. */
   atEnd(step: () => Promise<void>): void {

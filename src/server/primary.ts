@@ -46,7 +46,7 @@ export async function serveByWorkers(
     count: config.WORKERS,
     program: PROGRAM,
     env: environmentOf(prepared),
-    endMs: config.SHUTDOWN_TIMEOUT_MS + END_MARGIN_MS,
+    endMs: config.STOP_NOTICE_MS + config.SHUTDOWN_TIMEOUT_MS + END_MARGIN_MS,
     logger,
   });
   life.atEnd(() => workers.stop());

@@ -21,6 +21,13 @@ import { type News, tellOnce } from './told-once.ts';
  */
 const BACKLOG = 4_096;
 
+/** Goes on as before for a while, but tells whoever asks `/ready` to send nothing more. */
+async function giveNotice(app: FastifyInstance, noticeMs: number): Promise<void> {
+  app.isStopping = true;
+  app.log.info(`stopping: /ready answers 503, and the listener closes in ${noticeMs} ms`);
+  await pause(noticeMs);
+}
+
 /** Closes the listener, lets running answers end, and cuts what still runs after the time given. */
 async function drain(app: FastifyInstance, timeoutMs: number): Promise<void> {
   const closing = app.close().then(() => true);
@@ -141,7 +148,12 @@ export async function serve(served: Served, life: Life): Promise<string> {
   const app = await buildApp({ config, client, usagePool, logger, metrics, heirs: heritage });
   if (heritage) life.atEnd(() => heritage.settled());
   heritage?.takeFor(app.server);
-  life.atEnd(() => drain(app, config.SHUTDOWN_TIMEOUT_MS));
+  life.atEnd(async () => {
+    // Who is replaced is not missed: others go on with its connections.
+    const isMissed = life.isBySignal && !heritage?.hasHeirs;
+    if (isMissed && config.STOP_NOTICE_MS > 0) await giveNotice(app, config.STOP_NOTICE_MS);
+    await drain(app, config.SHUTDOWN_TIMEOUT_MS);
+  });
   life.checkpoint();
   const port = await listen(app, config);
   // A database that cannot be used is no reason not to start: it may come back.

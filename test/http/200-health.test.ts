@@ -45,6 +45,17 @@ t.test('health is open to anyone and tells version, database and latest publicat
   }
 });
 
+t.test('a service that stops is healthy and not ready', async (t) => {
+  const { app, request } = await looking(t, await testDatabase(t));
+  app.isStopping = true;
+  const { status, json } = await request({ method: 'GET', url: '/ready' });
+  t.equal(status, 503);
+  t.match(json, { status: 'unavailable', checks: { schema: 'ok', service: 'shutting_down' } });
+  const health = await request({ method: 'GET', url: '/health' });
+  t.equal(health.status, 200);
+  t.notOk('service' in health.json.checks);
+});
+
 t.test('a service without a single value is degraded, and answers', async (t) => {
   const database = await testDatabase(t);
   const { request } = await looking(t, database);

@@ -2,10 +2,12 @@ import { connect } from 'node:net';
 import t from 'tap';
 import { BULK_MARKET, fill } from '../support/bulk.ts';
 import { testDatabase } from '../support/database.ts';
+import { served } from '../support/served.ts';
 import {
   answerOf,
   Caller,
   dechunked,
+  exchange,
   listening,
   postText,
   type RawAnswer,
@@ -107,4 +109,50 @@ t.test('what is asked while the service stops is answered, and the connection en
   const [, answer] = answersOf(await late.ended());
   t.match(answer, { status: 200, headers: { connection: 'close' } });
   await stop;
+});
+
+const GET_READY = 'GET /ready HTTP/1.1\r\nHost: test\r\n\r\n';
+const STOPPING = {
+  status: 503,
+  headers: { connection: 'close', 'retry-after': /^\d+$/ },
+  json: { status: 'unavailable', checks: { database: 'ok', service: 'shutting_down' } },
+};
+
+t.test('a kept connection that asks whether a stopping service is ready is told no', async (t) => {
+  const service = await listening(t, await testDatabase(t), { STOP_GRACE_MS: '60000' });
+  const kept = new Caller(t, service.port);
+  kept.socket.write(GET_READY);
+  await until('the answer has come', () => kept.text.includes('"schema":"ok"'));
+  t.equal(answerOf(kept.text).status, 200);
+  const stop = service.app.close();
+  kept.socket.write(GET_READY);
+  t.match(answersOf(await kept.ended())[1], STOPPING);
+  await stop;
+});
+
+t.test('new connections are answered for STOP_NOTICE_MS, and told that it stops', async (t) => {
+  const service = await served(t, await testDatabase(t), { STOP_NOTICE_MS: '120000' });
+  const { child, ended } = service.running;
+  const kept = new Caller(t, service.port);
+  kept.socket.write(GET_READY);
+  await until('it is ready', () => kept.text.includes('"schema":"ok"'));
+  child.kill('SIGTERM');
+  await service.running.until('stderr', 'the listener closes in 120000 ms');
+  kept.socket.write(GET_READY);
+  t.match(answersOf(await kept.ended())[1], STOPPING);
+  t.match(await exchange(t, service.port, GET_READY), STOPPING);
+  const asked = await exchange(t, service.port, postText(service, 'nickel', {}));
+  t.match(asked, { status: 200, headers: { connection: 'close' } });
+  await until('another signal, later than one keystroke, ends it at once', () => {
+    child.kill('SIGTERM');
+    return child.exitCode !== null;
+  });
+  t.equal(await ended, 1);
+});
+
+t.test('a service whose notice is over ends by itself', async (t) => {
+  const service = await served(t, await testDatabase(t), { STOP_NOTICE_MS: '50' });
+  service.running.child.kill('SIGTERM');
+  t.equal(await service.running.ended, 0);
+  t.match(service.running.stderr(), /the listener closes in 50 ms/);
 });
