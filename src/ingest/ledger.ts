@@ -3,7 +3,10 @@ import type { Database } from '../db/schema.ts';
 import type { Trx } from './reference.ts';
 import type { Target } from './targets.ts';
 
-/** What became of the values of a file; rows is the sum of the five that follow it. */
+/**
+ * What became of the values of a file: rows is the sum of the five that follow it. Of a refused
+ * file only those that have a fault are counted, each once.
+ */
 export interface LoadCounts {
   readonly rows: number;
   readonly inserted: number;

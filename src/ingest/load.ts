@@ -61,8 +61,7 @@ async function refuse(
   vintage: string | null,
 ): Promise<Omit<LoadReport, 'preview' | 'rejects'>> {
   const { problems, entry, request } = job;
-  const rejected = Math.min(problems.rejected, rowsRead);
-  const counts = { ...NO_COUNTS, rows: rowsRead, rejected };
+  const counts = { ...NO_COUNTS, rows: rowsRead, rejected: problems.rejected };
   const record = () =>
     db.transaction().execute(async (trx) => {
       const id = await nextBatch(trx);

@@ -8,6 +8,7 @@ import { type LoadPreview, previewOf } from './preview.ts';
 import { type PricePlan, planPrices } from './price-plan.ts';
 import type { Problems } from './problems.ts';
 import type { Trx } from './reference.ts';
+import { countFaulty } from './rejected-rows.ts';
 import {
   dropRejected,
   type Rules,
@@ -79,7 +80,7 @@ async function planDescriptions(
 ): Promise<PricePlan> {
   const { trx, problems } = rules;
   const plan = await planPrices(trx, staged.descriptions, isPermitted, problems);
-  if (problems.sink && plan.failed.size > 0) {
+  if (plan.failed.size > 0) {
     const numbers = [...plan.failed.keys()];
     const lines = numbers.map((number) => {
       const { file, line } = staged.descriptions.prices.get(number) ?? {};
@@ -87,7 +88,8 @@ async function planDescriptions(
       return file === undefined ? (line ?? null) : null;
     });
     await sql`
-      update pg_temp.load_subject u set described = false, rejected_line = f.line
+      update pg_temp.load_subject u set rejected_line = f.line,
+        described = u.described and ${problems.sink === null}
       from unnest(${numbers}::integer[], ${lines}::bigint[]) as f (subject, line)
       where f.subject = u.subject`.execute(trx);
   }
@@ -132,6 +134,10 @@ export async function planOf(trx: Trx, input: ApplyInput): Promise<Plan> {
     : await planDescriptions(rules, staged, permissions.corrections);
   await checkTerms(trx, staged, problems);
   await compare(rules, input, prices);
+  if (!problems.sink && problems.refuses) {
+    const wrongInFile = staged.rowsRead - staged.rows;
+    problems.rejected = wrongInFile + (await countFaulty(rules, permissions.corrections));
+  }
   const values = await countValues(trx);
   const { rejected } = problems;
   const preview = await previewOf(trx, { currencies, prices, values, rejected });

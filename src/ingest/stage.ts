@@ -158,7 +158,7 @@ export async function stage(
     for await (const batch of batches) {
       signal?.throwIfAborted();
       await write(copy, collector.takeAll(batch), ended);
-      options.onProgress(collector.rows + collector.descriptions.count + problems.rejected);
+      options.onProgress(collector.rows + problems.rejected);
     }
     copy.end();
     await ended;
