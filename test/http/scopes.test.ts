@@ -9,6 +9,7 @@ import { configOf } from '../../src/config.ts';
 import { faultOf } from '../support/conformity.ts';
 import { testDatabase } from '../support/database.ts';
 import { NO_LIMITS } from '../support/no-limits.ts';
+import { overSocket } from '../support/over-socket.ts';
 import { goodClaims, hmac, tokenOf } from '../support/tokens.ts';
 
 type Headers = Record<string, string>;
@@ -22,7 +23,7 @@ async function start(test: Test) {
   const { url, db, pool, client } = await testDatabase(test);
   const config = configOf({ DATABASE_URL: url, JWT_SECRET: SECRET, ...SETTINGS });
   const app = await buildApp({ config, client });
-  await app.ready();
+  await app.listen({ port: 0, host: '127.0.0.1' });
   test.teardown(() => app.close());
 
   const keyWith = async (scopes: readonly string[]): Promise<Headers> => {
@@ -41,7 +42,7 @@ async function start(test: Test) {
     return { authorization: `Bearer ${tokenOf({ alg: 'HS256' }, claims, hmac(SECRET))}` };
   };
   const send = async (options: InjectOptions & { method: string; url: string }) => {
-    const answer = await app.inject(options);
+    const answer = await overSocket(app, options);
     const isJson = /json/.test(String(answer.headers['content-type']));
     const fault = isJson ? faultOf(options.method, options.url, answer) : null;
     if (fault) throw new Error(fault);

@@ -32,7 +32,7 @@ const ROUTES: Record<string, Access> = {
 
 type Test = Pick<typeof t, 'teardown'>;
 
-/** An application of the auth plugin and four routes that tell who asked and what they sent. */
+/** An application that listens: the auth plugin, and routes that tell who asked what. */
 export async function authApp(
   test: Test,
   options: { readonly db: Kysely<Database>; readonly settings?: AuthSettings; pulse?: Pulse },
@@ -52,7 +52,7 @@ export async function authApp(
       }),
     });
   }
-  await app.ready();
+  await app.listen({ port: 0, host: '127.0.0.1' });
   test.teardown(() => app.close());
   return app;
 }

@@ -1,6 +1,7 @@
 import type t from 'tap';
 import { openClient } from '../../src/db/client.ts';
 import { type authApp, REQUEST_ID } from './auth-app.ts';
+import { overSocket } from './over-socket.ts';
 
 type App = Awaited<ReturnType<typeof authApp>>;
 type Test = Pick<typeof t, 'teardown' | 'same' | 'equal' | 'match'>;
@@ -19,9 +20,9 @@ export function noDatabase(test: Pick<Test, 'teardown'>) {
   return client.db;
 }
 
-/** Sends a token to a market. */
+/** Sends a token to a market, over a socket. */
 export const sendToken = (app: App, token: string) =>
-  app.inject({
+  overSocket(app, {
     url: '/nickel',
     headers: { authorization: `Bearer ${token}`, 'x-request-id': REQUEST_ID },
   });
