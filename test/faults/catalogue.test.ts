@@ -41,7 +41,8 @@ t.test('what is measured is compared as it is, and rounded for the eye only', as
 });
 
 t.test('a test that is named for a fault is there', async (t) => {
-  for (const [id, { files = [], byHand, why }] of Object.entries(FAULTS)) {
+  for (const [id, { files = [], byHand, why, criterion }] of Object.entries(FAULTS)) {
+    t.ok(files.length === 0 || criterion, `${id} says what must hold`);
     t.ok(files.length > 0 || ((byHand ?? 'not done') && why), `${id} has a test, or a reason`);
     t.same(
       files.filter((file) => !existsSync(`${ROOT}${file}`)),
@@ -58,10 +59,15 @@ t.test('the table tells what was missed, and what failed', async (t) => {
   t.equal(verdictOf(held), 'held');
   t.equal(verdictOf(missed), 'missed');
   t.equal(verdictOf({ ...missed, failed: true }), 'FAILED');
-  const [, , ...rows] = tableOf({ F3: { title: 'd', why: 'e' } }, [missed, held]).split('\n');
+  const elsewhere = {
+    F3: { title: 'd', why: 'e' },
+    F4: { title: 'f', criterion: 'g', files: ['h'], why: 'i' },
+  };
+  const [, , ...rows] = tableOf(elsewhere, [missed, held]).split('\n');
   t.same(rows, [
     '| F2 | a | b\\|c | sent 1,000; longest 9.88 ms (≤ 10) | held |',
     '| F3 | d | e |  | not done |',
+    '| F4 | f | g. i | `h` | in `npm test` |',
     '| F10 | a | b\\|c | longest 11 ms (≤ 10) | missed |',
     '',
   ]);

@@ -4,10 +4,19 @@ import type { Elsewhere } from '../support/fault-table.ts';
 export const FAULTS: Readonly<Record<string, Elsewhere>> = {
   F13: {
     title: 'disk full',
+    criterion:
+      'a load ends with exit code 1 and says so; nothing of it is left, and reading goes on; ' +
+      'it goes in once there is room',
     files: ['test/ingest/disk-full.test.ts'],
     why: 'A small file system is filled to several degrees and loaded into',
   },
-  F18: { title: 'malformed HTTP', files: ['test/sockets/malformed.test.ts'] },
+  F18: {
+    title: 'malformed HTTP',
+    criterion:
+      'a 4xx problem, and the connection is closed; no byte of it gets into another answer; ' +
+      'the service goes on',
+    files: ['test/sockets/malformed.test.ts'],
+  },
   F20: {
     title: 'a fuzzer of somebody else',
     byHand: '0 × 5xx and 0 undocumented statuses in 2,073 requests',
@@ -15,42 +24,78 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
   },
   F22: {
     title: 'prototype pollution',
+    criterion: '400 for each such name; afterwards ({}).polluted is undefined',
     files: ['test/http/400-many.test.ts', 'test/fuzz.test.ts'],
   },
   F26: {
     title: 'filters against an oracle',
+    criterion:
+      '≥ 5,000 random requests over all markets: the same records and series as the plain ' +
+      'tables have; one filter more never adds a record; two parts are the whole',
     files: ['test/prices/filters.property.test.ts', 'test/prices/metamorphic.test.ts'],
   },
-  F27: { title: 'records of another market', files: ['test/prices/metamorphic.test.ts'] },
+  F27: {
+    title: 'records of another market',
+    criterion: 'every code of all markets asked of each: 0 records of another',
+    files: ['test/prices/metamorphic.test.ts'],
+  },
   F28: {
     title: 'forged tokens',
+    criterion: 'each a 401 with the same bytes, and no statement; no address in a token is asked',
     files: ['test/auth/forgeries.test.ts', 'test/auth/key-confusion.test.ts'],
   },
-  F29: { title: 'clocks that differ', files: ['test/auth/claims.test.ts'] },
+  F29: {
+    title: 'clocks that differ',
+    criterion: 'good to the second: 30 s after exp, 30 s before nbf and iat, and no longer',
+    files: ['test/auth/claims.test.ts'],
+  },
   F33: {
     title: 'secrets in logs and answers',
+    criterion:
+      '0 lines of the log and 0 answers with a key or a token; only the public id of a key ' +
+      'is shown',
     files: ['test/sockets/secrets.test.ts', 'test/auth/log.test.ts'],
   },
-  F34: { title: 'the matrix of scopes', files: ['test/http/scopes.test.ts'] },
+  F34: {
+    title: 'the matrix of scopes',
+    criterion:
+      '17 × each scope, as key and as token: its own market 200, every other 403; no ' +
+      'credential 401, two 400',
+    files: ['test/http/scopes.test.ts'],
+  },
   F39: {
     title: 'a loader killed at any moment',
+    criterion:
+      'the data are those of before or those of after, and the next run ends with all of it',
     files: ['test/ingest/killed.test.ts', 'test/archive/killed.test.ts'],
   },
-  F40: { title: 'the same loads at once', files: ['test/ingest/parallel.test.ts'] },
+  F40: {
+    title: 'the same loads at once',
+    criterion: 'one effect; the same data as one after another; the counts add up',
+    files: ['test/ingest/parallel.test.ts'],
+  },
   F41: {
     title: 'readers during loads',
+    criterion:
+      'each answer is one revision, never a mixture; a reader of the feed sees every change ' +
+      'once, in order',
     files: ['test/prices/one-snapshot.test.ts', 'test/changes-exactly-once.test.ts'],
   },
   F42: {
     title: 'hostile files',
+    criterion: 'refused in words, by line or by part; nothing is stored',
     files: ['test/ingest/hostile.test.ts', 'test/ingest/table-hostile.test.ts'],
   },
   F43: {
     title: 'migrations under load',
+    criterion:
+      '0 requests fail, from the oldest schema that can be used and on that of the next ' +
+      'version; a table in use stops no reader; a runner that was killed goes on where it was',
     files: ['test/migrations/live.test.ts', 'test/migrations/running.test.ts'],
   },
   F44: {
     title: 'all data taken out and back',
+    criterion: 'all contents and answers of the copy are those of the original, byte for byte',
     files: ['test/drill.test.ts', 'test/archive/same-answers.test.ts'],
     why: 'Back to a moment was done by hand: [operations](operations.md)',
   },

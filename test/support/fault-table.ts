@@ -3,6 +3,8 @@ import type { Bounded, Done, Figures } from './faults.ts';
 /** A fault of the catalogue that no test of `test/faults` does. */
 export interface Elsewhere {
   readonly title: string;
+  /** What those test files assert. */
+  readonly criterion?: string;
   /** Test files that show it, or none. */
   readonly files?: readonly string[];
   /** What came of it when it was done by hand: it needs what is not in the repository. */
@@ -63,10 +65,11 @@ export function tableOf(
     Object.entries(each.figures).map(figure).join('; '),
     verdictOf(each),
   ]);
-  for (const [id, { title, files = [], byHand, why = '' }] of Object.entries(elsewhere)) {
+  for (const [id, { title, criterion, files = [], byHand, why }] of Object.entries(elsewhere)) {
     const where = files.map((file) => `\`${file}\``).join(', ');
     const verdict = files.length > 0 ? 'in `npm test`' : byHand ? 'by hand' : 'not done';
-    rows.push([id, title, why, byHand ?? where, verdict]);
+    const told = [criterion, why].filter((each) => each !== undefined).join('. ');
+    rows.push([id, title, told, byHand ?? where, verdict]);
   }
   const sorted = rows.toSorted(([a = ''], [b = '']) => numberOf(a) - numberOf(b));
   const head = ['', 'Fault', 'Must hold', 'Figures', 'Verdict'];
