@@ -2,18 +2,22 @@ import { distance } from 'fastest-levenshtein';
 
 /**
  * The names nearest to what was sent, best first: those within a third of its length in edits, or
- * that contain it or are contained in it.
+ * that contain it or are contained in it. One that begins with what was sent comes before others.
  */
 export function nearest(sent: string, names: Iterable<string>, most: number): string[] {
   const wanted = sent.slice(0, 128).toLowerCase();
-  const scored: { name: string; score: number }[] = [];
+  const scored: { name: string; begins: boolean; score: number }[] = [];
   for (const name of names) {
     const candidate = name.toLowerCase();
     const edits = distance(wanted, candidate);
     const near = edits <= Math.max(2, Math.ceil(candidate.length / 3));
     const within = wanted.length >= 3 && (candidate.includes(wanted) || wanted.includes(candidate));
-    if (near || within) scored.push({ name, score: near ? edits : edits / 2 + 2 });
+    const begins = wanted !== '' && candidate.startsWith(wanted);
+    if (near || within) scored.push({ name, begins, score: near ? edits : edits / 2 + 2 });
   }
-  scored.sort((a, b) => a.score - b.score || (a.name < b.name ? -1 : 1));
+  scored.sort(
+    (a, b) =>
+      Number(b.begins) - Number(a.begins) || a.score - b.score || (a.name < b.name ? -1 : 1),
+  );
   return scored.slice(0, most).map((each) => each.name);
 }

@@ -13,6 +13,7 @@ import { LockedOutError } from '../db/only-runner.ts';
 import { RoleError } from '../db/roles.ts';
 import { UnknownBatchError } from '../ingest/batches/log.ts';
 import { NoReferenceError } from '../ingest/load.ts';
+import { RejectsTakenError } from '../ingest/rejects-file.ts';
 import { MappingError } from '../ingest/table/mapping.ts';
 import { UndoRefusal } from '../ingest/undo/undo.ts';
 import { DownloadError } from './download.ts';
@@ -100,6 +101,7 @@ const WRONG_USE = [
   UnknownBatchError,
   KeyError,
   NoReferenceError,
+  RejectsTakenError,
 ];
 
 /** Errors that are meant for a person: nobody needs their stack. */

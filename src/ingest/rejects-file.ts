@@ -56,6 +56,11 @@ class Writer {
   }
 }
 
+/** A name for the file of rejected rows that is taken. */
+export class RejectsTakenError extends Error {
+  override readonly name = 'RejectsTakenError';
+}
+
 /**
  * The file of rejected rows: written beside its place while the load goes on, and put there whole,
  * just before the load is committed. A load that fails leaves no such file.
@@ -95,7 +100,7 @@ export class RejectsFile implements RejectSink {
         () => false,
       );
       if (isThere)
-        throw new Error(
+        throw new RejectsTakenError(
           `${path} is there already: name another file for the rejects, or take --overwrite`,
         );
     }

@@ -34,6 +34,9 @@ t.test('a file of which every row was set aside is refused by its exit code', as
   const none = await load(points('A,2026-01-01,,x,,', 'B,2026-01-01,,1,,'), 'all.csv');
   t.match(none, { code: 3, stdout: /Every row was rejected \(batch 2\)\./ });
   t.match(none.stdout, /The rejected rows are in .*all\.csv/);
+  const file = await fileOf(t, points('A,2026-01-01,,x,,'));
+  const taken = await prices(t, { DATABASE_URL }, 'load', 'csv', file, '--rejects', file);
+  t.match(taken, { code: 2, stdout: '', stderr: /is there already: name another file/ });
   const some = await load(points('A,2026-01-01,,x,,', 'A,2026-01-02,,1,,'), 'some.csv');
   t.match(some, { code: 0, stdout: /\nLoaded \(batch 3/ });
 });

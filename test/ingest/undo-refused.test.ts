@@ -1,6 +1,7 @@
 import t from 'tap';
 import { readBatch, UnknownBatchError } from '../../src/ingest/batches/log.ts';
 import { withdraw } from '../../src/ingest/withdraw/withdraw.ts';
+import { prices } from '../support/running.ts';
 import {
   CORRECTING,
   describePrices,
@@ -77,6 +78,29 @@ t.test('only a batch that is in force can be undone, and each once', async (t) =
   );
   await takeBack(client, once.batch);
   t.strictSame(await seriesOf(pool, 'A'), [['2026-01-01', null, '1', null, 0]]);
+});
+
+t.test('a batch of which every row was rejected has nothing to undo', async (t) => {
+  const { client, pool, url: DATABASE_URL } = await loadingDatabase(t);
+  await describePrices(client, 'A');
+  const file = await fileOf(t, points('A,2026-01-01,,x,,'));
+  const rejects = { file: `${file}.rejects`, overwrite: false };
+  const { batch } = await loadFile(client, 'csv', file, { rejects });
+  t.match(await readBatch(client.db, 2), { batch, status: 'applied', rows: 1, rejected: 1 });
+  const before = await stateOf(pool);
+  const undo = ['load', 'undo', String(batch), '--reason', 'a draft'];
+  t.match(await prices(t, { DATABASE_URL }, ...undo), {
+    ...{ code: 3, stdout: '' },
+    stderr: /batch 2 changed nothing: there is nothing to undo\n$/,
+  });
+  t.equal(await stateOf(pool), before);
+  const values = points('A,2026-01-01,,1,,', 'A,2026-01-08,,x,,');
+  await loadFile(client, 'csv', await fileOf(t, points('A,2026-01-01,,1,,')));
+  const edition = await loadText(t, client, 'csv', values, {
+    ...{ rejects: { ...rejects, overwrite: true }, vintage: '2026-02-01' },
+  });
+  t.match(edition, { status: 'unchanged' });
+  await t.resolves(takeBack(client, edition.batch), 'but an edition keeps older ones out');
 });
 
 t.test('an undone file may be loaded again, and then its undo stays', async (t) => {

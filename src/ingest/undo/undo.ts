@@ -60,10 +60,15 @@ const named = (conflicts: readonly Conflict[]): string => {
   return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 };
 
-/** @throws UndoRefusal when the batch is not in force */
-function checkState({ batch, status, undoneBy }: Batch): void {
+/** @throws UndoRefusal when the batch is not in force, or never was: none of its rows was taken */
+function checkState({ batch, status, undoneBy, ...its }: Batch): void {
   if (status === 'refused') {
     throw new UndoRefusal(`batch ${batch} was refused: there is nothing to undo`);
+  }
+  // An edition holds older ones off by the rows that it found there already.
+  const holdsNothing = its.vintage === null || its.rejected === its.rows;
+  if (its.revision === null && its.rejected > 0 && holdsNothing) {
+    throw new UndoRefusal(`batch ${batch} changed nothing: there is nothing to undo`);
   }
   if (undoneBy !== null) {
     throw new UndoRefusal(`batch ${batch} is undone already, by batch ${undoneBy}`);
