@@ -16,7 +16,9 @@ interface Faults {
 export function errorLines({ errors, errorsTotal }: Faults): string[] {
   const lines = errors.slice(0, ERRORS_SHOWN).map(({ file, line, column, value, ...error }) => {
     const place = file === null ? '' : `${file}${line === null ? '' : `:${line}`}: `;
-    const what = [column, value === null ? null : `"${value}"`].filter((each) => each !== null);
+    // What is wrong with the name of a column is its value as well, which is told once.
+    const name = column === value ? null : column;
+    const what = [name, value === null ? null : `"${value}"`].filter((each) => each !== null);
     const where = what.length === 0 ? '' : `${what.join(' ')}: `;
     return `${place}${where}${error.message} (${error.code})`;
   });

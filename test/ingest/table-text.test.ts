@@ -93,6 +93,15 @@ t.test('a table without the columns of its mapping is refused with the nearest n
       /two columns of this name/,
     ],
     [TABLE.replace('mid: Price', 'mid: 4'), header('Code,Date,Price'), /the table has 3/],
+    [TABLE, header('Code;Date;Price'), /by semicolons; .* text: \{ delimiter: semicolon \}$/],
+    [TABLE, header('Code\tDate\tPrice'), /by tabs; .* text: \{ delimiter: tab \}$/],
+    [`text: { delimiter: pipe }\n${TABLE}`, header('Code,Date,Price'), /\{ delimiter: comma \}$/],
+    [
+      'code: { constant: A }\ndate: { column: 1 }\nmid: 2\n',
+      header('Date;Price'),
+      /\{ delimiter: semicolon \}$/,
+    ],
+    [TABLE, header('Prices; monthly'), /no column of this name$/],
     [
       `rows: { header: 3 }\n${TABLE}`,
       header('Code,Date,Price'),

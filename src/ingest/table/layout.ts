@@ -5,9 +5,27 @@ import { indexOfLetters, lettersOfIndex } from '../xlsx-rows.ts';
 import { DayReader, Fault, type Field, plainText, shownText, type TableRow } from './fields.ts';
 import type { Mapping, Published } from './schema.ts';
 import type { ColumnRef } from './schema-parts.ts';
+import { DELIMITERS } from './text-rows.ts';
 
 /** Names a column in a message, by its place from 0 and a line. */
 export type Naming = (index: number, line: number) => string;
+
+/**
+ * Why a text that has one column lacks another: a header that holds it when it is split at another
+ * delimiter. Null when none does.
+ */
+function otherDelimiter(header: TableRow | null, column: ColumnRef): string | null {
+  const text = shownText(header?.fields[0]);
+  const splits = Object.entries(DELIMITERS).find(([, delimiter]) => {
+    const names = text.split(delimiter).map(plainText);
+    const place = typeof column === 'number' ? column : indexOfLetters(column) + 1;
+    const isThere = names.includes(plainText(String(column)));
+    return names.length > 1 && (isThere || (place > 0 && place <= names.length));
+  });
+  if (!splits) return null;
+  const [name] = splits;
+  return `Columns are separated by ${name}s; say so in the mapping, text: { delimiter: ${name} }`;
+}
 
 /** The columns of a table by what a mapping calls them. */
 export class Columns {
@@ -25,8 +43,9 @@ export class Columns {
     this.names = header ? Array.from(header.fields, (field) => plainText(shownText(field))) : null;
   }
 
-  private fail(message: string, value: ColumnRef): never {
+  private fail(reason: string, value: ColumnRef): never {
     const line = this.header?.line ?? null;
+    const message = this.width === 1 ? (otherDelimiter(this.header, value) ?? reason) : reason;
     throw new Refusal('missing_column', message, { line, value: String(value) });
   }
 

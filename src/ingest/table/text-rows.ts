@@ -6,7 +6,8 @@ import { inUtf8 } from './encodings.ts';
 import type { TableRow } from './fields.ts';
 import type { Mapping } from './schema.ts';
 
-const DELIMITERS = { comma: ',', semicolon: ';', tab: '\t', pipe: '|' } as const;
+/** What may stand between two fields, by the name that a mapping has for it. */
+export const DELIMITERS = { comma: ',', semicolon: ';', tab: '\t', pipe: '|' } as const;
 const QUOTES = { double: '"', single: "'", none: null } as const;
 
 /** How the fields of a text are written, beside its encoding. */
