@@ -69,5 +69,5 @@ t.test('the command tells what it takes back, and what is in the way', async (t)
     stdout: /Batch 3 is undone \(batch 4, revision \w+\.5\)\.\n$/,
   });
   const listed = await prices(t, { DATABASE_URL }, 'load', 'log', '--limit', '2');
-  t.match(listed.stdout, /\n4 .* undo +3 \(csv file\) .* undoes 3 .*\n3 .* undone by 4 /);
+  t.match(listed.stdout, /\n +4 .* undo +3 \(csv file\) .* undoes 3 .*\n +3 .* undone by 4 /);
 });
