@@ -134,9 +134,12 @@ t.test('what is done to keys is noted, whoever does it, and cannot be changed', 
     'delete from key_audit',
     'truncate key_audit',
     `update api_key set digest = sha256('x') where public_id = '${made.id}'`,
+    `update api_key set digest = sha256('x'), name = 'x' where public_id = '${made.id}'`,
+    `update api_key set public_id = 'BBBBBBBBBB' where public_id = '${made.id}'`,
   ]) {
     await t.rejects(pool.query(statement), /refused|never changes/, statement);
   }
+  t.equal((await readAudit(db, { limit: 10 })).length, 4, 'what was refused is not noted');
 });
 
 t.test('leaked keys are found wherever a file is cut, and look-alikes are not', async (t) => {
