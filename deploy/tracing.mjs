@@ -39,12 +39,18 @@ function nameSpan(span, request, { statusCode }) {
 const sdk = new NodeSDK({
   instrumentations: [
     getNodeAutoInstrumentations({
+      '@opentelemetry/instrumentation-dns': { enabled: false },
       '@opentelemetry/instrumentation-fs': { enabled: false },
+      '@opentelemetry/instrumentation-net': { enabled: false },
       '@opentelemetry/instrumentation-http': {
         startIncomingSpanHook: recorded,
         applyCustomAttributesOnSpan: nameSpan,
       },
-      '@opentelemetry/instrumentation-pg': { enhancedDatabaseReporting: false },
+      // Without a request there would be a trace of each look at how the database is.
+      '@opentelemetry/instrumentation-pg': {
+        enhancedDatabaseReporting: false,
+        requireParentSpan: true,
+      },
     }),
   ],
 });

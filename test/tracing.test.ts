@@ -36,7 +36,11 @@ const SHOW = `
     return name;
   };
   const sent = 'http://a.example/v3/${KEY}?key=${KEY}';
+  const all = Object.entries(traces.instrumentations[0]);
+  const off = all.filter(([, { enabled }]) => enabled === false);
   console.log(JSON.stringify({
+    off: off.map(([name]) => name.replace('@opentelemetry/instrumentation-', '')),
+    pg: traces.instrumentations[0]['@opentelemetry/instrumentation-pg'],
     begun: begin({ url: sent }),
     held: Object.keys(begin({ url: sent })),
     names: [named('/v3/prices/nickel?key=${KEY}', 200), named('/x', 404), named(undefined, 200)],
@@ -59,11 +63,13 @@ t.test('a trace holds nothing that a client sent but its path, without secrets',
     '@opentelemetry/auto-instrumentations-node',
     'export const getNodeAutoInstrumentations = (settings) => settings;',
   );
-  const { begun, held, names } = JSON.parse((await traced(folder, SHOW)).stdout);
+  const { begun, held, names, off, pg } = JSON.parse((await traced(folder, SHOW)).stdout);
   t.same(begun, { 'url.path': '/v3/[secret]' });
   const left = ['url.query', 'user_agent.original', 'http.url', 'http.target', 'http.user_agent'];
   t.same(held, ['url.path', ...left], 'what is set to nothing is left out');
   t.same(names, ['GET /v3/prices/nickel', null, null]);
+  t.same(off, ['dns', 'fs', 'net']);
+  t.same(pg, { enhancedDatabaseReporting: false, requireParentSpan: true }, 'only of requests');
 });
 
 t.test('a start with traces and without OpenTelemetry says what to install', async (t) => {
