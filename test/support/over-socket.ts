@@ -17,10 +17,11 @@ export async function overSocket(
 ): Promise<SocketAnswer> {
   const { port } = app.server.address() as AddressInfo;
   const type = payload === undefined ? {} : { 'content-type': 'application/json' };
+  const text = typeof payload === 'string' ? payload : JSON.stringify(payload);
   const answer = await fetch(`http://127.0.0.1:${port}${String(url)}`, {
     method,
     headers: { ...type, ...(headers as Record<string, string>) },
-    body: payload === undefined ? null : JSON.stringify(payload),
+    body: payload === undefined ? null : text,
   });
   const body = await answer.text();
   return {
