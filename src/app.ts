@@ -125,7 +125,7 @@ const limitSettingsOf = (config: Config): LimitSettings => ({
 });
 
 /** Who may, and how often: limits, credentials and scopes, in the order of their checks. */
-async function guard(app: FastifyInstance, options: AppOptions): Promise<Limits> {
+async function guard(app: FastifyInstance, options: AppOptions) {
   const { config, client, usagePool } = options;
   const { reads, pulse } = client;
   const limits = new Limits(limitSettingsOf(config));
@@ -134,8 +134,8 @@ async function guard(app: FastifyInstance, options: AppOptions): Promise<Limits>
   await app.register(auth, { db: reads.db(), ...remembered, settings: config, open: [DOCS] });
   limitsAfterAuth(app, limits);
   expiryWarning(app);
-  if (usagePool) usage(app, usagePool, limits);
-  return limits;
+  const exchange = usagePool ? usage(app, usagePool, limits) : null;
+  return { limits, exchange };
 }
 
 /** The feed of changes, read apart from the prices. */
@@ -189,7 +189,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   gentleStop(app, { graceMs: config.STOP_GRACE_MS, heirs: options.heirs });
   methods(app);
   jsonBody(app, { depthMax: config.JSON_DEPTH_MAX });
-  const limits = await guard(app, options);
+  const { limits, exchange } = await guard(app, options);
   await openapi(app, {
     bodyBytes: config.BODY_BYTES_MAX,
     nesting: config.JSON_DEPTH_MAX,
@@ -198,7 +198,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
 
   const book = priceBook(app, { bytes: config.PRICE_BOOK_BYTES, sources, client });
-  if (metrics) watchSources(metrics.registry, { client, limits, book });
+  if (metrics) watchSources(metrics.registry, { client, limits, exchange, book });
   healthRoutes(app, VERSION, config.FX_SOURCE, client.health);
   app.addHook('onListen', async () => client.watch.start());
   meRoute(app, limits);

@@ -63,6 +63,7 @@ export class Exchange {
   #readMs: number | null = null;
   #hasFailed = false;
   #turns = 0;
+  #failures = 0;
 
   /** @param onChange called with the first failure of a row of them, with null when it is over */
   constructor(pool: pg.Pool, limits: Limits, onChange: (error: Error | null) => void) {
@@ -75,6 +76,11 @@ export class Exchange {
       });
     }, PERIOD_MS);
     this.#timer.unref();
+  }
+
+  /** Turns that failed. */
+  get failures(): number {
+    return this.#failures;
   }
 
   /** Tells the last counts and stops. */
@@ -93,6 +99,7 @@ export class Exchange {
       if (this.#hasFailed) this.#onChange(null);
       this.#hasFailed = false;
     } catch (error) {
+      this.#failures += 1;
       if (!this.#hasFailed) this.#onChange(error as Error);
       this.#hasFailed = true;
     }

@@ -8,6 +8,8 @@ import type { Limits } from '../limits/limits.ts';
 export interface MetricSources {
   readonly client: Client;
   readonly limits: Limits;
+  /** The exchange of counts with other instances; null where there is none. */
+  readonly exchange: { readonly failures: number } | null;
   /** The price book; null where none is kept. */
   readonly book: BookTold | null;
 }
@@ -139,7 +141,7 @@ function freshness(registry: Registry, { health }: Client): void {
   );
 }
 
-function load(registry: Registry, limits: Limits): void {
+function load(registry: Registry, { limits, exchange }: MetricSources): void {
   gauge(registry, { name: 'prices_requests_running', help: 'Requests that are worked on' }, () => {
     return limits.gate.running;
   });
@@ -155,6 +157,14 @@ function load(registry: Registry, limits: Limits): void {
     registry,
     { name: 'prices_rate_limited_names', help: 'Principals whose rate is being counted' },
     () => limits.principals,
+  );
+  counter(
+    registry,
+    {
+      name: 'prices_limits_exchange_failures_total',
+      help: 'Turns, one a second, that could not share what is counted for rate limits',
+    },
+    () => exchange?.failures ?? 0,
   );
 }
 
@@ -184,9 +194,9 @@ function book(registry: Registry, { budget, counts }: BookTold): void {
 
 /** Adds what the parts of the service tell of themselves. */
 export function watchSources(registry: Registry, sources: MetricSources): void {
-  const { client, limits } = sources;
+  const { client } = sources;
   if (sources.book) book(registry, sources.book);
   database(registry, client);
   freshness(registry, client);
-  load(registry, limits);
+  load(registry, sources);
 }

@@ -8,8 +8,9 @@ import { Exchange } from '../limits/shared.ts';
  * What the service writes about its own use, over connections of their own with an account that
  * may write nothing else: when keys were last used, and the counts that instances share so that
  * rate limits hold for all of them together. Its failure fails no request.
+ * @returns the exchange of these counts, for the metrics
  */
-export function usage(app: FastifyInstance, pool: pg.Pool, limits: Limits): void {
+export function usage(app: FastifyInstance, pool: pg.Pool, limits: Limits): Exchange {
   const lastUsed = lastUsedOf(pool, (error) => {
     app.log.warn(
       { err: error },
@@ -26,4 +27,5 @@ export function usage(app: FastifyInstance, pool: pg.Pool, limits: Limits): void
   app.addHook('onClose', async () => {
     await Promise.all([lastUsed.close(), exchange.close()]);
   });
+  return exchange;
 }

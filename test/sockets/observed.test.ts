@@ -31,6 +31,7 @@ async function observed(test: Parameters<typeof testDatabase>[0]) {
       SERIES_PRICES_PER_STATEMENT: '1',
     }),
     client: database.client,
+    usagePool: database.pool,
     logger: loggerOf('info', { write: (line) => lines.push(JSON.parse(line)) }),
     metrics,
   });
@@ -127,6 +128,15 @@ t.test('requests are counted by operation and status, refusals by code', async (
   t.equal(await counted('prices_refusals_total', { code: 'invalid_api_key' }), 1);
   t.equal(await counted('prices_refusals_total', { code: 'malformed_request' }), 1);
   t.ok((await counted('prices_response_bytes_total', { operation })) > 4_500);
+});
+
+t.test('an exchange of counts that fails is counted', async (t) => {
+  const { counted } = await observed(t);
+  const failures = () => counted('prices_limits_exchange_failures_total');
+  t.equal(await failures(), 0);
+  await database.pool.query('alter table rate_usage rename to elsewhere');
+  await until('failures are counted', async () => (await failures()) > 1);
+  await database.pool.query('alter table elsewhere rename to rate_usage');
 });
 
 t.test('the metrics have a port of their own, and tell the state of the parts', async (t) => {
