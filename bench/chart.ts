@@ -5,28 +5,29 @@ export interface Bar {
 }
 
 const WIDTH = 760;
+/** Room for the labels. */
 const LEFT = 150;
 const ROW = 26;
-const SPACE = WIDTH - LEFT - 110;
 
 const shown = (value: number): string =>
   value >= 100 ? value.toFixed(0) : value >= 1 ? value.toFixed(2) : value.toPrecision(2);
 
 /** Horizontal bars on a logarithmic scale, as SVG that stands by itself. */
-export function barChart(title: string, unit: string, bars: readonly Bar[]): string {
+export function barChart(title: string, unit: string, bars: readonly Bar[], left = LEFT): string {
+  const space = WIDTH - left - 110;
   const values = bars.map(({ value }) => value);
   const low = 10 ** Math.floor(Math.log10(Math.min(...values)));
   const high = 10 ** Math.ceil(Math.log10(Math.max(...values)));
   const x = (value: number): number =>
-    LEFT + (SPACE * Math.log10(value / low)) / Math.log10(high / low);
+    left + (space * Math.log10(value / low)) / Math.log10(high / low);
   const height = 56 + bars.length * ROW + 24;
   const rows = bars.map(({ label, value }, row) => {
     const y = 48 + row * ROW;
     const colour = label.startsWith('service') ? '#0f766e' : '#94a3b8';
-    const width = Math.max(x(value) - LEFT, 2);
-    return `<text x="${LEFT - 8}" y="${y + 14}" text-anchor="end">${label}</text>
-<rect x="${LEFT}" y="${y}" width="${width.toFixed(1)}" height="18" fill="${colour}"/>
-<text x="${(LEFT + width + 6).toFixed(1)}" y="${y + 14}">${shown(value)}</text>`;
+    const width = Math.max(x(value) - left, 2);
+    return `<text x="${left - 8}" y="${y + 14}" text-anchor="end">${label}</text>
+<rect x="${left}" y="${y}" width="${width.toFixed(1)}" height="18" fill="${colour}"/>
+<text x="${(left + width + 6).toFixed(1)}" y="${y + 14}">${shown(value)}</text>`;
   });
   const ticks: string[] = [];
   for (let value = low; value <= high * 1.001; value *= 10) {

@@ -47,11 +47,11 @@ export async function bareSql(
   );
   const spent = cpuSince(() => cluster.pids());
   try {
-    const args = ['-n', '-M', 'prepared', '-c', String(connections), '-T', '4', '-f', script];
-    const watched = pause(3_500).then(spent);
+    const args = ['-n', '-M', 'prepared', '-c', String(connections), '-T', '2', '-f', script];
+    const watched = pause(1_500).then(spent);
     const out = await run('pgbench', [...args, cluster.url], {});
     const perSecond = Number(/^tps = ([\d.]+)/m.exec(out)?.[1]);
-    return { perSecond, pgMs: (await watched) / (perSecond * 3.5) };
+    return { perSecond, pgMs: (await watched) / (perSecond * 1.5) };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
@@ -152,15 +152,21 @@ export async function freshness(cluster: Cluster, service: Served): Promise<Fres
 }
 
 /** Seconds from the start of the process to the first right answer to W2. */
-export async function startToAnswer(cluster: Cluster): Promise<number> {
+export async function startToAnswer(cluster: Cluster, right: Served): Promise<number> {
+  const ask = askService(workload('W2'), cluster.key);
+  const other = driverOf(right.address, 1);
+  const { body: expected } = await other.send(ask, true);
+  other.close();
   const began = performance.now();
   const service = await startService(cluster);
   const driver = driverOf(service.address, 1);
-  const { status } = await driver.send(askService(workload('W2'), cluster.key));
+  const { status, body } = await driver.send(ask, true);
   const seconds = (performance.now() - began) / 1000;
   driver.close();
   await service.stop();
-  if (status !== 200) throw new Error(`the first answer was ${status}`);
+  if (status !== 200 || !expected || !body?.equals(expected)) {
+    throw new Error(`the first answer was not right: ${status}`);
+  }
   return seconds;
 }
 

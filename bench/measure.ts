@@ -101,11 +101,13 @@ const isAffordable = ({ name }: Contender, workload: Workload, connections: numb
 /**
  * Measures everybody with every workload in turns, each round in another order, so that whatever
  * else the machine does meets all of them.
+ * @param between what else is measured in each round
  */
 export async function measure(
   cluster: Cluster,
   contenders: readonly Contender[],
   { rounds, connections, ms }: Rounds,
+  between: () => Promise<void>,
 ): Promise<Sample[]> {
   const samples: Sample[] = [];
   for (let round = 1; round <= rounds; round += 1) {
@@ -119,6 +121,7 @@ export async function measure(
         }
       }
     }
+    await between();
   }
   return samples;
 }

@@ -7,7 +7,8 @@ export interface Results {
   /** Machine, versions, date. */
   readonly machine: string;
   readonly samples: readonly Sample[];
-  readonly bare: { readonly W2: Bare | null; readonly W3: Bare | null };
+  /** The statement of W2 by itself, 16 connections; null where there is no pgbench. */
+  readonly bare: Bare | null;
   readonly downloads: {
     readonly alone: { readonly p50: number; readonly p99: number };
     readonly beside: { readonly p50: number; readonly p99: number };

@@ -14,6 +14,7 @@ import { type Bar, barChart } from './chart.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { type Contender, startContenders } from './contenders.ts';
 import {
+  type Bare,
   bareSql,
   besideDownloads,
   firstTime,
@@ -23,8 +24,8 @@ import {
   startToAnswer,
 } from './extras.ts';
 import { sizeCurve, type TableCost, tableCosts } from './growth.ts';
-import { costOf, measure, type Sample, samplesOf } from './measure.ts';
-import { reportOf } from './report.ts';
+import { costOf, measure, samplesOf } from './measure.ts';
+import { ratiosOf, reportOf } from './report.ts';
 import type { Results } from './results.ts';
 import { say } from './say.ts';
 
@@ -77,20 +78,24 @@ const served = (contenders: readonly Contender[], name: string) => {
 
 /** Everything that is measured with the first table. */
 async function measureAll(cluster: Cluster): Promise<Results> {
-  const startSeconds = await startToAnswer(cluster);
-  say(`start to first answer ${startSeconds.toFixed(2)} s`);
   const { contenders } = await startContenders(cluster);
   try {
     const connections = [1, 16, 64];
     const rounds = { rounds: Number(values.rounds), connections, ms: Number(values.ms) };
-    const samples = await measure(cluster, contenders, rounds);
     const service = served(contenders, 'service');
     const plain = served(contenders, 'service, SQL');
-    say('bare SQL, downloads, slow readers, freshness');
+    const startSeconds = await startToAnswer(cluster, plain);
+    say(`start to first answer ${startSeconds.toFixed(2)} s`);
+    let bare: Bare | null = null;
+    const samples = await measure(cluster, contenders, rounds, async () => {
+      const found = await bareSql(cluster, 'W2', 16);
+      if (found && found.perSecond > (bare?.perSecond ?? 0)) bare = found;
+    });
+    say('downloads, slow readers, freshness');
     return {
       machine: machineOf(cluster),
       samples,
-      bare: { W2: await bareSql(cluster, 'W2', 16), W3: await bareSql(cluster, 'W3', 1) },
+      bare,
       downloads: await besideDownloads(service, cluster.key),
       firstTime: await firstTime(cluster, service),
       notModifiedMs: await notModified(cluster, service),
@@ -118,15 +123,28 @@ async function grow(first: Cluster): Promise<TableCost[]> {
   }
 }
 
-function charts(samples: readonly Sample[]): [string, string][] {
+function charts(results: Results): [string, string][] {
+  const { samples } = results;
   const names = [...new Set(samples.map(({ contender }) => contender))];
-  return ['W1', 'W2', 'W3', 'W4'].map((workload) => {
+  const ratios = ratiosOf(results)
+    .map(({ what, share }): Bar => ({ label: what, value: share }))
+    .filter(({ value }) => value > 0);
+  const sizes = results.sizes.flatMap(({ points, bookMs, sqlMs }): Bar[] => [
+    { label: `service, ${points.toLocaleString('en')} points`, value: bookMs },
+    { label: `from SQL, ${points.toLocaleString('en')} points`, value: sqlMs },
+  ]);
+  const whole: [string, string][] = [
+    ['ratios.svg', barChart('Targets: 1 and below is met', 'share of the limit', ratios, 380)],
+    ['growth.svg', barChart('CPU by the size of the answer', 'milliseconds', sizes, 190)],
+  ];
+  const each = ['W1', 'W2', 'W3', 'W4'].map((workload): [string, string] => {
     const bars = names
       .map((label): Bar => ({ label, value: costOf(samplesOf(samples, label, workload, 1)) }))
       .filter(({ value }) => Number.isFinite(value));
     const title = `${workload}: CPU of one request, process and PostgreSQL`;
     return [`${workload}.svg`, barChart(title, 'milliseconds', bars)];
   });
+  return [...each, ...whole];
 }
 
 async function write(results: Results, report: string): Promise<void> {
@@ -134,7 +152,7 @@ async function write(results: Results, report: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   await writeFile(new URL('report.md', folder), `${report}\n`);
   await writeFile(new URL('results.json', folder), `${JSON.stringify(results)}\n`);
-  for (const [name, svg] of charts(results.samples)) await writeFile(new URL(name, folder), svg);
+  for (const [name, svg] of charts(results)) await writeFile(new URL(name, folder), svg);
   say(`written to ${fileURLToPath(folder)}`);
 }
 

@@ -26,6 +26,20 @@ const FIVE = MARKET_CODES.filter((_, index) => index % 50 === 11);
 const SERIES = { includeSeries: true };
 const dates = ({ from, to }: typeof YEAR) => ({ dateFrom: from, dateTo: to });
 
+const W1 = {
+  codes: TWELVE,
+  range: null,
+  filters: { regions: [SMALL_REGION] },
+  options: {},
+};
+
+const W2 = {
+  codes: FIVE,
+  range: MONTH,
+  filters: { codes: FIVE, ...dates(MONTH) },
+  options: SERIES,
+};
+
 const W3 = {
   codes: MARKET_CODES,
   range: YEAR,
@@ -33,27 +47,18 @@ const W3 = {
   options: SERIES,
 };
 
-/** Each year of 261 business days that there is. */
-const YEARS = DAYS.slice(260).map((to, index) => ({ from: DAYS[index] as string, to }));
+/** Each stretch of so many business days that there is. */
+const stretches = (days: number) =>
+  DAYS.slice(days - 1).map((to, index) => ({ from: DAYS[index] as string, to }));
+const MONTHS = stretches(22);
+const YEARS = stretches(261);
 
 /** W1 to W5 of the design, and the other ways out of the same bytes. */
 export const WORKLOADS: readonly Workload[] = [
-  {
-    name: 'W1',
-    title: '12 records, no series',
-    codes: TWELVE,
-    range: null,
-    filters: { regions: [SMALL_REGION] },
-    options: {},
-  },
-  {
-    name: 'W2',
-    title: '5 codes × 22 days',
-    codes: FIVE,
-    range: MONTH,
-    filters: { codes: FIVE, ...dates(MONTH) },
-    options: SERIES,
-  },
+  { name: 'W1', title: '12 records, no series', ...W1 },
+  { name: 'W1days', title: 'W1, other days in each request', ...W1, ranges: MONTHS },
+  { name: 'W2', title: '5 codes × 22 days', ...W2 },
+  { name: 'W2days', title: 'W2, other days in each request', ...W2, ranges: MONTHS },
   { name: 'W3', title: '250 prices × 1 year', ...W3 },
   { name: 'W3gzip', title: 'W3, gzip', ...W3, headers: { 'accept-encoding': 'gzip' } },
   { name: 'W3days', title: 'W3, other days in each request', ...W3, ranges: YEARS },
