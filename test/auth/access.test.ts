@@ -131,7 +131,6 @@ async function raw(port: number, lines: string[]): Promise<string> {
 t.test('two credentials are a 400, also two of a kind, also equal ones', async (t) => {
   const { db } = await testDatabase(t);
   const app = await authApp(t, { db, settings: HS256 });
-  await app.listen({ port: 0, host: '127.0.0.1' });
   const { port } = app.server.address() as AddressInfo;
   const { key } = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
   const keyLine = `x-api-key: ${key}`;
