@@ -144,7 +144,10 @@ export function ratiosOf(results: Results): Ratio[] {
       const ratio = service('W1', many) / cost('hello', 'W1', many);
       return most(`W1: service ÷ Fastify hello world, ${many} connections`, ratio, 1.4);
     }),
-    least('W1: PostGraphile ÷ service', cost('PostGraphile', 'W1') / service('W1'), 20),
+    ...[1, 16].map((many) => {
+      const ratio = cost('PostGraphile', 'W1', many) / service('W1', many);
+      return least(`W1: PostGraphile ÷ service, ${many} connections`, ratio, 20);
+    }),
     ...(bare
       ? [
           least(
