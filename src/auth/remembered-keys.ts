@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Newest } from '../db/pulse.ts';
 import type { Database } from '../db/schema.ts';
+import { sharedReading } from '../db/shared-reading.ts';
 import { findKey, isDigestOf, type KeyRecord } from './verify-key.ts';
 
 /** Looks a key up as of a look at the database: what was revoked before it is revoked. */
@@ -9,18 +10,6 @@ export type KeysAt = (
   publicId: string,
   digest: Uint8Array,
 ) => Promise<KeyRecord | undefined>;
-
-/** Lets those who ask for the same while it is read share the reading. */
-function shared<T>(): (key: string, read: () => Promise<T>) => Promise<T> {
-  const reading = new Map<string, Promise<T>>();
-  return (key, read) => {
-    const known = reading.get(key);
-    if (known) return known;
-    const begun = read().finally(() => reading.delete(key));
-    reading.set(key, begun);
-    return begun;
-  };
-}
 
 /**
  * Keys that were read, for as long as the database says that no key has changed. Ids that are
@@ -31,7 +20,7 @@ function shared<T>(): (key: string, read: () => Promise<T>) => Promise<T> {
  */
 export function rememberedKeys(db: Kysely<Database>, keep: number): KeysAt {
   const kept = new Map<string, KeyRecord>();
-  const once = shared<KeyRecord | undefined>();
+  const once = sharedReading<KeyRecord | undefined>();
   let version = '';
   return async (newest, publicId, digest) => {
     const current = `${newest.epoch}.${newest.keysVersion}`;

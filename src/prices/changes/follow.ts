@@ -1,5 +1,6 @@
 import { databaseProblem } from '../../db/failures.ts';
 import type { Notices } from '../../db/notices.ts';
+import { sharedReading } from '../../db/shared-reading.ts';
 import { Bell } from './bell.ts';
 import { type ChangeSources, type ChangesAsked, type Page, readPage } from './page.ts';
 import { positionText } from './position.ts';
@@ -55,15 +56,11 @@ function turns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
  * place share one reading. It began after the ring that woke them, so it shows what rang.
  */
 function sharedReader(sources: ChangeSources, inTurn: ReturnType<typeof turns>) {
-  const running = new Map<string, Promise<Page>>();
+  const once = sharedReading<Page>();
   return (asked: ChangesAsked, rung: number): Promise<Page> => {
     const { after, limit, markets } = asked;
     const key = `${rung} ${after && positionText(after)} ${limit} ${markets.join()}`;
-    const known = running.get(key);
-    if (known) return known;
-    const reading = inTurn(() => readPage(sources, asked)).finally(() => running.delete(key));
-    running.set(key, reading);
-    return reading;
+    return once(key, () => inTurn(() => readPage(sources, asked)));
   };
 }
 
