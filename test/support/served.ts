@@ -41,7 +41,8 @@ export async function served(
 ): Promise<Served> {
   const key = await keyFor(database as TestDatabase, [ALL_MARKETS]);
   const running = startService(test, { DATABASE_URL: database.url, ...TIMES, ...env });
-  const address = /http:\/\/127\.0\.0\.1:(\d+)\b/;
+  // The metrics, where there are any, have a listener of their own.
+  const address = /http:\/\/127\.0\.0\.1:(\d+)\b(?!\/metrics)/;
   const [, port] = address.exec(await running.until('stderr', address)) ?? [];
   const { pid = 0 } = running.child;
   return { running, port: Number(port), key, memory: () => memoryOf(pid) };

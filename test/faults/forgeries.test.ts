@@ -1,0 +1,71 @@
+import { HS256, REQUEST_ID, SECRET } from '../support/auth-app.ts';
+import { testDatabase } from '../support/database.ts';
+import { fault } from '../support/faults.ts';
+import { altered, forgedInside } from '../support/forged-tokens.ts';
+import { codeOf, send } from '../support/load.ts';
+import { served } from '../support/served.ts';
+import { until } from '../support/sockets.ts';
+import { wireTo } from '../support/tcp-proxy.ts';
+import { goodClaims, secretToken } from '../support/tokens.ts';
+
+const ASK = { path: '/v3/me' };
+
+/** The value of a metric as Prometheus reads it, by its name with its labels. */
+async function counted(address: string, name: string): Promise<number> {
+  const lines = (await (await fetch(address)).text()).split('\n');
+  return Number(lines.find((line) => line.startsWith(`${name} `))?.slice(name.length));
+}
+
+fault(
+  'F28b',
+  'forged tokens, sent to a service that runs: with its database, and without',
+  'each a 401 with the same bytes; /metrics counts each by its code; none looks at the database',
+  async (t) => {
+    const database = await testDatabase(t);
+    const wire = await wireTo(t, database.url);
+    const service = await served(
+      t,
+      { ...database, url: wire.url },
+      {
+        METRICS_PORT: '0',
+        JWT_SECRET: SECRET,
+        JWT_ISSUER: HS256.JWT_ISSUER,
+        JWT_AUDIENCE: HS256.JWT_AUDIENCE,
+      },
+    );
+    const said = await service.running.until('stderr', /metrics are at [^"]+/);
+    const metrics = /metrics are at ([^"]+)/.exec(said)?.[1] ?? '';
+    const numbers = async () => ({
+      refused: await counted(metrics, 'prices_refusals_total{code="invalid_token"}'),
+      looks: await counted(metrics, 'prices_looks_asked_total'),
+    });
+    const forgeries = Object.values({ ...forgedInside(), ...altered() });
+    const told = new Set<string>();
+    const forge = async (): Promise<void> => {
+      const before = await numbers();
+      for (const token of forgeries) {
+        const headers = { authorization: `Bearer ${token}`, 'x-request-id': REQUEST_ID };
+        const answer = await send(false, service, { ...ASK, headers });
+        told.add(`${answer.status} ${answer.headers['www-authenticate']} ${answer.text}`);
+      }
+      const after = await numbers();
+      t.equal(after.refused - before.refused, forgeries.length, 'each is counted');
+      // The service looks by itself about once a second.
+      t.ok(after.looks - before.looks < forgeries.length, 'nothing was looked at for them');
+    };
+    const good = secretToken(goodClaims());
+    t.equal((await send(false, { ...service, key: good }, ASK)).status, 200);
+    await forge();
+    wire.cut(true);
+    await until('the database is away', async () => {
+      return codeOf(await send(false, service, ASK)) === 'auth_unavailable';
+    });
+    await forge();
+    t.equal(told.size, 1, [...told].join('\n'));
+    t.match([...told][0], /^401 .*"code":"invalid_token"/);
+    return {
+      forgeries: 2 * forgeries.length,
+      'counted as invalid_token': 2 * forgeries.length,
+    };
+  },
+);
