@@ -14,9 +14,15 @@ type Settings = { [K in Exclude<keyof Schemas, Optional>]: Static<Schemas[K]> } 
 /** The validated settings, frozen. */
 export type Config = Readonly<Settings>;
 
-/** A setting that the service cannot start with. The message names the variable, never a secret. */
+/** Settings that the service cannot start with. Each line names a variable, never a secret. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
+  readonly lines: readonly string[];
+
+  constructor(...lines: string[]) {
+    super(lines.join('\n'));
+    this.lines = lines;
+  }
 }
 
 const SECRET = new Set(['JWT_SECRET', 'DATABASE_URL', 'USAGE_DATABASE_URL', 'JWT_JWKS_URL']);
@@ -43,34 +49,45 @@ function whyNot(schema: TSchema, value: unknown): string | null {
   return first?.message ?? 'is not valid';
 }
 
-function settingOf(name: string, schema: TSchema, text: string): unknown {
+/** The value of a setting, or the sentence that refuses it. */
+type Read = { readonly value: unknown } | { readonly fault: string };
+
+function readSetting(name: string, schema: TSchema, text: string): Read {
   const value = isInteger(schema) && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
   const why = REFUSALS[name]?.(text) ?? whyNot(schema, value);
-  if (why === null) return value;
+  if (why === null) return { value };
   const shown = SECRET.has(name) ? 'what is set' : `"${text.slice(0, 64)}"`;
   const { description } = schema as { description?: string };
-  throw new ConfigError(`${name}: ${shown} ${why} (${description})`);
+  return { fault: `${name}: ${shown} ${why} (${description})` };
+}
+
+/** What is wrong with the ways to check tokens that is not wrong with one setting alone. */
+function tokenFaults(env: Readonly<Record<string, string | undefined>>): string[] {
+  const [first, ...others] = ['JWT_SECRET', 'JWT_PUBLIC_KEY_FILE', 'JWT_JWKS_URL'].filter(
+    (each) => env[each],
+  );
+  if (others.length === 0) return [];
+  const all = [first, ...others].join(', ');
+  return [`${others[0]}: set only one of ${all}; they never mix`];
 }
 
 /**
  * Reads the settings from an environment. An empty value counts as not set.
- * @throws ConfigError naming the first variable that is not valid
+ * @throws ConfigError with a line for each variable that is not valid
  */
 export function configOf(env: Readonly<Record<string, string | undefined>>): Config {
   const config: Record<string, unknown> = {};
+  const faults: string[] = [];
   for (const [name, schema] of Object.entries(SETTINGS) as [string, TSchema][]) {
     const text = env[name];
     const { default: fallback } = schema as { default?: unknown };
-    if (text !== undefined && text !== '') config[name] = settingOf(name, schema, text);
-    else if (fallback !== undefined) config[name] = fallback;
+    if (text !== undefined && text !== '') {
+      const read = readSetting(name, schema, text);
+      if ('fault' in read) faults.push(read.fault);
+      else config[name] = read.value;
+    } else if (fallback !== undefined) config[name] = fallback;
   }
-  const keys = ['JWT_SECRET', 'JWT_PUBLIC_KEY_FILE', 'JWT_JWKS_URL'].filter((each) => config[each]);
-  if (keys.length > 1) {
-    throw new ConfigError(`${keys[1]}: set only one of ${keys.join(', ')}; they never mix`);
-  }
-  const secret = config['JWT_SECRET'];
-  if (typeof secret === 'string' && Buffer.byteLength(secret) < 32) {
-    throw new ConfigError('JWT_SECRET: must have at least 32 bytes');
-  }
+  faults.push(...tokenFaults(env));
+  if (faults.length > 0) throw new ConfigError(...faults);
   return Object.freeze(config) as Config;
 }

@@ -84,6 +84,25 @@ t.test('a bad value names its variable', async (t) => {
   }
 });
 
+t.test('all that is wrong is told at once, a line for each setting', async (t) => {
+  const env = {
+    PORT: 'abc',
+    LOG_LEVEL: 'loud',
+    JWT_SECRET: 'short',
+    JWT_JWKS_URL: 'https://a/keys',
+    WORKERS: '2',
+  };
+  try {
+    configOf(env);
+    t.fail('it was accepted');
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const named = error.lines.map((line) => line.slice(0, line.indexOf(':')));
+    t.same(named, ['PORT', 'LOG_LEVEL', 'JWT_SECRET', 'JWT_JWKS_URL']);
+    t.equal(error.message, error.lines.join('\n'));
+  }
+});
+
 t.test('a level of logs that there is not is answered with those there are', async (t) => {
   const message = 'LOG_LEVEL: "loud" must be one of fatal, error, warn, info, debug, trace, silent';
   t.throws(() => configOf({ LOG_LEVEL: 'loud' }), { message: new RegExp(`^${message}`) });

@@ -248,3 +248,11 @@ t.test('what it cannot start with is one line that names the setting', async (t)
   };
   await Promise.all(faults.map(check));
 });
+
+t.test('of several settings that it cannot start with each has its line', async (t) => {
+  const service = startService(t, { PORT: 'abc', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://a/b' });
+  t.equal(await service.ended, 2);
+  const lines = service.stderr().trimEnd().split('\n');
+  t.match(lines, [/: PORT: "abc"/, /: DATABASE_URL: /, /: LOG_LEVEL: "loud"/]);
+  t.equal(lines.length, 3);
+});

@@ -4,7 +4,7 @@ import { type Config, configOf } from '../config.ts';
 /**
  * The settings of this process: the environment, and below it the file `.env` of the folder that
  * the command runs in.
- * @throws ConfigError naming the first variable that is not valid
+ * @throws ConfigError with a line for each variable that is not valid
  */
 export function readConfig(): Config {
   if (existsSync('.env')) process.loadEnvFile('.env');

@@ -128,12 +128,14 @@ export function exitCodeOf(error: unknown): number {
   return isUsage ? EXIT.usage : EXIT.failed;
 }
 
-/** Says on stderr why the process ends, in a line; with LOG_LEVEL=debug also where. */
+/** Says on stderr why the process ends, in a line for each cause; with LOG_LEVEL=debug also where. */
 export function report(error: unknown): void {
   if (error instanceof CommanderError) return;
   // Each fault of a mapping has a line of its own, for an editor to jump to.
   const faults = error instanceof MappingError ? error.lines : [];
-  process.stderr.write([...faults, `commodity-prices: ${sentenceOf(error)}`, ''].join('\n'));
+  const why = error instanceof ConfigError ? error.lines : [sentenceOf(error)];
+  const lines = [...faults, ...why.map((each) => `commodity-prices: ${each}`)];
+  process.stderr.write(`${lines.join('\n')}\n`);
   const isExpected = EXPECTED.some((each) => error instanceof each);
   if (!isExpected && /^(debug|trace)$/.test(process.env['LOG_LEVEL'] ?? '')) console.error(error);
 }
