@@ -31,6 +31,8 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const life = new Life();
 let release = async (): Promise<void> => {};
 let workers: Workers | null = null;
+/** Whether a person was shown that it runs. */
+let isShown = false;
 
 /** Counts from now on, and tells it on a port of its own, or to the process that owns the port. */
 async function openMetrics(config: Config, logger: Logger): Promise<Metrics | undefined> {
@@ -92,6 +94,13 @@ async function start(): Promise<void> {
   const { key, others } = await prepared.demoKey(address);
   life.checkpoint();
   process.stdout.write(bannerOf({ address, key, others, ...own }));
+  isShown = true;
+}
+
+/** Tells who was shown the banner that the service is gone; a terminal may be gone before it. */
+function tellStopped(): void {
+  process.stdout.on('error', () => {});
+  process.stdout.write('The service has stopped.\n');
 }
 
 const starting = cluster.isWorker ? startWorker() : start();
@@ -103,6 +112,7 @@ const grace = closeWithGrace(
     if (err) report(err);
     await starting.catch(() => {});
     await life.end();
+    if (isShown && !err) tellStopped();
   },
 );
 

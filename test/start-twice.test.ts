@@ -11,11 +11,14 @@ t.test('a second start on the same data leaves the first its key, and tells of i
   const env = { DATA_DIR: await dataFolder(t) };
   const first = startService(t, env);
   const one = await first.until('stdout', 'Ctrl-C');
+  t.match(first.stderr(), `Starting PostgreSQL in ${env.DATA_DIR} …\n`);
   t.notMatch(one, 'already');
   const second = startService(t, env);
   const two = await second.until('stdout', 'Ctrl-C');
   t.match(two, `Runs on this data already  ${addressIn(one)}\n`);
   t.not(keyIn(one), keyIn(two));
+  t.match(second.stderr(), `Using the PostgreSQL that runs in ${env.DATA_DIR} …\n`);
+  t.notMatch(second.stderr(), 'Starting PostgreSQL');
   for (const banner of [one, two]) t.equal(await statusOf(banner, keyIn(banner)), 200);
 
   first.child.kill('SIGKILL');
@@ -28,4 +31,10 @@ t.test('a second start on the same data leaves the first its key, and tells of i
   const states = (JSON.parse(listed.stdout) as { status: string }[]).map(({ status }) => status);
   t.same(states, ['revoked', 'active', 'active'], 'the key of who ended goes at the next start');
   for (const banner of [two, three]) t.equal(await statusOf(banner, keyIn(banner)), 200);
+
+  second.child.kill('SIGTERM');
+  t.equal(await second.ended, 0);
+  t.match(second.stdout(), /\nThe service has stopped\.\n$/);
+  t.equal(await statusOf(three, keyIn(two)), 401, 'a stop takes its own key');
+  t.equal(await statusOf(three, keyIn(three)), 200, 'and no other');
 });

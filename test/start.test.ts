@@ -94,6 +94,9 @@ t.test('one command gives a service that answers, again and again', async (t) =>
   first.child.kill('SIGTERM');
   t.equal(await first.ended, 0);
   t.equal(await isDatabaseUp(dataDir), false, 'no database is left');
+  t.match(first.stdout(), /\nThe service has stopped\.\n$/);
+  const ended = JSON.parse((await prices(t, env, 'keys', 'list', '--json')).stdout);
+  t.match(ended, [{ status: 'revoked', revokedReason: 'the service that showed it stopped' }]);
 
   const second = startService(t, env);
   const address = addressIn(await second.until('stdout', 'Ctrl-C'));

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { serverAddressesOf } from '../config/addresses.ts';
 import type { Config } from '../config.ts';
 import { type Client, openClient } from '../db/client.ts';
-import { openEmbedded } from '../db/embedded.ts';
+import { type EmbeddedOptions, openEmbedded } from '../db/embedded.ts';
 import { isSchemaCurrent, migrateUp } from '../db/migrate.ts';
 import { readConfig } from './environment.ts';
 import { report, UsageError } from './failure.ts';
@@ -16,8 +16,14 @@ export interface ChosenDatabase {
   release(): Promise<void>;
 }
 
-/** DATABASE_URL, else the embedded PostgreSQL of DATA_DIR: the one that runs, or a new one. */
-export async function chooseDatabase(config: Config): Promise<ChosenDatabase> {
+/**
+ * DATABASE_URL, else the embedded PostgreSQL of DATA_DIR: the one that runs, or a new one.
+ * @param onOpen told which of these two it is
+ */
+export async function chooseDatabase(
+  config: Config,
+  onOpen: NonNullable<EmbeddedOptions['onOpen']> = () => {},
+): Promise<ChosenDatabase> {
   if (config.DATABASE_URL !== undefined) {
     return {
       url: config.DATABASE_URL,
@@ -26,7 +32,7 @@ export async function chooseDatabase(config: Config): Promise<ChosenDatabase> {
       release: async () => {},
     };
   }
-  const { url, notice, release } = await openEmbedded(config.DATA_DIR);
+  const { url, notice, release } = await openEmbedded(config.DATA_DIR, { onOpen });
   return { url, isEmbedded: true, notice, release };
 }
 

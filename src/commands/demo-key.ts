@@ -15,6 +15,7 @@ const OWNER_FORM = new RegExp(`^${OWNER}(?:, for (\\S+) of process (.+))?$`);
 
 /** The key that the terminal shows, and the other services that run on the same database. */
 export interface DemoKey {
+  readonly id: string;
   readonly key: string;
   readonly others: readonly string[];
 }
@@ -26,7 +27,7 @@ export interface DemoKey {
 export async function renewDemoKey({ db }: Client, address: string): Promise<DemoKey> {
   const keys = await listKeys(db);
   const owner = ownerOf(address, await ownIdentity());
-  const { key } = await createKey(db, {
+  const { id: ownId, key } = await createKey(db, {
     name: NAME,
     owner,
     scopes: [ALL_MARKETS],
@@ -40,5 +41,10 @@ export async function renewDemoKey({ db }: Client, address: string): Promise<Dem
     if (other !== undefined && (await isAlive(identity ?? ''))) others.push(other);
     else await revokeKey(db, id, 'a later start made another');
   }
-  return { key, others };
+  return { id: ownId, key, others };
+}
+
+/** Revokes the key of a service that stops. Of one that is killed, the next start does. */
+export async function endDemoKey({ db }: Client, id: string): Promise<void> {
+  await revokeKey(db, id, 'the service that showed it stopped');
 }

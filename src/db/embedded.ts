@@ -24,6 +24,8 @@ export interface EmbeddedDatabase {
 export interface EmbeddedOptions {
   /** Further settings of PostgreSQL, used when this call starts it. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Told before a server is started, or that the one which runs is used. */
+  readonly onOpen?: (step: 'starts' | 'runs') => void;
 }
 
 const leasesOf = (place: Place): string => join(place.dataDir, 'leases');
@@ -74,6 +76,7 @@ export async function openEmbedded(
   const { port, lease, started } = await locked(place, async () => {
     let running = await adoptPostgres(place);
     const found = running !== null;
+    options.onOpen?.(found ? 'runs' : 'starts');
     try {
       if (running === null) {
         await initialise(place);

@@ -1,5 +1,5 @@
 import { type ChosenDatabase, chooseDatabase, openWriter } from '../commands/database.ts';
-import { type DemoKey, renewDemoKey } from '../commands/demo-key.ts';
+import { type DemoKey, endDemoKey, renewDemoKey } from '../commands/demo-key.ts';
 import { prepareEmbedded, withDevelopmentSecret } from '../commands/development.ts';
 import { isGiven } from '../commands/environment.ts';
 import type { Config } from '../config.ts';
@@ -48,14 +48,26 @@ function withLevel(config: Config, isEmbedded: boolean): Config {
 
 /** Finds the database that the settings name, or starts and fills the embedded one. */
 export async function prepare(given: Config, life: Life): Promise<Prepared> {
-  if (given.DATABASE_URL === undefined) tell(`Starting PostgreSQL in ${given.DATA_DIR}`);
-  const chosen = await chooseDatabase(given);
+  const chosen = await chooseDatabase(given, (step) => {
+    const what = step === 'starts' ? 'Starting PostgreSQL' : 'Using the PostgreSQL that runs';
+    tell(`${what} in ${given.DATA_DIR}`);
+  });
   const release = () => chosen.release();
   life.atEnd(release);
   life.checkpoint();
   const config = withLevel(await withDevelopmentSecret(given), chosen.isEmbedded);
-  const demoKey = (address: string) =>
-    withWriter(chosen, config, (writer) => renewDemoKey(writer, address));
+  let ownKey: DemoKey | null = null;
+  const demoKey = async (address: string): Promise<DemoKey> => {
+    ownKey = await withWriter(chosen, config, (writer) => renewDemoKey(writer, address));
+    return ownKey;
+  };
+  // After the last answer, since what is begun later is undone first.
+  life.atEnd(async () => {
+    if (ownKey === null) return;
+    const { id } = ownKey;
+    // A database that was stopped meanwhile is no news here.
+    await withWriter(chosen, config, (writer) => endDemoKey(writer, id)).catch(() => {});
+  });
   if (!chosen.isEmbedded) {
     const usageUrl = config.USAGE_DATABASE_URL;
     return { config, url: chosen.url, usageUrl, own: null, demoKey, release };

@@ -51,7 +51,8 @@ export class Workers {
   constructor(options: WorkersOptions) {
     this.#options = options;
     // Of what is told twice the last counts; some of it, as --import, may well be there twice.
-    const execArgv = [...NODE_FLAGS, ...process.execArgv];
+    const lacking = NODE_FLAGS.filter((each) => !process.execArgv.includes(each));
+    const execArgv = [...lacking, ...process.execArgv];
     cluster.setupPrimary({ exec: options.program, args: [], execArgv });
   }
 
