@@ -57,3 +57,11 @@ t.test('a start tells a misspelt setting once, whoever answers, and not its valu
     t.notMatch(service.stderr(), 'hunter2');
   }
 });
+
+t.test('of several settings that it cannot start with each has its line', async (t) => {
+  const service = startService(t, { PORT: 'abc', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://a/b' });
+  t.equal(await service.ended, 2);
+  const lines = service.stderr().trimEnd().split('\n');
+  t.match(lines, [/: PORT: "abc"/, /: DATABASE_URL: /, /: LOG_LEVEL: "loud"/]);
+  t.equal(lines.length, 3);
+});

@@ -37,4 +37,9 @@ t.test('a second start on the same data leaves the first its key, and tells of i
   t.match(second.stdout(), /\nThe service has stopped\.\n$/);
   t.equal(await statusOf(three, keyIn(two)), 401, 'a stop takes its own key');
   t.equal(await statusOf(three, keyIn(three)), 200, 'and no other');
+  const { stdout } = await prices(t, env, 'keys', 'list', '--json');
+  t.match((JSON.parse(stdout) as unknown[])[1], {
+    status: 'revoked',
+    revokedReason: 'the service that showed it stopped',
+  });
 });

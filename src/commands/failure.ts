@@ -128,7 +128,7 @@ export function exitCodeOf(error: unknown): number {
   return isUsage ? EXIT.usage : EXIT.failed;
 }
 
-/** Says on stderr why the process ends, in a line for each cause; with LOG_LEVEL=debug also where. */
+/** Says on stderr why the process ends, a line for each cause; with LOG_LEVEL=debug also where. */
 export function report(error: unknown): void {
   if (error instanceof CommanderError) return;
   // Each fault of a mapping has a line of its own, for an editor to jump to.
