@@ -5,10 +5,10 @@ import { readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SETTINGS } from '../src/config/settings.ts';
-import { type FaultRun, faultRun, tellFaults } from './support/fault-run.ts';
+import { type FaultRun, faultRun, type Part, partsOf, tellFaults } from './support/fault-run.ts';
 import { makeFolder, sweepFolders } from './support/folders.ts';
 import { startServer } from './support/server.ts';
-import { type Tally, tallyOf } from './support/tally.ts';
+import { type Tally, talliesOf, tallyOf } from './support/tally.ts';
 import { dropDatabases, makeTemplates } from './support/templates.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -52,14 +52,16 @@ function parse(args: string[]): { dataFolder: string | null; rest: string[] } {
   return { dataFolder: resolve(folder ?? ''), rest };
 }
 
-function filesOf(rest: string[], data: boolean, faults: FaultRun | null): string[] {
-  if (rest.some((each) => !each.startsWith('-'))) return [];
-  if (data) return globSync('test/data/*.test.ts', { cwd: ROOT });
-  if (faults) return globSync('test/faults/*.test.ts', { cwd: ROOT }).sort();
-  return globSync('test/**/*.test.ts', {
-    cwd: ROOT,
-    exclude: (path) => /^test[\\/](data|client)$/.test(path) || path.includes('node_modules'),
-  }).sort();
+/** What is to be run: with files that are named, those. */
+function partsFor(rest: string[], data: boolean, faults: FaultRun | null): readonly Part[] {
+  if (rest.some((each) => !each.startsWith('-'))) return [{ files: [], jobs: faults ? 1 : 2 }];
+  const files = (pattern: string, exclude?: (path: string) => boolean): string[] =>
+    globSync(pattern, { cwd: ROOT, ...(exclude && { exclude }) }).sort();
+  if (faults) return partsOf(files('test/faults/*.test.ts'));
+  const isApart = (path: string): boolean =>
+    /^test[\\/](data|client)$/.test(path) || path.includes('node_modules');
+  const all = data ? files('test/data/*.test.ts') : files('test/**/*.test.ts', isApart);
+  return [{ files: all, jobs: 2 }];
 }
 
 /** The environment of the tests: no setting of the service but what a test gives itself. */
@@ -70,7 +72,7 @@ function environment(extra: Record<string, string>): NodeJS.ProcessEnv {
 }
 
 /** What tap is asked for, unless the caller asks for something else. */
-function defaultsFor(args: string[], output: string): string[] {
+function defaultsFor(args: string[], jobs: number, output: string): string[] {
   const has = (...options: string[]): boolean =>
     args.some((arg) => options.some((option) => arg.startsWith(option)));
   const hasCoverage = has('--coverage', '--show-full-coverage');
@@ -78,16 +80,23 @@ function defaultsFor(args: string[], output: string): string[] {
   return [
     hasCoverage ? '--allow-incomplete-coverage' : '--disable-coverage',
     isOwnReporter ? `--reporter=${REPORTER}` : `--output-file=${output}`,
-    ...(has('--jobs', '-j') ? [] : ['--jobs=2']),
+    ...(has('--jobs', '-j') ? [] : [`--jobs=${jobs}`]),
     ...(has('--timeout', '-t') ? [] : ['--timeout=600']),
   ];
 }
 
-async function runTap(args: string[], env: NodeJS.ProcessEnv): Promise<[number, Tally]> {
+/** What came of a run of tap: its exit code, and what it counted. */
+interface Ran {
+  readonly code: number;
+  readonly tally: Tally;
+  readonly files: ReadonlyMap<string, Tally>;
+}
+
+async function runTap(args: string[], jobs: number, env: NodeJS.ProcessEnv): Promise<Ran> {
   const folder = await makeFolder();
   const output = join(folder.path, 'output.tap');
   try {
-    const child = spawn(process.execPath, [TAP, ...defaultsFor(args, output), ...args], {
+    const child = spawn(process.execPath, [TAP, ...defaultsFor(args, jobs, output), ...args], {
       cwd: ROOT,
       env: { ...env, TAP_OUTPUT: output },
       stdio: 'inherit',
@@ -96,12 +105,26 @@ async function runTap(args: string[], env: NodeJS.ProcessEnv): Promise<[number, 
     running = child;
     if (stopped) endTap();
     const [code] = (await once(child, 'exit')) as [number | null];
-    const tally = tallyOf(await readFile(output, 'utf8').catch(() => ''));
-    return [code ?? 1, tally];
+    const text = await readFile(output, 'utf8').catch(() => '');
+    return { code: code ?? 1, tally: tallyOf(text), files: talliesOf(text) };
   } finally {
     running = null;
     await folder.remove();
   }
+}
+
+/** Runs one part after the other. */
+async function runAll(parts: readonly Part[], args: string[], env: NodeJS.ProcessEnv) {
+  const all: Ran[] = [];
+  for (const { files, jobs } of parts) {
+    if (!stopped) all.push(await runTap([...args, ...files], jobs, env));
+  }
+  const sumOf = (what: keyof Tally): number => all.reduce((sum, { tally }) => sum + tally[what], 0);
+  return {
+    code: all.find(({ code }) => code !== 0)?.code ?? (stopped ? 1 : 0),
+    tally: { passed: sumOf('passed'), failed: sumOf('failed') },
+    files: new Map(all.flatMap(({ files }) => [...files])),
+  };
 }
 
 async function main(): Promise<[number, Tally]> {
@@ -125,10 +148,10 @@ async function main(): Promise<[number, Tally]> {
       ...(dataFolder === null ? {} : { DATA_FOLDER: dataFolder }),
       ...faults?.env,
     });
-    const files = filesOf(rest, dataFolder !== null, faults);
-    const result = await runTap([...(faults?.options ?? []), ...rest, ...files], env);
-    if (faults) await tellFaults(faults, server.kind);
-    return result;
+    const parts = partsFor(rest, dataFolder !== null, faults);
+    const { code, tally, files } = await runAll(parts, [...(faults?.options ?? []), ...rest], env);
+    if (faults) await tellFaults(faults, server.kind, files);
+    return [code, tally];
   } finally {
     if (prefix !== null) await dropDatabases(server.url, prefix).catch(console.error);
     await server.stop();

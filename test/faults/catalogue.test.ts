@@ -1,10 +1,10 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { tookText } from '../support/fault-run.ts';
+import { partsOf, tookText } from '../support/fault-run.ts';
 import { tableOf, verdictOf } from '../support/fault-table.ts';
 import { within } from '../support/faults.ts';
-import { FAULTS } from './catalogue.ts';
+import { BESIDE_OTHERS, FAULTS } from './catalogue.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(`${ROOT}${path}`, 'utf8');
@@ -26,7 +26,7 @@ t.test('what is measured is compared as it is, and rounded for the eye only', as
   const told = (amount: number, most: number): string => {
     const figures = { it: within(amount, most) };
     const done = { id: 'F2', title: 'a', criterion: 'b', failed: false, figures };
-    const [, , row = ''] = tableOf({}, [done]).split('\n');
+    const [, , row = ''] = tableOf({}, [done], new Map()).split('\n');
     return row.split(' | ').slice(3).join(' ').replace(' |', '');
   };
   t.equal(told(2_004, 2_000), 'it 2004 ms (≤ 2000) missed');
@@ -52,7 +52,7 @@ t.test('a test that is named for a fault is there', async (t) => {
   }
 });
 
-t.test('the table tells what was missed, and what failed', async (t) => {
+t.test('the table tells what was missed, what failed and what was not run', async (t) => {
   const done = { id: 'F2', title: 'a', criterion: 'b|c', failed: false };
   const held = { ...done, figures: { sent: 1_000, longest: within(9.87654, 10) } };
   const missed = { ...done, id: 'F10', figures: { longest: within(11, 10) } };
@@ -61,16 +61,44 @@ t.test('the table tells what was missed, and what failed', async (t) => {
   t.equal(verdictOf({ ...missed, failed: true }), 'FAILED');
   const elsewhere = {
     F3: { title: 'd', why: 'e' },
-    F4: { title: 'f', criterion: 'g', files: ['h'], why: 'i' },
+    F4: { title: 'f', criterion: 'g', files: ['h', 'i'], why: 'j' },
+    F5: { title: 'k', criterion: 'l', files: ['m'] },
+    F6: { title: 'n', criterion: 'o', files: ['h', 'p'] },
+    F7: { title: 'q', criterion: 'r', files: ['h'] },
   };
-  const [, , ...rows] = tableOf(elsewhere, [missed, held]).split('\n');
+  const told = [
+    { id: 'F4', figures: { kills: 1_200 } },
+    { id: 'F4', figures: { loads: 2 } },
+    { id: 'F7', figures: { files: within(2, 1, 'files') } },
+  ];
+  const tallies = new Map([
+    ['h', { passed: 3, failed: 0 }],
+    ['i', { passed: 4, failed: 0 }],
+    ['m', { passed: 5, failed: 2 }],
+  ]);
+  const [, , ...rows] = tableOf(elsewhere, [missed, held, ...told], tallies).split('\n');
   t.same(rows, [
     '| F2 | a | b\\|c | sent 1,000; longest 9.88 ms (≤ 10) | held |',
     '| F3 | d | e |  | not done |',
-    '| F4 | f | g. i | `h` | in `npm test` |',
+    '| F4 | f | g. j | checks 7; kills 1,200; loads 2; `h`, `i` | held |',
+    '| F5 | k | l | checks 7; of them failed 2; `m` | FAILED |',
+    '| F6 | n | o | `h`, `p` | not run |',
+    '| F7 | q | r | checks 3; files 2 files (≤ 1); `h` | missed |',
     '| F10 | a | b\\|c | longest 11 ms (≤ 10) | missed |',
     '',
   ]);
+});
+
+t.test('each file is run once: alone where times count, else beside others', async (t) => {
+  const own = globSync('test/faults/*.test.ts', { cwd: ROOT });
+  const parts = partsOf(own);
+  const all = parts.flatMap(({ files }) => files);
+  t.equal(new Set(all).size, all.length, 'once');
+  const elsewhere = Object.values(FAULTS).flatMap(({ files = [] }) => files);
+  const wanted = new Set([...own, ...elsewhere, ...BESIDE_OTHERS]);
+  t.same(all.toSorted(), [...wanted].sort(), 'all of them');
+  t.equal(parts[0]?.jobs, 1);
+  t.notOk(parts[0]?.files.some((file) => BESIDE_OTHERS.includes(file)));
 });
 
 t.test('a run says how long it was, in minutes', async (t) => {

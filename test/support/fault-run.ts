@@ -2,16 +2,20 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { arch, cpus, platform, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { FAULTS } from '../faults/catalogue.ts';
+import { BESIDE_OTHERS, FAULTS } from '../faults/catalogue.ts';
 import { tableOf } from './fault-table.ts';
-import type { Done, Length } from './faults.ts';
+import type { Done, Length, Told } from './faults.ts';
 import { makeFolder } from './folders.ts';
+import type { Tally } from './tally.ts';
 
 const PAGE = fileURLToPath(new URL('../../docs/reliability.md', import.meta.url));
 
 /** Where the page holds the table. */
 const BEGIN = '<!-- measured by: npm run test:faults -- --write -->\n';
 const END = '<!-- end of what was measured -->\n';
+
+/** How many of the files run at once that measure no times: some of them mostly wait. */
+const BESIDE_JOBS = 3;
 
 /** A run of the fault tests by themselves. */
 export interface FaultRun {
@@ -38,8 +42,7 @@ export async function faultRun(args: readonly string[]): Promise<FaultRun | null
   const results = join(folder.path, 'faults.ndjson');
   return {
     rest: args.filter((each) => !own.includes(each)),
-    // One at a time: what is measured is the service, not the other tests.
-    options: ['--jobs=1', `--timeout=${length === 'long' ? 7_200 : 1_800}`],
+    options: [`--timeout=${length === 'long' ? 7_200 : 1_800}`],
     env: { FAULTS_RESULTS: results, FAULTS_LENGTH: length },
     length,
     writes: args.includes('--write'),
@@ -47,6 +50,25 @@ export async function faultRun(args: readonly string[]): Promise<FaultRun | null
     results,
     remove: folder.remove,
   };
+}
+
+/** Test files, and how many of them run at once. */
+export interface Part {
+  readonly files: readonly string[];
+  readonly jobs: number;
+}
+
+/**
+ * What a run does, part by part: one file at a time where times are measured, which are those of
+ * the service and not of other tests; then what only counts.
+ */
+export function partsOf(own: readonly string[]): readonly Part[] {
+  const elsewhere = Object.values(FAULTS).flatMap(({ files = [] }) => files);
+  const beside = own.filter((path) => BESIDE_OTHERS.includes(path));
+  return [
+    { files: own.filter((path) => !beside.includes(path)), jobs: 1 },
+    { files: [...new Set([...beside, ...elsewhere])].sort(), jobs: BESIDE_JOBS },
+  ];
 }
 
 const machine = (database: string): string => {
@@ -65,17 +87,24 @@ export function tookText(ms: number): string {
   return `took ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}`;
 }
 
-/** Prints the table of a run; with `--write` it becomes the one of the page. */
-export async function tellFaults(run: FaultRun, database: string): Promise<void> {
+/**
+ * Prints the table of a run, in which each test file counted so much; with `--write` it becomes
+ * the one of the page.
+ */
+export async function tellFaults(
+  run: FaultRun,
+  database: string,
+  tallies: ReadonlyMap<string, Tally>,
+): Promise<void> {
   const text = await readFile(run.results, 'utf8').catch(() => '');
-  const done = text
+  const noted = text
     .trim()
     .split('\n')
     .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Done);
+    .map((line) => JSON.parse(line) as Done | Told);
   const took = tookText(performance.now() - run.begunAt);
   const head = `Measured on ${machine(database)}; length: ${run.length}; ${took}.`;
-  const table = `${head}\n\n${tableOf(FAULTS, done)}`;
+  const table = `${head}\n\n${tableOf(FAULTS, noted, tallies)}`;
   console.log(`\n${table}\nThe fault run ${took}.`);
   if (!run.writes) return;
   const page = await readFile(PAGE, 'utf8');

@@ -1,4 +1,5 @@
-import type { Bounded, Done, Figures } from './faults.ts';
+import type { Bounded, Done, Figures, Told } from './faults.ts';
+import type { Tally } from './tally.ts';
 
 /** A fault of the catalogue that no test of `test/faults` does. */
 export interface Elsewhere {
@@ -42,8 +43,12 @@ const figure = ([name, value]: [string, Figures[string]]): string =>
     ? `${name} ${amountsOf(value)}`
     : `${name} ${typeof value === 'number' ? value.toLocaleString('en') : value}`;
 
+const told = (figures: Figures): string => Object.entries(figures).map(figure).join('; ');
+
+type Verdict = 'held' | 'missed' | 'FAILED';
+
 /** What is to be said of a fault that was done. */
-export function verdictOf({ figures, failed }: Done): 'held' | 'missed' | 'FAILED' {
+export function verdictOf({ figures, failed }: Pick<Done, 'figures' | 'failed'>): Verdict {
   if (failed) return 'FAILED';
   return Object.values(figures).filter(isBounded).every(holds) ? 'held' : 'missed';
 }
@@ -53,23 +58,52 @@ const row = (cells: readonly string[]): string => `| ${cells.map(cell).join(' | 
 
 const numberOf = (id: string): number => Number(/\d+/.exec(id)?.[0]);
 
-/** The whole catalogue as a table: what was done now, what other tests show, what is not done. */
+type Outcome = readonly [figures: string, verdict: string];
+
+/** What no test does. */
+const apart = (byHand?: string): Outcome =>
+  byHand === undefined ? ['', 'not done'] : [byHand, 'by hand'];
+
+/** What test files elsewhere came to: their checks, and what they told beside them. */
+function outcomeOf(
+  files: readonly string[],
+  own: readonly (readonly [string, Figures[string]])[],
+  tallies: ReadonlyMap<string, Tally>,
+): Outcome {
+  const where = files.map((file) => `\`${file}\``).join(', ');
+  const counts = files.map((file) => tallies.get(file) ?? { passed: 0, failed: 0 });
+  const sumOf = (what: keyof Tally): number => counts.reduce((sum, each) => sum + each[what], 0);
+  const failed = sumOf('failed') > 0;
+  // A file that ended without a check says nothing.
+  const isDone = failed || counts.every(({ passed }) => passed > 0);
+  if (!isDone) return [where, 'not run'];
+  const checks = {
+    checks: sumOf('passed') + sumOf('failed'),
+    ...(failed ? { 'of them failed': sumOf('failed') } : {}),
+  };
+  const figures = Object.fromEntries(own);
+  return [`${told({ ...checks, ...figures })}; ${where}`, verdictOf({ figures, failed })];
+}
+
+/** The whole catalogue as a table: what was done in `test/faults`, elsewhere or by hand. */
 export function tableOf(
   elsewhere: Readonly<Record<string, Elsewhere>>,
-  done: readonly Done[],
+  noted: readonly (Done | Told)[],
+  tallies: ReadonlyMap<string, Tally>,
 ): string {
+  const done = noted.filter((each) => 'title' in each);
   const rows: (readonly string[])[] = done.map((each) => [
     each.id,
     each.title,
     each.criterion,
-    Object.entries(each.figures).map(figure).join('; '),
+    told(each.figures),
     verdictOf(each),
   ]);
   for (const [id, { title, criterion, files = [], byHand, why }] of Object.entries(elsewhere)) {
-    const where = files.map((file) => `\`${file}\``).join(', ');
-    const verdict = files.length > 0 ? 'in `npm test`' : byHand ? 'by hand' : 'not done';
-    const told = [criterion, why].filter((each) => each !== undefined).join('. ');
-    rows.push([id, title, told, byHand ?? where, verdict]);
+    const must = [criterion, why].filter((each) => each !== undefined).join('. ');
+    const own = noted.filter((each) => each.id === id).map((each) => Object.entries(each.figures));
+    const outcome = files.length > 0 ? outcomeOf(files, own.flat(), tallies) : apart(byHand);
+    rows.push([id, title, must, ...outcome]);
   }
   const sorted = rows.toSorted(([a = ''], [b = '']) => numberOf(a) - numberOf(b));
   const head = ['', 'Fault', 'Must hold', 'Figures', 'Verdict'];

@@ -7,8 +7,8 @@ export interface Tally {
 export interface TapListener {
   /** An assertion that failed: the titles that lead to it, outermost first, and its details. */
   onFailure?(titles: readonly string[], details: readonly string[]): void;
-  /** A test file that ended, as its line says. */
-  onFile?(line: string): void;
+  /** A test file that ended, as its line says, and what it counts by itself. */
+  onFile?(line: string, tally: Tally): void;
 }
 
 interface Level {
@@ -30,6 +30,7 @@ export class TapReader {
   failed = 0;
   readonly #listener: TapListener;
   readonly #levels: Level[] = [];
+  #before: Tally = { passed: 0, failed: 0 };
   #yaml: { indent: string; lines: string[] } | null = null;
   #failure: string[] | null = null;
 
@@ -85,7 +86,15 @@ export class TapReader {
     const own = this.#levelAt(depth);
     own.points = true;
     own.failed ||= isFailure;
-    if (depth === 0) this.#listener.onFile?.(line);
+    if (depth === 0) this.#endFile(line);
+  }
+
+  #endFile(line: string): void {
+    const { passed, failed } = this;
+    const { passed: passedBefore, failed: failedBefore } = this.#before;
+    this.#before = { passed, failed };
+    const own = { passed: passed - passedBefore, failed: failed - failedBefore };
+    this.#listener.onFile?.(line, own);
   }
 
   #fail(titles: string[]): void {
@@ -107,4 +116,17 @@ export function tallyOf(tap: string): Tally {
   for (const line of tap.split('\n')) reader.line(line);
   reader.end();
   return { passed: reader.passed, failed: reader.failed };
+}
+
+/** The count of each test file in a text, by its path. */
+export function talliesOf(tap: string): ReadonlyMap<string, Tally> {
+  const tallies = new Map<string, Tally>();
+  const reader = new TapReader({
+    onFile: (line, tally) => {
+      const [, path] = /^(?:not )?ok \d+ - (\S+)/.exec(line) ?? [];
+      if (path !== undefined) tallies.set(path, tally);
+    },
+  });
+  for (const line of tap.split('\n')) reader.line(line);
+  return tallies;
 }

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { TapReader, tallyOf } from '../support/tally.ts';
+import { TapReader, talliesOf, tallyOf } from '../support/tally.ts';
 
 const text = (...lines: string[]): string => `${lines.join('\n')}\n`;
 
@@ -64,4 +64,22 @@ t.test('skipped and to-do points are neither', async (t) => {
   const later = ['to', 'do'].join('');
   const tap = text('ok 1 - a # SKIP', `not ok 2 - b # ${later} it`, `ok 3 - c # ${later}`, 'ok 4');
   t.strictSame(tallyOf(tap), { passed: 1, failed: 0 });
+});
+
+t.test('each file counts by itself', async (t) => {
+  const tap = text(
+    '# Subtest: a.test.ts',
+    '    ok 1 - first',
+    '    not ok 2 - second',
+    'not ok 1 - a.test.ts # time=2ms',
+    '# Subtest: b.test.ts',
+    '    ok 1 - first',
+    'ok 2 - b.test.ts # time=2ms',
+    'not ok 3 - c.test.ts',
+  );
+  t.strictSame(Object.fromEntries(talliesOf(tap)), {
+    'a.test.ts': { passed: 1, failed: 1 },
+    'b.test.ts': { passed: 1, failed: 0 },
+    'c.test.ts': { passed: 0, failed: 1 },
+  });
 });
