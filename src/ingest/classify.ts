@@ -93,17 +93,26 @@ export interface Classified {
   readonly outdated: number;
 }
 
+/** Of a price or currency `u`, whether all of its values are new. */
+export const NEW_AS_A_WHOLE = sql`
+  not u.is_careful and not u.is_refused and (u.id is not null or u.described)`;
+
+/** Of a compared value `c` of `u`, whether it is new, and nothing is held against it. */
+export const NEW_BY_ITSELF = sql`
+  c.state = 'new' and c.beside is null and not u.is_refused
+    and c.line is distinct from u.rejected_line`;
+
 /** Counts what was found out. */
 export async function countValues(trx: Trx): Promise<Classified> {
   const { rows } = await sql<Record<keyof Classified, string>>`
     select
-      (select coalesce(sum(rows), 0) from pg_temp.load_subject
-        where not is_careful and (id is not null or described))
-        + count(*) filter (where state = 'new') as inserted,
+      (select coalesce(sum(u.rows), 0) from pg_temp.load_subject u
+        where ${NEW_AS_A_WHOLE})
+        + count(*) filter (where ${NEW_BY_ITSELF}) as inserted,
       count(*) filter (where state = 'same') as unchanged,
       count(*) filter (where state = 'changed') as corrected,
       count(*) filter (where state in ('outdated', 'withdrawn')) as outdated
-    from pg_temp.load_change`.execute(trx);
+    from pg_temp.load_change c join pg_temp.load_subject u using (subject)`.execute(trx);
   const [counts] = rows;
   return {
     inserted: Number(counts?.inserted),

@@ -50,8 +50,9 @@ type Reader = (text: string | null, at: Place) => Columns | null;
 interface Place {
   readonly description: Description;
   readonly column: string;
-  readonly market: Market;
-  readonly marketId: number;
+  /** Neither is there where the market is not known. */
+  readonly market: Market | undefined;
+  readonly marketId: number | undefined;
   readonly reference: Reference;
 }
 
@@ -108,6 +109,7 @@ const specification: Reader = (text, { description }) => {
 
 const product: Reader = (text, { description, reference, marketId }) => {
   if (text === null) return description.fail('missing_value', 'product', 'A price needs a product');
+  if (marketId === undefined) return null;
   const id = description.find('product', text, reference.products.get(marketId), 'unknown_product');
   return id === null ? null : { product_id: id };
 };
@@ -120,8 +122,8 @@ const needed: Reader = (text, place) =>
 
 const dimension: Reader = (text, { description, column, market, reference }) => {
   if (text === null) return { [columnName(column)]: null };
-  const own = market.filters.map((filter) => DIMENSIONS[filter].field as string);
-  if (DIMENSION_FIELDS.includes(column) && !own.includes(column)) {
+  const own = market?.filters.map((filter) => DIMENSIONS[filter].field as string);
+  if (market && own && DIMENSION_FIELDS.includes(column) && !own.includes(column)) {
     const message = `${market.name} has no ${column}; its dimensions are ${own.join(', ')}`;
     return description.fail('unsupported_field', column, message);
   }
@@ -147,14 +149,19 @@ const READERS: Readonly<Record<string, Reader>> = {
 /** What a new price cannot do without. */
 const NEEDED = ['market', 'name', 'product', 'priceCategory', 'priceType', 'frequency'];
 
-/** The rules of money and percentages: a payable is a percentage and has no currency. */
+/**
+ * The rules of money and percentages: a payable is a percentage and has no currency. What was found
+ * wrong by itself is left out.
+ */
 function checkTerms(columns: Columns, description: Description): void {
-  const isPayable = columns['price_type'] === 'payable';
-  if (isPayable !== (columns['currency_id'] === null)) {
+  const { price_type: type, currency_id: currency, unit_dimension: unit } = columns;
+  if (type === undefined) return;
+  const isPayable = type === 'payable';
+  if (currency !== undefined && isPayable !== (currency === null)) {
     const message = isPayable ? 'A payable has no currency' : 'A price needs a currency';
     description.fail('invalid_price', 'currency', message);
   }
-  if (isPayable !== (columns['unit_dimension'] === 'ratio')) {
+  if (unit !== undefined && isPayable !== (unit === 'ratio')) {
     const message = isPayable ? 'A payable is in Percent' : 'Percent is the unit of payables only';
     description.fail('invalid_price', 'unitOfMeasure', message);
   }
@@ -177,22 +184,23 @@ export function describedColumns(
 ): Columns | null {
   const description = new Description(record, problems);
   const slug = record.attributes['market'] ?? known?.market ?? '';
-  const market = marketOf(slug);
   const marketId = reference.markets.get(slug);
-  if (!market || marketId === undefined) {
-    const message =
-      slug === ''
-        ? 'A new price needs a market'
-        : `There is no such market${offer(slug, reference.markets.keys())}`;
-    return description.fail(slug === '' ? 'missing_value' : 'unknown_market', 'market', message);
+  const market = marketId === undefined ? undefined : marketOf(slug);
+  if (slug === '') {
+    description.fail('missing_value', 'market', 'A new price needs a market');
+  } else if (market === undefined) {
+    const message = `There is no such market${offer(slug, reference.markets.keys())}`;
+    description.fail('unknown_market', 'market', message);
   }
-  const columns: Record<string, string | number | null> = { market_id: marketId };
-  const stated = known ? record.attributes : { ...EMPTY, ...record.attributes };
+  const columns: Record<string, string | number | null> = { market_id: marketId ?? null };
+  // Without a market it may be meant for a price that there is: what is missing is not told.
+  const isWhole = known === null && slug !== '';
+  const stated = isWhole ? { ...EMPTY, ...record.attributes } : record.attributes;
   for (const [column, text] of Object.entries(stated)) {
     const place = { description, column, market, marketId, reference };
     Object.assign(columns, READERS[column]?.(text, place));
   }
-  if (!known && !description.failed) checkTerms(columns, description);
+  if (!known) checkTerms(columns, description);
   return description.failed ? null : columns;
 }
 

@@ -88,7 +88,7 @@ async function planDescriptions(
       return file === undefined ? (line ?? null) : null;
     });
     await sql`
-      update pg_temp.load_subject u set rejected_line = f.line,
+      update pg_temp.load_subject u set rejected_line = f.line, is_refused = u.id is null,
         described = u.described and ${problems.sink === null}
       from unnest(${numbers}::integer[], ${lines}::bigint[]) as f (subject, line)
       where f.subject = u.subject`.execute(trx);

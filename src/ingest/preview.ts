@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Classified } from './classify.ts';
+import { type Classified, NEW_AS_A_WHOLE, NEW_BY_ITSELF } from './classify.ts';
 import type { PriceChange, PricePlan } from './price-plan.ts';
 import type { Trx } from './reference.ts';
 
@@ -77,12 +77,12 @@ async function newValuesOf(trx: Trx): Promise<Listed<NewValues>> {
     sql<{ code: string; values: string; from: string; to: string }>`
       select name as code, null::date as date, rows as values, first_date as "from",
         last_date as "to"
-      from pg_temp.load_subject
-      where not is_careful and (id is not null or described) and rows > 0
+      from pg_temp.load_subject u
+      where ${NEW_AS_A_WHOLE} and rows > 0
       union all
       select u.name, null, count(*), min(c.date), max(c.date)
       from pg_temp.load_change c join pg_temp.load_subject u using (subject)
-      where c.state = 'new' group by u.name`,
+      where ${NEW_BY_ITSELF} group by u.name`,
   );
   const shown = rows.map(({ code, values, from, to }) => ({
     code,

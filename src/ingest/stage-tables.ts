@@ -33,6 +33,7 @@ create temp table load_subject (
   has_now boolean not null default false,
   has_past boolean not null default false,
   is_careful boolean not null default false,
+  is_refused boolean not null default false,
   rejected_line bigint,
   before numeric[],
   after numeric[]

@@ -109,6 +109,38 @@ t.test(
   },
 );
 
+t.test('a market that does not exist hides nothing else that is wrong with its row', async (t) => {
+  const { client } = await loadingDatabase(t);
+  const header =
+    'code,market,name,product,priceCategory,priceType,frequency,currency,unitOfMeasure,purity';
+  const load = (row: string) => loadText(t, client, 'csv', `${header}\n${row}\n`);
+  t.strictSame(errorsOf(await load('Z-1,nickle,,,Spott,Price,Weekley,XAX,tonn,99.8%')), [
+    [2, 'market', 'unknown_market'],
+    [2, 'name', 'missing_value'],
+    [2, 'product', 'missing_value'],
+    [2, 'priceCategory', 'unknown_value'],
+    [2, 'frequency', 'unknown_value'],
+    [2, 'currency', 'unknown_currency'],
+    [2, 'unitOfMeasure', 'unknown_unit'],
+    [2, 'purity', 'unknown_value'],
+  ]);
+  const terms = await load('Z-1,nickle,Z,Anything,Spot,Payable,Weekly,USD,t,');
+  t.strictSame(errorsOf(terms), [
+    [2, 'market', 'unknown_market'],
+    [2, 'currency', 'invalid_price'],
+    [2, 'unitOfMeasure', 'invalid_price'],
+  ]);
+  const changed = 'code,name,frequency\nZ-9,A name,Weekley\n';
+  t.strictSame(
+    errorsOf(await loadText(t, client, 'csv', changed)),
+    [
+      [2, 'market', 'missing_value'],
+      [2, 'frequency', 'unknown_value'],
+    ],
+    'what is not said of a price that may be another is not missed',
+  );
+});
+
 t.test('one file may repeat a description, but not contradict it', async (t) => {
   const { client } = await loadingDatabase(t);
   const header =

@@ -128,6 +128,35 @@ t.test('a dry run tells the same, and changes nothing, not even the ledger', asy
   });
 });
 
+t.test('a preview promises no value that is refused', async (t) => {
+  const { client } = await loadingDatabase(t);
+  await describePrices(client, 'A');
+  const header =
+    'code,date,mid,market,name,product,priceCategory,priceType,frequency,currency,unitOfMeasure';
+  const described = (code: string, date: string, market: string) =>
+    `${code},${date},7,${market},Z,Bauxite,Spot,Price,Weekly,USD,t`;
+  const file = [
+    header,
+    described('N', '2026-01-01', 'aluminum'),
+    described('N', '2026-01-08', 'aluminum'),
+    described('M', '2026-01-01', 'aluminium'),
+    'A,2026-01-01,2,aluminium,Another name,,,,,,',
+    'A,2026-01-08,2,,,,,,,,',
+    'A,2026-01-15,200,,,,,,,,',
+  ];
+  const { preview, errors } = await loadText(t, client, 'csv', `${file.join('\n')}\n`, {
+    acceptJumps: false,
+  });
+  const shown = preview?.newValues.shown.map(({ code, values, from }) => [code, values, from]);
+  t.strictSame(shown, [
+    ['A', 1, '2026-01-08'],
+    ['M', 1, '2026-01-01'],
+  ]);
+  t.equal(preview?.newValues.values, 2);
+  t.ok(errors.some(({ code, line }) => code === 'unknown_market' && line === 2));
+  t.ok(errors.some(({ code, line }) => code === 'jump' && line === 7));
+});
+
 t.test('a dry run waits for no writer, and no writer waits for it', async (t) => {
   const { client, pool } = await loadingDatabase(t);
   await describePrices(client, 'A');
