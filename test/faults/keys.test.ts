@@ -1,21 +1,10 @@
 import { crc32 } from 'node:zlib';
 import type t from 'tap';
 import { newKey } from '../../src/auth/key-format.ts';
-import { revokeKey } from '../../src/auth/keys.ts';
 import { testDatabase } from '../support/database.ts';
 import { byLength, fault, within } from '../support/faults.ts';
-import {
-  type Answered,
-  type Ask,
-  codeOf,
-  countsOf,
-  openLoad,
-  send,
-  sendAll,
-} from '../support/load.ts';
+import { type Answered, type Ask, codeOf, countsOf, send, sendAll } from '../support/load.ts';
 import { type Served, served } from '../support/served.ts';
-import { keyFor } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
 import { hearSql } from '../support/sql-heard.ts';
 import { wireTo } from '../support/tcp-proxy.ts';
 
@@ -106,53 +95,6 @@ fault(
       'lookups for a bad checksum': 0,
       'medians apart': within(apart, 50, 'µs'),
       '401 before the network was held': counts['401'] ?? 0,
-    };
-  },
-);
-
-/** Revokes a key while requests go on with it; returns how long it went on to work, in ms. */
-async function revoked(test: Test, isDeaf: boolean): Promise<{ sent: number; workedMs: number }> {
-  const database = await testDatabase(test);
-  const service = await served(test, database);
-  const key = await keyFor(database, ['prices:*']);
-  const load = openLoad(test, { ...service, key }, [{ path: '/v3/prices' }], 50);
-  await until('it works', () => load.answers.length >= 20);
-  test.ok(load.answers.every(({ status }) => status === 200));
-  if (isDeaf) {
-    await database.pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and application_name like 'commodity-prices%'
-        and application_name <> 'commodity-prices test'`);
-  }
-  const id = key.slice(ID_AT, SECRET_AT - 1);
-  await revokeKey(database.db, id, 'a test');
-  const at = performance.now();
-  await until('it is refused', () => load.answers.some(({ status }) => status === 401));
-  const seen = load.sent();
-  await until('it stays so', () => load.answers.length >= seen + 50);
-  // A machine that is slow to make the sessions anew is as if the database were away.
-  const isAway = (each: Answered): boolean =>
-    isDeaf && /^(database|auth)_unavailable$/.test(codeOf(each) ?? '');
-  const answers = (await load.stop()).filter((each) => !isAway(each));
-  const codes = new Set(answers.filter(({ status }) => status !== 200).map(codeOf));
-  test.same([...codes], ['api_key_revoked']);
-  test.ok(answers.slice(-20).every(({ status }) => status === 401));
-  const lastGood = Math.max(
-    ...answers.filter(({ status }) => status === 200).map((a) => a.endedAt),
-  );
-  return { sent: answers.length, workedMs: Math.max(0, lastGood - at) };
-}
-
-fault(
-  'F32',
-  'a key revoked under load',
-  'the last 200 comes ≤ 1 s after the commit, ≤ 10 s when the sessions of the service were ended',
-  async (t) => {
-    const plain = await revoked(t, false);
-    const deaf = await revoked(t, true);
-    return {
-      requests: plain.sent + deaf.sent,
-      'last 200 after': within(plain.workedMs, 1_000),
-      'with sessions ended': within(deaf.workedMs, 10_000),
     };
   },
 );
