@@ -1,14 +1,30 @@
 import { distance } from 'fastest-levenshtein';
 
+/** Words of names that American English spells otherwise, as British English does. */
+const SPELLINGS: readonly (readonly [british: RegExp, american: string])[] = [
+  [/sulph/g, 'sulf'],
+  [/aluminium/g, 'aluminum'],
+  [/tonne/g, 'ton'],
+  [/(lit|met)re/g, '$1er'],
+];
+
+/** A name as it is compared: in small letters, in one spelling. */
+const spelt = (name: string): string =>
+  SPELLINGS.reduce(
+    (text, [british, american]) => text.replace(british, american),
+    name.toLowerCase(),
+  );
+
 /**
  * The names nearest to what was sent, best first: those within a third of its length in edits, or
  * that contain it or are contained in it. One that begins with what was sent comes before others.
+ * British and American spellings are one.
  */
 export function nearest(sent: string, names: Iterable<string>, most: number): string[] {
-  const wanted = sent.slice(0, 128).toLowerCase();
+  const wanted = spelt(sent.slice(0, 128));
   const scored: { name: string; begins: boolean; score: number }[] = [];
   for (const name of names) {
-    const candidate = name.toLowerCase();
+    const candidate = spelt(name);
     const edits = distance(wanted, candidate);
     const near = edits <= Math.max(2, Math.ceil(candidate.length / 3));
     const within = wanted.length >= 3 && (candidate.includes(wanted) || wanted.includes(candidate));

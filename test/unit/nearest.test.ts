@@ -12,3 +12,19 @@ t.test('a name that begins with what was sent is offered first', async (t) => {
   );
   t.equal(nearest('99.8% Nj', names, 1)[0], '99.8% In', 'of others the one with fewest edits');
 });
+
+t.test('American and British spellings are one', async (t) => {
+  const names = [
+    'Nickel sulphate hexahydrate, battery grade',
+    'Nickel matte',
+    'Tonne',
+    'Short ton',
+  ];
+  t.strictSame(nearest('nickel sulfate', names, 1), [names[0]]);
+  t.strictSame(nearest('nickel sulfate hexahydrate', names, 1), [names[0]]);
+  t.ok(nearest('metric ton', names, 3).includes('Tonne'));
+  t.strictSame(nearest('Primary Aluminum', ['Primary aluminium, low carbon', 'Bauxite'], 3), [
+    'Primary aluminium, low carbon',
+  ]);
+  t.strictSame(nearest('aluminum', ['aluminium', 'manganese'], 1), ['aluminium']);
+});
