@@ -88,26 +88,34 @@ const WRITTEN: Readonly<Record<string, string>> = {
   object: 'Must be a period and a method, such as month:average',
 };
 
-const typeOf = (schema: TSchema | undefined): string => (schema as { type: string }).type;
+/** The type of a member, as its schema names it. */
+export const typeOf = (schema: TSchema | undefined): string => (schema as { type: string }).type;
 
-/** Where a parameter belongs in a body, and what it may be there. */
+/** What a parameter stands for, and what it may be there. */
 interface Member {
-  readonly part: 'filters' | 'options';
+  readonly pointer: string;
   readonly type: string;
 }
 
+/** Where a parameter belongs in a body. */
+interface BodyMember extends Member {
+  readonly part: 'filters' | 'options';
+}
+
 /** The members of a market's body by their names, which no two of them share. */
-function membersOf({ filters, options }: MarketSchemas): ReadonlyMap<string, Member> {
-  const members = (part: Member['part'], { properties }: TObject) =>
+function membersOf({ filters, options }: MarketSchemas): ReadonlyMap<string, BodyMember> {
+  const members = (part: BodyMember['part'], { properties }: TObject) =>
     Object.entries(properties).map(
-      ([name, schema]) => [name, { part, type: typeOf(schema) }] as const,
+      ([name, schema]) =>
+        [name, { part, pointer: `/${part}/${name}`, type: typeOf(schema) }] as const,
     );
   return new Map([...members('filters', filters), ...members('options', options)]);
 }
 
 const FORMAT = 'format';
 
-function unknownParameter(name: string, legal: readonly string[]): Violation {
+/** What is wrong with a parameter that an address does not have. */
+export function unknownParameter(name: string, legal: readonly string[]): Violation {
   const [near] = nearest(name, legal, 1);
   const hint = near ? `did you mean ${near}?` : `legal are ${legal.join(', ')}`;
   const detail = `There is no parameter ${shown(name)}; ${hint}`;
@@ -132,14 +140,13 @@ function formatIn(values: readonly string[], broken: Violation[]): Format {
 }
 
 /** The value of a parameter as its member has it; undefined where it was told to be broken. */
-function sentValue(
-  { part, type }: Member,
+export function sentValue(
+  { pointer, type }: Member,
   name: string,
   values: readonly string[],
   broken: Violation[],
 ): unknown {
   if (type === 'array') return values;
-  const pointer = `/${part}/${name}`;
   const [text = '', ...more] = values;
   if (more.length > 0) {
     broken.push(once(pointer, name));
@@ -163,7 +170,7 @@ export function queryReader(schemas: MarketSchemas): (url: string) => QueryRead 
   return (url) => {
     const query = queryOf(url);
     const broken = [...query.broken];
-    const body: Record<Member['part'], Record<string, unknown>> = { filters: {}, options: {} };
+    const body: Record<BodyMember['part'], Record<string, unknown>> = { filters: {}, options: {} };
     let format: Format | null = null;
     for (const [name, values] of query.parameters) {
       const member = members.get(name);

@@ -4,7 +4,7 @@ import { Settings } from 'typebox/system';
 import { BASE_FILTERS, DIMENSIONS } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
 import { nearest } from '../catalog/nearest.ts';
-import { shown, type Violation, type ViolationCode } from '../errors.ts';
+import { Problem, shown, type Violation, type ViolationCode } from '../errors.ts';
 import { closed } from './components.ts';
 import { filtersOf, type MarketSchemas } from './market.ts';
 
@@ -158,6 +158,18 @@ function violationsOf(errors: Iterable<SchemaError>): Violation[] {
     violations.set(`${pointer} ${code}`, { pointer, code, detail });
   }
   return [...violations.values()];
+}
+
+/** The refusal of a request that breaks rules, with the first of them. */
+export function brokenBy(errors: readonly Violation[]): Problem {
+  const { length } = errors;
+  const sentence =
+    length === 1
+      ? 'One rule is broken; errors names the place'
+      : length > VIOLATIONS_MAX
+        ? `More than ${VIOLATIONS_MAX} rules are broken; errors names the first ${VIOLATIONS_MAX}`
+        : `${length} rules are broken; errors names each place`;
+  return new Problem('validation_failed', sentence, { errors: errors.slice(0, VIOLATIONS_MAX) });
 }
 
 export type BodyCheck = (body: unknown) => Violation[];

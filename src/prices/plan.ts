@@ -2,8 +2,8 @@ import type { FilterName } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
 import { matchKey } from '../catalog/match-key.ts';
 import { filtersOf } from '../contract/market.ts';
-import { type BodyCheck, VIOLATIONS_MAX } from '../contract/validate.ts';
-import { Problem, type Violation } from '../errors.ts';
+import { type BodyCheck, brokenBy } from '../contract/validate.ts';
+import type { Violation } from '../errors.ts';
 import { canonicalText } from './canonical.ts';
 import { type Position, positionIn } from './cursor.ts';
 import { brokenOptions, optionsOf, type PlanOptions } from './plan-options.ts';
@@ -94,17 +94,6 @@ const listFilter = (name: FilterName, values: readonly string[]): ListFilter => 
   values,
   keys: [...new Set(values.map(matchKey))],
 });
-
-function brokenBy(errors: readonly Violation[]): Problem {
-  const { length } = errors;
-  const sentence =
-    length === 1
-      ? 'One rule is broken; errors names the place'
-      : length > VIOLATIONS_MAX
-        ? `More than ${VIOLATIONS_MAX} rules are broken; errors names the first ${VIOLATIONS_MAX}`
-        : `${length} rules are broken; errors names each place`;
-  return new Problem('validation_failed', sentence, { errors: errors.slice(0, VIOLATIONS_MAX) });
-}
 
 /**
  * A plan that goes on where its cursor says, at the state at which the walk began. Looked at last:

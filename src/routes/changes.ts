@@ -4,9 +4,9 @@ import { insufficientScope } from '../auth/refusals.ts';
 import { marketOf } from '../catalog/markets.ts';
 import { allows, marketsOpenTo, scopeOf } from '../catalog/scopes.ts';
 import { type ChangeLimits, changeQuery, changesContent } from '../contract/changes.ts';
+import { type FlatQuery, flatReader } from '../contract/flat-query.ts';
 import { FORMATS } from '../contract/formats.ts';
-import { type BodyCheck, checkOf } from '../contract/validate.ts';
-import { Problem } from '../errors.ts';
+import { brokenBy } from '../contract/validate.ts';
 import type { Feed } from '../prices/changes/follow.ts';
 import type { ChangesAsked, Page } from '../prices/changes/page.ts';
 import { positionOf, positionText } from '../prices/changes/position.ts';
@@ -37,27 +37,10 @@ interface Query {
 
 const listOf = (sent: unknown): unknown[] => (Array.isArray(sent) ? sent : [sent]);
 
-const numberOr = (sent: unknown): unknown =>
-  typeof sent === 'string' && /^\d{1,9}$/.test(sent) ? Number(sent) : sent;
-
-/** A query with the types that its schema has: an address knows texts alone. */
-function typed(sent: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const query: Record<string, unknown> = { ...sent };
-  if (query['market'] !== undefined) query['market'] = listOf(query['market']);
-  for (const name of ['limit', 'wait']) {
-    if (query[name] !== undefined) query[name] = numberOr(query[name]);
-  }
-  return query;
-}
-
 /** The validated query. @throws Problem `validation_failed` with every violation */
-function queryOf(check: BodyCheck, sent: unknown): Query {
-  const query = typed(sent as Record<string, unknown>);
-  const errors = check(query);
-  if (errors.length === 0) return query as Query;
-  throw new Problem('validation_failed', 'The query breaks a rule; errors names each place', {
-    errors,
-  });
+function queryOf({ values, errors }: FlatQuery): Query {
+  if (errors.length > 0) throw brokenBy(errors);
+  return values as Query;
 }
 
 const principalOf = ({ principal }: FastifyRequest): Principal => {
@@ -135,7 +118,7 @@ async function checkAgain(request: FastifyRequest, { markets }: ChangesAsked): P
 /** `GET /v3/changes`: the feed of changes, for callers with the scope of a market. */
 export function changeRoutes(app: FastifyInstance, feed: Feed, options: ChangeOptions): void {
   const schema = changeQuery(options);
-  const check = checkOf(schema);
+  const read = flatReader(schema);
   const takePlace = placesFor(options.waitingMax);
   let isStopping = false;
   app.decorate('feed', feed);
@@ -146,7 +129,7 @@ export function changeRoutes(app: FastifyInstance, feed: Feed, options: ChangeOp
   });
 
   async function handler(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const query = queryOf(check, request.query);
+    const query = queryOf(read(request.url));
     const principal = principalOf(request);
     const asked = askedFor(query, principal, options);
     const format = listFormatOf(request);

@@ -1,13 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ref } from '../contract/components.ts';
+import { flatReader } from '../contract/flat-query.ts';
 import { CurrencyList, RateList, RateQuery, UnitList } from '../contract/reference.ts';
-import { checkOf } from '../contract/validate.ts';
+import { brokenBy } from '../contract/validate.ts';
 import { decimalOf, decimalText } from '../conversion/decimal.ts';
 import { CROSS_DECIMALS, dayRates, rateSpan } from '../conversion/discovery.ts';
 import { rateSource } from '../conversion/rates.ts';
 import { roundingText } from '../conversion/rounding.ts';
 import { type Head, headOf, newestRevision, revisionText } from '../db/revisions.ts';
-import { Problem, type Violation } from '../errors.ts';
+import type { Violation } from '../errors.ts';
 import type { Sources } from '../prices/answer.ts';
 import type { References } from '../prices/references.ts';
 import { currencyNamed, unknownCurrency } from '../prices/targets.ts';
@@ -82,18 +83,16 @@ interface Query {
 }
 
 const refuse = (errors: readonly Violation[]): void => {
-  if (errors.length === 0) return;
-  throw new Problem('validation_failed', 'The query breaks a rule; errors names each place', {
-    errors,
-  });
+  if (errors.length > 0) throw brokenBy(errors);
 };
 
-const checkMembers = checkOf(RateQuery);
+const readQuery = flatReader(RateQuery);
 
 /** The validated query. @throws Problem `validation_failed` with every violation */
-function queryOf(sent: unknown): Query {
-  const errors = checkMembers(sent);
-  const query = sent as Query;
+function queryOf(url: string): Query {
+  const { values, errors: told } = readQuery(url);
+  const errors = [...told];
+  const query = values as unknown as Query;
   const isWrong = (name: string) => errors.some((each) => each.pointer === `/${name}`);
   if (query.from && query.to && !isWrong('from') && !isWrong('to') && query.from > query.to) {
     errors.push({ pointer: '/from', code: 'date_order', detail: 'from must not lie after to' });
@@ -115,7 +114,7 @@ function pairIn(references: References, query: Query) {
 }
 
 async function rates(request: FastifyRequest, reply: FastifyReply, sources: Sources) {
-  const query = queryOf(request.query);
+  const query = queryOf(request.url);
   const { head, references, table, source } = await ratesAndReferences(sources, request);
   const { base, quote } = pairIn(references, query);
   const $metadata = {

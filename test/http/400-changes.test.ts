@@ -29,14 +29,15 @@ t.test('a query that breaks a rule is refused with all that is wrong', async (t)
     ['limit=ten', '/limit wrong_type'],
     ['limit=1.5', '/limit wrong_type'],
     ['limit=', '/limit wrong_type'],
-    ['limit=1&limit=2', '/limit wrong_type'],
+    ['limit=1&limit=2', '/limit too_many_items'],
     ['wait=26', '/wait out_of_range'],
-    ['wait=-1', '/wait wrong_type'],
+    ['wait=-1', '/wait out_of_range'],
     ['wait=25s', '/wait wrong_type'],
     ['market=gold', '/market/0 out_of_range'],
     ['market=Nickel', '/market/0 out_of_range'],
     ['market=nickel&market=', '/market/1 out_of_range'],
-    [`after=${next}&after=${next}`, '/after wrong_type'],
+    [`after=${next}&after=${next}`, '/after too_many_items'],
+    ['after=%zz', '/after invalid_format'],
     ['since=5', '/since unknown_field'],
     ['markets=nickel', '/markets unknown_field'],
     ['afer=1&wait=99&limit=x', '/afer unknown_field', '/limit wrong_type', '/wait out_of_range'],
@@ -49,5 +50,17 @@ t.test('a query that breaks a rule is refused with all that is wrong', async (t)
     t.equal(answer.headers['cache-control'], 'no-store');
   }
   const near = await service.request({ method: 'GET', url: '/v3/changes?markets=nickel' });
-  t.match(near.json.errors[0].detail, 'did you mean market?');
+  t.match(near.json, {
+    detail: 'One rule is broken; errors names the place',
+    errors: [{ detail: 'There is no parameter markets; did you mean market?' }],
+  });
+  const detailOf = async (query: string): Promise<string> =>
+    (await service.request({ method: 'GET', url: `/v3/changes?${query}` })).json.errors[0].detail;
+  t.equal(
+    await detailOf('market=nickel&market=aluminum'),
+    'There is no market aluminum; did you mean aluminium?',
+  );
+  t.match(await detailOf('market=gold'), /^Must be one of lithium, .*copper$/);
+  t.equal(await detailOf('limit=ten'), 'Must be an integer');
+  t.equal(await detailOf('limit=1&limit=2'), 'Give limit once');
 });
