@@ -5,6 +5,7 @@ export const BESIDE_OTHERS: readonly string[] = [
   'test/faults/catalogue.test.ts',
   'test/faults/configuration.test.ts',
   'test/faults/corruption.test.ts',
+  'test/faults/forgeries.test.ts',
   'test/faults/injection.test.ts',
   'test/faults/rates.test.ts',
   'test/faults/standby.test.ts',
