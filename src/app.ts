@@ -27,6 +27,7 @@ import { problemOf, problems, sendProblem } from './plugins/problems.ts';
 import { refuseConnection } from './plugins/refuse.ts';
 import { requestId, requestIdOf } from './plugins/request-id.ts';
 import { gentleStop, type Heirs } from './plugins/stop.ts';
+import { traced } from './plugins/tracing.ts';
 import { transport } from './plugins/transport.ts';
 import { usage } from './plugins/usage.ts';
 import { work } from './plugins/work.ts';
@@ -43,6 +44,7 @@ import { priceRoutes, valuesRoute } from './routes/market.ts';
 import { marketsRoute } from './routes/markets.ts';
 import { meRoute } from './routes/me.ts';
 import { referenceRoutes } from './routes/reference.ts';
+import type { Tracing } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
 
 export interface AppOptions {
@@ -53,6 +55,8 @@ export interface AppOptions {
   readonly logger?: FastifyBaseLogger;
   /** Without it nothing is counted. */
   readonly metrics?: Metrics | undefined;
+  /** Without it nothing is traced. */
+  readonly tracing?: Tracing | undefined;
   /** Who goes on with its connections when it stops. */
   readonly heirs?: Heirs | undefined;
 }
@@ -159,7 +163,7 @@ const bodyLimitsOf = (config: Config): BodyLimits => ({
 
 /** Wires the service together. It never listens and makes no connection by itself. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, client, metrics } = options;
+  const { config, client, metrics, tracing } = options;
   const { reads } = client;
   const db = reads.db();
   const app = serverOf(options);
@@ -181,6 +185,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   for (const schema of SCHEMAS) app.addSchema(schema);
 
   observe(app, metrics);
+  if (tracing) traced(app, tracing);
   work(app, config.REQUEST_DEADLINE_MS);
   requestId(app);
   problems(app);

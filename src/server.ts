@@ -7,6 +7,7 @@ import { readConfig } from './commands/environment.ts';
 import { EXIT, exitCodeOf, report } from './commands/failure.ts';
 import { answerToArguments } from './commands/service-arguments.ts';
 import { misspeltSettings } from './config/misspelt.ts';
+import { tracingSettingsOf } from './config/tracing.ts';
 import type { Config } from './config.ts';
 import { answerToPrimary } from './metrics/cluster.ts';
 import { type Metrics, metricsOf } from './metrics/metrics.ts';
@@ -18,6 +19,7 @@ import { prepare } from './server/prepare.ts';
 import { serveByWorkers } from './server/primary.ts';
 import { serve } from './server/serve.ts';
 import { Together } from './server/together.ts';
+import { openTraces } from './server/tracing.ts';
 import { WorkerFailed, type Workers } from './server/workers.ts';
 
 /** npm passes on the Ctrl-C that the terminal sent us already: one keystroke arrives twice. */
@@ -57,7 +59,8 @@ async function startWorker(): Promise<void> {
   const metrics = await openMetrics(config, logger);
   const heritage = new Heritage();
   heritage.listen(endBySignal);
-  await serve({ config, url, usageUrl, logger, metrics, heritage }, life);
+  const tracing = await openTraces(logger, life);
+  await serve({ config, url, usageUrl, logger, metrics, tracing, heritage }, life);
 }
 
 /** Before anything is done: a misspelt DATABASE_URL would start a database of our own. */
@@ -76,6 +79,8 @@ async function start(): Promise<void> {
   }
   const given = readConfig();
   tellMisspelt(given);
+  // A wrong one is told before a database is made.
+  tracingSettingsOf(process.env);
   const prepared = await prepare(given, life);
   release = prepared.release;
   const { config, url, usageUrl, own } = prepared;
@@ -87,7 +92,8 @@ async function start(): Promise<void> {
     logger.info(`${subject} at ${address}`);
   } else {
     const metrics = await openMetrics(config, logger);
-    address = await serve({ config, url, usageUrl, logger, metrics }, life);
+    const tracing = await openTraces(logger, life);
+    address = await serve({ config, url, usageUrl, logger, metrics, tracing }, life);
   }
   if (own === null) return;
   // Not before it listens: a start on a taken port would leave a key that nobody was shown.

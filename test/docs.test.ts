@@ -157,7 +157,7 @@ t.test('every error code that is named exists', async (t) => {
 
 t.test('every setting that is named exists', async (t) => {
   // Settings of the tests and of the tools around the service.
-  const others = /^(TEST_DATABASE_URL|DOCKER_HOST|NODE_[A-Z_]+|POSTGRES_[A-Z]+)$/;
+  const others = /^(TEST_DATABASE_URL|DOCKER_HOST|NODE_[A-Z_]+|OTEL_[A-Z_]+|POSTGRES_[A-Z]+)$/;
   for (const { path, text } of documents) {
     const named = wordsOf(text).filter((word) => /^[A-Z]+(_[A-Z]+)+$/.test(word));
     t.same(

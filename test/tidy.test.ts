@@ -20,17 +20,20 @@ const LAYERS: Readonly<Record<string, string>> = {
   wire: '',
   limits: '',
   metrics: 'db errors limits',
+  tracing: 'config',
   prices: 'catalog contract conversion db errors',
   book: 'catalog contract conversion db prices wire',
   ingest: 'catalog db errors',
   archive: 'db version',
   verify: 'catalog db',
-  plugins: 'auth book catalog contract db errors limits metrics prices wire',
+  plugins: 'auth book catalog contract db errors limits metrics prices tracing wire',
   routes: 'auth book catalog contract conversion db errors limits prices version wire',
-  app: 'catalog config contract conversion db errors limits metrics plugins prices routes version',
+  app:
+    'catalog config contract conversion db errors limits metrics plugins prices routes tracing ' +
+    'version',
   server:
     'auth catalog config contract db errors ingest metrics plugins prices app commands version ' +
-    'limits',
+    'limits tracing',
   commands:
     'archive auth catalog config contract db errors ingest plugins prices routes app server ' +
     'verify version',

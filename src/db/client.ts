@@ -5,7 +5,7 @@ import { Breaker, type BreakerOptions } from './breaker.ts';
 import { type Health, healthOf } from './health.ts';
 import { ANSWER_MS, type Notices, noticesOf } from './notices.ts';
 import { type Pulse, pulseOf } from './pulse.ts';
-import { type Reads, readsOf } from './reads.ts';
+import { type Around, type Reads, readsOf } from './reads.ts';
 import type { Database } from './schema.ts';
 import { Servers } from './servers.ts';
 import { type Watch, watchOf } from './watch.ts';
@@ -53,6 +53,8 @@ export interface ClientOptions {
   readonly rideOutMs?: number;
   /** How long a standby may be behind before another server is used, in milliseconds. */
   readonly behindMs?: number;
+  /** What is done around each statement that is read. */
+  readonly around?: Around | undefined;
   readonly onError?: (error: Error) => void;
   /** Told when the database goes away and comes back. */
   readonly onChange?: BreakerOptions['onChange'];
@@ -205,6 +207,7 @@ export function openClient(options: ClientOptions): Client {
     waitingMax: options.waitingMax || Number.POSITIVE_INFINITY,
     answerMs: statementTimeoutMs && statementTimeoutMs + ANSWER_MARGIN_MS,
     retryForMs: rideOutMs && rideOutMs + RETRY_MARGIN_MS,
+    around: options.around,
   });
   const pulse = pulseOf({
     connection: () => sessionFor('pulse', servers.current),

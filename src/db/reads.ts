@@ -38,6 +38,9 @@ export interface Reads {
   readonly retries: { readonly count: number };
 }
 
+/** Does something around the work of a statement: all attempts at it, and what it waits for. */
+export type Around = <T>(statement: string, work: () => Promise<T>) => Promise<T>;
+
 export interface ReadsOptions {
   readonly pool: pg.Pool;
   /** After how many outages a connection was made: one from before another may be dead. */
@@ -54,6 +57,7 @@ export interface ReadsOptions {
   readonly answerMs: number;
   /** For how long what fails in passing is tried again, in milliseconds. */
   readonly retryForMs?: number | undefined;
+  readonly around?: Around | undefined;
 }
 
 type Work<T> = (client: pg.PoolClient) => Promise<T>;
@@ -115,7 +119,7 @@ class Reading implements Reads {
   }
 
   async query<Row extends pg.QueryResultRow>(query: pg.QueryConfig, signal = NEVER) {
-    const { rows } = await this.#run((client) => client.query<Row>(query), signal);
+    const { rows } = await this.#run(query.text, (client) => client.query<Row>(query), signal);
     return rows;
   }
 
@@ -124,13 +128,14 @@ class Reading implements Reads {
     read: (chunks: AsyncIterable<Buffer>) => Promise<T>,
     signal = NEVER,
   ): Promise<T> {
-    return this.#run((client) => read(client.query(copyTo(statement))), signal, true);
+    const work: Work<T> = (client) => read(client.query(copyTo(statement)));
+    return this.#run(statement, work, signal, true);
   }
 
   /** A handle of Kysely's that borrows a connection for each statement. */
   #handle(signal: AbortSignal): Kysely<Database> {
     const query = (text: string, values: readonly unknown[]) =>
-      this.#run((client) => client.query(text, [...values]), signal);
+      this.#run(text, (client) => client.query(text, [...values]), signal);
     const session = { query, release: () => {} } as unknown as pg.PoolClient;
     const pool = { options: {}, connect: async () => session, end: async () => {} };
     return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
@@ -140,8 +145,8 @@ class Reading implements Reads {
    * The answer that a COPY is for may have begun already, and must not break off because the
    * machine is busy: it waits for a connection as long as its reader does, and has more attempts.
    */
-  #run<T>(work: Work<T>, signal: AbortSignal, isCopy = false): Promise<T> {
-    const { answerMs } = this.#options;
+  #run<T>(text: string, work: Work<T>, signal: AbortSignal, isCopy = false): Promise<T> {
+    const { answerMs, around } = this.#options;
     const attempt = async (): Promise<T> => {
       const leave = await this.#enter(signal, isCopy);
       try {
@@ -156,7 +161,8 @@ class Reading implements Reads {
         leave();
       }
     };
-    return this.retries.run(attempt, signal, isCopy ? answerMs : 0);
+    const run = () => this.retries.run(attempt, signal, isCopy ? answerMs : 0);
+    return around ? around(text, run) : run();
   }
 
   /**

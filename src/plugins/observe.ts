@@ -21,27 +21,29 @@ const GONE = 499;
 
 const sentBy = ({ raw }: FastifyRequest): number => raw.socket?.bytesWritten ?? 0;
 
-const operationOf = ({ is404, routeOptions }: FastifyRequest): string => {
+/** The operation of a request, as `openapi.yaml` names it. */
+export const operationOf = ({ is404, routeOptions }: FastifyRequest): string => {
   const { operationId } = (routeOptions.schema ?? {}) as { operationId?: string };
   return is404 ? 'unknown' : (operationId ?? 'page');
 };
 
 /** The status of the answer, or what became of it: a broken one has said 200 before. */
-function statusOf({ failure }: FastifyRequest, { statusCode, raw }: FastifyReply) {
+export function statusOf({ failure }: FastifyRequest, { statusCode, raw }: FastifyReply) {
   if (failure instanceof ClientGone) return GONE;
   if (raw.headersSent && failure != null && statusCode < 400) return 'broken';
   return raw.writableFinished || failure != null ? statusCode : GONE;
 }
 
 /** Whoever asked: the public id of a key, or a hash of a subject, which may be a person's name. */
-function whoOf(principal: Principal | null): object {
+export function whoOf(principal: Principal | null): object {
   if (!principal) return {};
   const { kind, id } = principal;
   if (kind === 'key') return { key: id };
   return { subject: createHash('sha256').update(id).digest('hex').slice(0, 16) };
 }
 
-const isOurs = (status: number | 'broken'): boolean => status === 'broken' || status >= 500;
+/** Whether the service is to blame for how a request ended. */
+export const isOurs = (status: number | 'broken'): boolean => status === 'broken' || status >= 500;
 
 /** What is told of a failure: of one that was foreseen no stack, of a refusal only its code. */
 function told(failure: unknown, status: number | 'broken'): object {

@@ -11,6 +11,7 @@ import { type Config, ConfigError } from '../config.ts';
 import type { BreakerOptions } from '../db/breaker.ts';
 import { type Client, openClient } from '../db/client.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import type { Tracing } from '../tracing/tracing.ts';
 import type { Life } from './life.ts';
 import type { Heritage } from './passing.ts';
 import { type News, tellOnce } from './told-once.ts';
@@ -94,7 +95,7 @@ function serversOf(address: string, purpose: 'read' | 'written to', logger: Logg
 }
 
 /** The connections that answers are read over. */
-const openReader = (url: string, config: Config, logger: Logger): Client =>
+const openReader = ({ url, config, logger, tracing }: Served): Client =>
   openClient({
     ...serversOf(url, 'read', logger),
     connectionsMax: config.DATABASE_CONNECTIONS_MAX,
@@ -108,6 +109,7 @@ const openReader = (url: string, config: Config, logger: Logger): Client =>
     readOnly: true,
     applicationName: 'commodity-prices',
     onError: heedLoss(logger),
+    around: tracing?.statement,
   });
 
 /** One connection that notes use; it must never take one from those that answer. */
@@ -133,24 +135,25 @@ export interface Served {
   readonly usageUrl: string | undefined;
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
+  readonly tracing: Tracing | undefined;
   /** Of a worker: its connections outlive it. */
   readonly heritage?: Heritage;
 }
 
 /** Serves from a database until the end; returns the address. */
 export async function serve(served: Served, life: Life): Promise<string> {
-  const { config, url, usageUrl, logger, metrics, heritage } = served;
-  const client = openReader(url, config, logger);
+  const { config, usageUrl, logger, metrics, tracing, heritage: heirs } = served;
+  const client = openReader(served);
   life.atEnd(() => client.close());
   const usage = usageUrl === undefined ? null : openUsage(usageUrl, logger);
   if (usage) life.atEnd(() => usage.close());
   const usagePool = usage?.pool;
-  const app = await buildApp({ config, client, usagePool, logger, metrics, heirs: heritage });
-  if (heritage) life.atEnd(() => heritage.settled());
-  heritage?.takeFor(app.server);
+  const app = await buildApp({ config, client, usagePool, logger, metrics, tracing, heirs });
+  if (heirs) life.atEnd(() => heirs.settled());
+  heirs?.takeFor(app.server);
   life.atEnd(async () => {
     // Who is replaced is not missed: others go on with its connections.
-    const isMissed = life.isBySignal && !heritage?.hasHeirs;
+    const isMissed = life.isBySignal && !heirs?.hasHeirs;
     if (isMissed && config.STOP_NOTICE_MS > 0) await giveNotice(app, config.STOP_NOTICE_MS);
     await drain(app, config.SHUTDOWN_TIMEOUT_MS);
   });
