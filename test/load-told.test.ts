@@ -58,7 +58,7 @@ t.test('each file is told under its name, and what is told is what happens', asy
   t.match(await load('csv', same), { code: 0, stdout: /^Nothing to change \(…\)\.\nrows 1 / });
 
   t.match(await load('log', '--limit', '3'), {
-    stdout: /^BATCH (.*\n){4}\nOlder ones are not shown: try --limit 15\.\n$/,
+    stdout: /^BATCH (.*\n){4}\nOlder ones are not shown; a greater --limit shows more\.\n$/,
   });
   t.notMatch((await load('log', '--limit', '100')).stdout, 'Older');
   t.equal(JSON.parse((await load('log', '--limit', '3', '--json')).stdout).length, 3);

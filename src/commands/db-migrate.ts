@@ -3,7 +3,7 @@ import { type MigrationStatus, migrateDown, migrateUp, migrationStatus } from '.
 import { type Preview, previewMigrations } from '../db/preview.ts';
 import { withDatabase } from './database.ts';
 import { UsageError } from './failure.ts';
-import { openProgress, printJson, printLines, printTable } from './output.ts';
+import { openProgress, printJson, printLines, printTable, timeText } from './output.ts';
 
 interface MigrateOptions {
   readonly status?: true;
@@ -25,7 +25,7 @@ function printStatus(all: MigrationStatus[], json: true | undefined): void {
   else {
     printTable(all, {
       migration: ({ name }) => name,
-      ran: ({ executedAt }) => executedAt ?? 'pending',
+      ran: ({ executedAt }) => (executedAt === null ? 'pending' : timeText(executedAt)),
       remark: ({ state }) => MEANINGS[state],
     });
   }

@@ -8,7 +8,7 @@ import type { Values } from '../ingest/preview.ts';
 import { withDatabase } from './database.ts';
 import { UsageError } from './failure.ts';
 import { valuesText } from './load-preview.ts';
-import { countText, printJson, printLines, printTable, writeText } from './output.ts';
+import { countText, printJson, printLines, printTable, timeText, writeText } from './output.ts';
 
 /** A whole number greater than 0. @throws UsageError for any other text */
 export function wholeOf(text: string, what: string): number {
@@ -24,9 +24,6 @@ function marketOf(slug: string | undefined): string | null {
   const [hint] = nearest(slug, slugs, 1);
   throw new UsageError(`--market: there is no such market${hint ? `; did you mean ${hint}?` : ''}`);
 }
-
-/** `2026-03-05T16:00:00.123456Z` → `2026-03-05 16:00:00`. */
-const timeText = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
 
 /** What a batch did, without what it did not do. */
 function countsText(batch: Batch): string {
@@ -66,7 +63,8 @@ async function log({ limit, market, json }: LogOptions): Promise<void> {
     by: ({ actor }) => actor,
     reason: ({ reason }) => reason,
   });
-  if (found.length > most) printLines('', `Older ones are not shown: try --limit ${5 * most}.`);
+  if (found.length > most)
+    printLines('', 'Older ones are not shown; a greater --limit shows more.');
 }
 
 /** A change on one line. */
@@ -97,7 +95,9 @@ async function tellChanges(
     await writeText(isFirst ? ']\n}\n' : '\n]\n}\n');
     return;
   }
-  const facts = Object.entries(batch).filter(([, value]) => value !== null && value !== 0);
+  const { startedAt, finishedAt } = batch;
+  const told = { ...batch, startedAt: timeText(startedAt), finishedAt: timeText(finishedAt) };
+  const facts = Object.entries(told).filter(([, value]) => value !== null && value !== 0);
   printLines(...facts.map(([name, value]) => `${name.padEnd(13)} ${value}`), '');
   for await (const change of changes) {
     await writeText(`${changeLine(change)}\n`);

@@ -21,6 +21,9 @@ const cellOf = (value: unknown): string => {
   return Array.isArray(value) ? value.join(' ') : String(value);
 };
 
+/** An instant (RFC 3339 in UTC) as a person is told it, to the second: `2026-03-05T16:00:00Z`. */
+export const timeText = (instant: string): string => `${instant.slice(0, 19)}Z`;
+
 /** A whole number, in groups of three digits. */
 export const countText = (value: number): string => Math.floor(value).toLocaleString('en');
 

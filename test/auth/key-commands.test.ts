@@ -24,6 +24,36 @@ t.test('a key that nothing limits is shown as such', async (t) => {
   t.match(stdout, /^limits {3}any rate, any number at a time$/m);
 });
 
+t.test('a rate of another form is refused with the form', async (t) => {
+  const create = ['keys', 'create', '--name', 'desk', '--scope', 'prices:*', '--rate'];
+  for (const rate of ['600/s', '600 / min', 'fast', '-1', '1.5/min', '/min']) {
+    const message = `--rate: "${rate}" is not a rate like 600/min, or 0 for no limit`;
+    const { code, stderr } = await prices(t, {}, ...create.slice(0, -1), `--rate=${rate}`);
+    t.same([code, stderr], [2, `commodity-prices: ${message}\n`]);
+  }
+});
+
+t.test(
+  'times are told to the second in UTC, and which key took the place of another',
+  async (t) => {
+    const { url: DATABASE_URL } = await testDatabase(t);
+    const run = (...args: string[]) => prices(t, { DATABASE_URL }, 'keys', ...args);
+    const made = await run('create', '--name', 'desk', '--scope', 'prices:*', '--json');
+    const { id } = JSON.parse(made.stdout);
+    const rotated = await run('rotate', id, '--expires', '2190-12-31');
+    const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';
+    t.match(rotated.stderr, new RegExp(`^The key ${id} works until ${time}\\.\\n$`));
+    t.match(
+      rotated.stdout,
+      new RegExp(`^created {2}${time}\nexpires {2}2190-12-31T23:59:59Z$`, 'm'),
+    );
+    const heir = /^id {7}(\w+)$/m.exec(rotated.stdout)?.[1];
+    t.match((await run('show', id)).stdout, `\nreplaced by ${heir}\n`);
+    t.match((await run('list')).stdout, new RegExp(` ${time} +never `));
+    t.match((await run('audit')).stdout, new RegExp(`^${time} `, 'm'));
+  },
+);
+
 t.test('a folder to be scanned for keys is refused by its name', async (t) => {
   const folder = dirname(await dataFolder(t));
   const { code, stderr } = await prices(t, {}, 'keys', 'scan', folder);

@@ -130,11 +130,13 @@ t.test('the commands tell it to people and to programs', async (t) => {
     /^ +4 .* refused /,
   ];
   t.match(lines.slice(0, 4), batches);
-  t.match(lines.slice(4), ['', 'Older ones are not shown: try --limit 15.', '']);
+  t.match(lines.slice(4), ['', 'Older ones are not shown; a greater --limit shows more.', '']);
   const [newest] = JSON.parse((await run('load', 'log', '--json')).stdout);
   t.match(newest, { batch: 6, format: 'ecb' });
   const shown = await run('load', 'show', '3');
   t.match(shown.stdout, /^batch +3\n[\s\S]*\n\nprice-changed A: \{"name":"Price A"/);
+  t.match(shown.stdout, /^finishedAt +\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/m);
+  t.match(lines[1], / \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ /);
   t.match(shown.stdout, '\ncorrected     A 2026-01-01: 1 / 2 / 3 → 2.5\n');
   const whole = JSON.parse((await run('load', 'show', '3', '--json')).stdout);
   t.match(whole, { batch: { batch: 3 }, changes: { length: 3 } });

@@ -54,11 +54,18 @@ const wholeOf = (option: string, text: string, least: number): number => {
   throw new UsageError(`${option}: "${text}" is not a whole number from ${least} on`);
 };
 
+/** A rate such as `600/min`, or the number alone. */
+function perMinuteOf(rate: string): number {
+  const [, count] = /^(\d{1,9})(?:\/min)?$/.exec(rate) ?? [];
+  if (count !== undefined) return Number(count);
+  throw new UsageError(`--rate: "${rate}" is not a rate like 600/min, or 0 for no limit`);
+}
+
 /** The limits of a key's own: `--rate 600/min`, `--burst 60`, `--concurrency 10`. */
 export function limitsOf({ rate, burst, concurrency }: LimitOptions): KeyLimits | null {
   if (rate === undefined && burst !== undefined) throw new UsageError('--burst needs --rate');
   if (rate === undefined && concurrency === undefined) return null;
-  const perMinute = rate === undefined ? null : wholeOf('--rate', rate.replace(/\/min$/, ''), 0);
+  const perMinute = rate === undefined ? null : perMinuteOf(rate);
   return {
     perMinute,
     // A tenth of a minute at once, as the service's own limit has it.

@@ -5,9 +5,9 @@ import { type KeyInfo, listKeys, showKey } from '../../auth/key-info.ts';
 import { type FoundKey, scanForKeys } from '../../auth/key-scan.ts';
 import { withDatabase } from '../database.ts';
 import { EXIT, UsageError } from '../failure.ts';
-import { printJson, printLines, printTable } from '../output.ts';
+import { printJson, printLines, printTable, timeText } from '../output.ts';
 import { spanOf } from './arguments.ts';
-import { printKey } from './shown.ts';
+import { printKey, whenText } from './shown.ts';
 
 /** Whether a key that works was not used for a span, nor made within it. */
 const isUnused = ({ status, lastUsedAt, createdAt }: KeyInfo, sinceMs: number): boolean =>
@@ -39,8 +39,8 @@ export function addLists(keys: Command): void {
         name: (key) => key.name,
         owner: ({ owner }) => owner && clipped(owner),
         status: (key) => key.status,
-        expires: (key) => key.expiresAt?.slice(0, 10) ?? 'never',
-        used: (key) => key.lastUsedAt?.slice(0, 10) ?? 'never',
+        expires: (key) => whenText(key.expiresAt),
+        used: (key) => whenText(key.lastUsedAt),
         scopes: (key) => key.scopes,
       });
     });
@@ -83,7 +83,7 @@ export function addAudit(keys: Command): void {
       const events = await withDatabase({ schema: true }, ({ db }) => readAudit(db, { id, limit }));
       if (options.json) return printJson(events);
       printTable(events, {
-        at: (event) => event.at.slice(0, 19),
+        at: (event) => timeText(event.at),
         actor: (event) => event.actor,
         action: (event) => event.action,
         id: (event) => event.id,

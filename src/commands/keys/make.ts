@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { showKey } from '../../auth/key-info.ts';
 import { createKey, rotateKey } from '../../auth/keys.ts';
 import { withDatabase } from '../database.ts';
+import { timeText } from '../output.ts';
 import {
   type ExpiryOptions,
   expiryOf,
@@ -77,8 +78,8 @@ async function rotate(id: string, options: RotateOptions): Promise<void> {
     old: await showKey(db, id),
   }));
   if (options.json !== true) {
-    const end = old.status === 'revoked' ? 'ended now' : `works until ${old.expiresAt}`;
-    process.stderr.write(`The key ${id} ${end}.\n`);
+    const end = old.expiresAt === null || old.status === 'revoked' ? null : timeText(old.expiresAt);
+    process.stderr.write(`The key ${id} ${end === null ? 'ended now' : `works until ${end}`}.\n`);
   }
   printMade(made, options.json === true);
 }

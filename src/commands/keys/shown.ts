@@ -2,7 +2,7 @@ import { userInfo } from 'node:os';
 import type { KeyInfo } from '../../auth/key-info.ts';
 import type { KeyLimits } from '../../auth/key-row.ts';
 import type { NewKeyInfo } from '../../auth/keys.ts';
-import { printJson, printLines } from '../output.ts';
+import { printJson, printLines, timeText } from '../output.ts';
 
 /** Who is at the command line, for the audit table. */
 export function actor(): string {
@@ -27,6 +27,10 @@ function limitsText(limits: KeyLimits | null): string {
   return parts.join(', ');
 }
 
+/** When something of a key happens, in words. */
+export const whenText = (instant: string | null): string =>
+  instant === null ? 'never' : timeText(instant);
+
 /** Prints all that may be shown of a key. */
 export function printKey(key: KeyInfo): void {
   printLines(
@@ -36,11 +40,13 @@ export function printKey(key: KeyInfo): void {
     `scopes   ${key.scopes.join(' ')}`,
     `limits   ${limitsText(key.limits)}`,
     `status   ${key.status}`,
-    `created  ${key.createdAt}`,
-    `expires  ${key.expiresAt ?? 'never'}`,
-    `used     ${key.lastUsedAt ?? 'never'}`,
-    ...(key.replacedBy ? [`heir     ${key.replacedBy}`] : []),
-    ...(key.revokedAt ? [`revoked  ${key.revokedAt} (${key.revokedReason ?? 'no reason'})`] : []),
+    `created  ${timeText(key.createdAt)}`,
+    `expires  ${whenText(key.expiresAt)}`,
+    `used     ${whenText(key.lastUsedAt)}`,
+    ...(key.replacedBy ? [`replaced by ${key.replacedBy}`] : []),
+    ...(key.revokedAt === null
+      ? []
+      : [`revoked  ${timeText(key.revokedAt)} (${key.revokedReason ?? 'no reason'})`]),
   );
 }
 
