@@ -107,6 +107,23 @@ export class RowReader {
   }
 }
 
+/** Characters that tables are separated by instead of commas, and what they are called. */
+const SEPARATORS: Readonly<Record<string, string>> = { ';': 'semicolon', '\t': 'tab', '|': 'pipe' };
+
+/** What separates the quoted fields of a line, if it is one of these; null for anything else. */
+export function otherSeparator(line: string): string | null {
+  const [, separator = ''] = /^(?:"[^"]*"|[^"]*?)([;\t|])/.exec(line) ?? [];
+  return SEPARATORS[separator] ?? null;
+}
+
+/** Refuses a header in which another character than a comma separates quoted names. */
+function checkSeparator(line: number, value: string): void {
+  const separator = otherSeparator(value);
+  if (separator === null) return;
+  const message = `Columns are separated by commas, and here by ${separator}s`;
+  throw new Refusal('invalid_quote', message, { line, value });
+}
+
 /** Notes a quotation mark that is out of place; such a row is rejected. */
 export function rejectWrongQuote(line: number, value: string, problems: Problems): void {
   const message = 'A quotation mark inside a field: quote the field and double the mark';
@@ -123,6 +140,7 @@ export async function* csvRows(
   problems: Problems,
 ): AsyncGenerator<CsvRow[]> {
   const reader = new RowReader(RFC_4180);
+  let isHeader = true;
   for await (const { first, lines } of lineBlocks(bytes, problems)) {
     for (let index = 0; index < lines.length; index += 1) {
       const text = lines[index];
@@ -131,6 +149,8 @@ export async function* csvRows(
     const { rows } = reader;
     reader.rows = [];
     yield rows.filter(({ line, wrong }) => {
+      if (isHeader && wrong !== undefined) checkSeparator(line, wrong);
+      isHeader = false;
       if (wrong !== undefined) rejectWrongQuote(line, wrong, problems);
       return wrong === undefined;
     });

@@ -175,6 +175,14 @@ t.test('RFC 4180 is read as it is written', async (t) => {
     [3, null, 'invalid_quote'],
     [4, null, 'wrong_column_count'],
   ]);
+  const semicolons = '"code";"date";"mid"\n"XX-NI-1";"2026-01-29";"1"\n';
+  for (const header of [semicolons, semicolons.replace('"code"', 'code')]) {
+    const { errors } = await loadText(t, client, 'csv', header);
+    t.match(errors, [
+      { line: 1, code: 'invalid_quote', message: /commas, and here by semicolons$/ },
+    ]);
+    t.equal(errors.length, 1);
+  }
   const open = points(
     'XX-NI-1,2026-01-29,,1,,',
     '"XX-NI-1,2026-01-30,,1,,',

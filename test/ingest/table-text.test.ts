@@ -79,6 +79,9 @@ t.test('fields are told apart as declared, and quotation marks are read strictly
   t.strictSame(placesOf(await loadTable(t, client, TABLE, 'Code,"Da"te,Price\nA,1,1\n')), [
     [1, null, 'Code,"Da"te,Price', 'invalid_quote'],
   ]);
+  const semicolons = await loadTable(t, client, TABLE, '"Code";"Date";"Price"\n"A";"x";"1"\n');
+  const hint = /by semicolons; say so in the mapping, text: { delimiter: semicolon }$/;
+  t.match(semicolons.errors, [{ line: 1, code: 'invalid_quote', message: hint }]);
 });
 
 t.test('a table without the columns of its mapping is refused with the nearest name', async (t) => {

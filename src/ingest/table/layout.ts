@@ -10,6 +10,10 @@ import { DELIMITERS } from './text-rows.ts';
 /** Names a column in a message, by its place from 0 and a line. */
 export type Naming = (index: number, line: number) => string;
 
+/** What a mapping says of a delimiter that it lacks. */
+export const delimiterHint = (name: string): string =>
+  `columns are separated by ${name}s; say so in the mapping, text: { delimiter: ${name} }`;
+
 /**
  * Why a text that has one column lacks another: a header that holds it when it is split at another
  * delimiter. Null when none does.
@@ -23,8 +27,8 @@ function otherDelimiter(header: TableRow | null, column: ColumnRef): string | nu
     return names.length > 1 && (isThere || (place > 0 && place <= names.length));
   });
   if (!splits) return null;
-  const [name] = splits;
-  return `Columns are separated by ${name}s; say so in the mapping, text: { delimiter: ${name} }`;
+  const hint = delimiterHint(splits[0]);
+  return `C${hint.slice(1)}`;
 }
 
 /** The columns of a table by what a mapping calls them. */

@@ -1,7 +1,8 @@
+import { otherSeparator } from '../csv-rows.ts';
 import { Refusal } from '../problems.ts';
 import { bordersOf } from './check.ts';
 import { DayReader, Fault, plainText, shownText, type TableRow } from './fields.ts';
-import type { Columns } from './layout.ts';
+import { type Columns, delimiterHint } from './layout.ts';
 import { cellPlace } from './places.ts';
 import type { DateSource, Mapping } from './schema.ts';
 
@@ -39,7 +40,9 @@ export class Preamble {
     if (this.header === 0) return null;
     const row = this.rows.get(this.header);
     if (row?.wrong !== undefined) {
-      throw new Refusal('invalid_quote', 'A quotation mark in the header is out of place', {
+      const other = otherSeparator(row.wrong);
+      const hint = other === null ? '' : `; ${delimiterHint(other)}`;
+      throw new Refusal('invalid_quote', `A quotation mark in the header is out of place${hint}`, {
         line: this.header,
         value: row.wrong,
       });
