@@ -59,6 +59,15 @@ export const VIOLATIONS = {
 
 export type ViolationCode = keyof typeof VIOLATIONS;
 
+/** What an answer warns of, in `$metadata.warnings`. */
+export const WARNINGS = {
+  unmatched_value: 'A value of a filter that matches nothing in this market',
+  unconvertible_omitted: 'Records that cannot be converted as asked were left out',
+  vat_included: 'Prices include value added tax, and so do the numbers they are converted to',
+} as const;
+
+export type WarningCode = keyof typeof WARNINGS;
+
 /** One broken rule: a JSON pointer into the request, a stable code, and what to do instead. */
 export interface Violation {
   readonly pointer: string;

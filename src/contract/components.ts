@@ -1,4 +1,5 @@
 import Type, { type TObject, type TSchema } from 'typebox';
+import { WARNINGS } from '../errors.ts';
 
 /** An object whose members are all listed; anything else is refused or never sent. */
 export const closed = <T extends Record<string, TSchema>>(members: T, options: object = {}) =>
@@ -74,7 +75,7 @@ export const SpecificationEntry = closed(
 
 export const Warning = closed(
   {
-    code: word(['unmatched_value', 'unconvertible_omitted', 'vat_included']),
+    code: word(Object.keys(WARNINGS)),
     pointer: Type.String({ description: 'JSON pointer into the request' }),
     detail: Type.String(),
     suggestions: Type.Array(Type.String(), { maxItems: 3 }),

@@ -1,8 +1,8 @@
-import { PROBLEMS, VIOLATIONS } from '../errors.ts';
+import { PROBLEMS, VIOLATIONS, WARNINGS } from '../errors.ts';
 
-const row = (code: string, texts: readonly string[]): string => {
+const row = (code: string, texts: readonly string[], id: string = code): string => {
   const cells = texts.map((each) => `<td>${each}</td>`).join('');
-  return `<tr id="${code}"><td><code>${code}</code></td>${cells}</tr>`;
+  return `<tr id="${id}"><td><code>${code}</code></td>${cells}</tr>`;
 };
 
 /** The page that the `type` of every problem points to. */
@@ -28,6 +28,15 @@ ${Object.entries(PROBLEMS)
 <tbody>
 ${Object.entries(VIOLATIONS)
   .map(([code, text]) => row(code, [text]))
+  .join('\n')}
+</tbody>
+</table>
+<h2>Codes of warnings, in <code>$metadata.warnings</code> of an answer</h2>
+<table>
+<thead><tr><th>code</th><th>meaning</th></tr></thead>
+<tbody>
+${Object.entries(WARNINGS)
+  .map(([code, text]) => row(code, [text], `warning-${code}`))
   .join('\n')}
 </tbody>
 </table>

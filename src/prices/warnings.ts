@@ -2,14 +2,14 @@ import { type Kysely, sql } from 'kysely';
 import { codeKey, matchKey } from '../catalog/match-key.ts';
 import { nearest } from '../catalog/nearest.ts';
 import type { Database } from '../db/schema.ts';
-import { Problem, shown } from '../errors.ts';
+import { Problem, shown, type WarningCode } from '../errors.ts';
 import { type UsedValue, usedValues } from './filter-values.ts';
 import type { ListFilter, Plan } from './plan.ts';
 import { marketPrices, type PriceTerms } from './query.ts';
 
 /** Something about the answer that its reader should know. */
 export interface Warning {
-  readonly code: 'unmatched_value' | 'unconvertible_omitted' | 'vat_included';
+  readonly code: WarningCode;
   readonly pointer: string;
   readonly detail: string;
   readonly suggestions: readonly string[];

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { PROBLEMS } from '../../src/errors.ts';
+import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../src/errors.ts';
 import { seededDatabase } from '../support/database.ts';
 import { bearer, type Request, serviceWithoutDatabase } from '../support/refusing.ts';
 import { type Service, serviceOn } from '../support/service.ts';
@@ -94,7 +94,11 @@ t.test('the type of every problem leads to a page that explains it', async (t) =
   const page = await service.app.inject('/docs/problems');
   t.equal(page.statusCode, 200);
   t.match(page.headers['content-type'], 'text/html');
-  for (const code of Object.keys(PROBLEMS)) t.match(page.body, `id="${code}"`);
+  const codes = [...Object.keys(PROBLEMS), ...Object.keys(VIOLATIONS)];
+  const warnings = Object.keys(WARNINGS).map((code) => `warning-${code}`);
+  for (const id of [...codes, ...warnings]) {
+    t.equal(page.body.split(`id="${id}"`).length, 2, `${id} stands there once`);
+  }
 });
 
 t.test('control characters that were sent never come back raw or half', async (t) => {
