@@ -41,6 +41,12 @@ t.test('the page and all that it loads come from this service', async (t) => {
   }
 });
 
+t.test('the bare address leads to the page', async (t) => {
+  const service = await serviceOn(t, await testDatabase(t));
+  const answer = await service.app.inject({ url: '/' });
+  t.match(answer, { statusCode: 302, headers: { location: '/docs' } });
+});
+
 t.test('the type of a problem is an address that explains its code', async (t) => {
   const service = await serviceOn(t, await testDatabase(t));
   const { json } = await service.request({ method: 'GET', url: '/nowhere' });

@@ -14,7 +14,7 @@ export const openapiYaml = (app: FastifyInstance): string =>
     compat: 'yaml-1.1',
   });
 
-/** The OpenAPI document and the page of error codes, open to anyone. */
+/** The OpenAPI document, the page of error codes and the way to them, open to anyone. */
 export function documentRoutes(app: FastifyInstance): void {
   // The document is made once: it cannot change while the process runs.
   let json: string | undefined;
@@ -39,6 +39,12 @@ export function documentRoutes(app: FastifyInstance): void {
       yaml ??= openapiYaml(app);
       return sendTagged(request, reply, 'application/yaml; charset=utf-8', yaml);
     },
+  });
+  // Whoever opens the bare address in a browser looks for what there is.
+  app.get('/', {
+    config: { access },
+    schema: { hide: true },
+    handler: async (_request, reply) => reply.redirect('/docs', 302),
   });
   app.get('/docs/problems', {
     config: { access },

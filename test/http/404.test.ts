@@ -12,7 +12,6 @@ const ask = (method: string, url: string, more: object = {}) =>
   service.app.inject({ method: method as 'GET', url, ...more });
 
 const NOWHERE = [
-  '/',
   '/v3',
   '/v3/',
   '/v3/price',
@@ -62,7 +61,6 @@ t.test('a misspelt address is told the nearest, and only one that is near', asyn
     '/helth': 'did you mean /health?',
     '/v3/prices/gold': '/docs lists the addresses',
     '/v4/prices/nickel': '/docs lists the addresses',
-    '/': '/docs lists the addresses',
   };
   for (const [url, hint] of Object.entries(near)) {
     t.equal((await ask('GET', url)).json().detail, `There is nothing here; ${hint}`, url);

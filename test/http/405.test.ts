@@ -52,6 +52,7 @@ const ADDRESSES: readonly (readonly [string, string])[] = [
   ['/live', 'GET, HEAD, OPTIONS'],
   ['/ready', 'GET, HEAD, OPTIONS'],
   ['/openapi.json', 'GET, HEAD, OPTIONS'],
+  ['/', 'GET, HEAD, OPTIONS'],
 ];
 
 t.test('a wrong method is a 405 that says which are right, without any credential', async (t) => {
