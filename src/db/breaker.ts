@@ -58,12 +58,15 @@ export class Breaker {
     return this.#lifeline.signal;
   }
 
-  /** The database went away; it may be back in a moment. */
+  /** The database went away; it may be back in a moment. What it fails with last tells why. */
   lose(error: Error): void {
-    if (this.#state !== 'closed') return;
+    if (this.#state !== 'closed') {
+      this.#error = error;
+      return;
+    }
     this.#enter('lost', error);
     const rideOutMs = this.#options.rideOutMs ?? RIDE_OUT_MS;
-    this.#timer = setTimeout(() => this.open(error), rideOutMs);
+    this.#timer = setTimeout(() => this.open(this.#error), rideOutMs);
   }
 
   /** The database is away, and nobody waits for it. */

@@ -14,7 +14,7 @@ export interface Observed {
 export interface Metrics {
   readonly registry: Registry;
   observe(request: Observed): void;
-  /** Counts a refusal by the code of its problem. */
+  /** Counts a refusal, or an answer that broke off, by the code of its problem. */
   refused(code: string): void;
 }
 
@@ -41,7 +41,7 @@ export function metricsOf(): Metrics {
   });
   const refusals = new Counter({
     name: 'prices_refusals_total',
-    help: 'Requests that were answered with a problem, by its code',
+    help: 'Requests that were refused or broke off, by the code of the problem',
     labelNames: ['code'],
     registers,
   });

@@ -4,7 +4,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../auth/principal.ts';
 import { Problem } from '../errors.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { Causes } from './causes.ts';
 import { shownPath } from './path.ts';
+import { problemOf } from './problems.ts';
 import { ClientGone } from './work.ts';
 
 declare module 'fastify' {
@@ -45,13 +47,17 @@ export function whoOf(principal: Principal | null): object {
 /** Whether the service is to blame for how a request ended. */
 export const isOurs = (status: number | 'broken'): boolean => status === 'broken' || status >= 500;
 
+/** Of this process: an outage is that of all requests. */
+const causes = new Causes();
+
 /** What is told of a failure: of one that was foreseen no stack, of a refusal only its code. */
 function told(failure: unknown, status: number | 'broken'): object {
   if (failure == null || failure instanceof ClientGone) return {};
   if (!(failure instanceof Problem)) return isOurs(status) ? { err: failure } : {};
   const { code, message, cause } = failure;
   if (!isOurs(status)) return { code };
-  return cause === undefined ? { code, detail: message } : { code, err: cause };
+  if (cause === undefined) return { code, detail: message };
+  return causes.mayTell(failure) ? { code, err: cause } : { code };
 }
 
 /** The levels of a log that tells of what begins, and of one that tells of what went well. */
@@ -66,7 +72,7 @@ function tell(request: FastifyRequest, reply: FastifyReply, metrics: Metrics | u
   const bytes = Math.max(0, sentBy(request) - request.sentBefore);
   const ms = Math.round(reply.elapsedTime * 1000) / 1000;
   metrics?.observe({ operation, status: String(status), seconds: ms / 1000, bytes });
-  if (failure instanceof Problem && status !== GONE) metrics?.refused(failure.code);
+  if (failure != null && status !== GONE) metrics?.refused(problemOf(failure).code);
   if (!isOurs(status) && !INFO.has(log.level)) return;
   log[isOurs(status) ? 'error' : 'info'](
     {

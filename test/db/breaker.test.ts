@@ -46,6 +46,17 @@ t.test('who asks a database that stays away is refused at once, and all who wait
   t.notOk(breaker.lifeline.aborted);
 });
 
+t.test('what is told of a database that is away is what it failed with last', async (t) => {
+  const { breaker } = breakerWith(1);
+  const full = Object.assign(new Error('sorry, too many clients already'), { code: '53300' });
+  breaker.lose(REFUSED);
+  breaker.lose(full);
+  t.match(await failureOf(breaker.pass(NEVER)), { cause: full });
+  breaker.lose(REFUSED);
+  t.match(await failureOf(breaker.pass(NEVER)), { cause: REFUSED });
+  breaker.close();
+});
+
 const failing = (times: number, error: Error) => {
   const calls = { count: 0 };
   const work = async () => {

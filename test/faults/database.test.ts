@@ -16,6 +16,7 @@ import {
   send,
 } from '../support/load.ts';
 import { lockWaits } from '../support/lock-waits.ts';
+import { counted, TELLS_METRICS, type Watched, watchedBy } from '../support/metrics.ts';
 import { roledDatabase } from '../support/roles.ts';
 import { type Served, served } from '../support/served.ts';
 import { until } from '../support/sockets.ts';
@@ -188,38 +189,59 @@ fault(
   },
 );
 
+/** What a client must not learn of: tables, accounts, and the words of PostgreSQL. */
+const NAMES = /permission|denied|relation|function|column|series"|gone|exist|select|42[P58]\d+/gi;
+
 fault(
   'F10',
-  'a right taken away',
-  '500 internal_error, without a name in it; answers again when it is mended',
+  'a right taken away, a function gone',
+  '500 internal_error and 503 schema_outdated, without a name in it; the metrics that the alerts ' +
+    'watch count each; answers again when it is mended',
   async (t) => {
     const database = await roledDatabase(t, { seeded: true });
     const account = { ...database, url: database.urlOf('service') };
-    const service = await served(t, account, { PRICE_BOOK_BYTES: '0' });
+    const service = await served(t, account, { PRICE_BOOK_BYTES: '0', ...TELLS_METRICS });
     const role = roleName(database.prefix, 'service');
     const ask = (): Promise<Answered> => send(false, service, PRICES);
+    const internal = await watchedBy('PricesInternalError');
+    const failing = await watchedBy('PricesFailing');
     const faults = [
-      ['revoke select on price from ROLE', 'grant select on price to ROLE'],
-      ['revoke select on series from ROLE', 'grant select on series to ROLE'],
+      ['500 internal_error', 'revoke select on price from ROLE', 'grant select on price to ROLE'],
+      ['500 internal_error', 'revoke select on series from ROLE', 'grant select on series to ROLE'],
+      [
+        '503 schema_outdated',
+        'alter function price_at(bigint) rename to price_at_gone',
+        'alter function price_at_gone(bigint) rename to price_at',
+      ],
     ] as const;
-    let answers = 0;
-    for (const [take, give] of faults) {
+    const before = [await counted(service, internal), await counted(service, failing)];
+    let [answers, named] = [0, 0];
+    for (const [told, take, give] of faults) {
       await database.pool.query(take.replace('ROLE', `"${role}"`));
       const answer = await send(false, service, {
         ...PRICES,
         body: '{"options":{"includeSeries":true}}',
       });
-      const told = codeOf(answer);
-      t.equal(`${answer.status} ${told}`, '500 internal_error', take);
+      t.equal(`${answer.status} ${codeOf(answer)}`, told, take);
       const { requestId: _id, ...said } = JSON.parse(answer.text);
-      const text = JSON.stringify(said);
-      t.notMatch(text, /permission|denied|relation|column|series"|gone|select|4\d{4}/i);
-      t.notOk(answer.text.includes(role), 'no account is named');
+      named += [...JSON.stringify(said).matchAll(NAMES)].length;
+      named += answer.text.split(role).length - 1;
       await database.pool.query(give.replace('ROLE', `"${role}"`));
       await until('it is mended', async () => (await ask()).status === 200);
       answers += 2;
     }
+    t.equal(named, 0, 'nothing is named');
     t.match(service.running.stderr(), 'permission denied', 'the log tells the cause');
-    return { faults: faults.length, requests: answers, 'names told': 0 };
+    const since = async (watched: Watched, at: number): Promise<number> =>
+      (await counted(service, watched)) - (before[at] ?? 0);
+    await until('each is counted', async () => (await since(failing, 1)) >= faults.length);
+    t.equal(await since(internal, 0), 2, 'the alert of what nobody foresaw is for two of them');
+    return {
+      faults: faults.length,
+      requests: answers,
+      'names told': within(named, 0, 'names'),
+      'counted for PricesInternalError': await since(internal, 0),
+      'for PricesFailing': await since(failing, 1),
+    };
   },
 );

@@ -1,4 +1,3 @@
-import { readdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
@@ -13,8 +12,9 @@ import {
   quantile,
   sendAll,
 } from '../support/load.ts';
+import { counted, TELLS_METRICS, type Watched } from '../support/metrics.ts';
 import { type Served, served } from '../support/served.ts';
-import { Caller, postText } from '../support/sockets.ts';
+import { Caller, postText, until } from '../support/sockets.ts';
 import { SPECIFIED } from '../support/specification.ts';
 
 type Test = typeof t;
@@ -56,8 +56,31 @@ interface Sample extends Heap {
   readonly hours: number;
 }
 
-const filesOf = async ({ running }: Served): Promise<number> =>
-  (await readdir(`/proc/${running.child.pid}/fd`)).length;
+/** What a service holds of the system, and must not hold ever more of. */
+const HELD = {
+  files: { name: 'process_open_fds', labels: {} },
+  handles: { name: 'nodejs_active_resources', labels: { type: /^(?!Timeout$|Immediate$)./ } },
+  timers: { name: 'nodejs_active_resources', labels: { type: /^Timeout$/ } },
+  connections: { name: 'prices_pool_connections', labels: {} },
+} as const satisfies Record<string, Watched>;
+const KINDS = Object.keys(HELD) as (keyof typeof HELD)[];
+
+/** As many come and go with the load: the connections of the pool. */
+const MORE_MAX = 8;
+
+/** How much of each a service holds at the moment. */
+const heldOf = (service: Served): Promise<number[]> =>
+  Promise.all(KINDS.map((kind) => counted(service, HELD[kind])));
+
+/** Waits until a service holds as much of each as before; returns how much more it is. */
+async function moreHeld(service: Served, before: readonly number[]): Promise<number[]> {
+  let more: number[] = [];
+  await until('it holds as much of the system as before', async () => {
+    more = (await heldOf(service)).map((each, at) => each - (before[at] ?? 0));
+    return more.every((each) => each <= MORE_MAX);
+  });
+  return more;
+}
 
 /** By how much a part of the heap grows, in MB an hour, and how far off that may be (95 %). */
 function slopeOf(samples: readonly Sample[], part: keyof Heap): { slope: number; margin: number } {
@@ -120,13 +143,13 @@ async function warm(test: Test, service: Served, database: TestDatabase): Promis
 fault(
   'F46',
   'a soak: all kinds of requests, errors, clients that leave, sessions that end',
-  'the heap after collection grows ≤ 1 MB an hour (95 %); RSS ≤ 1.2 ×; files constant; ' +
-    'no unexpected status',
+  'the heap after collection grows ≤ 1 MB an hour (95 %); RSS ≤ 1.2 ×; open files, ' +
+    'handles, timers and connections of the pool constant; no unexpected status',
   async (t) => {
     const database = await testDatabase(t, { seeded: true });
-    const service = await served(t, database, TELLS_HEAP);
+    const service = await served(t, database, { ...TELLS_HEAP, ...TELLS_METRICS });
     const rounds = await warm(t, service, database);
-    const [warmMb, files] = [await service.memory(), await filesOf(service)];
+    const [warmMb, held] = [await service.memory(), await heldOf(service)];
     const samples: Sample[] = [];
     const answers: Outcome[] = [];
     const begun = performance.now();
@@ -136,7 +159,8 @@ fault(
       samples.push({ hours, ...(await heapOf(service)) });
       if (at % RESTART_EACH === RESTART_EACH - 1) await endSessions(database);
     }
-    const grown = [(await service.memory()) / warmMb, (await filesOf(service)) - files] as const;
+    const grown = (await service.memory()) / warmMb;
+    const more = await moreHeld(service, held);
     const expected = ['200', '304', '400', '401', '503'];
     const counts = countsOf(answers);
     t.same(
@@ -153,8 +177,11 @@ fault(
       'heap grows by at least': within(slope - margin, 1, 'MB/h'),
       'by its regression': `${slope.toFixed(1)} ± ${margin.toFixed(1)} MB/h`,
       'of it compiled code': `${code.slope.toFixed(1)} ± ${code.margin.toFixed(1)} MB/h`,
-      'RSS to that of the warm service': within(grown[0], 1.2, '×'),
-      'more open files': within(grown[1], 32, 'files'),
+      'RSS to that of the warm service': within(grown, 1.2, '×'),
+      'before it files, handles, timers, connections': held.join(', '),
+      ...Object.fromEntries(
+        KINDS.map((kind, at) => [`more ${kind}`, within(more[at] ?? Number.NaN, MORE_MAX, kind)]),
+      ),
       p99: `${Math.round(quantile(answers, 0.99))} ms`,
     };
   },

@@ -13,6 +13,7 @@ import {
   quantile,
   send,
 } from '../support/load.ts';
+import { counted, TELLS_METRICS, type Watched } from '../support/metrics.ts';
 import { OWN_TIMES, type Served, served } from '../support/served.ts';
 import { until } from '../support/sockets.ts';
 import { type Wire, wireTo } from '../support/tcp-proxy.ts';
@@ -27,10 +28,13 @@ const CODES = ['database_unavailable', 'auth_unavailable', 'overloaded', 'query_
 
 const cluster = await ownCluster(t, { max_connections: '40' });
 
-async function wired(test: Test): Promise<{ wire: Wire; service: Served }> {
+async function wired(
+  test: Test,
+  env: Record<string, string> = {},
+): Promise<{ wire: Wire; service: Served }> {
   const wire = await wireTo(test, cluster.url);
   const service = await cluster.using((database) =>
-    served(test, { ...database, url: wire.url }, { ...OWN_TIMES, PRICE_BOOK_BYTES: '0' }),
+    served(test, { ...database, url: wire.url }, { ...OWN_TIMES, PRICE_BOOK_BYTES: '0', ...env }),
   );
   await until('it answers', () => answers(service));
   return { wire, service };
@@ -85,24 +89,59 @@ fault(
   },
 );
 
+/** What of a service has to be as it was once nobody asks any more. */
+const IN_USE: readonly Watched[] = [
+  { name: 'prices_statements_running', labels: {} },
+  { name: 'prices_statements_waiting', labels: {} },
+  { name: 'prices_requests_running', labels: {} },
+  { name: 'prices_requests_waiting', labels: {} },
+];
+
+/** Requests at a rate, until so long is over and some were answered and some turned away. */
+async function paced(test: Test, service: Served, rate: number, needs: readonly number[]) {
+  const load = openLoad(test, service, ASKS, rate);
+  await pause(byLength(1_000, 20_000, 200_000));
+  const all = (): boolean =>
+    needs.every((status) => load.answers.some((each) => each.status === status));
+  await until(`there are ${needs}`, all);
+  const answers = await load.stop();
+  const good = answers.filter(({ status }) => status === 200);
+  return { answers, p99: quantile(good, 0.99) };
+}
+
 fault(
   'F6',
   'a slow database: 200 ms each way, 64 kB a second',
-  'slow answers or 503; no connection is lost for good',
+  'slow answers or 503; p99 of good ones grows no more than the load; what is too much is shed ' +
+    'as 503 overloaded; no connection is lost for good: 0 in use afterwards',
   async (t) => {
-    const { wire, service } = await wired(t);
+    const { wire, service } = await wired(t, TELLS_METRICS);
     wire.set({ latencyMs: 200, bytesPerSecond: 65_536, sliceBytes: 1_400 });
-    const load = openLoad(t, service, ASKS, byLength(5, 10));
-    await pause(byLength(3_000, 60_000, 600_000));
-    const all = await load.stop();
+    const half = await paced(t, service, 5, [200]);
+    const full = await paced(t, service, 10, [200]);
+    const more = await paced(t, service, 40, [200, 503]);
+    const all = [half, full, more].flatMap(({ answers }) => answers);
     const failed = tolerable(t, all);
+    const shed = all.filter((each) => codeOf(each) === 'overloaded').length;
+    t.ok(shed > 0, 'what is too much is shed');
+    const inUse = async (): Promise<number> => {
+      const each = await Promise.all(IN_USE.map((watched) => counted(service, watched)));
+      return each.reduce((sum, count) => sum + count, 0);
+    };
+    await until('nothing is in use', async () => (await inUse()) === 0);
     wire.set({});
     const back = await whole(service);
-    const good = all.filter(({ status }) => status === 200);
+    const connections = await counted(service, { name: 'prices_pool_connections', labels: {} });
+    const idle = await counted(service, { name: 'prices_pool_idle', labels: {} });
+    t.ok(connections <= 8, 'the pool is no larger than it was');
     return {
       requests: all.length,
       '503 and 504': failed,
-      'p99 of answers': `${Math.round(quantile(good, 0.99))} ms`,
+      'of them overloaded': shed,
+      'p99 at 5 a second': `${Math.round(half.p99)} ms`,
+      'at 10 to that': within(full.p99 / half.p99, 2, '×'),
+      'at 40 to that': within(more.p99 / half.p99, 8, '×'),
+      'in use afterwards': within(connections - idle, 0, 'connections'),
       'whole after': within(back, 15_000),
     };
   },
@@ -148,28 +187,56 @@ async function fill(test: Test): Promise<pg.Client[]> {
   }
 }
 
+/** The sessions of the service, each of which is ended. */
+const END_SESSIONS = `select pg_terminate_backend(pid) from pg_stat_activity
+  where application_name like 'commodity-prices%'`;
+
+/** Takes all connections of the server, also those of the service, which comes back for its own. */
+async function takeAll(test: Test): Promise<pg.Client[]> {
+  const taken = await fill(test);
+  await until('the service has none', async () => {
+    const ended = await taken[0]?.query(END_SESSIONS);
+    const more = await Promise.all(Array.from({ length: 4 }, () => fill(test)));
+    taken.push(...more.flat());
+    return ended?.rowCount === 0;
+  });
+  return taken;
+}
+
+/** Lines of a log that tell why: each request that is refused has a line that tells that. */
+const causesIn = (log: string): number =>
+  log.split('\n').filter((line) => /"err":|every answer is 503/.test(line)).length;
+
 fault(
   'F8',
   'every connection of the server taken by others',
-  'only 503 with Retry-After; answers as soon as some are free',
+  'only 503 with Retry-After; the log tells why at most once a second; answers as soon as some ' +
+    'are free',
   async (t) => {
     const { service } = await wired(t);
     const load = openLoad(t, service, ASKS, byLength(20, 50));
-    const taken = await fill(t);
-    // The service has to come back for its own, and others are there first.
-    await taken[0]?.query(`select pg_terminate_backend(pid) from pg_stat_activity
-      where application_name like 'commodity-prices%'`);
-    taken.push(...(await fill(t)));
-    const seen = load.answers.length;
-    await until('it goes on', () => load.answers.length >= seen + 20);
+    const [begun, before] = [performance.now(), service.running.stderr().length];
+    const taken = await takeAll(t);
+    const refused = (): Answered[] =>
+      load.answers.filter((each) => /_unavailable$/.test(codeOf(each) ?? ''));
+    const log = (): string => service.running.stderr().slice(before);
+    await until('it is told', () => refused().length >= 60);
+    await until('the log tells why', () => /too many clients/.test(log()));
     await pause(byLength(0, 10_000));
+    const [told, causes] = [refused().length, causesIn(log())];
+    const seconds = (performance.now() - begun) / 1_000;
     await Promise.all(taken.map((client) => client.end()));
     const back = await whole(service);
     const all = await load.stop();
+    // One line is that of the outage itself.
+    const most = Math.ceil(seconds) + 1;
+    t.ok(causes > 0 && causes <= most, `${causes} lines tell why; at most ${most} may`);
     return {
       'taken by others': taken.length,
       requests: all.length,
       '503': tolerable(t, all),
+      'lines that tell why': within(causes, most, 'lines'),
+      'refused meanwhile': told,
       'whole after': within(back, 5_000),
     };
   },

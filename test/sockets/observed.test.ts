@@ -130,6 +130,20 @@ t.test('requests are counted by operation and status, refusals by code', async (
   t.ok((await counted('prices_response_bytes_total', { operation })) > 4_500);
 });
 
+t.test('an answer that broke off is counted by what it failed with', async (t) => {
+  const { key, port, told, counted } = await observed(t);
+  const reader = new Caller(t, port);
+  reader.socket.write(postText({ key }, BULK_MARKET.slug, { options: { includeSeries: true } }));
+  await reader.firstBytes();
+  await database.pool.query('alter function series_at(bigint) rename to gone');
+  reader.socket.resume();
+  await reader.ended();
+  await database.pool.query('alter function gone(bigint) rename to series_at');
+  await until('it is told', () => told().length === 1);
+  t.match(told()[0], { level: 50, status: 'broken', err: { message: /does not exist/ } });
+  t.equal(await counted('prices_refusals_total', { code: 'schema_outdated' }), 1);
+});
+
 t.test('an exchange of counts that fails is counted', async (t) => {
   const { counted } = await observed(t);
   const failures = () => counted('prices_limits_exchange_failures_total');

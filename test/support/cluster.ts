@@ -6,7 +6,13 @@ import pg from 'pg';
 import type t from 'tap';
 import { openClient } from '../../src/db/client.ts';
 import { openEmbedded } from '../../src/db/embedded.ts';
-import { clusterOf, environment, readPidFile, whoOf } from '../../src/db/embedded-files.ts';
+import {
+  clusterOf,
+  environment,
+  logFileOf,
+  readPidFile,
+  whoOf,
+} from '../../src/db/embedded-files.ts';
 import { choosePlace } from '../../src/db/embedded-place.ts';
 import { migrateUp } from '../../src/db/migrate.ts';
 import { seed } from '../../src/db/seed.ts';
@@ -25,6 +31,8 @@ export interface Cluster {
   readonly url: string;
   /** The folder of its files. */
   readonly folder: string;
+  /** The file of what it says, until it is started again. */
+  readonly log: string;
   /** Runs a statement on a connection of its own. */
   ask(text: string): Promise<pg.QueryResult>;
   /** Does work with the database as tests have it. */
@@ -125,6 +133,7 @@ export async function clusterIn(
   return {
     url,
     folder,
+    log: logFileOf(place),
     ask: (text) => askOnce(url, text),
     using: (work) => withDatabase(url, work),
     restart: (mode) => control('restart', '-m', mode),
