@@ -9,7 +9,7 @@ const APART_MS = 1_000;
 export class Causes {
   #toldAt = Number.NEGATIVE_INFINITY;
 
-  /** Whether a refusal is to be told with its cause; then no other of an outage is, for a second. */
+  /** Whether a refusal is told with its cause; then no other of an outage is, for a second. */
   mayTell({ code }: Problem): boolean {
     if (!OUTAGE.has(code)) return true;
     const now = performance.now();

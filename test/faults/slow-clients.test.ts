@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type t from 'tap';
+import t from 'tap';
 import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { testDatabase } from '../support/database.ts';
 import { byLength, fault, within } from '../support/faults.ts';
 import { flood } from '../support/flood.ts';
 import type { LineAnswer } from '../support/line.ts';
@@ -22,11 +22,8 @@ const failuresIn = ({ running }: Served): string[] =>
     .split('\n')
     .filter((line) => /^\{"level":(50|60),/.test(line));
 
-async function bulky(test: Test, prices: number, points: number): Promise<TestDatabase> {
-  const database = await testDatabase(test);
-  await fill(database, { prices, points });
-  return database;
-}
+const database = await testDatabase(t);
+await fill(database, { prices: 60, points: byLength(1_500, 3_000) });
 
 const TIMES = byLength(
   {
@@ -41,7 +38,7 @@ const [HEADERS_MS, REQUEST_MS, STALL_MS] = byLength([500, 1_000, 2_000], [10_000
 
 /**
  * Readers who ask for much and take nothing of it, one after another: many largest answers at once
- * are F45. Returns how long the last of them is held after the last byte that went to any, and how
+ * are F47. Returns how long the last of them is held after the last byte that went to any, and how
  * much lay there for each.
  */
 async function readers(test: Test, service: Served, count: number, comeInMs: number) {
@@ -113,7 +110,6 @@ fault(
   'slow loris: headers, bodies, readers',
   'each is closed in its time and a second; others wait ≤ 2 × as long as without',
   async (t) => {
-    const database = await bulky(t, 60, byLength(1_500, 3_000));
     const service = await served(t, database, TIMES);
     const count = byLength(20, 500);
     // Slow clients come by and by: all at once they are F16b.
@@ -146,7 +142,7 @@ fault(
   'slow loris, all of them at once: headers, bodies',
   'each is closed in its time and a second; others wait ≤ 2 × as long as without',
   async (t) => {
-    const service = await served(t, await bulky(t, 60, byLength(1_500, 3_000)), TIMES);
+    const service = await served(t, database, TIMES);
     const count = byLength(20, 500);
     const [withHeaders, withBodies] = await slowClients(service, count, 0);
     const { load, before } = await others(t, service);

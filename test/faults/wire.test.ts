@@ -100,7 +100,7 @@ const IN_USE: readonly Watched[] = [
 /** Requests at a rate, until so long is over and some were answered and some turned away. */
 async function paced(test: Test, service: Served, rate: number, needs: readonly number[]) {
   const load = openLoad(test, service, ASKS, rate);
-  await pause(byLength(1_000, 20_000, 200_000));
+  await pause(byLength(1_000, 15_000, 200_000));
   const all = (): boolean =>
     needs.every((status) => load.answers.some((each) => each.status === status));
   await until(`there are ${needs}`, all);

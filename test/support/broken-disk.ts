@@ -7,7 +7,7 @@ type Test = Pick<typeof t, 'teardown'>;
 /** Calls that bring bytes to a disk for good. */
 const SYNCS = 'fsync,fdatasync';
 
-/** Traces processes, and makes what they bring to the disk fail; null where that may not be done. */
+/** Makes what processes bring to the disk fail; null where that may not be done. */
 function traced(test: Test, pids: readonly number[]): Promise<'EIO' | null> {
   const args = ['-f', '-o', '/dev/null', '-e', `trace=${SYNCS}`, '-e', `inject=${SYNCS}:error=EIO`];
   const tracer = spawn('strace', [...args, ...pids.flatMap((pid) => ['-p', String(pid)])], {
@@ -28,8 +28,8 @@ function traced(test: Test, pids: readonly number[]): Promise<'EIO' | null> {
 
 /**
  * The disk under a server fails from now on, for as long as the server runs: no sync of it
- * succeeds. PostgreSQL ends itself at the next one, since nothing tells what of its writes was kept;
- * where no call can be made to fail, it is ended.
+ * succeeds. PostgreSQL ends itself at the next one, since nothing tells what of its writes was
+ * kept; where no call can be made to fail, it is ended.
  */
 export async function breakDisk(test: Test, cluster: Cluster): Promise<'EIO' | 'SIGKILL'> {
   const how = await traced(test, await cluster.processes());
