@@ -11,6 +11,7 @@ import { ALL_MARKETS, scopeOf } from '../src/catalog/scopes.ts';
 import { randomOf } from './conversion/support.ts';
 import { CORRECTING, loadText, points } from './ingest/support.ts';
 import { type TestDatabase, testDatabase } from './support/database.ts';
+import { tellFigures } from './support/faults.ts';
 import { changesOf, pastOf, told, type WireChange } from './support/feed.ts';
 import { makeFolder } from './support/folders.ts';
 import { hear, type Source } from './support/following.ts';
@@ -192,6 +193,7 @@ t.test(
     isOver = true;
     await publishing;
     const past = await pastOf(database.pool);
+    tellFigures('F41', { changes: past.length, 'kills of servers and readers': 3 * KILLS });
     end = (await hear({ port: ports[0] ?? 0, key: all }, 'limit=5000&market=cobalt')).next;
     await Promise.all(reading);
     await until('the reader has come to the end', async () => {

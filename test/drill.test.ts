@@ -1,5 +1,6 @@
 import t from 'tap';
 import { testDatabase } from './support/database.ts';
+import { tellFigures } from './support/faults.ts';
 import { prices } from './support/running.ts';
 import { inRevision } from './support/world.ts';
 
@@ -21,6 +22,8 @@ t.test('a drill says that a restored copy is the original, and leaves nothing', 
   t.match(stdout, /^answer: feed +(200, \d{4,} bytes, [0-9a-f]{12}) +\1 +yes$/m);
   t.match(stdout, /^import +\d+\.\d$/m);
   t.match(stdout, /\nThe restored copy is the original: \d+ things compared \(revision \w+\.4, /);
+  const [, compared] = /(\d+) things compared/.exec(stdout) ?? [];
+  tellFigures('F44', { 'things compared by a drill': Number(compared) });
   const left = `select datname from pg_database where datname like 'prices\\_drill\\_%'
     and datname not in (select datname from pg_stat_activity where datname is not null)`;
   t.same((await pool.query(left)).rows, []);

@@ -5,6 +5,7 @@ import { randomOf } from '../conversion/support.ts';
 import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/any-request.ts';
 import { CHANGES } from '../support/changes.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { tellFigures } from '../support/faults.ts';
 import { type Service, serviceOn } from '../support/service.ts';
 import { contentsOf, exported, imported } from './support.ts';
 
@@ -73,6 +74,7 @@ async function sameAnswers(
     if (now.status === was.status && now.text === was.text) return;
     test.same(now, was, JSON.stringify({ ...request, ...moment }));
   });
+  tellFigures('F44', { 'answers compared': asked.length + GETS.length });
   test.ok(answered > REQUESTS / 2, `${answered} of ${REQUESTS} were no refusals, seed ${SEED}`);
   for (const url of GETS) test.equal(await get(copy, url), await get(service, url), url);
 }

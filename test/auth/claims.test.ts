@@ -1,6 +1,7 @@
 import t from 'tap';
 import { principalOf, type TokenRules } from '../../src/auth/tokens.ts';
 import { Problem } from '../../src/errors.ts';
+import { tellFigures } from '../support/faults.ts';
 
 const NOW = 1_800_000_000;
 const RULES: TokenRules = {
@@ -11,8 +12,12 @@ const RULES: TokenRules = {
 };
 const GOOD = { iss: 'https://issuer.test', aud: 'prices', sub: 'a', exp: NOW + 600 };
 
+let tried = 0;
+t.teardown(() => tellFigures('F29', { tokens: tried }));
+
 /** The code of the refusal, or ok. */
 function verdict(claims: Record<string, unknown>, now = NOW): string {
+  tried += 1;
   try {
     principalOf({ ...GOOD, ...claims }, RULES, now);
     return 'ok';

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { seededDatabase } from '../support/database.ts';
+import { tellFigures } from '../support/faults.ts';
 import { overSocket } from '../support/over-socket.ts';
 import { serviceOn } from '../support/service.ts';
 
@@ -55,7 +56,9 @@ t.test('a member with the name of one of Object is unknown, and changes no objec
   await app.listen({ port: 0, host: '127.0.0.1' });
   const headers = { 'x-api-key': key };
   const names = ['__proto__', '\\u005f_proto__', 'constructor', 'prototype', 'toString'];
-  for (const payload of [...names, 'hasOwnProperty'].flatMap(polluting)) {
+  const payloads = [...names, 'hasOwnProperty'].flatMap(polluting);
+  tellFigures('F22', { bodies: payloads.length });
+  for (const payload of payloads) {
     const request = { method: 'POST', url: '/v3/prices/nickel', headers, payload } as const;
     t.equal((await overSocket(app, request)).statusCode, 400, payload);
     t.notOk('polluted' in {}, payload);

@@ -8,6 +8,7 @@ import { ALL_MARKETS, SCOPES, scopeOf } from '../../src/catalog/scopes.ts';
 import { configOf } from '../../src/config.ts';
 import { faultOf } from '../support/conformity.ts';
 import { testDatabase } from '../support/database.ts';
+import { tellFigures } from '../support/faults.ts';
 import { NO_LIMITS } from '../support/no-limits.ts';
 import { overSocket } from '../support/over-socket.ts';
 import { goodClaims, hmac, tokenOf } from '../support/tokens.ts';
@@ -18,6 +19,9 @@ type Test = Pick<typeof t, 'teardown'>;
 const SETTINGS = { LOG_LEVEL: 'silent', ...NO_LIMITS };
 const SECRET = 'the secret of the scope matrix, 32 bytes and more';
 const SLUGS: readonly MarketSlug[] = MARKETS.map(({ slug }) => slug);
+
+let requests = 0;
+t.teardown(() => tellFigures('F34', { requests }));
 
 async function start(test: Test) {
   const { url, db, pool, client } = await testDatabase(test);
@@ -42,6 +46,7 @@ async function start(test: Test) {
     return { authorization: `Bearer ${tokenOf({ alg: 'HS256' }, claims, hmac(SECRET))}` };
   };
   const send = async (options: InjectOptions & { method: string; url: string }) => {
+    requests += 1;
     const answer = await overSocket(app, options);
     const isJson = /json/.test(String(answer.headers['content-type']));
     const fault = isJson ? faultOf(options.method, options.url, answer) : null;

@@ -3,6 +3,7 @@ import { type Client, openClient } from '../../src/db/client.ts';
 import { contentHash } from '../../src/db/content-hash.ts';
 import { migrateUp } from '../../src/db/migrate.ts';
 import { seed } from '../../src/db/seed.ts';
+import { tellFigures } from '../support/faults.ts';
 import { prices } from '../support/running.ts';
 import { type SmallDisk, smallFiles, smallTmpfs } from '../support/small-disk.ts';
 import { findings } from '../verify/support.ts';
@@ -63,6 +64,7 @@ async function fillDisk(t: Test, disk: SmallDisk, rows: number, rooms: readonly 
   t.match(report, { status: 'applied', counts: { inserted: rows } }, 'there is room, it goes in');
   t.strictSame(await findings(later), []);
   await later.close();
+  tellFigures('F13', { 'degrees of fullness': rooms.length + 1, 'values of the load': rows });
   return stderr;
 }
 

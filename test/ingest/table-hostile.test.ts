@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises';
 import t from 'tap';
 import { tableWith } from '../../src/ingest/table/table.ts';
+import { tellFigures } from '../support/faults.ts';
 import { bookOf, bookParts, num, sheetOf } from './sheets.ts';
 import { describePrices, fileOf, loadFile, loadingDatabase } from './support.ts';
 import { loadTable, mappingFrom, placesOf } from './table-support.ts';
@@ -107,6 +108,7 @@ for (const [kind, cases] of Object.entries({
   t.test(`a ${kind} workbook is refused in words, and nothing is stored`, async (t) => {
     const { client, pool } = await loadingDatabase(t);
     await describePrices(client, 'A');
+    tellFigures('F42', { workbooks: Object.keys(cases).length });
     for (const [what, [bytes, message]] of Object.entries(cases)) {
       const report = await loadTable(t, client, TABLE, bytes);
       t.match(report, { status: 'refused', errorsTotal: 1, errors: [{ message }] }, what);

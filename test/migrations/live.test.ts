@@ -1,6 +1,7 @@
 import t from 'tap';
 import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate.ts';
 import { CORRECTING, fixture, loadFile } from '../ingest/support.ts';
+import { tellFigures } from '../support/faults.ts';
 import { type Migrations, migrationsWith, type Step } from '../support/migrations.ts';
 import { type RoledDatabase, roledDatabase, serviceClient } from '../support/roles.ts';
 import { serviceOn } from '../support/service.ts';
@@ -36,6 +37,7 @@ async function asked(t: Test, service: Listening): Promise<Steady> {
 async function noneFailed(t: Checks, asking: Steady): Promise<void> {
   await asking.next(20);
   const { sent, failed, before, since } = await asking.stop();
+  tellFigures('F43', { requests: sent, failed: failed.length });
   t.same(failed, [], `none of ${sent} requests failed`);
   const figures = [before.p99Ms, since.p99Ms, since.longestMs].map(Math.round).join(', ');
   t.comment(`p99 before, p99 and longest while it was migrated: ${figures} ms`);

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { ask, expected } from '../support/asking.ts';
 import { seededDatabase } from '../support/database.ts';
+import { tellFigures } from '../support/faults.ts';
 import { type OraclePrice, readOracle } from '../support/oracle.ts';
 import { requestsOf } from '../support/requests.ts';
 import { type Service, serviceOn } from '../support/service.ts';
@@ -36,6 +37,7 @@ for (const market of SPECIFIED) {
       }),
       { numRuns: RUNS },
     );
+    tellFigures('F26', { requests: RUNS * AT_ONCE, 'records in them': records });
     t.ok(records > RUNS * AT_ONCE, `${records} records in ${RUNS * AT_ONCE} answers`);
   });
 }

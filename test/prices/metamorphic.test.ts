@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { ask } from '../support/asking.ts';
 import { seededDatabase } from '../support/database.ts';
+import { tellFigures } from '../support/faults.ts';
 import { type Filters, type OraclePrice, readOracle } from '../support/oracle.ts';
 import { day, filterValue, lists } from '../support/requests.ts';
 import { type Service, serviceOn } from '../support/service.ts';
@@ -116,6 +117,7 @@ t.test('two ranges that meet hold together what the whole range holds', async (t
 
 t.test('no request of any market names a record of another', async (t) => {
   const marketOf = new Map(all.map((each) => [each.code, each.market]));
+  tellFigures('F27', { codes: marketOf.size, 'markets asked for them': SPECIFIED.length });
   for (const each of SPECIFIED) {
     const everyCode = [...marketOf.keys()];
     const answers = [await codesOf(each, {}), await codesOf(each, { codes: everyCode })];

@@ -8,6 +8,7 @@ import { membersOf, ownTerms } from '../../src/prices/record.ts';
 import { referenceReader } from '../../src/prices/references.ts';
 import { sqlSeries } from '../../src/prices/series-sql.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { tellFigures } from '../support/faults.ts';
 import { type Service, serviceOn } from '../support/service.ts';
 import { inRevision } from '../support/world.ts';
 
@@ -124,6 +125,7 @@ for (const pricesPerStatement of ['1', '20']) {
       const env = { SERIES_PRICES_PER_STATEMENT: pricesPerStatement };
       const service = await serviceOn(t, database, env);
       const { committed, answers, asked } = await contend(t, database, service);
+      tellFigures('F41', { answers: asked, 'at revisions': answers.size });
       t.ok(
         answers.size > 5 && asked > answers.size,
         `${asked} answers at ${answers.size} revisions`,

@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import t from 'tap';
 import { testDatabase } from '../support/database.ts';
+import { tellFigures } from '../support/faults.ts';
 import { exchange, type Listening, listening, type RawAnswer, until } from '../support/sockets.ts';
 
 const HOST = 'Host: test\r\n';
@@ -70,6 +71,7 @@ t.test('what is not HTTP gets a problem, and the connection is closed', async (t
     const answer = await exchange(t, service.port, sent);
     t.equal(faultOf(answer, 'malformed_request', 400), null, what);
   }
+  tellFigures('F18', { 'malformed requests': MALFORMED.length });
   t.ok(await isAlive(t, service), 'the service goes on');
   t.same(service.failures(), []);
 });

@@ -64,10 +64,20 @@ type Outcome = readonly [figures: string, verdict: string];
 const apart = (byHand?: string): Outcome =>
   byHand === undefined ? ['', 'not done'] : [byHand, 'by hand'];
 
+/** What several tests told of one fault: counts of one name are added up. */
+function addedUp(all: readonly Figures[]): Figures {
+  const sum: Record<string, Figures[string]> = {};
+  for (const [name, value] of all.flatMap(Object.entries<Figures[string]>)) {
+    const known = sum[name];
+    sum[name] = typeof known === 'number' && typeof value === 'number' ? known + value : value;
+  }
+  return sum;
+}
+
 /** What test files elsewhere came to: their checks, and what they told beside them. */
 function outcomeOf(
   files: readonly string[],
-  own: readonly (readonly [string, Figures[string]])[],
+  own: readonly Figures[],
   tallies: ReadonlyMap<string, Tally>,
 ): Outcome {
   const where = files.map((file) => `\`${file}\``).join(', ');
@@ -81,7 +91,7 @@ function outcomeOf(
     checks: sumOf('passed') + sumOf('failed'),
     ...(failed ? { 'of them failed': sumOf('failed') } : {}),
   };
-  const figures = Object.fromEntries(own);
+  const figures = addedUp(own);
   return [`${told({ ...checks, ...figures })}; ${where}`, verdictOf({ figures, failed })];
 }
 
@@ -101,8 +111,8 @@ export function tableOf(
   ]);
   for (const [id, { title, criterion, files = [], byHand, why }] of Object.entries(elsewhere)) {
     const must = [criterion, why].filter((each) => each !== undefined).join('. ');
-    const own = noted.filter((each) => each.id === id).map((each) => Object.entries(each.figures));
-    const outcome = files.length > 0 ? outcomeOf(files, own.flat(), tallies) : apart(byHand);
+    const own = noted.filter((each) => each.id === id).map(({ figures }) => figures);
+    const outcome = files.length > 0 ? outcomeOf(files, own, tallies) : apart(byHand);
     rows.push([id, title, must, ...outcome]);
   }
   const sorted = rows.toSorted(([a = ''], [b = '']) => numberOf(a) - numberOf(b));

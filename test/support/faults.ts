@@ -63,7 +63,10 @@ function note(done: Done | Told): void {
   if (file) appendFileSync(file, `${JSON.stringify(done)}\n`);
 }
 
-/** Tells the table what a test outside of `test/faults` counted; its checks are counted anyway. */
+/**
+ * Tells the table what a test outside of `test/faults` counted, besides its checks; what is told
+ * twice under one name is added up.
+ */
 export const tellFigures = (id: string, figures: Figures): void => note({ id, figures });
 
 /**
