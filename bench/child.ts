@@ -7,6 +7,7 @@ export interface Served {
   readonly pid: number;
   /** Milliseconds from its start to its readiness. */
   readonly startMs: number;
+  hasEnded(): boolean;
   stop(): Promise<void>;
 }
 
@@ -46,14 +47,15 @@ export async function serve(
     child.stderr?.on('data', hear);
     child.once('exit', () => reject(new Error(`${file} ended: ${said}`)));
   });
+  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
   const stop = async (): Promise<void> => {
-    if (child.exitCode !== null) return;
+    if (hasEnded()) return;
     const ended = once(child, 'exit');
     child.kill('SIGTERM');
     setTimeout(() => child.kill('SIGKILL'), 3_000).unref();
     await ended;
   };
-  return { address, pid: child.pid ?? 0, startMs: performance.now() - began, stop };
+  return { address, pid: child.pid ?? 0, startMs: performance.now() - began, hasEnded, stop };
 }
 
 /** Runs a command to its end and returns what it printed. @throws with its errors when it fails */

@@ -89,9 +89,10 @@ export async function burst(
   const latenciesMs: number[] = [];
   const firstMs: number[] = [];
   const began = performance.now();
-  const isOver = (): boolean => performance.now() - began >= ms && latenciesMs.length >= least;
+  let sent = 0;
   const loop = async (): Promise<void> => {
-    while (!isOver()) {
+    while (performance.now() - began < ms || sent < least) {
+      sent += 1;
       const answered = await driver.send(ask);
       if (answered.status !== status) throw new Error(`${ask.path} answered ${answered.status}`);
       latenciesMs.push(answered.lastMs);

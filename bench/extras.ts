@@ -10,7 +10,7 @@ import type { Cluster } from './cluster.ts';
 import { startService } from './contenders.ts';
 import { cpuSince, memoryOf } from './cpu.ts';
 import { MARKET } from './dataset.ts';
-import { type Ask, burst, driverOf, percentile } from './drive.ts';
+import { type Ask, type Burst, burst, driverOf, percentile } from './drive.ts';
 import { askByGet, askService, WORKLOADS, type Workload } from './workloads.ts';
 
 const DOWNLOADS = fileURLToPath(new URL('./servers/downloads.ts', import.meta.url));
@@ -60,8 +60,14 @@ export async function bareSql(
   }
 }
 
-/** p50 and p99 of W2 alone and while two W4 downloads run, over 8 connections. */
-export async function besideDownloads(service: Served, key: string) {
+/** p50 and p99 of small requests alone, and while downloads run, milliseconds. */
+export interface Downloads {
+  readonly alone: { readonly p50: number; readonly p99: number };
+  readonly beside: { readonly p50: number; readonly p99: number };
+}
+
+/** W2 alone and while two W4 downloads run, over 8 connections. */
+export async function besideDownloads(service: Served, key: string): Promise<Downloads> {
   const small = driverOf(service.address, 8);
   const ask = askService(workload('W2'), key);
   const limits = { ms: 4_000, least: 100, status: 200 };
@@ -70,7 +76,7 @@ export async function besideDownloads(service: Served, key: string) {
   const beside = await burst(small, ask, 8, limits);
   await downloads.stop();
   small.close();
-  const of = ({ latenciesMs }: typeof alone) => ({
+  const of = ({ latenciesMs }: Burst) => ({
     p50: percentile(latenciesMs, 0.5),
     p99: percentile(latenciesMs, 0.99),
   });

@@ -21,6 +21,9 @@ export interface Sample {
   readonly bytes: number;
 }
 
+/** When a burst is given up. */
+const LIMIT_MS = 120_000;
+
 export interface Rounds {
   readonly rounds: number;
   readonly connections: readonly number[];
@@ -34,30 +37,41 @@ const shuffled = <T>(values: readonly T[]): T[] =>
     .sort(([one], [other]) => one - other)
     .map(([, value]) => value);
 
-/** Requests of one burst at the least: more of what is cheap, so that ticks do not matter. */
-const leastOf = (workload: Workload): number => (workload.name.startsWith('W4') ? 2 : 6);
+/** Length of one burst of requests. */
+export interface Length {
+  readonly ms: number;
+  /** Requests at the least: more of what is cheap, so that ticks do not matter. */
+  readonly least: number;
+  /** When it is given up. */
+  readonly limitMs: number;
+}
 
-async function sample(
+/**
+ * What one burst costs one contender; null where it does not take part.
+ * @throws when an answer is missing or has another status than 200
+ */
+export async function sample(
   cluster: Cluster,
   { name, served, ask }: Contender,
   workload: Workload,
   connections: number,
-  ms: number,
+  { ms, least, limitMs }: Length,
 ): Promise<Sample | null> {
   const asked = ask(workload);
   if (asked === null) return null;
   const driver = driverOf(served.address, connections);
+  let isGivenUp = false;
+  const limit = setTimeout(() => {
+    isGivenUp = true;
+    driver.close();
+  }, limitMs);
   try {
     // Connections are made, statements prepared and caches filled before anything is counted.
     const warm = await driver.send(asked);
-    await burst(driver, asked, connections, { ms: ms / 5, least: 1, status: 200 });
+    if (ms > 0) await burst(driver, asked, connections, { ms: ms / 5, least: 1, status: 200 });
     const node = cpuSince(() => [served.pid]);
     const pg = cpuSince(() => cluster.pids());
-    const measured = await burst(driver, asked, connections, {
-      ms,
-      least: leastOf(workload),
-      status: 200,
-    });
+    const measured = await burst(driver, asked, connections, { ms, least, status: 200 });
     const { requests, seconds, latenciesMs, firstMs } = measured;
     return {
       contender: name,
@@ -72,7 +86,12 @@ async function sample(
       peakBytes: memoryOf(served.pid).peak,
       bytes: warm.bytes,
     };
+  } catch (error) {
+    if (isGivenUp) throw new Error(`not answered within ${limitMs / 1000} s`, { cause: error });
+    if (served.hasEnded()) throw new Error('its process ended', { cause: error });
+    throw error;
   } finally {
+    clearTimeout(limit);
     driver.close();
   }
 }
@@ -90,13 +109,9 @@ async function attempt(...args: Parameters<typeof sample>): Promise<Sample | nul
   }
 }
 
-/** Heavy contenders at many connections would take the whole time of the run. */
-const isAffordable = ({ name }: Contender, workload: Workload, connections: number): boolean => {
-  if (connections === 1) return true;
-  if (/^W4/.test(workload.name)) return ['raw', 'service'].includes(name) && connections <= 16;
-  if (/^W[35]/.test(workload.name)) return ['raw', 'service'].includes(name);
-  return ['raw', 'hello', 'service'].includes(name) || connections <= 16;
-};
+/** Who would take the whole time of the run over many connections: it is asked once, at the end. */
+export const isHeavy = ({ name }: Contender, workload: Workload, connections: number): boolean =>
+  connections > 1 && /^W[345]/.test(workload.name) && !['raw', 'service'].includes(name);
 
 /**
  * Measures everybody with every workload in turns, each round in another order, so that whatever
@@ -115,8 +130,10 @@ export async function measure(
       for (const many of connections) {
         say(`round ${round} of ${rounds}: ${workload.name}, ${many} connections`);
         for (const contender of shuffled(contenders)) {
-          if (!isAffordable(contender, workload, many)) continue;
-          const taken = await attempt(cluster, contender, workload, many, ms);
+          if (isHeavy(contender, workload, many)) continue;
+          const least = workload.name.startsWith('W4') ? 2 : 6;
+          const length = { ms, least, limitMs: LIMIT_MS };
+          const taken = await attempt(cluster, contender, workload, many, length);
           if (taken) samples.push(taken);
         }
       }

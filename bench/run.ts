@@ -10,19 +10,11 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { type Beside, bestOf, measureBeside } from './beside.ts';
 import { type Bar, barChart } from './chart.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { type Contender, startContenders } from './contenders.ts';
-import {
-  type Bare,
-  bareSql,
-  besideDownloads,
-  firstTime,
-  freshness,
-  memoryOfSlowReaders,
-  notModified,
-  startToAnswer,
-} from './extras.ts';
+import { measureCrowds } from './crowds.ts';
 import { sizeCurve, type TableCost, tableCosts } from './growth.ts';
 import { costOf, measure, samplesOf } from './measure.ts';
 import { ratiosOf, reportOf } from './report.ts';
@@ -84,26 +76,19 @@ async function measureAll(cluster: Cluster): Promise<Results> {
     const rounds = { rounds: Number(values.rounds), connections, ms: Number(values.ms) };
     const service = served(contenders, 'service');
     const plain = served(contenders, 'service, SQL');
-    const startSeconds = await startToAnswer(cluster, plain);
-    say(`start to first answer ${startSeconds.toFixed(2)} s`);
-    let bare: Bare | null = null;
+    const beside: Beside[] = [];
     const samples = await measure(cluster, contenders, rounds, async () => {
-      const found = await bareSql(cluster, 'W2', 16);
-      if (found && found.perSecond > (bare?.perSecond ?? 0)) bare = found;
+      beside.push(await measureBeside(cluster, service, plain));
     });
-    say('downloads, slow readers, freshness');
+    const sizes = await sizeCurve(cluster, service, plain);
+    const crowds = await measureCrowds(cluster, contenders, connections);
     return {
       machine: machineOf(cluster),
-      samples,
-      bare,
-      downloads: await besideDownloads(service, cluster.key),
-      firstTime: await firstTime(cluster, service),
-      notModifiedMs: await notModified(cluster, service),
-      slowReaderBytes: await memoryOfSlowReaders(service, cluster.key),
-      fresh: await freshness(cluster, service),
-      startSeconds,
+      ...bestOf(beside),
+      samples: [...samples, ...crowds.samples],
+      failures: crowds.failures,
       rowsPerSecond: cluster.rowsPerSecond,
-      sizes: await sizeCurve(cluster, service, plain),
+      sizes,
       tables: [],
     };
   } finally {

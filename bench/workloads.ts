@@ -14,6 +14,8 @@ export interface Workload {
   /** As the service is asked. */
   readonly filters: Readonly<Record<string, unknown>>;
   readonly options: Readonly<Record<string, unknown>>;
+  /** Whether the service is asked by GET, with everything in the address. */
+  readonly byGet?: boolean;
   /** Further headers of the service. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -62,6 +64,7 @@ export const WORKLOADS: readonly Workload[] = [
   { name: 'W3', title: '250 prices × 1 year', ...W3 },
   { name: 'W3gzip', title: 'W3, gzip', ...W3, headers: { 'accept-encoding': 'gzip' } },
   { name: 'W3days', title: 'W3, other days in each request', ...W3, ranges: YEARS },
+  { name: 'W3get', title: 'W3 by GET', ...W3, byGet: true },
   { name: 'W3csv', title: 'W3 as CSV', ...W3, headers: { accept: 'text/csv' } },
   {
     name: 'W4',
@@ -99,6 +102,7 @@ const JSON_HEADERS = { 'content-type': 'application/json' };
 /** As the service is asked. */
 export function askService(workload: Workload, key: string): Ask {
   const { filters, options, headers, ranges } = workload;
+  if (workload.byGet) return askByGet(workload, key);
   const ask: Ask = {
     method: 'POST',
     path: `/v3/prices/${MARKET}`,
