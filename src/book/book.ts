@@ -3,6 +3,7 @@ import type { Newest } from '../db/pulse.ts';
 import type { Reads } from '../db/reads.ts';
 import type { Sources } from '../prices/answer.ts';
 import type { Plan } from '../prices/plan.ts';
+import { isShownBy } from '../prices/state.ts';
 import { Budget } from './budget.ts';
 import {
   buildEdition,
@@ -107,17 +108,19 @@ export class PriceBook {
   }
 
   /**
-   * The book opened at the newest state, for one plan; null where the database has to answer.
+   * The book opened at the newest state, for one plan; null where the database has to answer, as
+   * for a state of the past.
    * @param newest a look that began after the request came
    */
   async open(plan: Plan, newest: Newest | null): Promise<Opened | null> {
-    if (newest === null || plan.options.moment.kind !== 'now') return null;
+    if (newest === null || !isShownBy(newest, plan)) return null;
     const place = this.#placeOf(plan.market.slug);
     this.#requests += 1;
     place.askedBefore = place.asked;
     place.asked = this.#requests;
     const edition = await this.#editionAt(place, newest);
-    if (edition === null) {
+    // Meanwhile it may have become newer than what is asked for.
+    if (edition === null || !isShownBy(edition.newest, plan)) {
       this.counts.misses += 1;
       return null;
     }

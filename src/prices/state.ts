@@ -75,7 +75,27 @@ export async function stateOf(db: Kysely<Database>, plan: Plan, source: string):
   return { head, rates };
 }
 
-/** Finds the state that a plan reads, from a look at the database where the plan is of now. */
+/**
+ * Whether a look shows the state that a plan reads: that of now, or of a revision after which
+ * nothing was committed that the answer depends on, as on the pages of a walk.
+ */
+export function isShownBy(newest: Newest, { market, options }: Plan): boolean {
+  const { moment, currency } = options;
+  if (moment.kind !== 'revision') return moment.kind === 'now';
+  const [epoch, number] = moment.text.split('.') as [string, string];
+  const bound = BigInt(number);
+  if (epoch !== newest.epoch || bound > BigInt(newest.revision)) return false;
+  // The choice of a source depends on what all of them hold.
+  const isRead = (scope: string): boolean =>
+    scope === market.slug ||
+    scope === 'reference' ||
+    (currency !== null && scope.startsWith('fx:'));
+  return [...newest.scopes].every(
+    ([scope, { revision }]) => !isRead(scope) || BigInt(revision) <= bound,
+  );
+}
+
+/** Finds the state that a plan reads, from a look at the database where it shows that state. */
 export type StateReader = (
   db: () => Kysely<Database>,
   plan: Plan,
@@ -110,11 +130,11 @@ export function stateReader(shared: Kysely<Database>, source: string): StateRead
     return rates;
   };
   return async (db, plan, newest) => {
-    const { moment, currency } = plan.options;
-    if (newest === null || moment.kind !== 'now') return stateOf(db(), plan, source);
+    if (newest === null || !isShownBy(newest, plan)) return stateOf(db(), plan, source);
     const { slug } = plan.market;
-    if (currency === null) return { head: headAt(newest, [slug]), rates: null };
-    const rates = await ratesAt(newest);
-    return { head: headAt(newest, [slug, ...rates.scopes]), rates };
+    const rates = plan.options.currency === null ? null : await ratesAt(newest);
+    const head = headAt(newest, rates === null ? [slug] : [slug, ...rates.scopes]);
+    checkWalk(plan, head);
+    return { head, rates };
   };
 }

@@ -18,6 +18,8 @@ const ROUNDS = 20;
 const REQUESTS_A_ROUND = 40;
 /** Requests of a round that are asked twice more, and those of all rounds before. */
 const REPEATED_A_ROUND = 8;
+/** Requests of a round whose next page is asked for. */
+const FOLLOWED_A_ROUND = 20;
 
 type Test = Pick<typeof t, 'teardown' | 'equal' | 'ok'>;
 
@@ -33,6 +35,21 @@ export async function compareOne(test: Test, twins: Twins, asked: BookRequest): 
     kept.body.equals(plain.body);
   if (!isSame) test.equal(kept.body.toString(), plain.body.toString(), JSON.stringify(asked));
   return plain.status;
+}
+
+/** What goes on where an answer ended: its next page, and the same at its revision by name. */
+async function followersOf({ kept }: Twins, asked: BookRequest): Promise<BookRequest[]> {
+  const { options } = asked as { options: Readonly<Record<string, unknown>> };
+  if (options['asOf'] !== undefined || options['revision'] !== undefined) return [];
+  const { status, headers, body } = await answerOf(kept, asked);
+  if (status !== 200) return [];
+  const isJson = asked.accept === 'application/json';
+  const cursor = isJson
+    ? JSON.parse(body.toString()).$metadata.nextCursor
+    : headers['x-next-cursor'];
+  const revision = headers['x-data-revision'];
+  const more = [{ revision }, ...(cursor ? [{ cursor }, { cursor, revision }] : [])];
+  return more.map((each) => ({ ...asked, options: { ...options, ...each } }));
 }
 
 /**
@@ -60,7 +77,12 @@ export async function compareTwins(
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
     };
     await forAll(all, compare);
-    asked.push(...all);
+    const followers = (
+      await Promise.all(all.slice(0, FOLLOWED_A_ROUND).map((each) => followersOf(twins, each)))
+    ).flat();
+    // Of the newest state now, of a past one when they are asked again in a later round.
+    await forAll(followers, compare);
+    asked.push(...all, ...followers);
     const older = Array.from(
       { length: REPEATED_A_ROUND },
       () => asked[Math.floor(random() * asked.length)] as BookRequest,

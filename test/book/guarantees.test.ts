@@ -102,6 +102,38 @@ t.test('what filters select is asked again when a price changes, and not for poi
   t.equal(await asked(), 1, 'a name has changed');
 });
 
+const RATE = `insert into fx_rate (source, currency_id, date, rate)
+  select 'ECB', id, '2026-06-24', 1.1 from currency where iso = 'USD'`;
+
+t.test('a walk is read from the book for as long as nothing of it was committed', async (t) => {
+  const twins = await bulkTwins(t);
+  const { book, kept, database } = twins;
+  await inRevision(
+    database.pool,
+    `with eur as (insert into currency (uuid, iso, name, symbol)
+      values (gen_random_uuid(), 'EUR', 'Euro', '€') returning id)
+      insert into fx_source (slug, name, base_currency_id) select 'ECB', 'ECB', id from eur`,
+  );
+  await fill(twins);
+  const page = async (options: object) => {
+    const { answers } = book.counts;
+    const body = { filters: WEEK.filters, options: { ...WEEK.options, limit: 10, ...options } };
+    t.equal(await compareOne(t, twins, { ...WEEK, ...body }), 200);
+    const { nextCursor, revision } = (await kept.post(ALL.slug, body)).json.$metadata;
+    return { cursor: nextCursor, revision, ofBook: book.counts.answers - answers };
+  };
+  const first = await page({});
+  const second = await page({ cursor: first.cursor });
+  t.equal(second.ofBook, 2, 'a page after the first');
+  t.equal((await page({ revision: first.revision })).ofBook, 2, 'the newest revision by name');
+  await inRevision(database.pool, RATE);
+  const third = await page({ cursor: second.cursor });
+  t.equal(third.ofBook, 2, 'other scopes do not concern it');
+  await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
+  const old = await page({ cursor: second.cursor });
+  t.same([old.ofBook, old.revision], [0, first.revision], 'what is past the database answers');
+});
+
 t.test('who asks for what is not in the book yet is answered, and it is read once', async (t) => {
   const twins = await bulkTwins(t);
   const statuses = await Promise.all(Array.from({ length: 6 }, () => compareOne(t, twins, WEEK)));
