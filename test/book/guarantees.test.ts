@@ -126,7 +126,12 @@ t.test('a walk is read from the book for as long as nothing of it was committed'
   const second = await page({ cursor: first.cursor });
   t.equal(second.ofBook, 2, 'a page after the first');
   t.equal((await page({ revision: first.revision })).ofBook, 2, 'the newest revision by name');
+  const euros = await page({ currency: 'EUR' });
   await inRevision(database.pool, RATE);
+  for (const past of [{ cursor: euros.cursor }, { revision: euros.revision }]) {
+    const { ofBook, revision } = await page({ currency: 'EUR', ...past });
+    t.same([ofBook, revision], [0, euros.revision], 'rates concern what is converted');
+  }
   const third = await page({ cursor: second.cursor });
   t.equal(third.ofBook, 2, 'other scopes do not concern it');
   await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
