@@ -5,7 +5,7 @@ import { say } from './say.ts';
 import { WORKLOADS, type Workload } from './workloads.ts';
 
 /** Longest that one request over each of many connections may take a contender. */
-const LIMIT_MS = 90_000;
+const LIMIT_MS = 60_000;
 
 /** What a contender did not answer, and why. */
 export interface Failure {

@@ -68,7 +68,8 @@ export async function sample(
   try {
     // Connections are made, statements prepared and caches filled before anything is counted.
     const warm = await driver.send(asked);
-    if (ms > 0) await burst(driver, asked, connections, { ms: ms / 5, least: 1, status: 200 });
+    const isShort = warm.lastMs < ms;
+    if (isShort) await burst(driver, asked, connections, { ms: ms / 5, least: 1, status: 200 });
     const node = cpuSince(() => [served.pid]);
     const pg = cpuSince(() => cluster.pids());
     const measured = await burst(driver, asked, connections, { ms, least, status: 200 });
@@ -110,8 +111,13 @@ async function attempt(...args: Parameters<typeof sample>): Promise<Sample | nul
 }
 
 /** Who would take the whole time of the run over many connections: it is asked once, at the end. */
-export const isHeavy = ({ name }: Contender, workload: Workload, connections: number): boolean =>
-  connections > 1 && /^W[345]/.test(workload.name) && !['raw', 'service'].includes(name);
+export function isHeavy({ name }: Contender, workload: Workload, connections: number): boolean {
+  if (connections === 1) return false;
+  if (['raw', 'service'].includes(name)) {
+    return connections > 16 && /^W(3csv|4)/.test(workload.name);
+  }
+  return /^W[345]/.test(workload.name);
+}
 
 /**
  * Measures everybody with every workload in turns, each round in another order, so that whatever

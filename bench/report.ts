@@ -57,8 +57,9 @@ const DIFFERENCES = `- **raw** writes a buffer that is there already: no routing
 - It checks the key, its scope and its limits, asks PostgreSQL in each turn whether anything was
   committed, and says which state of the data its answer is of.
 - Who takes long is asked over many connections once, at the end, one request over each: naive,
-  the peers and the service from SQL with W3 to W5 over 16 and 64. The service from SQL has longer
-  deadlines here than by default, so that it sends nobody away.
+  the peers and the service from SQL with W3 to W5 over 16 and 64, all with W4 and CSV over 64. Who
+  has not answered all of them within a minute is told below, and not asked again. The service from
+  SQL has longer deadlines here than by default, so that it sends nobody away.
 - Of what is measured once in a round the best round counts; of readers that stand still the worst,
   and of stale answers all rounds together. The load and the bigger table are made once.`;
 
