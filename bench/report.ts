@@ -1,5 +1,5 @@
-import type { TableCost } from './growth.ts';
 import { costOf, type Sample, samplesOf } from './measure.ts';
+import { besideOf, ratiosOf } from './ratios.ts';
 import type { Results } from './results.ts';
 import { pointsOf, WORKLOADS } from './workloads.ts';
 
@@ -108,115 +108,6 @@ function rateTable(samples: readonly Sample[]): string {
     'peak MB of the run',
   ];
   return table(head, rows);
-}
-
-interface Ratio {
-  readonly what: string;
-  readonly value: number;
-  readonly target: string;
-  readonly isMet: boolean;
-  /** How much of what is allowed it takes: up to 1 it is met. */
-  readonly share: number;
-}
-
-const most = (what: string, value: number, limit: number): Ratio => ({
-  what,
-  value,
-  target: `≤ ${limit}`,
-  isMet: value <= limit,
-  share: limit === 0 ? value : value / limit,
-});
-const least = (what: string, value: number, limit: number): Ratio => ({
-  what,
-  value,
-  target: `≥ ${limit}`,
-  isMet: value >= limit,
-  share: limit / value,
-});
-
-/** What is different about whoever the service is compared with, by a word of the ratio. */
-const BESIDE: Readonly<Record<string, string>> = {
-  hello: 'hello: no credential, limits, filter or database; 12 bytes',
-  raw: 'raw: no routing, credential, parsing, filter or database',
-  'bare SQL': 'bare SQL: no HTTP, credential, records or JSON',
-  naive: 'naive: reads rows and makes objects; no credential or limits, rounded numbers',
-  PostGraphile: 'plans GraphQL, reads rows, makes objects; no credential, limits or revisions',
-  Platformatic: 'the same, and flat points without records',
-  'from SQL ÷': 'reads the points of each request',
-};
-
-const besideOf = (what: string): string =>
-  Object.entries(BESIDE).find(([word]) => what.includes(word))?.[1] ?? '';
-
-/** Every target of the design as a number of this run. */
-export function ratiosOf(results: Results): Ratio[] {
-  const { samples, bare, downloads, slowReaderBytes, fresh, startSeconds, rowsPerSecond } = results;
-  const cost = (who: string, workload: string, connections = 1): number =>
-    costOf(samplesOf(samples, who, workload, connections));
-  const rate = (who: string, workload: string, connections: number): number =>
-    Math.max(...samplesOf(samples, who, workload, connections).map(({ perSecond }) => perSecond));
-  const first = Math.min(...samplesOf(samples, 'service', 'W4', 1).map(({ firstMs }) => firstMs));
-  const service = (workload: string, connections = 1) => cost('service', workload, connections);
-  return [
-    ...[1, 16, 64].map((many) => {
-      const ratio = service('W1', many) / cost('hello', 'W1', many);
-      return most(`W1: service ÷ Fastify hello world, ${many} connections`, ratio, 1.4);
-    }),
-    ...[1, 16, 64].map((many) => {
-      const ratio = cost('PostGraphile', 'W1', many) / service('W1', many);
-      return least(`W1: PostGraphile ÷ service, ${many} connections`, ratio, 20);
-    }),
-    ...(bare
-      ? [
-          least(
-            'W2, 16 connections: rate of service ÷ bare SQL',
-            rate('service', 'W2', 16) / bare.perSecond,
-            1,
-          ),
-        ]
-      : []),
-    most('W3: service ÷ raw buffer', service('W3') / cost('raw', 'W3'), 1.6),
-    least('W3: naive ÷ service', cost('naive', 'W3') / service('W3'), 100),
-    least('W3: PostGraphile ÷ service', cost('PostGraphile', 'W3') / service('W3'), 100),
-    least('W3: Platformatic ÷ service', cost('Platformatic', 'W3') / service('W3'), 100),
-    most('W3 gzip: service ÷ raw buffer of W3', service('W3gzip') / cost('raw', 'W3'), 0.6),
-    most(
-      'W3 gzip, 16 connections: service ÷ raw buffer of W3',
-      service('W3gzip', 16) / cost('raw', 'W3', 16),
-      1,
-    ),
-    most('W4: service ÷ raw buffer', service('W4') / cost('raw', 'W4'), 1.3),
-    most('W4 gzip: service ÷ raw buffer of W4', service('W4gzip') / cost('raw', 'W4'), 0.6),
-    most('W4: first byte, ms', first, 15),
-    most('W4: MB more memory for each reader that stands still', slowReaderBytes / 2 ** 20, 32),
-    most(
-      'a year of a market, the first time: converted ÷ as it is',
-      results.firstTime.convertedMs / results.firstTime.nativeMs,
-      1.3,
-    ),
-    most('W5 repeated: service ÷ W3', service('W5') / service('W3'), 2),
-    least('W5: from SQL ÷ service', cost('service, SQL', 'W5') / service('W5'), 10),
-    most('W2 beside two W4 downloads: p99, ms', downloads.beside.p99, 15),
-    most('answers older than the commit before them', fresh.stale, 0),
-    most('commit to visible: p99 more than without, ms', fresh.afterCommitP99 - fresh.quietP99, 5),
-    least('load through the loader, rows/s', rowsPerSecond, 100_000),
-    most('start to first right answer, s', startSeconds, 5),
-    ...tableRatios(results.tables),
-  ];
-}
-
-/** Cost with the bigger table against the smaller one. */
-function tableRatios(tables: readonly TableCost[]): Ratio[] {
-  return ['W2', 'W3'].flatMap((name) => {
-    const sizes = tables.filter(({ workload }) => workload === name);
-    const [small, big] = [sizes[0], sizes.at(-1)];
-    if (!small || !big || small === big) return [];
-    const times = Math.round(big.points / small.points);
-    return [
-      most(`${name}, ${times} × table: from the book`, big.bookMs / small.bookMs, 1.1),
-      most(`${name}, ${times} × table: from SQL`, big.sqlMs / small.sqlMs, 1.5),
-    ];
-  });
 }
 
 /** The whole report, as Markdown. */

@@ -17,7 +17,8 @@ import { type Contender, startContenders } from './contenders.ts';
 import { measureCrowds } from './crowds.ts';
 import { sizeCurve, type TableCost, tableCosts } from './growth.ts';
 import { costOf, measure, samplesOf } from './measure.ts';
-import { ratiosOf, reportOf } from './report.ts';
+import { ratiosOf } from './ratios.ts';
+import { reportOf } from './report.ts';
 import type { Results } from './results.ts';
 import { say } from './say.ts';
 
