@@ -133,6 +133,8 @@ t.test('what is done to keys is noted, whoever does it, and cannot be changed', 
     "update key_audit set actor = 'x'",
     'delete from key_audit',
     'truncate key_audit',
+    'truncate api_key, api_key_scope',
+    'truncate api_key_scope',
     `update api_key set digest = sha256('x') where public_id = '${made.id}'`,
     `update api_key set digest = sha256('x'), name = 'x' where public_id = '${made.id}'`,
     `update api_key set public_id = 'BBBBBBBBBB' where public_id = '${made.id}'`,
@@ -140,6 +142,12 @@ t.test('what is done to keys is noted, whoever does it, and cannot be changed', 
     await t.rejects(pool.query(statement), /refused|never changes/, statement);
   }
   t.equal((await readAudit(db, { limit: 10 })).length, 4, 'what was refused is not noted');
+  await pool.query('delete from api_key_scope');
+  await pool.query('delete from api_key');
+  t.match(await readAudit(db, { limit: 2 }), [
+    { action: 'deleted', id: made.id, before: { name: 'a' }, after: null },
+    { action: 'changed', id: made.id, before: { scope: 'prices:*' }, after: null },
+  ]);
 });
 
 t.test('leaked keys are found wherever a file is cut, and look-alikes are not', async (t) => {
