@@ -1,10 +1,12 @@
 import { distance } from 'fastest-levenshtein';
 
-/** Words of names that American English spells otherwise, as British English does. */
+/** Words that British English spells otherwise than American English does. */
 const SPELLINGS: readonly (readonly [british: RegExp, american: string])[] = [
   [/sulph/g, 'sulf'],
   [/aluminium/g, 'aluminum'],
   [/tonne/g, 'ton'],
+  // The tonne by its full name in America; the metric ton unit is another.
+  [/\bmetric ton\b(?! unit)/g, 'ton'],
   [/(lit|met)re/g, '$1er'],
 ];
 

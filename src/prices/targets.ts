@@ -1,5 +1,6 @@
+import { nearest } from '../catalog/nearest.ts';
 import { unitNamed } from '../conversion/units.ts';
-import { Problem, shown, type Violation } from '../errors.ts';
+import { eitherOf, Problem, shown, type Violation } from '../errors.ts';
 import type { PlanOptions } from './plan-options.ts';
 import type { CurrencyReference, References, UnitReference } from './references.ts';
 
@@ -52,7 +53,10 @@ export function targetsOf(options: PlanOptions, references: References): Targets
         );
   if (named === undefined && unitOfMeasure !== null) {
     const known = units.map(({ shown: each }) => `${each.name} (${each.symbol})`).join(', ');
-    const detail = `There is no unit "${shown(unitOfMeasure)}"; there are ${known}`;
+    const names = units.map(({ shown: each }) => each.name);
+    const near = nearest(unitOfMeasure, names, 3);
+    const all = near.length === 0 ? 'there are' : `did you mean ${eitherOf(near)}? There are`;
+    const detail = `There is no unit "${shown(unitOfMeasure)}"; ${all} ${known}`;
     errors.push({ pointer: '/options/unitOfMeasure', code: 'unknown_unit', detail });
   }
   if (errors.length > 0) {

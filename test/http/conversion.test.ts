@@ -233,4 +233,6 @@ t.test('an unknown currency or unit is a 400 that lists what there is', async (t
   for (const name of ['Tonne (t)', 'Pound (lb)', 'Kilowatt hour (kWh)']) {
     t.ok(unit.detail.includes(name), name);
   }
+  const american = await ask(['W-USD-T'], { unitOfMeasure: 'metric ton' });
+  t.match(american.json.errors[0].detail, /did you mean Tonne[^?]*\? There are /);
 });
