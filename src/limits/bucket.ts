@@ -1,3 +1,5 @@
+import { Share } from './share.ts';
+
 /** How much someone may do: so many requests a minute on average, so many of them at once. */
 export interface Rate {
   /** 0 for no limit. */
@@ -24,9 +26,23 @@ interface Entry {
   fullAt: number;
   /** Requests counted since the last exchange with other instances. */
   taken: number;
+  /** Those counted between that exchange and the one before. */
+  takenBefore: number;
+  readonly share: Share;
   /** That of the last request here; null where all came elsewhere. */
   rate: Rate | null;
 }
+
+const newEntry = (fullAt: number): Entry => ({
+  fullAt,
+  taken: 0,
+  takenBefore: 0,
+  share: new Share(),
+  rate: null,
+});
+
+/** Stands in for a name of which nothing is known. */
+const NOBODY: Readonly<Entry> = newEntry(0);
 
 /**
  * Token buckets by name, as the generic cell rate algorithm (ITU-T I.371): one number each. A name
@@ -36,6 +52,8 @@ interface Entry {
 export class Buckets {
   readonly #entries = new Map<string, Entry>();
   readonly #namesMax: number;
+  /** Of all names: what is likely for one of which nothing is known yet. */
+  readonly #share = new Share();
 
   constructor(namesMax: number) {
     this.#namesMax = namesMax;
@@ -68,7 +86,7 @@ export class Buckets {
   /** What `take` would say, without taking. */
   look(name: string, { perMinute, burst }: Rate, nowMs: number): Verdict {
     const interval = MINUTE_MS / perMinute;
-    const entry = this.#entries.get(name) ?? { fullAt: 0 };
+    const entry = this.#entries.get(name) ?? NOBODY;
     const state = this.#stateOf(entry, interval, burst, nowMs);
     return { isAllowed: state.remaining >= 1, ...state };
   }
@@ -85,6 +103,8 @@ export class Buckets {
   ): void {
     const entry = this.#entryOf(name, sinceMs);
     entry.fullAt = Math.max(entry.fullAt, sinceMs) + (count * MINUTE_MS) / perMinute;
+    entry.share.add(0, count);
+    this.#share.add(0, count);
   }
 
   /** What was taken here since the last call, by name. */
@@ -92,6 +112,9 @@ export class Buckets {
     const taken = new Map<string, number>();
     for (const [name, entry] of this.#entries) {
       if (entry.taken > 0) taken.set(name, entry.taken);
+      entry.share.add(entry.takenBefore, 0);
+      this.#share.add(entry.takenBefore, 0);
+      entry.takenBefore = entry.taken;
       entry.taken = 0;
     }
     return taken;
@@ -105,7 +128,7 @@ export class Buckets {
   }
 
   #entryOf(name: string, nowMs: number): Entry {
-    const entry = this.#entries.get(name) ?? { fullAt: nowMs, taken: 0, rate: null };
+    const entry = this.#entries.get(name) ?? newEntry(nowMs);
     // Moved to the end: the first of the map is the one used longest ago.
     this.#entries.delete(name);
     this.#entries.set(name, entry);
@@ -116,11 +139,20 @@ export class Buckets {
     return entry;
   }
 
-  #stateOf({ fullAt }: Pick<Entry, 'fullAt'>, interval: number, burst: number, nowMs: number) {
-    const owed = Math.max(fullAt - nowMs, 0) / interval;
+  /**
+   * What others have taken by now and will tell: they tell once a second and are read once a
+   * second, so that what they took in up to two turns is missing.
+   */
+  #unheard({ share, taken, takenBefore }: Readonly<Entry>): number {
+    return (share.isKnown ? share : this.#share).elsewhere(taken + takenBefore);
+  }
+
+  #stateOf(entry: Readonly<Entry>, interval: number, burst: number, nowMs: number) {
+    const owed = Math.max(entry.fullAt - nowMs, 0) / interval;
     const remaining = Math.max(Math.floor(burst - owed + 1e-9), 0);
+    const unheard = remaining === 0 ? this.#unheard(entry) : 0;
     // One more is allowed once what is owed has fallen to the next whole number below.
-    const untilMore = (owed - Math.max(burst - remaining - 1, 0)) * interval;
+    const untilMore = (owed + unheard - Math.max(burst - remaining - 1, 0)) * interval;
     const resetSeconds = owed === 0 ? 0 : Math.max(Math.ceil(untilMore / 1000), 1);
     return { remaining, resetSeconds };
   }
