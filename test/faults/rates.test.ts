@@ -24,6 +24,8 @@ type Test = typeof t;
 const BURST = 60;
 const PER_SECOND = 10;
 const TWICE = 2 * PER_SECOND;
+/** In a short run the burst would hide that too much is let in. */
+const OFTEN = byLength(TWICE + BURST, TWICE);
 const LIMITS = {
   RATE_PER_MINUTE: '600',
   RATE_BURST: String(BURST),
@@ -59,7 +61,7 @@ function toldAll(test: Test, answers: readonly Answered[]): void {
 /** Sends twice the rate for three windows; no more is let in than the bucket gives. */
 async function twice(test: Test, target: Target, asks: readonly { path: string }[] = [ASK]) {
   const begun = performance.now();
-  const load = openLoad(test, target, asks, TWICE);
+  const load = openLoad(test, target, asks, OFTEN);
   await pause(WINDOWS * WINDOW_MS);
   const answers = await load.stop();
   const most = allowance(begun);
@@ -122,20 +124,21 @@ async function keyAt({ db }: TestDatabase, perMinute: number, burst: number): Pr
 
 /** One request after another, until long after the limit: what is told only goes down. */
 async function onlyDown(test: Test, target: Target): Promise<void> {
-  const told: { left: number; after: number }[] = [];
+  const told: { status: number; left: number; wait: number }[] = [];
   for (let at = 0; at < 2 * BURST; at += 1) {
     const { status, headers } = await send(false, target, ASK);
     const [, left, after] = /;r=(\d+);t=(\d+)$/.exec(String(headers['ratelimit'])) ?? [];
-    told.push({ left: Number(left), after: Number(after) });
-    test.equal(status, at < BURST ? 200 : 429);
-    if (status === 429) test.equal(headers['retry-after'], after);
+    told.push({ status, left: Number(left), wait: Number(headers['retry-after'] ?? after) });
   }
-  const expected = Array.from({ length: 2 * BURST }, (_, at) => Math.max(0, BURST - 1 - at));
+  const expected = Array.from({ length: 2 * BURST }, (_, at) => ({
+    status: at < BURST ? 200 : 429,
+    left: Math.max(0, BURST - 1 - at),
+  }));
   test.same(
-    told.map(({ left }) => left),
+    told.map(({ status, left }) => ({ status, left })),
     expected,
   );
-  const waits = told.slice(BURST).map(({ after }) => after);
+  const waits = told.slice(BURST).map(({ wait }) => wait);
   test.same(
     waits,
     waits.toSorted((a, b) => b - a),
@@ -158,7 +161,7 @@ async function waiting(test: Test, database: TestDatabase, targets: readonly Tar
 async function atTwo(test: Test, database: TestDatabase, both: readonly Target[]) {
   const key = await keyFor(database, ['prices:*']);
   const from = performance.now();
-  const loads = both.map(({ port }) => openLoad(test, { port, key }, [ASK], TWICE));
+  const loads = both.map(({ port }) => openLoad(test, { port, key }, [ASK], OFTEN));
   await pause(WINDOWS * WINDOW_MS);
   const together = (await Promise.all(loads.map((each) => each.stop()))).flat();
   const most = Math.ceil(allowance(from) * 1.05 + 4 * PER_SECOND);
