@@ -171,8 +171,8 @@ async function atTwo(test: Test, database: TestDatabase, both: readonly Target[]
 
 fault(
   'F35',
-  'twice the rate of a key, at one instance and at two; bursts at the edge of a window; keys and ' +
-    'tokens by turns; the store that instances share taken away',
+  'twice the rate of a key, at one instance and at two; bursts at the edge of a window; keys ' +
+    'and tokens by turns; the store that they share taken away',
   'accepted ≤ limit + 5 % in three windows, for a second instance ≤ 1 s of traffic more; a burst ' +
     'at an edge ≤ the burst; keys by turns each have their own limit, all tokens of a subject one; ' +
     'what is told only goes down; of those who wait as told ≥ 99 % are answered; no 5xx',
