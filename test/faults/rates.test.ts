@@ -174,7 +174,7 @@ fault(
   'twice the rate of a key, at one instance and at two; bursts at the edge of a window; keys ' +
     'and tokens by turns; the store that they share taken away',
   'accepted ≤ limit + 5 % in three windows, for a second instance ≤ 1 s of traffic more; a burst ' +
-    'at an edge ≤ the burst; keys by turns each have their own limit, all tokens of a subject one; ' +
+    'at an edge ≤ the burst; keys by turns have a limit each, all tokens of a subject one; ' +
     'what is told only goes down; of those who wait as told ≥ 99 % are answered; no 5xx',
   async (t) => {
     const database = await testDatabase(t);
