@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { testDatabase } from './support/database.ts';
-import { serviceOn } from './support/service.ts';
+import { listening } from './support/sockets.ts';
 
 const read = (path: string): string => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
 
@@ -18,8 +18,12 @@ t.test('every test that the security page names is there', (t) => {
 });
 
 t.test('every kind of answer has the headers, and only pages a policy for content', async (t) => {
-  const service = await serviceOn(t, await testDatabase(t));
-  const get = (url: string, headers = {}) => service.app.inject({ url, headers });
+  const service = await listening(t, await testDatabase(t));
+  const get = async (url: string, headers = {}) => {
+    const answer = await fetch(`http://127.0.0.1:${service.port}${url}`, { headers });
+    await answer.text();
+    return { headers: Object.fromEntries(answer.headers), status: answer.status };
+  };
   const key = { 'x-api-key': service.key };
   const answers = {
     health: await get('/health'),
@@ -29,8 +33,19 @@ t.test('every kind of answer has the headers, and only pages a policy for conten
     absent: await get('/nothing'),
     page: await get('/docs'),
     problems: await get('/docs/problems'),
+    redirected: await get('/docs/static/index.html'),
+    helper: await get('/docs/static/oauth2-redirect.html'),
+    script: await get('/docs/static/swagger-ui-bundle.js'),
+    starter: await get('/docs/static/swagger-initializer.js'),
+    style: await get('/docs/static/swagger-ui.css'),
+    theme: await get('/docs/static/theme/theme.css'),
+    pageDocument: await get('/docs/json'),
+    yaml: await get('/docs/yaml'),
+    part: await get('/docs/static/nothing.js'),
   };
-  for (const [name, { headers }] of Object.entries(answers)) {
+  for (const [name, { headers, status }] of Object.entries(answers)) {
+    const refusals: Readonly<Record<string, number>> = { refused: 401, absent: 404, part: 404 };
+    t.equal(status, refusals[name] ?? 200, name);
     t.match(
       headers,
       {
@@ -45,7 +60,7 @@ t.test('every kind of answer has the headers, and only pages a policy for conten
       t.notOk(headers[absent], `${name}: ${absent}`);
     }
     const policy = headers['content-security-policy'];
-    if (name === 'page') t.match(policy, /default-src 'self'/);
+    if (['page', 'redirected', 'helper'].includes(name)) t.match(policy, /^default-src 'self'/);
     else if (name === 'problems') t.match(policy, /default-src 'none'/);
     else t.notOk(policy, name);
     t.notMatch(policy ?? '', /https?:|\w\.\w/, 'a page has no part of another server');

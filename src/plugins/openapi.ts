@@ -56,22 +56,41 @@ export async function openapi(app: FastifyInstance, limits: RequestLimits): Prom
   });
 }
 
+/**
+ * What the page may load: its own parts, and nothing of other servers. Over plain http, as behind a
+ * tunnel, none of it may be asked for by https.
+ */
+const policyOf = ({ script, style }: FastifyInstance['swaggerCSP']): string =>
+  [
+    "default-src 'self'",
+    "base-uri 'self'",
+    "font-src 'self' data:",
+    "frame-ancestors 'self'",
+    "img-src 'self' data:",
+    "object-src 'none'",
+    ["script-src 'self'", ...script].join(' '),
+    "script-src-attr 'none'",
+    ["style-src 'self'", ...style].join(' '),
+  ].join('; ');
+
 /** The page that shows the document and lets a reader try it. */
 export async function docsPage(app: FastifyInstance): Promise<void> {
-  await app.register(swaggerUi, {
-    routePrefix: DOCS,
-    staticCSP: true,
-    // Over plain http, as behind a tunnel, the page's own parts would be asked for by https; and
-    // it needs nothing of other servers.
-    transformStaticCSP: (header) =>
-      header
-        .replace(/;?\s*upgrade-insecure-requests/, '')
-        .replace(/ https:| validator\.swagger\.io/g, ''),
-    uiConfig: { docExpansion: 'list', deepLinking: true, persistAuthorization: false },
-    theme: {
-      title: 'Commodity Prices Service',
-      // The bar above the page offers to load other documents; this page has one.
-      css: [{ filename: 'theme.css', content: '.swagger-ui .topbar { display: none }' }],
-    },
+  await app.register(async (docs) => {
+    await docs.register(swaggerUi, {
+      routePrefix: DOCS,
+      uiConfig: { docExpansion: 'list', deepLinking: true, persistAuthorization: false },
+      theme: {
+        title: 'Commodity Prices Service',
+        // The bar above the page offers to load other documents; this page has one.
+        css: [{ filename: 'theme.css', content: '.swagger-ui .topbar { display: none }' }],
+      },
+    });
+    const policy = policyOf(docs.swaggerCSP);
+    docs.addHook('onSend', (_request, reply, payload, done) => {
+      // The plugin itself would put it on scripts, styles and documents too.
+      const isPage = String(reply.getHeader('content-type')).startsWith('text/html');
+      if (isPage) reply.header('content-security-policy', policy);
+      done(null, payload);
+    });
   });
 }
