@@ -8,6 +8,7 @@ export const BESIDE_OTHERS: readonly string[] = [
   'test/faults/forgeries.test.ts',
   'test/faults/injection.test.ts',
   'test/faults/rates.test.ts',
+  'test/faults/soak.test.ts',
   'test/faults/standby.test.ts',
   'test/faults/tokens.test.ts',
   'test/faults/zones.test.ts',

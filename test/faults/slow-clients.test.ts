@@ -77,7 +77,7 @@ async function others(test: Test, service: Served) {
   const answered = async () => (await send(false, service, all)).status === 200;
   await until('the longest is answered', answered);
   load.pace({ perSecond: byLength(10, 50), lines: 100 });
-  const [from, to] = byLength([5, 10], [500, 2_000]) as [number, number];
+  const [from, to] = byLength([5, 10], [250, 1_000]) as [number, number];
   await until('others are answered', () => load.answers.length >= to);
   return { load, before: load.answers.slice(from) };
 }
