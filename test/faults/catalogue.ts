@@ -1,6 +1,6 @@
 import type { Elsewhere } from '../support/fault-table.ts';
 
-/** Files of this folder that bound counts, or seconds: other tests may load the machine meanwhile. */
+/** Files of this folder that bound counts, or seconds: others may load the machine meanwhile. */
 export const BESIDE_OTHERS: readonly string[] = [
   'test/faults/catalogue.test.ts',
   'test/faults/configuration.test.ts',
