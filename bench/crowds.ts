@@ -1,6 +1,6 @@
 import type { Cluster } from './cluster.ts';
 import type { Contender } from './contenders.ts';
-import { isHeavy, type Sample, sample } from './measure.ts';
+import { Gone, isHeavy, type Sample, sample } from './measure.ts';
 import { say } from './say.ts';
 import { WORKLOADS, type Workload } from './workloads.ts';
 
@@ -25,8 +25,8 @@ const bySize = (one: Workload, other: Workload): number =>
   Number(one.name.startsWith('W4')) - Number(other.name.startsWith('W4'));
 
 /**
- * Who takes long, asked over many connections: once, one request over each, after all else. Who
- * fails is told, stopped, and asked nothing more.
+ * Who takes long, asked over many connections: once, one request over each, after all else. What
+ * fails is told; who does not answer in time, or ends, is asked nothing more.
  */
 export async function measureCrowds(
   cluster: Cluster,
@@ -51,6 +51,7 @@ export async function measureCrowds(
         const why = (error as Error).message;
         const told = { contender: contender.name, workload: workload.name, connections: many, why };
         failures.push(told);
+        if (!(error instanceof Gone)) continue;
         await contender.served.stop();
         break;
       }

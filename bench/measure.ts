@@ -37,6 +37,9 @@ const shuffled = <T>(values: readonly T[]): T[] =>
     .sort(([one], [other]) => one - other)
     .map(([, value]) => value);
 
+/** Whoever was given up, or has ended: nothing more can be asked of it. */
+export class Gone extends Error {}
+
 /** Length of one burst of requests. */
 export interface Length {
   readonly ms: number;
@@ -88,8 +91,8 @@ export async function sample(
       bytes: warm.bytes,
     };
   } catch (error) {
-    if (isGivenUp) throw new Error(`not answered within ${limitMs / 1000} s`, { cause: error });
-    if (served.hasEnded()) throw new Error('its process ended', { cause: error });
+    if (isGivenUp) throw new Gone(`not answered within ${limitMs / 1000} s`, { cause: error });
+    if (served.hasEnded()) throw new Gone('its process ended', { cause: error });
     throw error;
   } finally {
     clearTimeout(limit);
