@@ -83,6 +83,9 @@ function releaseOnSignal(release: () => Promise<void>): Interruption {
     if (happened) return;
     happened = true;
     const code = 128 + NUMBERS[name as keyof typeof NUMBERS];
+    process.stderr.write(
+      `commodity-prices: ended by ${name}; what it was writing is there whole or not at all\n`,
+    );
     release()
       .catch(report)
       .finally(() => process.exit(code));

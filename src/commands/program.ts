@@ -17,6 +17,7 @@ Exit codes:
   1  failed
   2  the command line or a setting is wrong
   3  the data was refused; nothing was written
+  130, 143  ended by Ctrl-C or SIGTERM: what it was writing is there whole or not at all
 
 Examples:
   npm run --silent prices -- keys create --name "desk 4" --scope prices:nickel

@@ -98,7 +98,7 @@ const CRASHES: Readonly<Record<string, string>> = {
   'a promise that nobody waits for': 'Promise.reject(new Error("a crash of a test"))',
 };
 
-/** Requests with secrets of which none is over: a lookup that waits, and a body that is half sent. */
+/** Requests with secrets, of which none is over: a lookup that waits, a body half sent. */
 async function underWay(test: Pick<Test, 'teardown'>, service: Served, secrets: readonly string[]) {
   for (const secret of secrets) {
     const text = bodyOf(secret, service.key);

@@ -77,9 +77,13 @@ function run(test: Test, args: readonly string[], env: Env): Running {
 export const startService = (test: Test, env: Env, node: readonly string[] = []): Running =>
   run(test, [...NODE_FLAGS, ...node, SERVER], { PORT: '0', ...NO_LIMITS, ...env });
 
+/** Starts one command. */
+export const startCommand = (test: Test, env: Env, ...args: string[]): Running =>
+  run(test, [COMMANDS, ...args], env);
+
 /** Runs one command to its end. */
 export async function prices(test: Test, env: Env, ...args: string[]): Promise<Outcome> {
-  const running = run(test, [COMMANDS, ...args], env);
+  const running = startCommand(test, env, ...args);
   const code = await running.ended;
   return { code, stdout: running.stdout(), stderr: running.stderr() };
 }
