@@ -80,8 +80,8 @@ async function strangers(test: Test, ask: (kid: string) => Promise<string>) {
 fault(
   'F30b',
   'an issuer that changes its keys, and one that is away for a day; keys that nobody knows',
-  'a new key works ≤ 30 s after, one that was removed ≤ 10 min; the keys read last hold for 24 h, ' +
-    'and no longer; nothing is kept of keys that nobody knows, and ≤ 1 fetch each 30 s',
+  'a new key works ≤ 30 s after, a removed one ≤ 10 min; the keys read last hold for 24 h, and no ' +
+    'longer; nothing is kept of keys that nobody knows, and ≤ 1 fetch each 30 s for them',
   async (t) => {
     const forward = clockOf(t);
     const { issuer, ask, comesTo } = await world(t);
