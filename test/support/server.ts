@@ -13,7 +13,13 @@ export interface TestServer {
 }
 
 /** Speed for data that nobody needs after the run. */
-const THROWAWAY = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
+const THROWAWAY = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  // Several test files share it, each with several services.
+  max_connections: '300',
+};
 const IMAGE = 'postgres:18';
 
 const engineAddress = (): string =>
