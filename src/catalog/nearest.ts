@@ -1,21 +1,17 @@
 import { distance } from 'fastest-levenshtein';
 
-/** Words that British English spells otherwise than American English does. */
-const SPELLINGS: readonly (readonly [british: RegExp, american: string])[] = [
+/** Words that British and American English spell otherwise, and the spelling that is compared. */
+const SPELLINGS: readonly (readonly [other: RegExp, one: string])[] = [
   [/sulph/g, 'sulf'],
   [/aluminium/g, 'aluminum'],
-  [/tonne/g, 'ton'],
-  // The tonne by its full name in America; the metric ton unit is another.
-  [/\bmetric ton\b(?! unit)/g, 'ton'],
+  // The tonne as it is called in America; the metric ton unit is another.
+  [/\b(metric )?ton\b(?! unit)/g, 'tonne'],
   [/(lit|met)re/g, '$1er'],
 ];
 
 /** A name as it is compared: in small letters, in one spelling. */
 const spelt = (name: string): string =>
-  SPELLINGS.reduce(
-    (text, [british, american]) => text.replace(british, american),
-    name.toLowerCase(),
-  );
+  SPELLINGS.reduce((text, [other, one]) => text.replace(other, one), name.toLowerCase());
 
 /**
  * The names nearest to what was sent, best first: those within a third of its length in edits, or

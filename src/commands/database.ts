@@ -83,6 +83,8 @@ function releaseOnSignal(release: () => Promise<void>): Interruption {
     if (happened) return;
     happened = true;
     const code = 128 + NUMBERS[name as keyof typeof NUMBERS];
+    // SIGHUP comes from a terminal that is gone; not to be told must not end the release.
+    process.stderr.on('error', () => {});
     process.stderr.write(
       `commodity-prices: ended by ${name}; what it was writing is there whole or not at all\n`,
     );

@@ -16,7 +16,8 @@ interface Items {
 
 /** A word of a list that is none of the legal ones, told with the one that it nearly is. */
 function withNearest(violation: Violation, { properties }: TObject, values: FlatQuery['values']) {
-  const [, name = '', place = ''] = violation.pointer.split('/');
+  const [, name = '', place] = violation.pointer.split('/');
+  if (violation.code !== 'out_of_range' || place === undefined) return violation;
   const legal = (properties[name] as Items | undefined)?.items?.enum;
   const sent = (values[name] as readonly string[] | undefined)?.[Number(place)];
   const [near] = legal && sent !== undefined ? nearest(sent, legal, 1) : [];

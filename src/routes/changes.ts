@@ -6,6 +6,7 @@ import { allows, marketsOpenTo, scopeOf } from '../catalog/scopes.ts';
 import { type ChangeLimits, changeQuery, changesContent } from '../contract/changes.ts';
 import { type FlatQuery, flatReader } from '../contract/flat-query.ts';
 import { FORMATS } from '../contract/formats.ts';
+import { queryOf } from '../contract/query.ts';
 import { brokenBy } from '../contract/validate.ts';
 import type { Feed } from '../prices/changes/follow.ts';
 import type { ChangesAsked, Page } from '../prices/changes/page.ts';
@@ -35,10 +36,8 @@ interface Query {
   readonly wait?: number;
 }
 
-const listOf = (sent: unknown): unknown[] => (Array.isArray(sent) ? sent : [sent]);
-
 /** The validated query. @throws Problem `validation_failed` with every violation */
-function queryOf({ values, errors }: FlatQuery): Query {
+function validQuery({ values, errors }: FlatQuery): Query {
   if (errors.length > 0) throw brokenBy(errors);
   return values as Query;
 }
@@ -48,15 +47,18 @@ const principalOf = ({ principal }: FastifyRequest): Principal => {
   return principal;
 };
 
+/** What an address has for a parameter, as the handler reads it too. */
+const sentAs = (url: string, name: string): readonly string[] =>
+  queryOf(url).parameters.get(name) ?? [];
+
 /** Whether a request is one that waits; it has a place of its own kind. */
-const mayWait = ({ query }: FastifyRequest): boolean =>
-  Number((query as Readonly<Record<string, unknown>>)['wait']) > 0;
+const mayWait = ({ url }: FastifyRequest): boolean => Number(sentAs(url, 'wait')[0]) > 0;
 
 /** Refuses a market that there is and that is not open to the caller. */
 async function checkMarkets(request: FastifyRequest): Promise<void> {
   const { scopes } = principalOf(request);
-  for (const sent of listOf((request.query as Readonly<Record<string, unknown>>)['market'])) {
-    const market = typeof sent === 'string' ? marketOf(sent) : undefined;
+  for (const sent of sentAs(request.url, 'market')) {
+    const market = marketOf(sent);
     if (market && !allows(scopes, scopeOf(market.slug))) {
       throw insufficientScope(scopeOf(market.slug));
     }
@@ -129,7 +131,7 @@ export function changeRoutes(app: FastifyInstance, feed: Feed, options: ChangeOp
   });
 
   async function handler(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const query = queryOf(read(request.url));
+    const query = validQuery(read(request.url));
     const principal = principalOf(request);
     const asked = askedFor(query, principal, options);
     const format = listFormatOf(request);

@@ -3,7 +3,7 @@ import { NO_TOKENS, SECRET } from '../support/auth-app.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { type Heard, hear } from '../support/following.ts';
 import { keyFor } from '../support/service.ts';
-import { type Listening, listening, until } from '../support/sockets.ts';
+import { exchange, type Listening, listening, until } from '../support/sockets.ts';
 import { goodClaims, nowSeconds, secretToken } from '../support/tokens.ts';
 import { inRevision, insertOf, pointRow, writeWorld } from '../support/world.ts';
 
@@ -45,6 +45,17 @@ async function heardAfter(statement: string): Promise<Heard> {
   await publish();
   return answer;
 }
+
+t.test('what stands behind a # is read by nobody, and hides no market and no wait', async (t) => {
+  const key = await keyFor(database, ['prices:nickel']);
+  const ask = (query: string) => {
+    const lines = [`GET /v3/changes?${query} HTTP/1.1`, 'host: x', `x-api-key: ${key}`];
+    return exchange(t, service.port, [...lines, 'connection: close', '', ''].join('\r\n'));
+  };
+  t.match(await ask('market=copper'), { status: 403, json: { code: 'insufficient_scope' } });
+  t.match(await ask('market=copper#x'), { status: 403, json: { code: 'insufficient_scope' } });
+  t.match(await ask('market=nickel#x'), { status: 200 });
+});
 
 t.test('a key that ended while its request waited does not get the answer', async (t) => {
   const ended = {

@@ -11,8 +11,8 @@ import { DELIMITERS } from './text-rows.ts';
 export type Naming = (index: number, line: number) => string;
 
 /** What a mapping says of a delimiter that it lacks. */
-export const delimiterHint = (name: string): string =>
-  `columns are separated by ${name}s; say so in the mapping, text: { delimiter: ${name} }`;
+export const delimiterHint = (name: string, columns = 'columns'): string =>
+  `${columns} are separated by ${name}s; say so in the mapping, text: { delimiter: ${name} }`;
 
 /**
  * Why a text that has one column lacks another: a header that holds it when it is split at another
@@ -27,8 +27,7 @@ function otherDelimiter(header: TableRow | null, column: ColumnRef): string | nu
     return names.length > 1 && (isThere || (place > 0 && place <= names.length));
   });
   if (!splits) return null;
-  const hint = delimiterHint(splits[0]);
-  return `C${hint.slice(1)}`;
+  return delimiterHint(splits[0], 'Columns');
 }
 
 /** The columns of a table by what a mapping calls them. */
