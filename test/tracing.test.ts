@@ -74,6 +74,8 @@ t.test('a trace of a request has its span, those of its statements, and no value
   const address = await addressOf(service);
   const headers = {
     traceparent: `00-${TRACE}-${PARENT}-01`,
+    tracestate: 'vendor=canary-state',
+    baggage: 'of=canary-baggage',
     'x-request-id': 'request-0001',
     'user-agent': 'canary-agent',
   };

@@ -84,7 +84,10 @@ function providerOf({ version, pid, sampling }: TracingOptions): TracerProvider 
 const kindOf = (error: unknown): string =>
   String((error as { code?: unknown }).code ?? (error as Error).name);
 
-/** Sends traces as OpenTelemetry's own environment variables say; nothing is made global. */
+/**
+ * Sends traces as OpenTelemetry's own environment variables say. Nothing is made global but what
+ * hears of spans that were lost, for which OpenTelemetry has no other place.
+ */
 export function openTracing(options: TracingOptions): Tracing {
   setGlobalErrorHandler(options.onError);
   const provider = providerOf(options);
@@ -93,7 +96,9 @@ export function openTracing(options: TracingOptions): Tracing {
   const running = new AsyncLocalStorage<Context>();
 
   const begin = (headers: IncomingHttpHeaders, method: string): TracedRequest => {
-    const caller = callers.extract(ROOT_CONTEXT, headers, defaultTextMapGetter);
+    // Not `tracestate`: it is text of whoever asks, and would be in every span.
+    const { traceparent } = headers;
+    const caller = callers.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
     const span = tracer.startSpan(method, { kind: SpanKind.SERVER }, caller);
     const context = trace.setSpan(caller, span);
     return {
