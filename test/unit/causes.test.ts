@@ -1,0 +1,55 @@
+import t from 'tap';
+import { Problem } from '../../src/errors.ts';
+import { Causes } from '../../src/plugins/causes.ts';
+
+const failed = (message: string, more: object = {}) => Object.assign(new Error(message), more);
+const refusal = (code: 'auth_unavailable' | 'database_unavailable' | 'overloaded', cause: Error) =>
+  new Problem(code, 'It is away', { cause });
+
+/** A clock that is moved by hand, and what may be told by it. */
+function byHand() {
+  const clock = { ms: 0 };
+  const causes = new Causes(() => clock.ms);
+  return { clock, tell: (problem: Problem) => causes.mayTell(problem) };
+}
+
+t.test('each cause of an outage is told once a second, and hides no other', async (t) => {
+  const { clock, tell } = byHand();
+  const refused = () => failed('it', { code: 'ECONNREFUSED' });
+  const kinds = [
+    () => refusal('auth_unavailable', failed('the key set failed a moment ago')),
+    () => refusal('auth_unavailable', refused()),
+    () => refusal('auth_unavailable', failed('fetch failed', { cause: refused() })),
+    () => refusal('auth_unavailable', refusal('database_unavailable', refused())),
+    () => refusal('database_unavailable', refused()),
+    () => refusal('database_unavailable', failed('it', { code: '53300' })),
+  ];
+  for (const at of [0, 1_000, 5_500]) {
+    clock.ms = at;
+    for (const kind of kinds) t.equal(tell(kind()), true, JSON.stringify(kind()));
+    clock.ms = at + 999;
+    for (const kind of kinds) t.equal(tell(kind()), false, JSON.stringify(kind()));
+  }
+});
+
+t.test('causes that all differ are told some times a second', async (t) => {
+  const { clock, tell } = byHand();
+  for (const at of [0, 1_000]) {
+    clock.ms = at;
+    const all = Array.from({ length: 100 }, (_, each) => failed(`number ${each}`));
+    const told = all.filter((cause) => tell(refusal('database_unavailable', cause)));
+    t.equal(told.length, 8);
+  }
+});
+
+t.test('the cause of what is no outage is told each time', async (t) => {
+  const { tell } = byHand();
+  for (let time = 0; time < 20; time += 1) t.ok(tell(refusal('overloaded', failed('full'))));
+});
+
+t.test('an error that is its own cause has a kind', async (t) => {
+  const { tell } = byHand();
+  const error = failed('round');
+  error.cause = error;
+  t.ok(tell(refusal('database_unavailable', error)));
+});
