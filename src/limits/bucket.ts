@@ -28,6 +28,8 @@ interface Entry {
   taken: number;
   /** Those counted between that exchange and the one before. */
   takenBefore: number;
+  /** How often others told of it since the last exchange: each does so once. */
+  told: number;
   readonly share: Share;
   /** That of the last request here; null where all came elsewhere. */
   rate: Rate | null;
@@ -37,6 +39,7 @@ const newEntry = (fullAt: number): Entry => ({
   fullAt,
   taken: 0,
   takenBefore: 0,
+  told: 0,
   share: new Share(),
   rate: null,
 });
@@ -54,6 +57,8 @@ export class Buckets {
   readonly #namesMax: number;
   /** Of all names: what is likely for one of which nothing is known yet. */
   readonly #share = new Share();
+  /** How many other instances there are, going by the most that told of one name in one turn. */
+  #others = 0;
 
   constructor(namesMax: number) {
     this.#namesMax = namesMax;
@@ -103,20 +108,25 @@ export class Buckets {
   ): void {
     const entry = this.#entryOf(name, sinceMs);
     entry.fullAt = Math.max(entry.fullAt, sinceMs) + (count * MINUTE_MS) / perMinute;
-    entry.share.add(0, count);
-    this.#share.add(0, count);
+    entry.told += 1;
+    this.#others = Math.max(this.#others, entry.told);
+    entry.share.addElsewhere(count);
+    this.#share.addElsewhere(count);
   }
 
   /** What was taken here since the last call, by name. */
   drain(): Map<string, number> {
     const taken = new Map<string, number>();
+    let all = 0;
     for (const [name, entry] of this.#entries) {
       if (entry.taken > 0) taken.set(name, entry.taken);
-      entry.share.add(entry.takenBefore, 0);
-      this.#share.add(entry.takenBefore, 0);
+      entry.share.endTurn(entry.takenBefore);
+      all += entry.takenBefore;
       entry.takenBefore = entry.taken;
       entry.taken = 0;
+      entry.told = 0;
     }
+    this.#share.endTurn(all);
     return taken;
   }
 
@@ -141,16 +151,20 @@ export class Buckets {
 
   /**
    * What others have taken by now and will tell: they tell once a second and are read once a
-   * second, so that what they took in up to two turns is missing.
+   * second, so that what they took in up to two turns is missing. Each of them keeps to the limit
+   * and knows all that is owed here but what was taken here meanwhile, so that it took no more
+   * than that leaves of the burst; doubled, as the turns counted here may be half of those.
    */
-  #unheard({ share, taken, takenBefore }: Readonly<Entry>): number {
-    return (share.isKnown ? share : this.#share).elsewhere(taken + takenBefore);
+  #unheard({ share, taken, takenBefore }: Readonly<Entry>, left: number): number {
+    const here = taken + takenBefore;
+    const likely = (share.isKnown ? share : this.#share).elsewhere(here);
+    return Math.min(likely, this.#others * Math.max(Math.ceil(left + 2 * here), 0));
   }
 
   #stateOf(entry: Readonly<Entry>, interval: number, burst: number, nowMs: number) {
     const owed = Math.max(entry.fullAt - nowMs, 0) / interval;
     const remaining = Math.max(Math.floor(burst - owed + 1e-9), 0);
-    const unheard = remaining === 0 ? this.#unheard(entry) : 0;
+    const unheard = remaining === 0 ? this.#unheard(entry, burst - owed) : 0;
     // One more is allowed once what is owed has fallen to the next whole number below.
     const untilMore = (owed + unheard - Math.max(burst - remaining - 1, 0)) * interval;
     const resetSeconds = owed === 0 ? 0 : Math.max(Math.ceil(untilMore / 1000), 1);

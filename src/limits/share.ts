@@ -1,5 +1,5 @@
-/** Beyond so many requests the older half of what is known counts less and less. */
-const REQUESTS_MAX = 400;
+/** What is left of what is known after each turn: half of it after about seven. */
+const KEPT = 0.9;
 
 /** Which part of the requests came to other instances, going by what was told of the last ones. */
 export class Share {
@@ -11,12 +11,15 @@ export class Share {
     return this.#here > 0;
   }
 
-  add(here: number, elsewhere: number): void {
-    this.#here += here;
-    this.#elsewhere += elsewhere;
-    if (this.#here + this.#elsewhere < REQUESTS_MAX) return;
-    this.#here /= 2;
-    this.#elsewhere /= 2;
+  /** Counts what others told. */
+  addElsewhere(count: number): void {
+    this.#elsewhere += count;
+  }
+
+  /** Counts what came here, of which others had the time to tell, and ends a turn. */
+  endTurn(here: number): void {
+    this.#here = this.#here * KEPT + here;
+    this.#elsewhere *= KEPT;
   }
 
   /** How many came elsewhere, at the most that is likely, while so many came here. */

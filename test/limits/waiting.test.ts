@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { Buckets, type Rate } from '../../src/limits/bucket.ts';
+import { Share } from '../../src/limits/share.ts';
 
 const TURN_MS = 1_000;
 
@@ -9,8 +10,8 @@ interface Instance {
   /** When it exchanges next, and when it read the others last. */
   nextMs: number;
   readMs: number | null;
-  /** What the others took, and it has not read. */
-  told: number;
+  /** What each of the others took, and it has not read. */
+  told: number[];
 }
 
 /** Instances that tell each other once a second what they took, each at its own moment. */
@@ -21,7 +22,7 @@ class Instances {
   constructor(rate: Rate, offsets: readonly number[]) {
     this.#rate = rate;
     this.#all = offsets.map((nextMs) => {
-      return { buckets: new Buckets(10), nextMs, readMs: null, told: 0 };
+      return { buckets: new Buckets(10), nextMs, readMs: null, told: [] };
     });
   }
 
@@ -34,12 +35,19 @@ class Instances {
     return this.#all[at % this.#all.length]?.buckets.take('a', this.#rate, nowMs);
   }
 
+  /** One of them is gone, without a last word. */
+  lose(at: number): void {
+    this.#all.splice(at, 1);
+  }
+
   #exchange(one: Instance): void {
     const taken = one.buckets.drain().get('a') ?? 0;
-    for (const other of this.#all) if (other !== one) other.told += taken;
+    for (const other of this.#all) if (other !== one) other.told.push(taken);
     const { told, readMs, nextMs } = one;
-    if (told > 0) one.buckets.takenElsewhere('a', told, this.#rate, readMs ?? nextMs);
-    one.told = 0;
+    const since = readMs ?? nextMs;
+    for (const count of told)
+      if (count > 0) one.buckets.takenElsewhere('a', count, this.#rate, since);
+    one.told = [];
     one.readMs = nextMs;
     one.nextMs += TURN_MS;
   }
@@ -87,4 +95,50 @@ t.test('who stays with one instance waits no longer than if there was no other',
   const [retries] = inVain(new Instances(rate, [0, 500]), () => 0);
   const [alone] = inVain(new Instances(rate, [0]), () => 0);
   t.equal(retries, alone);
+});
+
+/** The longest wait that one tells at twice the rate, once the other, asked until then, is gone. */
+function afterLoss(rate: Rate, offsets: readonly [number, number], lostMs: number): number {
+  const instances = new Instances(rate, offsets);
+  const apartMs = 30_000 / rate.perMinute;
+  let longest = 0;
+  let isLost = false;
+  for (let nowMs = 10_000; nowMs < lostMs + 120_000; nowMs += apartMs) {
+    if (!isLost && nowMs >= lostMs) {
+      instances.lose(1);
+      isLost = true;
+    }
+    const verdict = instances.ask(isLost ? 0 : 1, nowMs);
+    if (isLost && verdict?.isAllowed === false) longest = Math.max(longest, verdict.resetSeconds);
+  }
+  return longest;
+}
+
+t.test('whoever was served by an instance that is gone is not sent away for long', async (t) => {
+  const all = fc.constantFrom(
+    { perMinute: 30, burst: 30 },
+    { perMinute: 60, burst: 6 },
+    { perMinute: 600, burst: 60 },
+    { perMinute: 6_000, burst: 100 },
+  );
+  const lost = fc.integer({ min: 300_000, max: 300_000 + TURN_MS });
+  let refused = 0;
+  fc.assert(
+    fc.property(all, offset, offset, lost, (rate, first, second, lostMs) => {
+      const longest = afterLoss(rate, [first, second], lostMs);
+      if (longest > 0) refused += 1;
+      return longest <= 10;
+    }),
+    { numRuns: 100, seed: 35 },
+  );
+  t.equal(refused, 100);
+});
+
+t.test('what others told is forgotten by itself, also where few ask', async (t) => {
+  const share = new Share();
+  share.addElsewhere(400);
+  share.endTurn(1);
+  t.ok(share.elsewhere(10) > 100);
+  for (let turn = 0; turn < 60; turn += 1) share.endTurn(0);
+  t.equal(share.elsewhere(10), 0);
 });
