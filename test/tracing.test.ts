@@ -126,7 +126,8 @@ t.test('a trace of a request has its span, those of its statements, and no value
 t.test('each worker sends its traces, and what a caller does not want is not sent', async (t) => {
   const collector = await startCollector(t);
   const address = `${collector.address}/v1/traces`;
-  const env = { ...ENV, WORKERS: '2', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: address };
+  const protocol = { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' };
+  const env = { ...ENV, ...protocol, WORKERS: '2', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: address };
   const service = startService(t, env);
   const at = await addressOf(service);
   const answerers = (): Set<string> =>
@@ -150,6 +151,7 @@ t.test('each worker sends its traces, and what a caller does not want is not sen
   t.match(service.stderr().match(/traces are sent to [^"]+/g), [
     `traces are sent to ${collector.address}`,
   ]);
+  t.equal(service.stderr().match(/traces are sent as http.json/g)?.length, 1);
 });
 
 t.test('a collector that fails, hangs or is not there changes no answer and no stop', async (t) => {
@@ -206,6 +208,7 @@ t.test('a wrong setting of traces ends the start with its name', async (t) => {
   const wrong = [
     { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' },
     { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
+    { OTEL_TRACES_EXPORTER: 'zipkin' },
     { OTEL_TRACES_SAMPLER: 'sometimes' },
     { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: 'half' },
   ];
@@ -215,7 +218,10 @@ t.test('a wrong setting of traces ends the start with its name', async (t) => {
     t.throws(() => tracingSettingsOf({ ...right, ...each }), { message: new RegExp(`^${name}:`) });
   }
   const all = { isOfParent: true, share: 1 };
-  t.same(tracingSettingsOf(right), { origin: 'https://collector:4318', sampling: all });
+  const origin = 'https://collector:4318';
+  t.same(tracingSettingsOf(right), { origin, sampling: all, warning: null });
+  const usual = { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf', OTEL_TRACES_EXPORTER: 'otlp' };
+  t.match(tracingSettingsOf({ ...right, ...usual })?.warning, /^OTEL_\w+: .* as http\/json/);
   const some = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.1' };
   t.match(tracingSettingsOf({ ...right, ...some }), {
     sampling: { isOfParent: false, share: 0.1 },
@@ -231,6 +237,9 @@ t.test('a statement is shown with a mark for each value, and with its parameters
   );
   const expected = 'select "t0"."a1" from t where a = ? and b in (?, ?) and c = $12 and d = any(?)';
   t.equal(shown, expected);
+  const raw = String.raw;
+  const more = raw`a = E'it\'s' and b = e'\\' and c = $q$it's $$ 7$q$ and d = $$7$$ and e = $1`;
+  t.equal(withoutValues(more), 'a = ? and b = ? and c = ? and d = ? and e = $1');
   t.equal(withoutValues(`select ${'a, '.repeat(5_000)}`).length, 2_000);
   t.end();
 });

@@ -19,6 +19,8 @@ export interface TracingSettings {
   /** Scheme, host and port: the address may hold a secret. */
   readonly origin: string;
   readonly sampling: Sampling;
+  /** What is done otherwise than a variable says; null where nothing is. */
+  readonly warning: string | null;
 }
 
 /** The first of some variables that has a value. */
@@ -43,6 +45,14 @@ function samplingOf(env: Env): Sampling {
   return { isOfParent: root !== name, share };
 }
 
+/** The protocol that collectors take by default is no error: they take JSON at the same address. */
+function warningOf(env: Env): string | null {
+  const { name, value } = firstOf(env, PROTOCOLS) ?? { name: '', value: 'http/json' };
+  if (value === 'http/json') return null;
+  if (value === 'http/protobuf') return `${name}: traces are sent as http/json, not ${value}`;
+  throw new ConfigError(`${name}: traces are sent over HTTP only, as http/json`);
+}
+
 /**
  * Reads OpenTelemetry's own variables; null where no traces are wanted.
  * @throws ConfigError naming the first variable that is not valid
@@ -50,14 +60,12 @@ function samplingOf(env: Env): Sampling {
 export function tracingSettingsOf(env: Env): TracingSettings | null {
   const address = firstOf(env, ADDRESSES);
   const isOff = /^true$/i.test(env['OTEL_SDK_DISABLED'] ?? '');
-  if (address === null || isOff || env['OTEL_TRACES_EXPORTER'] === 'none') return null;
+  const exporter = env['OTEL_TRACES_EXPORTER'] || 'otlp';
+  if (address === null || isOff || exporter === 'none') return null;
+  if (exporter !== 'otlp') throw new ConfigError('OTEL_TRACES_EXPORTER: must be otlp or none');
   const { name, value } = address;
   if (!/^https?:\/\//.test(value) || !URL.canParse(value)) {
     throw new ConfigError(`${name}: must be the address of a collector, http:// or https://`);
   }
-  const protocol = firstOf(env, PROTOCOLS);
-  if (protocol !== null && !protocol.value.startsWith('http/')) {
-    throw new ConfigError(`${protocol.name}: traces are sent over HTTP only, as http/json`);
-  }
-  return { origin: new URL(value).origin, sampling: samplingOf(env) };
+  return { origin: new URL(value).origin, sampling: samplingOf(env), warning: warningOf(env) };
 }

@@ -27,7 +27,7 @@ export function lossTeller(logger: Logger, origin: string, now: () => number = D
 export async function openTraces(logger: Logger, life: Life): Promise<Tracing | undefined> {
   const settings = tracingSettingsOf(process.env);
   if (settings === null) return undefined;
-  const { origin, sampling } = settings;
+  const { origin, sampling, warning } = settings;
   const { openTracing } = await import('../tracing/tracing.ts');
   const onError = lossTeller(logger, origin);
   const tracing = openTracing({ version: VERSION, pid: process.pid, sampling, onError });
@@ -38,5 +38,8 @@ export async function openTraces(logger: Logger, life: Life): Promise<Tracing | 
     level: 'info',
     line: `traces are sent to ${origin}`,
   });
+  const state = 'as JSON';
+  if (warning)
+    tellOnce(logger, { about: 'how traces are sent', state, level: 'warn', line: warning });
   return tracing;
 }
