@@ -25,7 +25,7 @@ const overloaded = (): Problem =>
 const tooManyFailures = (seconds: number): Problem =>
   new Problem(
     'rate_limited',
-    'Too many credentials from your network were refused; mend the credential, and wait',
+    'Too many credentials from your network were refused; wait, and find the client with a bad one',
     { headers: { 'retry-after': String(seconds) } },
   );
 
