@@ -57,7 +57,7 @@ t.test('a wrong method or address is told whatever the body is', async (t) => {
 t.test('an address is what it is, to the letter', async (t) => {
   const { port } = await listening(t, await testDatabase(t));
   const strange = ['/v3/prices/nickel/', '/v3/prices/NICKEL', '/v3//prices', '//live', '/live;a=b'];
-  const hidden = ['/v3/prices/../../live', '/v3/prices/nickel%2Ffilters', '/V3/prices', '*', '/'];
+  const hidden = ['/v3/prices/../../live', '/v3/prices/nickel%2Ffilters', '/V3/prices', '*'];
   for (const path of [...strange, ...hidden, '/v3/prices/__proto__', `/${'a'.repeat(2_000)}`]) {
     const { status, json } = await exchange(t, port, `POST ${path} HTTP/1.1\r\n${HEAD}\r\n`);
     t.match({ status, json }, { status: 404, json: { code: 'not_found' } }, path);
