@@ -78,7 +78,7 @@ t.test('the README lists every address, as the OpenAPI document has it', async (
     .filter((each) => !MARKETS.slice(1).some((market) => each.includes(`/${market.slug}`)))
     .map((each) => each.replace(`/${slug}`, '/<market>'));
   const told = tableOf(README, 'Method and path', 'Credential').flatMap(([cell]) => wordsOf(cell));
-  t.same(told.sort(), [...general, 'GET /', 'GET /docs'].sort());
+  t.same(told.sort(), [...general, 'GET /', 'GET /docs', 'GET /docs/problems'].sort());
 });
 
 /** The command that words of a command line name, and the words that follow it. */
