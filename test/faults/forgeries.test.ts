@@ -3,6 +3,7 @@ import { testDatabase } from '../support/database.ts';
 import { fault } from '../support/faults.ts';
 import { altered, forgedInside } from '../support/forged-tokens.ts';
 import { codeOf, send } from '../support/load.ts';
+import { counted, TELLS_METRICS } from '../support/metrics.ts';
 import { served } from '../support/served.ts';
 import { until } from '../support/sockets.ts';
 import { wireTo } from '../support/tcp-proxy.ts';
@@ -10,11 +11,8 @@ import { goodClaims, secretToken } from '../support/tokens.ts';
 
 const ASK = { path: '/v3/me' };
 
-/** The value of a metric as Prometheus reads it, by its name with its labels. */
-async function counted(address: string, name: string): Promise<number> {
-  const lines = (await (await fetch(address)).text()).split('\n');
-  return Number(lines.find((line) => line.startsWith(`${name} `))?.slice(name.length));
-}
+const REFUSED = { name: 'prices_refusals_total', labels: { code: /^invalid_token$/ } };
+const LOOKS = { name: 'prices_looks_asked_total', labels: {} };
 
 fault(
   'F28b',
@@ -27,17 +25,15 @@ fault(
       t,
       { ...database, url: wire.url },
       {
-        METRICS_PORT: '0',
+        ...TELLS_METRICS,
         JWT_SECRET: SECRET,
         JWT_ISSUER: HS256.JWT_ISSUER,
         JWT_AUDIENCE: HS256.JWT_AUDIENCE,
       },
     );
-    const said = await service.running.until('stderr', /metrics are at [^"]+/);
-    const metrics = /metrics are at ([^"]+)/.exec(said)?.[1] ?? '';
     const numbers = async () => ({
-      refused: await counted(metrics, 'prices_refusals_total{code="invalid_token"}'),
-      looks: await counted(metrics, 'prices_looks_asked_total'),
+      refused: await counted(service, REFUSED),
+      looks: await counted(service, LOOKS),
     });
     const forgeries = Object.values({ ...forgedInside(), ...altered() });
     const told = new Set<string>();
@@ -49,6 +45,7 @@ fault(
         told.add(`${answer.status} ${answer.headers['www-authenticate']} ${answer.text}`);
       }
       const after = await numbers();
+      t.ok(before.looks > 0, 'looks are counted');
       t.equal(after.refused - before.refused, forgeries.length, 'each is counted');
       // The service looks by itself about once a second.
       t.ok(after.looks - before.looks < forgeries.length, 'nothing was looked at for them');
