@@ -3,15 +3,19 @@ import type { Plan } from '../prices/plan.ts';
 import type { Body } from '../wire/body.ts';
 import type { LineFormat } from './frames.ts';
 import { gzipSlices } from './gzip.ts';
-import { isAskedAgain, joinedSmall, Layout, layoutKey, rememberLayout } from './layout.ts';
+import {
+  HELD_BYTES,
+  isAskedAgain,
+  joinedSlices,
+  Layout,
+  layoutKey,
+  rememberLayout,
+} from './layout.ts';
 import type { Source } from './records.ts';
 import { plainSlices } from './slices.ts';
 
 /** Bytes of a batch: enough that a write costs little beside them. */
 const BATCH_BYTES = 1_048_576;
-
-/** Bytes of an answer that is held as a whole while it is written. */
-const HELD_BYTES = 16_777_216;
 
 function* continued(held: readonly Buffer[], rest: Generator<Buffer>) {
   yield* held;
@@ -109,9 +113,9 @@ export function bookBody(
   }
   if (!isAskedAgain(key)) {
     const isHeld = bytes <= HELD_BYTES;
-    return { batches: isHeld ? [joinedSmall(made).slices] : batchesOf(again(), source), bytes };
+    return { batches: isHeld ? [joinedSlices(made).slices] : batchesOf(again(), source), bytes };
   }
-  const layout = new Layout(key, metadata, made);
+  const layout = new Layout(key, metadata, made, budget.state.limit);
   // What was given up while it was made, or to make room for it, must not be held by it.
   const isWhole = () => edition.in === budget && budget.state.evictions === evictions;
   if (isWhole() && budget.add(layout) && isWhole()) rememberLayout(key, layout, budget);

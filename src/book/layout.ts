@@ -9,8 +9,23 @@ import type { Source } from './records.ts';
 /** Slices below this are copied: each of them costs a write about as much as copying so much. */
 const SMALL_BYTES = 8_192;
 
-/** Bytes of small slices that are joined at most. */
-const JOINED_BYTES = 65_536;
+/** Which slices are copied, those together that follow one another, and how many bytes together. */
+interface Joining {
+  readonly below: number;
+  readonly upTo: number;
+}
+
+/** What a long answer copies: no more than what would cost as much as slices of their own. */
+const SMALL: Joining = { below: SMALL_BYTES, upTo: 65_536 };
+
+/** All of an answer, in few slices: hundreds cost about as much as half of sending their bytes. */
+const ALL: Joining = { below: Number.POSITIVE_INFINITY, upTo: 1_048_576 };
+
+/** Bytes of an answer that is held as a whole while it is written. */
+export const HELD_BYTES = 16_777_216;
+
+/** The part of the budget that the copy of one answer may take. */
+const COPY_SHARE = 1 / 32;
 
 /** Bytes of a buffer beside what it shows. */
 const SLICE_BYTES = 128;
@@ -25,11 +40,11 @@ export function inSmall(bytes: Buffer): Buffer[] {
   return slices;
 }
 
-/** Copies small slices, those together that follow one another; big ones stay as they are. */
-export function joinedSmall(slices: readonly Buffer[]): {
-  readonly slices: Buffer[];
-  readonly own: number;
-} {
+/** Copies small slices; big ones stay as they are. */
+export function joinedSlices(
+  slices: readonly Buffer[],
+  { below, upTo }: Joining = SMALL,
+): { readonly slices: Buffer[]; readonly own: number } {
   const joined: Buffer[] = [];
   let own = 0;
   let small: Buffer[] = [];
@@ -46,8 +61,8 @@ export function joinedSmall(slices: readonly Buffer[]): {
     bytes = 0;
   };
   for (const slice of slices) {
-    const isSmall = slice.length < SMALL_BYTES;
-    if (!isSmall || bytes >= JOINED_BYTES) flush();
+    const isSmall = slice.length < below;
+    if (!isSmall || bytes >= upTo) flush();
     if (isSmall) {
       small.push(slice);
       bytes += slice.length;
@@ -66,12 +81,16 @@ function* after(bytes: number, slices: Iterable<Buffer>) {
   }
 }
 
+const bytesOf = (slices: readonly Buffer[]): number =>
+  slices.reduce((sum, { length }) => sum + length, 0);
+
 /**
- * How an answer is put together, for those who ask the same at the same state: slices of fragments
- * and heads, the small ones joined. It goes before anything it is made of does.
+ * How an answer is put together, for those who ask the same at the same state: a copy of it, or, of
+ * a long one, slices of fragments and heads, the small ones joined. These go before anything they
+ * are made of does.
  */
 export class Layout extends Remembered {
-  override readonly holdsOthers = true;
+  override readonly holdsOthers: boolean;
   /** Null once it is forgotten. */
   slices: readonly Buffer[] | null;
   /** Bytes of the answer. */
@@ -81,11 +100,13 @@ export class Layout extends Remembered {
   readonly bytes: number;
   readonly #key: LayoutKey;
 
-  constructor(key: LayoutKey, metadata: Metadata, parts: readonly Buffer[]) {
+  /** @param limit bytes of the whole budget */
+  constructor(key: LayoutKey, metadata: Metadata, parts: readonly Buffer[], limit: number) {
     super();
-    const { slices, own } = joinedSmall(parts);
+    this.length = bytesOf(parts);
+    this.holdsOthers = this.length > Math.min(HELD_BYTES, COPY_SHARE * limit);
+    const { slices, own } = joinedSlices(parts, this.holdsOthers ? SMALL : ALL);
     this.slices = slices;
-    this.length = slices.reduce((sum, { length }) => sum + length, 0);
     this.metadata = metadata;
     const told = 4 * JSON.stringify(metadata).length;
     this.bytes = own + told + SLICE_BYTES * slices.length + 2 * key.text.length + OVERHEAD_BYTES;
