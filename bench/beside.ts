@@ -1,7 +1,6 @@
 import type { Served } from './child.ts';
 import type { Cluster } from './cluster.ts';
 import { startService } from './contenders.ts';
-import { atRest } from './cpu.ts';
 import {
   type Bare,
   bareSql,
@@ -15,6 +14,7 @@ import {
   notModified,
   startToAnswer,
 } from './extras.ts';
+import { atRest } from './rest.ts';
 import { say } from './say.ts';
 
 /** What is measured in each round beside the bursts of requests. */
@@ -43,7 +43,7 @@ export async function measureBeside(
   const fresh = await freshness(cluster, service);
   const startSeconds = await startToAnswer(cluster, plain);
   const fresher = await startService(cluster);
-  await atRest(fresher.pid);
+  await atRest(cluster, fresher.pid);
   const first = await firstTime(cluster, fresher);
   await fresher.stop();
   return {

@@ -32,6 +32,8 @@ export interface Cluster {
   readonly key: string;
   /** Ids of some codes, for peers that want them. */
   idsOf(codes: readonly string[]): Promise<readonly number[]>;
+  /** Whether somebody else is in a statement or a transaction. */
+  isBusy(): Promise<boolean>;
   /** The server and its backends, as they are now. */
   pids(): number[];
   query(text: string, values?: readonly unknown[]): Promise<pg.QueryResult>;
@@ -69,6 +71,9 @@ do $$ begin
     from currency c, generate_series(date '2015-01-01', date '2024-12-31', interval '1 day') as day
     where c.iso in ('USD', 'CNY', 'JPY', 'GBP', 'KRW') on conflict do nothing;
 end $$`;
+
+const BUSY = `select from pg_stat_activity where datname = current_database()
+  and backend_type = 'client backend' and state <> 'idle' and pid <> pg_backend_pid() limit 1`;
 
 /** What is known of a table once it is made, and kept beside it. */
 interface Made {
@@ -130,6 +135,7 @@ export async function startCluster(points: number, keep?: string): Promise<Clust
       const found = await query('select id from price where code = any($1) order by id', [codes]);
       return found.rows.map(({ id }) => id);
     },
+    isBusy: async () => (await query(BUSY)).rows.length > 0,
     pids: () => clusterPids(postmaster),
     query,
     stop: async () => {

@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { NODE_FLAGS } from '../src/server/node-flags.ts';
 import { type Served, serve } from './child.ts';
 import type { Cluster } from './cluster.ts';
-import { atRest } from './cpu.ts';
 import { type Ask, driverOf } from './drive.ts';
+import { atRest } from './rest.ts';
 import {
   askNaive,
   askPlatformatic,
@@ -100,7 +100,7 @@ export async function startContenders(cluster: Cluster): Promise<{
   const book = await startService(cluster);
   const plain = await startService(cluster, PATIENT);
   // What it fills behind its first answers is told apart: it is the cost of a start.
-  await atRest(book.pid);
+  await atRest(cluster, book.pid);
   const bodies = await bodiesOf(book, key);
   const ids = new Map<string, readonly number[]>();
   for (const workload of WORKLOADS) ids.set(workload.name, await cluster.idsOf(workload.codes));

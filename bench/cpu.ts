@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
 
 const read = (path: string): string => {
   try {
@@ -61,18 +60,6 @@ export function cpuSince(pids: () => readonly number[]): () => number {
     for (const [pid, ran] of ranByPid(pids())) sum += ran - (before.get(pid) ?? 0n);
     return Number(sum) / 1e6;
   };
-}
-
-/** Milliseconds of CPU in a second below which a process is at rest. */
-const AT_REST_MS = 30;
-
-/** Waits until a process is at rest, such as a service that has filled its price book. */
-export async function atRest(pid: number): Promise<void> {
-  for (let calm = 0; calm < 2; ) {
-    const spent = cpuSince(() => [pid]);
-    await pause(1_000);
-    calm = spent() < AT_REST_MS ? calm + 1 : 0;
-  }
 }
 
 /** Bytes of memory that a process holds now, and held at most. */

@@ -1,9 +1,10 @@
 import type { Served } from './child.ts';
 import type { Cluster } from './cluster.ts';
 import { startService } from './contenders.ts';
-import { atRest, cpuSince } from './cpu.ts';
+import { cpuSince } from './cpu.ts';
 import { DAYS, MARKET_CODES } from './dataset.ts';
 import { type Ask, burst, driverOf } from './drive.ts';
+import { atRest } from './rest.ts';
 import { say } from './say.ts';
 import { askService, WORKLOADS } from './workloads.ts';
 
@@ -96,7 +97,7 @@ interface Table {
 async function tableOf(cluster: Cluster): Promise<Table> {
   const book = await startService(cluster);
   const plain = await startService(cluster, { PRICE_BOOK_BYTES: '0' });
-  await atRest(book.pid);
+  await atRest(cluster, book.pid);
   return { cluster, book, plain };
 }
 

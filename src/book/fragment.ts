@@ -16,8 +16,6 @@ export interface SeriesTerms {
   readonly rounding: Rounding;
 }
 
-const COMMA = 0x2c;
-
 /** The points of a block as JSON, each after a comma, with the place of every point. */
 export class Fragment extends Remembered {
   readonly text: Buffer;
@@ -35,16 +33,8 @@ export class Fragment extends Remembered {
 
   constructor(block: Block, key: string, points: PointColumns) {
     super();
-    const ends = new Uint32Array(points.length);
-    const encoded = encodePoints(points, ends);
-    // Exactly as long as it is: what is remembered must not pin a bigger buffer.
-    this.text = Buffer.allocUnsafeSlow(encoded.length + 1);
-    this.text[0] = COMMA;
-    encoded.copy(this.text, 1);
     this.starts = new Uint32Array(points.length + 1);
-    for (let index = 0; index < points.length; index += 1) {
-      this.starts[index + 1] = (ends[index] as number) + 1;
-    }
+    this.text = encodePoints(points, this.starts.subarray(1));
     this.withoutRate = indexesWithoutRate(points);
     this.#to = points.length;
     this.#slice = this.text;

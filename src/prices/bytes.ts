@@ -34,6 +34,9 @@ function digitsOf(value: number): number {
   return digits;
 }
 
+/** Bytes that are kept between two uses at most. */
+const KEPT_BYTES = 1_048_576;
+
 /**
  * Bytes that grow while the values of points are written, one after the other: days, instants, and
  * numbers as the digits of their scaled integers. Room must be reserved before it is written to.
@@ -54,11 +57,26 @@ export class ByteWriter {
     this.#at = 0;
   }
 
+  /** Begins anew in the bytes of the one before, for what is copied in the end. */
+  beginAgain(bytes: number): void {
+    if (this.#bytes.length < bytes) this.begin(bytes);
+    this.#at = 0;
+  }
+
   /** What was written since it began; the bytes are the caller's. */
   end(): Buffer {
     const written = this.#bytes.subarray(0, this.#at);
     this.#bytes = Buffer.alloc(0);
     return written;
+  }
+
+  /** A copy of what was written since it began, exactly as long as it is. */
+  copied(): Buffer {
+    const copy = Buffer.allocUnsafeSlow(this.#at);
+    this.#bytes.copy(copy, 0, 0, this.#at);
+    // The next one is written to the same bytes, unless they are too many to be kept.
+    if (this.#bytes.length > KEPT_BYTES) this.#bytes = Buffer.alloc(0);
+    return copy;
   }
 
   /** How many bytes were written since it began. */

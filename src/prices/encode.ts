@@ -12,10 +12,12 @@ const PERIOD_START = ascii(',"periodStart":"');
 const PERIOD_END = ascii('","periodEnd":"');
 const OBSERVATIONS = ascii('","observations":');
 
-/** Upper bound of the bytes of one encoded point without wide numbers, comma included. */
+/** Upper bound of the bytes of one point without wide numbers, comma included: reserved first. */
 const POINT_BYTES_MAX = 640;
 /** What a point usually takes: the size a buffer begins with, for each point. */
 const POINT_BYTES = 128;
+
+const COMMA = 0x2c;
 
 /** Bytes of a slice: more would be held for each slow reader. */
 const SLICE_BYTES = 65_536;
@@ -33,8 +35,6 @@ function writePeriod({ periods }: PointColumns, index: number): void {
 }
 
 function writePoint(points: PointColumns, index: number, rates: RateTexts | null): void {
-  out.reserve(POINT_BYTES_MAX);
-  if (index > 0) out.byte(0x2c);
   out.put(DATE);
   out.day(points.day[index] as number);
   out.put(LOW);
@@ -53,13 +53,15 @@ function writePoint(points: PointColumns, index: number, rates: RateTexts | null
   out.byte(0x7d);
 }
 
-/** The points of a series as `encodePoints` writes them, in slices of bounded length. */
+/** The points of a series as JSON, separated by commas, in slices of bounded length. */
 export function* slicesOfPoints(points: PointColumns): Generator<Buffer> {
   const rates = points.fx && rateTextsOf(points.fx);
   for (let index = 0; index < points.length; ) {
     const usual = (points.length - index) * POINT_BYTES;
     out.begin(Math.min(usual, SLICE_BYTES) + POINT_BYTES_MAX);
     while (index < points.length && out.written < SLICE_BYTES) {
+      out.reserve(POINT_BYTES_MAX);
+      if (index > 0) out.byte(COMMA);
       writePoint(points, index, rates);
       index += 1;
     }
@@ -68,15 +70,17 @@ export function* slicesOfPoints(points: PointColumns): Generator<Buffer> {
 }
 
 /**
- * The points of a series as JSON, separated by commas, without the brackets around them.
- * @param ends is told where each point ends, when it is given
+ * The points of a series as JSON, each after a comma; exactly as long as they are.
+ * @param ends is told where each point ends
  */
-export function encodePoints(points: PointColumns, ends?: Uint32Array): Buffer {
-  out.begin(points.length * POINT_BYTES + POINT_BYTES_MAX);
+export function encodePoints(points: PointColumns, ends: Uint32Array): Buffer {
+  out.beginAgain(points.length * POINT_BYTES + POINT_BYTES_MAX);
   const rates = points.fx && rateTextsOf(points.fx);
   for (let index = 0; index < points.length; index += 1) {
+    out.reserve(POINT_BYTES_MAX);
+    out.byte(COMMA);
     writePoint(points, index, rates);
-    if (ends) ends[index] = out.written;
+    ends[index] = out.written;
   }
-  return out.end();
+  return out.copied();
 }

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import t from 'tap';
 import { type DecimalColumn, NO_DAY, type PointColumns } from '../../src/conversion/columns.ts';
 import { currencyRates } from '../../src/conversion/rate-table.ts';
-import { encodePoints } from '../../src/prices/encode.ts';
 import { dayText, decimalText, instantText } from '../support/decimals.ts';
+import { pointsText } from '../support/points-text.ts';
 
 const DAYS = { min: -73_048, max: 73_048 };
 
@@ -146,7 +146,7 @@ t.test(
         fc.constantFrom(...BASES),
         (points, kind, base) => {
           const wanted = textsOf(points, kind, base);
-          const got = encodePoints(columnsOf(points, kind, base)).toString('latin1');
+          const got = pointsText(columnsOf(points, kind, base)).toString('latin1');
           if (got !== wanted) throw new Error(`${got}\nshould be\n${wanted}`);
           JSON.parse(`[${got}]`);
           encoded += points.length;
@@ -176,6 +176,6 @@ t.test('the longest converted points fit, thousands of times over', async (t) =>
     period: { start: 0, observations: 1 },
   };
   const points = Array.from({ length: 3_000 }, () => longest);
-  const got = encodePoints(columnsOf(points, 'rates', 'EUR')).toString('latin1');
+  const got = pointsText(columnsOf(points, 'rates', 'EUR')).toString('latin1');
   t.ok(got === textsOf(points, 'rates', 'EUR'));
 });

@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import t from 'tap';
 import { nativePoints } from '../../src/conversion/columns.ts';
 import { ColumnsBuilder } from '../../src/prices/columns.ts';
-import { encodePoints, slicesOfPoints } from '../../src/prices/encode.ts';
+import { slicesOfPoints } from '../../src/prices/encode.ts';
 import { dayText, decimalText, instantText, values } from '../support/decimals.ts';
+import { pointsText } from '../support/points-text.ts';
 
 const FIRST_DAY = -73_048;
 const LAST_DAY = 73_048;
@@ -69,7 +70,7 @@ t.test('points are encoded to the digit, for every value that the schema admits'
       });
       encoded += points.length;
       const wanted = texts.join(',');
-      const found = encodePoints(nativePoints(builder.finish())).toString('latin1');
+      const found = pointsText(nativePoints(builder.finish())).toString('latin1');
       if (found !== wanted) throw new Error(`${found}\nshould be\n${wanted}`);
     }),
     { numRuns: 400 },
@@ -78,7 +79,7 @@ t.test('points are encoded to the digit, for every value that the schema admits'
 });
 
 t.test('no points are no bytes', async (t) => {
-  t.equal(encodePoints(nativePoints(new ColumnsBuilder().finish())).length, 0);
+  t.equal(pointsText(nativePoints(new ColumnsBuilder().finish())).length, 0);
 });
 
 t.test('the longest point there can be fits, thousands of times over', async (t) => {
@@ -87,7 +88,7 @@ t.test('the longest point there can be fits, thousands of times over', async (t)
     const low = -999_999_999_999_999;
     builder.add(FIRST_DAY, low, low, low, 10, -6_311_433_599_999_999, 2_147_483_647);
   }
-  const text = `[${encodePoints(nativePoints(builder.finish())).toString('latin1')}]`;
+  const text = `[${pointsText(nativePoints(builder.finish())).toString('latin1')}]`;
   const points = JSON.parse(text);
   t.equal(points.length, 5_000);
   t.same(points.at(-1), points[0]);
@@ -102,6 +103,6 @@ t.test('slices are the same bytes, and none is long', async (t) => {
   const points = nativePoints(builder.finish());
   const slices = [...slicesOfPoints(points)];
   t.ok(slices.length > 3 && slices.every(({ length }) => length > 0 && length < 66_560));
-  t.ok(Buffer.concat(slices).equals(encodePoints(points)));
+  t.ok(Buffer.concat(slices).equals(pointsText(points)));
   t.same([...slicesOfPoints(nativePoints(builder.finish()))], [], 'the builder began anew');
 });

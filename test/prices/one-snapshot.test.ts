@@ -1,7 +1,6 @@
 import t from 'tap';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
 import { nativePoints } from '../../src/conversion/columns.ts';
-import { encodePoints } from '../../src/prices/encode.ts';
 import { planOf } from '../../src/prices/plan.ts';
 import { selectPrices } from '../../src/prices/query.ts';
 import { membersOf, ownTerms } from '../../src/prices/record.ts';
@@ -9,6 +8,7 @@ import { referenceReader } from '../../src/prices/references.ts';
 import { sqlSeries } from '../../src/prices/series-sql.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { tellFigures } from '../support/faults.ts';
+import { pointsText } from '../support/points-text.ts';
 import { type Service, serviceOn } from '../support/service.ts';
 import { inRevision } from '../support/world.ts';
 
@@ -109,7 +109,7 @@ async function recordsAt({ db, client }: TestDatabase, revision: number): Promis
   const series = await sqlSeries(client.reads)(ids, plan.range, at, new AbortController().signal);
   const records = prices.map((price) => {
     const columns = series.get(price.id);
-    const points = columns ? encodePoints(nativePoints(columns)).toString() : '';
+    const points = columns ? pointsText(nativePoints(columns)).toString() : '';
     const members = membersOf(COBALT, price, references, ownTerms(price, references));
     return `${JSON.stringify(members).slice(0, -1)},"series":[${points}]}`;
   });

@@ -3,12 +3,12 @@ import { to as copyTo } from 'pg-copy-streams';
 import t from 'tap';
 import { nativePoints } from '../../src/conversion/columns.ts';
 import { columnsOf, SeriesReader } from '../../src/prices/copy-binary.ts';
-import { encodePoints } from '../../src/prices/encode.ts';
 import { columnsOfRows, type FewPointsRow, fewPoints } from '../../src/prices/few-points.ts';
 import { daysStatement, seriesStatement, sqlSeries } from '../../src/prices/series-sql.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { dayText, decimalText, values } from '../support/decimals.ts';
 import { parseExact } from '../support/oracle.ts';
+import { pointsText } from '../support/points-text.ts';
 import {
   failureOf,
   inRevision,
@@ -52,7 +52,7 @@ async function bothTexts(priceIds: readonly number[], revision: number) {
   const series = await sqlSeries(database.client.reads)(priceIds, ALL, String(revision), NEVER);
   const encoded = priceIds.map((id) => {
     const columns = series.get(id);
-    return parseExact(`[${columns ? encodePoints(nativePoints(columns)).toString('latin1') : ''}]`);
+    return parseExact(`[${columns ? pointsText(nativePoints(columns)).toString('latin1') : ''}]`);
   });
   const range = { first: dayText(DAYS.min), last: dayText(DAYS.max) };
   const few = fewPoints(
