@@ -15,7 +15,7 @@ const BEGIN = '<!-- measured by: npm run test:faults -- --write -->\n';
 const END = '<!-- end of what was measured -->\n';
 
 /** How many of the files run at once that measure no times: some of them mostly wait. */
-const BESIDE_JOBS = 3;
+const BESIDE_JOBS = 4;
 
 /** A run of the fault tests by themselves. */
 export interface FaultRun {
