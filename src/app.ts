@@ -24,7 +24,7 @@ import { methods } from './plugins/methods.ts';
 import { observe, tellAtEnd } from './plugins/observe.ts';
 import { DOCS, docsPage, openapi } from './plugins/openapi.ts';
 import { problemOf, problems, sendProblem } from './plugins/problems.ts';
-import { refuseConnection } from './plugins/refuse.ts';
+import { isTooLate, refuser } from './plugins/refuse.ts';
 import { requestId, requestIdOf } from './plugins/request-id.ts';
 import { gentleStop, type Heirs } from './plugins/stop.ts';
 import { traced } from './plugins/tracing.ts';
@@ -78,6 +78,7 @@ const SCHEMAS = [
 ];
 
 function serverOf({ config, logger, metrics, heirs }: AppOptions): FastifyInstance {
+  const refuse = refuser((code) => metrics?.refused(code));
   return Fastify({
     ...(logger ? { loggerInstance: logger } : { logger: false }),
     genReqId: requestIdOf,
@@ -95,9 +96,8 @@ function serverOf({ config, logger, metrics, heirs }: AppOptions): FastifyInstan
     },
     clientErrorHandler: (error, socket) => {
       // The time for the headers of a request that has not begun.
-      if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && heirs?.isKept(socket)) return;
-      const code = refuseConnection(error, socket);
-      if (code !== null) metrics?.refused(code);
+      if (isTooLate(error) && heirs?.isKept(socket)) return;
+      refuse(error, socket);
     },
     // Each request has one line, which the plugin writes that observes it.
     logController: new LogController({ disableRequestLogging: true }),

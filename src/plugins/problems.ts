@@ -3,7 +3,7 @@ import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
 import { databaseProblem } from '../db/failures.ts';
 import { Problem, type ProblemCode } from '../errors.ts';
 import { shownPath } from './path.ts';
-import { ClientGone } from './work.ts';
+import { CLIENT_GONE, ClientGone } from './work.ts';
 
 const internal = (cause: unknown): Problem =>
   new Problem(
@@ -69,10 +69,13 @@ export function sendProblem(
 /** Makes every failure of a request a problem, which is told with its cause when it is over. */
 export function problems(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => {
-    // Nobody reads the answer; what failed is most likely that the client went away.
-    const isGone = error instanceof ClientGone || reply.raw.destroyed;
+    // Nobody would read an answer; what failed is most likely that the client went away.
+    if (error instanceof ClientGone || reply.raw.destroyed) {
+      request.failure = CLIENT_GONE;
+      return;
+    }
     const problem = problemOf(error);
-    request.failure = isGone ? new ClientGone('the client is gone') : problem;
+    request.failure = problem;
     return sendProblem(request, reply, problem);
   });
 }

@@ -7,10 +7,15 @@ import { Problem, type ProblemCode } from '../errors.ts';
 /** How long a refused client may go on sending, so that it reads its answer and not a reset. */
 const LINGER_MS = 1_000;
 
+/** How many clients that took too long are refused in one turn of the event loop. */
+const LATE_PER_TURN = 4;
+
+const TOO_LATE = 'ERR_HTTP_REQUEST_TIMEOUT';
+
 /** What Node's HTTP parser refuses, before there is a request. */
 const PARSER: Record<string, readonly [ProblemCode, string]> = {
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'Send a shorter address and smaller headers'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'The request took too long to arrive'],
+  [TOO_LATE]: ['request_timeout', 'The request took too long to arrive'],
 };
 
 /** Whether an answer has begun on the connection: nothing else may be written into it. */
@@ -36,14 +41,14 @@ export function refuse(socket: Duplex, problem: Problem): void {
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
+/** An error of Node's HTTP parser, before there is a request. */
+type ParserError = Error & { readonly code?: string };
+
 /**
  * Answers what never became a request; the connection is closed after it.
  * @returns the code of the refusal; null when there was nobody to refuse
  */
-export function refuseConnection(
-  error: Error & { code?: string },
-  socket: Duplex,
-): ProblemCode | null {
+function refuseConnection(error: ParserError, socket: Duplex): ProblemCode | null {
   // What goes on arriving after the refusal fails again.
   if (socket.writableEnded) return null;
   if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(socket)) {
@@ -56,4 +61,29 @@ export function refuseConnection(
   ];
   refuse(socket, new Problem(code, detail));
   return code;
+}
+
+/** Whether Node gave up a request, or the wait for one, that did not arrive in its time. */
+export const isTooLate = ({ code }: ParserError): boolean => code === TOO_LATE;
+
+/**
+ * Refuses what never became a request. Node finds all that is too late in one turn of the event
+ * loop; they are refused over several, so that a thousand of them keep nobody else waiting.
+ * @param tell hears the code of each refusal
+ */
+export function refuser(tell: (code: ProblemCode) => void) {
+  const late: (() => void)[] = [];
+  const refuseSome = (): void => {
+    for (const refuseOne of late.slice(0, LATE_PER_TURN)) refuseOne();
+    late.splice(0, LATE_PER_TURN);
+    if (late.length > 0) setImmediate(refuseSome);
+  };
+  return (error: ParserError, socket: Duplex): void => {
+    const refuseOne = (): void => {
+      const code = refuseConnection(error, socket);
+      if (code !== null) tell(code);
+    };
+    if (!isTooLate(error)) refuseOne();
+    else if (late.push(refuseOne) === 1) setImmediate(refuseSome);
+  };
 }

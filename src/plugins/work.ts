@@ -14,6 +14,9 @@ export class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
+/** One for all: nobody looks where it was made, and a thousand clients may leave at once. */
+export const CLIENT_GONE = new ClientGone('the client is gone');
+
 const tooLate = (deadlineMs: number): Problem =>
   new Problem(
     'query_timeout',
@@ -93,7 +96,7 @@ export class Work {
   end(isAnswered: boolean): void {
     this.#isOver = true;
     this.relax();
-    if (!isAnswered) this.abort(new ClientGone('the client is gone'));
+    if (!isAnswered) this.abort(CLIENT_GONE);
     for (const last of this.#last) last();
   }
 }

@@ -1,0 +1,64 @@
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import t from 'tap';
+import { refuser } from '../../src/plugins/refuse.ts';
+import { answerOf } from '../support/sockets.ts';
+
+const errorOf = (code: string): Error => Object.assign(new Error(code), { code });
+const LATE = errorOf('ERR_HTTP_REQUEST_TIMEOUT');
+
+t.test(
+  'who is too late together is refused in several turns, each once and in order',
+  async (t) => {
+    const told: string[] = [];
+    const refuse = refuser((code) => told.push(code));
+    const sockets = Array.from({ length: 30 }, () => new PassThrough());
+    for (const socket of sockets) refuse(LATE, socket);
+    const refused = (): number => sockets.filter(({ writableEnded }) => writableEnded).length;
+    t.equal(refused(), 0, 'Node hears nothing while it looks who is too late');
+    let before = 0;
+    for (let turns = 0; before < sockets.length; turns += 1) {
+      t.ok(turns < 30, 'each turn refuses some');
+      await turn();
+      const now = refused();
+      t.ok(now - before <= 8, `${now - before} in one turn`);
+      t.same(
+        sockets.slice(0, now).map(({ writableEnded }) => writableEnded),
+        Array(now).fill(true),
+        'those who came first',
+      );
+      before = now;
+    }
+    t.same(told, Array(30).fill('request_timeout'));
+    for (const socket of sockets) t.equal(answerOf(String(socket.read())).status, 408);
+  },
+);
+
+t.test('who comes too late while others are refused is refused as well', async (t) => {
+  const refuse = refuser(() => {});
+  const [first, second] = [new PassThrough(), new PassThrough()];
+  refuse(LATE, first);
+  await once(first, 'finish');
+  refuse(LATE, second);
+  await once(second, 'finish');
+  t.equal(answerOf(String(second.read())).status, 408);
+});
+
+t.test('who left before it was refused is let go, and not counted', async (t) => {
+  const told: string[] = [];
+  const refuse = refuser((code) => told.push(code));
+  const socket = new PassThrough();
+  refuse(LATE, socket);
+  socket.destroy();
+  const last = new PassThrough();
+  refuse(LATE, last);
+  await once(last, 'finish');
+  t.same(told, ['request_timeout']);
+});
+
+t.test('what breaks a rule of HTTP is refused at once', async (t) => {
+  const socket = new PassThrough();
+  refuser(() => {})(errorOf('HPE_INVALID_METHOD'), socket);
+  t.equal(answerOf(String(socket.read())).status, 400);
+});
