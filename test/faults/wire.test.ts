@@ -13,7 +13,7 @@ import {
   quantile,
   send,
 } from '../support/load.ts';
-import { counted, TELLS_METRICS, type Watched } from '../support/metrics.ts';
+import { counted, poolAtRest, TELLS_METRICS, type Watched } from '../support/metrics.ts';
 import { OWN_TIMES, type Served, served } from '../support/served.ts';
 import { until } from '../support/sockets.ts';
 import { type Wire, wireTo } from '../support/tcp-proxy.ts';
@@ -131,9 +131,8 @@ fault(
     await until('nothing is in use', async () => (await inUse()) === 0);
     wire.set({});
     const back = await whole(service);
-    const connections = await counted(service, { name: 'prices_pool_connections', labels: {} });
-    const idle = await counted(service, { name: 'prices_pool_idle', labels: {} });
-    t.ok(connections <= 8, 'the pool is no larger than it was');
+    const pool = await poolAtRest(service);
+    t.ok(pool.all <= 8, 'the pool is no larger than it was');
     return {
       requests: all.length,
       '503 and 504': failed,
@@ -141,7 +140,7 @@ fault(
       'p99 at 5 a second': `${Math.round(half.p99)} ms`,
       'at 10 to that': within(full.p99 / half.p99, 2, '×'),
       'at 40 to that': within(more.p99 / half.p99, 8, '×'),
-      'in use afterwards': within(connections - idle, 0, 'connections'),
+      'in use afterwards': within(pool.inUse, 0, 'connections'),
       'whole after': within(back, 15_000),
     };
   },

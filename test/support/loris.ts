@@ -38,26 +38,36 @@ export async function loris(how: Loris): Promise<() => Promise<Dropped>> {
   };
 }
 
-async function dripOne({ port, first, drip }: Loris): Promise<{ ms: number; status: number }> {
+/** Each client sends its bytes at times of its own: clients know nothing of each other. */
+const PHASES = 10;
+const DRIP_MS = 100;
+
+async function endOf(caller: Caller): Promise<{ ms: number; status: number }> {
   const begun = performance.now();
-  const caller = new Caller({ teardown: () => {} }, port);
-  caller.socket.write(first);
-  const dripping = setInterval(() => {
-    if (caller.socket.writable) caller.socket.write(drip);
-  }, 100);
   // Looking again and again whether it is closed would cost the machine more than the fault does.
   await caller.closed;
-  clearInterval(dripping);
   return { ms: performance.now() - begun, status: answerOf(caller.text).status };
 }
 
-async function dripAll(how: Loris): Promise<Dropped> {
-  const ends: ReturnType<typeof dripOne>[] = [];
-  for (let at = 0; at < how.count; at += 1) {
-    ends.push(dripOne(how));
-    if (how.comeInMs > 0) await pause(how.comeInMs / how.count);
+async function dripAll({ port, count, first, drip, comeInMs }: Loris): Promise<Dropped> {
+  const callers: Caller[] = [];
+  let phase = 0;
+  const dripping = setInterval(() => {
+    phase = (phase + 1) % PHASES;
+    for (const [at, { socket }] of callers.entries()) {
+      if (at % PHASES === phase && socket.writable) socket.write(drip);
+    }
+  }, DRIP_MS / PHASES);
+  const ends: ReturnType<typeof endOf>[] = [];
+  for (let at = 0; at < count; at += 1) {
+    const caller = new Caller({ teardown: () => {} }, port);
+    caller.socket.write(first);
+    callers.push(caller);
+    ends.push(endOf(caller));
+    if (comeInMs > 0) await pause(comeInMs / count);
   }
   const all = await Promise.all(ends);
+  clearInterval(dripping);
   const statuses = [...new Set(all.map(({ status }) => status))];
   return { ms: Math.max(...all.map(({ ms }) => ms)), statuses };
 }

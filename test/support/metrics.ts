@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Served } from './served.ts';
+import { until } from './sockets.ts';
 
 const ALERTS = new URL('../../deploy/alerts.yml', import.meta.url);
 
@@ -40,6 +41,33 @@ export async function counted(service: Pick<Served, 'running'>, watched: Watched
     .filter(({ name }) => name === watched.name)
     .filter((each) => labels.every(([label, of]) => of.test(each.labels[label] ?? '')))
     .reduce((sum, { value }) => sum + value, 0);
+}
+
+/** The connections to the database that a service has, and those of them that are in use. */
+interface PoolCounts {
+  readonly all: number;
+  readonly inUse: number;
+}
+
+async function poolOf(service: Pick<Served, 'running'>): Promise<PoolCounts> {
+  const samples = await samplesOf(service);
+  const sumOf = (of: string): number =>
+    samples.filter(({ name }) => name === of).reduce((sum, { value }) => sum + value, 0);
+  const all = sumOf('prices_pool_connections');
+  return { all, inUse: all - sumOf('prices_pool_idle') };
+}
+
+/**
+ * The connections of a service that nobody asks, once none is in use: it looks for news now and
+ * then, and one that was lost would never come back.
+ */
+export async function poolAtRest(service: Pick<Served, 'running'>): Promise<PoolCounts> {
+  let pool = await poolOf(service);
+  await until('every connection is back', async () => {
+    pool = await poolOf(service);
+    return pool.inUse === 0;
+  });
+  return pool;
 }
 
 /** What the expression of an alert rule is about: its first metric, with its labels. */

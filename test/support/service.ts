@@ -30,7 +30,7 @@ export interface Service {
 
 /** A key with some scopes, made in the database of a test. */
 export async function keyFor(database: TestDatabase, scopes: readonly Scope[]): Promise<string> {
-  const expiresAt = new Date(Date.now() + 3_600_000);
+  const expiresAt = new Date(Date.now() + 24 * 3_600_000);
   const { key } = await createKey(database.db, { name: 'test', scopes, expiresAt });
   return key;
 }
