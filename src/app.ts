@@ -24,11 +24,11 @@ import { methods } from './plugins/methods.ts';
 import { observe, tellAtEnd } from './plugins/observe.ts';
 import { DOCS, docsPage, openapi } from './plugins/openapi.ts';
 import { problemOf, problems, sendProblem } from './plugins/problems.ts';
-import { isTooLate, refuser } from './plugins/refuse.ts';
+import { isTooLate, Refusals } from './plugins/refuse.ts';
 import { requestId, requestIdOf } from './plugins/request-id.ts';
 import { gentleStop, type Heirs } from './plugins/stop.ts';
 import { traced } from './plugins/tracing.ts';
-import { transport } from './plugins/transport.ts';
+import { answerOnce, transport } from './plugins/transport.ts';
 import { usage } from './plugins/usage.ts';
 import { work } from './plugins/work.ts';
 import type { Sources } from './prices/answer.ts';
@@ -78,8 +78,8 @@ const SCHEMAS = [
 ];
 
 function serverOf({ config, logger, metrics, heirs }: AppOptions): FastifyInstance {
-  const refuse = refuser((code) => metrics?.refused(code));
-  return Fastify({
+  const refusals = new Refusals((code) => metrics?.refused(code));
+  const app = Fastify({
     ...(logger ? { loggerInstance: logger } : { logger: false }),
     genReqId: requestIdOf,
     bodyLimit: config.BODY_BYTES_MAX,
@@ -97,7 +97,7 @@ function serverOf({ config, logger, metrics, heirs }: AppOptions): FastifyInstan
     clientErrorHandler: (error, socket) => {
       // The time for the headers of a request that has not begun.
       if (isTooLate(error) && heirs?.isKept(socket)) return;
-      refuse(error, socket);
+      refusals.refuse(error, socket);
     },
     // Each request has one line, which the plugin writes that observes it.
     logController: new LogController({ disableRequestLogging: true }),
@@ -105,6 +105,7 @@ function serverOf({ config, logger, metrics, heirs }: AppOptions): FastifyInstan
       const problem = problemOf(error);
       request.failure = problem;
       tellAtEnd(request, reply, metrics);
+      if (refusals.isAnswered(request.raw.socket)) reply.header('connection', 'close');
       void sendProblem(request, reply, problem);
     },
     // A stopping service finishes what it is asked; the listener is closed by then.
@@ -112,6 +113,8 @@ function serverOf({ config, logger, metrics, heirs }: AppOptions): FastifyInstan
     forceCloseConnections: 'idle',
     exposeHeadRoutes: true,
   });
+  answerOnce(app, refusals);
+  return app;
 }
 
 const limitSettingsOf = (config: Config): LimitSettings => ({

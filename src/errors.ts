@@ -82,20 +82,27 @@ export interface ProblemOptions {
 }
 
 /**
- * A refusal on its way to the client; `message` is the sentence that the client reads. It has no
- * stack: it was foreseen, and finding out where it was made would cost more than all else of it.
+ * What was foreseen. It has no stack: finding out where it was made would cost more than all else
+ * of it. One is made for each occasion, as some libraries write into the errors that they pass on.
  */
-export class Problem extends Error {
+export class Foreseen extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
+    super(message, options);
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+/** A refusal on its way to the client; `message` is the sentence that the client reads. */
+export class Problem extends Foreseen {
   override readonly name = 'Problem';
   readonly code: ProblemCode;
   readonly errors: readonly Violation[] | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
-    const { stackTraceLimit } = Error;
-    Error.stackTraceLimit = 0;
     super(detail, { cause: options.cause });
-    Error.stackTraceLimit = stackTraceLimit;
     this.code = code;
     this.errors = options.errors;
     this.headers = options.headers ?? {};

@@ -88,6 +88,14 @@ export class Buckets {
     return { isAllowed, ...this.#stateOf(entry, interval, burst, nowMs) };
   }
 
+  /** Takes what was allowed when it began, whatever is left by now: the rest is owed. */
+  charge(name: string, rate: Rate, nowMs: number): void {
+    const entry = this.#entryOf(name, nowMs);
+    entry.rate = rate;
+    entry.fullAt = Math.max(entry.fullAt, nowMs) + MINUTE_MS / rate.perMinute;
+    entry.taken += 1;
+  }
+
   /** What `take` would say, without taking. */
   look(name: string, { perMinute, burst }: Rate, nowMs: number): Verdict {
     const interval = MINUTE_MS / perMinute;

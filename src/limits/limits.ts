@@ -76,9 +76,10 @@ export class Limits {
     return isAllowed ? null : resetSeconds;
   }
 
+  /** Counts a failure, also one of many at once that were looked at before any was known. */
   countFailure(network: string, nowMs: number): void {
     const rate = this.#failureRate();
-    if (rate !== null) this.#failures.take(network, rate, nowMs);
+    if (rate !== null) this.#failures.charge(network, rate, nowMs);
   }
 
   /** What was counted here since the last call, for other instances. */

@@ -3,7 +3,7 @@ import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
 import { databaseProblem } from '../db/failures.ts';
 import { Problem, type ProblemCode } from '../errors.ts';
 import { shownPath } from './path.ts';
-import { CLIENT_GONE, ClientGone } from './work.ts';
+import { ClientGone } from './work.ts';
 
 const internal = (cause: unknown): Problem =>
   new Problem(
@@ -71,7 +71,7 @@ export function problems(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => {
     // Nobody would read an answer; what failed is most likely that the client went away.
     if (error instanceof ClientGone || reply.raw.destroyed) {
-      request.failure = CLIENT_GONE;
+      request.failure = new ClientGone();
       return;
     }
     const problem = problemOf(error);

@@ -69,21 +69,47 @@ export const isTooLate = ({ code }: ParserError): boolean => code === TOO_LATE;
 /**
  * Refuses what never became a request. Node finds all that is too late in one turn of the event
  * loop; they are refused over several, so that a thousand of them keep nobody else waiting.
- * @param tell hears the code of each refusal
  */
-export function refuser(tell: (code: ProblemCode) => void) {
-  const late: (() => void)[] = [];
-  const refuseSome = (): void => {
-    for (const refuseOne of late.slice(0, LATE_PER_TURN)) refuseOne();
-    late.splice(0, LATE_PER_TURN);
-    if (late.length > 0) setImmediate(refuseSome);
-  };
-  return (error: ParserError, socket: Duplex): void => {
-    const refuseOne = (): void => {
-      const code = refuseConnection(error, socket);
-      if (code !== null) tell(code);
-    };
-    if (!isTooLate(error)) refuseOne();
-    else if (late.push(refuseOne) === 1) setImmediate(refuseSome);
-  };
+export class Refusals {
+  readonly #tell: (code: ProblemCode) => void;
+  /** Those that are still to be refused, longest first. */
+  readonly #late = new Map<Duplex, ParserError>();
+
+  /** @param tell hears the code of each refusal */
+  constructor(tell: (code: ProblemCode) => void) {
+    this.#tell = tell;
+  }
+
+  refuse(error: ParserError, socket: Duplex): void {
+    if (isTooLate(error)) {
+      if (this.#late.size === 0) setImmediate(() => this.#refuseSome());
+      this.#late.set(socket, error);
+    } else {
+      this.#refuseNow(error, socket);
+    }
+  }
+
+  /**
+   * To be asked before an answer goes out: whether its connection was still to be refused. Then it
+   * no longer is, and has to be closed after the answer, which is the only one.
+   */
+  isAnswered(socket: Duplex): boolean {
+    return this.#late.delete(socket);
+  }
+
+  #refuseSome(): void {
+    let left = LATE_PER_TURN;
+    for (const [socket, error] of this.#late) {
+      this.#late.delete(socket);
+      this.#refuseNow(error, socket);
+      left -= 1;
+      if (left === 0) break;
+    }
+    if (this.#late.size > 0) setImmediate(() => this.#refuseSome());
+  }
+
+  #refuseNow(error: ParserError, socket: Duplex): void {
+    const code = refuseConnection(error, socket);
+    if (code !== null) this.#tell(code);
+  }
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { Problem } from '../errors.ts';
-import { refuse } from './refuse.ts';
+import { type Refusals, refuse } from './refuse.ts';
 
 export interface TransportOptions {
   readonly urlBytesMax: number;
@@ -25,6 +25,14 @@ function checkHost(request: IncomingMessage): void {
     const headers = { connection: 'close' };
     throw new Problem('malformed_request', 'Send one Host header', { headers });
   }
+}
+
+/** What took too long to arrive, and is answered before it was refused, is answered once. */
+export function answerOnce(app: FastifyInstance, refusals: Refusals): void {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    if (refusals.isAnswered(request.raw.socket)) reply.header('connection', 'close');
+    done(null, payload);
+  });
 }
 
 /** Limits on what arrives before anything is known about it. */

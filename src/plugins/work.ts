@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { Problem } from '../errors.ts';
+import { Foreseen, Problem } from '../errors.ts';
 import { Deadlines } from './deadlines.ts';
 
 declare module 'fastify' {
@@ -10,12 +10,13 @@ declare module 'fastify' {
 }
 
 /** The client went away before it had the whole answer: nobody's failure. */
-export class ClientGone extends Error {
+export class ClientGone extends Foreseen {
   override readonly name = 'ClientGone';
-}
 
-/** One for all: nobody looks where it was made, and a thousand clients may leave at once. */
-export const CLIENT_GONE = new ClientGone('the client is gone');
+  constructor() {
+    super('the client is gone');
+  }
+}
 
 const tooLate = (deadlineMs: number): Problem =>
   new Problem(
@@ -96,7 +97,7 @@ export class Work {
   end(isAnswered: boolean): void {
     this.#isOver = true;
     this.relax();
-    if (!isAnswered) this.abort(CLIENT_GONE);
+    if (!isAnswered) this.abort(new ClientGone());
     for (const last of this.#last) last();
   }
 }

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import type t from 'tap';
 import { newKey } from '../../src/auth/key-format.ts';
@@ -52,6 +53,27 @@ async function difference(service: Served, near: readonly string[]): Promise<num
   return Math.abs(median(known) - median(unknown)) * 1_000;
 }
 
+/** How many guesses are sent at once: none of them can know of the failure of another. */
+const AT_ONCE = 64;
+
+/**
+ * Guesses again and again at a service that holds the network of the guesser, many at once as soon
+ * as one more is allowed. Returns how many were looked at.
+ */
+async function guessAtOnce(test: Test, service: Served): Promise<number> {
+  const begun = performance.now();
+  let looked = 0;
+  for (let burst = 0; burst < byLength(3, 8); burst += 1) {
+    await pause(2_100);
+    const guesses = Array.from({ length: AT_ONCE }, () => asking(newKey().text));
+    const answers = await sendAll(test, service, guesses, AT_ONCE);
+    looked += answers.filter(({ status }) => status === 401).length;
+  }
+  const allowed = Math.ceil((performance.now() - begun) / 2_000);
+  test.ok(looked <= allowed + AT_ONCE, `${looked} guesses; ${allowed} are allowed, and one burst`);
+  return looked;
+}
+
 fault(
   'F31',
   'API keys tried by brute force',
@@ -89,12 +111,14 @@ fault(
     t.ok((counts['401'] ?? 0) < 290 && (counts['401'] ?? 0) >= 30);
     t.same(Object.keys(counts), ['401', '429']);
     t.ok(held.every(({ status, headers }) => status !== 429 || headers['retry-after']));
+    const looks = await guessAtOnce(t, limited);
     return {
       tried: bad.length + valid.length + near.length + rounds.length * 2 + held.length,
       accepted: 0,
       'lookups for a bad checksum': 0,
       'medians apart': within(apart, 50, 'µs'),
       '401 before the network was held': counts['401'] ?? 0,
+      '401 to bursts of 64 at once, afterwards': looks,
     };
   },
 );

@@ -121,3 +121,14 @@ t.test(
     );
   },
 );
+
+t.test('what was allowed when it began is taken all the same, and owed', async (t) => {
+  const buckets = new Buckets(10);
+  const rate = { perMinute: 30, burst: 30 };
+  for (let each = 0; each < 94; each += 1) buckets.charge('a', rate, 0);
+  t.same(buckets.look('a', rate, 0), { isAllowed: false, remaining: 0, resetSeconds: 130 });
+  t.equal(buckets.look('a', rate, 129_999).isAllowed, false, '64 more are owed, of 2 s each');
+  t.equal(buckets.look('a', rate, 130_000).isAllowed, true);
+  t.equal(buckets.look('a', rate, 130_000).remaining, 1);
+  t.same(buckets.drain(), new Map([['a', 94]]), 'others hear of all of them');
+});

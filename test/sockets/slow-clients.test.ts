@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import t from 'tap';
 import { BULK_MARKET, fill } from '../support/bulk.ts';
 import { testDatabase } from '../support/database.ts';
@@ -33,6 +34,34 @@ t.test('a client that sends slowly, or nothing, is refused and let go', async (t
     t.equal(status, 408, what);
     t.match(headers['content-type'], /^application\/problem\+json/);
     t.equal(json.code, 'request_timeout');
+  }
+  t.same(failures(), []);
+});
+
+t.test('who completes a request after its time has one answer, and no other', async (t) => {
+  // Some are in time, and keep their connection after the answer.
+  const env = { ...HASTY, KEEP_ALIVE_TIMEOUT_MS: '300' };
+  const { port, key, failures } = await listening(t, await testDatabase(t), env);
+  const json = `POST /v3/prices/nickel HTTP/1.1\r\n${HOST}x-api-key: ${key}\r\n`;
+  const post = `${json}Content-Type: application/json\r\nContent-Length: 2\r\n`;
+  const kinds = {
+    'the end of the headers': [`GET /live HTTP/1.1\r\n${HOST}`, '\r\n', /^(200|408)$/],
+    'the end of the body': [`${post}\r\n{`, '}', /^(200|408)$/],
+    'a body that is wrong': [`${post}\r\n{`, '{', /^(400|408)$/],
+    'an address that is wrong': [`GET /%zz HTTP/1.1\r\n${HOST}`, '\r\n', /^(400|408)$/],
+    'the headers without the body': [post, '\r\n', /^408$/],
+  } as const;
+  for (const [what, [first, rest, one]] of Object.entries(kinds)) {
+    const callers = Array.from({ length: 200 }, () => new Caller(t, port));
+    const told = callers.map(({ socket }) => once(socket, 'data'));
+    for (const { socket } of callers) socket.write(first);
+    // As soon as one is told, nearly all others are still to be.
+    await Promise.race(told);
+    for (const { socket } of callers) if (socket.writable) socket.write(rest);
+    const texts = await Promise.all(callers.map((caller) => caller.ended()));
+    const answers = texts.map((text) => text.match(/(?<=HTTP\/1\.1 )\d+/g)?.join());
+    const others = answers.filter((each) => !one.test(String(each)));
+    t.same([...new Set(others)], [], what);
   }
   t.same(failures(), []);
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
-import { refuser } from '../../src/plugins/refuse.ts';
+import { Refusals } from '../../src/plugins/refuse.ts';
 import { answerOf } from '../support/sockets.ts';
 
 const errorOf = (code: string): Error => Object.assign(new Error(code), { code });
@@ -12,9 +12,9 @@ t.test(
   'who is too late together is refused in several turns, each once and in order',
   async (t) => {
     const told: string[] = [];
-    const refuse = refuser((code) => told.push(code));
+    const refusals = new Refusals((code) => told.push(code));
     const sockets = Array.from({ length: 30 }, () => new PassThrough());
-    for (const socket of sockets) refuse(LATE, socket);
+    for (const socket of sockets) refusals.refuse(LATE, socket);
     const refused = (): number => sockets.filter(({ writableEnded }) => writableEnded).length;
     t.equal(refused(), 0, 'Node hears nothing while it looks who is too late');
     let before = 0;
@@ -36,29 +36,43 @@ t.test(
 );
 
 t.test('who comes too late while others are refused is refused as well', async (t) => {
-  const refuse = refuser(() => {});
+  const refusals = new Refusals(() => {});
   const [first, second] = [new PassThrough(), new PassThrough()];
-  refuse(LATE, first);
+  refusals.refuse(LATE, first);
   await once(first, 'finish');
-  refuse(LATE, second);
+  refusals.refuse(LATE, second);
   await once(second, 'finish');
   t.equal(answerOf(String(second.read())).status, 408);
 });
 
 t.test('who left before it was refused is let go, and not counted', async (t) => {
   const told: string[] = [];
-  const refuse = refuser((code) => told.push(code));
+  const refusals = new Refusals((code) => told.push(code));
   const socket = new PassThrough();
-  refuse(LATE, socket);
+  refusals.refuse(LATE, socket);
   socket.destroy();
   const last = new PassThrough();
-  refuse(LATE, last);
+  refusals.refuse(LATE, last);
   await once(last, 'finish');
   t.same(told, ['request_timeout']);
 });
 
 t.test('what breaks a rule of HTTP is refused at once', async (t) => {
   const socket = new PassThrough();
-  refuser(() => {})(errorOf('HPE_INVALID_METHOD'), socket);
+  new Refusals(() => {}).refuse(errorOf('HPE_INVALID_METHOD'), socket);
   t.equal(answerOf(String(socket.read())).status, 400);
+});
+
+t.test('what is answered before it was refused is not refused any more', async (t) => {
+  const told: string[] = [];
+  const refusals = new Refusals((code) => told.push(code));
+  const [complete, last] = [new PassThrough(), new PassThrough()];
+  refusals.refuse(LATE, complete);
+  refusals.refuse(LATE, last);
+  t.equal(refusals.isAnswered(complete), true);
+  t.equal(refusals.isAnswered(complete), false);
+  await once(last, 'finish');
+  t.equal(refusals.isAnswered(last), false);
+  t.equal(complete.read(), null);
+  t.same(told, ['request_timeout']);
 });

@@ -1,0 +1,18 @@
+import t from 'tap';
+import { Deadlines } from '../../src/plugins/deadlines.ts';
+import { ClientGone, Work } from '../../src/plugins/work.ts';
+
+t.test('each client who leaves has a reason of its own, without a stack', async (t) => {
+  const deadlines = new Deadlines(1_000, () => {});
+  const reasons = [1, 2].map(() => {
+    const work = new Work(deadlines);
+    work.end(false);
+    return work.signal.reason as ClientGone;
+  });
+  // Kysely adds to the stack of what ends a statement: one error for all would grow for ever.
+  t.not(reasons[0], reasons[1]);
+  for (const reason of reasons) {
+    t.type(reason, ClientGone);
+    t.equal(reason.stack, `ClientGone: ${reason.message}`);
+  }
+});
