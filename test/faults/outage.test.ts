@@ -116,7 +116,7 @@ fault(
     return {
       kills: rounds,
       requests,
-      failed: failedOf(t, failed),
+      failed: failedOf(failed),
       longest: longestOf(load, 1_000),
     };
   },
@@ -140,7 +140,7 @@ for (const [id, mode] of [
       const { requests, failed } = await tolerable(t, load, AWAY);
       const figures = { requests, 'recovered after': within(after, 2_000) };
       return mode === 'fast'
-        ? { ...figures, failed: failedOf(t, failed), longest: longestOf(load, 1_000) }
+        ? { ...figures, failed: failedOf(failed), longest: longestOf(load, 1_000) }
         : { ...figures, '503': failed };
     },
   );
@@ -217,7 +217,7 @@ for (const [id, program, stoppedMs] of [
       const { requests, failed } = await tolerable(t, load, SILENT);
       return {
         requests,
-        failed: failedOf(t, failed, 1),
+        failed: failedOf(failed, 1),
         longest: longestOf(load, 10_000),
       };
     },

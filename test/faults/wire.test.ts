@@ -165,7 +165,7 @@ fault(
     }
     const all = await load.stop();
     t.same(givenUp(all, service.running.stderr()), [], 'what may pass is tried again');
-    return { requests: all.length, failed: failedOf(t, tolerable(t, all)) };
+    return { requests: all.length, failed: failedOf(tolerable(t, all)) };
   },
 );
 

@@ -1,4 +1,4 @@
-import type { Bounded, Done, Figures, Told } from './faults.ts';
+import { type Bounded, type Done, type Figures, holds, isBounded, type Told } from './faults.ts';
 import type { Tally } from './tally.ts';
 
 /** A fault of the catalogue that no test of `test/faults` does. */
@@ -13,12 +13,6 @@ export interface Elsewhere {
   /** Why it is not done, or what of it. */
   readonly why?: string;
 }
-
-const isBounded = (value: Figures[string]): value is Bounded => typeof value === 'object';
-
-/** Whether it was measured, and is no more than it may be. */
-const holds = ({ amount, most }: Omit<Bounded, 'unit'>): boolean =>
-  Number.isFinite(amount) && amount <= most;
 
 /** Rounds to so many digits, and to none of those before the point. */
 function rounded(value: number, digits: number): number {

@@ -89,15 +89,20 @@ export async function sendAll(
   return answers;
 }
 
+/** What became of a request of a load. */
+export interface LoadAnswer extends Answered {
+  readonly ask: Ask;
+}
+
 export interface OpenLoad {
   /** How many were sent so far. */
   sent(): number;
   /** Those that were answered so far; the text of a 200 is not kept. */
-  readonly answers: readonly Answered[];
+  readonly answers: readonly LoadAnswer[];
   /** Changes the rate. */
   rate(perSecond: number): void;
   /** Sends no more, and waits for those under way. */
-  stop(): Promise<readonly Answered[]>;
+  stop(): Promise<readonly LoadAnswer[]>;
 }
 
 /** Beyond so many without an answer it is the machine that fails, which has no more sockets. */
@@ -113,7 +118,7 @@ export function openLoad(
   maxSockets = Number.POSITIVE_INFINITY,
 ): OpenLoad {
   const agent = agentOf(test, maxSockets, keepAlive);
-  const answers: Answered[] = [];
+  const answers: LoadAnswer[] = [];
   const running = new Set<Promise<void>>();
   let rate = perSecond;
   let sent = 0;
@@ -126,14 +131,14 @@ export function openLoad(
       const ask = questions[sent++ % questions.length];
       if (isOver || !ask) break;
       const one: Promise<void> = send(agent, target, ask, due).then((answer) => {
-        answers.push(answer.status === 200 ? { ...answer, text: '' } : answer);
+        answers.push({ ...answer, ask, text: answer.status === 200 ? '' : answer.text });
         running.delete(one);
       });
       running.add(one);
     }
   };
   const all = run();
-  const stop = async (): Promise<readonly Answered[]> => {
+  const stop = async (): Promise<readonly LoadAnswer[]> => {
     isOver = true;
     await all;
     await Promise.all(running);

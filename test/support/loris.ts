@@ -6,16 +6,20 @@ import { answerOf, Caller } from './sockets.ts';
 
 /** Clients that begin a request and send the rest of it byte by byte. */
 export interface Loris {
-  readonly port: number;
   readonly count: number;
-  /** What each of them sends at once, and then ten times a second. */
+  /** What each of them sends at once, and then again and again. */
   readonly first: string;
   readonly drip: string;
-  /** They come one after another in so long; 0 for all of them at once. */
-  readonly comeInMs: number;
 }
 
-/** What became of them. */
+/** When they come and send: one after another in so long, or in one instant for 0. */
+export interface Pace {
+  readonly port: number;
+  readonly comeInMs: number;
+  readonly dripMs: number;
+}
+
+/** What became of clients of one kind. */
 export interface Dropped {
   /** How long the one was held that was held longest. */
   readonly ms: number;
@@ -23,24 +27,48 @@ export interface Dropped {
   readonly statuses: readonly number[];
 }
 
+/** Two kinds at the same time, and what becomes of each. */
+type Two<T> = readonly [T, T];
+
+interface What {
+  readonly pace: Pace;
+  readonly kinds: Two<Loris>;
+}
+
 /**
- * A thread of their own, so that others who measure do not wait for them; it is ready when this
- * resolves.
+ * A thread of their own, so that others who measure do not wait for them, and one for all kinds:
+ * slow clients have machines of their own, and must not take every core of this one. It is ready
+ * when this resolves.
  * @returns what lets them begin
  */
-export async function loris(how: Loris): Promise<() => Promise<Dropped>> {
-  const worker = new Worker(new URL(import.meta.url), { workerData: how });
+export async function loris(pace: Pace, kinds: Two<Loris>): Promise<() => Promise<Two<Dropped>>> {
+  const workerData: What = { pace, kinds };
+  const worker = new Worker(new URL(import.meta.url), { workerData });
   await once(worker, 'message');
   return async () => {
     worker.postMessage('begin');
     const [dropped] = await once(worker, 'message');
-    return dropped as Dropped;
+    return dropped as Two<Dropped>;
   };
 }
 
+interface Slow {
+  readonly caller: Caller;
+  readonly drip: string;
+}
+
 /** Each client sends its bytes at times of its own: clients know nothing of each other. */
-const PHASES = 10;
-const DRIP_MS = 100;
+function dripAll(clients: readonly Slow[], dripMs: number): NodeJS.Timeout {
+  const phases = dripMs / 10;
+  let phase = 0;
+  return setInterval(() => {
+    phase = (phase + 1) % phases;
+    for (let at = phase; at < clients.length; at += phases) {
+      const { caller, drip } = clients[at] as Slow;
+      if (caller.socket.writable) caller.socket.write(drip);
+    }
+  }, 10);
+}
 
 async function endOf(caller: Caller): Promise<{ ms: number; status: number }> {
   const begun = performance.now();
@@ -49,34 +77,34 @@ async function endOf(caller: Caller): Promise<{ ms: number; status: number }> {
   return { ms: performance.now() - begun, status: answerOf(caller.text).status };
 }
 
-async function dripAll({ port, count, first, drip, comeInMs }: Loris): Promise<Dropped> {
-  const callers: Caller[] = [];
-  let phase = 0;
-  const dripping = setInterval(() => {
-    phase = (phase + 1) % PHASES;
-    for (const [at, { socket }] of callers.entries()) {
-      if (at % PHASES === phase && socket.writable) socket.write(drip);
+async function comeAll({ pace, kinds }: What): Promise<readonly Dropped[]> {
+  const clients: Slow[] = [];
+  const dripping = dripAll(clients, pace.dripMs);
+  const ends = kinds.map((): ReturnType<typeof endOf>[] => []);
+  const most = Math.max(...kinds.map(({ count }) => count));
+  for (let at = 0; at < most; at += 1) {
+    for (const [kind, { count, first, drip }] of kinds.entries()) {
+      if (at >= count) continue;
+      const caller = new Caller({ teardown: () => {} }, pace.port);
+      caller.socket.write(first);
+      clients.push({ caller, drip });
+      ends[kind]?.push(endOf(caller));
     }
-  }, DRIP_MS / PHASES);
-  const ends: ReturnType<typeof endOf>[] = [];
-  for (let at = 0; at < count; at += 1) {
-    const caller = new Caller({ teardown: () => {} }, port);
-    caller.socket.write(first);
-    callers.push(caller);
-    ends.push(endOf(caller));
-    if (comeInMs > 0) await pause(comeInMs / count);
+    if (pace.comeInMs > 0) await pause(pace.comeInMs / most);
   }
-  const all = await Promise.all(ends);
+  const all = await Promise.all(ends.map((each) => Promise.all(each)));
   clearInterval(dripping);
-  const statuses = [...new Set(all.map(({ status }) => status))];
-  return { ms: Math.max(...all.map(({ ms }) => ms)), statuses };
+  return all.map((each) => ({
+    ms: Math.max(...each.map(({ ms }) => ms)),
+    statuses: [...new Set(each.map(({ status }) => status))],
+  }));
 }
 
 if (parentPort !== null && workerData !== null) {
   const port = parentPort;
   port.postMessage('ready');
   await once(port, 'message');
-  port.postMessage(await dripAll(workerData as Loris));
+  port.postMessage(await comeAll(workerData as What));
   port.close();
 }
 
