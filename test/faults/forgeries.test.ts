@@ -39,7 +39,6 @@ fault(
     const told = new Set<string>();
     const forge = async (): Promise<void> => {
       const before = await numbers();
-      const begun = performance.now();
       for (const token of forgeries) {
         const headers = { authorization: `Bearer ${token}`, 'x-request-id': REQUEST_ID };
         const answer = await send(false, service, { ...ASK, headers });
@@ -49,8 +48,7 @@ fault(
       t.ok(before.looks > 0, 'looks are counted');
       t.equal(after.refused - before.refused, forgeries.length, 'each is counted');
       // The service looks by itself about once a second.
-      const own = 2 + (2 * (performance.now() - begun)) / 1_000;
-      t.ok(after.looks - before.looks <= own, 'nothing was looked at for them');
+      t.ok(after.looks - before.looks < forgeries.length, 'nothing was looked at for them');
     };
     const good = secretToken(goodClaims());
     t.equal((await send(false, { ...service, key: good }, ASK)).status, 200);
