@@ -97,9 +97,8 @@ function slopeOf(samples: readonly Sample[], part: keyof Heap): { slope: number;
 }
 
 /**
- * What is told of the heap. In an hour the whole of it may grow by so much, at the upper end of
- * what the regression leaves open. In minutes V8 still compiles what is called now and then: there
- * it is what is not code, at the lower end.
+ * What is told of the heap. An hour bounds it at the upper end of what the regression leaves open,
+ * minutes at the lower: V8 still compiles then what is called now and then.
  */
 function growthOf(samples: readonly Sample[]): Figures {
   const [whole, data, code] = [
@@ -107,11 +106,9 @@ function growthOf(samples: readonly Sample[]): Figures {
     slopeOf(samples, 'data'),
     slopeOf(samples, 'code'),
   ];
-  const bounded = byLength<Figures>(
-    { 'data grow by at least': within(data.slope - data.margin, 1, 'MB/h') },
-    { 'data grow by at least': within(data.slope - data.margin, 1, 'MB/h') },
-    { 'heap grows by at most': within(whole.slope + whole.margin, 1, 'MB/h') },
-  );
+  const atLeast = { 'heap grows by at least': within(whole.slope - whole.margin, 1, 'MB/h') };
+  const atMost = { 'heap grows by at most': within(whole.slope + whole.margin, 1, 'MB/h') };
+  const bounded = byLength<Figures>(atLeast, atLeast, atMost);
   const text = ({ slope, margin }: typeof whole): string =>
     `${slope.toFixed(2)} ± ${margin.toFixed(2)} MB/h`;
   return { ...bounded, heap: text(whole), 'of it data': text(data), 'compiled code': text(code) };

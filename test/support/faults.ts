@@ -57,8 +57,8 @@ export interface Told {
 
 export const isBounded = (value: Figures[string]): value is Bounded => typeof value === 'object';
 
-/** Units of times, and of how one is to another: whatever stalls the machine makes them longer. */
-const TIMES: ReadonlySet<string> = new Set(['ms', 'µs', '×']);
+/** Units of times, of how one is to another, and of what grows in one: a machine may stall. */
+const TIMES: ReadonlySet<string> = new Set(['ms', 'µs', '×', 'MB/h']);
 
 /**
  * Asserts the bounds of what is no time: counts, shares and memory. In a run of all tests others
