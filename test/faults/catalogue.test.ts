@@ -1,11 +1,14 @@
+import { execFile } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import t from 'tap';
 import { partsOf, tookText } from '../support/fault-run.ts';
 import { tableOf, verdictOf } from '../support/fault-table.ts';
-import { within } from '../support/faults.ts';
+import { within } from '../support/figures.ts';
 import { BESIDE_OTHERS, FAULTS } from './catalogue.ts';
 
+const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(`${ROOT}${path}`, 'utf8');
 
@@ -39,6 +42,31 @@ t.test('what is measured is compared as it is, and rounded for the eye only', as
   t.equal(told(-3.21987, 1), 'it -3.22 ms (≤ 1) held');
   t.equal(told(Number.NaN, 1), 'it not measured (≤ 1) missed');
 });
+
+t.test(
+  'the runner of the tests loads no tap: that would be a test which ends after 30 s',
+  async (t) => {
+    const tellsTap = `import { registerHooks } from 'node:module';
+  registerHooks({
+    resolve(name, context, next) {
+      if (name === 'tap') console.log(name);
+      return next(name, context);
+    },
+  });`;
+    const loads = async (file: string): Promise<string> => {
+      const url = new URL(`../support/${file}`, import.meta.url).href;
+      return (
+        await run(process.execPath, [
+          '--input-type=module',
+          '-e',
+          `${tellsTap} await import('${url}')`,
+        ])
+      ).stdout;
+    };
+    t.equal(await loads('faults.ts'), 'tap\n', 'what loads it is seen');
+    t.equal(await loads('fault-run.ts'), '');
+  },
+);
 
 t.test('a test that is named for a fault is there', async (t) => {
   for (const [id, { files = [], byHand, why, criterion }] of Object.entries(FAULTS)) {

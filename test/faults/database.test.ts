@@ -4,7 +4,8 @@ import { newKey } from '../../src/auth/key-format.ts';
 import { roleName } from '../../src/db/roles.ts';
 import { HS256, SECRET } from '../support/auth-app.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { byLength, fault, within } from '../support/faults.ts';
+import { byLength, fault } from '../support/faults.ts';
+import { within } from '../support/figures.ts';
 import { flood } from '../support/flood.ts';
 import {
   type Answered,

@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { seededDatabase } from '../support/database.ts';
-import { fault, within } from '../support/faults.ts';
+import { fault } from '../support/faults.ts';
+import { within } from '../support/figures.ts';
 import { type Answered, agentOf, quantile, send } from '../support/load.ts';
 import { listening } from '../support/sockets.ts';
 

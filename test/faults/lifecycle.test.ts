@@ -1,7 +1,8 @@
 import t from 'tap';
 import { BULK_MARKET, fill } from '../support/bulk.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { byLength, fault, within } from '../support/faults.ts';
+import { byLength, fault } from '../support/faults.ts';
+import { within } from '../support/figures.ts';
 import { openLoad, send } from '../support/load.ts';
 import { served } from '../support/served.ts';
 import { answerOf, Caller, dechunked, postText, until } from '../support/sockets.ts';

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { ownCluster } from '../support/cluster.ts';
-import { type Bounded, byLength, failedOf, fault, within } from '../support/faults.ts';
+import { byLength, fault } from '../support/faults.ts';
+import { type Bounded, failedOf, within } from '../support/figures.ts';
 import { givenUp } from '../support/given-up.ts';
 import {
   type Answered,

@@ -2,7 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { BULK_MARKET, fill } from '../support/bulk.ts';
 import { testDatabase } from '../support/database.ts';
-import { byLength, fault, within } from '../support/faults.ts';
+import { byLength, fault } from '../support/faults.ts';
+import { within } from '../support/figures.ts';
 import { type Flood, flood } from '../support/flood.ts';
 import { type LineAnswer, sharedNow } from '../support/line.ts';
 import {

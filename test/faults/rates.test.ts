@@ -3,7 +3,8 @@ import type t from 'tap';
 import { createKey } from '../../src/auth/keys.ts';
 import { HS256, SECRET } from '../support/auth-app.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { byLength, fault, within } from '../support/faults.ts';
+import { byLength, fault } from '../support/faults.ts';
+import { within } from '../support/figures.ts';
 import {
   type Answered,
   agentOf,

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
 import { type Cluster, ownCluster } from '../support/cluster.ts';
-import { byLength, type Figures, fault, within } from '../support/faults.ts';
+import { byLength, fault } from '../support/faults.ts';
+import { type Figures, within } from '../support/figures.ts';
 import { type Heap, heapOf, TELLS_HEAP } from '../support/heap.ts';
 import {
   type Ask,
@@ -141,10 +142,10 @@ async function stretch(
   return answers.map(({ status, ms, ask }) => ({ status, ms, ask }));
 }
 
-/** Statuses other than each question had at first, and that of a database that is away. */
+/** Statuses other than each question has once all is well, and that of a database that is away. */
 async function unexpectedOf(test: Test, service: Served, answers: readonly Outcome[]) {
-  const first = await sendAll(test, service, MIXED);
-  const usual = new Map(MIXED.map((ask, at) => [ask, first[at]?.status]));
+  const well = await sendAll(test, service, MIXED);
+  const usual = new Map(MIXED.map((ask, at) => [ask, well[at]?.status]));
   return answers
     .filter(({ status, ask }) => status !== usual.get(ask) && status !== 503)
     .map(({ status, ask: { path, body } }) => `${status} ${path} ${body}`);
@@ -189,7 +190,7 @@ fault(
       requests: answers.length,
       '503 while PostgreSQL restarts': within((100 * away) / answers.length, 1, '%'),
       ...growthOf(samples),
-      'RSS to that of the warm service': within(grown, 1.2, '× MB'),
+      'RSS of that of the warm service': within(100 * grown, 120, '%'),
       'before it files, handles, timers, connections': held.join(', '),
       ...Object.fromEntries(
         KINDS.map((kind, at) => [`more ${kind}`, within(more[at] ?? Number.NaN, MORE_MAX, kind)]),

@@ -1,7 +1,8 @@
 import t from 'tap';
 import { revokeKey } from '../../src/auth/keys.ts';
 import { type Cluster, ownCluster } from '../support/cluster.ts';
-import { byLength, fault, within } from '../support/faults.ts';
+import { byLength, fault } from '../support/faults.ts';
+import { within } from '../support/figures.ts';
 import {
   type Answered,
   type Ask,

@@ -2,7 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import t from 'tap';
 import { ownCluster } from '../support/cluster.ts';
-import { byLength, failedOf, fault, within } from '../support/faults.ts';
+import { byLength, fault } from '../support/faults.ts';
+import { failedOf, within } from '../support/figures.ts';
 import { givenUp } from '../support/given-up.ts';
 import {
   type Answered,

@@ -1,4 +1,5 @@
-import { type Bounded, type Done, type Figures, holds, isBounded, type Told } from './faults.ts';
+import type { Done, Told } from './faults.ts';
+import { type Bounded, type Figures, holds, isBounded } from './figures.ts';
 import type { Tally } from './tally.ts';
 
 /** A fault of the catalogue that no test of `test/faults` does. */

@@ -1,5 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import t from 'tap';
+import { type Figures, holds, isBounded, isOfTime } from './figures.ts';
 
 type Test = typeof t;
 
@@ -16,30 +17,6 @@ export const LENGTH = (LENGTHS.find((each) => each === process.env['FAULTS_LENGT
 export const byLength = <T>(short: T, full: T, long: T = full): T =>
   ({ short, full, long })[LENGTH];
 
-/** A measured amount and the most that it may be. */
-export interface Bounded {
-  readonly amount: number;
-  readonly most: number;
-  readonly unit: string;
-}
-
-/** What was measured, and what it may be; it is rounded only where it is printed. */
-export const within = (amount: number, most: number, unit = 'ms'): Bounded => ({
-  amount,
-  most,
-  unit,
-});
-
-/** A count of requests that failed. */
-export const failedOf = (count: number, most = 0): Bounded => within(count, most, 'requests');
-
-/** Whether it was measured, and is no more than it may be. */
-export const holds = ({ amount, most }: Omit<Bounded, 'unit'>): boolean =>
-  Number.isFinite(amount) && amount <= most;
-
-/** What was counted and measured, by what it is called in the table. */
-export type Figures = Readonly<Record<string, number | string | Bounded>>;
-
 /** A fault of the catalogue as it was done in a run. */
 export interface Done {
   readonly id: string;
@@ -55,11 +32,6 @@ export interface Told {
   readonly figures: Figures;
 }
 
-export const isBounded = (value: Figures[string]): value is Bounded => typeof value === 'object';
-
-/** Units of times, of how one is to another, and of what grows in one: a machine may stall. */
-const TIMES: ReadonlySet<string> = new Set(['ms', 'µs', '×', 'MB/h']);
-
 /**
  * Asserts the bounds of what is no time: counts, shares and memory. In a run of all tests others
  * load the machine, and a failure may be that of a machine which stalls.
@@ -67,7 +39,7 @@ const TIMES: ReadonlySet<string> = new Set(['ms', 'µs', '×', 'MB/h']);
 function checkBounds(test: Pick<Test, 'ok'>, figures: Figures): void {
   if (LENGTH === 'short') return;
   for (const [name, value] of Object.entries(figures)) {
-    if (!isBounded(value) || TIMES.has(value.unit)) continue;
+    if (!isBounded(value) || isOfTime(value)) continue;
     test.ok(holds(value), `${name}: ${value.amount} ${value.unit}; at most ${value.most}`);
   }
 }
