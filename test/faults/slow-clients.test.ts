@@ -83,12 +83,12 @@ async function others(test: Test, service: Served) {
   return { load, before: load.answers.slice(from) };
 }
 
-/** Clients who send headers slowly, and others a body: a byte a second at full length. */
+/** Clients who send headers slowly, and others a body: a little ten times a second. */
 function slowClients({ port, key }: Served, count: number, comeInMs: number) {
   const post =
     `POST /v3/prices/${BULK_MARKET.slug} HTTP/1.1\r\n${HOST}x-api-key: ${key}\r\n` +
     'Content-Type: application/json\r\nContent-Length: 5000\r\n\r\n{';
-  return loris({ port, comeInMs, dripMs: byLength(100, 1_000) }, [
+  return loris({ port, comeInMs, dripMs: 100 }, [
     { count, first: `GET /live HTTP/1.1\r\n${HOST}`, drip: 'X-A: b\r\n' },
     { count, first: post, drip: ' ' },
   ]);
