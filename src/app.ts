@@ -82,7 +82,6 @@ function serverOf({ config, logger, metrics, heirs }: AppOptions): FastifyInstan
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : { logger: false }),
     genReqId: requestIdOf,
-    bodyLimit: config.BODY_BYTES_MAX,
     trustProxy: config.TRUST_PROXY?.split(',') ?? false,
     requestTimeout: config.REQUEST_TIMEOUT_MS,
     keepAliveTimeout: config.KEEP_ALIVE_TIMEOUT_MS,
@@ -91,6 +90,8 @@ function serverOf({ config, logger, metrics, heirs }: AppOptions): FastifyInstan
       headersTimeout: config.HEADERS_TIMEOUT_MS,
       maxHeaderSize: config.HEADER_BYTES_MAX,
       connectionsCheckingInterval: 500,
+      // What may come of a body before it is read, as while a key is looked up.
+      highWaterMark: 16_384,
       // The transport plugin says it as a problem.
       requireHostHeader: false,
     },
@@ -196,7 +197,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   transport(app, { urlBytesMax: config.URL_BYTES_MAX, connectionsMax: config.CONNECTIONS_MAX });
   gentleStop(app, { graceMs: config.STOP_GRACE_MS, heirs: options.heirs });
   methods(app);
-  jsonBody(app, { depthMax: config.JSON_DEPTH_MAX });
+  jsonBody(app, { depthMax: config.JSON_DEPTH_MAX, bytesMax: config.BODY_BYTES_MAX });
   const { limits, exchange } = await guard(app, options);
   await openapi(app, {
     bodyBytes: config.BODY_BYTES_MAX,

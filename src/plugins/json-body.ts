@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../errors.ts';
+import { readBody } from './body-bytes.ts';
 
 const BOM = 0xfeff;
 
@@ -122,25 +123,29 @@ function checkMediaType(request: FastifyRequest): void {
   }
 }
 
+export interface BodyOptions {
+  readonly depthMax: number;
+  readonly bytesMax: number;
+}
+
 /** Accepts `application/json` alone as a request body. */
-export function jsonBody(app: FastifyInstance, options: { depthMax: number }): void {
-  const parse = rememberingParser(options.depthMax);
+export function jsonBody(app: FastifyInstance, { depthMax, bytesMax }: BodyOptions): void {
+  const parse = rememberingParser(depthMax);
   app.removeAllContentTypeParsers();
   // Without Content-Type an empty body reaches no parser.
   app.addHook('preValidation', (request, _reply, done) => {
     if (request.body === undefined && request.routeOptions.schema?.body) throw empty();
     done();
   });
-  app.addContentTypeParser(
-    'application/json',
-    { parseAs: 'buffer' },
-    (request, bytes, done): void => {
+  app.addContentTypeParser('application/json', (request, payload, done): void => {
+    readBody(payload, bytesMax, (failure, bytes) => {
       try {
+        if (failure !== null) throw failure;
         checkMediaType(request);
-        done(null, parse(bytes as Buffer));
+        done(null, parse(bytes));
       } catch (error) {
         done(error as Error);
       }
-    },
-  );
+    });
+  });
 }

@@ -22,13 +22,6 @@ const FASTIFY: Record<string, readonly [ProblemCode, string]> = {
     'unsupported_media_type',
     'Send the body with Content-Type: application/json',
   ],
-  FST_ERR_CTP_BODY_TOO_LARGE: ['body_too_large', 'Send a smaller body, in several requests'],
-  FST_ERR_CTP_EMPTY_JSON_BODY: ['malformed_json', 'The body is empty; send at least {}'],
-  FST_ERR_CTP_INVALID_JSON_BODY: ['malformed_json', 'The body is not valid JSON'],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
-    'malformed_request',
-    'Content-Length is not the length of the body',
-  ],
   FST_ERR_BAD_URL: ['malformed_request', 'The address has a broken percent escape'],
   FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'There is nothing at this address'],
 };
@@ -44,7 +37,7 @@ export function problemOf(error: unknown): Problem {
   const code = (error as { code?: unknown } | null)?.code;
   const known = typeof code === 'string' ? FASTIFY[code] : undefined;
   if (known) return new Problem(known[0], known[1], { cause: error });
-  // Fastify marks what the client did, such as an upload that it broke off: no fault of ours.
+  // Fastify marks what the client did: no fault of ours.
   if (isOfClient(error)) {
     return new Problem('malformed_request', 'The request could not be read', { cause: error });
   }

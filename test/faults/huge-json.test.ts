@@ -3,7 +3,8 @@ import { seededDatabase } from '../support/database.ts';
 import { fault } from '../support/faults.ts';
 import { within } from '../support/figures.ts';
 import { type Answered, agentOf, quantile, send } from '../support/load.ts';
-import { listening } from '../support/sockets.ts';
+import { grownAtMost, served } from '../support/served.ts';
+import { exchange, listening } from '../support/sockets.ts';
 
 const KIB = 1_024;
 const JSON_TYPE = 'application/json';
@@ -108,5 +109,31 @@ fault(
       ),
       'longest /live meanwhile': within(quantile(lives, 1), 100),
     };
+  },
+);
+
+/** A body of 128 KiB, the most there is, each byte of which is a chunk. */
+const inChunks = `${'1\r\n \r\n'.repeat(128 * KIB - 2)}2\r\n{}\r\n0\r\n\r\n`;
+
+fault(
+  'F21b',
+  'largest bodies in chunks of a byte, at once',
+  'each is read as what it is; ≤ 10 MB more memory for each, at the peak',
+  async (t) => {
+    const service = await served(t, await seededDatabase(t));
+    const head =
+      `POST /v3/prices/nickel HTTP/1.1\r\nHost: test\r\nx-api-key: ${service.key}\r\n` +
+      'Connection: close\r\nContent-Type: application/json\r\n' +
+      'Transfer-Encoding: chunked\r\n\r\n';
+    const ask = () => exchange(t, service.port, head, inChunks);
+    const statuses = new Set([(await ask()).status]);
+    const count = 16;
+    const grown = await grownAtMost(service.running.child.pid ?? 0, async () => {
+      for (const { status } of await Promise.all(Array.from({ length: count }, ask))) {
+        statuses.add(status);
+      }
+    });
+    t.same([...statuses], [200]);
+    return { bodies: count, 'memory grew for each': within(grown / count, 10, 'MB') };
   },
 );

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import type t from 'tap';
 import { ALL_MARKETS } from '../../src/catalog/scopes.ts';
 import type { TestDatabase } from './database.ts';
@@ -31,6 +31,19 @@ export interface Served {
 export async function memoryOf(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1_024;
+}
+
+/**
+ * The most memory that a process has while something is done, in MB, beyond that of before.
+ * @throws Error from the system where the process is another user's
+ */
+export async function grownAtMost(pid: number, work: () => Promise<unknown>): Promise<number> {
+  // Linux: 5 begins the count of the peak anew, proc(5).
+  await writeFile(`/proc/${pid}/clear_refs`, '5');
+  const before = await memoryOf(pid);
+  await work();
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1_024 - before;
 }
 
 /** Starts the service as a process over a database of a test, and waits until it listens. */
