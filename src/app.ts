@@ -135,11 +135,17 @@ const limitSettingsOf = (config: Config): LimitSettings => ({
 /** Who may, and how often: limits, credentials and scopes, in the order of their checks. */
 async function guard(app: FastifyInstance, options: AppOptions) {
   const { config, client, usagePool } = options;
-  const { reads, pulse } = client;
+  const { reads, pulse, watch } = client;
   const limits = new Limits(limitSettingsOf(config));
   limitsBeforeAuth(app, limits);
   const remembered = config.PRICE_BOOK_BYTES > 0 ? { pulse } : {};
-  await app.register(auth, { db: reads.db(), ...remembered, settings: config, open: [DOCS] });
+  await app.register(auth, {
+    db: reads.db(),
+    ...remembered,
+    settings: config,
+    lag: { nowMs: () => watch.lagMs, mostMs: config.KEYS_LAG_MS_MAX },
+    open: [DOCS],
+  });
   limitsAfterAuth(app, limits);
   expiryWarning(app);
   const exchange = usagePool ? usage(app, usagePool, limits) : null;

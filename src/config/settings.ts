@@ -84,6 +84,12 @@ export const SETTINGS = {
     600_000,
     'Longest time that a standby may be behind before another server is used',
   ),
+  KEYS_LAG_MS_MAX: whole(
+    10_000,
+    0,
+    86_400_000,
+    'Longest time that a standby may be behind before API keys are refused; 0 for no limit',
+  ),
   REQUEST_DEADLINE_MS: whole(8_000, 100, 600_000, 'Longest time until an answer begins'),
   SERIES_PRICES_PER_STATEMENT: whole(20, 1, 1_000, 'Most prices whose series one statement reads'),
 

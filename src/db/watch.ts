@@ -13,6 +13,8 @@ export interface Watch {
   hint(): void;
   /** The database answered somebody else. */
   heard(): void;
+  /** How long a standby may have lacked by now what was committed, in ms; 0 for a primary. */
+  readonly lagMs: number;
   /** Settled once the first look is over. */
   readonly firstLook: Promise<void>;
   close(): Promise<void>;
@@ -70,6 +72,8 @@ class Watching implements Watch {
   #awaySince: number | null = null;
   #searchedAt = Number.NEGATIVE_INFINITY;
   #isBehind = false;
+  /** How the server in use stood when it told it last. */
+  #standing: Standing | null = null;
 
   constructor(options: WatchOptions) {
     this.#options = options;
@@ -77,6 +81,11 @@ class Watching implements Watch {
 
   get firstLook(): Promise<void> {
     return this.#first.promise;
+  }
+
+  get lagMs(): number {
+    const standing = this.#standing;
+    return standing?.isStandby ? performance.now() - standing.asOfMs : 0;
   }
 
   start(): void {
@@ -156,7 +165,9 @@ class Watching implements Watch {
   }
 
   /** Leaves a server that is no longer the right one. @throws Unfit where it may not be used */
-  async #heed({ isStandby, behindMs }: Standing): Promise<void> {
+  async #heed(standing: Standing): Promise<void> {
+    const { isStandby, behindMs } = standing;
+    this.#standing = standing;
     const { mustWrite, behindMs: most, onBehind } = this.#options;
     if (isStandby && mustWrite) throw new Unfit('the server is a standby, which only reads');
     if (behindMs <= most) {
@@ -180,6 +191,7 @@ class Watching implements Watch {
       if (found === null || !this.#willDo(found)) continue;
       this.#drop();
       servers.use(url);
+      this.#standing = found;
       onMove?.(why);
       return true;
     }

@@ -3,7 +3,12 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { Kysely } from 'kysely';
 import { credentialOf } from '../auth/credentials.ts';
 import type { Principal } from '../auth/principal.ts';
-import { insufficientScope, invalidToken, noMarketScope } from '../auth/refusals.ts';
+import {
+  authUnavailable,
+  insufficientScope,
+  invalidToken,
+  noMarketScope,
+} from '../auth/refusals.ts';
 import { rememberedKeys } from '../auth/remembered-keys.ts';
 import { headerOf } from '../auth/token-form.ts';
 import { type KeySettings, type KeySource, keySourceOf } from '../auth/token-keys.ts';
@@ -46,11 +51,20 @@ export interface AuthSettings extends KeySettings {
   readonly JWT_LEEWAY_SECONDS: number;
 }
 
+/** How far a database may be behind for its keys to be believed. */
+export interface Lag {
+  /** How long it may have lacked by now what was committed, in milliseconds. */
+  readonly nowMs: () => number;
+  /** 0 for no limit. */
+  readonly mostMs: number;
+}
+
 export interface AuthOptions {
   readonly db: Kysely<Database>;
   /** With it keys are remembered, and each request is told the state that it may trust. */
   readonly pulse?: Pulse;
   readonly settings: AuthSettings;
+  readonly lag?: Lag;
   /** Addresses below which the routes of other people's plugins are open to anyone. */
   readonly open?: readonly string[];
 }
@@ -124,6 +138,16 @@ function keyFinder(db: Kysely<Database>, pulse?: Pulse): (request: FastifyReques
   return (request) => async (id, digest) => keysAt(await lookOnce(request, pulse), id, digest);
 }
 
+/**
+ * A database that may have lacked for too long that a key was revoked tells nothing of keys.
+ * @throws Problem auth_unavailable
+ */
+function checkLag({ nowMs, mostMs }: Lag): void {
+  const lagMs = nowMs();
+  if (mostMs === 0 || lagMs <= mostMs) return;
+  throw authUnavailable(new Error(`the standby is ${(lagMs / 1_000).toFixed(1)} s behind`));
+}
+
 /** @throws Problem insufficient_scope */
 function checkScope(access: Exclude<Access, 'none'>, held: ReadonlySet<string>): void {
   if (access === 'any') return;
@@ -133,7 +157,7 @@ function checkScope(access: Exclude<Access, 'none'>, held: ReadonlySet<string>):
 }
 
 async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void> {
-  const { db, pulse, settings, open = [] } = options;
+  const { db, pulse, settings, lag, open = [] } = options;
   const source = await keySourceOf(settings);
   const rules: TokenRules = {
     issuer: settings.JWT_ISSUER,
@@ -142,7 +166,14 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
     leewaySeconds: settings.JWT_LEEWAY_SECONDS,
   };
   const verifyToken = source ? await tokenVerifier(app, source, rules) : refuseTokens;
-  const findKeyOf = keyFinder(db, pulse);
+  const keyFinderOf = keyFinder(db, pulse);
+  const findKeyOf = (request: FastifyRequest): FindKey => {
+    const find = keyFinderOf(request);
+    return async (id, digest) => {
+      if (lag) checkLag(lag);
+      return find(id, digest);
+    };
+  };
   app.decorateRequest('principal', null);
   app.decorateRequest('newest', null);
   const verified = (request: FastifyRequest): Promise<Principal> => {

@@ -34,3 +34,9 @@ export async function standbyOf(
   await writeFile(join(folder, 'standby.signal'), '');
   return clusterIn(test, dataDir, settings);
 }
+
+/** The address of several servers, as libpq takes it. */
+export function listOf(...clusters: readonly Cluster[]): string {
+  const hosts = clusters.map(({ url }) => new URL(url).host);
+  return clusters[0]?.url.replace(hosts[0] ?? '', hosts.join()) ?? '';
+}
