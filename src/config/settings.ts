@@ -153,7 +153,12 @@ export const SETTINGS = {
   CONNECTIONS_MAX: whole(2_000, 1, 100_000, 'Client connections held at once'),
   HEADERS_TIMEOUT_MS: whole(10_000, 100, 120_000, 'Longest time to send the header block'),
   REQUEST_TIMEOUT_MS: whole(15_000, 100, 300_000, 'Longest time to send a request'),
-  STALL_TIMEOUT_MS: whole(30_000, 100, 600_000, 'Longest time a reader may take no byte'),
+  STALL_TIMEOUT_MS: whole(
+    30_000,
+    100,
+    600_000,
+    'How long a reader may take no byte; it is dropped before it is twice that',
+  ),
   KEEP_ALIVE_TIMEOUT_MS: whole(65_000, 100, 600_000, 'Idle time after which a connection closes'),
   WORKERS: whole(0, 0, 128, 'Processes that answer on the port; 0 for this one alone'),
   STOP_NOTICE_MS: whole(0, 0, 120_000, 'How long it still accepts at a stop, with /ready 503'),

@@ -6,7 +6,8 @@ import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/any-r
 import { CHANGES } from '../support/changes.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { tellFigures } from '../support/faults.ts';
-import { type Service, serviceOn } from '../support/service.ts';
+import { overSocket } from '../support/over-socket.ts';
+import { listeningOn, type Service } from '../support/service.ts';
 import { contentsOf, exported, imported } from './support.ts';
 
 const SEED = 20_270_101;
@@ -37,7 +38,7 @@ const GETS = [
 ];
 
 const get = async ({ app, key }: Service, url: string): Promise<string> => {
-  const answer = await app.inject({ url, headers: { 'x-api-key': key } });
+  const answer = await overSocket(app, { url, headers: { 'x-api-key': key } });
   return `${answer.statusCode} ${answer.headers['etag']} ${answer.body}`;
 };
 
@@ -50,7 +51,7 @@ const asked: (Asked & { moment: Moment })[] = [];
 t.before(async () => {
   original = await testDatabase(t, { seeded: true });
   for (const change of Object.values(CHANGES)) await change(original, t);
-  service = await serviceOn(t, original);
+  service = await listeningOn(t, original);
   const request = anyRequest(randomOf(SEED));
   const values = await valuesOf(original);
   const moments = await momentsOf(original);
@@ -85,7 +86,7 @@ for (const format of FILE_FORMATS) {
       'exported again as the same files',
     async (t) => {
       const copy = await imported(t, await exported(t, original.client, format));
-      await sameAnswers(t, await serviceOn(t, copy));
+      await sameAnswers(t, await listeningOn(t, copy));
       for (const again of new Set(['csv' as const, format])) {
         const now = await contentsOf(await exported(t, copy.client, again));
         t.same(now, files.get(again), again);

@@ -5,7 +5,7 @@ import { seededDatabase } from '../support/database.ts';
 import { tellFigures } from '../support/faults.ts';
 import { type OraclePrice, readOracle } from '../support/oracle.ts';
 import { requestsOf } from '../support/requests.ts';
-import { type Service, serviceOn } from '../support/service.ts';
+import { listeningOn, type Service } from '../support/service.ts';
 import { SPECIFIED } from '../support/specification.ts';
 
 let service: Service;
@@ -13,7 +13,7 @@ let all: readonly OraclePrice[];
 
 t.before(async () => {
   const database = await seededDatabase(t);
-  service = await serviceOn(t, database);
+  service = await listeningOn(t, database);
   all = await readOracle(database.pool);
 });
 

@@ -8,8 +8,9 @@ import { referenceReader } from '../../src/prices/references.ts';
 import { sqlSeries } from '../../src/prices/series-sql.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { tellFigures } from '../support/faults.ts';
+import { overSocket } from '../support/over-socket.ts';
 import { pointsText } from '../support/points-text.ts';
-import { type Service, serviceOn } from '../support/service.ts';
+import { listeningOn, type Service } from '../support/service.ts';
 import { inRevision } from '../support/world.ts';
 
 const FROM = '2026-03-01';
@@ -39,7 +40,7 @@ interface Answer {
 }
 
 async function ask({ app, key }: Service): Promise<Answer> {
-  const reply = await app.inject({
+  const reply = await overSocket(app, {
     method: 'POST',
     url: '/v3/prices/cobalt',
     headers: { 'x-api-key': key },
@@ -123,7 +124,7 @@ for (const pricesPerStatement of ['1', '20']) {
     async (t) => {
       const database = await testDatabase(t, { seeded: true });
       const env = { SERIES_PRICES_PER_STATEMENT: pricesPerStatement };
-      const service = await serviceOn(t, database, env);
+      const service = await listeningOn(t, database, env);
       const { committed, answers, asked } = await contend(t, database, service);
       tellFigures('F41', { answers: asked, 'at revisions': answers.size });
       t.ok(

@@ -7,6 +7,7 @@ import { configOf } from '../../src/config.ts';
 import { faultOf } from './conformity.ts';
 import type { TestDatabase } from './database.ts';
 import { NO_LIMITS } from './no-limits.ts';
+import { overSocket, type SocketAnswer } from './over-socket.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
@@ -35,11 +36,17 @@ export async function keyFor(database: TestDatabase, scopes: readonly Scope[]): 
   return key;
 }
 
+/** How a request gets to the application. */
+type Way = (app: FastifyInstance, options: InjectOptions) => Promise<SocketAnswer>;
+
+const inside: Way = async (app, options) => (await app.inject(options)) as SocketAnswer;
+
 /** The service over a database of a test; settings as in the environment. */
 export async function serviceOn(
   test: Test,
   database: TestDatabase,
   env: Readonly<Record<string, string>> = {},
+  way: Way = inside,
 ): Promise<Service> {
   const app = await buildApp({
     config: configOf({ ...NO_LIMITS, ...env }),
@@ -49,13 +56,13 @@ export async function serviceOn(
   const key = await keyFor(database, [ALL_MARKETS]);
   const request: Service['request'] = async (options) => {
     const headers = { 'x-api-key': key, ...options.headers };
-    const answer = await app.inject({ ...options, headers } as InjectOptions);
+    const answer = await way(app, { ...options, headers } as InjectOptions);
     const fault = faultOf(options.method, String(options.url), answer);
     if (fault) throw new Error(`${fault}\n${answer.body.slice(0, 500)}`);
     const isJson = /[/+]json/.test(String(answer.headers['content-type']));
     return {
       status: answer.statusCode,
-      headers: answer.headers as Record<string, string>,
+      headers: answer.headers,
       text: answer.body,
       json: isJson && answer.body !== '' ? JSON.parse(answer.body) : null,
     };
@@ -67,4 +74,15 @@ export async function serviceOn(
     post: (slug, body) =>
       request({ method: 'POST', url: `/v3/prices/${slug}`, payload: body as object }),
   };
+}
+
+/** The same, listening, and asked over connections. */
+export async function listeningOn(
+  test: Test,
+  database: TestDatabase,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Service> {
+  const service = await serviceOn(test, database, env, overSocket);
+  await service.app.listen({ host: '127.0.0.1', port: 0 });
+  return service;
 }
