@@ -15,6 +15,7 @@ import { type LimitSettings, Limits } from './limits/limits.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { watchSources } from './metrics/sources.ts';
 import { auth } from './plugins/auth.ts';
+import { receiveBodies } from './plugins/body-bytes.ts';
 import { priceBook } from './plugins/book.ts';
 import { expiryWarning } from './plugins/expiry.ts';
 import { careful } from './plugins/headers.ts';
@@ -90,8 +91,6 @@ function serverOf({ config, logger, metrics, heirs }: AppOptions): FastifyInstan
       headersTimeout: config.HEADERS_TIMEOUT_MS,
       maxHeaderSize: config.HEADER_BYTES_MAX,
       connectionsCheckingInterval: 500,
-      // What may come of a body before it is read, as while a key is looked up.
-      highWaterMark: 16_384,
       // The transport plugin says it as a problem.
       requireHostHeader: false,
     },
@@ -194,6 +193,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.setSerializerCompiler(() => JSON.stringify);
   for (const schema of SCHEMAS) app.addSchema(schema);
 
+  receiveBodies(app, config.BODY_BYTES_MAX);
   observe(app, metrics);
   if (tracing) traced(app, tracing);
   work(app, config.REQUEST_DEADLINE_MS);

@@ -157,7 +157,7 @@ export const SETTINGS = {
     30_000,
     100,
     600_000,
-    'How long a reader may take no byte; it is dropped before it is twice that',
+    'How long a reader may take no byte; it is dropped within twice that',
   ),
   KEEP_ALIVE_TIMEOUT_MS: whole(65_000, 100, 600_000, 'Idle time after which a connection closes'),
   WORKERS: whole(0, 0, 128, 'Processes that answer on the port; 0 for this one alone'),

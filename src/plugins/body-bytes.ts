@@ -1,5 +1,13 @@
 import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance } from 'fastify';
 import { Problem } from '../errors.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The bytes of a request that has any, which come while other things are checked. */
+    bodyBytes: BodyBytes | null;
+  }
+}
 
 /** Room for the first pieces of a body that does not come as one. */
 const ROOM_BYTES = 4_096;
@@ -11,55 +19,94 @@ const NOTHING = Buffer.alloc(0);
 const tooLarge = (): Problem =>
   new Problem('body_too_large', 'Send a smaller body, in several requests');
 
-/** Pieces that have come, as one: each takes some 400 bytes of memory, even if it is of one. */
-class Collected {
+const brokenOff = (cause: Error): Problem =>
+  new Problem('malformed_request', 'The request could not be read', { cause });
+
+/**
+ * The body of a request as it comes, in memory of not much more than its bytes: each piece is some
+ * 400 bytes to Node, however small, and a client may send every byte as a chunk of its own.
+ */
+export class BodyBytes {
+  readonly #most: number;
   /** Begins with what has come; the rest is room. */
   #room: Buffer = NOTHING;
-  length = 0;
+  #length = 0;
+  #failure: Problem | null = null;
+  #isOver = false;
+  #done: Done | null = null;
 
-  add(piece: Buffer, most: number): void {
-    const length = this.length + piece.length;
-    if (this.length === 0) {
+  /** @param most bytes that it may have; what comes beyond them is thrown away */
+  constructor(request: IncomingMessage, most: number) {
+    this.#most = most;
+    if (Number(request.headers['content-length'] ?? 0) > most) this.#end(tooLarge());
+    request.on('data', (piece: Buffer) => this.#add(piece));
+    request.on('end', () => this.#end(null));
+    request.on('error', (cause) => this.#end(brokenOff(cause)));
+    // Without it Node would keep what has come with the head, piece by piece, until a later turn.
+    request.read(0);
+  }
+
+  /**
+   * Calls once the body is there, at once where it is: with its bytes, or `body_too_large` as soon
+   * as more are announced or have come, or `malformed_request` where the client broke it off.
+   */
+  whenOver(done: Done): void {
+    this.#done = done;
+    if (this.#isOver) this.#tell();
+  }
+
+  #add(piece: Buffer): void {
+    if (this.#isOver) return;
+    const length = this.#length + piece.length;
+    if (length > this.#most) {
+      this.#end(tooLarge());
+    } else {
+      this.#keep(piece, length);
+      this.#length = length;
+    }
+  }
+
+  #keep(piece: Buffer, length: number): void {
+    if (this.#length === 0) {
       this.#room = piece;
     } else {
-      if (length > this.#room.length) this.#grow(length, most);
-      this.#room.set(piece, this.length);
+      if (length > this.#room.length) this.#grow(length);
+      this.#room.set(piece, this.#length);
     }
-    this.length = length;
   }
 
-  get bytes(): Buffer {
-    return this.#room.subarray(0, this.length);
-  }
-
-  #grow(length: number, most: number): void {
+  #grow(length: number): void {
     const wanted = Math.max(ROOM_BYTES, length, 2 * this.#room.length);
-    const room = Buffer.allocUnsafeSlow(Math.min(wanted, most));
-    room.set(this.bytes);
+    const room = Buffer.allocUnsafeSlow(Math.min(wanted, this.#most));
+    room.set(this.#room.subarray(0, this.#length));
     this.#room = room;
+  }
+
+  #end(failure: Problem | null): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#failure = failure;
+    if (failure !== null) this.#room = NOTHING;
+    this.#tell();
+  }
+
+  #tell(): void {
+    const bytes = this.#failure === null ? this.#room.subarray(0, this.#length) : NOTHING;
+    this.#done?.(this.#failure, bytes);
   }
 }
 
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+
 /**
- * Reads the body of a request, in memory of not much more than its bytes, however small the pieces
- * that it comes in.
- * @param most bytes that it may have
- * @param done is called once: with the bytes, or `body_too_large` as soon as more are announced or
- *   have come, or `malformed_request` where the client broke it off
+ * Receives bodies from their first byte on, whoever sends them: left to Node, one that waits for
+ * its sender to be checked may take a hundred times its bytes. Registered before what waits.
  */
-export function readBody(request: IncomingMessage, most: number, done: Done): void {
-  const collected = new Collected();
-  const onData = (piece: Buffer): void => {
-    if (collected.length + piece.length > most) end(tooLarge());
-    else collected.add(piece, most);
-  };
-  const onEnd = (): void => end(null);
-  const onError = (cause: Error): void =>
-    end(new Problem('malformed_request', 'The request could not be read', { cause }));
-  const end = (error: Problem | null): void => {
-    request.off('data', onData).off('end', onEnd).off('error', onError);
-    done(error, error === null ? collected.bytes : NOTHING);
-  };
-  if (Number(request.headers['content-length'] ?? 0) > most) done(tooLarge(), NOTHING);
-  else request.on('data', onData).on('end', onEnd).on('error', onError);
+export function receiveBodies(app: FastifyInstance, most: number): void {
+  app.decorateRequest('bodyBytes', null);
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (hasBody(request.raw)) request.bodyBytes = new BodyBytes(request.raw, most);
+    done();
+  });
 }

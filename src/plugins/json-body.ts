@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../errors.ts';
-import { readBody } from './body-bytes.ts';
+import { BodyBytes } from './body-bytes.ts';
 
 const BOM = 0xfeff;
 
@@ -138,7 +138,8 @@ export function jsonBody(app: FastifyInstance, { depthMax, bytesMax }: BodyOptio
     done();
   });
   app.addContentTypeParser('application/json', (request, payload, done): void => {
-    readBody(payload, bytesMax, (failure, bytes) => {
+    const body = request.bodyBytes ?? new BodyBytes(payload, bytesMax);
+    body.whenOver((failure, bytes) => {
       try {
         if (failure !== null) throw failure;
         checkMediaType(request);

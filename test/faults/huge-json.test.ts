@@ -1,10 +1,14 @@
 import { gzipSync } from 'node:zlib';
+import type t from 'tap';
+import { newKey } from '../../src/auth/key-format.ts';
 import { seededDatabase } from '../support/database.ts';
 import { fault } from '../support/faults.ts';
 import { within } from '../support/figures.ts';
 import { type Answered, agentOf, quantile, send } from '../support/load.ts';
 import { grownAtMost, served } from '../support/served.ts';
-import { exchange, listening } from '../support/sockets.ts';
+import { answerOf, Caller, listening, until } from '../support/sockets.ts';
+
+type Test = typeof t;
 
 const KIB = 1_024;
 const JSON_TYPE = 'application/json';
@@ -115,25 +119,49 @@ fault(
 /** A body of 128 KiB, the most there is, each byte of which is a chunk. */
 const inChunks = `${'1\r\n \r\n'.repeat(128 * KIB - 2)}2\r\n{}\r\n0\r\n\r\n`;
 
+/** Sends it with a key, and waits for the answer, which may come before all of it is sent. */
+async function askInChunks(test: Test, port: number, key: string): Promise<number> {
+  const caller = new Caller(test, port);
+  caller.socket.write(
+    `POST /v3/prices/nickel HTTP/1.1\r\nHost: test\r\nx-api-key: ${key}\r\n` +
+      'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+  );
+  caller.socket.write(inChunks);
+  await until('it is answered', () => caller.bytes > 0);
+  caller.socket.destroy();
+  return answerOf(caller.text).status;
+}
+
 fault(
   'F21b',
-  'largest bodies in chunks of a byte, at once',
-  'each is read as what it is; ≤ 10 MB more memory for each, at the peak',
+  'largest bodies in chunks of a byte, many at once: those of a client, and those of strangers',
+  'each is read as what it is; strangers are refused with 401, or 503 while it is busy; ≤ 4 MB ' +
+    'more memory for each at the peak, and ≤ 1 MB for those of strangers',
   async (t) => {
     const service = await served(t, await seededDatabase(t));
-    const head =
-      `POST /v3/prices/nickel HTTP/1.1\r\nHost: test\r\nx-api-key: ${service.key}\r\n` +
-      'Connection: close\r\nContent-Type: application/json\r\n' +
-      'Transfer-Encoding: chunked\r\n\r\n';
-    const ask = () => exchange(t, service.port, head, inChunks);
-    const statuses = new Set([(await ask()).status]);
-    const count = 16;
-    const grown = await grownAtMost(service.running.child.pid ?? 0, async () => {
-      for (const { status } of await Promise.all(Array.from({ length: count }, ask))) {
-        statuses.add(status);
-      }
-    });
-    t.same([...statuses], [200]);
-    return { bodies: count, 'memory grew for each': within(grown / count, 10, 'MB') };
+    const { pid = 0 } = service.running.child;
+    const asked = async (count: number, keyOf: () => string) => {
+      const statuses = new Set<number>();
+      const grown = await grownAtMost(pid, async () => {
+        const ask = () => askInChunks(t, service.port, keyOf());
+        for (const each of await Promise.all(Array.from({ length: count }, ask))) {
+          statuses.add(each);
+        }
+      });
+      return { statuses: [...statuses], each: grown / count };
+    };
+    await asked(1, () => service.key);
+    const own = await asked(16, () => service.key);
+    t.same(own.statuses, [200]);
+    const strangers = await asked(24, () => newKey().text);
+    t.ok(
+      strangers.statuses.every((status) => status === 401 || status === 503),
+      strangers.statuses.join(),
+    );
+    return {
+      bodies: 40,
+      'memory for each': within(own.each, 4, 'MB'),
+      'for each of strangers': within(strangers.each, 1, 'MB'),
+    };
   },
 );
