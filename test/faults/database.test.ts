@@ -16,13 +16,12 @@ import {
   quantile,
   send,
 } from '../support/load.ts';
-import { lockWaits } from '../support/lock-waits.ts';
+import { lockWaits, whileLocked } from '../support/lock-waits.ts';
 import { counted, TELLS_METRICS, type Watched, watchedBy } from '../support/metrics.ts';
 import { roledDatabase } from '../support/roles.ts';
 import { type Served, served } from '../support/served.ts';
 import { until } from '../support/sockets.ts';
 import { goodClaims, secretToken } from '../support/tokens.ts';
-import { inTransaction } from '../support/world.ts';
 
 type Test = typeof t;
 
@@ -32,7 +31,12 @@ const TOKENS = {
   JWT_ISSUER: HS256.JWT_ISSUER,
   JWT_AUDIENCE: HS256.JWT_AUDIENCE,
 };
-const token = (market = '*'): string => secretToken(goodClaims({ scope: `prices:${market}` }));
+const token = (market = '*', more = {}): string =>
+  secretToken(goodClaims({ scope: `prices:${market}`, ...more }));
+
+/** Of somebody who has asked as often as a rate allows, which is enough for all others. */
+const SPENT = token('*', { sub: 'a client without a pause' });
+const BURST = byLength(1_500, 5_000);
 
 const PRICES: Ask = { path: '/v3/prices/nickel', body: '{}' };
 
@@ -45,18 +49,12 @@ const CHEAP: readonly (readonly [status: number, ask: Ask])[] = [
   [403, { path: '/v3/prices/copper', headers: { authorization: `Bearer ${token('nickel')}` } }],
   [400, { ...PRICES, body: '{"filters":{"nothing":[]}}' }],
   [400, { ...PRICES, body: '{' }],
+  [429, { ...PRICES, headers: { authorization: `Bearer ${SPENT}` } }],
   [415, { ...PRICES, headers: { 'content-type': 'text/plain' } }],
   [200, { path: '/live' }],
   [200, { path: '/health' }],
   [200, { path: '/v3/prices/health' }],
 ];
-
-/** Lets nobody read prices while work runs. */
-const whileLocked = <T>(database: TestDatabase, work: () => Promise<T>): Promise<T> =>
-  inTransaction(database.pool, async (client) => {
-    await client.query('lock table price in access exclusive mode');
-    return work();
-  });
 
 /** A service that has answered once: it knows its key and reads nothing more by itself. */
 async function warm(test: Test, database: TestDatabase, env: Record<string, string>) {
@@ -93,8 +91,12 @@ fault(
       POOL_WAIT_MS: '500',
       POOL_WAITING_MAX: '64',
     };
-    const { port } = await warm(t, database, { ...minutes, ...TOKENS });
+    const rate = { RATE_PER_MINUTE: '1', RATE_BURST: String(BURST) };
+    const { port } = await warm(t, database, { ...minutes, ...rate, ...TOKENS });
     const service = { port, key: token() };
+    const spending = flood(t, { port, key: SPENT }, { path: '/v3/me' });
+    spending.pace({ perSecond: Number.POSITIVE_INFINITY, lines: 8, count: BURST });
+    await until('its rate is spent', () => spending.answers.length >= BURST);
     const agent = agentOf(t, Number.POSITIVE_INFINITY);
     const count = byLength(100, 500);
     const cheap: Answered[] = [];

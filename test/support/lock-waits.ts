@@ -1,4 +1,6 @@
 import type pg from 'pg';
+import type { TestDatabase } from './database.ts';
+import { inTransaction } from './world.ts';
 
 /** What the service reads in the background, for nobody's request. */
 const IN_THE_BACKGROUND = '%max((select published_at from series%';
@@ -12,3 +14,10 @@ export async function lockWaits(pool: pg.Pool): Promise<number> {
   );
   return rows[0].sessions;
 }
+
+/** Lets nobody read prices while work runs. */
+export const whileLocked = <T>(database: TestDatabase, work: () => Promise<T>): Promise<T> =>
+  inTransaction(database.pool, async (client) => {
+    await client.query('lock table price in access exclusive mode');
+    return work();
+  });
