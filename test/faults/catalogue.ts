@@ -21,10 +21,13 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
   F13: {
     title: 'disk full',
     criterion:
-      'a load ends with exit code 1 and says so; nothing of it is left, and reading goes on; ' +
-      'it goes in once there is room',
+      'a load ends with exit code 1 and says so; nothing of it is left, and reading goes on ' +
+      '(without room for the log PostgreSQL ends, and comes back with it); it goes in once there ' +
+      'is room',
     files: ['test/ingest/disk-full.test.ts'],
-    why: 'A small file system is filled to several degrees and loaded into',
+    why:
+      'A small file system is filled to several degrees and loaded into; another one, with the ' +
+      'log of PostgreSQL on it, has no room at all',
   },
   F18: {
     title: 'malformed HTTP',

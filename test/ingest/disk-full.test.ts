@@ -3,9 +3,10 @@ import { type Client, openClient } from '../../src/db/client.ts';
 import { contentHash } from '../../src/db/content-hash.ts';
 import { migrateUp } from '../../src/db/migrate.ts';
 import { seed } from '../../src/db/seed.ts';
+import { ownCluster } from '../support/cluster.ts';
 import { tellFigures } from '../support/faults.ts';
 import { prices } from '../support/running.ts';
-import { type SmallDisk, smallFiles, smallTmpfs } from '../support/small-disk.ts';
+import { type SmallDisk, smallFiles, smallLog, smallTmpfs } from '../support/small-disk.ts';
 import { findings } from '../verify/support.ts';
 import { describePrices, fileOf, loadFile, loadText, points } from './support.ts';
 
@@ -26,13 +27,14 @@ const day = (index: number): string =>
   new Date(Date.UTC(1900, 0, index + 1)).toISOString().slice(0, 10);
 
 /** So many values of five prices. */
-const valuesOf = (rows: number): string =>
-  points(
-    ...Array.from({ length: rows }, (_, index) => {
-      const days = Math.ceil(rows / CODES.length);
-      return `${CODES[Math.floor(index / days)]},${day(index % days)},,${1 + (index % 7)}.25,,`;
-    }),
-  );
+const valuesOf = (rows: number): string => {
+  const days = Math.ceil(rows / CODES.length);
+  const lines = Array.from({ length: rows }, (_, index) => {
+    const code = CODES[Math.floor(index / days)];
+    return `${code},${day(index % days)},,${1 + (index % 7)}.25,,`;
+  });
+  return points(lines.join('\n'));
+};
 
 /** Loads until there is room, and looks each time whether anything was lost. */
 async function fillDisk(t: Test, disk: SmallDisk, rows: number, rooms: readonly number[]) {
@@ -75,4 +77,32 @@ t.test('a load on a full disk fails whole, says so, and succeeds once there is r
   t.teardown(() => disk.close());
   const stderr = await fillDisk(t, disk, tmpfs ? 100_000 : 160_000, tmpfs ? [0, 1, 4, 8] : [0]);
   if (tmpfs) t.match(stderr, /the disk of the database is full .*No space left on device/);
+});
+
+t.test('a load whose log finds no room is not there; it goes in once there is', async (t) => {
+  // Files of the log that were kept for later would be room.
+  const cluster = await ownCluster(t, { wal_recycle: 'off' });
+  const log = await smallLog(t, cluster);
+  const rows = 100_000;
+  const file = await fileOf(t, valuesOf(rows));
+  const before = await cluster.using(async ({ client }) => {
+    await describePrices(client, ...CODES);
+    return contentHash(client);
+  });
+  await cluster.ask('checkpoint');
+  const how = await log.fill();
+  if (how === 'SIGKILL') t.comment('nothing can be mounted here: the server is killed instead');
+  const load = ['load', 'csv', file, '--accept-jumps'];
+  const { code, stderr } = await prices(t, { DATABASE_URL: cluster.url }, ...load);
+  t.equal(code, 1);
+  t.match(stderr, /^commodity-prices: .+/m);
+  if (how === 'ENOSPC') t.match(stderr, /^writing /m, 'it ended where the log is written');
+  await log.makeRoom();
+  await cluster.using(async ({ client }) => {
+    t.equal((await contentHash(client)).hash, before.hash, 'nothing of it is there');
+    const report = await loadFile(client, 'csv', file);
+    t.match(report, { status: 'applied', counts: { inserted: rows } }, 'there is room, it goes in');
+    t.strictSame(await findings(client), []);
+  });
+  tellFigures('F13', { 'the log failed with': how });
 });

@@ -1,7 +1,10 @@
+import { open } from 'node:fs/promises';
 import t from 'tap';
 import {
   describePrices,
   errorsOf,
+  fileOf,
+  loadFile,
   loadingDatabase,
   loadText,
   points,
@@ -167,6 +170,20 @@ t.test(
     t.match(await loadText(t, client, 'ndjson', deep), { errors: [{ code: 'invalid_json' }] });
   },
 );
+
+t.test('a line of a gigabyte is skipped as any that is too long', async (t) => {
+  const { client } = await loadingDatabase(t);
+  await describePrices(client, 'A');
+  const file = await fileOf(t, points('A,2026-01-01,,1').trimEnd());
+  // A hole of zeros, which takes no room on the disk.
+  const handle = await open(file, 'r+');
+  await handle.write('0,,\nA,2026-01-02,,x,,\n', 2 ** 30);
+  await handle.close();
+  t.strictSame(errorsOf(await loadFile(client, 'csv', file)), [
+    [2, null, 'line_too_long'],
+    [3, 'mid', 'invalid_number'],
+  ]);
+});
 
 t.test('a file that names more prices than one load takes is refused', async (t) => {
   const { client } = await loadingDatabase(t);

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { openEmbedded } from '../../src/db/embedded.ts';
 import { choosePlace } from '../../src/db/embedded-place.ts';
+import type { Cluster } from './cluster.ts';
 import { administer, siblingUrl } from './database.ts';
 import { makeFolder } from './folders.ts';
 
@@ -25,6 +26,7 @@ export interface SmallDisk {
 }
 
 const MB = 1_048_576;
+const BALLAST = 'ballast';
 
 /** Mounts a small file system, on a path that nobody sweeps; null where that may not be done. */
 async function mountTmpfs(megabytes: number): Promise<string | null> {
@@ -36,6 +38,15 @@ async function mountTmpfs(megabytes: number): Promise<string | null> {
     await rm(path, { recursive: true });
     return null;
   }
+}
+
+/** Leaves so many bytes free on a file system. */
+async function fillUp(mount: string, leave = 0): Promise<void> {
+  const ballast = join(mount, BALLAST);
+  await rm(ballast, { force: true });
+  const { stdout } = await run('df', ['--output=avail', '-B1', mount]);
+  const free = Number(stdout.split('\n')[1]);
+  await writeFile(ballast, Buffer.alloc(Math.max(0, free - leave)));
 }
 
 /** A tablespace on a small file system of its own; null where none can be mounted. */
@@ -54,18 +65,10 @@ export async function smallTmpfs(): Promise<SmallDisk | null> {
     `create tablespace small location '${space}'`,
     'create database small tablespace small',
   );
-  const ballast = join(mount, 'ballast');
-  const freeBytes = async (): Promise<number> => {
-    const { stdout } = await run('df', ['--output=avail', '-B1', mount]);
-    return Number(stdout.split('\n')[1]);
-  };
-  const leave = async (megabytes: number): Promise<void> => {
-    await rm(ballast, { force: true });
-    await writeFile(ballast, Buffer.alloc(Math.max(0, (await freeBytes()) - megabytes * MB)));
-  };
+  const leave = (megabytes: number) => fillUp(mount, megabytes * MB);
   const url = siblingUrl(server.url, 'small');
   const makeRoom = async (): Promise<string> => {
-    await rm(ballast, { force: true });
+    await rm(join(mount, BALLAST), { force: true });
     return url;
   };
   const close = async (): Promise<void> => {
@@ -109,4 +112,49 @@ export async function smallFiles(): Promise<SmallDisk> {
     await folder.remove();
   };
   return { url: siblingUrl(limited, 'small'), leave: async () => {}, makeRoom, close };
+}
+
+/** Room for the log of a server. */
+export interface SmallLog {
+  /** From now on the log has no room; where that cannot be had, its server is killed. */
+  fill(): Promise<'ENOSPC' | 'SIGKILL'>;
+  /** Makes room, and has the server run again. */
+  makeRoom(): Promise<void>;
+}
+
+/** Puts the log of a server on a small file system of its own, where one can be mounted. */
+export async function smallLog(
+  test: { teardown(work: () => Promise<void>): void },
+  cluster: Cluster,
+): Promise<SmallLog> {
+  const mount = await mountTmpfs(200);
+  if (mount === null) {
+    const fill = async () => {
+      await cluster.kill();
+      return 'SIGKILL' as const;
+    };
+    return { fill, makeRoom: () => cluster.restart('immediate') };
+  }
+  await chmod(mount, 0o755);
+  test.teardown(async () => {
+    await cluster.stop().catch(() => {});
+    await run('umount', [mount]);
+    await rm(mount, { recursive: true });
+  });
+  const [log, moved] = [join(cluster.folder, 'pg_wal'), join(mount, 'pg_wal')];
+  await cluster.stop();
+  await run('cp', ['-a', log, moved]);
+  await rm(log, { recursive: true });
+  await symlink(moved, log);
+  await cluster.restart('fast');
+  return {
+    fill: async () => {
+      await fillUp(mount);
+      return 'ENOSPC';
+    },
+    makeRoom: async () => {
+      await rm(join(mount, BALLAST));
+      await cluster.restart('immediate');
+    },
+  };
 }
