@@ -42,6 +42,15 @@ const QUESTION = `select pg_is_in_recovery() as "isStandby",
 export class Standings {
   readonly #marks = new Map<string, Mark>();
 
+  /**
+   * A server is used from now on: what it lacks counts from here. Nobody looked at it meanwhile, and
+   * one whose primary has just ended was level until then, for all that is known.
+   */
+  begin(url: string): void {
+    const mark = this.#marks.get(url);
+    if (mark) this.#marks.set(url, { ...mark, asOfMs: performance.now() });
+  }
+
   /** Asks a server. Throws what it throws. */
   async of(url: string, client: pg.Client): Promise<Standing> {
     const mark = this.#marks.get(url);

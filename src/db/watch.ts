@@ -191,7 +191,8 @@ class Watching implements Watch {
       if (found === null || !this.#willDo(found)) continue;
       this.#drop();
       servers.use(url);
-      this.#standing = found;
+      this.#standings.begin(url);
+      this.#standing = { ...found, asOfMs: performance.now() };
       onMove?.(why);
       return true;
     }

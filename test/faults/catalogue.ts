@@ -10,7 +10,6 @@ export const BESIDE_OTHERS: readonly string[] = [
   'test/faults/injection.test.ts',
   'test/faults/issuer.test.ts',
   'test/faults/key-ends.test.ts',
-  'test/faults/lifecycle.test.ts',
   'test/faults/rates.test.ts',
   'test/faults/soak.test.ts',
   'test/faults/standby.test.ts',
