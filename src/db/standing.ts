@@ -43,8 +43,8 @@ export class Standings {
   readonly #marks = new Map<string, Mark>();
 
   /**
-   * A server is used from now on: what it lacks counts from here. Nobody looked at it meanwhile, and
-   * one whose primary has just ended was level until then, for all that is known.
+   * A server is used from now on: what it lacks counts from here. Nobody looked at it meanwhile,
+   * and one whose primary has just ended was level until then, for all that is known.
    */
   begin(url: string): void {
     const mark = this.#marks.get(url);
