@@ -1,7 +1,5 @@
 import { once } from 'node:events';
-import { readlinkSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { constants, setPriority } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { answerOf, Caller } from './sockets.ts';
@@ -102,14 +100,7 @@ async function comeAll({ pace, kinds }: What): Promise<readonly Dropped[]> {
   }));
 }
 
-/** This thread runs where nobody else wants to: slow clients have machines of their own. */
-function giveWay(): void {
-  const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
-  setPriority(thread, constants.priority.PRIORITY_LOW);
-}
-
 if (parentPort !== null && workerData !== null) {
-  giveWay();
   const port = parentPort;
   port.postMessage('ready');
   await once(port, 'message');
