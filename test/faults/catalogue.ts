@@ -14,6 +14,7 @@ export const BESIDE_OTHERS: readonly string[] = [
   'test/faults/soak.test.ts',
   'test/faults/standby.test.ts',
   'test/faults/tokens.test.ts',
+  'test/faults/wire.test.ts',
   'test/faults/zones.test.ts',
 ];
 

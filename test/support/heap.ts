@@ -1,10 +1,15 @@
 import type { Served } from './served.ts';
 import { until } from './sockets.ts';
 
-const TELLER = new URL('./heap-teller.ts', import.meta.url).href;
+const importing = (file: string): string => `--import=${new URL(file, import.meta.url).href}`;
 
 /** Settings of a service whose heap is asked for. */
-export const TELLS_HEAP = { NODE_OPTIONS: `--import=${TELLER}` };
+export const TELLS_HEAP = { NODE_OPTIONS: importing('./heap-teller.ts') };
+
+/** The same of one whose heap holds what it does soon: nothing is compiled again and again. */
+export const TELLS_HEAP_SOON = {
+  NODE_OPTIONS: `${TELLS_HEAP.NODE_OPTIONS} ${importing('./compiled-once.ts')}`,
+};
 
 /** What is on the heap of a service after a collection, in MB. */
 export interface Heap {
