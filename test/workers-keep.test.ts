@@ -1,7 +1,9 @@
 import t from 'tap';
 import { testDatabase } from './support/database.ts';
+import { lockWaits, whileLocked } from './support/lock-waits.ts';
 import { type Running, startService } from './support/running.ts';
-import { Caller, exchange, until } from './support/sockets.ts';
+import { keyFor } from './support/service.ts';
+import { Caller, exchange, postText, until } from './support/sockets.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
@@ -85,6 +87,25 @@ t.test('a request that has come in part is answered by the worker that it came t
   await ask(half, 2, LIVE.slice(HALF));
   t.ok(half.every(wasToldToClose), 'they were answered by the one that ends');
   await replaced(service, 1);
+});
+
+t.test('a connection whose answer takes longer than the grace outlives its worker', async (t) => {
+  const { service, callers } = await ofWorkers(t, 1, { STOP_GRACE_MS: '1' });
+  const key = await keyFor(database, ['prices:*']);
+  const [slow, half] = callers(2) as [Caller, Caller];
+  await ask([half], 1, LIVE + LIVE.slice(0, HALF));
+  await whileLocked(database, async () => {
+    slow.socket.write(postText({ key }, 'nickel', {}));
+    await until('it waits', async () => (await lockWaits(database.pool)) === 1);
+    service.child.kill('SIGHUP');
+    // A connection with a part of a request is closed when the grace is over.
+    await half.closed;
+  });
+  await until('it is answered', () => answers(slow) === 1);
+  await replaced(service, 1);
+  await ask([slow], 2);
+  await until('each worker has answered', () => answerers(service).size === 2);
+  t.notOk(slow.socket.closed);
 });
 
 t.test('a connection goes to a worker that has room for it', async (t) => {

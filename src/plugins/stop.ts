@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
@@ -56,28 +57,25 @@ export function gentleStop(app: FastifyInstance, { graceMs, heirs }: StopOptions
   });
   const closeIdle = server.closeIdleConnections.bind(server);
   /** The answers under way on each open connection. */
-  const underWay = new Map<Socket, number>();
+  const underWay = new Map<Socket, Set<ServerResponse>>();
   /** What is done when the last answer of a connection is out. */
   let atRest = (_socket: Socket): void => {};
-  const count = (socket: Socket, change: number): void => {
-    const before = underWay.get(socket);
-    if (before === undefined) return;
-    underWay.set(socket, before + change);
-    if (before + change === 0) atRest(socket);
-  };
   server.on('connection', (socket) => {
-    underWay.set(socket, 0);
+    underWay.set(socket, new Set());
     socket.once('close', () => underWay.delete(socket));
   });
   // Before the request is answered: the answer says whether its connection ends with it.
   server.prependListener('request', ({ socket }, reply) => {
     if (app.isStopping) reply.shouldKeepAlive = false;
-    count(socket, 1);
-    reply.once('close', () => count(socket, -1));
+    underWay.get(socket)?.add(reply);
+    reply.once('close', () => {
+      const replies = underWay.get(socket);
+      if (replies?.delete(reply) && replies.size === 0) atRest(socket);
+    });
   });
   const leaveQuiet = (): void => {
     for (const socket of quietOf(closeIdle, underWay.keys())) {
-      if (underWay.get(socket) === 0 && !socket.writableEnded) heirs?.leave(socket);
+      if (underWay.get(socket)?.size === 0 && !socket.writableEnded) heirs?.leave(socket);
     }
   };
   server.closeIdleConnections = () => {
@@ -85,10 +83,20 @@ export function gentleStop(app: FastifyInstance, { graceMs, heirs }: StopOptions
       atRest = leaveQuiet;
       // Once the listener is closed.
       setImmediate(leaveQuiet);
+    } else {
+      // The last one of each: nothing that was asked after it would be answered.
+      for (const replies of underWay.values()) {
+        const last = [...replies].at(-1);
+        if (last) last.shouldKeepAlive = false;
+      }
     }
     setTimeout(() => {
-      atRest = (socket) => socket.destroySoon();
-      for (const [socket, answers] of underWay) if (answers === 0) socket.destroySoon();
+      atRest = (socket) => {
+        // The client was not told that it ends, and may ask again at this very moment.
+        if (heirs?.hasHeirs) leaveQuiet();
+        socket.destroySoon();
+      };
+      for (const [socket, replies] of underWay) if (replies.size === 0) socket.destroySoon();
     }, graceMs).unref();
   };
 }

@@ -2,6 +2,7 @@ import { connect } from 'node:net';
 import t from 'tap';
 import { BULK_MARKET, fill } from '../support/bulk.ts';
 import { testDatabase } from '../support/database.ts';
+import { lockWaits, whileLocked } from '../support/lock-waits.ts';
 import { served } from '../support/served.ts';
 import {
   answerOf,
@@ -108,6 +109,23 @@ t.test('what is asked while the service stops is answered, and the connection en
   late.socket.write(postText(service, 'nickel', {}));
   const [, answer] = answersOf(await late.ended());
   t.match(answer, { status: 200, headers: { connection: 'close' } });
+  await stop;
+});
+
+t.test('the last answer that is under way at a stop says that its connection ends', async (t) => {
+  const database = await testDatabase(t);
+  const service = await listening(t, database, { STOP_GRACE_MS: '0', PRICE_BOOK_BYTES: '0' });
+  const asked = new Caller(t, service.port);
+  const { stop } = await whileLocked(database, async () => {
+    asked.socket.write(postText(service, 'nickel', {}) + postText(service, 'copper', {}));
+    await until('both wait', async () => (await lockWaits(database.pool)) === 2);
+    const stop = service.app.close();
+    await until('nobody new is let in', () => refused(service.port));
+    return { stop };
+  });
+  const [first, last] = answersOf(await asked.ended());
+  t.match(first, { status: 200, headers: { connection: 'keep-alive' } });
+  t.match(last, { status: 200, headers: { connection: 'close' } });
   await stop;
 });
 
