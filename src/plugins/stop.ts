@@ -43,6 +43,36 @@ function quietOf(closeIdle: () => void, sockets: Iterable<Socket>): Socket[] {
   return quiet.concat(all.filter(({ bytesRead }) => bytesRead === 0));
 }
 
+/** The answers under way on each open connection; `atRest` hears of one whose last is out. */
+function underWayOn(
+  app: FastifyInstance,
+  atRest: (socket: Socket) => void,
+): ReadonlyMap<Socket, ReadonlySet<ServerResponse>> {
+  const underWay = new Map<Socket, Set<ServerResponse>>();
+  app.server.on('connection', (socket) => {
+    underWay.set(socket, new Set());
+    socket.once('close', () => underWay.delete(socket));
+  });
+  // Before the request is answered: the answer says whether its connection ends with it.
+  app.server.prependListener('request', ({ socket }, reply) => {
+    if (app.isStopping) reply.shouldKeepAlive = false;
+    underWay.get(socket)?.add(reply);
+    reply.once('close', () => {
+      const replies = underWay.get(socket);
+      if (replies?.delete(reply) && replies.size === 0) atRest(socket);
+    });
+  });
+  return underWay;
+}
+
+/** Has the last answer of each connection say that it ends: what came after it would be lost. */
+function tellThatTheyEnd(underWay: ReadonlyMap<Socket, ReadonlySet<ServerResponse>>): void {
+  for (const replies of underWay.values()) {
+    const last = [...replies].at(-1);
+    if (last) last.shouldKeepAlive = false;
+  }
+}
+
 /**
  * Ends each connection of a stopping service as soon as its answers are out. Node's own way would
  * cut answers whose last bytes wait for a slow reader, and would wait for connections that fall
@@ -56,23 +86,9 @@ export function gentleStop(app: FastifyInstance, { graceMs, heirs }: StopOptions
     app.isStopping = !heirs?.hasHeirs;
   });
   const closeIdle = server.closeIdleConnections.bind(server);
-  /** The answers under way on each open connection. */
-  const underWay = new Map<Socket, Set<ServerResponse>>();
   /** What is done when the last answer of a connection is out. */
   let atRest = (_socket: Socket): void => {};
-  server.on('connection', (socket) => {
-    underWay.set(socket, new Set());
-    socket.once('close', () => underWay.delete(socket));
-  });
-  // Before the request is answered: the answer says whether its connection ends with it.
-  server.prependListener('request', ({ socket }, reply) => {
-    if (app.isStopping) reply.shouldKeepAlive = false;
-    underWay.get(socket)?.add(reply);
-    reply.once('close', () => {
-      const replies = underWay.get(socket);
-      if (replies?.delete(reply) && replies.size === 0) atRest(socket);
-    });
-  });
+  const underWay = underWayOn(app, (socket) => atRest(socket));
   const leaveQuiet = (): void => {
     for (const socket of quietOf(closeIdle, underWay.keys())) {
       if (underWay.get(socket)?.size === 0 && !socket.writableEnded) heirs?.leave(socket);
@@ -84,11 +100,7 @@ export function gentleStop(app: FastifyInstance, { graceMs, heirs }: StopOptions
       // Once the listener is closed.
       setImmediate(leaveQuiet);
     } else {
-      // The last one of each: nothing that was asked after it would be answered.
-      for (const replies of underWay.values()) {
-        const last = [...replies].at(-1);
-        if (last) last.shouldKeepAlive = false;
-      }
+      tellThatTheyEnd(underWay);
     }
     setTimeout(() => {
       atRest = (socket) => {
