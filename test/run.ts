@@ -113,11 +113,17 @@ async function runTap(args: string[], jobs: number, env: NodeJS.ProcessEnv): Pro
   }
 }
 
-/** Runs one part after the other. */
-async function runAll(parts: readonly Part[], args: string[], env: NodeJS.ProcessEnv) {
+/** Runs one part after the other; what Node compiles once for all is in a folder. */
+async function runAll(
+  parts: readonly Part[],
+  args: string[],
+  env: NodeJS.ProcessEnv,
+  compiled: string,
+) {
   const all: Ran[] = [];
-  for (const { files, jobs } of parts) {
-    if (!stopped) all.push(await runTap([...args, ...files], jobs, env));
+  for (const { files, jobs, isCompiledOnce } of parts) {
+    const cache = isCompiledOnce ? { NODE_COMPILE_CACHE: compiled } : {};
+    if (!stopped) all.push(await runTap([...args, ...files], jobs, { ...env, ...cache }));
   }
   const sumOf = (what: keyof Tally): number => all.reduce((sum, { tally }) => sum + tally[what], 0);
   return {
@@ -136,6 +142,7 @@ async function main(): Promise<[number, Tally]> {
     return [1, nothing];
   }
   await sweepFolders();
+  const compiled = await makeFolder();
   const server = await startServer();
   let prefix: string | null = null;
   try {
@@ -149,13 +156,15 @@ async function main(): Promise<[number, Tally]> {
       ...faults?.env,
     });
     const parts = partsFor(rest, dataFolder !== null, faults);
-    const { code, tally, files } = await runAll(parts, [...(faults?.options ?? []), ...rest], env);
+    const all = [...(faults?.options ?? []), ...rest];
+    const { code, tally, files } = await runAll(parts, all, env, compiled.path);
     if (faults) await tellFaults(faults, server.kind, files);
     return [code, tally];
   } finally {
     if (prefix !== null) await dropDatabases(server.url, prefix).catch(console.error);
     await server.stop();
     await faults?.remove();
+    await compiled.remove();
     await sweepFolders();
   }
 }

@@ -20,7 +20,7 @@ import { SPECIFIED } from '../support/specification.ts';
 
 type Test = typeof t;
 
-const RATE = byLength(20, 100);
+const RATE = byLength(20, 50, 100);
 const SAMPLES = byLength(3, 24, 120);
 const APART_MS = byLength(1_000, 7_500, 30_000);
 /** Samples after which PostgreSQL is restarted. */

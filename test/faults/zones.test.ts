@@ -133,7 +133,7 @@ const texts: readonly Ask[] = [
   })),
 ];
 
-const codes = (rows[0]?.codes ?? []).slice(0, 2);
+const codes = (rows[0]?.codes ?? []).slice(0, 1);
 const ranges = rangesOf(byLength(60, 5_000));
 const days: readonly Ask[] = [
   post({ codes }, { includeSeries: true }),
@@ -177,20 +177,21 @@ fault(
   async (t) => {
     const parse = ({ text }: Answered): Found => JSON.parse(text) as Found;
     const wrong: string[] = [];
+    const right = new Set<string>();
     for (const [zone, answers] of asked.zones) {
       const [first, ...rest] = answers.slice(texts.length);
       const whole = parse(first as Answered).data;
       t.ok(whole.every(({ series }) => series.length > 100));
       for (const [at, answer] of rest.entries()) {
+        if (right.has(`${at} ${answer.text}`)) continue;
         const { dateFrom = '', dateTo = '9999' } = ranges[at] ?? {};
         const expected = whole.map(({ code, series }) => [
           code,
           series.filter(({ date }) => date >= dateFrom && date <= dateTo),
         ]);
         const found = parse(answer).data?.map(({ code, series }) => [code, series]);
-        if (JSON.stringify(found) !== JSON.stringify(expected)) {
-          wrong.push(`${zone} ${JSON.stringify(ranges[at])} ${answer.text.slice(0, 200)}`);
-        }
+        if (JSON.stringify(found) === JSON.stringify(expected)) right.add(`${at} ${answer.text}`);
+        else wrong.push(`${zone} ${JSON.stringify(ranges[at])} ${answer.text.slice(0, 200)}`);
       }
     }
     t.same(wrong, []);

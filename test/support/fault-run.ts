@@ -52,22 +52,27 @@ export async function faultRun(args: readonly string[]): Promise<FaultRun | null
   };
 }
 
-/** Test files, and how many of them run at once. */
+/** Test files, how many of them run at once, and whether a program is compiled at each start. */
 export interface Part {
   readonly files: readonly string[];
   readonly jobs: number;
+  readonly isCompiledOnce?: boolean;
 }
 
 /**
  * What a run does, part by part: one file at a time where times are measured, which are those of
- * the service and not of other tests; then what only counts.
+ * the service and not of other tests; then what only counts, and starts hundreds of processes.
  */
 export function partsOf(own: readonly string[]): readonly Part[] {
   const elsewhere = Object.values(FAULTS).flatMap(({ files = [] }) => files);
   const beside = own.filter((path) => BESIDE_OTHERS.includes(path));
   return [
     { files: own.filter((path) => !beside.includes(path)), jobs: 1 },
-    { files: [...new Set([...beside, ...elsewhere])].sort(), jobs: BESIDE_JOBS },
+    {
+      files: [...new Set([...beside, ...elsewhere])].sort(),
+      jobs: BESIDE_JOBS,
+      isCompiledOnce: true,
+    },
   ];
 }
 
