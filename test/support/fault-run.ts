@@ -52,10 +52,11 @@ export async function faultRun(args: readonly string[]): Promise<FaultRun | null
   };
 }
 
-/** Test files, how many of them run at once, and whether a program is compiled at each start. */
+/** Test files, and how many of them run at once. */
 export interface Part {
   readonly files: readonly string[];
   readonly jobs: number;
+  /** Whether what one process has compiled is there for the next: starts are shorter then. */
   readonly isCompiledOnce?: boolean;
 }
 
