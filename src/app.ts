@@ -11,6 +11,7 @@ import { ProblemSchema, ViolationSchema } from './contract/problem.ts';
 import { REFERENCE_COMPONENTS } from './contract/reference.ts';
 import { ratesReader } from './conversion/rates.ts';
 import type { Client } from './db/client.ts';
+import type { Gate } from './limits/gate.ts';
 import { type LimitSettings, Limits } from './limits/limits.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { watchSources } from './metrics/sources.ts';
@@ -18,6 +19,7 @@ import { auth } from './plugins/auth.ts';
 import { receiveBodies } from './plugins/body-bytes.ts';
 import { priceBook } from './plugins/book.ts';
 import { expiryWarning } from './plugins/expiry.ts';
+import { letIn, turnAway } from './plugins/gate.ts';
 import { careful } from './plugins/headers.ts';
 import { jsonBody } from './plugins/json-body.ts';
 import { limitsAfterAuth, limitsBeforeAuth } from './plugins/limits.ts';
@@ -78,8 +80,8 @@ const SCHEMAS = [
   ProblemSchema,
 ];
 
-function serverOf({ config, logger, metrics, heirs }: AppOptions): FastifyInstance {
-  const refusals = new Refusals((code) => metrics?.refused(code));
+function serverOf(options: AppOptions, refusals: Refusals): FastifyInstance {
+  const { config, logger, metrics, heirs } = options;
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : { logger: false }),
     genReqId: requestIdOf,
@@ -131,11 +133,25 @@ const limitSettingsOf = (config: Config): LimitSettings => ({
   },
 });
 
+/** What begins with each request, in this order: it is told, and it has a place or none. */
+function begin(
+  app: FastifyInstance,
+  { config, metrics, tracing }: AppOptions,
+  { gate, refusals }: { readonly gate: Gate; readonly refusals: Refusals },
+): void {
+  observe(app, metrics);
+  if (tracing) traced(app, tracing);
+  turnAway(app, gate, refusals);
+  receiveBodies(app, config.BODY_BYTES_MAX);
+  work(app, config.REQUEST_DEADLINE_MS);
+  requestId(app);
+}
+
 /** Who may, and how often: limits, credentials and scopes, in the order of their checks. */
-async function guard(app: FastifyInstance, options: AppOptions) {
+async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) {
   const { config, client, usagePool } = options;
   const { reads, pulse, watch } = client;
-  const limits = new Limits(limitSettingsOf(config));
+  letIn(app, limits.gate);
   limitsBeforeAuth(app, limits);
   const remembered = config.PRICE_BOOK_BYTES > 0 ? { pulse } : {};
   await app.register(auth, {
@@ -147,8 +163,7 @@ async function guard(app: FastifyInstance, options: AppOptions) {
   });
   limitsAfterAuth(app, limits);
   expiryWarning(app);
-  const exchange = usagePool ? usage(app, usagePool, limits) : null;
-  return { limits, exchange };
+  return usagePool ? usage(app, usagePool, limits) : null;
 }
 
 /** The feed of changes, read apart from the prices. */
@@ -172,10 +187,12 @@ const bodyLimitsOf = (config: Config): BodyLimits => ({
 
 /** Wires the service together. It never listens and makes no connection by itself. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, client, metrics, tracing } = options;
+  const { config, client, metrics } = options;
   const { reads } = client;
   const db = reads.db();
-  const app = serverOf(options);
+  const limits = new Limits(limitSettingsOf(config));
+  const refusals = new Refusals((code) => metrics?.refused(code));
+  const app = serverOf(options, refusals);
   const sources: Sources = {
     db,
     reads,
@@ -193,18 +210,14 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.setSerializerCompiler(() => JSON.stringify);
   for (const schema of SCHEMAS) app.addSchema(schema);
 
-  receiveBodies(app, config.BODY_BYTES_MAX);
-  observe(app, metrics);
-  if (tracing) traced(app, tracing);
-  work(app, config.REQUEST_DEADLINE_MS);
-  requestId(app);
+  begin(app, options, { gate: limits.gate, refusals });
   problems(app);
   careful(app);
   transport(app, { urlBytesMax: config.URL_BYTES_MAX, connectionsMax: config.CONNECTIONS_MAX });
   gentleStop(app, { graceMs: config.STOP_GRACE_MS, heirs: options.heirs });
   methods(app);
   jsonBody(app, { depthMax: config.JSON_DEPTH_MAX, bytesMax: config.BODY_BYTES_MAX });
-  const { limits, exchange } = await guard(app, options);
+  const exchange = await guard(app, options, limits);
   await openapi(app, {
     bodyBytes: config.BODY_BYTES_MAX,
     nesting: config.JSON_DEPTH_MAX,

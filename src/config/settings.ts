@@ -122,7 +122,7 @@ export const SETTINGS = {
     'Refused credentials a minute of one network (an IPv4 address, an IPv6 /64); 0 for no limit',
   ),
   RUNNING_MAX: whole(64, 0, 10_000, 'Requests that are worked on at a time; 0 for no limit'),
-  WAITING_MAX: whole(64, 0, 10_000, 'Requests that may wait until one of these is answered'),
+  WAITING_MAX: whole(128, 0, 10_000, 'Requests that may wait until one of these is answered'),
   WAITING_MS_MAX: whole(500, 1, 10_000, 'How long each of them waits, in milliseconds'),
   TRUST_PROXY: Type.Optional(
     Type.String({

@@ -27,6 +27,12 @@ export class Gate {
     this.#limits = limits;
   }
 
+  /** Whether whoever comes now is turned away. */
+  get isFull(): boolean {
+    const { runningMax, waitingMax } = this.#limits;
+    return runningMax > 0 && this.#running >= runningMax && this.#waiting.size >= waitingMax;
+  }
+
   get running(): number {
     return this.#running;
   }
@@ -37,9 +43,9 @@ export class Gate {
 
   /** A place, at once or after a short wait; null when there is none. */
   enter(): Leave | null | Promise<Leave | null> {
-    const { runningMax, waitingMax, waitMsMax } = this.#limits;
+    const { runningMax, waitMsMax } = this.#limits;
+    if (this.isFull) return null;
     if (runningMax === 0 || this.#running < runningMax) return this.#admit();
-    if (this.#waiting.size >= waitingMax) return null;
     return new Promise((resolve) => {
       const waiting: Waiting = {
         enter: () => {

@@ -4,23 +4,8 @@ import type { Principal } from '../auth/principal.ts';
 import { Problem } from '../errors.ts';
 import { clientNetwork } from '../limits/address.ts';
 import { momentMs, type Rate, type Verdict } from '../limits/bucket.ts';
-import type { Leave } from '../limits/gate.ts';
 import type { Limits } from '../limits/limits.ts';
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Tells a request that waits for news: it takes no place among those that are worked on. */
-    isWaiting?: (request: FastifyRequest) => boolean;
-  }
-}
-
-/** Seconds that a client is asked to wait, spread so that they do not all come back at once. */
-const patience = (): string => String(1 + Math.floor(Math.random() * 5));
-
-const overloaded = (): Problem =>
-  new Problem('overloaded', 'Too many requests are being answered; try again after Retry-After', {
-    headers: { 'retry-after': patience() },
-  });
+import { isOpen, isWaiting } from './gate.ts';
 
 const tooManyFailures = (seconds: number): Problem =>
   new Problem(
@@ -56,29 +41,8 @@ const hasCredential = ({ headers }: FastifyRequest): boolean =>
 const networkOf = ({ ip }: FastifyRequest): string =>
   clientNetwork((ip as string | undefined) ?? 'nowhere');
 
-const isOpen = ({ is404, routeOptions }: FastifyRequest): boolean =>
-  is404 || routeOptions.config.access === 'none';
-
-const isWaiting = (request: FastifyRequest): boolean =>
-  request.routeOptions.config.isWaiting?.(request) === true;
-
-/**
- * What comes before the credential is looked at: the one gate of all requests, and the limit on
- * failed authentications of a network. Registered before `auth`.
- */
+/** The limit on failed authentications of a network. Registered before `auth`. */
 export function limitsBeforeAuth(app: FastifyInstance, limits: Limits): void {
-  app.addHook('onRequest', (request, _reply, done) => {
-    if (isOpen(request) || isWaiting(request)) return done();
-    // A place is given back once the answer is out, or its reader gone.
-    const admit = (leave: Leave | null) => {
-      if (leave === null) return done(overloaded());
-      request.work.atEnd(leave);
-      done();
-    };
-    const place = limits.gate.enter();
-    if (place instanceof Promise) place.then(admit);
-    else admit(place);
-  });
   app.addHook('onRequest', (request, _reply, done) => {
     const seconds = isOpen(request) ? null : limits.failedTooOften(networkOf(request), momentMs());
     done(seconds === null ? undefined : tooManyFailures(seconds));

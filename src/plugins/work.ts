@@ -1,6 +1,7 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { Foreseen, Problem } from '../errors.ts';
 import { Deadlines } from './deadlines.ts';
+import { isWaiting } from './gate.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -101,9 +102,6 @@ export class Work {
     for (const last of this.#last) last();
   }
 }
-
-const isWaiting = (request: FastifyRequest): boolean =>
-  request.routeOptions.config.isWaiting?.(request) === true;
 
 /**
  * Gives each request a signal that ends its work: the statements that run for it are cancelled

@@ -19,7 +19,7 @@ import { served } from '../support/served.ts';
 import { Caller, postText, until } from '../support/sockets.ts';
 
 /** What a service has by itself: it turns away what is too much. */
-const GATE = { RUNNING_MAX: '64', WAITING_MAX: '64', PRICE_BOOK_BYTES: '0' };
+const GATE = { RUNNING_MAX: '64', WAITING_MAX: '128', PRICE_BOOK_BYTES: '0' };
 
 /** In the short form nothing depends on how fast the machine is. */
 const PATIENCE = byLength<Record<string, string>>(
@@ -51,10 +51,32 @@ async function capacity(load: Flood, ms: number): Promise<number> {
 /** More than the service works on and lets wait. */
 const LINES = 300;
 
+/** Times of the capacity that are asked for, by turns: the machine is not as fast all the time. */
+const TIMES = [1, 2, 4];
+const ROUNDS = byLength(1, 3, 4);
+const TURN_MS = byLength(1_500, 5_000, 15_000);
+
 /** A part of the time, at one pace. */
 interface Stretch {
   readonly from: number;
   readonly to: number;
+}
+
+const lengthOf = (turns: readonly Stretch[]): number =>
+  turns.reduce((sum, { from, to }) => sum + to - from, 0);
+
+/** Asks for so many times the capacity, round after round. */
+async function overdo(load: Flood, most: number): Promise<Map<number, Stretch[]>> {
+  const stretches = new Map<number, Stretch[]>(TIMES.map((times) => [times, []]));
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const [times, turns] of stretches) {
+      load.pace({ perSecond: most * times, lines: LINES, restMs: 5 });
+      const from = sharedNow();
+      await pause(TURN_MS);
+      turns.push({ from, to: sharedNow() });
+    }
+  }
+  return stretches;
 }
 
 /** The 200 that came in a stretch. */
@@ -77,46 +99,51 @@ async function restful(load: Flood, most: number, from: number): Promise<readonl
   return due();
 }
 
+/**
+ * When answers were good and as fast again as they may be: the end of the first second of them
+ * with such a p99, and of all of them where there is none.
+ */
+function asFastAgainAt(answers: readonly LineAnswer[], perSecond: number, p99: number): number {
+  const inOrder = answers.toSorted((one, other) => one.endedAt - other.endedAt);
+  const second = Math.min(inOrder.length, Math.round(perSecond));
+  for (let end = second; end <= inOrder.length; end += 1) {
+    const seen = inOrder.slice(end - second, end);
+    const areGood = seen.every(({ status }) => status === 200);
+    if (areGood && quantile(seen, 0.99) <= p99) return seen.at(-1)?.endedAt ?? 0;
+  }
+  return inOrder.at(-1)?.endedAt ?? 0;
+}
+
 fault(
   'F45',
   'more requests than can be answered: 1 ×, 2 ×, 4 ×, then half',
-  'good answers ≥ 80 % of the most, p99 of them ≤ 1 s, the rest 503 with Retry-After; as before ' +
-    '≤ 5 s after, and then with a p99 ≤ 2 × that of before',
+  'good answers ≥ 80 % of the most, p99 of them ≤ 1 s, the rest 503 with Retry-After; as fast ' +
+    'as before ≤ 5 s after: a p99 ≤ 2 × that of before',
   async (t) => {
     const service = await served(t, database, GATE);
     const load = flood(t, service, ASK);
-    const most = await capacity(load, byLength(700, 10_000));
+    // In the short form it is more than any machine has.
+    const most = byLength(2_000, await capacity(load, byLength(100, 10_000)));
     load.pace(quiet(most));
     const before = await restful(load, most, sharedNow());
-    const length = byLength(1_500, 15_000, 60_000);
     const clients = process.cpuUsage();
     const begun = sharedNow();
-    const stretches: Stretch[] = [];
-    for (const times of [1, 2, 4]) {
-      load.pace({ perSecond: most * times, lines: LINES });
-      const from = sharedNow();
-      await pause(length);
-      stretches.push({ from, to: sharedNow() });
-    }
+    const stretches = [...(await overdo(load, most)).values()];
     const { user, system } = process.cpuUsage(clients);
     const over = sharedNow();
     // The machine may be slower by now than it was; in the short form that is no matter.
     load.pace(quiet(most));
-    const calm = ({ endedAt, status }: LineAnswer): boolean => endedAt > over && status === 200;
-    await until('it calms down', () => load.answers.slice(-20).every(calm));
-    const calmAfter = sharedNow() - over;
-    // What came in the midst of it is still being answered.
-    const after = await restful(load, most, sharedNow() + byLength(0, 1_000));
+    const after = await restful(load, most, over);
+    const areGood = () => load.answers.slice(-20).every(({ status }) => status === 200);
+    await until('it calms down', areGood);
     const answers = await load.stop();
     t.same(intolerable(answers), []);
     const refused = answers.filter(({ status }) => status !== 200);
-    t.same(
-      [...new Set(refused.map(codeOf))].filter((code) => code !== 'overloaded'),
-      [],
-    );
-    const good = stretches.map((each) => goodOf(answers, each));
-    const rates = stretches.map(({ from, to }, at) => (good[at]?.length ?? 0) / (to - from));
+    t.same([...new Set(refused.map(codeOf))], ['overloaded']);
+    const good = stretches.map((turns) => turns.flatMap((turn) => goodOf(answers, turn)));
+    const rates = stretches.map((turns, at) => (good[at]?.length ?? 0) / lengthOf(turns));
     const share = Math.min(...rates) / Math.max(...rates);
+    const again = asFastAgainAt(after, most / 2, 2 * quantile(before, 0.99));
     const latest = answers.reduce((most, { lateMs }) => Math.max(most, lateMs), 0);
     return {
       'capacity per second': Math.round(most),
@@ -129,9 +156,9 @@ fault(
         1_000,
       ),
       'sent late by at most': `${Math.round(latest)} ms`,
-      'as before after': within(calmAfter, 5_000),
+      'as fast as before after': within(again - over, 5_000),
       'p99 at half before': `${quantile(before, 0.99).toFixed(1)} ms`,
-      'p99 at half afterwards': within(quantile(after, 0.99), 2 * quantile(before, 0.99)),
+      'p99 in the first 5 s afterwards': `${quantile(after, 0.99).toFixed(1)} ms`,
     };
   },
 );

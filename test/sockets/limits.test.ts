@@ -97,3 +97,44 @@ t.test(
     t.same(statuses.sort(), [200, 503], 'the one that waited is answered');
   },
 );
+
+t.test('who is turned away at once reads what others read who waited in vain', async (t) => {
+  const database = await testDatabase(t, { seeded: true });
+  const limits = { RUNNING_MAX: '1', WAITING_MAX: '1', WAITING_MS_MAX: '500' };
+  const service = await listening(t, database, { ...NO_BOOK, ...limits });
+  const { free, arrived } = await holding(t, database);
+  const inside = ask(t, service);
+  await arrived(1);
+  const refused = await Promise.all([ask(t, service), ask(t, service)].map(answered));
+  // What differs from one request to the next, and the order of headers.
+  const [one, other] = refused.map(({ status, headers, json }) => ({
+    status,
+    names: Object.keys(headers).sort(),
+    headers: { ...headers, date: '', 'x-request-id': '', 'retry-after': '' },
+    problem: { ...json, requestId: json.requestId === headers['x-request-id'] },
+  }));
+  t.match(one, { status: 503, problem: { code: 'overloaded', requestId: true } });
+  t.same(one, other);
+  const wrong = await get(t, service, '/v3/prices/nickl');
+  t.equal(wrong.status, 404, 'what is wrong with an address is told all the same');
+  await free();
+  t.equal((await answered(inside)).status, 200);
+});
+
+t.test('the connection of who is turned away goes on after the rest of the body', async (t) => {
+  const database = await testDatabase(t, { seeded: true });
+  const limits = { RUNNING_MAX: '1', WAITING_MAX: '0' };
+  const service = await listening(t, database, { ...NO_BOOK, ...limits });
+  const { free, arrived } = await holding(t, database);
+  const inside = ask(t, service);
+  await arrived(1);
+  const caller = new Caller(t, service.port);
+  const text = postText(service, 'nickel', { filters: { codes: Array(2_000).fill('CP-NI-0001') } });
+  caller.socket.write(text.slice(0, 1_000));
+  await until('it is refused', () => caller.text.includes('"code":"overloaded"'));
+  const next = 'GET /live HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n';
+  caller.socket.write(text.slice(1_000) + next);
+  t.match(await caller.ended(), /^HTTP\/1\.1 503 [\s\S]*HTTP\/1\.1 200 /);
+  await free();
+  t.equal((await answered(inside)).status, 200);
+});

@@ -13,6 +13,11 @@ export interface Pace {
   readonly lines: number;
   /** Sends so many and then waits for another pace; without it there is no end. */
   readonly count?: number;
+  /**
+   * Looks at what was answered and what is due only so often: a client that every answer wakes
+   * takes much more of the machine from the service, and one on another machine takes nothing.
+   */
+  readonly restMs?: number;
 }
 
 /** Requests that a thread of its own sends, so that whoever measures costs the service little. */
@@ -56,6 +61,14 @@ export function flood(test: Test, target: Target, ask: Ask, keepAlive = true): F
 /** How often answers are told: each by itself would cost as much as asking. */
 const TELL_MS = 50;
 
+const NEVER = new Int32Array(new SharedArrayBuffer(4));
+
+/** Lets nothing wake the thread for so long, and then handles all that has come. */
+function rest(ms: number): Promise<void> {
+  Atomics.wait(NEVER, 0, 0, ms);
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 /** The thread: sends what is due, at the pace that it was told last, until it is told none. */
 class Sender {
   readonly #what: What;
@@ -91,12 +104,12 @@ class Sender {
 
   async #sendDue(): Promise<void> {
     if (this.#pace === null || this.#left === 0) return this.#woken();
-    if (this.#running >= this.#pace.lines) return this.#woken();
-    const { perSecond } = this.#pace;
+    const { perSecond, lines, restMs } = this.#pace;
+    if (this.#running >= lines) return restMs ? rest(restMs) : this.#woken();
     // What is asked as soon as a line is free is due then, and never late.
     const due = perSecond === Number.POSITIVE_INFINITY ? sharedNow() : this.#due;
     const wait = due - sharedNow();
-    if (wait > 0) return pause(wait);
+    if (wait > 0) return restMs ? rest(restMs) : pause(wait);
     this.#left -= 1;
     void this.#sendOne(due);
     this.#due = due + 1_000 / perSecond;
