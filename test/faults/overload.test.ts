@@ -53,8 +53,8 @@ const LINES = 300;
 
 /** Times of the capacity that are asked for, by turns: the machine is not as fast all the time. */
 const TIMES = [1, 2, 4];
-const ROUNDS = byLength(1, 3, 4);
-const TURN_MS = byLength(1_500, 5_000, 15_000);
+const ROUNDS = byLength(1, 3, 1);
+const TURN_MS = byLength(1_500, 5_000, 60_000);
 
 /** A part of the time, at one pace. */
 interface Stretch {
@@ -118,7 +118,7 @@ fault(
   'F45',
   'more requests than can be answered: 1 ×, 2 ×, 4 ×, then half',
   'good answers ≥ 80 % of the most, p99 of them ≤ 1 s, the rest 503 with Retry-After; as fast ' +
-    'as before ≤ 5 s after: a p99 ≤ 2 × that of before',
+    'as before ≤ 5 s after, and from a second after on: a p99 ≤ 2 × that of before',
   async (t) => {
     const service = await served(t, database, GATE);
     const load = flood(t, service, ASK);
@@ -133,7 +133,11 @@ fault(
     const over = sharedNow();
     // The machine may be slower by now than it was; in the short form that is no matter.
     load.pace(quiet(most));
-    const after = await restful(load, most, over);
+    const [after, later] = await Promise.all([
+      restful(load, most, over),
+      // What came in the midst of it is still being answered.
+      restful(load, most, over + byLength(0, 1_000)),
+    ]);
     const areGood = () => load.answers.slice(-20).every(({ status }) => status === 200);
     await until('it calms down', areGood);
     const answers = await load.stop();
@@ -158,7 +162,7 @@ fault(
       'sent late by at most': `${Math.round(latest)} ms`,
       'as fast as before after': within(again - over, 5_000),
       'p99 at half before': `${quantile(before, 0.99).toFixed(1)} ms`,
-      'p99 in the first 5 s afterwards': `${quantile(after, 0.99).toFixed(1)} ms`,
+      'p99 at half afterwards': within(quantile(later, 0.99), 2 * quantile(before, 0.99)),
     };
   },
 );
