@@ -163,7 +163,8 @@ async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) 
   });
   limitsAfterAuth(app, limits);
   expiryWarning(app);
-  return usagePool ? usage(app, usagePool, limits) : null;
+  const deniedBurst = config.KEY_DENIED_BURST;
+  return usagePool ? usage(app, usagePool, { limits, deniedBurst }) : null;
 }
 
 /** The feed of changes, read apart from the prices. */

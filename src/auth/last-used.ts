@@ -1,6 +1,5 @@
 import type pg from 'pg';
-
-const PERIOD_MS = 60_000;
+import { eachMinute, MINUTE_MS } from './each-minute.ts';
 
 /** Times only ever grow, whichever instance tells its own first. */
 const WRITE = `
@@ -35,19 +34,10 @@ export function lastUsedOf(pool: pg.Pool, onFailure: (error: Error) => void): La
       onFailure(error as Error);
     }
   };
-  let running = Promise.resolve();
-  const timer = setInterval(() => {
-    running = running.then(write);
-  }, PERIOD_MS);
-  timer.unref();
   return {
     note: (publicId, nowMs) => {
-      noted.set(publicId, nowMs - (nowMs % PERIOD_MS));
+      noted.set(publicId, nowMs - (nowMs % MINUTE_MS));
     },
-    close: async () => {
-      clearInterval(timer);
-      await running;
-      await write();
-    },
+    close: eachMinute(write),
   };
 }

@@ -33,20 +33,21 @@ const TIMES: RemoteKeyTimes = {
   retry: 2_000,
 };
 
-/** No issuer has so many keys; whatever is larger is not read. */
-const BYTES_MAX = 262_144;
-
 /** That no key fits is the token's fault; every other failure is the key source's. */
 const isForToken = (error: unknown): boolean =>
   error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
 
-async function textOf(response: Response): Promise<string> {
-  if (response.status !== 200) throw new Error(`the key set was answered with ${response.status}`);
+/** @throws Error for another status than 200, and as soon as there are more than `bytesMax` */
+async function textOf(response: Response, bytesMax: number): Promise<string> {
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new Error(`the key set was answered with ${response.status}`);
+  }
   const parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const part of response.body ?? []) {
     bytes += part.length;
-    if (bytes > BYTES_MAX) throw new Error('the key set is too large');
+    if (bytes > bytesMax) throw new Error(`the key set is larger than ${bytesMax} bytes`);
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');
@@ -57,13 +58,15 @@ type FindKey = ReturnType<typeof createLocalJWKSet>;
 /** What was read last, for the time when nothing can be. */
 class LastGood {
   readonly #times: RemoteKeyTimes;
+  readonly #bytesMax: number;
   #find: FindKey | null = null;
   #readAt = 0;
   #failures = 0;
   #notBefore = 0;
 
-  constructor(times: RemoteKeyTimes) {
+  constructor(times: RemoteKeyTimes, bytesMax: number) {
     this.#times = times;
+    this.#bytesMax = bytesMax;
   }
 
   /** The copy, unless there is none or it is too old. */
@@ -75,7 +78,7 @@ class LastGood {
   readonly read = async (url: string, options: RequestInit): Promise<Response> => {
     if (performance.now() < this.#notBefore) throw new Error('the key set failed a moment ago');
     try {
-      const text = await textOf(await fetch(url, options));
+      const text = await textOf(await fetch(url, options), this.#bytesMax);
       this.#find = createLocalJWKSet(JSON.parse(text) as JSONWebKeySet);
       this.#readAt = performance.now();
       this.#failures = 0;
@@ -95,9 +98,10 @@ class LastGood {
  * key is looked for once in a cooldown, and so is an address asked that fails; one that never
  * answered sooner at first, since a service often starts beside its issuer. While it fails, the
  * keys that were read last hold for a day.
+ * @param bytesMax the largest key set; of a larger one no more is read
  */
-export function remoteKeys(url: string, times: RemoteKeyTimes = TIMES) {
-  const last = new LastGood(times);
+export function remoteKeys(url: string, bytesMax: number, times: RemoteKeyTimes = TIMES) {
+  const last = new LastGood(times, bytesMax);
   const keySet = createRemoteJWKSet(new URL(url), {
     timeoutDuration: times.patience,
     cooldownDuration: times.cooldown,

@@ -21,6 +21,7 @@ export interface KeySettings {
   readonly JWT_SECRET?: string;
   readonly JWT_PUBLIC_KEY_FILE?: string;
   readonly JWT_JWKS_URL?: string;
+  readonly JWT_JWKS_BYTES_MAX: number;
 }
 
 /** A setting that no token could be checked with. One line that names the variable. */
@@ -77,8 +78,8 @@ async function fileSource(path: string): Promise<KeySource> {
   return { algorithms, keyOf: async () => pem };
 }
 
-function remoteSource(url: string): KeySource {
-  const find = remoteKeys(url);
+function remoteSource(url: string, bytesMax: number): KeySource {
+  const find = remoteKeys(url, bytesMax);
   const pems = new WeakMap<object, string>();
   const keyOf = async (header: TokenHeader): Promise<string> => {
     const found = await find(header);
@@ -107,5 +108,5 @@ export async function keySourceOf(settings: KeySettings): Promise<KeySource | un
   }
   if (JWT_SECRET) return secretSource(JWT_SECRET);
   if (JWT_PUBLIC_KEY_FILE) return fileSource(JWT_PUBLIC_KEY_FILE);
-  return JWT_JWKS_URL ? remoteSource(JWT_JWKS_URL) : undefined;
+  return JWT_JWKS_URL ? remoteSource(JWT_JWKS_URL, settings.JWT_JWKS_BYTES_MAX) : undefined;
 }

@@ -50,6 +50,7 @@ export const SETTINGS = {
       description: 'Fixed address of the issuer’s JWKS; https, or http on this machine',
     }),
   ),
+  JWT_JWKS_BYTES_MAX: whole(262_144, 1_024, 16_777_216, 'Largest JWKS that is read'),
   JWT_ISSUER: Type.String({
     default: 'commodity-prices',
     minLength: 1,
@@ -120,6 +121,12 @@ export const SETTINGS = {
     0,
     1_000_000,
     'Refused credentials a minute of one network (an IPv4 address, an IPv6 /64); 0 for no limit',
+  ),
+  KEY_DENIED_BURST: whole(
+    10,
+    0,
+    1_000_000,
+    'Refusals of one key in a minute that the audit notes as a burst; 0 for none',
   ),
   RUNNING_MAX: whole(64, 0, 10_000, 'Requests that are worked on at a time; 0 for no limit'),
   WAITING_MAX: whole(128, 0, 10_000, 'Requests that may wait until one of these is answered'),

@@ -198,6 +198,9 @@ begin
   if to_regprocedure('public.open_revision(text)') is not null then
     grant execute on function open_revision(text) to prices_loader;
   end if;
+  if to_regprocedure('public.note_denied(text[], integer[])') is not null then
+    grant execute on function note_denied(text[], integer[]) to prices_usage;
+  end if;
   -- The right to ANALYZE what it filled; older servers leave that to autovacuum.
   if current_setting('server_version_num')::integer >= 170000 and to_regclass('public.series') is not null then
     execute 'grant maintain on series, fx_rate to prices_loader';

@@ -1,16 +1,34 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type pg from 'pg';
+import { deniedKeysOf } from '../auth/denied-keys.ts';
+import { publicIdOf } from '../auth/key-format.ts';
 import { lastUsedOf } from '../auth/last-used.ts';
 import type { Limits } from '../limits/limits.ts';
 import { Exchange } from '../limits/shared.ts';
 
 /**
+ * The public id of the key that a request was refused with: unchecked where its secret is wrong,
+ * and null without a key.
+ */
+function deniedWith({ principal, headers }: FastifyRequest): string | null {
+  if (principal) return principal.kind === 'key' ? principal.id : null;
+  const text = headers['x-api-key'];
+  return typeof text === 'string' ? publicIdOf(text) : null;
+}
+
+/**
  * What the service writes about its own use, over connections of their own with an account that
- * may write nothing else: when keys were last used, and the counts that instances share so that
- * rate limits hold for all of them together. Its failure fails no request.
+ * may write nothing else: when keys were last used, which are refused in bursts, and the counts
+ * that instances share so that rate limits hold for all of them together. Its failure fails no
+ * request.
+ * @param deniedBurst how many refusals of one key in a minute are noted; 0 for none
  * @returns the exchange of these counts, for the metrics
  */
-export function usage(app: FastifyInstance, pool: pg.Pool, limits: Limits): Exchange {
+export function usage(
+  app: FastifyInstance,
+  pool: pg.Pool,
+  { limits, deniedBurst }: { readonly limits: Limits; readonly deniedBurst: number },
+): Exchange {
   const lastUsed = lastUsedOf(pool, (error) => {
     app.log.warn(
       { err: error },
@@ -21,11 +39,18 @@ export function usage(app: FastifyInstance, pool: pg.Pool, limits: Limits): Exch
     if (error) app.log.warn({ err: error }, 'rate limits hold for each instance by itself');
     else app.log.info('rate limits hold for all instances together again');
   });
-  app.addHook('onResponse', async ({ principal }) => {
+  const denied = deniedKeysOf(pool, deniedBurst, (error) => {
+    app.log.warn({ err: error }, 'keys that are refused in bursts could not be noted');
+  });
+  app.addHook('onResponse', async (request, { statusCode }) => {
+    const { principal } = request;
     if (principal?.kind === 'key') lastUsed.note(principal.id, Date.now());
+    if (statusCode !== 401 && statusCode !== 403) return;
+    const id = deniedWith(request);
+    if (id !== null) denied.note(id);
   });
   app.addHook('onClose', async () => {
-    await Promise.all([lastUsed.close(), exchange.close()]);
+    await Promise.all([lastUsed.close(), denied.close(), exchange.close()]);
   });
   return exchange;
 }

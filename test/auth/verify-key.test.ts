@@ -4,32 +4,12 @@ import { createKey, revokeKey } from '../../src/auth/keys.ts';
 import { authApp, REQUEST_ID } from '../support/auth-app.ts';
 import { testDatabase } from '../support/database.ts';
 import { noDatabase } from '../support/forgery.ts';
+import { otherSecret } from '../support/key-texts.ts';
 
 type App = Awaited<ReturnType<typeof authApp>>;
 
 const get = (app: App, key: string, url = '/nickel') =>
   app.inject({ url, headers: { 'x-api-key': key, 'x-request-id': REQUEST_ID } });
-
-/** The id of a key with a secret drawn afresh, and the checksum that belongs to both. */
-const otherSecret = (key: string): string =>
-  withChecksum(key.slice(0, 20) + newKey().text.slice(20, 52));
-
-/** CRC-32 bit by bit, as an attacker would write it. */
-function withChecksum(body: string): string {
-  const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-  let crc = ~0;
-  for (const byte of Buffer.from(body)) {
-    crc ^= byte;
-    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
-  }
-  let rest = ~crc >>> 0;
-  let checksum = '';
-  for (let place = 0; place < 6; place += 1) {
-    checksum = digits[rest % 62] + checksum;
-    rest = Math.floor(rest / 62);
-  }
-  return body + checksum;
-}
 
 t.test('a key opens what its scopes name, until it expires', async (t) => {
   const { db } = await testDatabase(t);

@@ -1,29 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { crc32 } from 'node:zlib';
 import type t from 'tap';
 import { newKey } from '../../src/auth/key-format.ts';
 import { testDatabase } from '../support/database.ts';
 import { byLength, fault } from '../support/faults.ts';
 import { within } from '../support/figures.ts';
+import { withChecksum } from '../support/key-texts.ts';
 import { type Answered, type Ask, codeOf, countsOf, send, sendAll } from '../support/load.ts';
 import { type Served, served } from '../support/served.ts';
 import { hearSql } from '../support/sql-heard.ts';
 import { wireTo } from '../support/tcp-proxy.ts';
 
 type Test = typeof t;
-
-const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-
-/** The key with its checksum made anew, as whoever knows the format can do. */
-function withChecksum(body: string): string {
-  let rest = crc32(body);
-  let digits = '';
-  for (let place = 0; place < 6; place += 1) {
-    digits = DIGITS.charAt(rest % 62) + digits;
-    rest = Math.floor(rest / 62);
-  }
-  return body + digits;
-}
 
 /** The same text with another letter at a place. */
 const changed = (text: string, at: number): string =>

@@ -5,6 +5,7 @@ import { testDatabase } from '../support/database.ts';
 import { byLength, fault } from '../support/faults.ts';
 import { type Bounded, within } from '../support/figures.ts';
 import { type Answered, codeOf, send, sendAll } from '../support/load.ts';
+import { grownAtMost, served } from '../support/served.ts';
 import { listening, until } from '../support/sockets.ts';
 import { goodClaims, keyPair, serve, signerOf, tokenOf } from '../support/tokens.ts';
 
@@ -18,6 +19,9 @@ const signed = (kid: string): string =>
   tokenOf({ alg: 'ES256', kid }, goodClaims(), signerOf('ES256', pair.privateKey));
 
 const ASK = { path: '/v3/me' };
+const MIB = 1_024 * 1_024;
+const { JWT_ISSUER, JWT_AUDIENCE } = HS256;
+const ISSUER = { JWT_ISSUER, JWT_AUDIENCE };
 
 /** A service whose issuer can be changed while it runs, and how often it was asked for its keys. */
 async function issued(test: Test, first: RequestListener) {
@@ -27,9 +31,8 @@ async function issued(test: Test, first: RequestListener) {
     issuer.answer(request, response);
   });
   const service = await listening(test, await testDatabase(test), {
+    ...ISSUER,
     JWT_JWKS_URL: url,
-    JWT_ISSUER: HS256.JWT_ISSUER,
-    JWT_AUDIENCE: HS256.JWT_AUDIENCE,
   });
   const me = (kid: string): Promise<Answered> =>
     send(false, { port: service.port, key: signed(kid) }, ASK);
@@ -38,19 +41,6 @@ async function issued(test: Test, first: RequestListener) {
 
 const good: RequestListener = (_request, response) => {
   response.setHeader('content-type', 'application/json').end(KEYS);
-};
-
-const huge: RequestListener = (_request, response) => {
-  response.setHeader('content-type', 'application/json');
-  const space = Buffer.alloc(2 ** 20, 0x20);
-  let left = byLength(4, 50);
-  const more = (): void => {
-    if (response.destroyed) return;
-    if (left === 0) response.end(KEYS);
-    else response.write(space, more);
-    left -= 1;
-  };
-  more();
 };
 
 /** What an issuer may do instead of telling its keys. */
@@ -93,12 +83,40 @@ async function strange(
   return within(fetches, allowed, 'fetches');
 }
 
+/** A service in a process of its own, whose issuer has a key set of 50 MB: what that costs. */
+async function hugeSet(test: Test): Promise<Record<'taken' | 'grown', Bounded>> {
+  let sent = 0;
+  const url = await serve(test, (_request, response) => {
+    response.setHeader('content-type', 'application/json');
+    const space = Buffer.alloc(MIB, 0x20);
+    const more = (): void => {
+      while (!response.destroyed && sent < 50 * MIB) {
+        sent += space.length;
+        if (!response.write(space)) return void response.once('drain', more);
+      }
+      response.end(KEYS);
+    };
+    more();
+  });
+  const service = await served(test, await testDatabase(test), { ...ISSUER, JWT_JWKS_URL: url });
+  const { pid = 0 } = service.running.child;
+  const me = (key: string): Promise<Answered> => send(false, { ...service, key }, ASK);
+  test.equal((await me(service.key)).status, 200, 'warm');
+  const grown = await grownAtMost(pid, async () => {
+    const answer = await me(signed('known'));
+    test.equal(`${answer.status} ${codeOf(answer)}`, '503 auth_unavailable', 'a huge key set');
+  });
+  test.ok(sent > 0, 'it was asked for');
+  test.equal((await me(service.key)).status, 200, 'an API key');
+  return { taken: within(sent / MIB, 16, 'MB'), grown: within(grown, 16, 'MB') };
+}
+
 fault(
   'F30',
   'an issuer of tokens that fails',
   '503 with Retry-After while no key was ever had; known keys go on; unknown key ids cost ≤ 1 ' +
-    'fetch each 30 s, ≤ 5 in the first 30 s of an issuer that never answered; API keys are not ' +
-    'concerned',
+    'fetch each 30 s, ≤ 5 in the first 30 s of an issuer that never answered; of a key set of ' +
+    '50 MB ≤ 16 MB are taken, for ≤ 16 MB of memory; API keys are not concerned',
   async (t) => {
     let requests = 0;
     const many = byLength(100, 1_000);
@@ -127,15 +145,14 @@ fault(
         // After 0, 2, 6, 14 and 30 s, then each 30 s.
         Math.min(5, 1 + Math.floor(Math.log2(ms / 2_000 + 1))) + Math.floor(ms / 30_000),
     );
-    const large = await issued(t, huge);
-    await until('it is read, or refused', async () =>
-      [200, 503].includes((await large.me('known')).status),
-    );
-    requests += 2 * many + 9;
+    const large = await hugeSet(t);
+    requests += 2 * many + 10;
     return {
       requests,
       'fetches for unknown keys': known,
       'of an issuer that never answered': unknown,
+      'taken of a key set of 50 MB': large.taken,
+      'memory for it': large.grown,
       '500': 0,
     };
   },

@@ -1,0 +1,158 @@
+import type pg from 'pg';
+import t from 'tap';
+import { buildApp } from '../../src/app.ts';
+import { deniedKeysOf } from '../../src/auth/denied-keys.ts';
+import { readAudit } from '../../src/auth/key-audit.ts';
+import { newKey } from '../../src/auth/key-format.ts';
+import { createKey, revokeKey } from '../../src/auth/keys.ts';
+import { lastUsedOf } from '../../src/auth/last-used.ts';
+import { configOf } from '../../src/config.ts';
+import { KEY_RULES } from '../../src/verify/keys.ts';
+import { testDatabase } from '../support/database.ts';
+import { otherSecret } from '../support/key-texts.ts';
+import { NO_LIMITS } from '../support/no-limits.ts';
+import { type RoledDatabase, roledDatabase } from '../support/roles.ts';
+
+type App = Awaited<ReturnType<typeof buildApp>>;
+type Db = Parameters<typeof readAudit>[0];
+
+const FOREVER = { expiresAt: null };
+
+/** What the audit tells of keys, besides what was done to them; oldest first. */
+const actsOf = async (db: Db) =>
+  (await readAudit(db, { limit: 100 }))
+    .filter(({ action }) => action === 'first-used' || action === 'denied-burst')
+    .reverse();
+
+/** What `prices verify` finds about keys. */
+async function damagesOf(pool: pg.Pool): Promise<unknown[]> {
+  const found = KEY_RULES.map(({ broken }) => pool.query(String(broken)));
+  return (await Promise.all(found)).flatMap(({ rows }) => rows);
+}
+
+t.test('the first use of a key is told by the audit, and none after it', async (t) => {
+  const { db, pool } = await testDatabase(t);
+  const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], ...FOREVER });
+  await createKey(db, { name: 'never used', scopes: ['prices:*'], ...FOREVER });
+  for (const instant of ['2026-03-05T16:10:00Z', '2026-03-05T16:11:00Z', '2026-03-05T16:09:00Z']) {
+    const used = lastUsedOf(pool, (error) => t.error(error));
+    used.note(id, Date.parse(instant));
+    await used.close();
+  }
+  const expected = { action: 'first-used', id, before: null, reason: null };
+  const acts = await actsOf(db);
+  t.match(acts, [expected]);
+  t.equal(acts.length, 1);
+  t.match(acts[0]?.after, { last_used_at: /^2026-03-05T16:10:00/ });
+  await pool.query(`update api_key set last_used_at = null, name = 'b' where public_id = '${id}'`);
+  await pool.query(`update api_key set last_used_at = now(), name = 'c' where public_id = '${id}'`);
+  t.equal((await actsOf(db)).length, 2, 'one that was made unused by hand is used anew');
+  t.match((await readAudit(db, { limit: 1 }))[0], { action: 'changed', after: { name: 'c' } });
+  t.same(await damagesOf(pool), []);
+});
+
+/** A service that notes bursts of three; what it counted is written when it ends. */
+function noting({ client, as }: RoledDatabase): Promise<App> {
+  const config = configOf({ ...NO_LIMITS, KEY_DENIED_BURST: '3' });
+  return buildApp({ config, client, usagePool: as('usage').pool });
+}
+
+/** Asks with each key so often. */
+async function ask(app: App, url: string, keys: Readonly<Record<string, number>>): Promise<void> {
+  for (const [key, count] of Object.entries(keys)) {
+    for (let at = 0; at < count; at += 1) {
+      await app.inject({ method: 'POST', url, headers: { 'x-api-key': key }, payload: {} });
+    }
+  }
+}
+
+t.test('a key that is refused in a burst is told by the audit, once an hour', async (t) => {
+  const database = await roledDatabase(t, { seeded: true });
+  const { db, pool } = database;
+  const make = (name: string) => createKey(db, { name, scopes: ['prices:nickel'], ...FOREVER });
+  const [guessed, revoked, narrow, quiet] = await Promise.all(
+    ['guessed', 'revoked', 'narrow', 'quiet'].map(make),
+  );
+  if (!guessed || !revoked || !narrow || !quiet) throw new Error('no keys');
+  await revokeKey(db, revoked.id, 'left');
+  const [stranger, typo] = [newKey().text, `${guessed.key.slice(0, -1)}!`];
+  const burst = async (): Promise<void> => {
+    const app = await noting(database);
+    const guess = otherSecret(guessed.key);
+    await ask(app, '/v3/prices/nickel', { [guess]: 2, [otherSecret(guessed.key)]: 2 });
+    await ask(app, '/v3/prices/nickel', { [revoked.key]: 3, [stranger]: 9, [typo]: 9 });
+    await ask(app, '/v3/prices/nickel', { [quiet.key]: 9, [otherSecret(quiet.key)]: 2 });
+    await ask(app, '/v3/prices/copper', { [narrow.key]: 5 });
+    await app.close();
+  };
+  const bursts = async () =>
+    (await actsOf(db))
+      .filter(({ action }) => action === 'denied-burst')
+      .map(({ id, after, reason }) => [id, after, reason]);
+  await burst();
+  const told = (count: number) => [
+    { denied: count },
+    `${count} requests were refused within a minute`,
+  ];
+  const expected = new Map([
+    [guessed.id, told(4)],
+    [revoked.id, told(3)],
+    [narrow.id, told(5)],
+  ]);
+  const first = await bursts();
+  t.same(new Map(first.map(([id, ...rest]) => [id, rest])), expected);
+  t.equal(first.length, 3);
+  t.match((await actsOf(db)).at(-1)?.actor, /_usage$/, 'by the account that may do this');
+  await burst();
+  t.equal((await bursts()).length, 3, 'none again within the hour');
+  // Its rows cannot be made older: a burst of an hour ago is one of another clock.
+  await pool.query(`alter table key_audit disable trigger key_audit_frozen;
+    update key_audit set at = at - interval '61 minutes' where action = 'denied-burst'`);
+  await burst();
+  t.equal((await bursts()).length, 6, 'and again after it');
+  t.same(await damagesOf(pool), []);
+});
+
+t.test('whoever draws ids by the thousand hides no burst, and fills no memory', async (t) => {
+  const { db, pool } = await testDatabase(t);
+  const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], ...FOREVER });
+  const denied = deniedKeysOf(pool, 3, (error) => t.error(error));
+  for (let round = 0; round < 3; round += 1) {
+    denied.note(id);
+    for (let at = 0; at < 9_999; at += 1) denied.note(newKey().publicId);
+  }
+  await denied.close();
+  const acts = await actsOf(db);
+  t.match(acts, [{ id, action: 'denied-burst', after: { denied: 3 } }]);
+  t.equal(acts.length, 1);
+  for (let round = 0; round < 3; round += 1) {
+    denied.note(id);
+    for (let at = 0; at < 10_000; at += 1) denied.note(newKey().publicId);
+  }
+  await pool.query(`alter table key_audit disable trigger all; delete from key_audit`);
+  await denied.close();
+  t.same(await actsOf(db), [], 'one that is refused more rarely is forgotten');
+});
+
+t.test('a burst that cannot be noted fails nothing but itself', async (t) => {
+  const { db, pool } = await testDatabase(t);
+  const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], ...FOREVER });
+  await pool.query('alter function note_denied rename to elsewhere');
+  const errors: Error[] = [];
+  const denied = deniedKeysOf(pool, 2, (error) => errors.push(error));
+  const burst = async () => {
+    for (const _ of [1, 2]) denied.note(id);
+    await denied.close();
+  };
+  await burst();
+  t.match(errors, [{ message: /note_denied/ }]);
+  await pool.query('alter function elsewhere rename to note_denied');
+  await burst();
+  t.equal(errors.length, 1);
+  const acts = await actsOf(db);
+  t.same(
+    acts.map((each) => each.after),
+    [{ denied: 2 }],
+    'what was lost is not told later',
+  );
+});
