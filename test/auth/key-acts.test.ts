@@ -24,7 +24,7 @@ const actsOf = async (db: Db) =>
     .filter(({ action }) => action === 'first-used' || action === 'denied-burst')
     .reverse();
 
-/** What `prices verify` finds about keys. */
+/** What `db verify` finds about keys. */
 async function damagesOf(pool: pg.Pool): Promise<unknown[]> {
   const found = KEY_RULES.map(({ broken }) => pool.query(String(broken)));
   return (await Promise.all(found)).flatMap(({ rows }) => rows);
@@ -43,6 +43,7 @@ t.test('the first use of a key is told by the audit, and none after it', async (
   const acts = await actsOf(db);
   t.match(acts, [expected]);
   t.equal(acts.length, 1);
+  t.equal((await readAudit(db, { limit: 100 })).length, 5, 'use is no change of a key');
   t.match(acts[0]?.after, { last_used_at: /^2026-03-05T16:10:00/ });
   await pool.query(`update api_key set last_used_at = null, name = 'b' where public_id = '${id}'`);
   await pool.query(`update api_key set last_used_at = now(), name = 'c' where public_id = '${id}'`);
@@ -105,7 +106,7 @@ t.test('a key that is refused in a burst is told by the audit, once an hour', as
   t.match((await actsOf(db)).at(-1)?.actor, /_usage$/, 'by the account that may do this');
   await burst();
   t.equal((await bursts()).length, 3, 'none again within the hour');
-  // Its rows cannot be made older: a burst of an hour ago is one of another clock.
+  // As if an hour had passed: the owner alone can do so, with the trigger off.
   await pool.query(`alter table key_audit disable trigger key_audit_frozen;
     update key_audit set at = at - interval '61 minutes' where action = 'denied-burst'`);
   await burst();
