@@ -55,10 +55,14 @@ const mostOf = async (load: Flood, ms: number): Promise<number> =>
 /** More than the service works on and lets wait. */
 const LINES = 300;
 
-/** Times of the capacity that are asked for, by turns: the machine is not as fast all the time. */
+/**
+ * Times of the capacity that are asked for, by turns that are short: what the machine has left for
+ * it halves and doubles within a minute. There is no rest between them; in the long form each load
+ * comes to a minute.
+ */
 const TIMES = [1, 2, 4];
-const ROUNDS = byLength(1, 3);
-const TURN_MS = byLength(1_500, 5_000, 60_000);
+const ROUNDS = byLength(1, 6, 24);
+const TURN_MS = byLength(1_500, 2_500);
 
 /** A part of the time, at one pace. */
 interface Stretch {
@@ -69,12 +73,14 @@ interface Stretch {
 const lengthOf = (turns: readonly Stretch[]): number =>
   turns.reduce((sum, { from, to }) => sum + to - from, 0);
 
-/** Asks for so many times what it can do at that time, round after round. */
+/** Asks for so many times what it can do at that time, round after round, up and down by turns. */
 async function overdo(load: Flood): Promise<Map<number, Stretch[]>> {
   const stretches = new Map<number, Stretch[]>(TIMES.map((times) => [times, []]));
   for (let round = 0; round < ROUNDS; round += 1) {
-    const most = await mostOf(load, 3_000);
-    for (const [times, turns] of stretches) {
+    const most = await mostOf(load, 1_500);
+    // A machine that gets slower all the time is so to each load.
+    const inOrder = round % 2 === 0 ? [...stretches] : [...stretches].reverse();
+    for (const [times, turns] of inOrder) {
       load.pace({ perSecond: most * times, lines: LINES, restMs: 5 });
       const from = sharedNow();
       await pause(TURN_MS);
