@@ -1,6 +1,7 @@
 import type { Worker } from 'node:cluster';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { type Handle, onceHeardOut } from './under-way.ts';
 
 /** What processes tell each other of connections that go from one of them to another. */
 interface Message {
@@ -11,12 +12,6 @@ interface Message {
   readonly isUsed?: boolean;
   /** How many had no room for it. */
   readonly refusals?: number;
-}
-
-/** A connection below Node's `Socket`: what is sent to another process with nothing lost. */
-export interface Handle {
-  readStop(): void;
-  close(): void;
 }
 
 type Send = (message: Message, handle?: Handle, options?: object, done?: () => void) => boolean;
@@ -139,23 +134,25 @@ export function heirless(worker: Worker, found: (left: Left) => void): void {
 
 /**
  * Gives a worker connections that others have left. Those that it had not taken when it ended are
- * closed: their clients would wait for ever.
+ * left once more: their clients would wait for ever.
  */
-export function deliveriesTo(worker: Worker): (left: Left) => void {
-  const underWay = new Map<number, Handle>();
+export function deliveriesTo(worker: Worker, found: (left: Left) => void): (left: Left) => void {
+  const underWay = new Map<number, Left>();
   const send = worker.send.bind(worker) as unknown as Send;
   let last = 0;
   worker.on('message', ({ act, seq = 0 }: Message) => {
     if (act !== 'taken') return;
-    underWay.get(seq)?.close();
+    underWay.get(seq)?.handle.close();
     underWay.delete(seq);
   });
-  worker.once('exit', () => {
-    for (const handle of underWay.values()) handle.close();
+  onceHeardOut(worker, () => {
+    for (const left of underWay.values()) found(left);
+    underWay.clear();
   });
-  return ({ handle, ...left }) => {
+  return (left) => {
+    const { handle, ...how } = left;
     last += 1;
-    underWay.set(last, handle);
-    send({ act: 'take', seq: last, ...left }, handle, {}, nothing);
+    underWay.set(last, left);
+    send({ act: 'take', seq: last, ...how }, handle, {}, nothing);
   };
 }

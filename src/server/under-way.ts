@@ -7,17 +7,32 @@ interface Message {
   readonly ack?: number;
 }
 
-interface Handle {
+/** A connection below Node's `Socket`: what is sent to another process with nothing lost. */
+export interface Handle {
+  readStop(): void;
   close(): void;
 }
 
 type Send = (message: Message, handle?: Handle, ...rest: unknown[]) => boolean;
 
 /**
- * Closes connections that were on their way to a worker when it was killed. Node keeps such a
- * connection open without anybody at its end, and its client would wait for an answer for ever.
+ * Calls once a worker has ended and all that it said was heard: what it took before is nobody
+ * else's. Node itself tells of no end of its channel while a connection waits to be taken.
  */
-export function closeWhatIsUnderWay({ process: child }: Worker): void {
+export function onceHeardOut({ process: child }: Worker, done: () => void): void {
+  const look = (): void => {
+    if (child.connected) setImmediate(look);
+    else done();
+  };
+  child.once('exit', () => setImmediate(look));
+}
+
+/**
+ * Finds connections that were on their way to a worker when it ended. Node keeps such a connection
+ * open without anybody at its end, and its client would wait for an answer for ever.
+ */
+export function whatIsUnderWay(worker: Worker, found: (handle: Handle) => void): void {
+  const { process: child } = worker;
   const underWay = new Map<number, Handle>();
   const send = child.send.bind(child) as unknown as Send;
   const noting: Send = (message, handle, ...rest) => {
@@ -31,7 +46,8 @@ export function closeWhatIsUnderWay({ process: child }: Worker): void {
   child.on('internalMessage', ({ ack }: Message) => {
     if (ack !== undefined) underWay.delete(ack);
   });
-  child.once('exit', () => {
-    for (const handle of underWay.values()) handle.close();
+  onceHeardOut(worker, () => {
+    for (const handle of underWay.values()) found(handle);
+    underWay.clear();
   });
 }

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { NODE_FLAGS } from './node-flags.ts';
 import { deliveriesTo, heirless, type Left, retire } from './passing.ts';
-import { closeWhatIsUnderWay } from './under-way.ts';
+import { whatIsUnderWay } from './under-way.ts';
 
 export interface WorkersOptions {
   readonly count: number;
@@ -115,9 +115,10 @@ export class Workers {
   /** A new worker, once it listens. */
   #fork(): Promise<Worker> {
     const worker = cluster.fork(this.#options.env);
-    closeWhatIsUnderWay(worker);
-    const deliver = deliveriesTo(worker);
-    heirless(worker, (left) => this.#passOn(left, worker));
+    const passOn = (left: Left): void => this.#passOn(left, worker);
+    whatIsUnderWay(worker, (handle) => passOn({ handle, isUsed: false, refusals: 0 }));
+    const deliver = deliveriesTo(worker, passOn);
+    heirless(worker, passOn);
     const begun = performance.now();
     this.#all.add(worker);
     return new Promise((resolve, reject) => {
@@ -156,7 +157,9 @@ export class Workers {
 
   /** Gives a connection to a worker that stays, to each in turn; one without room to the next. */
   #passOn(left: Left, from: Worker): void {
-    const staying = [...this.#listening.keys()].filter((each) => !this.#told.has(each));
+    const staying = [...this.#listening.keys()].filter(
+      (each) => !this.#told.has(each) && each.isConnected(),
+    );
     const place = staying.indexOf(from);
     const next = staying[(place < 0 ? this.#passedOn++ : place + 1) % staying.length];
     const deliver = next && this.#listening.get(next);

@@ -1,5 +1,4 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import type t from 'tap';
 import { seededDatabase } from '../support/database.ts';
 import { byLength, fault } from '../support/faults.ts';
@@ -7,7 +6,7 @@ import { within } from '../support/figures.ts';
 import { openLoad, quantile, send } from '../support/load.ts';
 import { type Running, startService } from '../support/running.ts';
 import { keyFor } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
+import { Caller, until } from '../support/sockets.ts';
 import { tell } from '../support/tell.ts';
 
 const RATE = byLength(10, 250);
@@ -27,6 +26,15 @@ async function ofTwoWorkers(test: Test, env: Readonly<Record<string, string>> = 
   const log = await running.until('stderr', /workers answer at http:\/\/[\d.]+:\d+/);
   const port = Number(/workers answer at http:\/\/[\d.]+:(\d+)/.exec(log)?.[1]);
   return { running, port, key };
+}
+
+/** Clients that each ask once, over a connection of their own. */
+function clientsOf(test: Test, port: number, count: number): Caller[] {
+  return Array.from({ length: count }, () => {
+    const client = new Caller(test, port);
+    client.socket.write('GET /live HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
+    return client;
+  });
 }
 
 /** How often the log says something. */
@@ -104,7 +112,7 @@ fault(
 fault(
   'F36b',
   'workers killed with SIGKILL while they are replaced or handed a connection; the first process',
-  'as many workers as before, each time; no client waits for ever; no worker outlives the first',
+  'as many workers as before each time; every client is answered; no worker outlives the first',
   async (t) => {
     const { running, port, key } = await ofTwoWorkers(t);
     const { pid: first = 0 } = running.child;
@@ -134,18 +142,14 @@ fault(
 
     const [stopped = 0] = await childrenOf(first);
     tell(stopped, 'SIGSTOP');
-    const clients = Array.from({ length: 6 }, () => {
-      const client = connect(port, '127.0.0.1');
-      client.write('GET /live HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
-      client.resume();
-      client.on('error', () => {});
-      t.teardown(() => client.destroy());
-      return client;
-    });
-    const open = (): number => clients.filter(({ closed }) => !closed).length;
+    const clients = clientsOf(t, port, 6);
+    const open = (): number => clients.filter(({ socket }) => !socket.closed).length;
     await until('one of them is left', () => open() === 1);
     tell(stopped, 'SIGKILL');
     await until('nobody waits', () => open() === 0);
+    // What it had not taken another one answers.
+    const unanswered = clients.filter(({ text }) => !text.startsWith('HTTP/1.1 200 ')).length;
+    t.equal(unanswered, 0);
     await until('there are two', isWhole);
 
     const workers = await childrenOf(first);
@@ -162,6 +166,7 @@ fault(
     return {
       'killed during a replacement': rounds,
       'left waiting': open(),
+      unanswered,
       'workers gone after': within(performance.now() - killed, 2_000),
     };
   },
