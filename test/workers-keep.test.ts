@@ -51,6 +51,24 @@ async function replaced(service: Running, times: number): Promise<void> {
 const answerers = ({ stderr }: Running): Set<string | undefined> =>
   new Set([...stderr().matchAll(/"pid":(\d+),.*"request completed"/g)].map(([, pid]) => pid));
 
+/** The process that has answered a caller; 0 while the log does not tell it. */
+function answererOf({ stderr }: Running, { text }: Caller): number {
+  const [, id] = /^x-request-id: (\S+)/im.exec(text) ?? [];
+  const line = stderr()
+    .split('\n')
+    .find((each) => each.includes(`"${id}"`) && each.includes('"request completed"'));
+  return line ? JSON.parse(line).pid : 0;
+}
+
+function hasEnded(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 t.test('connections without a request outlive the workers that they were with', async (t) => {
   const { service, callers } = await ofWorkers(t, 2);
   const used = callers(20);
@@ -106,6 +124,35 @@ t.test('a connection whose answer takes longer than the grace outlives its worke
   await ask([slow], 2);
   await until('each worker has answered', () => answerers(service).size === 2);
   t.notOk(slow.socket.closed);
+});
+
+t.test('a connection left to a worker that is killed goes to another one', async (t) => {
+  const { service, callers } = await ofWorkers(t, 2);
+  // Each starts after the one before it: they end in the order of their numbers.
+  service.child.kill('SIGHUP');
+  await replaced(service, 1);
+  const used: Caller[] = [];
+  let pids: number[] = [];
+  const withThe = (pid: number): Caller[] =>
+    used.filter((each) => answererOf(service, each) === pid);
+  await until('each worker has four connections', async () => {
+    const [caller] = callers(1) as [Caller];
+    await ask([caller], 1);
+    used.push(caller);
+    await until('it is in the log', () => answererOf(service, caller) !== 0);
+    pids = [...new Set(used.map((each) => answererOf(service, each)))].sort((a, b) => a - b);
+    return pids.length === 2 && pids.every((pid) => withThe(pid).length >= 4);
+  });
+  const [ending, stopped] = pids as [number, number];
+  const left = withThe(ending);
+  process.kill(stopped, 'SIGSTOP');
+  service.child.kill('SIGHUP');
+  // It has left its connections by turns to the one that is stopped and to the new one.
+  await until('the first has ended', () => hasEnded(ending));
+  process.kill(stopped, 'SIGKILL');
+  await replaced(service, 2);
+  await ask(left, 2);
+  t.notOk(left.some(({ socket }) => socket.closed));
 });
 
 t.test('a connection goes to a worker that has room for it', async (t) => {

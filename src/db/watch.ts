@@ -41,7 +41,7 @@ export interface WatchOptions {
   readonly onBehind?: (why: Error) => void;
 }
 
-const PERIOD_MS = 1_000;
+const PERIOD_MS = 800;
 /** While the database is away. */
 const IMPATIENT_MS = 250;
 /** How often another server is looked for while the one in use is behind. */
