@@ -28,8 +28,6 @@ interface Entry {
   taken: number;
   /** Those counted between that exchange and the one before. */
   takenBefore: number;
-  /** How often others told of it since the last exchange: each does so once. */
-  told: number;
   readonly share: Share;
   /** That of the last request here; null where all came elsewhere. */
   rate: Rate | null;
@@ -39,7 +37,6 @@ const newEntry = (fullAt: number): Entry => ({
   fullAt,
   taken: 0,
   takenBefore: 0,
-  told: 0,
   share: new Share(),
   rate: null,
 });
@@ -57,7 +54,7 @@ export class Buckets {
   readonly #namesMax: number;
   /** Of all names: what is likely for one of which nothing is known yet. */
   readonly #share = new Share();
-  /** How many other instances there are, going by the most that told of one name in one turn. */
+  /** How many other instances there are. */
   #others = 0;
 
   constructor(namesMax: number) {
@@ -66,6 +63,11 @@ export class Buckets {
 
   get size(): number {
     return this.#entries.size;
+  }
+
+  /** Hears how many other instances take from the same buckets. */
+  meet(others: number): void {
+    this.#others = others;
   }
 
   /** The rate of the last request of a name that is known here. */
@@ -116,8 +118,6 @@ export class Buckets {
   ): void {
     const entry = this.#entryOf(name, sinceMs);
     entry.fullAt = Math.max(entry.fullAt, sinceMs) + (count * MINUTE_MS) / perMinute;
-    entry.told += 1;
-    this.#others = Math.max(this.#others, entry.told);
     entry.share.addElsewhere(count);
     this.#share.addElsewhere(count);
   }
@@ -132,7 +132,6 @@ export class Buckets {
       all += entry.takenBefore;
       entry.takenBefore = entry.taken;
       entry.taken = 0;
-      entry.told = 0;
     }
     this.#share.endTurn(all);
     return taken;
@@ -161,11 +160,13 @@ export class Buckets {
    * What others have taken by now and will tell: they tell once a second and are read once a
    * second, so that what they took in up to two turns is missing. Each of them keeps to the limit
    * and knows all that is owed here but what was taken here meanwhile, so that it took no more
-   * than that leaves of the burst; doubled, as the turns counted here may be half of those.
+   * than that leaves of the burst; doubled, as the turns counted here may be half of those. Until
+   * they had the time to tell of anything, they are taken to be asked as often as this one.
    */
   #unheard({ share, taken, takenBefore }: Readonly<Entry>, left: number): number {
     const here = taken + takenBefore;
-    const likely = (share.isKnown ? share : this.#share).elsewhere(here);
+    const known = share.isKnown ? share : this.#share;
+    const likely = known.isKnown ? known.elsewhere(here) : this.#others * here + 1;
     return Math.min(likely, this.#others * Math.max(Math.ceil(left + 2 * here), 0));
   }
 

@@ -99,6 +99,12 @@ export class Limits {
     if (rate.perMinute > 0) this.#principals.takenElsewhere(name, count, rate, sinceMs);
   }
 
+  /** Hears how many other instances count the same. */
+  meet(others: number): void {
+    this.#principals.meet(others);
+    this.#failures.meet(others);
+  }
+
   failuresElsewhere(network: string, count: number, sinceMs: number): void {
     const rate = this.#failureRate();
     if (rate !== null) this.#failures.takenElsewhere(network, count, rate, sinceMs);

@@ -13,15 +13,21 @@ insert into rate_usage as usage (instance, name, taken)
 on conflict (instance, name) do update
   set taken = usage.taken + excluded.taken, updated_at = clock_timestamp()`;
 
+/** How far back a turn looks beyond the one before it, for clocks and transactions that lag. */
+const MARGIN_S = 15;
+/** The first one looks at every row: whatever stands there was counted before. */
+const EVER_S = 1e9;
+
 const READ = `
-select instance, name, taken from rate_usage
+select instance, name, taken, updated_at > clock_timestamp() - interval '${MARGIN_S} s' as is_new
+  from rate_usage
   where instance <> $1
     and updated_at > clock_timestamp() - interval '1 second' * $2::double precision`;
 
-/** How far back a turn looks beyond the one before it, for clocks and transactions that lag. */
-const MARGIN_S = 10;
-/** The first one looks at every row: whatever stands there was counted before. */
-const EVER_S = 1e9;
+/** The name of a row by which an instance tells that it is there, also while nobody asks it. */
+const PRESENT = '';
+/** How often it tells, in turns: it is believed for as long as a row is new. */
+const PRESENT_TURNS = 5;
 
 /** A row that nobody wrote for so long is of an instance that is gone, or of a quiet client. */
 const FORGET = "delete from rate_usage where updated_at < clock_timestamp() - interval '5 minutes'";
@@ -30,6 +36,7 @@ interface UsageRow {
   readonly instance: string;
   readonly name: string;
   readonly taken: string;
+  readonly is_new: boolean;
 }
 
 /** Names of both kinds of buckets in one column. */
@@ -70,12 +77,10 @@ export class Exchange {
     this.#pool = pool;
     this.#limits = limits;
     this.#onChange = onChange;
-    this.#timer = setInterval(() => {
-      this.#running ??= this.#turn().finally(() => {
-        this.#running = null;
-      });
-    }, PERIOD_MS);
+    this.#timer = setInterval(() => this.#go(), PERIOD_MS);
     this.#timer.unref();
+    // At once: who else is there is known before the first requests come.
+    this.#go();
   }
 
   /** Turns that failed. */
@@ -88,6 +93,12 @@ export class Exchange {
     clearInterval(this.#timer);
     await this.#running;
     await this.#write().catch(() => {});
+  }
+
+  #go(): void {
+    this.#running ??= this.#turn().finally(() => {
+      this.#running = null;
+    });
   }
 
   async #turn(): Promise<void> {
@@ -112,6 +123,7 @@ export class Exchange {
       ...principals.map((each) => [toldAs(each), each.count] as const),
       ...[...failures].map(([name, taken]) => [NETWORK + name, taken] as const),
     ];
+    if (this.#turns % PRESENT_TURNS === 0) rows.push([PRESENT, 0]);
     if (rows.length === 0) return;
     const names = rows.map(([name]) => name);
     const taken = rows.map(([, count]) => count);
@@ -123,6 +135,7 @@ export class Exchange {
     const sinceMs = this.#readMs;
     const seconds = sinceMs === null ? EVER_S : MARGIN_S + Math.max(0, nowMs - sinceMs) / 1000;
     const { rows } = await this.#pool.query<UsageRow>(READ, [this.#instance, seconds]);
+    this.#limits.meet(rows.filter(({ name, is_new }) => name === PRESENT && is_new).length);
     for (const row of rows) this.#count(row, sinceMs, nowMs);
     this.#readMs = nowMs;
   }
