@@ -203,7 +203,7 @@ fault(
 );
 
 const isNoted = async (server: Cluster): Promise<boolean> =>
-  (await server.ask('select from rate_usage')).rows.length > 0;
+  (await server.ask("select from rate_usage where name <> ''")).rows.length > 0;
 
 fault(
   'F12',
