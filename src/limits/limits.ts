@@ -90,6 +90,12 @@ export class Limits {
     return { principals, failures: this.#failures.drain() };
   }
 
+  /** Hears how many other instances count the same. */
+  meet(others: number): void {
+    this.#principals.meet(others);
+    this.#failures.meet(others);
+  }
+
   /**
    * Counts what other instances have seen since a moment. A principal that never came here has its
    * bucket too, by the rate that they tell: only they have read its key, where its own rate stands.
@@ -97,12 +103,6 @@ export class Limits {
   principalsElsewhere({ name, count, perMinute }: Counted, sinceMs: number): void {
     const rate = this.#principals.rateOf(name) ?? { perMinute };
     if (rate.perMinute > 0) this.#principals.takenElsewhere(name, count, rate, sinceMs);
-  }
-
-  /** Hears how many other instances count the same. */
-  meet(others: number): void {
-    this.#principals.meet(others);
-    this.#failures.meet(others);
   }
 
   failuresElsewhere(network: string, count: number, sinceMs: number): void {

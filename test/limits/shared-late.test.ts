@@ -51,12 +51,12 @@ t.test('what others counted before an instance began is not held against anybody
 });
 
 t.test(
-  'who waits as told is sent away for what others may take that have told nothing',
+  'a wait counts in what others may take that have told nothing yet, if they are not gone',
   async (t) => {
     const { pool } = await testDatabase(t);
     // One that is gone.
     await pool.query(`insert into rate_usage (instance, name, taken, updated_at)
-    values (gen_random_uuid(), '', 0, clock_timestamp() - interval '1 minute')`);
+      values (gen_random_uuid(), '', 0, clock_timestamp() - interval '1 minute')`);
     const idle = new Exchange(pool, new Limits(SETTINGS), (error) => t.error(error));
     t.teardown(() => idle.close());
     await until('one is there', async () => {
