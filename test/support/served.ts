@@ -46,14 +46,18 @@ export async function grownAtMost(pid: number, work: () => Promise<unknown>): Pr
   return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1_024 - before;
 }
 
-/** Starts the service as a process over a database of a test, and waits until it listens. */
+/**
+ * Starts the service as a process over a database of a test, and waits until it listens; with more
+ * arguments for Node where there are any.
+ */
 export async function served(
   test: Pick<typeof t, 'teardown'>,
   database: Pick<TestDatabase, 'url' | 'db'>,
   env: Readonly<Record<string, string>> = {},
+  node: readonly string[] = [],
 ): Promise<Served> {
   const key = await keyFor(database as TestDatabase, [ALL_MARKETS]);
-  const running = startService(test, { DATABASE_URL: database.url, ...TIMES, ...env });
+  const running = startService(test, { DATABASE_URL: database.url, ...TIMES, ...env }, node);
   // The metrics, where there are any, have a listener of their own.
   const address = /http:\/\/127\.0\.0\.1:(\d+)\b(?!\/metrics)/;
   const [, port] = address.exec(await running.until('stderr', address)) ?? [];
