@@ -20,11 +20,11 @@ import { receiveBodies } from './plugins/body-bytes.ts';
 import { priceBook } from './plugins/book.ts';
 import { expiryWarning } from './plugins/expiry.ts';
 import { letIn, turnAway } from './plugins/gate.ts';
-import { careful } from './plugins/headers.ts';
+import { CAREFUL_HEADERS, careful } from './plugins/headers.ts';
 import { jsonBody } from './plugins/json-body.ts';
 import { limitsAfterAuth, limitsBeforeAuth } from './plugins/limits.ts';
 import { methods } from './plugins/methods.ts';
-import { observe, tellAtEnd } from './plugins/observe.ts';
+import { observe, tellAtEnd, tellRefused } from './plugins/observe.ts';
 import { DOCS, docsPage, openapi } from './plugins/openapi.ts';
 import { problemOf, problems, sendProblem } from './plugins/problems.ts';
 import { isTooLate, Refusals } from './plugins/refuse.ts';
@@ -107,7 +107,9 @@ function serverOf(options: AppOptions, refusals: Refusals): FastifyInstance {
       const problem = problemOf(error);
       request.failure = problem;
       tellAtEnd(request, reply, metrics);
-      if (refusals.isAnswered(request.raw.socket)) reply.header('connection', 'close');
+      refusals.isAnswered(request.raw.socket);
+      // No hook is called for it.
+      reply.headers({ ...CAREFUL_HEADERS, connection: 'close' });
       void sendProblem(request, reply, problem);
     },
     // A stopping service finishes what it is asked; the listener is closed by then.
@@ -192,7 +194,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { reads } = client;
   const db = reads.db();
   const limits = new Limits(limitSettingsOf(config));
-  const refusals = new Refusals((code) => metrics?.refused(code));
+  const refusals = new Refusals(tellRefused(options.logger, metrics));
   const app = serverOf(options, refusals);
   const sources: Sources = {
     db,
@@ -214,7 +216,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   begin(app, options, { gate: limits.gate, refusals });
   problems(app);
   careful(app);
-  transport(app, { urlBytesMax: config.URL_BYTES_MAX, connectionsMax: config.CONNECTIONS_MAX });
+  const { URL_BYTES_MAX: urlBytesMax, CONNECTIONS_MAX: connectionsMax } = config;
+  transport(app, { urlBytesMax, connectionsMax, refusals });
   gentleStop(app, { graceMs: config.STOP_GRACE_MS, heirs: options.heirs });
   methods(app);
   jsonBody(app, { depthMax: config.JSON_DEPTH_MAX, bytesMax: config.BODY_BYTES_MAX });

@@ -1,3 +1,5 @@
+import { masked } from './secrets.ts';
+
 /**
  * Every refusal the service can give: code → status and title. Append-only: a released code keeps
  * its meaning. The OpenAPI document and the page /docs/problems are made
@@ -42,7 +44,7 @@ export const VIOLATIONS = {
   unknown_field: 'A member that the request does not have',
   wrong_type: 'A value of another type',
   invalid_format: 'A text that is empty or not in the format asked for',
-  invalid_characters: 'A text with control characters or broken Unicode',
+  invalid_characters: 'A text with control characters, broken Unicode, or what looks like a key',
   too_few_items: 'A list with too few items, or a parameter that is needed and missing',
   too_many_items: 'A list with too many items, or a parameter that was given twice',
   too_long: 'A text that is too long',
@@ -118,8 +120,8 @@ const OR = new Intl.ListFormat('en-GB', { type: 'disjunction' });
 /** Words of which one will do, as a sentence lists them: `GET, HEAD or POST`. */
 export const eitherOf = (words: Iterable<string>): string => OR.format(words);
 
-/** What was sent, cut to what may be shown: 64 characters, without control characters. */
+/** What was sent, cut to what may be shown: 64 characters, no control characters, no secrets. */
 export const shown = (text: string): string => {
-  const printable = text.replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
+  const printable = masked(text).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
   return printable.length > 64 ? `${printable.slice(0, 63).toWellFormed()}…` : printable;
 };

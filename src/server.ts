@@ -35,6 +35,8 @@ let release = async (): Promise<void> => {};
 let workers: Workers | null = null;
 /** Whether a person was shown that it runs. */
 let isShown = false;
+/** Where the end is told: who collects the log takes a process that just ends for a crash. */
+let log: Logger | null = null;
 
 /** Counts from now on, and tells it on a port of its own, or to the process that owns the port. */
 async function openMetrics(config: Config, logger: Logger): Promise<Metrics | undefined> {
@@ -85,6 +87,7 @@ async function start(): Promise<void> {
   release = prepared.release;
   const { config, url, usageUrl, own } = prepared;
   const logger = loggerOf(config.LOG_LEVEL, new Together(process.stderr));
+  log = logger;
   let address: string;
   if (config.WORKERS > 0) {
     ({ address, workers } = await serveByWorkers(prepared, logger, life));
@@ -118,6 +121,7 @@ const grace = closeWithGrace(
     if (err) report(err);
     await starting.catch(() => {});
     await life.end();
+    if (!err) log?.info('the service has stopped');
     if (isShown && !err) tellStopped();
   },
 );

@@ -28,6 +28,28 @@ t.test('the document and its page are served to anyone, and asked for once', asy
   t.not(json.headers.etag, yaml.headers.etag);
 });
 
+t.test('others are answered while the document is written', async (t) => {
+  const service = await serviceOn(t, await testDatabase(t));
+  await service.app.ready();
+  let [turns, isWritten] = [0, false];
+  const count = (): void => {
+    turns += 1;
+    if (!isWritten) setImmediate(count);
+  };
+  setImmediate(count);
+  await service.app.inject({ url: '/openapi.yaml' });
+  isWritten = true;
+  t.ok(turns > 100, `${turns} turns of the event loop`);
+});
+
+t.test('the page finds the document at the one address that it has', async (t) => {
+  const service = await serviceOn(t, await testDatabase(t));
+  for (const format of ['json', 'yaml']) {
+    const answer = await service.app.inject({ url: `/docs/${format}?a` });
+    t.match(answer, { statusCode: 301, headers: { location: `/openapi.${format}` } });
+  }
+});
+
 t.test('the page and all that it loads come from this service', async (t) => {
   const service = await serviceOn(t, await testDatabase(t));
   const page = await service.app.inject({ url: '/docs' });

@@ -35,6 +35,7 @@ t.test('a second start on the same data leaves the first its key, and tells of i
   second.child.kill('SIGTERM');
   t.equal(await second.ended, 0);
   t.match(second.stdout(), /\nThe service has stopped\.\n$/);
+  t.match(second.stderr(), /"msg":"the service has stopped"/, 'the log says it as well');
   t.equal(await statusOf(three, keyIn(two)), 401, 'a stop takes its own key');
   t.equal(await statusOf(three, keyIn(three)), 200, 'and no other');
   const { stdout } = await prices(t, env, 'keys', 'list', '--json');

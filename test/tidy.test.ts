@@ -10,10 +10,11 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** What each folder, or file, of src may import: the table of the architecture. */
 const LAYERS: Readonly<Record<string, string>> = {
   catalog: '',
-  errors: '',
+  secrets: '',
+  errors: 'secrets',
   version: '',
   config: '',
-  contract: 'catalog errors',
+  contract: 'catalog errors secrets',
   db: 'catalog errors seeds migrations',
   auth: 'catalog db errors',
   conversion: 'catalog db errors',
@@ -26,7 +27,7 @@ const LAYERS: Readonly<Record<string, string>> = {
   ingest: 'catalog db errors',
   archive: 'db version',
   verify: 'catalog db',
-  plugins: 'auth book catalog contract db errors limits metrics prices tracing wire',
+  plugins: 'auth book catalog contract db errors limits metrics prices secrets tracing wire',
   routes: 'auth book catalog contract conversion db errors limits prices version wire',
   app:
     'catalog config contract conversion db errors limits metrics plugins prices routes tracing ' +

@@ -37,7 +37,14 @@ const answerers = (): Set<string> =>
     [...service.stderr().matchAll(/"pid":(\d+),.*"request completed"/g)].map(([, pid = '']) => pid),
   );
 
+/** A metric of all processes together, by its name. */
+async function metricOf(name: string): Promise<number> {
+  const text = await (await fetch(metrics)).text();
+  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+}
+
 t.test('no request fails while workers are replaced one by one', async (t) => {
+  const files = await metricOf('process_max_fds');
   const kept = steadily(t, at, QUESTIONS, 1);
   const fresh = steadily(t, at, QUESTIONS, 1, false);
   await Promise.all([kept.next(20), fresh.next(20)]);
@@ -58,6 +65,8 @@ t.test('no request fails while workers are replaced one by one', async (t) => {
     const counts = [...text.matchAll(/^prices_request_duration_seconds_count\{.*\} (\d+)$/gm)];
     return counts.reduce((sum, [, count]) => sum + Number(count), 0) === sent;
   });
+  t.ok(files > 0);
+  t.equal(await metricOf('process_max_fds'), files, 'what workers that are gone had is gone');
 });
 
 t.test('workers that cannot start end the service, with what is wrong', async (t) => {

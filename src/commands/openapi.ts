@@ -27,7 +27,7 @@ async function openapiTexts(): Promise<{ readonly yaml: string; readonly json: s
   const app = await buildApp({ config: configOf({}), client });
   try {
     await app.ready();
-    return { yaml: openapiYaml(app), json: JSON.stringify(app.swagger(), null, 2) };
+    return { yaml: await openapiYaml(app), json: JSON.stringify(app.swagger(), null, 2) };
   } finally {
     await app.close();
     await client.close();

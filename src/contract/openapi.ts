@@ -90,9 +90,11 @@ const limitsText = (limits: RequestLimits): string =>
       'everything that was asked for comes in one answer, or the connection breaks.',
     ],
     [
-      'Each credential has a rate limit, told by `RateLimit-Policy` and `RateLimit` on every',
-      'answer, and a number of requests at the same time; `GET /v3/me` tells both. A request',
-      'beyond them is answered 429 with `Retry-After`, after which it succeeds.',
+      'Each credential has a rate limit, told by `RateLimit-Policy` and `RateLimit` on what is',
+      'answered to it (not on a refusal of the credential, its scope or the address), and a number',
+      'of requests at the same time; `GET /v3/me` tells both. A request beyond them is answered',
+      '429 with `Retry-After`, after which it succeeds. A network that sent too many refused',
+      'credentials is answered 429 as well, until `Retry-After` is over.',
     ],
   );
 

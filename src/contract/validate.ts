@@ -7,6 +7,7 @@ import { nearest } from '../catalog/nearest.ts';
 import { Problem, shown, type Violation, type ViolationCode } from '../errors.ts';
 import { closed } from './components.ts';
 import { filtersOf, type MarketSchemas } from './market.ts';
+import { secretsIn } from './secrets.ts';
 
 /** Violations that one answer lists; a request with more is told so. */
 export const VIOLATIONS_MAX = 100;
@@ -183,6 +184,8 @@ export const checkOf = (schema: TObject): BodyCheck =>
 function checkWith(schema: TObject, root: Closed, market: Market | null): BodyCheck {
   const compiled = Compile(schema);
   return (value) => {
+    const secrets = secretsIn(value);
+    if (secrets.length > 0) return secrets;
     const found: Violation[] = [];
     const known = withoutStrangers(value, root, market, found);
     if (!compiled.Check(known)) {

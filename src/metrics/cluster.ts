@@ -15,5 +15,11 @@ export function answerToPrimary({ registry }: Metrics): () => Promise<void> {
   ClusterRegistry.setRegistries([registry]);
   // Its types do not know the method yet.
   const worker = new ClusterRegistry() as unknown as { shutdown(): Promise<void> };
-  return () => worker.shutdown();
+  return () => {
+    // What was counted stays; what a process has at the moment, such as memory, goes with it.
+    for (const { name, type } of registry.getMetricsAsArray()) {
+      if (type !== 'counter' && type !== 'histogram') registry.removeSingleMetric(name);
+    }
+    return worker.shutdown();
+  };
 }

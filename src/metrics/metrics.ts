@@ -26,6 +26,8 @@ export function metricsOf(): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
+  // Quantiles of several workers cannot be added up; the histogram beside it can.
+  registry.removeSingleMetric('nodejs_eventloop_utilization_summary');
   const duration = new Histogram({
     name: 'prices_request_duration_seconds',
     help: 'Time from the headers of a request to the end of its answer',

@@ -16,8 +16,8 @@ type Done = (error: Problem | null, bytes: Buffer) => void;
 
 const NOTHING = Buffer.alloc(0);
 
-const tooLarge = (): Problem =>
-  new Problem('body_too_large', 'Send a smaller body, in several requests');
+const tooLarge = (most: number): Problem =>
+  new Problem('body_too_large', `Send at most ${most} bytes, in several requests if need be`);
 
 const brokenOff = (cause: Error): Problem =>
   new Problem('malformed_request', 'The request could not be read', { cause });
@@ -38,7 +38,7 @@ export class BodyBytes {
   /** @param most bytes that it may have; what comes beyond them is thrown away */
   constructor(request: IncomingMessage, most: number) {
     this.#most = most;
-    if (Number(request.headers['content-length'] ?? 0) > most) this.#end(tooLarge());
+    if (Number(request.headers['content-length'] ?? 0) > most) this.#end(tooLarge(most));
     request.on('data', (piece: Buffer) => this.#add(piece));
     request.on('end', () => this.#end(null));
     request.on('error', (cause) => this.#end(brokenOff(cause)));
@@ -59,7 +59,7 @@ export class BodyBytes {
     if (this.#isOver) return;
     const length = this.#length + piece.length;
     if (length > this.#most) {
-      this.#end(tooLarge());
+      this.#end(tooLarge(this.#most));
     } else {
       this.#keep(piece, length);
       this.#length = length;

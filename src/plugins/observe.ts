@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../auth/principal.ts';
 import { Problem } from '../errors.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { Causes } from './causes.ts';
 import { shownPath } from './path.ts';
 import { problemOf } from './problems.ts';
+import type { Refused } from './refuse.ts';
 import { ClientGone } from './work.ts';
 
 declare module 'fastify' {
@@ -93,6 +94,14 @@ export function tellAtEnd(
   request.sentBefore = sentBy(request);
   reply.raw.once('close', () => tell(request, reply, metrics));
 }
+
+/** How to tell of what was refused before it was a request: a line of the log, and the metrics. */
+export const tellRefused =
+  (log: FastifyBaseLogger | undefined, metrics: Metrics | undefined) =>
+  (refused: Refused): void => {
+    metrics?.refused(refused.code);
+    log?.info(refused, 'request refused');
+  };
 
 /** Tells each request when it is over. Registered before all that may refuse. */
 export function observe(app: FastifyInstance, metrics: Metrics | undefined): void {

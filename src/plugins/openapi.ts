@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import { completed, descriptionOf, type RequestLimits } from '../contract/openapi.ts';
+import { pathOf } from './path.ts';
 
 /** Version of the interface, not of the software: specification, section 9. */
 export const INTERFACE_VERSION = '1.0.0';
@@ -78,6 +79,14 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
   await app.register(async (docs) => {
     await docs.register(swaggerUi, {
       routePrefix: DOCS,
+      // The page looks for the document beside itself; there is one, at one address.
+      uiHooks: {
+        onRequest: (request, reply, next) => {
+          const [, format] = /^\/docs\/(json|yaml)$/.exec(pathOf(request.url)) ?? [];
+          if (format) void reply.redirect(`/openapi.${format}`, 301);
+          else next();
+        },
+      },
       uiConfig: { docExpansion: 'list', deepLinking: true, persistAuthorization: false },
       theme: {
         title: 'Commodity Prices Service',

@@ -1,8 +1,10 @@
+import { holdsSecret, masked } from '../secrets.ts';
+
 /** Longest path that is shown anywhere, in characters. */
 const SHOWN_MAX = 256;
 
-/** What looks like an API key or a token: somebody may have put one into the address. */
-const SECRET = /cps_(?:live|test)_\w+|eyJ[\w-]*\.[\w-]+\.[\w-]*/g;
+/** How often an address may have been escaped on its way. */
+const ESCAPED_MAX = 3;
 
 /**
  * The path of a request target: without query and fragment, and without scheme and authority,
@@ -14,13 +16,12 @@ export const pathOf = (target: string): string =>
 /** The path as logs and problems show it: without secrets, and not too long. */
 export function shownPath(target: string): string {
   const path = pathOf(target);
-  // A key may be hidden behind percent escapes.
-  const shown = holdsSecret(decoded(path)) ? decoded(path).replace(SECRET, '[secret]') : path;
-  return shown.slice(0, SHOWN_MAX);
+  let read = path;
+  // A key may be hidden behind percent escapes, and these behind others.
+  for (let times = 0; times < ESCAPED_MAX; times += 1) read = decoded(read);
+  if (holdsSecret(path) || holdsSecret(read)) return masked(read).slice(0, SHOWN_MAX);
+  return path.slice(0, SHOWN_MAX);
 }
-
-/** Whether a text looks as if it held an API key or a token. */
-export const holdsSecret = (text: string): boolean => text.search(SECRET) >= 0;
 
 function decoded(path: string): string {
   try {

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import { v7 as uuidv7 } from 'uuid';
 import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
 import { Problem, type ProblemCode } from '../errors.ts';
+import { CAREFUL_HEADERS } from './headers.ts';
 
 /** How long a refused client may go on sending, so that it reads its answer and not a reset. */
 const LINGER_MS = 1_000;
@@ -22,8 +23,17 @@ const PARSER: Record<string, readonly [ProblemCode, string]> = {
 const isAnswering = (socket: Duplex & { readonly _httpMessage?: ServerResponse | null }): boolean =>
   socket._httpMessage?.headersSent === true;
 
+/** A refusal of what never became a request. */
+export interface Refused {
+  readonly code: ProblemCode;
+  readonly status: number;
+  readonly reqId: string;
+  readonly remoteAddress?: string | undefined;
+}
+
 /** Answers on a connection that has no request object with a problem, and closes it. */
-export function refuse(socket: Duplex, problem: Problem): void {
+function answer(socket: Duplex & { readonly remoteAddress?: string }, problem: Problem): Refused {
+  const { remoteAddress } = socket;
   // A client that resets the connection now must not end the service.
   socket.on('error', () => socket.destroy());
   const requestId = uuidv7();
@@ -35,33 +45,26 @@ export function refuse(socket: Duplex, problem: Problem): void {
     `x-request-id: ${requestId}`,
     'cache-control: no-store',
     'connection: close',
-    ...Object.entries(problem.headers).map(([name, value]) => `${name}: ${value}`),
+    ...Object.entries({ ...CAREFUL_HEADERS, ...problem.headers }).map(
+      ([name, value]) => `${name}: ${value}`,
+    ),
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  return { code: problem.code, status: problem.statusCode, reqId: requestId, remoteAddress };
 }
 
 /** An error of Node's HTTP parser, before there is a request. */
 type ParserError = Error & { readonly code?: string };
 
-/**
- * Answers what never became a request; the connection is closed after it.
- * @returns the code of the refusal; null when there was nobody to refuse
- */
-function refuseConnection(error: ParserError, socket: Duplex): ProblemCode | null {
-  // What goes on arriving after the refusal fails again.
-  if (socket.writableEnded) return null;
-  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(socket)) {
-    socket.destroy();
-    return null;
-  }
-  const [code, detail] = PARSER[error.code ?? ''] ?? [
-    'malformed_request' as const,
-    'The request is not valid HTTP/1.1',
-  ];
-  refuse(socket, new Problem(code, detail));
-  return code;
-}
+/** What ended in the midst of a request: its client left, and is told of with the request. */
+const isLeft = ({ code }: ParserError): boolean => code === 'HPE_INVALID_EOF_STATE';
+
+const problemOf = ({ code }: ParserError): Problem => {
+  const known = PARSER[code ?? ''];
+  if (known) return new Problem(...known);
+  return new Problem('malformed_request', 'The request is not valid HTTP/1.1');
+};
 
 /** Whether Node gave up a request, or the wait for one, that did not arrive in its time. */
 export const isTooLate = ({ code }: ParserError): boolean => code === TOO_LATE;
@@ -71,15 +74,16 @@ export const isTooLate = ({ code }: ParserError): boolean => code === TOO_LATE;
  * loop; they are refused over several, so that a thousand of them keep nobody else waiting.
  */
 export class Refusals {
-  readonly #tell: (code: ProblemCode) => void;
+  readonly #tell: (refused: Refused) => void;
   /** Those that are still to be refused, longest first. */
   readonly #late = new Map<Duplex, ParserError>();
 
-  /** @param tell hears the code of each refusal */
-  constructor(tell: (code: ProblemCode) => void) {
+  /** @param tell hears of each refusal */
+  constructor(tell: (refused: Refused) => void) {
     this.#tell = tell;
   }
 
+  /** Refuses what broke a rule of HTTP at once, and what was too late soon. */
   refuse(error: ParserError, socket: Duplex): void {
     if (isTooLate(error)) {
       if (this.#late.size === 0) setImmediate(() => this.#refuseSome());
@@ -87,6 +91,11 @@ export class Refusals {
     } else {
       this.#refuseNow(error, socket);
     }
+  }
+
+  /** Refuses a connection with a problem, and closes it. */
+  refuseWith(problem: Problem, socket: Duplex): void {
+    this.#tell(answer(socket, problem));
   }
 
   /**
@@ -109,7 +118,11 @@ export class Refusals {
   }
 
   #refuseNow(error: ParserError, socket: Duplex): void {
-    const code = refuseConnection(error, socket);
-    if (code !== null) this.#tell(code);
+    // What goes on arriving after the refusal fails again.
+    if (socket.writableEnded) return;
+    if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(socket)) socket.destroy();
+    // Who closed only his half may still read.
+    else if (isLeft(error)) answer(socket, problemOf(error));
+    else this.refuseWith(problemOf(error), socket);
   }
 }

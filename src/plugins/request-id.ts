@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { v7 as uuidv7 } from 'uuid';
-import { holdsSecret } from './path.ts';
+import { holdsSecret } from '../secrets.ts';
 
 const ACCEPTED = /^[\w-]{8,64}$/;
 

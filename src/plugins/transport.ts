@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { Problem } from '../errors.ts';
-import { type Refusals, refuse } from './refuse.ts';
+import type { Refusals } from './refuse.ts';
 
 export interface TransportOptions {
   readonly urlBytesMax: number;
   readonly connectionsMax: number;
+  readonly refusals: Refusals;
 }
 
 /** How often a header was sent; `headers` of Node has only one of it. */
@@ -44,7 +45,8 @@ export function transport(app: FastifyInstance, options: TransportOptions): void
   // Node would hang up without a word.
   server.on('connect', (_request, socket) => {
     const headers = { allow: '' };
-    refuse(socket, new Problem('method_not_allowed', 'The service is no proxy', { headers }));
+    const problem = new Problem('method_not_allowed', 'The service is no proxy', { headers });
+    options.refusals.refuseWith(problem, socket);
   });
   app.addHook('onRequest', (request, _reply, done) => {
     checkHost(request.raw);

@@ -1,12 +1,15 @@
+import { setImmediate as immediate } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { stringify } from 'yaml';
 import { problemsPage } from '../contract/problems-page.ts';
 import { sendTagged } from './etag.ts';
 import { documentOperation, NOT_MODIFIED } from './operations.ts';
 
-/** The OpenAPI document as YAML text. */
-export const openapiYaml = (app: FastifyInstance): string =>
-  stringify(app.swagger(), {
+/** Members of the document that hold most of it. */
+const LARGE = ['paths', 'schemas'];
+
+const yamlOf = (value: object): string =>
+  stringify(value, {
     lineWidth: 100,
     aliasDuplicateObjects: false,
     blockQuote: 'literal',
@@ -14,11 +17,41 @@ export const openapiYaml = (app: FastifyInstance): string =>
     compat: 'yaml-1.1',
   });
 
+/** A part of a document within the members around it, without the lines of these. */
+function partOf(value: object, around: readonly string[]): string {
+  const whole = around.reduceRight<object>((inner, name) => ({ [name]: inner }), value);
+  return yamlOf(whole).split('\n').slice(around.length).join('\n');
+}
+
+/** The texts of an object's members in turn; those that are large go by their own members. */
+function* partsOf(value: object, around: readonly string[] = []): Generator<string> {
+  for (const [name, member] of Object.entries(value)) {
+    const isLarge = LARGE.some((each) => each === name || Object.hasOwn(Object(member), each));
+    if (isLarge) {
+      yield `${'  '.repeat(around.length)}${name}:\n`;
+      yield* partsOf(member, [...around, name]);
+    } else yield partOf({ [name]: member }, around);
+  }
+}
+
+/**
+ * The OpenAPI document as YAML text. It is written part by part, so that others are answered
+ * meanwhile: all of it at once takes half a second where nothing is compiled yet.
+ */
+export async function openapiYaml(app: FastifyInstance): Promise<string> {
+  const parts: string[] = [];
+  for (const part of partsOf(app.swagger())) {
+    parts.push(part);
+    await immediate();
+  }
+  return parts.join('');
+}
+
 /** The OpenAPI document, the page of error codes and the way to them, open to anyone. */
 export function documentRoutes(app: FastifyInstance): void {
   // The document is made once: it cannot change while the process runs.
   let json: string | undefined;
-  let yaml: string | undefined;
+  let yaml: Promise<string> | undefined;
   const access = 'none';
   const response = (type: string) => ({
     200: { description: 'The document', content: { [type]: { schema: { type: 'object' } } } },
@@ -37,7 +70,7 @@ export function documentRoutes(app: FastifyInstance): void {
     schema: { ...documentOperation('openapiYaml', 'YAML'), response: response('application/yaml') },
     handler: async (request, reply) => {
       yaml ??= openapiYaml(app);
-      return sendTagged(request, reply, 'application/yaml; charset=utf-8', yaml);
+      return sendTagged(request, reply, 'application/yaml; charset=utf-8', await yaml);
     },
   });
   // Whoever opens the bare address in a browser looks for what there is.

@@ -44,8 +44,8 @@ const MALFORMED: readonly Case[] = [
   ['bare line feeds', 'GET /live HTTP/1.1\nHost: test\n\n'],
   ['a space in the address', get(HOST, '/li ve')],
   ['a byte that is not ASCII in the address', get(HOST, '/li\u00fcve')],
-  ['a broken escape in the address', get(CLOSE, '/v3/prices/%zz')],
-  ['an escape that is not UTF-8', get(CLOSE, '/live%ff')],
+  ['a broken escape in the address', get(HOST, '/v3/prices/%zz')],
+  ['an escape that is not UTF-8', get(HOST, '/live%ff')],
 ];
 
 /** What makes an answer less than a problem that ended the connection; null when nothing. */
@@ -54,6 +54,7 @@ function faultOf({ status, headers, json }: RawAnswer, code: string, expected: n
   if (!headers['content-type']?.startsWith('application/problem+json')) return 'media type';
   if (!/^[\w-]{8,64}$/.test(headers['x-request-id'] ?? '')) return 'no request id';
   if (headers['cache-control'] !== 'no-store') return 'it may be kept';
+  if (headers['x-content-type-options'] !== 'nosniff') return 'browsers are not told to be careful';
   if (json.code !== code || json.status !== status) return `code ${json.code}`;
   if (json.requestId !== headers['x-request-id']) return 'two request ids';
   return json.detail.length > 10 ? null : 'no detail';
@@ -64,12 +65,23 @@ async function isAlive(t: Test, { port }: Listening): Promise<boolean> {
   return status === 200;
 }
 
+/** The line of the log that tells what became of a request. */
+async function toldOf({ lines }: Listening, requestId: string): Promise<object> {
+  const line = (): string | undefined =>
+    lines.find((each) => each.includes(`"${requestId}"`) && each.includes('"status":'));
+  await until('it is told', () => line() !== undefined);
+  return JSON.parse(line() ?? '');
+}
+
 t.test('what is not HTTP gets a problem, and the connection is closed', async (t) => {
   const service = await listening(t, await testDatabase(t));
   for (const [what, send] of MALFORMED) {
     const sent = typeof send === 'function' ? send(service.key) : send;
     const answer = await exchange(t, service.port, sent);
     t.equal(faultOf(answer, 'malformed_request', 400), null, what);
+    const { requestId } = answer.json;
+    const told = await toldOf(service, requestId);
+    t.match(told, { code: 'malformed_request', status: 400 }, `${what}: it is in the log`);
   }
   tellFigures('F18', { 'malformed requests': MALFORMED.length });
   t.ok(await isAlive(t, service), 'the service goes on');

@@ -18,6 +18,9 @@ const placesOf = (secret: string): string[] => [
   `GET /live?key=${secret}#${secret} HTTP/1.1\r\n${HEAD}\r\n`,
   `GET /v3/prices HTTP/1.1\r\n${HEAD}x-request-id: ${secret}\r\n\r\n`,
   `GET /v3/prices/${secret} HTTP/1.1\r\n${HEAD}\r\n`,
+  `GET /v3/prices/${secret.replaceAll('_', '%5f')} HTTP/1.1\r\n${HEAD}\r\n`,
+  `GET /v3/prices/${secret.replaceAll('_', '%25255f')} HTTP/1.1\r\n${HEAD}\r\n`,
+  `GET /v3/prices/${secret.replace(/(?<=^cps_live_)/, '%')} HTTP/1.1\r\n${HEAD}\r\n`,
   `GET /${secret}/v3/prices/%zz HTTP/1.1\r\n${HEAD}\r\n`,
   `GET http://user:${secret}@test/v3/prices HTTP/1.1\r\n${HEAD}\r\n`,
   `GET http://${secret}@test/nowhere HTTP/1.1\r\n${HEAD}\r\n`,
@@ -32,27 +35,59 @@ const placesOf = (secret: string): string[] => [
   `GET /live HTTP/1.1\r\nHost: test\r\nx-api-key: ${secret}\r\n`,
 ];
 
-/** A request that is answered, whose body has the secret where a filter should be. */
-export const bodyOf = (secret: string, key: string): string => {
-  const json = JSON.stringify({ filters: { [secret]: [secret], regions: [secret] } });
+const posted = (body: object, key: string): string => {
+  const json = JSON.stringify(body);
   return (
     `POST /v3/prices/nickel HTTP/1.1\r\n${HEAD}x-api-key: ${key}\r\n` +
     `Content-Type: application/json\r\nContent-Length: ${json.length}\r\n\r\n${json}`
   );
 };
 
-/** Sends a secret in every place of a request, and somebody who leaves in the midst of one. */
+/** A request that is answered, whose body has the secret where a filter should be. */
+export const bodyOf = (secret: string, key: string): string =>
+  posted({ filters: { [secret]: [secret], regions: [secret] } }, key);
+
+/** Requests with a good key that have a secret where a value or a name belongs. */
+const askedWith = (secret: string, key: string): string[] => {
+  const got = (address: string): string =>
+    `GET ${address} HTTP/1.1\r\n${HEAD}x-api-key: ${key}\r\n\r\n`;
+  return [
+    bodyOf(secret, key),
+    posted({ filters: { regions: [secret] } }, key),
+    posted({ filters: { codes: [`x ${secret}`] }, options: { asOf: '2026-11-01T00:00:00Z' } }, key),
+    posted({ options: { [secret]: true } }, key),
+    posted({ options: { currency: secret, unitOfMeasure: secret, cursor: secret } }, key),
+    got(`/v3/prices/nickel?regions=${secret}`),
+    got(`/v3/prices/nickel?${secret}=1`),
+    got(`/v3/prices/nickel?includeSeries=${secret}`),
+    got(`/v3/prices/nickel/filters?${secret}`),
+    got(`/v3/reference/rates?base=${secret}`),
+    got(`/v3/changes?market=${secret}&after=${secret}`),
+    got(`/v3/me?${secret}`),
+  ];
+};
+
+/**
+ * Sends a secret in every place of a request, and somebody who leaves in the midst of one.
+ * @returns the answers, as text
+ */
 export async function sendEverywhere(
   t: Test,
   service: Pick<Listening, 'port' | 'key'>,
   secret: string,
-) {
+): Promise<string[]> {
   const { port, key } = service;
-  await Promise.all(
-    [...placesOf(secret), bodyOf(secret, key)].map((text) => exchange(t, port, text)),
+  const answers = await Promise.all(
+    [...placesOf(secret), ...askedWith(secret, key)].map((text) => exchange(t, port, text)),
   );
   const leaver = new Caller(t, port);
   leaver.socket.write(bodyOf(secret, key).slice(0, -5));
   await until('it was sent', () => leaver.socket.bytesWritten > 0);
   leaver.socket.destroy();
+  return answers.map((each) => JSON.stringify(each));
 }
+
+/** The part of a secret that is in a text, in capital or small letters; null where none is. */
+export const heldOf = (secrets: readonly string[], text: string): string | null =>
+  // A key begins with its public id, which may be shown; a token has a signature at its end.
+  secrets.find((each) => text.toLowerCase().includes(each.slice(-30).toLowerCase())) ?? null;

@@ -12,7 +12,7 @@ t.test(
   'who is too late together is refused in several turns, each once and in order',
   async (t) => {
     const told: string[] = [];
-    const refusals = new Refusals((code) => told.push(code));
+    const refusals = new Refusals(({ code }) => told.push(code));
     const sockets = Array.from({ length: 30 }, () => new PassThrough());
     for (const socket of sockets) refusals.refuse(LATE, socket);
     const refused = (): number => sockets.filter(({ writableEnded }) => writableEnded).length;
@@ -47,7 +47,7 @@ t.test('who comes too late while others are refused is refused as well', async (
 
 t.test('who left before it was refused is let go, and not counted', async (t) => {
   const told: string[] = [];
-  const refusals = new Refusals((code) => told.push(code));
+  const refusals = new Refusals(({ code }) => told.push(code));
   const socket = new PassThrough();
   refusals.refuse(LATE, socket);
   socket.destroy();
@@ -63,9 +63,19 @@ t.test('what breaks a rule of HTTP is refused at once', async (t) => {
   t.equal(answerOf(String(socket.read())).status, 400);
 });
 
+t.test('who ends in the midst of a request is answered, and not counted', async (t) => {
+  const told: string[] = [];
+  const refusals = new Refusals(({ code }) => told.push(code));
+  const [leaver, other] = [new PassThrough(), new PassThrough()];
+  refusals.refuse(errorOf('HPE_INVALID_EOF_STATE'), leaver);
+  refusals.refuse(errorOf('HPE_INVALID_METHOD'), other);
+  t.equal(answerOf(String(leaver.read())).status, 400, 'he may have closed one half only');
+  t.same(told, ['malformed_request'], 'the other one is counted');
+});
+
 t.test('what is answered before it was refused is not refused any more', async (t) => {
   const told: string[] = [];
-  const refusals = new Refusals((code) => told.push(code));
+  const refusals = new Refusals(({ code }) => told.push(code));
   const [complete, last] = [new PassThrough(), new PassThrough()];
   refusals.refuse(LATE, complete);
   refusals.refuse(LATE, last);
