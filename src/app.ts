@@ -2,13 +2,8 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import type pg from 'pg';
 import { MARKETS } from './catalog/markets.ts';
 import type { Config } from './config.ts';
-import { CHANGE_COMPONENTS } from './contract/changes.ts';
-import { COMPONENTS } from './contract/components.ts';
+import { COMMON_SCHEMAS } from './contract/common.ts';
 import { type BodyLimits, schemasOf } from './contract/market.ts';
-import { Me } from './contract/me.ts';
-import { POINT_COMPONENTS } from './contract/points.ts';
-import { ProblemSchema, ViolationSchema } from './contract/problem.ts';
-import { REFERENCE_COMPONENTS } from './contract/reference.ts';
 import { ratesReader } from './conversion/rates.ts';
 import type { Client } from './db/client.ts';
 import type { Gate } from './limits/gate.ts';
@@ -68,17 +63,6 @@ export interface AppOptions {
 const REFERENCES_KEPT = 4;
 /** States of exchange rates that are kept, of some 4 MB each. */
 const RATES_KEPT = 4;
-
-/** Every schema that is not of one market. */
-const SCHEMAS = [
-  ...COMPONENTS,
-  ...POINT_COMPONENTS,
-  ...REFERENCE_COMPONENTS,
-  ...CHANGE_COMPONENTS,
-  Me,
-  ViolationSchema,
-  ProblemSchema,
-];
 
 function serverOf(options: AppOptions, refusals: Refusals): FastifyInstance {
   const { config, logger, metrics, heirs } = options;
@@ -154,19 +138,23 @@ async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) 
   const { config, client, usagePool } = options;
   const { reads, pulse, watch } = client;
   letIn(app, limits.gate);
-  limitsBeforeAuth(app, limits);
-  const remembered = config.PRICE_BOOK_BYTES > 0 ? { pulse } : {};
+  const failed = limitsBeforeAuth(app, limits);
+  const deniedBurst = config.KEY_DENIED_BURST;
+  const used = usagePool ? usage(app, usagePool, { limits, deniedBurst }) : null;
   await app.register(auth, {
     db: reads.db(),
-    ...remembered,
+    ...(config.PRICE_BOOK_BYTES > 0 ? { pulse } : {}),
     settings: config,
     lag: { nowMs: () => watch.lagMs, mostMs: config.KEYS_LAG_MS_MAX },
+    heard: (request, verdict) => {
+      failed(request, verdict);
+      used?.heard(request, verdict);
+    },
     open: [DOCS],
   });
   limitsAfterAuth(app, limits);
   expiryWarning(app);
-  const deniedBurst = config.KEY_DENIED_BURST;
-  return usagePool ? usage(app, usagePool, { limits, deniedBurst }) : null;
+  return used?.exchange ?? null;
 }
 
 /** The feed of changes, read apart from the prices. */
@@ -211,7 +199,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   // Bodies are checked by the plan, which tells every violation at once; answers are bytes already.
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => JSON.stringify);
-  for (const schema of SCHEMAS) app.addSchema(schema);
+  for (const schema of COMMON_SCHEMAS) app.addSchema(schema);
 
   begin(app, options, { gate: limits.gate, refusals });
   problems(app);

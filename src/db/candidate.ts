@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { destroy } from './goodbye.ts';
 import { answered } from './silence.ts';
 import type { Standing, Standings } from './standing.ts';
 
@@ -22,13 +23,6 @@ export const lacks = (extent: Extent | null, told: Extent | null): boolean =>
   told !== null &&
   (extent === null ||
     (extent.epoch === told.epoch && BigInt(extent.revision) < BigInt(told.revision)));
-
-/** Ends a connection: nothing is owed to a server that may never answer again. */
-export function destroy(client: pg.Client): void {
-  (
-    client as unknown as { connection: { stream: { destroy(): void } } }
-  ).connection.stream.destroy();
-}
 
 async function ask(client: pg.Client, url: string, standings: Standings): Promise<Candidate> {
   await client.connect();

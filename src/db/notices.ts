@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { goodbye } from './goodbye.ts';
 
 /**
  * Is told the payload of a notice; null when some may have been missed: the connection was lost,
@@ -43,7 +44,6 @@ const HEARTBEAT_MS = 10_000;
 /** The first wait before a new attempt; it doubles up to the last. */
 const RETRY_MS = 100;
 const RETRY_MS_MAX = 5_000;
-const GOODBYE_MS = 1_000;
 
 const errorOf = (thrown: unknown): Error =>
   thrown instanceof Error ? thrown : new Error(String(thrown));
@@ -206,11 +206,7 @@ class Listening implements Notices {
     this.#client = null;
     this.#heard = new Set();
     this.#attempts = 0;
-    if (client === null) return;
-    const patience = Promise.withResolvers<void>();
-    const timer = setTimeout(patience.resolve, GOODBYE_MS);
-    await Promise.race([client.end().catch(() => {}), patience.promise]);
-    clearTimeout(timer);
+    if (client !== null) await goodbye(client);
   }
 }
 

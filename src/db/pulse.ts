@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { Breaker } from './breaker.ts';
 import { isPassing } from './failures.ts';
+import { goodbye } from './goodbye.ts';
 import { LOOK, type LookRow, quickLook } from './look.ts';
 import { orAborted } from './or-aborted.ts';
 import type { Reads } from './reads.ts';
@@ -144,7 +145,7 @@ class Looking implements Pulse {
     this.#timer = undefined;
     this.#attempts = 0;
     this.#forget();
-    void client?.end().catch(() => {});
+    if (client) void goodbye(client);
   }
 
   async close(): Promise<void> {
@@ -152,7 +153,7 @@ class Looking implements Pulse {
     clearTimeout(this.#timer);
     const client = this.#client;
     this.#forget();
-    await client?.end().catch(() => {});
+    if (client) await goodbye(client);
   }
 
   #begin(): Promise<Newest> {
@@ -231,7 +232,7 @@ class Looking implements Pulse {
   #lose(client: pg.Client, error: Error): void {
     if (this.#client !== client) return;
     this.#forget();
-    void client.end().catch(() => {});
+    void goodbye(client);
     if (this.#attempts === 0) this.#options.onError(error);
     const waitMs = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** this.#attempts);
     this.#attempts += 1;

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { Breaker } from './breaker.ts';
-import { type Candidate, candidateAt, destroy, type Extent, lacks } from './candidate.ts';
+import { type Candidate, candidateAt, type Extent, lacks } from './candidate.ts';
+import { destroy } from './goodbye.ts';
 import type { Servers } from './servers.ts';
 import { answered, Silence } from './silence.ts';
 import { type Standing, Standings } from './standing.ts';

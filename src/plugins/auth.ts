@@ -59,12 +59,24 @@ export interface Lag {
   readonly mostMs: number;
 }
 
+/** What came of a credential. */
+export interface Verdict {
+  /** Null where nobody is known by it. */
+  readonly principal: Principal | null;
+  /** Null where it is good. */
+  readonly refusal: Problem | null;
+}
+
+/** Hears each verdict when it falls, also that on a client who has left meanwhile. */
+export type HearVerdict = (request: FastifyRequest, verdict: Verdict) => void;
+
 export interface AuthOptions {
   readonly db: Kysely<Database>;
   /** With it keys are remembered, and each request is told the state that it may trust. */
   readonly pulse?: Pulse;
   readonly settings: AuthSettings;
   readonly lag?: Lag;
+  readonly heard?: HearVerdict;
   /** Addresses below which the routes of other people's plugins are open to anyone. */
   readonly open?: readonly string[];
 }
@@ -148,16 +160,15 @@ function checkLag({ nowMs, mostMs }: Lag): void {
   throw authUnavailable(new Error(`the standby is ${(lagMs / 1_000).toFixed(1)} s behind`));
 }
 
-/** @throws Problem insufficient_scope */
-function checkScope(access: Exclude<Access, 'none'>, held: ReadonlySet<string>): void {
-  if (access === 'any') return;
-  if (access === 'some-market') {
-    if (marketsOpenTo(held).length === 0) throw noMarketScope();
-  } else if (!allows(held, access.scope)) throw insufficientScope(access.scope);
+/** Why scopes do not open a route; null where they do. */
+function scopeRefusal(access: Exclude<Access, 'none'>, held: ReadonlySet<string>): Problem | null {
+  if (access === 'any') return null;
+  if (access === 'some-market') return marketsOpenTo(held).length === 0 ? noMarketScope() : null;
+  return allows(held, access.scope) ? null : insufficientScope(access.scope);
 }
 
 async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void> {
-  const { db, pulse, settings, lag, open = [] } = options;
+  const { db, pulse, settings, lag, open = [], heard = () => {} } = options;
   const source = await keySourceOf(settings);
   const rules: TokenRules = {
     issuer: settings.JWT_ISSUER,
@@ -176,13 +187,19 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
   };
   app.decorateRequest('principal', null);
   app.decorateRequest('newest', null);
+  const identified = async (request: FastifyRequest): Promise<Principal> => {
+    const { kind, text } = credentialOf(request.raw.rawHeaders);
+    return kind === 'key' ? verifyKey(findKeyOf(request), text, Date.now()) : verifyToken(request);
+  };
   const verified = (request: FastifyRequest): Promise<Principal> => {
-    const credential = credentialOf(request.raw.rawHeaders);
-    const principal =
-      credential.kind === 'key'
-        ? verifyKey(findKeyOf(request), credential.text, Date.now())
-        : verifyToken(request);
-    return request.work.until(principal);
+    const identity = identified(request);
+    identity.then(
+      (principal) => heard(request, { principal, refusal: null }),
+      (error: unknown) => {
+        if (error instanceof Problem) heard(request, { principal: null, refusal: error });
+      },
+    );
+    return request.work.until(identity);
   };
   app.decorateRequest('verifyAgain', function (this: FastifyRequest) {
     this.newest = null;
@@ -196,7 +213,10 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
     if (access === 'none') return;
     request.principal = await verified(request);
     if (pulse) lookOnce(request, pulse);
-    checkScope(access, request.principal.scopes);
+    const refusal = scopeRefusal(access, request.principal.scopes);
+    if (refusal === null) return;
+    heard(request, { principal: request.principal, refusal });
+    throw refusal;
   });
 }
 

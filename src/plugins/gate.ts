@@ -5,6 +5,7 @@ import type { Gate, Leave } from '../limits/gate.ts';
 import { CAREFUL_HEADERS } from './headers.ts';
 import { shownPath } from './path.ts';
 import type { Refusals } from './refuse.ts';
+import { hasOneHost } from './transport.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -52,7 +53,8 @@ function answerAtOnce(request: FastifyRequest, reply: FastifyReply, problem: Pro
  */
 export function turnAway(app: FastifyInstance, gate: Gate, refusals: Refusals): void {
   app.addHook('onRequest', (request, reply, done) => {
-    if (!gate.isFull || passes(request)) return done();
+    // Who breaks a rule of HTTP is told that, and is let go.
+    if (!gate.isFull || passes(request) || !hasOneHost(request.raw)) return done();
     const problem = overloaded();
     request.failure = problem;
     if (refusals.isAnswered(request.raw.socket)) reply.raw.shouldKeepAlive = false;

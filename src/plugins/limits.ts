@@ -5,7 +5,15 @@ import { Problem } from '../errors.ts';
 import { clientNetwork } from '../limits/address.ts';
 import { momentMs, type Rate, type Verdict } from '../limits/bucket.ts';
 import type { Limits } from '../limits/limits.ts';
+import type { HearVerdict } from './auth.ts';
 import { isOpen, isWaiting } from './gate.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The network that it came from, as far as failed authentications are counted. */
+    network: string;
+  }
+}
 
 const tooManyFailures = (seconds: number): Problem =>
   new Problem(
@@ -37,22 +45,23 @@ function tellLimit(reply: FastifyReply, rate: Rate, verdict: Verdict): void {
 const hasCredential = ({ headers }: FastifyRequest): boolean =>
   headers['x-api-key'] !== undefined || headers.authorization !== undefined;
 
-/** The network of a client; the types do not say that one who is gone has no address any more. */
-const networkOf = ({ ip }: FastifyRequest): string =>
-  clientNetwork((ip as string | undefined) ?? 'nowhere');
-
-/** The limit on failed authentications of a network. Registered before `auth`. */
-export function limitsBeforeAuth(app: FastifyInstance, limits: Limits): void {
+/**
+ * The limit on failed authentications of a network. Registered before `auth`.
+ * @returns what `auth` tells its verdicts to: those on clients who have left count as well
+ */
+export function limitsBeforeAuth(app: FastifyInstance, limits: Limits): HearVerdict {
+  app.decorateRequest('network', '');
   app.addHook('onRequest', (request, _reply, done) => {
-    const seconds = isOpen(request) ? null : limits.failedTooOften(networkOf(request), momentMs());
+    // The types do not say that one who is gone has no address any more.
+    request.network = clientNetwork((request.ip as string | undefined) ?? 'nowhere');
+    const seconds = isOpen(request) ? null : limits.failedTooOften(request.network, momentMs());
     done(seconds === null ? undefined : tooManyFailures(seconds));
   });
-  app.addHook('onResponse', (request, reply, done) => {
+  return (request, { refusal }) => {
     // Whoever sends nothing at all has guessed nothing.
-    const isGuess = reply.statusCode === 401 && hasCredential(request);
-    if (isGuess) limits.countFailure(networkOf(request), momentMs());
-    done();
-  });
+    const isGuess = refusal?.statusCode === 401 && hasCredential(request);
+    if (isGuess) limits.countFailure(request.network, momentMs());
+  };
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { v7 as uuidv7 } from 'uuid';
 import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
@@ -31,11 +31,17 @@ export interface Refused {
   readonly remoteAddress?: string | undefined;
 }
 
+/** Closes a connection once what was written is out. */
+function hangUp(socket: Duplex): void {
+  // A client that resets the connection now must not end the service.
+  socket.on('error', () => socket.destroy());
+  socket.end();
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
 /** Answers on a connection that has no request object with a problem, and closes it. */
 function answer(socket: Duplex & { readonly remoteAddress?: string }, problem: Problem): Refused {
   const { remoteAddress } = socket;
-  // A client that resets the connection now must not end the service.
-  socket.on('error', () => socket.destroy());
   const requestId = uuidv7();
   const body = problemBody(problem, '', requestId);
   const head = [
@@ -49,8 +55,8 @@ function answer(socket: Duplex & { readonly remoteAddress?: string }, problem: P
       ([name, value]) => `${name}: ${value}`,
     ),
   ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
+  hangUp(socket);
   return { code: problem.code, status: problem.statusCode, reqId: requestId, remoteAddress };
 }
 
@@ -75,12 +81,19 @@ export const isTooLate = ({ code }: ParserError): boolean => code === TOO_LATE;
  */
 export class Refusals {
   readonly #tell: (refused: Refused) => void;
+  /** The last request of each connection, and what it is answered with. */
+  readonly #last = new WeakMap<Duplex, readonly [IncomingMessage, ServerResponse]>();
   /** Those that are still to be refused, longest first. */
   readonly #late = new Map<Duplex, ParserError>();
 
   /** @param tell hears of each refusal */
   constructor(tell: (refused: Refused) => void) {
     this.#tell = tell;
+  }
+
+  /** To be told of each request. */
+  note(request: IncomingMessage, response: ServerResponse): void {
+    this.#last.set(request.socket, [request, response]);
   }
 
   /** Refuses what broke a rule of HTTP at once, and what was too late soon. */
@@ -121,8 +134,15 @@ export class Refusals {
     // What goes on arriving after the refusal fails again.
     if (socket.writableEnded) return;
     if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(socket)) socket.destroy();
+    // What goes wrong is the rest of the body of a request that has its answer.
+    else if (this.#hasAnswer(socket)) hangUp(socket);
     // Who closed only his half may still read.
     else if (isLeft(error)) answer(socket, problemOf(error));
     else this.refuseWith(problemOf(error), socket);
+  }
+
+  #hasAnswer(socket: Duplex): boolean {
+    const [request, response] = this.#last.get(socket) ?? [];
+    return request?.complete === false && response?.writableEnded === true;
   }
 }

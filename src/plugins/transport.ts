@@ -20,13 +20,13 @@ function timesSent({ rawHeaders }: IncomingMessage, name: string): number {
 }
 
 /** RFC 9112, section 3.2: HTTP/1.1 has one Host. Node would refuse only none, without a body. */
-function checkHost(request: IncomingMessage): void {
+export function hasOneHost(request: IncomingMessage): boolean {
   const hosts = timesSent(request, 'host');
-  if (hosts > 1 || (hosts === 0 && request.httpVersion !== '1.0')) {
-    const headers = { connection: 'close' };
-    throw new Problem('malformed_request', 'Send one Host header', { headers });
-  }
+  return hosts === 1 || (hosts === 0 && request.httpVersion === '1.0');
 }
+
+const noHost = (): Problem =>
+  new Problem('malformed_request', 'Send one Host header', { headers: { connection: 'close' } });
 
 /** What took too long to arrive, and is answered before it was refused, is answered once. */
 export function answerOnce(app: FastifyInstance, refusals: Refusals): void {
@@ -40,6 +40,7 @@ export function answerOnce(app: FastifyInstance, refusals: Refusals): void {
 export function transport(app: FastifyInstance, options: TransportOptions): void {
   const { server } = app;
   server.maxConnections = options.connectionsMax;
+  server.on('request', (request, response) => options.refusals.note(request, response));
   // Node would answer 417 without a body; a server may pass over what it does not know.
   server.on('checkExpectation', (request, reply) => server.emit('request', request, reply));
   // Node would hang up without a word.
@@ -49,7 +50,7 @@ export function transport(app: FastifyInstance, options: TransportOptions): void
     options.refusals.refuseWith(problem, socket);
   });
   app.addHook('onRequest', (request, _reply, done) => {
-    checkHost(request.raw);
+    if (!hasOneHost(request.raw)) throw noHost();
     if (Buffer.byteLength(request.url) > options.urlBytesMax) {
       throw new Problem('uri_too_long', 'Shorten the address, or send the request by POST');
     }

@@ -3,14 +3,16 @@ import type pg from 'pg';
 import { deniedKeysOf } from '../auth/denied-keys.ts';
 import { publicIdOf } from '../auth/key-format.ts';
 import { lastUsedOf } from '../auth/last-used.ts';
+import type { Principal } from '../auth/principal.ts';
 import type { Limits } from '../limits/limits.ts';
 import { Exchange } from '../limits/shared.ts';
+import type { HearVerdict } from './auth.ts';
 
 /**
  * The public id of the key that a request was refused with: unchecked where its secret is wrong,
  * and null without a key.
  */
-function deniedWith({ principal, headers }: FastifyRequest): string | null {
+function deniedWith({ headers }: FastifyRequest, principal: Principal | null): string | null {
   if (principal) return principal.kind === 'key' ? principal.id : null;
   const text = headers['x-api-key'];
   return typeof text === 'string' ? publicIdOf(text) : null;
@@ -22,13 +24,13 @@ function deniedWith({ principal, headers }: FastifyRequest): string | null {
  * that instances share so that rate limits hold for all of them together. Its failure fails no
  * request.
  * @param deniedBurst how many refusals of one key in a minute are noted; 0 for none
- * @returns the exchange of these counts, for the metrics
+ * @returns the exchange of these counts, for the metrics, and what `auth` tells its verdicts to
  */
 export function usage(
   app: FastifyInstance,
   pool: pg.Pool,
   { limits, deniedBurst }: { readonly limits: Limits; readonly deniedBurst: number },
-): Exchange {
+): { readonly exchange: Exchange; readonly heard: HearVerdict } {
   const lastUsed = lastUsedOf(pool, (error) => {
     app.log.warn(
       { err: error },
@@ -42,15 +44,14 @@ export function usage(
   const denied = deniedKeysOf(pool, deniedBurst, (error) => {
     app.log.warn({ err: error }, 'keys that are refused in bursts could not be noted');
   });
-  app.addHook('onResponse', async (request, { statusCode }) => {
-    const { principal } = request;
+  const heard: HearVerdict = (request, { principal, refusal }) => {
     if (principal?.kind === 'key') lastUsed.note(principal.id, Date.now());
-    if (statusCode !== 401 && statusCode !== 403) return;
-    const id = deniedWith(request);
+    if (refusal?.statusCode !== 401 && refusal?.statusCode !== 403) return;
+    const id = deniedWith(request, principal);
     if (id !== null) denied.note(id);
-  });
+  };
   app.addHook('onClose', async () => {
     await Promise.all([lastUsed.close(), denied.close(), exchange.close()]);
   });
-  return exchange;
+  return { exchange, heard };
 }

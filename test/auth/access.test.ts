@@ -5,6 +5,7 @@ import t from 'tap';
 import { createKey } from '../../src/auth/keys.ts';
 import { type Access, auth } from '../../src/plugins/auth.ts';
 import { problems } from '../../src/plugins/problems.ts';
+import { work } from '../../src/plugins/work.ts';
 import { authApp, HS256, NO_TOKENS } from '../support/auth-app.ts';
 import { testDatabase } from '../support/database.ts';
 import { noDatabase } from '../support/forgery.ts';
@@ -158,6 +159,7 @@ t.test('two credentials are a 400, also two of a kind, also equal ones', async (
 const build = async (routes: (app: ReturnType<typeof fastify>) => void, before = false) => {
   const app = fastify();
   problems(app);
+  work(app, 60_000);
   if (before) routes(app);
   const db = undefined as never;
   await app.register(auth, { db, settings: NO_TOKENS, open: ['/docs'] });

@@ -54,6 +54,8 @@ class TroubledWire {
   isFrozen = false;
   readonly pairs = new Set<Pair>();
   readonly listeners: Listener[] = [];
+  /** Ends of connections that came while it was frozen: a network brings them later. */
+  readonly heldEnds: (() => void)[] = [];
 
   /** Passes bytes on from one end to the other, in their order. */
   join(pair: Pair, direction: Direction): void {
@@ -76,7 +78,11 @@ class TroubledWire {
         .finally(() => from.resume());
     });
     from.on('error', () => {});
-    from.on('end', () => void last.then(() => to.end()));
+    from.on('end', () => {
+      const pass = (): void => void last.then(() => to.end());
+      if (this.isFrozen) this.heldEnds.push(pass);
+      else pass();
+    });
     from.on('close', () => {
       this.pairs.delete(pair);
       void last.then(() => to.destroy());
@@ -136,6 +142,7 @@ export async function wireTo(test: Test, url: string): Promise<Wire> {
     },
     thaw: () => {
       wire.isFrozen = false;
+      for (const pass of wire.heldEnds.splice(0)) pass();
     },
     halfClose: () => {
       for (const { near } of wire.pairs) near.end();

@@ -1,0 +1,63 @@
+import t from 'tap';
+import { buildApp } from '../../src/app.ts';
+import { newKey, publicIdOf } from '../../src/auth/key-format.ts';
+import { configOf } from '../../src/config.ts';
+import { addressOf } from '../support/address.ts';
+import { testDatabase } from '../support/database.ts';
+import { lockWaits, whileLocked } from '../support/lock-waits.ts';
+import { NO_LIMITS } from '../support/no-limits.ts';
+import { keyFor } from '../support/service.ts';
+import { Caller, exchange, listening, until } from '../support/sockets.ts';
+
+const asked = (path: string, key: string): string =>
+  `GET ${path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`;
+
+t.test('refused keys of a network count, though nobody waits for the refusal', async (t) => {
+  const database = await testDatabase(t);
+  const env = { FAILED_AUTH_PER_MINUTE: '3', PRICE_BOOK_BYTES: '0' };
+  const service = await listening(t, database, env);
+  const owner = await database.pool.connect();
+  t.teardown(() => owner.release(true));
+  await owner.query('begin; lock table api_key in access exclusive mode');
+  const leavers = Array.from({ length: 4 }, () => new Caller(t, service.port));
+  for (const each of leavers) each.socket.write(asked('/v3/me', newKey().text));
+  await until('all are looked up', async () => (await lockWaits(database.pool)) === 4);
+  for (const each of leavers) each.socket.resetAndDestroy();
+  await until('all are gone', () => {
+    const gone = service.lines.filter((line) => line.includes('"status":499'));
+    return gone.length === 4;
+  });
+  await owner.query('rollback');
+  await until('the network is held', async () => {
+    const { status } = await exchange(t, service.port, asked('/v3/me', service.key));
+    return status === 429;
+  });
+  t.pass('by what was refused to those who left');
+});
+
+t.test('a key is used by who leaves before its answer', async (t) => {
+  const database = await testDatabase(t);
+  const { client, pool: usagePool } = database;
+  const config = configOf({ ...NO_LIMITS, PRICE_BOOK_BYTES: '0' });
+  const app = await buildApp({ config, client, usagePool });
+  t.teardown(() => app.close());
+  const port = Number(new URL(await addressOf(app)).port);
+  const key = await keyFor(database, ['prices:*']);
+  const lastUsed = async (): Promise<string | null> => {
+    const { rows } = await database.pool.query(
+      'select last_used_at from api_key where public_id = $1',
+      [publicIdOf(key)],
+    );
+    return rows[0].last_used_at;
+  };
+  await whileLocked(database, async () => {
+    const leaver = new Caller(t, port);
+    leaver.socket.write(asked('/v3/prices/nickel', key));
+    await until('it waits', async () => (await lockWaits(database.pool)) === 1);
+    leaver.socket.destroy();
+    await until('it is given up', async () => (await lockWaits(database.pool)) === 0);
+  });
+  t.equal(await lastUsed(), null, 'it is written by and by');
+  await app.close();
+  t.not(await lastUsed(), null, 'at the latest when the service stops');
+});
