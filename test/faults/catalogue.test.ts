@@ -4,8 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { partsOf, tookText } from '../support/fault-run.ts';
+import { sumsOf } from '../support/fault-sums.ts';
 import { tableOf, verdictOf } from '../support/fault-table.ts';
-import { within } from '../support/figures.ts';
+import { byLength, checkBounds } from '../support/faults.ts';
+import { type Figures, within } from '../support/figures.ts';
 import { BESIDE_OTHERS, FAULTS } from './catalogue.ts';
 
 const run = promisify(execFile);
@@ -115,7 +117,40 @@ t.test('the table tells what was missed, what failed and what was not run', asyn
     '| F7 | q | r | checks 3; files 2 files (≤ 1); `h` | missed |',
     '| F10 | a | b\\|c | longest 11 ms (≤ 10) | missed |',
     '',
+    'In sum: 7 faults, of which 2 held, 2 missed a time, 1 failed and 0 were done by hand; ' +
+      '0 requests, 0 of them failed that must not; 0 bad inputs; the longest recovery took 0 ms.',
+    '',
   ]);
+});
+
+t.test('what a run comes to is added up by what its figures are called', async (t) => {
+  const done = { title: 'a', criterion: 'b', failed: false };
+  const noted = [
+    { ...done, id: 'F1', figures: { requests: 1_000, failed: within(2, 0, 'requests') } },
+    { ...done, id: 'F2', figures: { requests: 10, 'recovered after': within(109.6, 2_000) } },
+    { id: 'F18', figures: { 'malformed requests': 27, 'whole after': within(7, 9) } },
+  ];
+  t.equal(
+    sumsOf(['held', 'FAILED', 'by hand'], noted),
+    'In sum: 3 faults, of which 1 held, 0 missed a time, 1 failed and 1 were done by hand; ' +
+      '1,010 requests, 2 of them failed that must not; 27 bad inputs; ' +
+      'the longest recovery took 110 ms.',
+  );
+});
+
+t.test('a time far beyond its bound, and a count beyond it, fails a run', async (t) => {
+  const failedBy = (figures: Figures): string[] => {
+    const failed: string[] = [];
+    const ok = ((isSo: boolean, name: string) => isSo || failed.push(name)) as typeof t.ok;
+    checkBounds({ ok }, figures);
+    return failed;
+  };
+  const beyond = byLength(13_001, 3_001);
+  t.same(failedBy({ a: within(beyond, 1_000) }), [`a: ${beyond} ms; at most 1000`]);
+  t.same(failedBy({ a: within(Number.NaN, 1_000) }), ['a: NaN ms; at most 1000']);
+  t.same(failedBy({ a: within(2_999, 1_000) }), [], 'it is told as missed');
+  t.same(failedBy({ a: within(50.1, 50, 'MB') }), ['a: 50.1 MB; at most 50']);
+  t.same(failedBy({ a: within(1, 0, 'answers'), b: 7 }), ['a: 1 answers; at most 0']);
 });
 
 t.test('each file is run once: alone where times count, else beside others', async (t) => {

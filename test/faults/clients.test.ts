@@ -49,7 +49,11 @@ fault(
       body: JSON.stringify(SERIES),
     });
     t.equal(last.status, 200);
-    return { 'requests left': count, failures: 0, 'nothing runs after': within(afterwards, 300) };
+    return {
+      'requests left': count,
+      failures: service.failures().length,
+      'nothing runs after': within(afterwards, 300),
+    };
   },
 );
 

@@ -1,3 +1,4 @@
+import { sumsOf } from './fault-sums.ts';
 import type { Done, Told } from './faults.ts';
 import { type Bounded, type Figures, holds, isBounded } from './figures.ts';
 import type { Tally } from './tally.ts';
@@ -90,7 +91,10 @@ function outcomeOf(
   return [`${told({ ...checks, ...figures })}; ${where}`, verdictOf({ figures, failed })];
 }
 
-/** The whole catalogue as a table: what was done in `test/faults`, elsewhere or by hand. */
+/**
+ * The whole catalogue as a table: what was done in `test/faults`, elsewhere or by hand; and what it
+ * comes to in a sentence below.
+ */
 export function tableOf(
   elsewhere: Readonly<Record<string, Elsewhere>>,
   noted: readonly (Done | Told)[],
@@ -112,5 +116,7 @@ export function tableOf(
   }
   const sorted = rows.toSorted(([a = ''], [b = '']) => numberOf(a) - numberOf(b));
   const head = ['', 'Fault', 'Must hold', 'Figures', 'Verdict'];
-  return row(head) + row(head.map(() => '---')) + sorted.map(row).join('');
+  const table = row(head) + row(head.map(() => '---')) + sorted.map(row).join('');
+  const verdicts = sorted.map((each) => each.at(-1) ?? '');
+  return `${table}\n${sumsOf(verdicts, noted)}\n`;
 }

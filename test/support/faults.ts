@@ -1,6 +1,14 @@
 import { appendFileSync } from 'node:fs';
 import t from 'tap';
-import { type Figures, holds, isBounded, isOfTime } from './figures.ts';
+import {
+  type Bounded,
+  type Figures,
+  holds,
+  isBounded,
+  isFar,
+  isOfTime,
+  isSteady,
+} from './figures.ts';
 
 type Test = typeof t;
 
@@ -32,15 +40,28 @@ export interface Told {
   readonly figures: Figures;
 }
 
+/** How much later than that something may be while other tests load the machine. */
+const SLACK_MS = 10_000;
+
+/** Whether a figure is what no machine explains that other tests load, or that stalls. */
+function isFault(figure: Bounded): boolean {
+  const isShort = LENGTH === 'short';
+  if (isOfTime(figure)) {
+    // Of short runs only times in seconds say something.
+    return (!isShort || figure.unit === 'ms') && isFar(figure, isShort ? SLACK_MS : 0);
+  }
+  return (!isShort || isSteady(figure)) && !holds(figure);
+}
+
 /**
- * Asserts the bounds of what is no time: counts, shares and memory. In a run of all tests others
- * load the machine, and a failure may be that of a machine which stalls.
+ * Asserts the bounds: those of counts, shares and memory as they are, a time at three times its
+ * bound, up to which it is only told as missed. In a run of all tests, where others load the
+ * machine, requests may fail and shares differ, and times may be longer by seconds.
  */
-function checkBounds(test: Pick<Test, 'ok'>, figures: Figures): void {
-  if (LENGTH === 'short') return;
+export function checkBounds(test: Pick<Test, 'ok'>, figures: Figures): void {
   for (const [name, value] of Object.entries(figures)) {
-    if (!isBounded(value) || isOfTime(value)) continue;
-    test.ok(holds(value), `${name}: ${value.amount} ${value.unit}; at most ${value.most}`);
+    if (!isBounded(value)) continue;
+    test.ok(!isFault(value), `${name}: ${value.amount} ${value.unit}; at most ${value.most}`);
   }
 }
 
@@ -58,8 +79,7 @@ export const tellFigures = (id: string, figures: Figures): void => note({ id, fi
 
 /**
  * Declares a fault of the catalogue: `work` does it for real, asserts what must hold in kinds, and
- * returns its figures, whose bounds must hold in a run of the faults alone. A time that is exceeded
- * is only told: the machine may be busy.
+ * returns its figures, whose bounds must hold in a run of the faults alone.
  */
 export function fault(
   id: string,

@@ -31,3 +31,16 @@ const TIMES: ReadonlySet<string> = new Set(['ms', 'µs', '×', 'MB/h']);
 
 /** Whether it is one of those. */
 export const isOfTime = ({ unit }: Bounded): boolean => TIMES.has(unit);
+
+/** By how much more than it may be a time is that of a fault, and of no machine that stalls. */
+const FAR = 3;
+
+/** Whether a time is so far beyond what it may be; `slackMs` more where others load the machine. */
+export const isFar = ({ amount, most, unit }: Bounded, slackMs = 0): boolean =>
+  !(amount <= FAR * most + (unit === 'ms' ? slackMs : 0));
+
+/** What other tests that load the machine do not make more of. */
+const STEADY: ReadonlySet<string> = new Set(['MB', 'answers', 'names', 'fetches', 'connections']);
+
+/** Whether its bound holds beside other tests as well. */
+export const isSteady = ({ unit }: Bounded): boolean => STEADY.has(unit);

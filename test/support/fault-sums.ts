@@ -1,0 +1,29 @@
+import type { Done, Told } from './faults.ts';
+import { type Figures, isBounded } from './figures.ts';
+
+/** What is counted under each heading, by the names that figures have in the table. */
+const REQUESTS = /^(requests|other requests|asked meanwhile|answers|bodies|tried|forgeries)$/;
+const FAILED = /^(failed|failures|5xx|wrong)$/;
+const BAD = /^(bodies|malformed requests|texts|payloads|forgeries|tried|tokens|workbooks)$/;
+const RECOVERIES = /^(recovered after|whole after|as fast as before after|answers after)$/;
+
+const amountOf = (value: Figures[string]): number =>
+  isBounded(value) ? value.amount : Number(value);
+
+const textOf = (value: number): string => Math.round(value).toLocaleString('en');
+
+/** All of a run in a sentence: faults and their verdicts, requests, bad inputs, recoveries. */
+export function sumsOf(verdicts: readonly string[], noted: readonly (Done | Told)[]): string {
+  const all = noted.flatMap(({ figures }) => Object.entries<Figures[string]>(figures));
+  const amounts = (names: RegExp): number[] =>
+    all.filter(([name]) => names.test(name)).map(([, value]) => amountOf(value));
+  const sum = (names: RegExp): string => textOf(amounts(names).reduce((a, b) => a + b, 0));
+  const times = (verdict: string): number => verdicts.filter((each) => each === verdict).length;
+  const longest = Math.max(0, ...amounts(RECOVERIES));
+  return (
+    `In sum: ${verdicts.length} faults, of which ${times('held')} held, ${times('missed')} ` +
+    `missed a time, ${times('FAILED')} failed and ${times('by hand')} were done by hand; ` +
+    `${sum(REQUESTS)} requests, ${sum(FAILED)} of them failed that must not; ` +
+    `${sum(BAD)} bad inputs; the longest recovery took ${textOf(longest)} ms.`
+  );
+}
