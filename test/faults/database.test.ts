@@ -176,13 +176,10 @@ fault(
     const database = await testDatabase(t, { seeded: true });
     const limitMs = byLength(500, 8_000);
     const timedOutBy = async (name: string, other: string): Promise<readonly Answered[]> => {
-      const times = { [name]: String(limitMs), [other]: '60000' };
-      const answers = await timedOut(t, database, await warm(t, database, times));
+      const service = await warm(t, database, { [name]: String(limitMs), [other]: '60000' });
+      const answers = await timedOut(t, database, service);
       // Timers of Node and of PostgreSQL count in whole milliseconds.
-      t.notOk(
-        answers.some(({ ms }) => ms < limitMs - 5),
-        'nobody is told too early',
-      );
+      t.ok(Math.min(...answers.map(({ ms }) => ms)) > limitMs - 5, 'none before its time');
       return answers;
     };
     const first = await timedOutBy('DATABASE_STATEMENT_TIMEOUT_MS', 'REQUEST_DEADLINE_MS');
