@@ -1,5 +1,7 @@
-import { dirname } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import t from 'tap';
+import { newKey } from '../../src/auth/key-format.ts';
 import { testDatabase } from '../support/database.ts';
 import { dataFolder, prices } from '../support/running.ts';
 
@@ -59,4 +61,34 @@ t.test('a folder to be scanned for keys is refused by its name', async (t) => {
   const { code, stderr } = await prices(t, {}, 'keys', 'scan', folder);
   t.equal(code, 1);
   t.equal(stderr, `commodity-prices: cannot use ${folder}: it is a folder (EISDIR)\n`);
+});
+
+t.test('what is found is told, whichever of the files cannot be read', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const folder = dirname(await dataFolder(t));
+  const [leaking, clean, missing] = ['leaking', 'clean', 'missing'].map((name) =>
+    join(folder, name),
+  ) as [string, string, string];
+  const { text, publicId: id } = newKey();
+  await writeFile(leaking, `key=${text}\n`);
+  await writeFile(clean, 'nothing');
+  const scan = (...args: string[]) => prices(t, { DATABASE_URL }, 'keys', 'scan', ...args);
+  const unread = (path: string, why: string) => `commodity-prices: cannot use ${path}: ${why}\n`;
+  const stderr =
+    unread(missing, 'there is no such file (ENOENT)') + unread(folder, 'it is a folder (EISDIR)');
+  t.same(await scan(missing, leaking, folder), {
+    code: 3,
+    stdout: `${leaking}:1:5: key ${id} (unknown)\n`,
+    stderr,
+  });
+  const { stdout, ...rest } = await scan(missing, leaking, folder, '--json');
+  t.same(rest, { code: 3, stderr });
+  t.same(JSON.parse(stdout), [{ file: leaking, id, line: 1, column: 5, status: 'unknown' }]);
+  t.same(await scan(missing, clean, folder), { code: 1, stdout: '', stderr });
+  t.same(await scan(folder, '--json'), {
+    code: 1,
+    stdout: '[]\n',
+    stderr: unread(folder, 'it is a folder (EISDIR)'),
+  });
+  t.same(await scan(clean), { code: 0, stdout: '', stderr: 'No key was found.\n' });
 });

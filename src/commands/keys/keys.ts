@@ -2,8 +2,9 @@ import type { Command } from 'commander';
 import { revokeKey } from '../../auth/keys.ts';
 import { withDatabase } from '../database.ts';
 import { printJson } from '../output.ts';
-import { addAudit, addLists, addScan } from './look.ts';
+import { addAudit, addLists } from './look.ts';
 import { addCreate, addRotate } from './make.ts';
+import { addScan } from './scan.ts';
 import { actor, printKey } from './shown.ts';
 
 function addRevoke(keys: Command): void {

@@ -1,11 +1,9 @@
-import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { type KeyEvent, readAudit } from '../../auth/key-audit.ts';
 import { type KeyInfo, listKeys, showKey } from '../../auth/key-info.ts';
-import { type FoundKey, scanForKeys } from '../../auth/key-scan.ts';
 import { withDatabase } from '../database.ts';
-import { EXIT, UsageError } from '../failure.ts';
-import { printJson, printLines, printTable, timeText } from '../output.ts';
+import { UsageError } from '../failure.ts';
+import { printJson, printTable, timeText } from '../output.ts';
 import { spanOf } from './arguments.ts';
 import { printKey, whenText } from './shown.ts';
 
@@ -91,60 +89,4 @@ export function addAudit(keys: Command): void {
         reason: (event) => event.reason,
       });
     });
-}
-
-interface ScanFinding extends FoundKey {
-  readonly file: string;
-  /** Of the key in this database; unknown when it has none with this id. */
-  readonly status: KeyInfo['status'] | 'unknown';
-}
-
-async function scan(files: string[], options: { json?: true }): Promise<void> {
-  const found: (FoundKey & { file: string })[] = [];
-  for (const file of files) {
-    const bytes = file === '-' ? process.stdin : createReadStream(file);
-    try {
-      for await (const key of scanForKeys(bytes)) found.push({ file, ...key });
-    } catch (error) {
-      // Reading a folder fails without its path.
-      throw Object.assign(error as Error, { path: file });
-    }
-  }
-  const known =
-    found.length === 0 ? [] : await withDatabase({ schema: true }, ({ db }) => listKeys(db));
-  const statusOf = new Map(known.map(({ id, status }) => [id, status]));
-  const findings = found.map(
-    (key): ScanFinding => ({ ...key, status: statusOf.get(key.id) ?? 'unknown' }),
-  );
-  if (options.json) printJson(findings);
-  else {
-    printLines(
-      ...findings.map(
-        ({ file, line, column, id, status }) => `${file}:${line}:${column}: key ${id} (${status})`,
-      ),
-    );
-    if (findings.length === 0) process.stderr.write('No key was found.\n');
-  }
-  if (findings.length > 0) process.exitCode = EXIT.refused;
-}
-
-/** Adds `keys scan`. */
-export function addScan(keys: Command): void {
-  keys
-    .command('scan')
-    .summary('find keys that leaked into files')
-    .description(
-      'Finds API keys in files by their form and checksum, and tells whether each still works.',
-    )
-    .argument('<file...>', 'files of any kind; - is the standard input')
-    .option('--json', 'print data for a program')
-    .addHelpText(
-      'after',
-      `
-Exit code 0: no key was found; 3: some were. The keys themselves are never printed.
-
-Example:
-  git log -p | npm run --silent prices -- keys scan -`,
-    )
-    .action(scan);
 }

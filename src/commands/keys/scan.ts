@@ -1,0 +1,74 @@
+import { createReadStream } from 'node:fs';
+import type { Command } from 'commander';
+import { type KeyInfo, listKeys } from '../../auth/key-info.ts';
+import { type FoundKey, scanForKeys } from '../../auth/key-scan.ts';
+import { withDatabase } from '../database.ts';
+import { EXIT, report } from '../failure.ts';
+import { printJson, printLines } from '../output.ts';
+
+type Found = FoundKey & { readonly file: string };
+
+interface ScanFinding extends Found {
+  /** Of the key in this database; unknown when it has none with this id. */
+  readonly status: KeyInfo['status'] | 'unknown';
+}
+
+/** Searches files, and tells at once of each that could not be searched to its end. */
+async function search(files: readonly string[]): Promise<{ found: Found[]; isWhole: boolean }> {
+  const found: Found[] = [];
+  let isWhole = true;
+  for (const file of files) {
+    const bytes = file === '-' ? process.stdin : createReadStream(file);
+    try {
+      for await (const key of scanForKeys(bytes)) found.push({ file, ...key });
+    } catch (error) {
+      isWhole = false;
+      // Reading a folder fails without its path.
+      report(Object.assign(error as Error, { path: file }));
+    }
+  }
+  return { found, isWhole };
+}
+
+async function scan(files: string[], options: { json?: true }): Promise<void> {
+  const { found, isWhole } = await search(files);
+  const known =
+    found.length === 0 ? [] : await withDatabase({ schema: true }, ({ db }) => listKeys(db));
+  const statusOf = new Map(known.map(({ id, status }) => [id, status]));
+  const findings = found.map(
+    (key): ScanFinding => ({ ...key, status: statusOf.get(key.id) ?? 'unknown' }),
+  );
+  if (options.json) printJson(findings);
+  else {
+    printLines(
+      ...findings.map(
+        ({ file, line, column, id, status }) => `${file}:${line}:${column}: key ${id} (${status})`,
+      ),
+    );
+    if (findings.length === 0 && isWhole) process.stderr.write('No key was found.\n');
+  }
+  if (findings.length > 0) process.exitCode = EXIT.refused;
+  else if (!isWhole) process.exitCode = EXIT.failed;
+}
+
+/** Adds `keys scan`. */
+export function addScan(keys: Command): void {
+  keys
+    .command('scan')
+    .summary('find keys that leaked into files')
+    .description(
+      'Finds API keys in files by their form and checksum, and tells whether each still works.',
+    )
+    .argument('<file...>', 'files of any kind; - is the standard input')
+    .option('--json', 'print data for a program')
+    .addHelpText(
+      'after',
+      `
+Exit code 0: no key was found; 3: some were, also where a file could not be read; 1: none was, and
+a file could not be read. Each such file is told on stderr. The keys themselves are never printed.
+
+Example:
+  git log -p | npm run --silent prices -- keys scan -`,
+    )
+    .action(scan);
+}
