@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander';
 import { ArchiveRefusal, FolderRefusal } from '../archive/refusal.ts';
 import { KeyError } from '../auth/key-info.ts';
+import { PackedError } from '../auth/packed.ts';
 import { UnknownScopeError } from '../auth/scope-list.ts';
 import { TokenSettingError } from '../auth/token-keys.ts';
 import { databaseAddressOf } from '../config/addresses.ts';
@@ -114,6 +115,7 @@ const EXPECTED = [
   LockedOutError,
   MigrationDriftError,
   MovingDataError,
+  PackedError,
   UndoRefusal,
 ];
 

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { newKey } from '../../src/auth/key-format.ts';
 import { testDatabase } from '../support/database.ts';
@@ -91,4 +92,18 @@ t.test('what is found is told, whichever of the files cannot be read', async (t)
     stderr: unread(folder, 'it is a folder (EISDIR)'),
   });
   t.same(await scan(clean), { code: 0, stdout: '', stderr: 'No key was found.\n' });
+});
+
+t.test('a file that is compressed is told, and counts as one that was not searched', async (t) => {
+  const folder = dirname(await dataFolder(t));
+  const [packed, clean] = [join(folder, 'access.log.gz'), join(folder, 'clean')];
+  await writeFile(packed, gzipSync(newKey().text));
+  await writeFile(clean, 'nothing');
+  t.same(await prices(t, {}, 'keys', 'scan', packed, clean), {
+    code: 1,
+    stdout: '',
+    stderr:
+      `commodity-prices: cannot search ${packed}: it is compressed (gzip): unpack it first, or ` +
+      'pipe it in, as by zcat FILE | npm run --silent prices -- keys scan -\n',
+  });
 });

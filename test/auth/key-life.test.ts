@@ -1,9 +1,6 @@
-import { Readable } from 'node:stream';
 import t from 'tap';
 import { readAudit } from '../../src/auth/key-audit.ts';
-import { newKey } from '../../src/auth/key-format.ts';
 import { KeyError, listKeys, showKey } from '../../src/auth/key-info.ts';
-import { scanForKeys } from '../../src/auth/key-scan.ts';
 import { createKey, revokeKey, rotateKey } from '../../src/auth/keys.ts';
 import { lastUsedOf } from '../../src/auth/last-used.ts';
 import { findKey, verifyKey } from '../../src/auth/verify-key.ts';
@@ -146,25 +143,6 @@ t.test('what is done to keys is noted, whoever does it, and cannot be changed', 
     { action: 'deleted', id: made.id, before: { name: 'a' }, after: null },
     { action: 'changed', id: made.id, before: { scope: 'prices:*' }, after: null },
   ]);
-});
-
-t.test('leaked keys are found wherever a file is cut, and look-alikes are not', async (t) => {
-  const [one, other] = [newKey(), newKey()];
-  const wrong = `${one.text.slice(0, -1)}${one.text.endsWith('a') ? 'b' : 'a'}`;
-  const text = `first\n\x00${one.text} ${wrong}\r\nlast "${other.text}"${one.text}`;
-  const expected = [
-    { id: one.publicId, line: 2, column: 2 },
-    { id: other.publicId, line: 3, column: 7 },
-    { id: one.publicId, line: 3, column: 66 },
-  ];
-  for (let size = 1; size <= text.length; size += 1) {
-    const pieces: Buffer[] = [];
-    for (let at = 0; at < text.length; at += size)
-      pieces.push(Buffer.from(text.slice(at, at + size)));
-    const found = [];
-    for await (const key of scanForKeys(Readable.from(pieces))) found.push(key);
-    if (!t.same(found, expected, `in pieces of ${size}`)) break;
-  }
 });
 
 t.test('the last use of a key is written to the minute, and only ever grows', async (t) => {

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { type KeyInfo, listKeys } from '../../auth/key-info.ts';
 import { type FoundKey, scanForKeys } from '../../auth/key-scan.ts';
+import { PackedError } from '../../auth/packed.ts';
 import { withDatabase } from '../database.ts';
 import { EXIT, report } from '../failure.ts';
 import { printJson, printLines } from '../output.ts';
@@ -11,6 +12,16 @@ type Found = FoundKey & { readonly file: string };
 interface ScanFinding extends Found {
   /** Of the key in this database; unknown when it has none with this id. */
   readonly status: KeyInfo['status'] | 'unknown';
+}
+
+/** Tells why a file was not searched to its end. */
+function tellUnread(file: string, error: Error): void {
+  if (error instanceof PackedError) {
+    report(new PackedError(`cannot search ${file}: ${error.message}`));
+    return;
+  }
+  // Reading a folder fails without its path.
+  report(Object.assign(error, { path: file }));
 }
 
 /** Searches files, and tells at once of each that could not be searched to its end. */
@@ -23,8 +34,7 @@ async function search(files: readonly string[]): Promise<{ found: Found[]; isWho
       for await (const key of scanForKeys(bytes)) found.push({ file, ...key });
     } catch (error) {
       isWhole = false;
-      // Reading a folder fails without its path.
-      report(Object.assign(error as Error, { path: file }));
+      tellUnread(file, error as Error);
     }
   }
   return { found, isWhole };
@@ -64,11 +74,16 @@ export function addScan(keys: Command): void {
     .addHelpText(
       'after',
       `
-Exit code 0: no key was found; 3: some were, also where a file could not be read; 1: none was, and
-a file could not be read. Each such file is told on stderr. The keys themselves are never printed.
+Texts may be in UTF-8 or UTF-16. What is compressed (gzip, zip, zstd, xz, bzip2) cannot be searched:
+unpack it first, or pipe it in.
 
-Example:
-  git log -p | npm run --silent prices -- keys scan -`,
+Exit code 0: no key was found; 3: some were, also where a file could not be searched; 1: none was,
+and a file could not be searched. Each such file is told on stderr. The keys themselves are never
+printed.
+
+Examples:
+  git log -p | npm run --silent prices -- keys scan -
+  zcat access.log.2.gz | npm run --silent prices -- keys scan -`,
     )
     .action(scan);
 }
