@@ -1,7 +1,8 @@
 import type { Kysely } from 'kysely';
 import { instantOf } from '../db/instant.ts';
 import type { Database } from '../db/schema.ts';
-import { checkId } from './key-info.ts';
+import { checkId, showKey } from './key-info.ts';
+import { predecessors, withPublicIds } from './key-succession.ts';
 
 /** One thing that was done to a key. */
 export interface KeyEvent {
@@ -14,9 +15,14 @@ export interface KeyEvent {
   readonly before: unknown;
   readonly after: unknown;
   readonly reason: string | null;
+  /** Of a key that was made in place of another: that one. */
+  readonly replaces: string | null;
 }
 
-/** What was done to keys, newest first: to one, or to all. The table cannot be changed. */
+/**
+ * What was done to keys, newest first: to one, or to all. The table cannot be changed.
+ * @throws KeyError when there neither is nor was a key with the id
+ */
 export async function readAudit(
   db: Kysely<Database>,
   { id, limit }: { readonly id?: string | undefined; readonly limit: number },
@@ -24,12 +30,20 @@ export async function readAudit(
   if (id !== undefined) checkId(id);
   const rows = await db
     .selectFrom('key_audit')
-    .selectAll()
+    .leftJoin(predecessors(db).as('succession'), (join) =>
+      join
+        .onRef('succession.heir', '=', 'key_audit.public_id')
+        .on('key_audit.action', '=', 'created'),
+    )
+    .select(['at', 'actor', 'action', 'public_id', 'reason', 'succession.replaced'])
+    .select([withPublicIds('before').as('before'), withPublicIds('after').as('after')])
     .$if(id !== undefined, (query) => query.where('public_id', '=', id ?? ''))
     .orderBy('id', 'desc')
     .limit(limit)
     .execute();
-  return rows.map(({ at, actor, action, public_id, before, after, reason }) => ({
+  // The audit of a key that was removed is kept; one that was never noted may still be there.
+  if (id !== undefined && rows.length === 0) await showKey(db, id);
+  return rows.map(({ at, actor, action, public_id, before, after, reason, replaced }) => ({
     at: instantOf(at),
     actor,
     action,
@@ -37,5 +51,6 @@ export async function readAudit(
     before,
     after,
     reason,
+    replaces: replaced,
   }));
 }

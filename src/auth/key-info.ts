@@ -3,6 +3,7 @@ import { instantOf } from '../db/instant.ts';
 import type { Database } from '../db/schema.ts';
 import { isPublicId } from './key-format.ts';
 import { instantOrNull, type KeyLimits, limitsOf, scopesOfRow } from './key-row.ts';
+import { predecessors } from './key-succession.ts';
 
 const TEXT_LENGTH_MAX = 200;
 
@@ -28,6 +29,8 @@ export interface KeyInfo {
   readonly limits: KeyLimits | null;
   /** The key that took its place. */
   readonly replacedBy: string | null;
+  /** The key that it took the place of. */
+  readonly replaces: string | null;
 }
 
 /** @throws KeyError for a text that is empty, too long or has control characters */
@@ -49,7 +52,8 @@ export function checkId(id: string): void {
 async function readKeys(db: Kysely<Database>, id?: string): Promise<KeyInfo[]> {
   const rows = await db
     .selectFrom('api_key')
-    .select(['public_id', 'name', 'owner', scopesOfRow.as('scopes')])
+    .leftJoin(predecessors(db).as('succession'), 'succession.heir', 'api_key.public_id')
+    .select(['succession.replaced', 'public_id', 'name', 'owner', scopesOfRow.as('scopes')])
     .select(['created_at', 'expires_at', 'revoked_at', 'revoked_reason', 'last_used_at'])
     .select(['rate_per_minute', 'rate_burst', 'concurrent'])
     .select(
@@ -76,6 +80,7 @@ async function readKeys(db: Kysely<Database>, id?: string): Promise<KeyInfo[]> {
     lastUsedAt: instantOrNull(row.last_used_at),
     limits: limitsOf(row),
     replacedBy: row.replaced_by,
+    replaces: row.replaced,
   }));
 }
 

@@ -56,11 +56,20 @@ export function addLists(keys: Command): void {
     });
 }
 
-/** Which scope an event gave to a key or took from it; empty for events that say it themselves. */
-function changeOf({ before, after }: KeyEvent): string {
-  const of = (side: unknown) => (side as { scope?: string } | null)?.scope;
-  if (of(after) !== undefined) return `scope ${of(after)} given`;
-  return of(before) === undefined ? '' : `scope ${of(before)} taken`;
+/** What the audit keeps of a key, or of one of its scopes, that is told. */
+type Side = { readonly scope?: string; readonly replaced_by?: string | null } | null;
+
+/**
+ * Which scope an event gave to a key or took from it, and which key takes the place of which; empty
+ * for events that say it themselves.
+ */
+function changeOf({ before, after, replaces }: KeyEvent): string {
+  const [was, is] = [before as Side, after as Side];
+  if (is?.scope !== undefined) return `scope ${is.scope} given`;
+  if (was?.scope !== undefined) return `scope ${was.scope} taken`;
+  if (replaces !== null) return `replaces ${replaces}`;
+  const heir = is?.replaced_by ?? null;
+  return heir === null || heir === was?.replaced_by ? '' : `replaced by ${heir}`;
 }
 
 /** Adds `keys audit`. */

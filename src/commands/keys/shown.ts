@@ -43,6 +43,7 @@ export function printKey(key: KeyInfo): void {
     `created  ${timeText(key.createdAt)}`,
     `expires  ${whenText(key.expiresAt)}`,
     `used     ${whenText(key.lastUsedAt)}`,
+    ...(key.replaces ? [`replaces ${key.replaces}`] : []),
     ...(key.replacedBy ? [`replaced by ${key.replacedBy}`] : []),
     ...(key.revokedAt === null
       ? []
