@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Command } from 'commander';
+import { Command, Help, type Option } from 'commander';
 import { addDatabaseCommands } from './db.ts';
 import { addKeyCommands } from './keys/keys.ts';
 import { addLoadCommands } from './load.ts';
@@ -48,6 +48,12 @@ Examples:
     });
 }
 
+/** What an option is for, and whether the command does without it. */
+const optionDescription = (option: Option): string => {
+  const text = new Help().optionDescription(option);
+  return option.mandatory ? `${text} (required)` : text;
+};
+
 /** The command line with all its commands; errors are thrown, not ended with. */
 export function makeProgram(): Command {
   const program = new Command('prices')
@@ -56,6 +62,7 @@ export function makeProgram(): Command {
     .version(versionOf())
     .showHelpAfterError('(add --help for the commands and their options)')
     .exitOverride()
+    .configureHelp({ optionDescription })
     .addHelpText('after', FOOTER);
   addServeCommand(program);
   addDatabaseCommands(program);

@@ -1,0 +1,37 @@
+import type { Command } from 'commander';
+import t from 'tap';
+import { makeProgram } from '../src/commands/program.ts';
+
+/** What a command prints with --help, as one line. */
+function helpOf(command: Command): string {
+  let help = '';
+  command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
+  return help.replace(/\s+/g, ' ');
+}
+
+/** Those of a command's options, and of all commands below it, that its help marks as required. */
+function markedOf(command: Command, words: readonly string[] = []): string[] {
+  const help = helpOf(command);
+  const marked = command.options
+    .filter(({ flags, description }) => help.includes(`${flags} ${description} (required)`))
+    .map(({ long }) => [...words, long].join(' '));
+  return [
+    ...marked,
+    ...command.commands.flatMap((each) => markedOf(each, [...words, each.name()])),
+  ];
+}
+
+t.test(
+  'the help marks the options that a command does not do without, and no others',
+  async (t) => {
+    t.same(markedOf(makeProgram()), [
+      'load table --map',
+      'load undo --reason',
+      'withdraw --reason',
+      'keys create --name',
+      'keys create --scope',
+      'keys revoke --reason',
+      'token create --scope',
+    ]);
+  },
+);
