@@ -1,5 +1,8 @@
+import { readFile } from 'node:fs/promises';
+import { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import t from 'tap';
+import { scanForKeys } from '../src/auth/key-scan.ts';
 import { makeProgram } from '../src/commands/program.ts';
 
 /** What a command prints with --help, as one line. */
@@ -35,3 +38,16 @@ t.test(
     ]);
   },
 );
+
+t.test('the states that a scan tells are explained, also that of the example', async (t) => {
+  const keys = makeProgram().commands.find((each) => each.name() === 'keys');
+  const scan = keys?.commands.find((each) => each.name() === 'scan');
+  const page = await readFile(new URL('../docs/authentication.md', import.meta.url), 'utf8');
+  const help = scan === undefined ? '' : helpOf(scan);
+  for (const text of [help, page.replaceAll('`', '').replace(/\s+/g, ' ')]) {
+    t.match(text, /active, expired or revoked.*, or unknown where this database has no such key/);
+  }
+  const examples: string[] = [];
+  for await (const { id } of scanForKeys(Readable.from([Buffer.from(page)]))) examples.push(id);
+  t.same(examples, ['7Kq3ZbT0xP'], 'it is found where the page is piped in');
+});

@@ -77,6 +77,9 @@ export function addScan(keys: Command): void {
 Texts may be in UTF-8 or UTF-16. What is compressed (gzip, zip, zstd, xz, bzip2) cannot be searched:
 unpack it first, or pipe it in.
 
+Each key is told with its state: active, expired or revoked, as keys show has it, or unknown where
+this database has no such key, as for the example in the documentation or a key of another service.
+
 Exit code 0: no key was found; 3: some were, also where a file could not be searched; 1: none was,
 and a file could not be searched. Each such file is told on stderr. The keys themselves are never
 printed.
