@@ -58,7 +58,16 @@ function readSetting(name: string, schema: TSchema, text: string): Read {
   if (why === null) return { value };
   const shown = SECRET.has(name) ? 'what is set' : `"${text.slice(0, 64)}"`;
   const { description } = schema as { description?: string };
-  return { fault: `${name}: ${shown} ${why} (${description})` };
+  return { fault: `${shown} ${why} (${description})` };
+}
+
+/**
+ * Why a text is no value of a setting, for whoever gives it in another way than by the environment;
+ * null when it is one.
+ */
+export function faultOfSetting(name: keyof Schemas, text: string): string | null {
+  const read = readSetting(name, SETTINGS[name], text);
+  return 'fault' in read ? read.fault : null;
 }
 
 /** What is wrong with the ways to check tokens that is not wrong with one setting alone. */
@@ -83,7 +92,7 @@ export function configOf(env: Readonly<Record<string, string | undefined>>): Con
     const { default: fallback } = schema as { default?: unknown };
     if (text !== undefined && text !== '') {
       const read = readSetting(name, schema, text);
-      if ('fault' in read) faults.push(read.fault);
+      if ('fault' in read) faults.push(`${name}: ${read.fault}`);
       else config[name] = read.value;
     } else if (fallback !== undefined) config[name] = fallback;
   }

@@ -7,7 +7,9 @@ import { SETTINGS } from '../src/config/settings.ts';
 import { NODE_FLAGS } from '../src/server/node-flags.ts';
 
 const SERVER = fileURLToPath(new URL('../src/server.ts', import.meta.url));
-const start = (...args: string[]) => promisify(execFile)(process.execPath, [SERVER, ...args]);
+/** Where it serves after all, it is ended. */
+const start = (...args: string[]) =>
+  promisify(execFile)(process.execPath, [SERVER, ...args], { timeout: 60_000 });
 
 t.test('the service tells every setting with --help, and does not start', async (t) => {
   const { stdout, stderr } = await start('--help');
@@ -22,6 +24,24 @@ t.test('an argument that means nothing is refused, and not passed over', async (
     code: 2,
     stderr: /^[^\n]*"--port"[^\n]*PORT=8080[^\n]*\n$/,
   });
+});
+
+t.test('a wrong number of workers is refused by the name that it was given by', async (t) => {
+  const why = 'must be a whole number (Processes that answer on the port; 0 for this one alone)';
+  const wrong: [string[], string][] = [
+    [['--workers', 'x'], `--workers: "x" ${why}`],
+    [['serve', '--workers=1.5'], `--workers: "1.5" ${why}`],
+    [['--workers', '129'], '--workers: "129" must be <= 128'],
+    [['--workers'], '--workers: needs a number'],
+    [['--workers='], '--workers: needs a number'],
+    [['--workerz=2'], '"--workerz=2": the service takes settings'],
+    [['--workers2', '2'], '"--workers2": the service takes settings'],
+  ];
+  for (const [args, message] of wrong) {
+    const { code, stderr } = await start(...args).catch((error) => error);
+    t.equal(code, 2, args.join(' '));
+    t.equal(stderr.slice(0, message.length + 18), `commodity-prices: ${message}`);
+  }
 });
 
 t.test('however the service is started, Node is told the same', async (t) => {

@@ -1,5 +1,6 @@
 import type { TSchema } from 'typebox';
 import { SETTINGS } from '../config/settings.ts';
+import { faultOfSetting } from '../config.ts';
 import { VERSION } from '../version.ts';
 import { UsageError } from './failure.ts';
 
@@ -23,11 +24,15 @@ ${Object.entries(SETTINGS).map(settingLine).join('\n')}
 
 /** Takes the number of workers from the command line, which comes before the environment. */
 function takeWorkers(args: readonly string[]): readonly string[] {
-  const [first, second, ...rest] = args;
-  if (first === undefined || !first.startsWith('--workers')) return args;
-  const [, given] = first.split('=');
-  process.env['WORKERS'] = given ?? second ?? '';
-  if (process.env['WORKERS'] === '') throw new UsageError('--workers: needs a number');
+  const [first = '', second, ...rest] = args;
+  const [option, given] = first.split('=');
+  if (option !== '--workers') return args;
+  const number = given ?? second ?? '';
+  if (number === '') throw new UsageError('--workers: needs a number');
+  const fault = faultOfSetting('WORKERS', number);
+  // Nobody set WORKERS: what is told is what was written.
+  if (fault !== null) throw new UsageError(`--workers: ${fault}`);
+  process.env['WORKERS'] = number;
   return given === undefined ? rest : args.slice(1);
 }
 
