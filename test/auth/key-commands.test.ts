@@ -27,6 +27,29 @@ t.test('a key that nothing limits is shown as such', async (t) => {
   t.match(stdout, /^limits {3}any rate, any number at a time$/m);
 });
 
+t.test('programs are told null for what nothing limits, and nothing of other limits', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const run = (...args: string[]) => prices(t, { DATABASE_URL }, 'keys', ...args, '--json');
+  const make = async (...options: string[]) =>
+    JSON.parse((await run('create', '--name', 'a', '--scope', 'prices:*', ...options)).stdout);
+  const none = await make('--rate', '0', '--concurrency', '0');
+  t.same(none.limits, { perMinute: null, burst: null, concurrent: null });
+  t.same((await make('--rate', '0')).limits, { perMinute: null, burst: null });
+  t.same((await make('--rate', '600')).limits, { perMinute: 600, burst: 60 });
+  t.same((await make('--concurrency', '5')).limits, { concurrent: 5 }, 'the rate is the service’s');
+  t.equal((await make()).limits, null);
+  const listed = JSON.parse((await run('list')).stdout);
+  t.same(listed[0].limits, none.limits);
+  t.same(listed[3].limits, { concurrent: 5 });
+  for (const args of [
+    ['show', none.id],
+    ['rotate', none.id],
+    ['revoke', none.id, '--reason', 'left'],
+  ]) {
+    t.same(JSON.parse((await run(...args)).stdout).limits, none.limits, args[0]);
+  }
+});
+
 t.test('a rate of another form is refused with the form', async (t) => {
   const create = ['keys', 'create', '--name', 'desk', '--scope', 'prices:*', '--rate'];
   for (const rate of ['600/s', '600 / min', 'fast', '-1', '1.5/min', '/min']) {

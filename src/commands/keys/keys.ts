@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
 import { revokeKey } from '../../auth/keys.ts';
 import { withDatabase } from '../database.ts';
-import { printJson } from '../output.ts';
 import { addAudit, addLists } from './look.ts';
 import { addCreate, addRotate } from './make.ts';
 import { addScan } from './scan.ts';
-import { actor, printKey } from './shown.ts';
+import { actor, printKey, printKeyData } from './shown.ts';
 
 function addRevoke(keys: Command): void {
   keys
@@ -25,7 +24,7 @@ Example:
       const key = await withDatabase({ schema: true }, ({ db }) =>
         revokeKey(db, id, options.reason, { actor: actor() }),
       );
-      if (options.json) printJson(key);
+      if (options.json) printKeyData(key);
       else printKey(key);
     });
 }

@@ -5,7 +5,7 @@ import { withDatabase } from '../database.ts';
 import { UsageError } from '../failure.ts';
 import { printJson, printTable, timeText } from '../output.ts';
 import { spanOf } from './arguments.ts';
-import { printKey, whenText } from './shown.ts';
+import { printKey, printKeyData, whenText } from './shown.ts';
 
 /** Whether a key that works was not used for a span, nor made within it. */
 const isUnused = ({ status, lastUsedAt, createdAt }: KeyInfo, sinceMs: number): boolean =>
@@ -31,7 +31,7 @@ export function addLists(keys: Command): void {
       const since = unused === undefined ? null : Date.now() - spanOf('--unused', unused);
       const all = await withDatabase({ schema: true }, ({ db }) => listKeys(db));
       const chosen = since === null ? all : all.filter((key) => isUnused(key, since));
-      if (json) return printJson(chosen);
+      if (json) return printKeyData(chosen);
       printTable(chosen, {
         id: (key) => key.id,
         name: (key) => key.name,
@@ -51,7 +51,7 @@ export function addLists(keys: Command): void {
     .addHelpText('after', '\nExample:\n  npm run --silent prices -- keys show 7hQ2mB9xTa')
     .action(async (id: string, options: { json?: true }) => {
       const key = await withDatabase({ schema: true }, ({ db }) => showKey(db, id));
-      if (options.json) printJson(key);
+      if (options.json) printKeyData(key);
       else printKey(key);
     });
 }

@@ -27,6 +27,24 @@ function limitsText(limits: KeyLimits | null): string {
   return parts.join(', ');
 }
 
+/** Of the limits of its own; `/v3/me` has null for what is not limited, and so have these. */
+function limitsData({ perMinute, burst, concurrent }: KeyLimits) {
+  const rate = { perMinute: perMinute || null, burst: perMinute ? burst : null };
+  return {
+    ...(perMinute === null ? {} : rate),
+    ...(concurrent === null ? {} : { concurrent: concurrent || null }),
+  };
+}
+
+/**
+ * Prints keys for a program. The limits of a key are null where it has none of its own; one that is
+ * the service's is left out, as null says that nothing limits it.
+ */
+export function printKeyData(keys: KeyInfo | readonly KeyInfo[]): void {
+  const dataOf = (key: KeyInfo) => ({ ...key, limits: key.limits && limitsData(key.limits) });
+  printJson(Array.isArray(keys) ? keys.map(dataOf) : dataOf(keys as KeyInfo));
+}
+
 /** When something of a key happens, in words. */
 export const whenText = (instant: string | null): string =>
   instant === null ? 'never' : timeText(instant);
@@ -54,7 +72,7 @@ export function printKey(key: KeyInfo): void {
 /** Prints a key that was just made, with its text. */
 export function printMade(made: NewKeyInfo, asJson: boolean): void {
   if (asJson) {
-    printJson(made);
+    printKeyData(made);
     return;
   }
   printKey(made);
