@@ -9,7 +9,7 @@ import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/roles.ts';
 import { lacksSamples, seed } from '../db/seed.ts';
 
 /** Whether the settings say how tokens are checked. */
-export const hasTokenSetting = (config: Config): boolean =>
+const hasTokenSetting = (config: Config): boolean =>
   [config.JWT_SECRET, config.JWT_PUBLIC_KEY_FILE, config.JWT_JWKS_URL].some((each) => each);
 
 /** A secret of this data folder, made once and kept there. */

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { createDevelopmentToken } from '../auth/development-token.ts';
-import { hasTokenSetting, withDevelopmentSecret } from './development.ts';
+import type { Config } from '../config.ts';
+import { withDevelopmentSecret } from './development.ts';
 import { readConfig } from './environment.ts';
 import { UsageError } from './failure.ts';
 import { splitScopes } from './keys/arguments.ts';
@@ -13,15 +14,19 @@ interface TokenOptions {
   readonly json?: true;
 }
 
+/** Why nothing can be signed with these settings, by the name of the one that says so. */
+function whyUnsigned(config: Config): string {
+  const other = (['JWT_PUBLIC_KEY_FILE', 'JWT_JWKS_URL'] as const).find((each) => config[each]);
+  return other === undefined
+    ? 'JWT_SECRET: not set here; give it as the service has it, which takes no tokens without one'
+    : `${other}: set, so that the tokens of this service come from its issuer; only a service ` +
+        'with JWT_SECRET in its place takes tokens that are signed here';
+}
+
 async function create(options: TokenOptions): Promise<void> {
-  const config = await withDevelopmentSecret(readConfig());
-  if (config.JWT_SECRET === undefined) {
-    throw new UsageError(
-      hasTokenSetting(config)
-        ? 'JWT_SECRET: tokens of this service come from its issuer; only a secret can sign here'
-        : 'JWT_SECRET: not set, so this service takes no tokens',
-    );
-  }
+  const given = readConfig();
+  const config = await withDevelopmentSecret(given);
+  if (config.JWT_SECRET === undefined) throw new UsageError(whyUnsigned(config));
   const lifetimeSeconds = /^[1-9]\d{0,8}$/.test(options.lifetime) ? Number(options.lifetime) : 0;
   if (lifetimeSeconds === 0 || lifetimeSeconds > config.JWT_LIFETIME_MAX_SECONDS) {
     throw new UsageError(
@@ -36,6 +41,13 @@ async function create(options: TokenOptions): Promise<void> {
     scopes: options.scope,
     lifetimeSeconds,
   });
+  if (given.JWT_SECRET === undefined) {
+    // A terminal that lacks the settings of the service would get one that it refuses, unseen.
+    process.stderr.write(
+      `Signed with the development secret in ${config.DATA_DIR}: only a service that was ` +
+        'started on this folder, without DATABASE_URL and settings of tokens, takes it.\n',
+    );
+  }
   if (options.json) printJson({ token, lifetimeSeconds });
   else printLines(token);
 }
@@ -48,7 +60,10 @@ export function addTokenCommands(program: Command): void {
     .description('Bearer tokens for trying the service out.')
     .command('create')
     .summary('sign a token with JWT_SECRET')
-    .description('Signs a token (HS256) with JWT_SECRET, or with the secret in DATA_DIR.')
+    .description(
+      'Signs a token (HS256) with JWT_SECRET; with the development secret in DATA_DIR where ' +
+        'neither DATABASE_URL nor a setting of tokens is given.',
+    )
     .requiredOption(
       '--scope <scope...>',
       'prices:<market> or prices:*; repeat it, or separate with commas',
