@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
+import type { FastifyInstance } from 'fastify';
 import t from 'tap';
 import { parse } from 'yaml';
 import { PROBLEMS, VIOLATIONS } from '../src/errors.ts';
+import { openapiYaml, yamlOf } from '../src/routes/documents.ts';
 import { testDatabase } from './support/database.ts';
 import { serviceOn } from './support/service.ts';
 
@@ -42,11 +44,25 @@ t.test('others are answered while the document is written', async (t) => {
   t.ok(turns > 100, `${turns} turns of the event loop`);
 });
 
+t.test('written part by part it is what it is as a whole', async (t) => {
+  const odd = {
+    info: { title: 'a', none: undefined },
+    paths: { '/a': { get: { schemas: { x: [1, '2026-03-05'] } } }, '/b': {} },
+    components: { schemas: { A: { type: 'object', text: `${'long '.repeat(40)}\nlines` } }, b: [] },
+    gone: undefined,
+    schemas: {},
+  };
+  for (const document of [odd, { paths: {} }, { components: { schemas: {} } }]) {
+    const app = { swagger: () => document } as unknown as FastifyInstance;
+    t.equal(await openapiYaml(app), yamlOf(document));
+  }
+});
+
 t.test('the page finds the document at the one address that it has', async (t) => {
   const service = await serviceOn(t, await testDatabase(t));
   for (const format of ['json', 'yaml']) {
     const answer = await service.app.inject({ url: `/docs/${format}?a` });
-    t.match(answer, { statusCode: 301, headers: { location: `/openapi.${format}` } });
+    t.match(answer, { statusCode: 302, headers: { location: `../openapi.${format}` } });
   }
 });
 

@@ -1,9 +1,11 @@
 import type { TObject, TSchema } from 'typebox';
 import { nearest } from '../catalog/nearest.ts';
 import { shown, type Violation } from '../errors.ts';
+import { maskedEscaped } from '../secrets.ts';
 import { FORMAT_NAMES, type Format } from './formats.ts';
 import type { MarketSchemas } from './market.ts';
-import { escapePointer, isKnownFilter } from './validate.ts';
+import { escapePointer } from './pointer.ts';
+import { isKnownFilter } from './validate.ts';
 
 /** The query of an address: its parameters in the order of their first value, decoded. */
 export interface Query {
@@ -46,7 +48,11 @@ export function queryOf(url: string): Query {
     const [key, text] = [decoded(name), decoded(value)];
     if (key === null || text === null) {
       const detail = 'Holds a broken percent escape; write a percent sign as %25, texts in UTF-8';
-      broken.push({ pointer: pointerOf(key ?? name), code: 'invalid_format', detail });
+      broken.push({
+        pointer: pointerOf(key ?? maskedEscaped(name)),
+        code: 'invalid_format',
+        detail,
+      });
     } else if (!parameters.get(key)?.push(text)) parameters.set(key, [text]);
   }
   return { parameters, broken };

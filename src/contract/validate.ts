@@ -7,7 +7,8 @@ import { nearest } from '../catalog/nearest.ts';
 import { Problem, shown, type Violation, type ViolationCode } from '../errors.ts';
 import { closed } from './components.ts';
 import { filtersOf, type MarketSchemas } from './market.ts';
-import { secretsIn } from './secrets.ts';
+import { escapePointer } from './pointer.ts';
+import { findSecrets } from './secrets.ts';
 
 /** Violations that one answer lists; a request with more is told so. */
 export const VIOLATIONS_MAX = 100;
@@ -33,10 +34,6 @@ const KNOWN_FILTERS = new Set<string>([...Object.keys(BASE_FILTERS), ...Object.k
 
 /** Whether some market has a filter of this name. */
 export const isKnownFilter = (name: string): boolean => KNOWN_FILTERS.has(name);
-
-/** A name as a part of a JSON pointer. */
-export const escapePointer = (name: string): string =>
-  name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 function unknownMember(parent: string, name: string, legal: Legal): Violation {
   const pointer = `${parent}/${escapePointer(shown(name))}`;
@@ -184,9 +181,7 @@ export const checkOf = (schema: TObject): BodyCheck =>
 function checkWith(schema: TObject, root: Closed, market: Market | null): BodyCheck {
   const compiled = Compile(schema);
   return (value) => {
-    const secrets = secretsIn(value);
-    if (secrets.length > 0) return secrets;
-    const found: Violation[] = [];
+    const found = findSecrets(value, [], VIOLATIONS_MAX + 1);
     const known = withoutStrangers(value, root, market, found);
     if (!compiled.Check(known)) {
       const broken = violationsOf(compiled.Errors(known) as Iterable<SchemaError>);

@@ -40,6 +40,8 @@ declare module 'fastify' {
      * @throws Problem as at the first check
      */
     verifyAgain(): Promise<Principal>;
+    /** Tells that the caller lacks a scope; returns the refusal, to be thrown. */
+    lacking(refusal: Problem): Problem;
   }
 }
 
@@ -193,17 +195,22 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
   };
   const verified = (request: FastifyRequest): Promise<Principal> => {
     const identity = identified(request);
-    identity.then(
+    const told = identity.then(
       (principal) => heard(request, { principal, refusal: null }),
       (error: unknown) => {
         if (error instanceof Problem) heard(request, { principal: null, refusal: error });
       },
     );
+    told.catch((error: unknown) => request.log.error(error));
     return request.work.until(identity);
   };
   app.decorateRequest('verifyAgain', function (this: FastifyRequest) {
     this.newest = null;
     return verified(this);
+  });
+  app.decorateRequest('lacking', function (this: FastifyRequest, refusal: Problem) {
+    heard(this, { principal: this.principal, refusal });
+    return refusal;
   });
   app.addHook('onRoute', requireAccess(open));
   // Before the body: a stranger costs little and learns nothing.
@@ -214,9 +221,7 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
     request.principal = await verified(request);
     if (pulse) lookOnce(request, pulse);
     const refusal = scopeRefusal(access, request.principal.scopes);
-    if (refusal === null) return;
-    heard(request, { principal: request.principal, refusal });
-    throw refusal;
+    if (refusal !== null) throw request.lacking(refusal);
   });
 }
 

@@ -83,7 +83,8 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
       uiHooks: {
         onRequest: (request, reply, next) => {
           const [, format] = /^\/docs\/(json|yaml)$/.exec(pathOf(request.url)) ?? [];
-          if (format) void reply.redirect(`/openapi.${format}`, 301);
+          // By a relative address: a proxy may serve it below another one.
+          if (format) void reply.redirect(`../openapi.${format}`, 302);
           else next();
         },
       },

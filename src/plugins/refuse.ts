@@ -35,8 +35,7 @@ export interface Refused {
 function hangUp(socket: Duplex): void {
   // A client that resets the connection now must not end the service.
   socket.on('error', () => socket.destroy());
-  socket.end();
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.end(() => setTimeout(() => socket.destroy(), LINGER_MS).unref());
 }
 
 /** Answers on a connection that has no request object with a problem, and closes it. */
@@ -63,8 +62,8 @@ function answer(socket: Duplex & { readonly remoteAddress?: string }, problem: P
 /** An error of Node's HTTP parser, before there is a request. */
 type ParserError = Error & { readonly code?: string };
 
-/** What ended in the midst of a request: its client left, and is told of with the request. */
-const isLeft = ({ code }: ParserError): boolean => code === 'HPE_INVALID_EOF_STATE';
+/** Whether the client ended its half of the connection in the midst of something. */
+const isCutOff = ({ code }: ParserError): boolean => code === 'HPE_INVALID_EOF_STATE';
 
 const problemOf = ({ code }: ParserError): Problem => {
   const known = PARSER[code ?? ''];
@@ -75,14 +74,19 @@ const problemOf = ({ code }: ParserError): Problem => {
 /** Whether Node gave up a request, or the wait for one, that did not arrive in its time. */
 export const isTooLate = ({ code }: ParserError): boolean => code === TOO_LATE;
 
+interface Last {
+  readonly request: WeakRef<IncomingMessage>;
+  readonly response: WeakRef<ServerResponse>;
+}
+
 /**
  * Refuses what never became a request. Node finds all that is too late in one turn of the event
  * loop; they are refused over several, so that a thousand of them keep nobody else waiting.
  */
 export class Refusals {
   readonly #tell: (refused: Refused) => void;
-  /** The last request of each connection, and what it is answered with. */
-  readonly #last = new WeakMap<Duplex, readonly [IncomingMessage, ServerResponse]>();
+  /** The last request of each connection and its answer, for as long as others need them. */
+  readonly #last = new WeakMap<Duplex, Last>();
   /** Those that are still to be refused, longest first. */
   readonly #late = new Map<Duplex, ParserError>();
 
@@ -93,7 +97,8 @@ export class Refusals {
 
   /** To be told of each request. */
   note(request: IncomingMessage, response: ServerResponse): void {
-    this.#last.set(request.socket, [request, response]);
+    const last = { request: new WeakRef(request), response: new WeakRef(response) };
+    this.#last.set(request.socket, last);
   }
 
   /** Refuses what broke a rule of HTTP at once, and what was too late soon. */
@@ -133,16 +138,18 @@ export class Refusals {
   #refuseNow(error: ParserError, socket: Duplex): void {
     // What goes on arriving after the refusal fails again.
     if (socket.writableEnded) return;
-    if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(socket)) socket.destroy();
+    const isGone = !socket.writable || error.code === 'ECONNRESET';
+    const isArriving = this.#last.get(socket)?.request.deref()?.complete === false;
     // What goes wrong is the rest of the body of a request that has its answer.
-    else if (this.#hasAnswer(socket)) hangUp(socket);
-    // Who closed only his half may still read.
-    else if (isLeft(error)) answer(socket, problemOf(error));
+    if (!isGone && isArriving && this.#isAnswered(socket)) hangUp(socket);
+    else if (isGone || isAnswering(socket)) socket.destroy();
+    // Who closed only his half may still read; that he left is told with his request.
+    else if (isCutOff(error) && isArriving) answer(socket, problemOf(error));
     else this.refuseWith(problemOf(error), socket);
   }
 
-  #hasAnswer(socket: Duplex): boolean {
-    const [request, response] = this.#last.get(socket) ?? [];
-    return request?.complete === false && response?.writableEnded === true;
+  #isAnswered(socket: Duplex): boolean {
+    // An answer that nobody needs any more is over.
+    return this.#last.get(socket)?.response.deref()?.writableEnded !== false;
   }
 }

@@ -60,7 +60,7 @@ async function checkMarkets(request: FastifyRequest): Promise<void> {
   for (const sent of sentAs(request.url, 'market')) {
     const market = marketOf(sent);
     if (market && !allows(scopes, scopeOf(market.slug))) {
-      throw insufficientScope(scopeOf(market.slug));
+      throw request.lacking(insufficientScope(scopeOf(market.slug)));
     }
   }
 }
@@ -114,7 +114,7 @@ function silence({ raw }: FastifyRequest, stallMs: number): () => void {
 async function checkAgain(request: FastifyRequest, { markets }: ChangesAsked): Promise<void> {
   const open: readonly string[] = marketsOpenTo((await request.verifyAgain()).scopes);
   const lost = marketOf(markets.find((slug) => !open.includes(slug)) ?? '');
-  if (lost) throw insufficientScope(scopeOf(lost.slug));
+  if (lost) throw request.lacking(insufficientScope(scopeOf(lost.slug)));
 }
 
 /** `GET /v3/changes`: the feed of changes, for callers with the scope of a market. */

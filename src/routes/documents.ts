@@ -8,7 +8,8 @@ import { documentOperation, NOT_MODIFIED } from './operations.ts';
 /** Members of the document that hold most of it. */
 const LARGE = ['paths', 'schemas'];
 
-const yamlOf = (value: object): string =>
+/** A value as YAML, as the document is written. */
+export const yamlOf = (value: object): string =>
   stringify(value, {
     lineWidth: 100,
     aliasDuplicateObjects: false,
@@ -26,8 +27,9 @@ function partOf(value: object, around: readonly string[]): string {
 /** The texts of an object's members in turn; those that are large go by their own members. */
 function* partsOf(value: object, around: readonly string[] = []): Generator<string> {
   for (const [name, member] of Object.entries(value)) {
+    if (member === undefined) continue;
     const isLarge = LARGE.some((each) => each === name || Object.hasOwn(Object(member), each));
-    if (isLarge) {
+    if (isLarge && Object.keys(Object(member)).length > 0) {
       yield `${'  '.repeat(around.length)}${name}:\n`;
       yield* partsOf(member, [...around, name]);
     } else yield partOf({ [name]: member }, around);

@@ -83,7 +83,10 @@ t.test('a key that is refused in a burst is told by the audit, once an hour', as
     await ask(app, '/v3/prices/nickel', { [guess]: 2, [otherSecret(guessed.key)]: 2 });
     await ask(app, '/v3/prices/nickel', { [revoked.key]: 3, [stranger]: 9, [typo]: 9 });
     await ask(app, '/v3/prices/nickel', { [quiet.key]: 9, [otherSecret(quiet.key)]: 2 });
-    await ask(app, '/v3/prices/copper', { [narrow.key]: 5 });
+    await ask(app, '/v3/prices/copper', { [narrow.key]: 4 });
+    const headers = { 'x-api-key': narrow.key };
+    const feed = await app.inject({ url: '/v3/changes?market=copper', headers });
+    t.equal(feed.statusCode, 403, 'the feed of a market that is not open counts as well');
     await app.close();
   };
   const bursts = async () =>

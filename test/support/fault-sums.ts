@@ -8,7 +8,7 @@ const BAD = /^(bodies|malformed requests|texts|payloads|forgeries|tried|tokens|w
 const RECOVERIES = /^(recovered after|whole after|as fast as before after|answers after)$/;
 
 const amountOf = (value: Figures[string]): number =>
-  isBounded(value) ? value.amount : Number(value);
+  isBounded(value) ? value.amount : typeof value === 'number' ? value : 0;
 
 const textOf = (value: number): string => Math.round(value).toLocaleString('en');
 

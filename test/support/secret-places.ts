@@ -64,6 +64,14 @@ const askedWith = (secret: string, key: string): string[] => {
     got(`/v3/reference/rates?base=${secret}`),
     got(`/v3/changes?market=${secret}&after=${secret}`),
     got(`/v3/me?${secret}`),
+    got(`/v3/me?${secret.replaceAll('_', '%5f')}%zz=1`),
+    got(`/v3/me?%FF${secret}=1`),
+    got(`/v3/x%FF${secret}`),
+    got(`/v3/Bearer_${secret}`),
+    posted(
+      { filters: { regions: [`Bearer_${secret}`] }, options: { asOf: 'x', limit: secret } },
+      key,
+    ),
   ];
 };
 

@@ -1,0 +1,42 @@
+import t from 'tap';
+import { newKey } from '../../src/auth/key-format.ts';
+import { testDatabase } from '../support/database.ts';
+import { serviceOn } from '../support/service.ts';
+
+const service = await serviceOn(t, await testDatabase(t));
+
+interface Told {
+  readonly pointer: string;
+  readonly code: string;
+}
+
+t.test('a key in a body or a query is refused, with all else that is wrong', async (t) => {
+  const { text } = newKey();
+  const body = { filters: { regions: [text] }, options: { asOf: 'x', decimals: 99, [text]: 1 } };
+  const posted = await service.post('nickel', body);
+  const got = await service.request({
+    method: 'GET',
+    url: `/v3/prices/nickel?regions=${text}&asOf=x&decimals=99&${text}=1`,
+  });
+  for (const { status, json } of [posted, got]) {
+    t.equal(status, 400);
+    const told = json.errors.map(({ pointer, code }: Told) => `${pointer} ${code}`);
+    for (const each of [
+      '/filters/regions/0 invalid_characters',
+      '/options/asOf invalid_format',
+      '/options/decimals out_of_range',
+    ]) {
+      t.ok(told.includes(each), `${each} of ${told.join()}`);
+    }
+    t.notMatch(JSON.stringify(json), text.slice(-38));
+  }
+});
+
+t.test('however many keys are sent, and below whatever names, the refusal is short', async (t) => {
+  const many = { [`a/b~${'x'.repeat(50_000)}`]: Array(900).fill('cps_live_x') };
+  const { status, json } = await service.post('nickel', { filters: many });
+  t.equal(status, 400);
+  t.equal(json.errors.length, 100);
+  t.ok(JSON.stringify(json).length < 50_000);
+  t.match(json.errors[0].pointer, /^\/filters\/a~1b~0x+…\/0$/);
+});
