@@ -19,9 +19,20 @@ const PARSER: Record<string, readonly [ProblemCode, string]> = {
   [TOO_LATE]: ['request_timeout', 'The request took too long to arrive'],
 };
 
+/** What Node keeps of a connection: the request that arrives, and the answer that is written. */
+interface Connection extends Duplex {
+  readonly parser?: { readonly incoming?: IncomingMessage | null } | null;
+  readonly _httpMessage?: ServerResponse | null;
+}
+
+/** Whether a request has begun to arrive on the connection, and the rest of its body has not. */
+const isArriving = ({ parser }: Connection): boolean => parser?.incoming?.complete === false;
+
 /** Whether an answer has begun on the connection: nothing else may be written into it. */
-const isAnswering = (socket: Duplex & { readonly _httpMessage?: ServerResponse | null }): boolean =>
-  socket._httpMessage?.headersSent === true;
+const isAnswering = ({ _httpMessage }: Connection): boolean => _httpMessage?.headersSent === true;
+
+/** Whether the answer is written to its end. */
+const isAnswered = ({ _httpMessage }: Connection): boolean => _httpMessage?.writableEnded !== false;
 
 /** A refusal of what never became a request. */
 export interface Refused {
@@ -74,31 +85,18 @@ const problemOf = ({ code }: ParserError): Problem => {
 /** Whether Node gave up a request, or the wait for one, that did not arrive in its time. */
 export const isTooLate = ({ code }: ParserError): boolean => code === TOO_LATE;
 
-interface Last {
-  readonly request: WeakRef<IncomingMessage>;
-  readonly response: WeakRef<ServerResponse>;
-}
-
 /**
  * Refuses what never became a request. Node finds all that is too late in one turn of the event
  * loop; they are refused over several, so that a thousand of them keep nobody else waiting.
  */
 export class Refusals {
   readonly #tell: (refused: Refused) => void;
-  /** The last request of each connection and its answer, for as long as others need them. */
-  readonly #last = new WeakMap<Duplex, Last>();
   /** Those that are still to be refused, longest first. */
   readonly #late = new Map<Duplex, ParserError>();
 
   /** @param tell hears of each refusal */
   constructor(tell: (refused: Refused) => void) {
     this.#tell = tell;
-  }
-
-  /** To be told of each request. */
-  note(request: IncomingMessage, response: ServerResponse): void {
-    const last = { request: new WeakRef(request), response: new WeakRef(response) };
-    this.#last.set(request.socket, last);
   }
 
   /** Refuses what broke a rule of HTTP at once, and what was too late soon. */
@@ -139,17 +137,11 @@ export class Refusals {
     // What goes on arriving after the refusal fails again.
     if (socket.writableEnded) return;
     const isGone = !socket.writable || error.code === 'ECONNRESET';
-    const isArriving = this.#last.get(socket)?.request.deref()?.complete === false;
     // What goes wrong is the rest of the body of a request that has its answer.
-    if (!isGone && isArriving && this.#isAnswered(socket)) hangUp(socket);
+    if (!isGone && isArriving(socket) && isAnswered(socket)) hangUp(socket);
     else if (isGone || isAnswering(socket)) socket.destroy();
     // Who closed only his half may still read; that he left is told with his request.
-    else if (isCutOff(error) && isArriving) answer(socket, problemOf(error));
+    else if (isCutOff(error) && isArriving(socket)) answer(socket, problemOf(error));
     else this.refuseWith(problemOf(error), socket);
-  }
-
-  #isAnswered(socket: Duplex): boolean {
-    // An answer that nobody needs any more is over.
-    return this.#last.get(socket)?.response.deref()?.writableEnded !== false;
   }
 }

@@ -40,7 +40,6 @@ export function answerOnce(app: FastifyInstance, refusals: Refusals): void {
 export function transport(app: FastifyInstance, options: TransportOptions): void {
   const { server } = app;
   server.maxConnections = options.connectionsMax;
-  server.on('request', (request, response) => options.refusals.note(request, response));
   // Node would answer 417 without a body; a server may pass over what it does not know.
   server.on('checkExpectation', (request, reply) => server.emit('request', request, reply));
   // Node would hang up without a word.

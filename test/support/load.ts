@@ -123,16 +123,23 @@ export function openLoad(
   let rate = perSecond;
   let sent = 0;
   let isOver = false;
+  /** Called when there is one less without an answer. */
+  let proceed = (): void => {};
   const run = async (): Promise<void> => {
     for (let due = performance.now(); !isOver; due += 1_000 / rate) {
       const wait = due - performance.now();
       if (wait > 0) await pause(wait);
-      if (running.size >= UNANSWERED_MAX) await Promise.race(running);
+      if (running.size >= UNANSWERED_MAX) {
+        await new Promise<void>((resolve) => {
+          proceed = resolve;
+        });
+      }
       const ask = questions[sent++ % questions.length];
       if (isOver || !ask) break;
       const one: Promise<void> = send(agent, target, ask, due).then((answer) => {
         answers.push({ ...answer, ask, text: answer.status === 200 ? '' : answer.text });
         running.delete(one);
+        proceed();
       });
       running.add(one);
     }
