@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { keptReadings } from '../db/kept-readings.ts';
 import type { Database } from '../db/schema.ts';
 import { type CurrencyRates, currencyRates, type RateTable } from './rate-table.ts';
 
@@ -108,25 +109,10 @@ export type RatesReader = (
  * how many; the whole ECB history is some 4 MB.
  */
 export function ratesReader(keep: number): RatesReader {
-  const kept = new Map<string, Promise<RateTable>>();
+  const kept = keptReadings<RateTable>(keep);
   return async (db, epoch, source) => {
-    if (source.base === null) return null;
-    const key = `${source.slug}:${epoch}.${source.revision}`;
-    const found = kept.get(key);
-    const table = found ?? loadRates(db, source, source.base);
-    // Taken out and put back, the map is in the order of use.
-    kept.delete(key);
-    kept.set(key, table);
-    if (!found) {
-      // A failed read must not be remembered.
-      table.catch(() => {
-        if (kept.get(key) === table) kept.delete(key);
-      });
-    }
-    for (const oldest of kept.keys()) {
-      if (kept.size <= keep) break;
-      kept.delete(oldest);
-    }
-    return table;
+    const { slug, revision, base } = source;
+    if (base === null) return null;
+    return kept(`${slug}:${epoch}.${revision}`, () => loadRates(db, source, base));
   };
 }

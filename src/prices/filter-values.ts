@@ -2,6 +2,10 @@ import { type Kysely, sql } from 'kysely';
 import type { FilterName } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
 import { filtersOf } from '../contract/market.ts';
+import { keptReadings } from '../db/kept-readings.ts';
+import { headAt } from '../db/newest.ts';
+import type { Newest } from '../db/pulse.ts';
+import { type Head, headOf } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { columnOf, valuesAt } from './filters.ts';
 import { marketPrices } from './query.ts';
@@ -35,4 +39,31 @@ export async function usedValues(
     from (${sql.join(parts, sql` union all `)}) as used
     order by position, name collate "C"`.execute(db);
   return rows;
+}
+
+/** The values of a market's filters, and the state that they are of. */
+export interface ValuesAt {
+  readonly head: Head;
+  readonly used: readonly UsedValue[];
+}
+
+/** The values as of a look at the database, or now where nobody looked. */
+export type ValuesReader = (db: () => Kysely<Database>, newest: Newest | null) => Promise<ValuesAt>;
+
+/**
+ * A reader that keeps the values of the state that was asked for last, as they never change.
+ * @param shared reads what is kept; a request that leaves does not end it for the others
+ */
+export function valuesReader(shared: Kysely<Database>, market: Market): ValuesReader {
+  const kept = keptReadings<readonly UsedValue[]>(1);
+  return async (db, newest) => {
+    if (newest === null) {
+      const head = await headOf(db(), [market.slug]);
+      return { head, used: await usedValues(db(), market, head.revision) };
+    }
+    const head = headAt(newest, [market.slug]);
+    const { epoch, revision } = head;
+    const read = () => usedValues(shared, market, revision);
+    return { head, used: await kept(`${epoch}.${revision}`, read) };
+  };
 }

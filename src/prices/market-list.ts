@@ -2,6 +2,8 @@ import { type Kysely, sql } from 'kysely';
 import { MARKETS } from '../catalog/markets.ts';
 import { scopeOf } from '../catalog/scopes.ts';
 import { filtersOf } from '../contract/market.ts';
+import { keptReadings } from '../db/kept-readings.ts';
+import type { Newest } from '../db/pulse.ts';
 import type { Database } from '../db/schema.ts';
 
 interface Extent {
@@ -11,8 +13,11 @@ interface Extent {
   readonly lastDate: string | null;
 }
 
+/** What each market holds, by its slug. */
+export type Extents = ReadonlyMap<string, Extent>;
+
 /** How many prices each market has and which days they span, now. */
-async function extents(db: Kysely<Database>): Promise<ReadonlyMap<string, Extent>> {
+export async function extentsNow(db: Kysely<Database>): Promise<Extents> {
   const end = (order: 'asc' | 'desc') => sql`(select date from series
     where price_id = price.id order by date ${sql.raw(order)} limit 1)`;
   const { rows } = await sql<Extent>`
@@ -23,14 +28,29 @@ async function extents(db: Kysely<Database>): Promise<ReadonlyMap<string, Extent
   return new Map(rows.map((each) => [each.slug, each]));
 }
 
+/** What the markets hold as of a look at the database, or now where nobody looked. */
+export type ExtentReader = (db: () => Kysely<Database>, newest: Newest | null) => Promise<Extents>;
+
+/**
+ * A reader that keeps what the markets held when anything was committed last: reading it looks at
+ * both ends of every series.
+ * @param shared reads what is kept; a request that leaves does not end it for the others
+ */
+export function extentReader(shared: Kysely<Database>): ExtentReader {
+  const kept = keptReadings<Extents>(1);
+  return (db, newest) => {
+    if (newest === null) return extentsNow(db());
+    return kept(`${newest.epoch}.${newest.revision}`, () => extentsNow(shared));
+  };
+}
+
 /** The markets as a holder of some scopes sees them. */
-export async function marketList(
-  db: Kysely<Database>,
+export function marketList(
+  extents: Extents,
   isAuthorized: (scope: ReturnType<typeof scopeOf>) => boolean,
 ) {
-  const found = await extents(db);
   return MARKETS.map((market) => {
-    const extent = found.get(market.slug);
+    const extent = extents.get(market.slug);
     const scope = scopeOf(market.slug);
     return {
       slug: market.slug,

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Unit } from '../conversion/units.ts';
+import { keptReadings } from '../db/kept-readings.ts';
 import type { Head } from '../db/revisions.ts';
 import type { Currency, Database, DimensionValue, Product, UnitOfMeasure } from '../db/schema.ts';
 
@@ -94,24 +95,7 @@ export type ReferenceReader = (
  * what a state is kept by: a restored backup may count to the same revision with other data.
  */
 export function referenceReader(keep: number): ReferenceReader {
-  const kept = new Map<string, Promise<References>>();
-  return (db, { epoch, reference }) => {
-    const state = `${epoch}.${reference}`;
-    const found = kept.get(state);
-    const loading = found ?? loadReferences(db, reference);
-    // Taken out and put back, the map is in the order of use.
-    kept.delete(state);
-    kept.set(state, loading);
-    if (!found) {
-      // A failed read must not be remembered.
-      loading.catch(() => {
-        if (kept.get(state) === loading) kept.delete(state);
-      });
-    }
-    for (const oldest of kept.keys()) {
-      if (kept.size <= keep) break;
-      kept.delete(oldest);
-    }
-    return loading;
-  };
+  const kept = keptReadings<References>(keep);
+  return (db, { epoch, reference }) =>
+    kept(`${epoch}.${reference}`, () => loadReferences(db, reference));
 }

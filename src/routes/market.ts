@@ -8,10 +8,10 @@ import { filtersOf, type MarketSchemas } from '../contract/market.ts';
 import { parametersOf } from '../contract/parameters.ts';
 import { queryReader, strayParameters } from '../contract/query.ts';
 import { type BodyCheck, bodyCheckOf } from '../contract/validate.ts';
-import { headOf, revisionText } from '../db/revisions.ts';
+import { revisionText } from '../db/revisions.ts';
 import { Problem, type Violation } from '../errors.ts';
 import type { Sources } from '../prices/answer.ts';
-import { usedValues } from '../prices/filter-values.ts';
+import { valuesReader } from '../prices/filter-values.ts';
 import { type Plan, planOf } from '../prices/plan.ts';
 import { checkAsksForAll, formatOf } from './accept.ts';
 import { codingOf } from './coded.ts';
@@ -100,6 +100,7 @@ export function valuesRoute(
   schemas: MarketSchemas,
   sources: Sources,
 ): void {
+  const valuesAt = valuesReader(sources.db, market);
   app.get(`/v3/prices/${market.slug}/filters`, {
     config: { access: { scope: scopeOf(market.slug) } },
     preParsing: async (request) => checkAsksForAll(request),
@@ -111,9 +112,11 @@ export function valuesRoute(
       },
     },
     handler: async (request, reply) => {
-      const db = sources.reads.db(request.work.signal);
-      const head = await headOf(db, [market.slug]);
-      const used = await usedValues(db, market, head.revision);
+      const { work } = request;
+      const newest = request.newest && (await work.until(request.newest));
+      const { head, used } = await work.until(
+        valuesAt(() => sources.reads.db(work.signal), newest),
+      );
       const data = Object.fromEntries(
         filtersOf(market).map((filter) => [
           filter,

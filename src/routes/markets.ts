@@ -2,13 +2,14 @@ import type { FastifyInstance } from 'fastify';
 import { allows } from '../catalog/scopes.ts';
 import { MarketList, ref } from '../contract/components.ts';
 import type { Sources } from '../prices/answer.ts';
-import { marketList } from '../prices/market-list.ts';
+import { extentReader, marketList } from '../prices/market-list.ts';
 import { checkAsksForAll } from './accept.ts';
 import { sendTagged } from './etag.ts';
 import { listOperation, NOT_MODIFIED } from './operations.ts';
 
 /** `GET /v3/prices`: which markets there are, and which of them the caller may read. */
 export function marketsRoute(app: FastifyInstance, sources: Sources): void {
+  const extentsAt = extentReader(sources.db);
   app.get('/v3/prices', {
     config: { access: 'any' },
     preParsing: async (request) => checkAsksForAll(request),
@@ -18,8 +19,10 @@ export function marketsRoute(app: FastifyInstance, sources: Sources): void {
     },
     handler: async (request, reply) => {
       const scopes = request.principal?.scopes ?? new Set<string>();
-      const db = sources.reads.db(request.work.signal);
-      const data = await marketList(db, (scope) => allows(scopes, scope));
+      const { work } = request;
+      const newest = request.newest && (await work.until(request.newest));
+      const extents = await work.until(extentsAt(() => sources.reads.db(work.signal), newest));
+      const data = marketList(extents, (scope) => allows(scopes, scope));
       const type = 'application/json; charset=utf-8';
       return sendTagged(request, reply, type, JSON.stringify({ data }));
     },
