@@ -116,17 +116,27 @@ interface Closed {
   readonly inner: readonly (Closed & { readonly name: string })[];
 }
 
+/** What a body is looked at with before its schema. */
+interface Sight {
+  readonly market: Market | null;
+  /** Items of a list that the schema sees: more than any list may have. */
+  readonly items: number;
+}
+
 /**
  * Takes the members that are not legal out of a value and notes them. They are looked for before
  * the schema is asked, because TypeBox stops counting errors, and would pass over what comes after.
+ * Of a list that is too long it sees no more than what tells so: it looks at every item, which
+ * holds everybody else up.
  */
 function withoutStrangers(
   value: unknown,
   closed: Closed,
-  market: Market | null,
+  sight: Sight,
   found: Violation[],
 ): unknown {
   if (!isMembers(value)) return value;
+  const { market } = sight;
   const legal = new Set(closed.names);
   const kept: Record<string, unknown> = {};
   for (const name of Object.keys(value)) {
@@ -138,7 +148,12 @@ function withoutStrangers(
       continue;
     }
     const inner = closed.inner.find((each) => each.name === name);
-    kept[name] = inner ? withoutStrangers(value[name], inner, market, found) : value[name];
+    const member = value[name];
+    kept[name] = inner
+      ? withoutStrangers(member, inner, sight, found)
+      : Array.isArray(member)
+        ? member.slice(0, sight.items)
+        : member;
   }
   return kept;
 }
@@ -174,15 +189,23 @@ export type BodyCheck = (body: unknown) => Violation[];
 
 const namesOf = (schema: TObject): string[] => Object.keys(schema.properties);
 
-/** Compiles the check of a flat object, such as a query, against its schema. */
-export const checkOf = (schema: TObject): BodyCheck =>
-  checkWith(schema, { path: '', names: namesOf(schema), inner: [] }, null);
+/** One item more than any list of the objects may have. */
+const tooManyFor = (...schemas: readonly TObject[]): number => {
+  const lists = schemas.flatMap(({ properties }) => Object.values(properties));
+  return 1 + Math.max(0, ...lists.map((each) => (each as { maxItems?: number }).maxItems ?? 0));
+};
 
-function checkWith(schema: TObject, root: Closed, market: Market | null): BodyCheck {
+/** Compiles the check of a flat object, such as a query, against its schema. */
+export const checkOf = (schema: TObject): BodyCheck => {
+  const root = { path: '', names: namesOf(schema), inner: [] };
+  return checkWith(schema, root, { market: null, items: tooManyFor(schema) });
+};
+
+function checkWith(schema: TObject, root: Closed, sight: Sight): BodyCheck {
   const compiled = Compile(schema);
   return (value) => {
     const found = findSecrets(value, [], VIOLATIONS_MAX + 1);
-    const known = withoutStrangers(value, root, market, found);
+    const known = withoutStrangers(value, root, sight, found);
     if (!compiled.Check(known)) {
       const broken = violationsOf(compiled.Errors(known) as Iterable<SchemaError>);
       if (broken.length === 0) throw new Error('the schema refused a body without saying why');
@@ -211,5 +234,5 @@ export function bodyCheckOf(market: Market, schemas: MarketSchemas): BodyCheck {
     { name: 'filters', ...closedAt('/filters', filters) },
     { name: 'options', ...closedAt('/options', options, inOptions) },
   ]);
-  return checkWith(body, root, market);
+  return checkWith(body, root, { market, items: tooManyFor(filters, options) });
 }

@@ -53,6 +53,7 @@ function isBeforeColon(text: string, end: number): boolean {
 
 /** Two spellings of one name, such as `a` and `\u0061`, are the same member. */
 function nameOf(quoted: string): string {
+  if (!quoted.includes('\\')) return quoted.slice(1, -1);
   try {
     return JSON.parse(quoted) as string;
   } catch {

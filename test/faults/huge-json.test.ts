@@ -71,6 +71,8 @@ fault(
     const agent = agentOf(t, 1);
     const watcher = agentOf(t, 1);
     const path = '/v3/prices/nickel';
+    // What the first request of a service waits for is no matter of its body.
+    await send(agent, service, { path, body: '{}' });
     let isOver = false;
     const lives: Answered[] = [];
     const watching = (async (): Promise<void> => {

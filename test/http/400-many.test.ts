@@ -42,6 +42,17 @@ t.test('unknown members do not hide what else is wrong', async (t) => {
   t.ok(pointers.includes('/filters/dateFrom') && pointers.includes('/filters/products'));
 });
 
+t.test('of a list that is too long the items are looked at up to the first that is', async (t) => {
+  const service = await serviceOn(t, await seededDatabase(t));
+  const errorsOf = async (values: readonly unknown[]) => {
+    const { json } = await service.post('nickel', { filters: { codes: values } });
+    return json.errors.map((each: { pointer: string; code: string }) => [each.pointer, each.code]);
+  };
+  const tooMany = ['/filters/codes', 'too_many_items'];
+  const long = Array.from({ length: 20_000 }, (_, at) => (at === 500 || at === 501 ? 1 : 'CP'));
+  t.same(await errorsOf(long), [['/filters/codes/500', 'wrong_type'], tooMany]);
+});
+
 /** Bodies that would change every object, were their members ever copied one by one. */
 const polluting = (name: string): string[] => [
   `{"${name}":{"polluted":1}}`,
