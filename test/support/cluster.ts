@@ -44,6 +44,8 @@ export interface Cluster {
   kill(): Promise<void>;
   /** The process numbers of the sessions of a program, idle ones first; waits for the first. */
   sessions(program: string): Promise<number[]>;
+  /** The process number of a session of a program that was running a statement; waits for one. */
+  busySession(program: string): Promise<number>;
   /** The postmaster and all of its processes. */
   processes(): Promise<number[]>;
 }
@@ -158,6 +160,17 @@ export async function clusterIn(
         return pids.length > 0;
       });
       return pids;
+    },
+    busySession: async (program) => {
+      const text = `select pid from pg_stat_activity where application_name = '${program}'
+        and state = 'active' limit 1`;
+      let pid = 0;
+      await until(`a session of ${program} is busy`, async () => {
+        const { rows } = await askOnce(url, text);
+        pid = Number(rows[0]?.pid ?? 0);
+        return pid > 0;
+      });
+      return pid;
     },
     processes: async () => processesOf(await postmaster()),
   };

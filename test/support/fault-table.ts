@@ -60,12 +60,19 @@ type Outcome = readonly [figures: string, verdict: string];
 const apart = (byHand?: string): Outcome =>
   byHand === undefined ? ['', 'not done'] : [byHand, 'by hand'];
 
-/** What several tests told of one fault: counts of one name are added up. */
+const shareOf = ({ amount, most }: Bounded): number => amount / most;
+
+/** Of two figures with a bound the one that is nearer to it, or beyond. */
+const worse = (one: Bounded, other: Bounded): Bounded =>
+  holds(other) && !(shareOf(other) > shareOf(one)) ? one : other;
+
+/** What several tests told of one fault: counts are added up, of what has a bound the worst counts. */
 function addedUp(all: readonly Figures[]): Figures {
   const sum: Record<string, Figures[string]> = {};
   for (const [name, value] of all.flatMap(Object.entries<Figures[string]>)) {
     const known = sum[name];
-    sum[name] = typeof known === 'number' && typeof value === 'number' ? known + value : value;
+    if (typeof known === 'number' && typeof value === 'number') sum[name] = known + value;
+    else sum[name] = known && isBounded(known) && isBounded(value) ? worse(known, value) : value;
   }
   return sum;
 }
