@@ -10,6 +10,15 @@ export const LOOK = {
     (select coalesce(max(number), 0) from revision) as revision from service`,
 };
 
+/** What the revisions after one, up to another, touched; planning it takes longer than reading. */
+export const TOUCHED = {
+  name: 'touched',
+  text: `select s.scope, s.revision, r.committed_at
+    from (select scope, max(revision) as revision from revision_scope
+      where revision > $1 and revision <= $2 group by scope) as s
+    join revision as r on r.number = s.revision`,
+};
+
 /** A message of PostgreSQL's protocol, version 3: its kind, its length, and what is in it. */
 function message(kind: string, content: Buffer): Buffer {
   const head = Buffer.alloc(5);

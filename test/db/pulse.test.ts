@@ -2,7 +2,9 @@ import t from 'tap';
 import { headAt } from '../../src/db/newest.ts';
 import { headOf } from '../../src/db/revisions.ts';
 import { administer, type TestDatabase, testDatabase } from '../support/database.ts';
+import { lockWaits } from '../support/lock-waits.ts';
 import { until } from '../support/sockets.ts';
+import { statementsSeen } from '../support/statements-seen.ts';
 import { inRevision, inTransaction, writeWorld } from '../support/world.ts';
 
 const worldOf = async (test: Parameters<typeof testDatabase>[0]): Promise<TestDatabase> => {
@@ -67,6 +69,25 @@ t.test('all who ask while a look is under way share one that begins after it', a
   t.equal(new Set(seen).size, 1);
   t.equal(seen[0]?.revision, '2');
   t.equal(pulse.counts.looks - looks, 2);
+});
+
+t.test('a look that two servers may have answered begins again', async (t) => {
+  const database = await testDatabase(t, { seeded: true });
+  const seen = statementsSeen(database.pool);
+  const looks = (): number => seen.filter((text) => text.includes('keys_version')).length;
+  const { pulse } = database.client;
+  // The first one has no connection of its own yet, and reads what was touched apart.
+  const look = await inTransaction(database.pool, async (client) => {
+    await client.query('lock table revision_scope in access exclusive mode');
+    const waiting = pulse.look();
+    await until('it waits', async () => (await lockWaits(database.pool)) === 1);
+    t.equal(looks(), 1);
+    pulse.move();
+    return { waiting };
+  });
+  const newest = await look.waiting;
+  t.equal(looks(), 2);
+  t.equal(newest, await pulse.look(), 'and it is the one that is known');
 });
 
 t.test('a look goes on when its connection breaks, and another is made', async (t) => {
