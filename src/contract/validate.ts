@@ -111,16 +111,10 @@ const isMembers = (value: unknown): value is Members =>
 /** An object of the request that has no other members than these. */
 interface Closed {
   readonly path: string;
-  readonly names: readonly string[];
+  /** The names of its members, and of each how many items its schema has to see of a list. */
+  readonly members: ReadonlyMap<string, number>;
   /** Objects among the members that are closed as well. */
   readonly inner: readonly (Closed & { readonly name: string })[];
-}
-
-/** What a body is looked at with before its schema. */
-interface Sight {
-  readonly market: Market | null;
-  /** Items of a list that the schema sees: more than any list may have. */
-  readonly items: number;
 }
 
 /**
@@ -131,29 +125,25 @@ interface Sight {
  */
 function withoutStrangers(
   value: unknown,
-  closed: Closed,
-  sight: Sight,
+  { path, members, inner }: Closed,
+  market: Market | null,
   found: Violation[],
 ): unknown {
   if (!isMembers(value)) return value;
-  const { market } = sight;
-  const legal = new Set(closed.names);
   const kept: Record<string, unknown> = {};
-  for (const name of Object.keys(value)) {
-    if (!legal.has(name)) {
+  for (const [name, member] of Object.entries(value)) {
+    const most = members.get(name);
+    if (most === undefined) {
       // Past the limit they are no longer named, but they still count.
       if (found.length <= VIOLATIONS_MAX) {
-        found.push(unknownMember(closed.path, name, { names: closed.names, market }));
+        found.push(unknownMember(path, name, { names: [...members.keys()], market }));
       }
       continue;
     }
-    const inner = closed.inner.find((each) => each.name === name);
-    const member = value[name];
-    kept[name] = inner
-      ? withoutStrangers(member, inner, sight, found)
-      : Array.isArray(member)
-        ? member.slice(0, sight.items)
-        : member;
+    const closed = inner.find((each) => each.name === name);
+    if (closed) kept[name] = withoutStrangers(member, closed, market, found);
+    else
+      kept[name] = Array.isArray(member) && member.length > most ? member.slice(0, most) : member;
   }
   return kept;
 }
@@ -187,25 +177,24 @@ export function brokenBy(errors: readonly Violation[]): Problem {
 
 export type BodyCheck = (body: unknown) => Violation[];
 
-const namesOf = (schema: TObject): string[] => Object.keys(schema.properties);
-
-/** One item more than any list of the objects may have. */
-const tooManyFor = (...schemas: readonly TObject[]): number => {
-  const lists = schemas.flatMap(({ properties }) => Object.values(properties));
-  return 1 + Math.max(0, ...lists.map((each) => (each as { maxItems?: number }).maxItems ?? 0));
-};
+/** The members of an object as `Closed` wants them: of a list one item more than it may have. */
+const membersOf = ({ properties }: TObject): Closed['members'] =>
+  new Map(
+    Object.entries(properties).map(([name, schema]) => {
+      const { maxItems = Number.POSITIVE_INFINITY } = schema as { maxItems?: number };
+      return [name, maxItems + 1];
+    }),
+  );
 
 /** Compiles the check of a flat object, such as a query, against its schema. */
-export const checkOf = (schema: TObject): BodyCheck => {
-  const root = { path: '', names: namesOf(schema), inner: [] };
-  return checkWith(schema, root, { market: null, items: tooManyFor(schema) });
-};
+export const checkOf = (schema: TObject): BodyCheck =>
+  checkWith(schema, { path: '', members: membersOf(schema), inner: [] }, null);
 
-function checkWith(schema: TObject, root: Closed, sight: Sight): BodyCheck {
+function checkWith(schema: TObject, root: Closed, market: Market | null): BodyCheck {
   const compiled = Compile(schema);
   return (value) => {
     const found = findSecrets(value, [], VIOLATIONS_MAX + 1);
-    const known = withoutStrangers(value, root, sight, found);
+    const known = withoutStrangers(value, root, market, found);
     if (!compiled.Check(known)) {
       const broken = violationsOf(compiled.Errors(known) as Iterable<SchemaError>);
       if (broken.length === 0) throw new Error('the schema refused a body without saying why');
@@ -226,7 +215,7 @@ export function bodyCheckOf(market: Market, schemas: MarketSchemas): BodyCheck {
   const aggregate = options.properties['aggregate'] as TObject;
   const closedAt = (path: string, schema: TObject, inner: Closed['inner'] = []): Closed => ({
     path,
-    names: namesOf(schema),
+    members: membersOf(schema),
     inner,
   });
   const inOptions = [{ name: 'aggregate', ...closedAt('/options/aggregate', aggregate) }];
@@ -234,5 +223,5 @@ export function bodyCheckOf(market: Market, schemas: MarketSchemas): BodyCheck {
     { name: 'filters', ...closedAt('/filters', filters) },
     { name: 'options', ...closedAt('/options', options, inOptions) },
   ]);
-  return checkWith(body, root, { market, items: tooManyFor(filters, options) });
+  return checkWith(body, root, market);
 }

@@ -32,6 +32,32 @@ t.test('a key in a body or a query is refused, with all else that is wrong', asy
   }
 });
 
+t.test('each place that holds a key is told, wherever it is', async (t) => {
+  const { text } = newKey();
+  const { json } = await service.post('nickel', {
+    filters: {
+      regions: ['Europe', text, 'Asia', text],
+      products: [['x', [text]], { 'a/b': { '~c': text }, [text]: 1 }],
+      codes: ['x'],
+    },
+    options: { aggregate: { by: text }, [`${text}`]: [], decimals: text },
+  });
+  const found = json.errors.filter(({ code }: Told) => code === 'invalid_characters');
+  t.same(
+    found.map(({ pointer }: Told) => pointer),
+    [
+      '/filters/regions/1',
+      '/filters/regions/3',
+      '/filters/products/0/1/0',
+      '/filters/products/1',
+      '/filters/products/1/a~1b/~0c',
+      '/options',
+      '/options/aggregate/by',
+      '/options/decimals',
+    ],
+  );
+});
+
 t.test('however many keys are sent, and below whatever names, the refusal is short', async (t) => {
   const many = { [`a/b~${'x'.repeat(50_000)}`]: Array(900).fill('cps_live_x') };
   const { status, json } = await service.post('nickel', { filters: many });
