@@ -100,7 +100,8 @@ t.test('the table tells what was missed, what failed and what was not run', asyn
     { id: 'F4', figures: { kills: 1_000 } },
     { id: 'F4', figures: { kills: 200 } },
     { id: 'F4', figures: { loads: 2 } },
-    ...[1, 3, 2].map((files) => ({ id: 'F7', figures: { files: within(files, 2, 'files') } })),
+    ...[1, 5, 3].map((files) => ({ id: 'F7', figures: { files: within(files, 2, 'files') } })),
+    ...[Number.NaN, 1].map((a) => ({ id: 'F7', figures: { 'in ms': within(a, 2) } })),
   ];
   const tallies = new Map([
     ['h', { passed: 3, failed: 0 }],
@@ -114,7 +115,7 @@ t.test('the table tells what was missed, what failed and what was not run', asyn
     '| F4 | f | g. j | checks 7; kills 1,200; loads 2; `h`, `i` | held |',
     '| F5 | k | l | checks 7; of them failed 2; `m` | FAILED |',
     '| F6 | n | o | `h`, `p` | not run |',
-    '| F7 | q | r | checks 3; files 3 files (≤ 2); `h` | missed |',
+    '| F7 | q | r | checks 3; files 5 files (≤ 2); in ms not measured (≤ 2); `h` | missed |',
     '| F10 | a | b\\|c | longest 11 ms (≤ 10) | missed |',
     '',
     'In sum: 7 faults, of which 2 held, 2 missed a time, 1 failed and 0 were done by hand; ' +

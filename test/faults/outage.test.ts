@@ -105,9 +105,7 @@ fault(
     const rounds = byLength(2, 5);
     for (let round = 0; round < rounds; round += 1) {
       // PostgreSQL ends all other sessions as well then, and recovers.
-      await until('one was killed', async () => {
-        return tell(await cluster.busySession('commodity-prices'), 'SIGKILL');
-      });
+      await cluster.killBusy('commodity-prices');
       await until('the server is back', isUp);
       await recovered(load, performance.now());
       await more(load, rate);

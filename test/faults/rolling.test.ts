@@ -12,13 +12,13 @@ import { tell } from '../support/tell.ts';
 const RATE = byLength(10, 250);
 const CYCLES = byLength(1, 15);
 
-/** Nine of ten need no statement, so that no machine falls behind; the tenth waits for one. */
+/** Nine of ten need no statement, so that no machine falls behind; the tenth waits for three. */
 const QUESTIONS = [
   ...Array.from({ length: 9 }, (_, at) => ({
     path: '/v3/prices/nickel',
     body: at % 2 === 0 ? '{"filters":{"codes":["CP-NI-0001"]}}' : '{}',
   })),
-  { path: '/v3/prices' },
+  { path: '/v3/reference/rates?base=USD&quote=EUR' },
 ];
 
 type Test = typeof t;

@@ -2,21 +2,27 @@ import t from 'tap';
 import { testDatabase } from '../support/database.ts';
 import { prices } from '../support/running.ts';
 import { serviceOn } from '../support/service.ts';
-import { inTransaction, writeWorld } from '../support/world.ts';
+import { inRevision, insertOf, inTransaction, pointRow, writeWorld } from '../support/world.ts';
 
 t.test(
   'a restored backup, its epoch renewed, is never answered from what was known before',
   async (t) => {
     const database = await testDatabase(t);
     await writeWorld(database.pool);
-    const { post } = await serviceOn(t, database);
+    await inRevision(database.pool, insertOf('series', pointRow()));
+    const { post, request } = await serviceOn(t, database);
     const before = (await post('nickel', {})).json;
+    const got = async (url: string) => (await request({ method: 'GET', url })).json;
+    const list = await got('/v3/prices');
+    await got('/v3/prices/nickel/filters');
     // The same revision numbers with other data, as after a restore: no trigger may notice.
     await inTransaction(database.pool, async (client) => {
-      const tables = ['product', 'unit_of_measure'];
+      const tables = ['product', 'unit_of_measure', 'series'];
       for (const each of tables) await client.query(`alter table ${each} disable trigger user`);
       await client.query("update product set alias = 'Restored'");
       await client.query("update unit_of_measure set symbol = 'restored'");
+      await client.query("update product set name = 'Restored'");
+      await client.query('delete from series');
       for (const each of tables) await client.query(`alter table ${each} enable trigger user`);
       await client.query("update service set epoch = 'renewed'");
     });
@@ -27,6 +33,14 @@ t.test(
       t.same([product.alias, unitOfMeasure.symbol], ['Restored', 'restored']);
     }
     t.ok(after.data.length > 0);
+    const values = await got('/v3/prices/nickel/filters');
+    t.same(
+      values.data.products.map(({ name }: { name: string }) => name),
+      ['Restored'],
+    );
+    t.ok(list.data.some(({ lastDate }: { lastDate: string | null }) => lastDate !== null));
+    const { data } = await got('/v3/prices');
+    t.ok(data.every(({ lastDate }: { lastDate: string | null }) => lastDate === null));
   },
 );
 

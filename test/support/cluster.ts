@@ -44,8 +44,8 @@ export interface Cluster {
   kill(): Promise<void>;
   /** The process numbers of the sessions of a program, idle ones first; waits for the first. */
   sessions(program: string): Promise<number[]>;
-  /** The process number of a session of a program that was running a statement; waits for one. */
-  busySession(program: string): Promise<number>;
+  /** Kills a session of a program in the midst of a statement, with SIGKILL; waits for one. */
+  killBusy(program: string): Promise<void>;
   /** The postmaster and all of its processes. */
   processes(): Promise<number[]>;
 }
@@ -110,6 +110,31 @@ export async function ownCluster(
   return cluster;
 }
 
+async function sessionsOf(url: string, program: string): Promise<number[]> {
+  const text = `select pid from pg_stat_activity where application_name = '${program}'
+    order by state = 'idle' desc, pid`;
+  let pids: number[] = [];
+  // A session that ended by itself leaves none for a moment.
+  await until(`there is a session of ${program}`, async () => {
+    pids = (await askOnce(url, text)).rows.map(({ pid }) => Number(pid));
+    return pids.length > 0;
+  });
+  return pids;
+}
+
+async function killBusyOf(url: string, program: string): Promise<void> {
+  const busy = `select pid from pg_stat_activity
+    where application_name = '${program}' and state = 'active'`;
+  await until(`a busy session of ${program} is killed`, async () => {
+    const [found] = (await askOnce(url, busy)).rows;
+    if (!found || !tell(Number(found.pid), 'SIGSTOP')) return false;
+    // It may have become idle before it was stopped.
+    const { rows } = await askOnce(url, `${busy} and pid = ${found.pid}`);
+    const isBusy = rows.length > 0;
+    return tell(Number(found.pid), isBusy ? 'SIGKILL' : 'SIGCONT') && isBusy;
+  });
+}
+
 /** Starts the server of a folder, whose files are made if there are none. */
 export async function clusterIn(
   test: Test,
@@ -150,28 +175,8 @@ export async function clusterIn(
       // Whoever starts it next would take a process that nobody buried for a server.
       await rm(join(folder, 'postmaster.pid'), { force: true });
     },
-    sessions: async (program) => {
-      const text = `select pid from pg_stat_activity where application_name = '${program}'
-        order by state = 'idle' desc, pid`;
-      let pids: number[] = [];
-      // A session that ended by itself leaves none for a moment.
-      await until(`there is a session of ${program}`, async () => {
-        pids = (await askOnce(url, text)).rows.map(({ pid }) => Number(pid));
-        return pids.length > 0;
-      });
-      return pids;
-    },
-    busySession: async (program) => {
-      const text = `select pid from pg_stat_activity where application_name = '${program}'
-        and state = 'active' limit 1`;
-      let pid = 0;
-      await until(`a session of ${program} is busy`, async () => {
-        const { rows } = await askOnce(url, text);
-        pid = Number(rows[0]?.pid ?? 0);
-        return pid > 0;
-      });
-      return pid;
-    },
+    sessions: (program) => sessionsOf(url, program),
+    killBusy: (program) => killBusyOf(url, program),
     processes: async () => processesOf(await postmaster()),
   };
 }

@@ -60,13 +60,14 @@ type Outcome = readonly [figures: string, verdict: string];
 const apart = (byHand?: string): Outcome =>
   byHand === undefined ? ['', 'not done'] : [byHand, 'by hand'];
 
-const shareOf = ({ amount, most }: Bounded): number => amount / most;
+/** How far beyond its bound it is; what was not measured is furthest. */
+const beyond = ({ amount, most }: Bounded): number =>
+  Number.isFinite(amount) ? amount - most : Number.POSITIVE_INFINITY;
 
-/** Of two figures with a bound the one that is nearer to it, or beyond. */
 const worse = (one: Bounded, other: Bounded): Bounded =>
-  holds(other) && !(shareOf(other) > shareOf(one)) ? one : other;
+  beyond(one) > beyond(other) ? one : other;
 
-/** What several tests told of one fault: counts are added up, of what has a bound the worst counts. */
+/** What several tests told of one fault: counts are added up; what has a bound is the worst. */
 function addedUp(all: readonly Figures[]): Figures {
   const sum: Record<string, Figures[string]> = {};
   for (const [name, value] of all.flatMap(Object.entries<Figures[string]>)) {
