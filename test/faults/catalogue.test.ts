@@ -101,7 +101,7 @@ t.test('the table tells what was missed, what failed and what was not run', asyn
     { id: 'F4', figures: { kills: 200 } },
     { id: 'F4', figures: { loads: 2 } },
     ...[1, 5, 3].map((files) => ({ id: 'F7', figures: { files: within(files, 2, 'files') } })),
-    ...[Number.NaN, 1].map((a) => ({ id: 'F7', figures: { 'in ms': within(a, 2) } })),
+    ...[Number.NaN, 1].map((a) => ({ id: 'F7', figures: { took: within(a, 2) } })),
   ];
   const tallies = new Map([
     ['h', { passed: 3, failed: 0 }],
@@ -115,11 +115,12 @@ t.test('the table tells what was missed, what failed and what was not run', asyn
     '| F4 | f | g. j | checks 7; kills 1,200; loads 2; `h`, `i` | held |',
     '| F5 | k | l | checks 7; of them failed 2; `m` | FAILED |',
     '| F6 | n | o | `h`, `p` | not run |',
-    '| F7 | q | r | checks 3; files 5 files (≤ 2); in ms not measured (≤ 2); `h` | missed |',
+    '| F7 | q | r | checks 3; files 5 files (≤ 2); took not measured (≤ 2); `h` | missed |',
     '| F10 | a | b\\|c | longest 11 ms (≤ 10) | missed |',
     '',
     'In sum: 7 faults, of which 2 held, 2 missed a time, 1 failed and 0 were done by hand; ' +
-      '0 requests, 0 of them failed that must not; 0 bad inputs; the longest recovery took 0 ms.',
+      '0 requests, of which 0 failed, 0 of them that must not; 0 bad inputs; ' +
+      'the longest recovery took 0 ms.',
     '',
   ]);
 });
@@ -129,12 +130,13 @@ t.test('what a run comes to is added up by what its figures are called', async (
   const noted = [
     { ...done, id: 'F1', figures: { requests: 1_000, failed: within(2, 0, 'requests') } },
     { ...done, id: 'F2', figures: { requests: 10, 'recovered after': within(109.6, 2_000) } },
+    { ...done, id: 'F4', figures: { failed: within(1, 1, 'requests') } },
     { id: 'F18', figures: { 'malformed requests': 27, 'whole after': within(7, 9) } },
   ];
   t.equal(
     sumsOf(['held', 'FAILED', 'by hand'], noted),
     'In sum: 3 faults, of which 1 held, 0 missed a time, 1 failed and 1 were done by hand; ' +
-      '1,010 requests, 2 of them failed that must not; 27 bad inputs; ' +
+      '1,010 requests, of which 3 failed, 2 of them that must not; 27 bad inputs; ' +
       'the longest recovery took 110 ms.',
   );
 });
