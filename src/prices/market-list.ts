@@ -33,7 +33,7 @@ export type ExtentReader = (db: () => Kysely<Database>, newest: Newest | null) =
 
 /**
  * A reader that keeps what the markets held when anything was committed last: reading it looks at
- * both ends of every series.
+ * both ends of every series. It is read after the look, so it is never older than that.
  * @param shared reads what is kept; a request that leaves does not end it for the others
  */
 export function extentReader(shared: Kysely<Database>): ExtentReader {

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely';
 import { type RateSource, rateSource } from '../conversion/rates.ts';
+import { keptReadings } from '../db/kept-readings.ts';
 import { headAt, revisionOf } from '../db/newest.ts';
 import type { Newest } from '../db/pulse.ts';
 import { type Head, headOf, newestRevision, revisionAsOf, revisionText } from '../db/revisions.ts';
@@ -116,19 +117,9 @@ function rateKey(newest: Newest): string {
  * @param source the configured source of exchange rates
  */
 export function stateReader(shared: Kysely<Database>, source: string): StateReader {
-  let chosen: { readonly key: string; readonly rates: Promise<RateSource> } | null = null;
-  const ratesAt = (newest: Newest): Promise<RateSource> => {
-    const key = rateKey(newest);
-    if (chosen?.key === key) return chosen.rates;
-    const rates = rateSource(shared, source, newest.revision);
-    const mine = { key, rates };
-    chosen = mine;
-    // A failed read must not be remembered.
-    rates.catch(() => {
-      if (chosen === mine) chosen = null;
-    });
-    return rates;
-  };
+  const kept = keptReadings<RateSource>(1);
+  const ratesAt = (newest: Newest): Promise<RateSource> =>
+    kept(rateKey(newest), () => rateSource(shared, source, newest.revision));
   return async (db, plan, newest) => {
     if (newest === null || !isShownBy(newest, plan)) return stateOf(db(), plan, source);
     const { slug } = plan.market;

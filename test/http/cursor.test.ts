@@ -1,18 +1,13 @@
 import t from 'tap';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { disturb } from '../support/disturb.ts';
-import { type Reply, type Service, serviceOn } from '../support/service.ts';
-import { statementsSeen } from '../support/statements-seen.ts';
+import type { Reply } from '../support/service.ts';
+import { watchedService } from '../support/statements-seen.ts';
 import { addPrice, commit } from '../support/trading.ts';
 
-let database: TestDatabase;
-let statements: string[];
-let service: Service;
-t.before(async () => {
-  database = await testDatabase(t, { seeded: true });
-  statements = statementsSeen(database.pool);
-  // One of the tests watches what is read from the database.
-  service = await serviceOn(t, database, { RECORDS_MAX: '1000', PRICE_BOOK_BYTES: '0' });
+// One of the tests watches what is read from the database.
+const { database, statements, service } = await watchedService(t, {
+  RECORDS_MAX: '1000',
+  PRICE_BOOK_BYTES: '0',
 });
 
 const NICKEL = { filters: {}, options: { includeSeries: true } };

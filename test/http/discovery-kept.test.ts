@@ -1,7 +1,6 @@
 import t from 'tap';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { keyFor, type Service, serviceOn } from '../support/service.ts';
-import { statementsSeen } from '../support/statements-seen.ts';
+import { keyFor } from '../support/service.ts';
+import { watchedService } from '../support/statements-seen.ts';
 import { addPrice, commit, putPoints } from '../support/trading.ts';
 
 const LIST = '/v3/prices';
@@ -13,14 +12,7 @@ interface Market {
   readonly prices: number;
 }
 
-let database: TestDatabase;
-let statements: string[];
-let service: Service;
-t.before(async () => {
-  database = await testDatabase(t, { seeded: true });
-  statements = statementsSeen(database.pool);
-  service = await serviceOn(t, database);
-});
+const { database, statements, service } = await watchedService(t);
 
 const get = (url: string, of = service, key = of.key) =>
   of.request({ method: 'GET', url, headers: { 'x-api-key': key } });

@@ -1,21 +1,13 @@
 import t from 'tap';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { type Reply, type Service, serviceOn } from '../support/service.ts';
-import { statementsSeen } from '../support/statements-seen.ts';
+import { type Reply, serviceOn } from '../support/service.ts';
+import { watchedService } from '../support/statements-seen.ts';
 import { commit, putPoints, putRates } from '../support/trading.ts';
 
 const VARY = 'accept, accept-encoding, x-api-key, authorization';
 const SERIES = 'codes=CP-NI-0001&includeSeries=true';
 const CONVERTED = `${SERIES}&currency=EUR`;
 
-let database: TestDatabase;
-let statements: string[];
-let service: Service;
-t.before(async () => {
-  database = await testDatabase(t, { seeded: true });
-  statements = statementsSeen(database.pool);
-  service = await serviceOn(t, database);
-});
+const { database, statements, service } = await watchedService(t);
 
 const get = (query: string, headers = {}, method = 'GET', of = service): Promise<Reply> =>
   of.request({ method, url: `/v3/prices/nickel?${query}`, headers });

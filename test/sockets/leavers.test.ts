@@ -7,10 +7,7 @@ import { testDatabase } from '../support/database.ts';
 import { lockWaits, whileLocked } from '../support/lock-waits.ts';
 import { NO_LIMITS } from '../support/no-limits.ts';
 import { keyFor } from '../support/service.ts';
-import { Caller, exchange, listening, until } from '../support/sockets.ts';
-
-const asked = (path: string, key: string): string =>
-  `GET ${path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`;
+import { Caller, exchange, getText, listening, until } from '../support/sockets.ts';
 
 t.test('refused keys of a network count, though nobody waits for the refusal', async (t) => {
   const database = await testDatabase(t);
@@ -20,7 +17,7 @@ t.test('refused keys of a network count, though nobody waits for the refusal', a
   t.teardown(() => owner.release(true));
   await owner.query('begin; lock table api_key in access exclusive mode');
   const leavers = Array.from({ length: 4 }, () => new Caller(t, service.port));
-  for (const each of leavers) each.socket.write(asked('/v3/me', newKey().text));
+  for (const each of leavers) each.socket.write(getText('/v3/me', newKey().text));
   await until('all are looked up', async () => (await lockWaits(database.pool)) === 4);
   for (const each of leavers) each.socket.resetAndDestroy();
   await until('all are gone', () => {
@@ -29,7 +26,7 @@ t.test('refused keys of a network count, though nobody waits for the refusal', a
   });
   await owner.query('rollback');
   await until('the network is held', async () => {
-    const { status } = await exchange(t, service.port, asked('/v3/me', service.key));
+    const { status } = await exchange(t, service.port, getText('/v3/me', service.key));
     return status === 429;
   });
   t.pass('by what was refused to those who left');
@@ -52,7 +49,7 @@ t.test('a key is used by who leaves before its answer', async (t) => {
   };
   await whileLocked(database, async () => {
     const leaver = new Caller(t, port);
-    leaver.socket.write(asked('/v3/prices/nickel', key));
+    leaver.socket.write(getText('/v3/prices/nickel', key));
     await until('it waits', async () => (await lockWaits(database.pool)) === 1);
     leaver.socket.destroy();
     await until('it is given up', async () => (await lockWaits(database.pool)) === 0);

@@ -166,6 +166,10 @@ export function postText(
   );
 }
 
+/** The text of a GET that is the last of its connection. */
+export const getText = (path: string, key: string): string =>
+  `GET ${path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`;
+
 /** Waits until a service whose database was away answers a question for prices again. */
 export const answersAgain = (test: Test, service: Listening, slug: string): Promise<void> =>
   until('the service answers again', async () => {

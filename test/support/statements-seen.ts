@@ -1,4 +1,7 @@
 import type pg from 'pg';
+import type t from 'tap';
+import { testDatabase } from './database.ts';
+import { serviceOn } from './service.ts';
 
 /**
  * Listens to what the connections of a pool are asked, from its first connection on.
@@ -17,4 +20,11 @@ export function statementsSeen(pool: pg.Pool): string[] {
     }) as typeof client.query;
   });
   return seen;
+}
+
+/** A service over sample prices, and what its pool is asked. */
+export async function watchedService(test: typeof t, env: Readonly<Record<string, string>> = {}) {
+  const database = await testDatabase(test, { seeded: true });
+  const statements = statementsSeen(database.pool);
+  return { database, statements, service: await serviceOn(test, database, env) };
 }
