@@ -64,7 +64,7 @@ const globbed = (pattern: string): SourceFile[] =>
 
 const src = globbed('src/**/*.ts');
 const migrations = globbed('migrations/*.ts');
-/** Migrations are SQL that is read as a whole and never changed again: they may be long. */
+/** Migrations are not in it: they are SQL that is read as a whole and never changed again. */
 const code = [...src, ...globbed('{seeds,test,bench}/**/*.ts')];
 const tests = globbed('test/**/*.ts');
 
@@ -131,14 +131,7 @@ t.test('Fastify, Kysely and the process stay where they belong', async (t) => {
   t.same(found(outside, /(?<![\w.'`-])process\.|from 'node:process'/), []);
 });
 
-t.test('files, functions and lines stay small', async (t) => {
-  t.same(
-    code
-      .filter(({ lines }) => lines.length > 251)
-      .map(({ path, lines }) => `${path} ${lines.length}`),
-    [],
-    'files of at most 250 lines',
-  );
+t.test('functions and lines stay small', async (t) => {
   const wide = code.flatMap(({ path, lines }) =>
     lines.flatMap((line, index) => ([...line].length > 100 ? [`${path}:${index + 1}`] : [])),
   );
