@@ -35,13 +35,13 @@ t.test('the account of the service verifies, and the exit code says what came of
   ]);
   const counted = broken[1].count;
   t.ok(counted > 20);
-  const text = await verify('--rule', 'corrections-counted', '--rule', 'points-exact');
+  const text = await verify('--rule', 'corrections-counted', '--rule', 'history-whole');
   t.equal(text.code, 1);
   t.match(text.stdout, `corrections-counted: broken by ${counted}\n`);
   t.match(text.stdout, /\n {2}– price_id \d+ · date 2026-01-30 · revision \d+ · corrections 7/);
   t.match(text.stdout, `\n  – and ${counted - 20} more\n`);
   t.match(text.stdout, /\n2 rules looked at, 1 broken \(revision /);
-  t.equal((await verify('--rule', 'points-exact')).code, 0);
+  t.equal((await verify('--rule', 'history-whole')).code, 0);
 });
 
 t.test('rules are listed, and a name that is none is refused', async (t) => {
@@ -51,8 +51,8 @@ t.test('rules are listed, and a name that is none is refused', async (t) => {
     JSON.parse(list.stdout),
     RULES.map(({ name, meaning }) => ({ name, meaning })),
   );
-  const wrong = await prices(t, {}, 'db', 'verify', '--rule', 'point-exact');
-  t.match(wrong, { code: 2, stderr: /no such rule; did you mean points-exact\?/ });
+  const wrong = await prices(t, {}, 'db', 'verify', '--rule', 'histoy-whole');
+  t.match(wrong, { code: 2, stderr: /no such rule; did you mean history-whole\?/ });
 });
 
 t.test('each rule has a name of its own and says in sentences what holds', (t) => {

@@ -1,4 +1,4 @@
-import { anyOf, type Damage, damage, LAST, OLDEST, POINT } from './damage.ts';
+import { anyOf, type Damage, damage, LAST, POINT } from './damage.ts';
 import { LEDGERS, PAST } from './past-damages.ts';
 
 const SCHEMA: Readonly<Record<string, Damage>> = {
@@ -40,6 +40,10 @@ const SCHEMA: Readonly<Record<string, Damage>> = {
     'in-force',
     `update pg_index set indisvalid = false where indexrelid = 'load_batch_revision'::regclass`,
   ),
+  'a constraint of the past that is gone': damage(
+    'in-force',
+    'alter table series_history drop constraint series_low_mid_high',
+  ),
   'a column that may be null': damage('in-force', 'alter table series alter mid drop not null'),
   'row security': damage('in-force', 'alter table series enable row level security'),
   'a market that is not of the catalog': damage(
@@ -54,34 +58,6 @@ const SCHEMA: Readonly<Record<string, Damage>> = {
 };
 
 const VALUES: Readonly<Record<string, Damage>> = {
-  'a low value above the high one': damage(
-    'points-in-order',
-    `update series_history set low = 100 ${OLDEST}`,
-  ),
-  'a zero at the end': damage('points-exact', `update series_history set mid = 10.50 ${OLDEST}`),
-  'more digits than can be answered': damage(
-    'points-exact',
-    `update series_history set low = null, high = null, mid = 1234567890123456 ${OLDEST}`,
-  ),
-  'what is no number': damage(
-    ['points-exact'],
-    `update series_history set low = null, high = null, mid = 'NaN' ${OLDEST}`,
-  ),
-  'a point of a far future': damage(
-    [
-      'points-dated',
-      'changes-counted',
-      'corrections-counted',
-      'coverage-agrees',
-      'batches-withdrawn',
-    ],
-    `update series_history set date = '2190-01-01' ${OLDEST}`,
-  ),
-  'a publication in antiquity': damage(
-    'points-dated',
-    `update series_history set published_at = '0100-01-01' ${OLDEST}`,
-  ),
-  'a rate below zero': damage('rates-exact', `update fx_rate_history set rate = -1.1052`),
   'a correction that is not counted': damage(
     'corrections-counted',
     `update series set corrections = 1 ${POINT}`,
