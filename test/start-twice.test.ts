@@ -7,7 +7,7 @@ const addressIn = (banner: string): string => /http:\/\/\S+?:\d+/.exec(banner)?.
 const statusOf = async (banner: string, key: string): Promise<number> =>
   (await fetch(`${addressIn(banner)}/v3/prices`, { headers: { 'x-api-key': key } })).status;
 
-t.test('a second start on the same data leaves the first its key, and tells of it', async (t) => {
+t.test('a second start leaves the first its key and tells of it; keys end', async (t) => {
   const env = { DATA_DIR: await dataFolder(t) };
   const first = startService(t, env);
   const one = await first.until('stdout', 'Ctrl-C');
@@ -28,7 +28,12 @@ t.test('a second start on the same data leaves the first its key, and tells of i
   t.match(three, `Runs on this data already  ${addressIn(two)}\n`);
   t.notMatch(three, `already  ${addressIn(one)}\n`, 'one that ended, however it did, is not told');
   const listed = await prices(t, env, 'keys', 'list', '--json');
-  const states = (JSON.parse(listed.stdout) as { status: string }[]).map(({ status }) => status);
+  const keys = JSON.parse(listed.stdout) as Record<'status' | 'createdAt' | 'expiresAt', string>[];
+  for (const { createdAt, expiresAt } of keys) {
+    const hours = (Date.parse(expiresAt) - Date.parse(createdAt)) / 3_600_000;
+    t.ok(Math.abs(hours - 24) < 0.1, `a demo key expires after 24 hours: ${hours}`);
+  }
+  const states = keys.map(({ status }) => status);
   t.same(states, ['revoked', 'active', 'active'], 'the key of who ended goes at the next start');
   for (const banner of [two, three]) t.equal(await statusOf(banner, keyIn(banner)), 200);
 

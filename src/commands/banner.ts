@@ -37,7 +37,7 @@ export function bannerOf({ address, key, others, example, notice }: Welcome): st
     '',
     `  Commodity Prices Service   ${address}`,
     `  Documentation              ${address}/docs`,
-    `  Demo key, every market     ${key}`,
+    `  Demo key, for 24 hours     ${key}`,
     ...others.map((each) => `  Runs on this data already  ${each}`),
     ...(notice === null ? [] : [`  ${notice}`]),
     '',

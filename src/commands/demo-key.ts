@@ -5,6 +5,8 @@ import type { Client } from '../db/client.ts';
 import { isAlive, ownIdentity } from '../db/embedded-process.ts';
 
 const NAME = 'demo';
+/** The life of a demo key: a service that is killed leaves no key that works for long. */
+const LIFE_MS = 24 * 3_600_000;
 const OWNER = 'made at the start without DATABASE_URL';
 
 /** The owner of a demo key: which service shows it, and the process that this service is. */
@@ -21,8 +23,8 @@ export interface DemoKey {
 }
 
 /**
- * Makes a key for every market, and revokes those of services that have ended. Only for a service
- * that listens, at this address: a start that fails leaves no key behind.
+ * Makes a key for every market, valid for 24 hours, and revokes those of services that have ended.
+ * Only for a service that listens, at this address: a start that fails leaves no key behind.
  */
 export async function renewDemoKey({ db }: Client, address: string): Promise<DemoKey> {
   const keys = await listKeys(db);
@@ -31,7 +33,7 @@ export async function renewDemoKey({ db }: Client, address: string): Promise<Dem
     name: NAME,
     owner,
     scopes: [ALL_MARKETS],
-    expiresAt: null,
+    expiresAt: new Date(Date.now() + LIFE_MS),
   });
   const others: string[] = [];
   for (const { id, name, owner: of, status } of keys) {

@@ -1,4 +1,4 @@
-import Type, { type TObject, type TSchema } from 'typebox';
+import Type, { type TSchema } from 'typebox';
 import { WARNINGS } from '../errors.ts';
 
 /** An object whose members are all listed; anything else is refused or never sent. */
@@ -112,19 +112,37 @@ export const FilterValue = closed(
 
 export const FiltersMetadata = closed(metadataMembers, { $id: 'FiltersMetadata' });
 
-export const MarketSummary = closed(
+const marketNames = {
+  slug: Type.String({ description: 'Last part of the address' }),
+  name: Type.String(),
+  scope: Type.String({ description: 'Scope that opens it' }),
+};
+
+export const OpenMarket = closed(
   {
-    slug: Type.String({ description: 'Last part of the address' }),
-    name: Type.String(),
-    scope: Type.String({ description: 'Scope that opens it' }),
+    ...marketNames,
     filters: Type.Array(Type.String(), { description: 'Filters that it takes' }),
     prices: Type.Integer({ minimum: 0 }),
     firstDate: nullable(Day('Day of the earliest point')),
     lastDate: nullable(Day('Day of the latest point')),
-    authorized: Type.Boolean({ description: 'Whether the credential of this request opens it' }),
+    authorized: Type.Literal(true),
   },
-  { $id: 'MarketSummary' },
+  { $id: 'OpenMarket', description: 'A market that the credential of the request opens' },
 );
+
+export const ClosedMarket = closed(
+  { ...marketNames, authorized: Type.Literal(false) },
+  {
+    $id: 'ClosedMarket',
+    description: 'A market that the credential does not open: its names and the scope it needs',
+  },
+);
+
+export const MarketSummary = Type.Unsafe({
+  $id: 'MarketSummary',
+  description: 'A market; `authorized` tells the two shapes apart',
+  oneOf: [ref(OpenMarket), ref(ClosedMarket)],
+});
 
 export const MarketList = closed({ data: Type.Array(ref(MarketSummary)) }, { $id: 'MarketList' });
 
@@ -153,7 +171,7 @@ export const Health = closed(
 
 export const Live = closed({ status: Type.Literal('ok') }, { $id: 'Live' });
 
-export const COMPONENTS: readonly TObject[] = [
+export const COMPONENTS: readonly TSchema[] = [
   Reference,
   Product,
   Frequency,
@@ -164,6 +182,8 @@ export const COMPONENTS: readonly TObject[] = [
   Metadata,
   FilterValue,
   FiltersMetadata,
+  OpenMarket,
+  ClosedMarket,
   MarketSummary,
   MarketList,
   Health,

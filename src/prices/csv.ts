@@ -10,8 +10,11 @@ import { membersOf } from './record.ts';
 /** What spreadsheets take for a formula when a text begins with it. */
 const FORMULA = /^[=+\-@\t\r]/;
 
-/** What RFC 4180 wants between quotes. */
-const QUOTED = /[",\r\n]/;
+/**
+ * Cells that RFC 4180 quotes, and those with a semicolon: spreadsheets of many countries separate
+ * cells by it.
+ */
+const QUOTED = /[",;\r\n]/;
 
 /**
  * A text as a cell. One that a spreadsheet would run as a formula gets an apostrophe before it,

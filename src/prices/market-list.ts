@@ -44,23 +44,25 @@ export function extentReader(shared: Kysely<Database>): ExtentReader {
   };
 }
 
-/** The markets as a holder of some scopes sees them. */
+/** The markets for the holder of some scopes: of one that they do not open, only its names. */
 export function marketList(
   extents: Extents,
   isAuthorized: (scope: ReturnType<typeof scopeOf>) => boolean,
 ) {
   return MARKETS.map((market) => {
-    const extent = extents.get(market.slug);
-    const scope = scopeOf(market.slug);
+    const { slug, name } = market;
+    const scope = scopeOf(slug);
+    if (!isAuthorized(scope)) return { slug, name, scope, authorized: false };
+    const extent = extents.get(slug);
     return {
-      slug: market.slug,
-      name: market.name,
+      slug,
+      name,
       scope,
       filters: [...filtersOf(market), 'codes'],
       prices: extent?.prices ?? 0,
       firstDate: extent?.firstDate ?? null,
       lastDate: extent?.lastDate ?? null,
-      authorized: isAuthorized(scope),
+      authorized: true,
     };
   });
 }

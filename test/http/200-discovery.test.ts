@@ -57,6 +57,13 @@ t.test(
       ['lithium', 'copper'],
       'and lithium-ion-battery is another market',
     );
+    for (const { slug, filters } of SPECIFIED) {
+      const told = json.data.find((each: { slug: string }) => each.slug === slug);
+      const names = ['slug', 'name', 'scope', 'authorized'];
+      const isOpen = ['lithium', 'copper'].includes(slug);
+      if (isOpen) t.equal(told.filters.length, filters.length + 1, slug);
+      else t.same(Object.keys(told), names, `of ${slug} nothing but its names`);
+    }
     t.equal((await service.app.inject({ url: '/v3/prices' })).statusCode, 401);
   },
 );

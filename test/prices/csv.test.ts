@@ -15,10 +15,16 @@ t.test('a text that a spreadsheet would run gets an apostrophe before it', async
   t.equal(textCell(null), '');
 });
 
+t.test('a text with a separator of any spreadsheet stands between quotes', async (t) => {
+  t.equal(textCell('a;b'), '"a;b"');
+  t.equal(textCell('=1;2'), '"\'=1;2"');
+  t.equal(textCell('a,b'), '"a,b"');
+});
+
 t.test('any text comes back as it was', async (t) => {
   const text = fc.oneof(
     fc.string({ unit: 'grapheme' }),
-    fc.string({ unit: fc.constantFrom('"', ',', '\r', '\n', '=', '-', 'x', ' ') }),
+    fc.string({ unit: fc.constantFrom('"', ',', ';', '\r', '\n', '=', '-', 'x', ' ') }),
   );
   fc.assert(
     fc.property(fc.array(text, { minLength: 1, maxLength: 5 }), (texts) => {
