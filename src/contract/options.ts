@@ -37,7 +37,8 @@ export const optionMembers = (recordsMax: number) => ({
       minimum: 0,
       maximum: 10,
       description:
-        'Decimals of computed values; otherwise 6 significant digits, at least 2 decimals',
+        'Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 ' +
+        'decimals. Refused without currency, unitOfMeasure or aggregate',
     }),
   ),
   aggregate: Type.Optional(

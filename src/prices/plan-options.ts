@@ -36,11 +36,26 @@ export const IN_THE_FUTURE = 'Must not lie in the future';
 /** The clocks of the service and of the database may differ; the database has the last word. */
 const CLOCKS_DIFFER_MS = 60_000;
 
+/** The options that compute values, and so are rounded to `decimals`. */
+const COMPUTING = ['currency', 'unitOfMeasure', 'aggregate'];
+
+function needlessDecimals(options: Members, brokenPlaces: ReadonlySet<string>): Violation[] {
+  const pointer = '/options/decimals';
+  const isNeeded = COMPUTING.some(
+    (name) => options[name] !== undefined || brokenPlaces.has(`/options/${name}`),
+  );
+  if (options['decimals'] === undefined || isNeeded || brokenPlaces.has(pointer)) return [];
+  const detail =
+    'decimals rounds converted and aggregated values, and published values are never rounded; ' +
+    'leave it out, or add currency, unitOfMeasure or aggregate';
+  return [{ pointer, code: 'unknown_field', detail }];
+}
+
 /** The rules of the options that a schema cannot say; of those that the schema has let pass. */
 export function brokenOptions(options: Members, brokenPlaces: ReadonlySet<string>): Violation[] {
   const { asOf, revision } = options;
   const pointer = '/options/asOf';
-  const broken: Violation[] = [];
+  const broken = needlessDecimals(options, brokenPlaces);
   if (asOf !== undefined && revision !== undefined) {
     const detail = 'asOf and revision both name a past state; leave one of them out';
     broken.push({ pointer, code: 'unknown_field', detail });

@@ -44,6 +44,33 @@ refuses('options keep their ranges, words and forms', {
   ],
 });
 
+refuses('decimals need a conversion or an aggregate', {
+  'decimals alone': [options({ decimals: 2 }), '/options/decimals unknown_field'],
+  'beside a series': [
+    options({ decimals: 2, includeSeries: true }),
+    '/options/decimals unknown_field',
+  ],
+  'beside a summary of published values': [
+    options({ decimals: 0, includeSummary: true }),
+    '/options/decimals unknown_field',
+  ],
+  'a broken aggregate is reported alone': [
+    options({ decimals: 2, aggregate: 'month' }),
+    '/options/aggregate wrong_type',
+  ],
+});
+
+t.test('decimals go with a currency, a unit or an aggregate, and a refusal says so', async (t) => {
+  for (const computing of [{ currency: 'EUR' }, { unitOfMeasure: 'lb' }, { aggregate: monthly }]) {
+    // No database answers behind these requests: a legal one gets past the rules, to a 503.
+    t.equal((await post('nickel', options({ decimals: 2, ...computing }))).status, 503);
+  }
+  const [violation] = violationsOf(await post('nickel', options({ decimals: 2 })));
+  for (const name of ['currency', 'unitOfMeasure', 'aggregate', 'never rounded']) {
+    t.ok(violation?.detail?.includes(name), name);
+  }
+});
+
 const NO_MOMENTS = [
   '',
   'now',

@@ -51,6 +51,9 @@ const BROKEN: Readonly<Record<string, readonly string[]>> = {
   'decimals=two': ['/options/decimals wrong_type'],
   'decimals=1.5': ['/options/decimals wrong_type'],
   'decimals=11': ['/options/decimals out_of_range'],
+  'decimals=2': ['/options/decimals unknown_field'],
+  'decimals=2&aggregate=month': ['/options/aggregate wrong_type'],
+  'decimals=2&currency=USD&currency=EUR': ['/options/currency too_many_items'],
   'aggregate=month': ['/options/aggregate wrong_type'],
   'aggregate=month:average:x': ['/options/aggregate wrong_type'],
   'aggregate=day:mean': [

@@ -88,7 +88,7 @@ t.test('other bytes have another tag: request, format, spelling, past', async (t
   const queries = [
     SERIES,
     CONVERTED,
-    `${SERIES}&decimals=3`,
+    `${CONVERTED}&decimals=3`,
     `${SERIES}&aggregate=month:average`,
     `${SERIES}&aggregate=month:last`,
     `${SERIES}&dateFrom=2026-01-01`,

@@ -55,6 +55,8 @@ export function anyRequest(random: () => number): (values: Values) => Asked {
         method: pick(['average', 'first', 'last', 'min', 'max']),
       };
     }
+    const computes = ['currency', 'unitOfMeasure', 'aggregate'].some((name) => name in options);
+    if (!computes) delete options['decimals'];
     return options;
   };
   return (values) => {

@@ -97,21 +97,30 @@ const filtersOf = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Member
 const defined = (members: Members): Members =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 
+/** Decimals go only with options that compute values. */
+const withoutNeedlessDecimals = (options: Members): Members => {
+  const { decimals, ...rest } = options;
+  const computes = ['currency', 'unitOfMeasure', 'aggregate'].some((name) => name in rest);
+  return computes ? options : rest;
+};
+
 /** Options that change what is answered about the prices found; each is there now and then. */
-const analytics: fc.Arbitrary<Members> = fc.record(
-  {
-    includeSummary: fc.boolean(),
-    currency: fc.constantFrom(...KNOWN_CURRENCIES).chain(respelled),
-    unitOfMeasure: fc.constantFrom(...KNOWN_UNITS).chain(respelled),
-    onUnconvertible: fc.constantFrom('keep', 'omit', 'error'),
-    decimals: fc.integer({ min: 0, max: 10 }),
-    aggregate: fc.record({
-      period: fc.constantFrom('week', 'month', 'quarter', 'year'),
-      method: fc.constantFrom('average', 'first', 'last', 'min', 'max'),
-    }),
-  },
-  { requiredKeys: [] },
-);
+const analytics: fc.Arbitrary<Members> = fc
+  .record(
+    {
+      includeSummary: fc.boolean(),
+      currency: fc.constantFrom(...KNOWN_CURRENCIES).chain(respelled),
+      unitOfMeasure: fc.constantFrom(...KNOWN_UNITS).chain(respelled),
+      onUnconvertible: fc.constantFrom('keep', 'omit', 'error'),
+      decimals: fc.integer({ min: 0, max: 10 }),
+      aggregate: fc.record({
+        period: fc.constantFrom('week', 'month', 'quarter', 'year'),
+        method: fc.constantFrom('average', 'first', 'last', 'min', 'max'),
+      }),
+    },
+    { requiredKeys: [] },
+  )
+  .map(withoutNeedlessDecimals);
 
 /** Moments at which nothing was known yet; rare, as most of what is asked is unknown then. */
 const moment = fc

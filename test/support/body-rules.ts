@@ -79,10 +79,15 @@ const OPTIONS: Readonly<Record<string, (value: unknown) => boolean>> = {
   revision: (value) => typeof value === 'string' && /^[0-9a-z]{4,12}\.[0-9]{1,18}$/.test(value),
 };
 
+/** Options that compute values; without one of them `decimals` has nothing to round. */
+const COMPUTING = ['currency', 'unitOfMeasure', 'aggregate'];
+
 const optionsAreLegal = (options: Members): boolean =>
   Object.entries(options).every(
     ([name, value]) => Object.hasOwn(OPTIONS, name) && OPTIONS[name]?.(value),
-  ) && !(Object.hasOwn(options, 'asOf') && Object.hasOwn(options, 'revision'));
+  ) &&
+  !(Object.hasOwn(options, 'asOf') && Object.hasOwn(options, 'revision')) &&
+  (!Object.hasOwn(options, 'decimals') || COMPUTING.some((name) => Object.hasOwn(options, name)));
 
 /**
  * Whether a body keeps the rules of the contract, section Request: written from its text, with
