@@ -1,7 +1,6 @@
 import { CommanderError } from 'commander';
 import { ArchiveRefusal, FolderRefusal } from '../archive/refusal.ts';
 import { KeyError } from '../auth/key-info.ts';
-import { PackedError } from '../auth/packed.ts';
 import { UnknownScopeError } from '../auth/scope-list.ts';
 import { TokenSettingError } from '../auth/token-keys.ts';
 import { databaseAddressOf } from '../config/addresses.ts';
@@ -115,7 +114,6 @@ const EXPECTED = [
   LockedOutError,
   MigrationDriftError,
   MovingDataError,
-  PackedError,
   UndoRefusal,
 ];
 

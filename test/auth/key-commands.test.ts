@@ -1,10 +1,6 @@
-import { writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { gzipSync } from 'node:zlib';
 import t from 'tap';
-import { newKey } from '../../src/auth/key-format.ts';
 import { testDatabase } from '../support/database.ts';
-import { dataFolder, prices } from '../support/running.ts';
+import { prices } from '../support/running.ts';
 
 t.test('the audit tells a person which scopes a key was given', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
@@ -79,54 +75,3 @@ t.test(
     t.match((await run('audit')).stdout, new RegExp(`^${time} `, 'm'));
   },
 );
-
-t.test('a folder to be scanned for keys is refused by its name', async (t) => {
-  const folder = dirname(await dataFolder(t));
-  const { code, stderr } = await prices(t, {}, 'keys', 'scan', folder);
-  t.equal(code, 1);
-  t.equal(stderr, `commodity-prices: cannot use ${folder}: it is a folder (EISDIR)\n`);
-});
-
-t.test('what is found is told, whichever of the files cannot be read', async (t) => {
-  const { url: DATABASE_URL } = await testDatabase(t);
-  const folder = dirname(await dataFolder(t));
-  const [leaking, clean, missing] = ['leaking', 'clean', 'missing'].map((name) =>
-    join(folder, name),
-  ) as [string, string, string];
-  const { text, publicId: id } = newKey();
-  await writeFile(leaking, `key=${text}\n`);
-  await writeFile(clean, 'nothing');
-  const scan = (...args: string[]) => prices(t, { DATABASE_URL }, 'keys', 'scan', ...args);
-  const unread = (path: string, why: string) => `commodity-prices: cannot use ${path}: ${why}\n`;
-  const stderr =
-    unread(missing, 'there is no such file (ENOENT)') + unread(folder, 'it is a folder (EISDIR)');
-  t.same(await scan(missing, leaking, folder), {
-    code: 3,
-    stdout: `${leaking}:1:5: key ${id} (unknown)\n`,
-    stderr,
-  });
-  const { stdout, ...rest } = await scan(missing, leaking, folder, '--json');
-  t.same(rest, { code: 3, stderr });
-  t.same(JSON.parse(stdout), [{ file: leaking, id, line: 1, column: 5, status: 'unknown' }]);
-  t.same(await scan(missing, clean, folder), { code: 1, stdout: '', stderr });
-  t.same(await scan(folder, '--json'), {
-    code: 1,
-    stdout: '[]\n',
-    stderr: unread(folder, 'it is a folder (EISDIR)'),
-  });
-  t.same(await scan(clean), { code: 0, stdout: '', stderr: 'No key was found.\n' });
-});
-
-t.test('a file that is compressed is told, and counts as one that was not searched', async (t) => {
-  const folder = dirname(await dataFolder(t));
-  const [packed, clean] = [join(folder, 'access.log.gz'), join(folder, 'clean')];
-  await writeFile(packed, gzipSync(newKey().text));
-  await writeFile(clean, 'nothing');
-  t.same(await prices(t, {}, 'keys', 'scan', packed, clean), {
-    code: 1,
-    stdout: '',
-    stderr:
-      `commodity-prices: cannot search ${packed}: it is compressed (gzip): unpack it first, or ` +
-      'pipe it in, as by zcat FILE | npm run --silent prices -- keys scan -\n',
-  });
-});

@@ -3,7 +3,6 @@ import { revokeKey } from '../../auth/keys.ts';
 import { withDatabase } from '../database.ts';
 import { addAudit, addLists } from './look.ts';
 import { addCreate, addRotate } from './make.ts';
-import { addScan } from './scan.ts';
 import { actor, printKey, printKeyData } from './shown.ts';
 
 function addRevoke(keys: Command): void {
@@ -29,16 +28,15 @@ Example:
     });
 }
 
-/** Adds `keys create`, `list`, `show`, `rotate`, `revoke`, `audit` and `scan`. */
+/** Adds `keys create`, `list`, `show`, `rotate`, `revoke` and `audit`. */
 export function addKeyCommands(program: Command): void {
   const keys = program
     .command('keys')
     .summary('make, list, rotate and revoke API keys')
-    .description('Makes, lists, shows, rotates and revokes API keys, and finds leaked ones.');
+    .description('Makes, lists, shows, rotates and revokes API keys.');
   addCreate(keys);
   addLists(keys);
   addRotate(keys);
   addRevoke(keys);
   addAudit(keys);
-  addScan(keys);
 }
