@@ -1,4 +1,4 @@
-import { ambiguousCredentials, invalidToken, missingCredentials } from './refusals.ts';
+import { ambiguousCredentials, invalidToken, keyAsToken, missingCredentials } from './refusals.ts';
 
 /** The one credential of a request, unchecked. Its text is a secret: never log it. */
 export interface Credential {
@@ -8,6 +8,18 @@ export interface Credential {
 
 /** RFC 6750, section 2.1: one space, then a b64token. The scheme's case does not matter. */
 const BEARER = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i;
+
+/** An API key by itself or after a scheme; no JSON Web Token begins so. */
+const KEY = /^(?:\S+ )?cps_/;
+
+const BASIC = /^Basic ([A-Za-z0-9+/]+=*)$/i;
+
+/** Whether Authorization holds an API key: as it is, as a token, or as name or password. */
+function holdsKey(value: string): boolean {
+  const basic = BASIC.exec(value)?.[1];
+  if (basic === undefined) return KEY.test(value);
+  return /(?:^|:)cps_/.test(Buffer.from(basic, 'base64').toString('latin1'));
+}
 
 const KEY_HEADER = 'x-api-key';
 const TOKEN_HEADER = 'authorization';
@@ -19,7 +31,7 @@ const TOKEN_HEADER = 'authorization';
  * @param rawHeaders names and values by turns, as Node received them: its joined `headers` would
  *   glue two keys together and drop a second Authorization
  * @throws Problem missing_credentials, ambiguous_credentials, or invalid_token where
- *   Authorization is not "Bearer <token>"
+ *   Authorization is not "Bearer <token>" or holds an API key
  */
 export function credentialOf(rawHeaders: readonly string[]): Credential {
   const found: { name: string; value: string }[] = [];
@@ -34,6 +46,7 @@ export function credentialOf(rawHeaders: readonly string[]): Credential {
   if (only === undefined) throw missingCredentials();
   if (found.length > 1) throw ambiguousCredentials();
   if (only.name === KEY_HEADER) return { kind: 'key', text: only.value };
+  if (holdsKey(only.value)) throw keyAsToken();
   const token = BEARER.exec(only.value)?.[1];
   if (token === undefined) throw invalidToken();
   return { kind: 'token', text: token };

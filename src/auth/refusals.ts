@@ -33,12 +33,19 @@ export const expiredApiKey = (publicId: string, expiresAt: string): Problem =>
 export const revokedApiKey = (publicId: string): Problem =>
   unauthorized('api_key_revoked', `The API key ${publicId} was revoked`);
 
-/** Every token that fails gets this same answer; `cause` is for the log. */
+/** Every token that fails gets this same answer, unless it is a key; `cause` is for the log. */
 export const invalidToken = (cause?: unknown): Problem =>
   unauthorized(
     'invalid_token',
     'Authorization must be "Bearer <token>" with a token that this service trusts',
     cause,
+  );
+
+/** An API key in Authorization. The refusal depends on its form only: no key is looked up. */
+export const keyAsToken = (): Problem =>
+  unauthorized(
+    'invalid_token',
+    'Authorization holds an API key: send it as x-api-key instead, without Authorization',
   );
 
 /** A genuine token whose time is over. */

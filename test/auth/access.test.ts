@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { type FastifyInstance, fastify } from 'fastify';
 import t from 'tap';
+import { newKey } from '../../src/auth/key-format.ts';
 import { createKey } from '../../src/auth/keys.ts';
 import { type Access, auth } from '../../src/plugins/auth.ts';
 import { problems } from '../../src/plugins/problems.ts';
@@ -96,6 +97,31 @@ t.test('an Authorization that is not "Bearer <token>" is a 401', async (t) => {
     t.equal(answer.headers['www-authenticate'], CHALLENGE_ERROR);
   }
 });
+
+t.test(
+  'an API key in Authorization is a 401 that names x-api-key, and is not looked up',
+  async (t) => {
+    const app = await authApp(t, { db: noDatabase(t), settings: HS256 });
+    const key = newKey().text;
+    const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
+    const sent = [key, `Bearer ${key}`, `bearer cps_live_mistyped`, `ApiKey ${key}`];
+    for (const authorization of [...sent, basic(`${key}:`), basic(`user:${key}`)]) {
+      const answer = await app.inject({ url: '/nickel', headers: { authorization } });
+      const { code, detail } = answer.json();
+      t.same([answer.statusCode, code], [401, 'invalid_token'], authorization);
+      t.match(detail, 'send it as x-api-key');
+      t.equal(answer.headers['www-authenticate'], CHALLENGE_ERROR);
+      t.notOk(answer.body.includes(key));
+    }
+    const payload = { ...goodClaims(), scope: 'prices:* cps_live_1' };
+    const token = secretToken(payload);
+    const answer = await app.inject({
+      url: '/nickel',
+      headers: { authorization: `Bearer ${token}` },
+    });
+    t.equal(answer.statusCode, 200, 'a token that holds such a text is a token');
+  },
+);
 
 t.test('a credential in the address or in the body is never read', async (t) => {
   const { db } = await testDatabase(t);
