@@ -9,6 +9,8 @@ export const PROBLEMS = {
   malformed_request: [400, 'The request is not valid HTTP'],
   malformed_json: [400, 'The body is not valid JSON'],
   validation_failed: [400, 'The request breaks a rule'],
+  unknown_revision: [400, 'The revision is not known; start again without it'],
+  invalid_cursor: [400, 'The cursor is not valid; start again without it'],
   unconvertible_records: [400, 'Prices cannot be converted as asked'],
   ambiguous_credentials: [400, 'More than one credential was sent'],
   missing_credentials: [401, 'A credential is needed'],
@@ -54,8 +56,8 @@ export const VIOLATIONS = {
   unsupported_filter: 'A filter that belongs to other markets',
   unknown_currency: 'A currency that is not known',
   unknown_unit: 'A unit of measure that is not known',
-  unknown_revision: 'A revision that this database does not have',
-  invalid_cursor: 'A cursor that was not given for this request, or of data that is gone',
+  unknown_revision: 'A revision or a feed position that this database does not have',
+  invalid_cursor: 'A cursor of another request, or of data that this database does not have',
   unmatched_value: 'With options.strict, a value that matches nothing in this market',
 } as const;
 
@@ -114,6 +116,16 @@ export class Problem extends Foreseen {
     return PROBLEMS[this.code][0];
   }
 }
+
+/** Codes of a violation that are also the code of the problem. */
+export type StartAgainCode = ProblemCode & ViolationCode;
+
+/**
+ * Rejects a revision, a feed position or a cursor. The client must discard it and start again, so
+ * the problem has a code of its own. The request breaks no other rule.
+ */
+export const startAgain = (code: StartAgainCode, pointer: string, detail: string): Problem =>
+  new Problem(code, detail, { errors: [{ pointer, code, detail }] });
 
 const OR = new Intl.ListFormat('en-GB', { type: 'disjunction' });
 

@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { configOf } from '../src/config.ts';
 import { changeQuery, OPERATIONS } from '../src/contract/changes.ts';
+import { problemBody } from '../src/contract/problem.ts';
+import { startAgain } from '../src/errors.ts';
 import { faultOf } from './support/conformity.ts';
 
 const page = await readFile(new URL('../docs/changes.md', import.meta.url), 'utf8');
@@ -17,6 +19,16 @@ t.test('the page shows an answer as the service would send it', async (t) => {
   const [, body = ''] = /```json\n(.*?)```/s.exec(page) ?? [];
   const headers = { 'content-type': 'application/json', 'x-request-id': 'x' };
   t.equal(faultOf('GET', '/v3/changes', { statusCode: 200, headers, body }), null);
+});
+
+t.test('the page shows a rejected position as the service would send it', async (t) => {
+  const [, body = ''] = /```json\n(\{"type".*?)```/s.exec(page) ?? [];
+  const headers = { 'content-type': 'application/problem+json', 'x-request-id': 'x' };
+  t.equal(faultOf('GET', '/v3/changes', { statusCode: 400, headers, body }), null);
+  const { type, title, status, code, detail, errors } = JSON.parse(body);
+  const problem = startAgain('unknown_revision', '/after', detail);
+  const shown = JSON.parse(problemBody(problem, '/v3/changes', 'x'));
+  t.match(shown, { type, title, status, code, detail, errors });
 });
 
 t.test('the page tells every member of the query, and every operation', async (t) => {

@@ -30,9 +30,9 @@ export function addEpoch(db: Command): void {
     .addHelpText(
       'after',
       `
-Revisions, cursors and positions of the feed that clients hold are refused from then on as
-unknown_revision, and ETags no longer match; so nobody takes other data for what he has. Run it
-before the service is let at the restored database. It needs the account that owns the tables.
+From then on the service rejects the revisions and feed positions that clients hold with
+unknown_revision and their cursors with invalid_cursor, and their ETags no longer match. Run it
+before the service uses the restored database. It needs the account that owns the tables.
 
 Example:
   npm run --silent prices -- db renew-epoch --yes`,

@@ -110,7 +110,10 @@ const ERRORS = [
     ['code', 'status', 'meaning'],
   ),
   '',
-  'With `validation_failed`, `errors` names every place that breaks a rule:',
+  'With `validation_failed`, `errors` names every place that breaks a rule. `unknown_revision` and',
+  '`invalid_cursor` are codes of refusals too: discard the revision, feed position or cursor and',
+  'start again. `errors` then has one entry, with the same code and the place. A request that',
+  'breaks other rules too is refused as `validation_failed` first, without that entry.',
   '',
   table(
     Object.entries(VIOLATIONS).map(([code, text]) => [`\`${code}\``, text]),

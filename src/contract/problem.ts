@@ -20,7 +20,13 @@ export const ProblemSchema = closed(
     instance: Type.String({ description: 'Path that was asked for' }),
     code: word(Object.keys(PROBLEMS)),
     requestId: Type.String(),
-    errors: Type.Optional(Type.Array(ref(ViolationSchema))),
+    errors: Type.Optional(
+      Type.Array(ref(ViolationSchema), {
+        description:
+          'Places of the request that break a rule; only with `validation_failed`, ' +
+          '`unknown_revision` and `invalid_cursor`',
+      }),
+    ),
   },
   { $id: 'Problem', description: 'A refusal, as RFC 9457 has it. `code` is stable' },
 );

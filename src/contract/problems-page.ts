@@ -23,11 +23,16 @@ ${Object.entries(PROBLEMS)
 </tbody>
 </table>
 <h2>Codes of single places, in <code>errors</code></h2>
+<p>A request that breaks rules is refused as <code>validation_failed</code>, and <code>errors</code>
+names each place with one of these codes. Two of them are also the <code>code</code> of the refusal:
+<code>unknown_revision</code> and <code>invalid_cursor</code>. The client then discards its
+revision, feed position or cursor and starts again; <code>errors</code> names the one place. A
+request that breaks other rules too is refused as <code>validation_failed</code> first.</p>
 <table>
 <thead><tr><th>code</th><th>meaning</th></tr></thead>
 <tbody>
 ${Object.entries(VIOLATIONS)
-  .map(([code, text]) => row(code, [text]))
+  .map(([code, text]) => row(code, [text], code in PROBLEMS ? `errors-${code}` : code))
   .join('\n')}
 </tbody>
 </table>

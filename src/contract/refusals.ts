@@ -4,13 +4,24 @@ import { problemBody } from './problem.ts';
 
 const REQUEST_ID = '019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1';
 
-const BROKEN: readonly Violation[] = [
-  {
+/** The violation in the example of each code that has `errors`. */
+const BROKEN: Partial<Record<ProblemCode, Violation>> = {
+  validation_failed: {
     pointer: '/filters/dateFrom',
     code: 'date_order',
     detail: 'dateFrom must not lie after dateTo; swap them',
   },
-];
+  unknown_revision: {
+    pointer: '/options/revision',
+    code: 'unknown_revision',
+    detail: 'This revision is of another epoch of the data; ask without it',
+  },
+  invalid_cursor: {
+    pointer: '/options/cursor',
+    code: 'invalid_cursor',
+    detail: 'This cursor is not of this request; repeat the one that gave it, or go without',
+  },
+};
 
 /** The codes that can come with each status. */
 export const codesOf = (status: number): readonly ProblemCode[] =>
@@ -62,11 +73,8 @@ const MORE: Record<number, readonly (keyof typeof HEADERS)[]> = {
 };
 
 function example(code: ProblemCode): unknown {
-  const problem = new Problem(
-    code,
-    PROBLEMS[code][1],
-    code === 'validation_failed' ? { errors: BROKEN } : {},
-  );
+  const broken = BROKEN[code];
+  const problem = new Problem(code, PROBLEMS[code][1], broken ? { errors: [broken] } : {});
   return JSON.parse(problemBody(problem, `/v3/prices/${MARKETS[0].slug}`, REQUEST_ID));
 }
 

@@ -3,7 +3,7 @@ import type { Market } from '../catalog/markets.ts';
 import { matchKey } from '../catalog/match-key.ts';
 import { filtersOf } from '../contract/market.ts';
 import { type BodyCheck, brokenBy } from '../contract/validate.ts';
-import type { Violation } from '../errors.ts';
+import { startAgain, type Violation } from '../errors.ts';
 import { canonicalText } from './canonical.ts';
 import { type Position, positionIn } from './cursor.ts';
 import { brokenOptions, optionsOf, type PlanOptions } from './plan-options.ts';
@@ -103,7 +103,7 @@ function continued(plan: Plan, cursor: string): Plan {
   const after = positionIn(canonicalText(plan), cursor);
   if (after === null) {
     const detail = 'This cursor is not of this request; repeat the one that gave it, or go without';
-    throw brokenBy([{ pointer: '/options/cursor', code: 'invalid_cursor', detail }]);
+    throw startAgain('invalid_cursor', '/options/cursor', detail);
   }
   const { options, page } = plan;
   const began = { kind: 'revision', text: after.revision, option: 'cursor' } as const;
@@ -114,7 +114,8 @@ function continued(plan: Plan, cursor: string): Plan {
 /**
  * The plan of a request body.
  * @param found what is known to be wrong already, such as with the query
- * @throws Problem `validation_failed` with every violation of the schema and of the rules
+ * @throws Problem `validation_failed` with every violation of the schema and of the rules; without
+ *   any, `invalid_cursor` for a cursor of another request
  */
 export function planOf(
   market: Market,

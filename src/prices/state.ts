@@ -1,11 +1,12 @@
 import type { Kysely } from 'kysely';
+import { brokenBy } from '../contract/validate.ts';
 import { type RateSource, rateSource } from '../conversion/rates.ts';
 import { keptReadings } from '../db/kept-readings.ts';
 import { headAt, revisionOf } from '../db/newest.ts';
 import type { Newest } from '../db/pulse.ts';
 import { type Head, headOf, newestRevision, revisionAsOf, revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { Problem, type ViolationCode } from '../errors.ts';
+import { type Problem, startAgain } from '../errors.ts';
 import type { Plan } from './plan.ts';
 import { IN_THE_FUTURE, type Moment } from './plan-options.ts';
 
@@ -16,21 +17,20 @@ export interface State {
   readonly rates: RateSource | null;
 }
 
-const refusedMoment = (option: string, code: ViolationCode, detail: string): Problem =>
-  new Problem('validation_failed', 'One rule is broken; errors names the place', {
-    errors: [{ pointer: `/options/${option}`, code, detail }],
-  });
-
-/** What is wrong with a revision that is not known, by the option that it came with. */
+/** Rejects a revision that the database does not have, by the option that named it. */
 const unknownRevision = (option: 'revision' | 'cursor', detail: string): Problem =>
-  refusedMoment(option, option === 'cursor' ? 'invalid_cursor' : 'unknown_revision', detail);
+  option === 'cursor'
+    ? startAgain('invalid_cursor', '/options/cursor', detail)
+    : startAgain('unknown_revision', '/options/revision', detail);
 
 /** The last revision that counts for a moment; null for now. */
 async function boundOf(db: Kysely<Database>, moment: Moment): Promise<string | null> {
   if (moment.kind === 'now') return null;
   if (moment.kind === 'asOf') {
     const number = await revisionAsOf(db, moment.instant);
-    if (number === null) throw refusedMoment('asOf', 'out_of_range', IN_THE_FUTURE);
+    if (number === null) {
+      throw brokenBy([{ pointer: '/options/asOf', code: 'out_of_range', detail: IN_THE_FUTURE }]);
+    }
     return number;
   }
   const { option, text } = moment;
@@ -57,8 +57,8 @@ function checkWalk({ page }: Plan, head: Head): void {
  * Finds the state that a plan reads: the newest, or that of its moment. The source of rates is
  * chosen at the same revision, and its scope counts towards `$metadata.revision`.
  * @param source the configured source of exchange rates
- * @throws Problem `validation_failed` with `unknown_revision` or `invalid_cursor`, or with
- *   `out_of_range` for a moment that is still to come by the clock of the database
+ * @throws Problem `unknown_revision`, `invalid_cursor`, or `validation_failed` for a moment that is
+ *   in the future by the clock of the database
  */
 export async function stateOf(db: Kysely<Database>, plan: Plan, source: string): Promise<State> {
   const { slug } = plan.market;

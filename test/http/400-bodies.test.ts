@@ -38,6 +38,7 @@ const REQUESTS: Readonly<Record<string, Request>> = {
     filters: { [`${LONG}/~`]: 1, codes: [LONG], dateFrom: LONG, products: LONG },
     options: { [LONG]: LONG, strict: LONG },
   }),
+  invalid_cursor: body({ options: { cursor: LONG } }),
   database_unavailable: body({ filters: { products: [LONG.slice(0, 128)] } }),
 };
 
@@ -58,7 +59,7 @@ t.test(
         requestId: answer.headers['x-request-id'],
       });
       t.ok(detail.length > 10, detail);
-      t.equal(errors !== undefined, code === 'validation_failed');
+      t.equal(errors !== undefined, ['validation_failed', 'invalid_cursor'].includes(code));
       t.equal(answer.headers['content-type'], 'application/problem+json; charset=utf-8');
       t.equal(answer.headers['cache-control'], 'no-store');
       t.equal(answer.headers['x-content-type-options'], 'nosniff');
@@ -94,7 +95,7 @@ t.test('the type of every problem leads to a page that explains it', async (t) =
   const page = await service.app.inject('/docs/problems');
   t.equal(page.statusCode, 200);
   t.match(page.headers['content-type'], 'text/html');
-  const codes = [...Object.keys(PROBLEMS), ...Object.keys(VIOLATIONS)];
+  const codes = Object.keys({ ...PROBLEMS, ...VIOLATIONS });
   const warnings = Object.keys(WARNINGS).map((code) => `warning-${code}`);
   for (const id of [...codes, ...warnings]) {
     t.equal(page.body.split(`id="${id}"`).length, 2, `${id} stands there once`);

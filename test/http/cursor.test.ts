@@ -15,10 +15,13 @@ const NICKEL = { filters: {}, options: { includeSeries: true } };
 const page = (options: object, filters: object = {}, slug = 'nickel') =>
   service.post(slug, { filters, options: { ...NICKEL.options, ...options } });
 
-const placesOf = ({ json }: Reply): string[] =>
-  json.errors.map((each: { pointer: string; code: string }) => `${each.pointer} ${each.code}`);
+/** The code of a refusal unless it is validation_failed, its places and their codes. */
+const placesOf = ({ json }: Reply): string[] => [
+  ...(json.code === 'validation_failed' ? [] : [json.code]),
+  ...json.errors.map((each: { pointer: string; code: string }) => `${each.pointer} ${each.code}`),
+];
 
-const INVALID = ['/options/cursor invalid_cursor'];
+const INVALID = ['invalid_cursor', '/options/cursor invalid_cursor'];
 
 t.test('a limit is the most records of an answer; without it everything comes', async (t) => {
   const whole = (await page({})).json;
@@ -65,6 +68,8 @@ t.test('a cursor goes on with the request that gave it, and with nothing else', 
     t.same(placesOf(await page({ cursor: each })), INVALID, JSON.stringify(each));
   }
   t.same(placesOf(await page({ cursor: 1 })), ['/options/cursor wrong_type']);
+  // A cursor is looked into only for a request that breaks no rule.
+  t.same(placesOf(await page({ cursor: 'x', limit: 0 })), ['/options/limit out_of_range']);
 });
 
 t.test('a walk through the past stays there; a cursor goes with its own state only', async (t) => {

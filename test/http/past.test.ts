@@ -3,7 +3,7 @@ import { randomOf } from '../conversion/support.ts';
 import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/any-request.ts';
 import { CHANGES } from '../support/changes.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { type Service, serviceOn } from '../support/service.ts';
+import { type Reply, type Service, serviceOn } from '../support/service.ts';
 import { commit, putPoints } from '../support/trading.ts';
 
 /** Answers that are noted before each change. */
@@ -119,13 +119,20 @@ t.test('a state that this database never had is unknown, a moment to come refuse
   const [newest = ''] = await newestOf(database);
   const [epoch, number] = newest.split('.');
   const ask = (moment: object) => service.post('nickel', { options: moment });
-  const codes = ({ json }: { json: { errors: { code: string; pointer: string }[] } }) =>
-    json.errors.map((each) => `${each.pointer} ${each.code}`);
-  const unknown = ['/options/revision unknown_revision'];
+  const codes = ({ json }: Pick<Reply, 'json'>): string[] => [
+    json.code,
+    ...json.errors.map((each: { code: string; pointer: string }) => `${each.pointer} ${each.code}`),
+  ];
+  const unknown = ['unknown_revision', '/options/revision unknown_revision'];
   t.same(codes(await ask({ revision: `${epoch}.${Number(number) + 1}` })), unknown);
   t.same(codes(await ask({ revision: 'abcdefg.1' })), unknown);
   const soon = new Date(Date.now() + 30_000).toISOString();
-  t.same(codes(await ask({ asOf: soon })), ['/options/asOf out_of_range']);
+  const early = ['validation_failed', '/options/asOf out_of_range'];
+  t.same(codes(await ask({ asOf: soon })), early);
+  // Values are looked up at a revision, and a revision only for a request that breaks no rule.
+  t.same(codes(await ask({ revision: 'abcdefg.1', currency: 'ZZZ' })), unknown);
+  const broken = ['validation_failed', '/options/limit out_of_range'];
+  t.same(codes(await ask({ revision: 'abcdefg.1', limit: 0 })), broken);
   t.equal((await ask({ revision: newest })).status, 200);
   t.match((await ask({ revision: `${epoch}.0` })).json, { $metadata: { count: 0 }, data: [] });
   t.match((await ask({ asOf: '0001-01-01T00:00:00Z' })).json, { $metadata: { count: 0 } });

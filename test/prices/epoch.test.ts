@@ -74,7 +74,8 @@ t.test('the command renews the epoch, and what clients hold is unknown', async (
   t.not(renewed.after, renewed.before);
   const after = (await service.post('nickel', {})).json.$metadata;
   t.equal(after.revision, renewed.revision);
-  const unknown = { status: 400, json: { errors: [{ code: 'unknown_revision' }] } };
+  const code = 'unknown_revision';
+  const unknown = { status: 400, json: { code, errors: [{ code }] } };
   const { revision } = before;
   t.match(await service.post('nickel', { options: { revision } }), unknown);
   const url = `/v3/changes?after=${position}`;

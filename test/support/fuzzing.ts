@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { matchKey } from '../../src/catalog/match-key.ts';
-import { PROBLEMS } from '../../src/errors.ts';
+import { PROBLEMS, VIOLATIONS } from '../../src/errors.ts';
 import {
   anyBytes,
   anyJson,
@@ -56,7 +56,10 @@ function faultOfRefusal(
 ): string | null {
   const errors: readonly Violation[] = json.errors ?? [];
   if (PROBLEMS[json.code as keyof typeof PROBLEMS]?.[0] !== status) return 'code and status';
-  if ((json.code === 'validation_failed') !== errors.length > 0) return 'errors of the wrong kind';
+  const hasErrors = json.code in VIOLATIONS || json.code === 'validation_failed';
+  if (hasErrors !== errors.length > 0) return 'errors of the wrong kind';
+  if (json.code in VIOLATIONS && errors.some(({ code }) => code !== json.code))
+    return 'another code';
   if (errors.some(({ detail }) => detail.length > 700)) return 'it repeats what was sent';
   if (new Set(errors.map((each) => JSON.stringify(each))).size < errors.length) return 'told twice';
   if (!broken) return null;

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Reads } from '../../db/reads.ts';
 import type { Database } from '../../db/schema.ts';
-import { Problem } from '../../errors.ts';
+import { type Problem, startAgain } from '../../errors.ts';
 import type { ReferenceReader } from '../references.ts';
 import { changeTexts } from './encode.ts';
 import { type Position, positionText } from './position.ts';
@@ -34,11 +34,8 @@ export interface Page {
   readonly changes: readonly string[];
 }
 
-function unknownPosition(detail: string): Problem {
-  return new Problem('validation_failed', 'One rule is broken; errors names the place', {
-    errors: [{ pointer: '/after', code: 'unknown_revision', detail }],
-  });
-}
+const unknownPosition = (detail: string): Problem =>
+  startAgain('unknown_revision', '/after', detail);
 
 /** The number to go on after. @throws Problem for a position that this database never gave */
 function startOf(after: Position | null, tip: Tip): string {
@@ -85,8 +82,8 @@ async function textsOf(
 /**
  * Reads a page of the feed. The newest change is read first and nothing beyond it, so that a page
  * is of one state; what it consists of never changes again.
- * @throws Problem `validation_failed` with `unknown_revision` for a position of another epoch, or
- *   one that is still to come; what the database throws
+ * @throws Problem `unknown_revision` for a position of another epoch or beyond the newest change;
+ *   errors of the database
  */
 export async function readPage(
   sources: ChangeSources,
