@@ -7,16 +7,6 @@ const ESCAPED: Readonly<Record<string, string>> = {
   t: '\t',
   v: '\v',
 };
-const ESCAPES: Readonly<Record<string, string>> = {
-  '\\': '\\\\',
-  '\b': '\\b',
-  '\f': '\\f',
-  '\n': '\\n',
-  '\r': '\\r',
-  '\t': '\\t',
-  '\v': '\\v',
-};
-
 /** The most characters of one line: a file without ends of lines does not fill the memory. */
 const LINE_MAX = 67_108_864;
 
@@ -48,17 +38,8 @@ export function valuesOf(line: string): (string | null)[] {
   });
 }
 
-const SPECIAL = /[\\\b\f\n\r\t\v]/;
-
-/** One value in PostgreSQL's text format. */
-export function fieldOf(value: string | null): string {
-  if (value === null) return '\\N';
-  if (!SPECIAL.test(value)) return value;
-  return value.replace(/[\\\b\f\n\r\t\v]/g, (each) => ESCAPES[each] ?? each);
-}
-
 /** The number of lines that end in a piece of a file or of a COPY. */
-export function lineEnds(piece: string | Buffer): number {
+export function lineEnds(piece: Buffer): number {
   let count = 0;
   for (let at = piece.indexOf('\n'); at >= 0; at = piece.indexOf('\n', at + 1)) count += 1;
   return count;

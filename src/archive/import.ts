@@ -17,8 +17,6 @@ import {
   openFiles,
 } from './files.ts';
 import { type Manifest, readManifest } from './manifest.ts';
-import { ndjsonRows } from './ndjson-read.ts';
-import { parquetRows } from './parquet-read.ts';
 import type { ArchiveProgress } from './progress.ts';
 import { ArchiveRefusal } from './refusal.ts';
 import {
@@ -93,35 +91,14 @@ async function checkSums({ request, files, manifest }: Job): Promise<void> {
   }
 }
 
-/** The rows of a file as COPY takes them, the bytes of CSV as they are. */
-function rowsOf(
-  format: Manifest['fileFormat'],
-  file: ArchiveFile,
-  columns: readonly Column[],
-): AsyncIterable<string | Buffer> {
-  if (format === 'parquet') return parquetRows(file.handle, file.entry.bytes, columns);
-  return format === 'ndjson' ? ndjsonRows(bytesOf(file), columns) : bytesOf(file);
-}
-
-/** Reads a file, tells how far it is, and says in which file something is wrong. */
-async function* watched(
-  { request, meter, manifest }: Job,
-  file: ArchiveFile,
-  columns: readonly Column[],
-): AsyncGenerator<string | Buffer> {
-  try {
-    for await (const piece of rowsOf(manifest.fileFormat, file, columns)) {
-      request.signal?.throwIfAborted();
-      meter.rows += lineEnds(piece);
-      const done = Math.min(meter.rows, meter.total);
-      request.onProgress?.({ what: file.entry.table, done, total: meter.total, unit: 'rows' });
-      yield piece;
-    }
-  } catch (error) {
+/** Reads a file and reports the progress. */
+async function* watched({ request, meter }: Job, file: ArchiveFile): AsyncGenerator<Buffer> {
+  for await (const piece of bytesOf(file)) {
     request.signal?.throwIfAborted();
-    if ((error as NodeJS.ErrnoException).syscall) throw error;
-    const { message } = error as Error;
-    throw new ArchiveRefusal(`${file.entry.file}: ${message}`, { cause: error });
+    meter.rows += lineEnds(piece);
+    const done = Math.min(meter.rows, meter.total);
+    request.onProgress?.({ what: file.entry.table, done, total: meter.total, unit: 'rows' });
+    yield piece;
   }
 }
 
@@ -136,15 +113,14 @@ async function loadTable(job: Job, { name, columns }: Table): Promise<void> {
   const file = job.files.find((each) => each.entry.table === name);
   if (!file) throw new Error(`no file was opened for ${name}`);
   const { entry } = file;
-  const options = job.manifest.fileFormat === 'csv' ? 'format csv, header match' : 'format text';
   const copy = job.driver.query(
     copyFrom(
       `copy ${escapeIdentifier(name)} (${columnList(columns)}) from stdin
-        (${options}, encoding 'UTF8')`,
+        (format csv, header match, encoding 'UTF8')`,
     ),
   );
   try {
-    await pipeline(Readable.from(watched(job, file, columns)), copy);
+    await pipeline(Readable.from(watched(job, file)), copy);
   } catch (error) {
     throw refusalOf(entry.file, error);
   }
@@ -182,8 +158,8 @@ async function writeAll(job: Job, tables: readonly Table[]): Promise<void> {
 }
 
 /**
- * Fills a database that was only migrated with an archive, in one transaction: all of it, or
- * nothing. Every file is compared with its sum before anything is written.
+ * Fills a database that was only migrated with an archive of CSV files, in one transaction: all of
+ * it, or nothing. Every file is compared with its sum before anything is written.
  * @throws ArchiveRefusal when the archive or the database is not as it must be, errors of the file
  * system and of the database, and the reason of the signal
  */
@@ -193,6 +169,12 @@ export async function importArchive(client: Client, request: ImportRequest): Pro
     folder,
     ARCHIVED.map((each) => each.name),
   );
+  if (manifest.fileFormat !== 'csv') {
+    throw new ArchiveRefusal(
+      `${folder} holds ${manifest.fileFormat} files, which are for reading elsewhere; ` +
+        'an import takes CSV: export again with --format csv',
+    );
+  }
   const files = await openFiles(folder, manifest);
   try {
     await withSession(client, signal, async ({ db, driver }) => {

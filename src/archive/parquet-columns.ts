@@ -6,7 +6,6 @@ const PRECISION = 25;
 const SCALE = 10;
 /** The fewest bytes that hold 25 digits and a sign. */
 const DECIMAL_BYTES = 11;
-const DAY_MS = 86_400_000;
 
 type Element = Omit<SchemaElement, 'name' | 'repetition_type'>;
 
@@ -15,8 +14,6 @@ interface Encoding {
   readonly element: Element;
   /** From the text that PostgreSQL wrote (`EXPRESSIONS` of select.ts). */
   encode(text: string): unknown;
-  /** From what is in the file, its annotations left aside, to a text that PostgreSQL takes. */
-  decode(value: unknown): string;
 }
 
 /**
@@ -29,46 +26,23 @@ export function scaled(text: string): bigint {
   return BigInt(whole + decimals.padEnd(SCALE, '0'));
 }
 
-/** The decimal number of a big-endian number of its tenth decimals, without zeros at its end. */
-export function unscaled(bytes: Uint8Array): string {
-  const hex = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
-  const number = BigInt.asIntN(8 * bytes.length, BigInt(`0x${hex}`));
-  const digits = String(number < 0n ? -number : number).padStart(SCALE + 1, '0');
-  const text = `${digits.slice(0, -SCALE)}.${digits.slice(-SCALE)}`.replace(/\.?0+$/, '');
-  return number < 0n ? `-${text}` : text;
-}
-
-/** A number of days since 1970 as a date. */
-const dateOf = (days: number): string => new Date(days * DAY_MS).toISOString().slice(0, 10);
-
-/** A number of microseconds since 1970 as an instant; no Date sees the microseconds. */
-function instantOf(micros: bigint): string {
-  const ofSecond = ((micros % 1_000_000n) + 1_000_000n) % 1_000_000n;
-  const seconds = new Date(Number((micros - ofSecond) / 1000n)).toISOString().slice(0, 19);
-  return `${seconds}.${String(ofSecond).padStart(6, '0')}Z`;
-}
-
 const asText: Encoding = {
   element: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
   encode: (text) => text,
-  decode: (bytes) => Buffer.from(bytes as Uint8Array).toString('utf8'),
 };
 
 const ENCODINGS: Readonly<Record<Kind, Encoding>> = {
   integer: {
     element: { type: 'INT32' },
     encode: Number,
-    decode: String,
   },
   bigint: {
     element: { type: 'INT64' },
     encode: BigInt,
-    decode: String,
   },
   boolean: {
     element: { type: 'BOOLEAN' },
     encode: (text) => text === 't',
-    decode: String,
   },
   decimal: {
     element: {
@@ -80,14 +54,12 @@ const ENCODINGS: Readonly<Record<Kind, Encoding>> = {
       scale: SCALE,
     },
     encode: scaled,
-    decode: (bytes) => unscaled(bytes as Uint8Array),
   },
   // A factor of a unit may have any digits.
   number: asText,
   date: {
     element: { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
     encode: Number,
-    decode: (days) => dateOf(days as number),
   },
   instant: {
     element: {
@@ -96,13 +68,11 @@ const ENCODINGS: Readonly<Record<Kind, Encoding>> = {
       logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
     },
     encode: BigInt,
-    decode: (micros) => instantOf(micros as bigint),
   },
   json: asText,
   bytes: {
     element: { type: 'BYTE_ARRAY' },
     encode: (hex) => new Uint8Array(Buffer.from(hex, 'hex')),
-    decode: (bytes) => `\\x${Buffer.from(bytes as Uint8Array).toString('hex')}`,
   },
   text: asText,
 };

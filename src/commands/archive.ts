@@ -107,7 +107,11 @@ function addExport(db: Command): void {
     )
     .argument('<folder>', 'a folder that is empty or not there yet')
     .option('--market <slug>', 'only prices of this market; may be repeated', collect, [])
-    .addOption(new Option('--format <format>', 'of the files').choices(FILE_FORMATS).default('csv'))
+    .addOption(
+      new Option('--format <format>', 'of the files; an import takes csv')
+        .choices(FILE_FORMATS)
+        .default('csv'),
+    )
     .option('--json', 'print data for a program')
     .addHelpText(
       'after',
@@ -125,8 +129,8 @@ function addImport(db: Command): void {
   db.command('import')
     .summary('fill an empty database with an export')
     .description(
-      'Fills a database that was only migrated with what db export wrote, whatever the format: ' +
-        'all of it in one transaction, or nothing. Answers are then the same, byte for byte.',
+      'Fills a database that was only migrated with what db export wrote as CSV: all of it in ' +
+        'one transaction, or nothing. Answers are then the same, byte for byte.',
     )
     .argument('<folder>', 'the folder of the export')
     .option('--json', 'print data for a program')

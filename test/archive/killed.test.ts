@@ -47,7 +47,7 @@ const scopesOf = async ({ pool }: TestDatabase): Promise<unknown> =>
 
 t.test('an import that is killed at any moment leaves nothing, and can run again', async (t) => {
   const original = await testDatabase(t, { seeded: true });
-  const folder = await exported(t, original.client, 'ndjson');
+  const folder = await exported(t, original.client, 'csv');
   const target = await testDatabase(t);
   const all = async () => ({
     state: await stateOf(target.pool),
@@ -57,7 +57,7 @@ t.test('an import that is killed at any moment leaves nothing, and can run again
   });
   const before = await all();
   const moments = [
-    'bytes of checking series.ndjson',
+    'bytes of checking series.csv',
     'rows of service',
     'rows of revision',
     'rows of price',
@@ -72,7 +72,7 @@ t.test('an import that is killed at any moment leaves nothing, and can run again
   t.same(await triggersOf(target), before.triggers, 'the rules are what they were');
   t.same(await scopesOf(target), before.scopes);
   t.same(
-    await contentsOf(await exported(t, target.client, 'ndjson')),
+    await contentsOf(await exported(t, target.client, 'csv')),
     await contentsOf(folder),
     'and all of it is there then',
   );

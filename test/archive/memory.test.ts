@@ -27,8 +27,9 @@ t.test('the memory of an export and an import does not grow with the data', asyn
     const folder = await archivePath(t);
     const exporting = await residentOf(original.url, folder, format);
     t.ok(exporting < RESIDENT_MIB, `export of ${format}: ${Math.round(exporting)} MiB`);
+    if (format !== 'csv') continue;
     const target = await testDatabase(t);
     const importing = await residentOf(target.url, folder);
-    t.ok(importing < RESIDENT_MIB, `import of ${format}: ${Math.round(importing)} MiB`);
+    t.ok(importing < RESIDENT_MIB, `import: ${Math.round(importing)} MiB`);
   }
 });

@@ -134,7 +134,7 @@ t.test(
     await inRevision(original.pool, insertOf('price', priceRow('T-9')));
     await inRevision(original.pool, "delete from price where code = 'T-9'");
     await loadText(t, original.client, 'csv', 'code,date,mid\nNONE-1,2026-01-08,1\n');
-    const copy = await imported(t, await exported(t, original.client, 'ndjson'));
+    const copy = await imported(t, await exported(t, original.client, 'csv'));
     for (const database of [original, copy]) {
       await inRevision(
         database.pool,

@@ -1,5 +1,11 @@
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { from as copyFrom } from 'pg-copy-streams';
 import t from 'tap';
-import { FILE_FORMATS, type FileFormat } from '../../src/archive/select.ts';
+import { tablesOf } from '../../src/archive/columns.ts';
+import { columnList, FILE_FORMATS, type FileFormat } from '../../src/archive/select.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { randomOf } from '../conversion/support.ts';
 import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/any-request.ts';
@@ -8,6 +14,8 @@ import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { tellFigures } from '../support/faults.ts';
 import { overSocket } from '../support/over-socket.ts';
 import { listeningOn, type Service } from '../support/service.ts';
+import { ndjsonRows } from './ndjson-rows.ts';
+import { parquetRows } from './parquet-rows.ts';
 import { contentsOf, exported, imported } from './support.ts';
 
 const SEED = 20_270_101;
@@ -80,17 +88,44 @@ async function sameAnswers(
   for (const url of GETS) test.equal(await get(copy, url), await get(service, url), url);
 }
 
-for (const format of FILE_FORMATS) {
-  t.test(
-    `an import of ${format} answers as its original, byte for byte, in every past, and is ` +
-      'exported again as the same files',
-    async (t) => {
-      const copy = await imported(t, await exported(t, original.client, format));
-      await sameAnswers(t, await listeningOn(t, copy));
-      for (const again of new Set(['csv' as const, format])) {
-        const now = await contentsOf(await exported(t, copy.client, again));
-        t.same(now, files.get(again), again);
-      }
-    },
-  );
-}
+t.test(
+  'an import answers as its original, byte for byte, in every past, and is exported again as the ' +
+    'same files in every format',
+  async (t) => {
+    const copy = await imported(t, await exported(t, original.client, 'csv'));
+    await sameAnswers(t, await listeningOn(t, copy));
+    for (const again of FILE_FORMATS) {
+      const now = await contentsOf(await exported(t, copy.client, again));
+      t.same(now, files.get(again), again);
+    }
+  },
+);
+
+t.test('each file in NDJSON and Parquet holds every row of its table, and no other', async (t) => {
+  const client = await original.pool.connect();
+  t.teardown(() => client.release(true));
+  const tables = await tablesOf(client);
+  for (const format of ['ndjson', 'parquet'] as const) {
+    const folder = await exported(t, original.client, format);
+    for (const { name, columns } of tables) {
+      const handle = await open(join(folder, `${name}.${format}`));
+      const { size } = await handle.stat();
+      const rows =
+        format === 'parquet'
+          ? parquetRows(handle, size, columns)
+          : ndjsonRows(handle.createReadStream({ autoClose: false }), columns);
+      const list = columnList(columns);
+      await client.query(`create temp table found as select ${list} from ${name} limit 0`);
+      const copy = client.query(copyFrom(`copy found (${list}) from stdin`));
+      await pipeline(Readable.from(rows), copy);
+      await handle.close();
+      const { rows: counts } = await client.query(`select
+        (select count(*)::integer from ${name}) as stored, (select count(*)::integer from found),
+        (select count(*)::integer from (select ${list} from ${name}
+          except all select ${list} from found) as lost) as lost`);
+      const [{ stored, count, lost }] = counts;
+      t.same({ count, lost }, { count: stored, lost: 0 }, `${name} in ${format}`);
+      await client.query('drop table found');
+    }
+  }
+});

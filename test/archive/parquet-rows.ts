@@ -6,9 +6,47 @@ import {
   parquetRead,
   type SchemaElement,
 } from 'hyparquet';
-import type { Column } from './columns.ts';
-import { fieldOf } from './copy-text.ts';
-import { encodingOf, schemaOf } from './parquet-columns.ts';
+import type { Column, Kind } from '../../src/archive/columns.ts';
+import { schemaOf } from '../../src/archive/parquet-columns.ts';
+import { fieldOf } from './copy-fields.ts';
+
+const SCALE = 10;
+const DAY_MS = 86_400_000;
+
+/** The decimal number of a big-endian number of its tenth decimals, without zeros at its end. */
+export function unscaled(bytes: Uint8Array): string {
+  const hex = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+  const number = BigInt.asIntN(8 * bytes.length, BigInt(`0x${hex}`));
+  const digits = String(number < 0n ? -number : number).padStart(SCALE + 1, '0');
+  const text = `${digits.slice(0, -SCALE)}.${digits.slice(-SCALE)}`.replace(/\.?0+$/, '');
+  return number < 0n ? `-${text}` : text;
+}
+
+/** A number of days since 1970 as a date. */
+const dateOf = (days: number): string => new Date(days * DAY_MS).toISOString().slice(0, 10);
+
+/** A number of microseconds since 1970 as an instant; no Date sees the microseconds. */
+function instantOf(micros: bigint): string {
+  const ofSecond = ((micros % 1_000_000n) + 1_000_000n) % 1_000_000n;
+  const seconds = new Date(Number((micros - ofSecond) / 1000n)).toISOString().slice(0, 19);
+  return `${seconds}.${String(ofSecond).padStart(6, '0')}Z`;
+}
+
+const textOfBytes = (bytes: unknown): string => Buffer.from(bytes as Uint8Array).toString('utf8');
+
+/** The text that PostgreSQL takes for a value of the file, whose annotations are left aside. */
+const DECODERS: Readonly<Record<Kind, (value: unknown) => string>> = {
+  integer: String,
+  bigint: String,
+  boolean: String,
+  decimal: (bytes) => unscaled(bytes as Uint8Array),
+  number: textOfBytes,
+  date: (days) => dateOf(days as number),
+  instant: (micros) => instantOf(micros as bigint),
+  json: textOfBytes,
+  bytes: (bytes) => `\\x${Buffer.from(bytes as Uint8Array).toString('hex')}`,
+  text: textOfBytes,
+};
 
 /** A part of a file that is open, as the reader asks for it. */
 const bufferOf = (handle: FileHandle, size: number): AsyncBuffer => ({
@@ -71,9 +109,9 @@ export async function* parquetRows(
   const file = bufferOf(handle, size);
   const metadata = await parquetMetadataAsync(file, { geoparquet: false });
   requireSchema(metadata, columns);
-  const encodings = columns.map(encodingOf);
+  const decoders = columns.map(({ kind }) => DECODERS[kind]);
   const textOf = (value: unknown, at: number): string =>
-    fieldOf(value === null || value === undefined ? null : (encodings[at]?.decode(value) ?? null));
+    fieldOf(value === null || value === undefined ? null : (decoders[at]?.(value) ?? null));
   let rowStart = 0;
   for (const group of metadata.row_groups) {
     const rowEnd = rowStart + Number(group.num_rows);

@@ -1,5 +1,6 @@
-import type { Column } from './columns.ts';
-import { fieldOf, linesOf } from './copy-text.ts';
+import type { Column } from '../../src/archive/columns.ts';
+import { linesOf } from '../../src/archive/copy-text.ts';
+import { fieldOf } from './copy-fields.ts';
 
 /** What newer JavaScript adds to `JSON`: the text of a number, kept as it was. */
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
