@@ -44,6 +44,7 @@ export const CSV_GROUPS = {
     'previousMid',
     ...SPANS.flatMap((span) => [`${span}Absolute`, `${span}Percent`, `${span}BaseDate`]),
   ],
+  leftOut: ['observationsLeftOut'],
 } as const;
 
 /**
@@ -62,4 +63,5 @@ export const csvColumns = (market: Market): readonly string[] => [
   ...CSV_GROUPS.rates,
   ...CSV_GROUPS.conversion,
   ...CSV_GROUPS.summary,
+  ...CSV_GROUPS.leftOut,
 ];

@@ -26,9 +26,11 @@ const terms = (description: string) =>
 export const Conversion = closed(
   {
     status: word(['converted', 'unchanged', 'not-applicable', 'refused', 'partial'], {
-      description: '`partial`: single points have no rate and are null',
+      description: '`partial`: some points, or figures of the summary, have no rate',
     }),
-    reason: nullable(word(['payable', 'incompatible-unit', 'no-rate'])),
+    reason: nullable(word(['payable', 'incompatible-unit', 'no-rate']), {
+      description: 'Why the record, or some of its points or figures, could not be converted',
+    }),
     from: terms('What the price is in'),
     to: terms('What was asked for'),
     unitFactor: nullable(closed({ multiply: decimal('Times'), divide: decimal('Divided by') }), {
@@ -69,7 +71,22 @@ export const Point = closed(
     periodStart: Type.Optional(Day('First day of the period of an aggregated point')),
     periodEnd: Type.Optional(Day('Last day of the period of an aggregated point')),
     observations: Type.Optional(
-      Type.Integer({ minimum: 1, description: 'Assessments that an aggregated point is made of' }),
+      Type.Integer({
+        minimum: 0,
+        description: 'Assessments that an aggregated point is made of; 0 where none has a rate',
+      }),
+    ),
+    observationsLeftOut: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description:
+          'Assessments of the period that have no rate and are left out; absent where none is',
+      }),
+    ),
+    conversionReason: Type.Optional(
+      word(['no-rate'], {
+        description: 'Why this point could not be converted; absent where it could',
+      }),
     ),
   },
   { $id: 'Point', description: 'One assessment. Numbers are exact decimals' },

@@ -1,8 +1,15 @@
 import type { Method, Period } from '../catalog/analytics.ts';
 import { periodOf } from './calendar.ts';
-import type { Columns, DecimalColumn, PointColumns, ValueName } from './columns.ts';
+import {
+  type Columns,
+  type DecimalColumn,
+  NO_DAY,
+  type PointColumns,
+  picked,
+  type ValueName,
+} from './columns.ts';
 import { POWERS } from './decimal.ts';
-import { exactValue, FACTOR_ERROR, factorsOf, type Observations } from './observations.ts';
+import { exactValue, FACTOR_ERROR, factorsOf, type Observations, observe } from './observations.ts';
 import { compare, plus, type Rational, ZERO } from './rational.ts';
 import { RoundedColumn, type Rounding } from './rounding.ts';
 
@@ -42,6 +49,43 @@ function groupsOf(columns: Columns, period: Period): Groups {
     start: start.slice(0, length),
     end: end.slice(0, length),
   };
+}
+
+/** The observations that have a rate, and which of them make each point. */
+interface Rated {
+  readonly observations: Observations;
+  /** One more than there are groups, as in `Groups`. */
+  readonly from: Int32Array;
+}
+
+const hasRate = ({ fx }: Observations, index: number): boolean => fx?.day[index] !== NO_DAY;
+
+/** Leaves out the observations without a rate. */
+function ratedOf(observations: Observations, groups: Groups): Rated {
+  if (observations.withoutRate === 0) return { observations, from: groups.from };
+  const { columns, conversion } = observations;
+  const kept: number[] = [];
+  const from = new Int32Array(groups.length + 1);
+  for (let group = 0; group < groups.length; group += 1) {
+    from[group] = kept.length;
+    const end = groups.from[group + 1] as number;
+    for (let index = groups.from[group] as number; index < end; index += 1) {
+      if (hasRate(observations, index)) kept.push(index);
+    }
+  }
+  from[groups.length] = kept.length;
+  return { observations: observe(picked(columns, kept), conversion), from };
+}
+
+/** Groups whose first or last observation is asked for and has no rate. */
+function unknownGroups(observations: Observations, groups: Groups, method: Method): Uint8Array {
+  const unknown = new Uint8Array(groups.length);
+  if (method !== 'first' && method !== 'last') return unknown;
+  for (let group = 0; group < groups.length; group += 1) {
+    const index = method === 'first' ? groups.from[group] : (groups.from[group + 1] as number) - 1;
+    if (!hasRate(observations, index as number)) unknown[group] = 1;
+  }
+  return unknown;
 }
 
 /** Everything that one column of one aggregation is computed from. */
@@ -143,12 +187,18 @@ function selected(work: Work, from: number, to: number, out: RoundedColumn, at: 
   out.settleExact(at, byPlace ? exactAt(work, index) : exactExtreme(work, from, to));
 }
 
-function aggregateColumn(work: Work, groups: Groups, rounding: Rounding): DecimalColumn {
-  const out = new RoundedColumn(groups.length, rounding);
-  for (let group = 0; group < groups.length; group += 1) {
-    const from = groups.from[group] as number;
-    const to = groups.from[group + 1] as number;
-    if (lacks(work, from, to)) out.clear(group);
+function aggregateColumn(
+  work: Work,
+  starts: Int32Array,
+  unknown: Uint8Array,
+  rounding: Rounding,
+): DecimalColumn {
+  const { length } = unknown;
+  const out = new RoundedColumn(length, rounding);
+  for (let group = 0; group < length; group += 1) {
+    const from = starts[group] as number;
+    const to = starts[group + 1] as number;
+    if (unknown[group] === 1 || from === to || lacks(work, from, to)) out.clear(group);
     else if (work.method === 'average') average(work, from, to, out, group);
     else selected(work, from, to, out, group);
   }
@@ -159,40 +209,58 @@ function aggregateColumn(work: Work, groups: Groups, rounding: Rounding): Decima
 function provenance(columns: Columns, groups: Groups) {
   const publishedAt = new Float64Array(groups.length).fill(Number.NEGATIVE_INFINITY);
   const corrections = new Int32Array(groups.length);
-  const observations = new Int32Array(groups.length);
   for (let group = 0; group < groups.length; group += 1) {
     const from = groups.from[group] as number;
     const to = groups.from[group + 1] as number;
-    observations[group] = to - from;
     for (let index = from; index < to; index += 1) {
       const published = columns.publishedAt[index] as number;
       if (published > (publishedAt[group] as number)) publishedAt[group] = published;
       corrections[group] = (corrections[group] as number) + (columns.corrections[index] as number);
     }
   }
-  return { publishedAt, corrections, observations };
+  return { publishedAt, corrections };
+}
+
+/** How many observations make each point, and how many have no rate. */
+function countsOf(groups: Groups, rated: Int32Array) {
+  const observations = new Int32Array(groups.length);
+  const leftOut = new Int32Array(groups.length);
+  for (let group = 0; group < groups.length; group += 1) {
+    const all = (groups.from[group + 1] as number) - (groups.from[group] as number);
+    const used = (rated[group + 1] as number) - (rated[group] as number);
+    observations[group] = used;
+    leftOut[group] = all - used;
+  }
+  return { observations, leftOut };
 }
 
 /**
  * One point for each calendar period that has an observation, in date order: low of lows, mid of
  * mids, high of highs, from unrounded (converted) observations, averages and converted values
- * rounded once, stored values as they are. A value is null where any observation of its period
- * lacks it. A period at the edge of the range is what the range holds of it.
+ * rounded once, stored values as they are. A period at the edge of the range is what the range
+ * holds of it.
+ *
+ * Average, least and greatest leave out the observations without a rate and count them. First and
+ * last name one observation: where it has no rate, no other one may take its place, so the point is
+ * null. A value is also null where an observation that is used lacks it. Publication and
+ * corrections are those of all observations.
  */
 export function aggregatedPoints(
   observations: Observations,
-  aggregation: Aggregation,
+  { period, method }: Aggregation,
   rounding: Rounding,
 ): PointColumns {
   const { columns } = observations;
-  const groups = groupsOf(columns, aggregation.period);
-  const factors = factorsOf(observations);
+  const groups = groupsOf(columns, period);
+  const rated = ratedOf(observations, groups);
+  const unknown = unknownGroups(observations, groups, method);
+  const factors = factorsOf(rated.observations);
   const column = (name: ValueName) => {
-    const { method } = aggregation;
-    const work: Work = { observations, name, stored: columns[name], factors, method };
-    return aggregateColumn(work, groups, rounding);
+    const stored = rated.observations.columns[name];
+    const work: Work = { observations: rated.observations, name, stored, factors, method };
+    return aggregateColumn(work, rated.from, unknown, rounding);
   };
-  const { publishedAt, corrections, observations: counts } = provenance(columns, groups);
+  const { publishedAt, corrections } = provenance(columns, groups);
   return {
     length: groups.length,
     day: groups.end,
@@ -202,6 +270,6 @@ export function aggregatedPoints(
     publishedAt,
     corrections,
     fx: null,
-    periods: { start: groups.start, end: groups.end, observations: counts },
+    periods: { start: groups.start, end: groups.end, ...countsOf(groups, rated.from) },
   };
 }

@@ -46,7 +46,10 @@ export interface FxColumns {
 export interface PeriodColumns {
   readonly start: Int32Array;
   readonly end: Int32Array;
+  /** Observations that the values are made of. */
   readonly observations: Int32Array;
+  /** Observations that have no rate, and so no converted value. */
+  readonly leftOut: Int32Array;
 }
 
 /** The points of an answer: stored, converted or aggregated, ready to be written. */
@@ -66,6 +69,25 @@ export interface PointColumns {
 
 /** Before every day that a price can have. */
 export const NO_DAY = -2_147_483_648;
+
+/** Whether a point could not be converted: its mid is null for no other reason. */
+export const isUnconverted = ({ mid }: PointColumns, index: number): boolean =>
+  Number.isNaN(mid.scaled[index] as number);
+
+/** Some of the observations, by ascending index. */
+export const picked = (columns: Columns, indexes: readonly number[]): Columns => {
+  const of = (values: ArrayLike<number>) => indexes.map((index) => values[index] as number);
+  return {
+    length: indexes.length,
+    day: Int32Array.from(of(columns.day)),
+    low: Float64Array.from(of(columns.low)),
+    mid: Float64Array.from(of(columns.mid)),
+    high: Float64Array.from(of(columns.high)),
+    scale: Uint8Array.from(of(columns.scale)),
+    publishedAt: Float64Array.from(of(columns.publishedAt)),
+    corrections: Int32Array.from(of(columns.corrections)),
+  };
+};
 
 /** Stored observations as points, untouched: the columns are shared, not copied. */
 export function nativePoints(columns: Columns): PointColumns {

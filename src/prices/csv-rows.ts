@@ -1,4 +1,4 @@
-import { NO_DAY, type PointColumns } from '../conversion/columns.ts';
+import { isUnconverted, NO_DAY, type PointColumns } from '../conversion/columns.ts';
 import { ascii, ByteWriter } from './bytes.ts';
 
 /** The cells that all rows of a price have in common, with the commas around them. */
@@ -6,8 +6,11 @@ export interface CommonCells {
   readonly code: Buffer;
   readonly terms: Buffer;
   readonly about: Buffer;
-  /** With the end of the row. */
-  readonly end: Buffer;
+  /** The cells after those of the point, of a price without points. */
+  readonly withoutPoints: Buffer;
+  /** The same of a point that could be converted, and of one that could not. */
+  readonly converted: Buffer;
+  readonly unconverted: Buffer;
 }
 
 /** Upper bound of the bytes of the cells of one point, without wide numbers. */
@@ -24,6 +27,7 @@ const NO_PUBLICATION = ascii(',');
 const NO_PERIOD_AND_RATES = ascii(',,,,,,');
 const NO_PERIOD = ascii(',,,');
 const NO_RATES = ascii(',,,');
+const ROW_END = ascii('\r\n');
 
 const out = new ByteWriter('');
 
@@ -74,21 +78,25 @@ function writeRow(
   out.put(cells.about);
   writePeriod(points, index);
   writeRates(points, index, base, room);
-  out.put(cells.end);
+  out.put(isUnconverted(points, index) ? cells.unconverted : cells.converted);
+  out.byte(COMMA);
+  const leftOut = points.periods?.leftOut[index] ?? 0;
+  if (leftOut > 0) out.integer(leftOut);
+  out.put(ROW_END);
 }
 
-const lengthOf = ({ code, terms, about, end }: CommonCells): number =>
-  code.length + terms.length + about.length + end.length;
+const lengthOf = ({ code, terms, about, unconverted }: CommonCells): number =>
+  code.length + terms.length + about.length + unconverted.length;
 
 /**
  * The rows of one price as CSV, in slices: one for each point, or one without values where there is
  * none.
  */
 export function* slicesOfRows(points: PointColumns | null, cells: CommonCells): Generator<Buffer> {
-  const { code, terms, about, end } = cells;
+  const { code, terms, about, withoutPoints } = cells;
   if (points === null || points.length === 0) {
-    const row = [code, NO_VALUES, terms, NO_PUBLICATION, about, NO_PERIOD_AND_RATES, end];
-    yield Buffer.concat(row);
+    const row = [code, NO_VALUES, terms, NO_PUBLICATION, about, NO_PERIOD_AND_RATES];
+    yield Buffer.concat([...row, withoutPoints, NO_PUBLICATION, ROW_END]);
     return;
   }
   const common = lengthOf(cells);

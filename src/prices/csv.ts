@@ -64,9 +64,9 @@ function aboutOf(members: Members): string[] {
   ];
 }
 
-function conversionOf(receipt: Receipt | null): string[] {
+function conversionOf(receipt: Receipt | null, reason: Receipt['reason']): string[] {
   if (receipt === null) return nothing(CSV_GROUPS.conversion);
-  const { status, reason, from, to, unitFactor, source, rounding } = receipt;
+  const { status, from, to, unitFactor, source, rounding } = receipt;
   return [
     status,
     reason ?? '',
@@ -101,11 +101,17 @@ function* recordRows(terms: Terms, contents: Contents): Generator<Buffer> {
   const { shown, receipt, summary, points } = contents;
   const members = membersOf(terms.plan.market, contents.price, terms.references, shown);
   const cells = (...values: readonly string[]) => Buffer.from(values.join(','));
+  const endCells = (reason: Receipt['reason']) =>
+    cells('', ...conversionOf(receipt, reason), ...summaryCells(summary));
+  const reason = receipt?.reason ?? null;
   yield* slicesOfRows(points, {
     code: cells(textCell(members.code), ''),
     terms: cells('', textCell(shown.currency?.iso ?? null), textCell(shown.unitOfMeasure.name), ''),
     about: cells('', ...namesOf(terms, members), ...aboutOf(members), ''),
-    end: Buffer.from(`,${[...conversionOf(receipt), ...summaryCells(summary)].join(',')}\r\n`),
+    withoutPoints: endCells(reason),
+    // Of a partial record the reason explains the points without a rate, and no others.
+    converted: endCells(receipt?.status === 'partial' ? null : reason),
+    unconverted: endCells('no-rate'),
   });
 }
 

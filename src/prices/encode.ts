@@ -1,4 +1,4 @@
-import { NO_DAY, type PointColumns } from '../conversion/columns.ts';
+import { isUnconverted, NO_DAY, type PointColumns } from '../conversion/columns.ts';
 import { ascii, ByteWriter } from './bytes.ts';
 import { type RateTexts, rateTextsOf } from './rate-texts.ts';
 
@@ -11,6 +11,8 @@ const CORRECTIONS = ascii('","corrections":');
 const PERIOD_START = ascii(',"periodStart":"');
 const PERIOD_END = ascii('","periodEnd":"');
 const OBSERVATIONS = ascii('","observations":');
+const LEFT_OUT = ascii(',"observationsLeftOut":');
+const NO_RATE = ascii(',"conversionReason":"no-rate"');
 
 /** Upper bound of the bytes of one point without wide numbers, comma included: reserved first. */
 const POINT_BYTES_MAX = 640;
@@ -32,6 +34,10 @@ function writePeriod({ periods }: PointColumns, index: number): void {
   out.day(periods.end[index] as number);
   out.put(OBSERVATIONS);
   out.integer(periods.observations[index] as number);
+  const leftOut = periods.leftOut[index] as number;
+  if (leftOut === 0) return;
+  out.put(LEFT_OUT);
+  out.integer(leftOut);
 }
 
 function writePoint(points: PointColumns, index: number, rates: RateTexts | null): void {
@@ -50,6 +56,7 @@ function writePoint(points: PointColumns, index: number, rates: RateTexts | null
   // A point without a rate used none, and shows none.
   if (points.fx && rates && points.fx.day[index] !== NO_DAY) out.put(rates.at(points.fx, index));
   if (points.periods !== null) writePeriod(points, index);
+  if (isUnconverted(points, index)) out.put(NO_RATE);
   out.byte(0x7d);
 }
 

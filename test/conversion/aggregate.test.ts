@@ -128,18 +128,53 @@ const toDollars = outcomeOf(
   RATES,
 ).conversion;
 
-t.test('a period with an observation that has no rate is null', async (t) => {
-  const columns = columnsOf([
-    ['2024-01-01', '9', '10', '11'],
-    ['2024-01-02', '9', '10', '11'],
-    ['2024-02-01', '9', '10', '11'],
-  ]);
-  for (const method of METHODS) {
-    const monthly = { period: 'month', method } as const;
-    const points = aggregatedPoints(observe(columns, toDollars), monthly, BY_RULE);
-    t.same(textsOf(points.mid), [null, null], method);
-    t.same(textsOf(points.low), [null, null]);
+const dollars = (rows: readonly Row[], method: Method) =>
+  aggregatedPoints(observe(columnsOf(rows), toDollars), { period: 'month', method }, BY_RULE);
+
+/** January begins without a rate; no rate is near February. */
+const SOME_UNRATED: readonly Row[] = [
+  ['2024-01-01', null, '5', '5', 1],
+  ['2024-01-02', '9', '10', '11'],
+  ['2024-01-04', '19', '20', '21', 2],
+  ['2024-02-01', '9', '10', '11'],
+  ['2024-02-02', '9', '10', '11'],
+];
+
+t.test('an average of which some have no rate is that of the others, counted', async (t) => {
+  const points = dollars(SOME_UNRATED, 'average');
+  const whole = dollars(SOME_UNRATED.slice(1, 3), 'average');
+  t.same(textsOf(points.mid), [textsOf(whole.mid)[0], null]);
+  t.same(textsOf(points.low)[0], textsOf(whole.low)[0], 'one left out may lack its low');
+  t.same([...(points.periods?.observations ?? [])], [2, 0]);
+  t.same([...(points.periods?.leftOut ?? [])], [1, 2]);
+  t.same([...points.corrections], [3, 0], 'corrections are those of all');
+  const none = dollars(SOME_UNRATED.slice(1, 3), 'average').periods;
+  t.same([...(none?.leftOut ?? [])], [0]);
+});
+
+t.test('least and greatest leave out what has no rate', async (t) => {
+  const rated = SOME_UNRATED.slice(1, 3);
+  for (const method of ['min', 'max'] as const) {
+    t.same(textsOf(dollars(SOME_UNRATED, method).mid), [
+      textsOf(dollars(rated, method).mid)[0],
+      null,
+    ]);
   }
+});
+
+t.test('no other observation takes the place of a first or last without a rate', async (t) => {
+  t.same(textsOf(dollars(SOME_UNRATED, 'first').mid), [null, null]);
+  t.same(textsOf(dollars(SOME_UNRATED, 'last').mid), [
+    textsOf(dollars(SOME_UNRATED.slice(2, 3), 'last').mid)[0],
+    null,
+  ]);
+  const lateGap: Row[] = [...SOME_UNRATED.slice(1, 3), ['2024-01-31', '9', '10', '11']];
+  t.same(textsOf(dollars(lateGap, 'last').mid), [null]);
+  t.same(
+    textsOf(dollars(lateGap, 'first').mid),
+    textsOf(dollars(lateGap.slice(0, 1), 'first').mid),
+  );
+  t.same([...(dollars(lateGap, 'last').periods?.leftOut ?? [])], [1]);
 });
 
 /**

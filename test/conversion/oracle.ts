@@ -12,11 +12,14 @@ const parts = (text: string): [bigint, number] => {
 /** Digits after the decimal point that the division is carried to before it is cut. */
 const DEPTH = 80;
 
-/** Product of some decimals divided by the product of others: exact digits and a rest or none. */
-function divided(factors: readonly string[], divisors: readonly string[]) {
+/** A numerator over a denominator. */
+type Fraction = readonly [numerator: bigint, denominator: bigint];
+
+/** Product of some decimals divided by the product of others. */
+function quotient(factors: readonly string[], divisors: readonly string[]): Fraction {
   let numerator = 1n;
   let denominator = 1n;
-  let exponent = DEPTH;
+  let exponent = 0;
   for (const text of factors) {
     const [digits, scale] = parts(text);
     numerator *= digits;
@@ -29,6 +32,12 @@ function divided(factors: readonly string[], divisors: readonly string[]) {
   }
   if (exponent >= 0) numerator *= 10n ** BigInt(exponent);
   else denominator *= 10n ** BigInt(-exponent);
+  return [numerator, denominator];
+}
+
+/** A fraction as exact digits and a rest or none. */
+function divided([top, denominator]: Fraction) {
+  const numerator = top * 10n ** BigInt(DEPTH);
   const negative = numerator < 0n !== denominator < 0n && numerator !== 0n;
   const amount = numerator < 0n ? -numerator : numerator;
   const by = denominator < 0n ? -denominator : denominator;
@@ -43,13 +52,9 @@ const tidy = (sign: string, whole: string, fraction: string): string => {
   return decimals === '' ? sign + integer : `${sign}${integer}.${decimals}`;
 };
 
-/** What the contract says a product over a product is on the wire. */
-export function expected(
-  factors: readonly string[],
-  divisors: readonly string[],
-  decimals: number | null,
-): string {
-  const { negative, digits, rest } = divided(factors, divisors);
+/** What the contract says a fraction is on the wire. */
+function rounded(fraction: Fraction, decimals: number | null): string {
+  const { negative, digits, rest } = divided(fraction);
   const wholeDigits = digits.length - DEPTH;
   const first = digits.search(/[1-9]/);
   const sixth = first < 0 ? 0 : first + 6 - wholeDigits;
@@ -59,7 +64,42 @@ export function expected(
   const beyond = rest || /[1-9]/.test(digits.slice(keep + 1));
   const odd = Number(kept.at(-1)) % 2 === 1;
   const up = next > '5' || (next === '5' && (beyond || odd));
-  const rounded = String(BigInt(kept) + (up ? 1n : 0n)).padStart(keep, '0');
-  const point = rounded.length - (keep - wholeDigits);
-  return tidy(negative ? '-' : '', rounded.slice(0, point), rounded.slice(point));
+  const text = String(BigInt(kept) + (up ? 1n : 0n)).padStart(keep, '0');
+  const point = text.length - (keep - wholeDigits);
+  return tidy(negative ? '-' : '', text.slice(0, point), text.slice(point));
+}
+
+/** What the contract says a product over a product is on the wire. */
+export const expected = (
+  factors: readonly string[],
+  divisors: readonly string[],
+  decimals: number | null,
+): string => rounded(quotient(factors, divisors), decimals);
+
+/** A product over a product. */
+export type Quotient = readonly [factors: readonly string[], divisors: readonly string[]];
+
+/** What the contract says the mean of some products over products is on the wire. */
+export function expectedMean(quotients: readonly Quotient[], decimals: number | null): string {
+  let sum: Fraction = [0n, 1n];
+  for (const [factors, divisors] of quotients) {
+    const [numerator, denominator] = quotient(factors, divisors);
+    sum = [sum[0] * denominator + numerator * sum[1], sum[1] * denominator];
+  }
+  return rounded([sum[0], sum[1] * BigInt(quotients.length)], decimals);
+}
+
+/** What the contract says the least or greatest of some products over products is on the wire. */
+export function expectedExtreme(
+  quotients: readonly Quotient[],
+  sign: 1 | -1,
+  decimals: number | null,
+): string {
+  const fractions = quotients.map((each) => quotient(...each));
+  const isBefore = (a: Fraction, b: Fraction) =>
+    sign === 1 ? a[0] * b[1] < b[0] * a[1] : a[0] * b[1] > b[0] * a[1];
+  return rounded(
+    fractions.reduce((best, each) => (isBefore(each, best) ? each : best)),
+    decimals,
+  );
 }

@@ -1,7 +1,8 @@
 import t from 'tap';
+import { csvRecords } from '../support/csv.ts';
 import { seededDatabase, testDatabase } from '../support/database.ts';
 import { parseExact } from '../support/oracle.ts';
-import { serviceOn } from '../support/service.ts';
+import { type Service, serviceOn } from '../support/service.ts';
 import { SPECIFIED } from '../support/specification.ts';
 import { addPrice, commit, putPoints, putRates } from '../support/trading.ts';
 
@@ -109,7 +110,9 @@ t.test('a payable is the same to the byte, whatever is asked', async (t) => {
   t.ok(compared > 200, `${compared} records`);
 });
 
-t.test('a point without a rate within seven days is null, and its record partial', async (t) => {
+/** A price in CNY, of which some days have no rate within seven days. */
+let rated: Service;
+t.before(async () => {
   const database = await testDatabase(t, { seeded: true });
   await commit(database.pool, async (client) => {
     await putRates(client, 'ECB', 'USD', { '2020-01-10': '1.1', '2020-01-20': '1.2' });
@@ -118,9 +121,12 @@ t.test('a point without a rate within seven days is null, and its record partial
     const days = ['2020-01-09', '2020-01-10', '2020-01-17', '2020-01-18', '2020-01-20'];
     for (const date of days) await putPoints(client, 'P-1', [date, '70', '77', '84']);
   });
-  const service = await serviceOn(t, database);
+  rated = await serviceOn(t, database);
+});
+
+t.test('a point without a rate within seven days is null, and its record partial', async (t) => {
   const recordOf = async (filters: object, options: object): Promise<Json> => {
-    const { text } = await service.post('nickel', {
+    const { text } = await rated.post('nickel', {
       filters: { codes: ['P-1'], ...filters },
       options: { currency: 'USD', includeSeries: true, ...options },
     });
@@ -145,7 +151,10 @@ t.test('a point without a rate within seven days is null, and its record partial
   const monthly = { aggregate: { period: 'month', method: 'average' } };
   const averaged = await recordOf({}, monthly);
   t.match(averaged.conversion, { status: 'partial' });
-  t.match(averaged.series, [{ low: null, mid: null, high: null, observations: '5' }]);
+  t.match(averaged.series, [
+    { low: '10', mid: '11', high: '12', observations: '2', observationsLeftOut: '3' },
+  ]);
+  t.notOk('conversionReason' in averaged.series[0]);
   const summary = { includeSeries: false, includeSummary: true };
   const bad = await recordOf({}, summary);
   t.match(bad, { conversion: { status: 'partial' }, summary: { latest: { mid: null } } });
@@ -155,4 +164,30 @@ t.test('a point without a rate within seven days is null, and its record partial
     previous: { absolute: '0', percent: '0' },
     week: { percent: '0' },
   });
+});
+
+t.test('a reason belongs to the point that it explains, in JSON and in CSV', async (t) => {
+  const body = { filters: { codes: ['P-1'] }, options: { currency: 'USD', includeSeries: true } };
+  const { json } = await rated.post('nickel', body);
+  t.same(
+    json.data[0].series.map((each: Json) => each.conversionReason),
+    ['no-rate', undefined, undefined, 'no-rate', 'no-rate'],
+  );
+  const { body: csv } = await rated.app.inject({
+    method: 'POST',
+    url: '/v3/prices/nickel',
+    headers: { 'x-api-key': rated.key, accept: 'text/csv' },
+    payload: body,
+  });
+  t.same(
+    csvRecords(csv).map((row) => [row['mid'], row['conversionStatus'], row['conversionReason']]),
+    [
+      ['', 'partial', 'no-rate'],
+      ['11', 'partial', ''],
+      ['11', 'partial', ''],
+      ['', 'partial', 'no-rate'],
+      ['', 'partial', 'no-rate'],
+    ],
+    'in CSV',
+  );
 });

@@ -59,7 +59,11 @@ const point = fc.record({
   publishedAt: fc.bigInt({ min: -6_311_433_600_000_000n, max: 6_311_433_599_999_999n }),
   corrections: fc.nat(),
   rate: fc.option(fc.record({ day: fc.integer(DAYS), from: leg, to: leg })),
-  period: fc.record({ start: fc.integer(DAYS), observations: fc.integer({ min: 1 }) }),
+  period: fc.record({
+    start: fc.integer(DAYS),
+    observations: fc.integer({ min: 0 }),
+    leftOut: fc.nat({ max: 3 }),
+  }),
 });
 type Point = typeof point extends fc.Arbitrary<infer T> ? T : never;
 
@@ -93,6 +97,7 @@ function columnsOf(points: readonly Point[], kind: string, base: string): PointC
             start: Int32Array.from(points, ({ period }) => period.start),
             end: Int32Array.from(points, ({ day }) => day),
             observations: Int32Array.from(points, ({ period }) => period.observations),
+            leftOut: Int32Array.from(points, ({ period }) => period.leftOut),
           }
         : null,
   };
@@ -115,9 +120,10 @@ const ratesText = ({ rate }: Point, base: string): string => {
   return `,"fx":{"date":"${dayText(rate.day)}","base":"${base}",${legs}}`;
 };
 
-const periodText = ({ day, period: { start, observations } }: Point): string => {
+const periodText = ({ day, period: { start, observations, leftOut } }: Point): string => {
   const ends = `"periodStart":"${dayText(start)}","periodEnd":"${dayText(day)}"`;
-  return `,${ends},"observations":${observations}`;
+  const counts = leftOut > 0 ? `,"observationsLeftOut":${leftOut}` : '';
+  return `,${ends},"observations":${observations}${counts}`;
 };
 
 /** The same points as text, put together by hand. */
@@ -129,7 +135,8 @@ function textsOf(points: readonly Point[], kind: string, base: string): string {
       `"publishedAt":"${instantText(each.publishedAt)}","corrections":${each.corrections}`,
     ].join(',');
     const rates = kind === 'rates' ? ratesText(each, base) : '';
-    return `{${members}${rates}${kind === 'periods' ? periodText(each) : ''}}`;
+    const reason = mid === 'null' ? ',"conversionReason":"no-rate"' : '';
+    return `{${members}${rates}${kind === 'periods' ? periodText(each) : ''}${reason}}`;
   });
   return texts.join(',');
 }
@@ -173,7 +180,7 @@ t.test('the longest converted points fit, thousands of times over', async (t) =>
     publishedAt: -6_311_433_599_999_999n,
     corrections: 2_147_483_647,
     rate: { day: DAYS.min, from: rate, to: rate },
-    period: { start: 0, observations: 1 },
+    period: { start: 0, observations: 1, leftOut: 0 },
   };
   const points = Array.from({ length: 3_000 }, () => longest);
   const got = pointsText(columnsOf(points, 'rates', 'EUR')).toString('latin1');

@@ -50,7 +50,6 @@ const aboutOf = (record: ExactRecord) => ({
 
 const conversionOf = ({ conversion }: ExactRecord) => ({
   conversionStatus: conversion?.status,
-  conversionReason: conversion?.reason,
   fromCurrency: conversion?.from.currency,
   fromUnitOfMeasure: conversion && safe(conversion.from.unitOfMeasure),
   toCurrency: conversion?.to.currency,
@@ -92,6 +91,13 @@ const pointOf = (point: ExactRecord) => ({
   fxBase: point?.fx?.base,
   fxFrom: point?.fx?.from,
   fxTo: point?.fx?.to,
+  observationsLeftOut: point?.observationsLeftOut,
+});
+
+/** A reason stands on the rows that it explains: of a partial record, those without a rate. */
+const reasonOf = ({ conversion }: ExactRecord, point: ExactRecord) => ({
+  conversionReason:
+    conversion?.status === 'partial' && point ? point.conversionReason : conversion?.reason,
 });
 
 /** The rows that a CSV must have for a record of JSON: cells by column, what is missing empty. */
@@ -100,7 +106,9 @@ export function rowsOf(record: ExactRecord): Record<string, string>[] {
   const common = { ...aboutOf(record), ...conversionOf(record), ...summaryOf(record) };
   return points.map((point: ExactRecord) =>
     Object.fromEntries(
-      Object.entries({ ...common, ...pointOf(point) }).map(([name, value]) => [name, value ?? '']),
+      Object.entries({ ...common, ...pointOf(point), ...reasonOf(record, point) }).map(
+        ([name, value]) => [name, value ?? ''],
+      ),
     ),
   );
 }
