@@ -16,15 +16,14 @@ t.test('a drill says that a restored copy is the original, and leaves nothing', 
     'export',
   );
   t.equal(code, 0, stderr);
-  t.match(stdout, /^rows of series +(\d+) +\1 +yes$/m);
-  t.match(stdout, /^content of nickel +([0-9a-f]{12}) +\1 +yes$/m);
-  t.match(stdout, /^answer: copper at \w+\.4 +(200, \d{4,} bytes, [0-9a-f]{12}) +\1 +yes$/m);
-  t.match(stdout, /^answer: feed +(200, \d{4,} bytes, [0-9a-f]{12}) +\1 +yes$/m);
-  t.match(stdout, /\nThe restored copy is the original: \d+ things compared \(revision \w+\.4, /);
-  const [, compared] = /(\d+) things compared/.exec(stdout) ?? [];
+  t.match(stdout, /^series +(\d+ rows, [0-9a-f]{12}) +\1 +yes$/m);
+  t.match(stdout, /^price_history +(\d+ rows, [0-9a-f]{12}) +\1 +yes$/m);
+  t.match(stdout, /^change_segment +(\d+ rows, [0-9a-f]{12}) +\1 +yes$/m);
+  t.match(stdout, /\nThe restored copy is the original: \d+ tables compared \(revision \w+\.4, /);
+  const [, compared] = /(\d+) tables compared/.exec(stdout) ?? [];
   const [, seconds] = /^import +(\d+\.\d)$/m.exec(stdout) ?? [];
   t.ok(seconds);
-  const figures = { 'things compared by a drill': Number(compared), 'put back in': `${seconds} s` };
+  const figures = { 'tables compared by a drill': Number(compared), 'put back in': `${seconds} s` };
   tellFigures('F44', figures);
   const left = `select datname from pg_database where datname like 'prices\\_drill\\_%'
     and datname not in (select datname from pg_stat_activity where datname is not null)`;

@@ -40,13 +40,13 @@ function printReport({ revision, bytes, steps, compared, broken, kept }: DrillRe
   printLines('');
   printTable(steps, { step: ({ step }) => step, seconds: ({ seconds }) => seconds.toFixed(1) });
   const different = compared.filter((each) => !isSame(each)).length;
-  const size = bytes === null ? '' : `, ${(bytes / 1e6).toFixed(1)} MB`;
+  const size = `${(bytes / 1e6).toFixed(1)} MB`;
   printLines(
     '',
     different + broken.length === 0
-      ? `The restored copy is the original: ${compared.length} things compared ` +
-          `(revision ${revision}${size}).`
-      : `The restored copy differs in ${different} of ${compared.length} things` +
+      ? `The restored copy is the original: ${compared.length} tables compared ` +
+          `(revision ${revision}, ${size}).`
+      : `The restored copy differs in ${different} of ${compared.length} tables` +
           `${broken.length > 0 ? ` and breaks ${broken.join(', ')}` : ''} (revision ${revision}).`,
     ...(kept === null ? [] : [`It was kept as the database ${kept}.`]),
   );
@@ -78,7 +78,7 @@ export function addDrill(db: Command): void {
     .summary('restore a backup into a copy, and compare')
     .description(
       'Backs the database up, restores the backup into a database of its own, checks its rules, ' +
-        'and compares rows, content and answers with the original, byte for byte.',
+        'and compares the exports of both, table by table and byte for byte.',
     )
     .addOption(
       new Option(
