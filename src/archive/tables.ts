@@ -43,8 +43,8 @@ const inMarketsOrLast = (markets: string): string =>
 
 /** What an archive carries, each table after those that it refers to. */
 export const ARCHIVED: readonly ArchivedTable[] = [
-  // What services remember of API keys holds while this number stays.
-  whole('service', 'keys_version'),
+  // What services remember of API keys holds while these stay.
+  whole('service', 'keys_version', 'keys_change_id'),
   whole('market'),
   // The transaction that opened a revision is a number of its own server.
   whole('revision', 'opened_by'),

@@ -55,9 +55,7 @@ export function isFresh({ newest: known, state }: Edition, newest: Newest, slug:
 
 /** Whether an edition can be brought to a state by what changed since, without reading it all. */
 export const canRefresh = ({ newest: known, state }: Edition, newest: Newest): boolean =>
-  known.epoch === newest.epoch &&
-  BigInt(known.revision) <= BigInt(newest.revision) &&
-  state.market !== '0';
+  known.history === newest.history && state.market !== '0';
 
 const allOf = ({ market }: Shelf): PriceFilters => ({ market, codes: null, lists: [] });
 

@@ -1,4 +1,5 @@
 import type { Reads } from '../db/reads.ts';
+import { commitIdOf, numberOf } from '../db/revisions.ts';
 
 /** What changed of one price between two revisions. */
 export interface ChangedPrice {
@@ -16,7 +17,7 @@ const CHANGED = {
   text: `select price_id as "priceId", min(first_date) as first, max(last_date) as last,
       sum(points)::int as points
     from change_segment
-    where revision > $1::bigint and revision <= $2::bigint
+    where revision > $1::bigint and revision <= $2::bigint and require_commit($2, $4)
       and market_id = (select id from market where slug = $3)
     group by price_id`,
 };
@@ -28,4 +29,7 @@ export const changedPrices = (
   after: string,
   until: string,
   signal: AbortSignal,
-): Promise<readonly ChangedPrice[]> => ask({ ...CHANGED, values: [after, until, slug] }, signal);
+): Promise<readonly ChangedPrice[]> => {
+  const values = [numberOf(after), numberOf(until), slug, commitIdOf(until)];
+  return ask({ ...CHANGED, values }, signal);
+};

@@ -33,7 +33,7 @@ export const changeQuery = ({ limit, limitMax, waitMaxSeconds }: ChangeLimits) =
   closed({
     after: Type.Optional(
       Type.String({
-        pattern: '^[0-9a-z]{4,12}\\.(0|[1-9]\\d{0,17})$',
+        pattern: '^[0-9a-z]{4,18}\\.(0|[1-9]\\d{0,17})$',
         description: 'The `nextSeq` of the page before, or a `seq`; from the beginning without it',
       }),
     ),

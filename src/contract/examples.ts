@@ -88,19 +88,19 @@ const ofPrice = {
   recordedAt: '2026-07-01T16:10:02.114806Z',
   market: MARKETS[0].slug,
   code,
-  revision: 'k3f9a1.184223',
+  revision: 'k3f9a1w2c7xe.184223',
 };
 
 /** A page of the feed: a new price, and a correction. */
 const CHANGES = {
-  $metadata: { nextSeq: 'k3f9a1.5120' },
+  $metadata: { nextSeq: 'k3f9a1w2c7xe.5120' },
   data: [
     {
-      ...{ seq: 'k3f9a1.5119', operation: 'price-added', ...ofPrice },
+      ...{ seq: 'k3f9a1w2c7xe.5119', operation: 'price-added', ...ofPrice },
       ...{ date: null, before: null, after: described },
     },
     {
-      ...{ seq: 'k3f9a1.5120', operation: 'corrected', ...ofPrice, date: '2026-06-30' },
+      ...{ seq: 'k3f9a1w2c7xe.5120', operation: 'corrected', ...ofPrice, date: '2026-06-30' },
       before: changed(18800, '2026-06-30T16:00:00Z', 0),
       after: changed(18800.5, '2026-07-01T16:00:00Z', 1),
     },

@@ -59,7 +59,7 @@ export const optionMembers = (recordsMax: number) => ({
   ),
   revision: Type.Optional(
     Type.String({
-      pattern: '^[0-9a-z]{4,12}\\.(0|[1-9]\\d{0,17})$',
+      pattern: '^[0-9a-z]{4,18}\\.(0|[1-9]\\d{0,17})$',
       description: 'The same by an earlier $metadata.revision; not together with asOf',
     }),
   ),

@@ -14,7 +14,7 @@ const BROKEN: Partial<Record<ProblemCode, Violation>> = {
   unknown_revision: {
     pointer: '/options/revision',
     code: 'unknown_revision',
-    detail: 'This revision is of another epoch of the data; ask without it',
+    detail: 'This revision is of another epoch or was lost in a failover; ask without it',
   },
   invalid_cursor: {
     pointer: '/options/cursor',
@@ -36,7 +36,7 @@ const header = (description: string, example: string) => ({
 /** Every header that the document describes. */
 export const HEADERS = {
   'x-request-id': header('Id of the request, for questions about it', REQUEST_ID),
-  'x-data-revision': header('State of the data that was read, opaque', 'k3f9a1.184223'),
+  'x-data-revision': header('State of the data that was read, opaque', 'k3f9a1w2c7xe.184223'),
   'x-next-cursor': header(
     '`$metadata.nextCursor` of formats without `$metadata`',
     'WyJrM2Y5YTEuMTg0MjIzIiwiQ1AtTkktMDA0MiIsImxHc3cxV0VTR2ZRa1Jab3AiXQ',
@@ -46,7 +46,7 @@ export const HEADERS = {
     '[]',
   ),
   'x-warnings-count': header('How many warnings there are', '0'),
-  'x-next-seq': header('Position to go on after: the next `after`', 'k3f9a1.5120'),
+  'x-next-seq': header('Position to go on after: the next `after`', 'k3f9a1w2c7xe.5120'),
   etag: header('Tag of this answer: send it as If-None-Match', '"0Qk3nB2m"'),
   ratelimit: header('What is left of the limit, and seconds until more', '"default";r=599;t=1'),
   'ratelimit-policy': header('Requests and the seconds they are for', '"default";q=600;w=60'),

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { keptReadings } from '../db/kept-readings.ts';
+import { commitIdOf, numberIn, numberOf, requireCommit } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { type CurrencyRates, currencyRates, type RateTable } from './rate-table.ts';
 
@@ -34,16 +35,18 @@ async function sourcesAt(
   // A source without any revision holds nothing: its rates are not looked for.
   const { rows } = await sql<SourceState>`
     select s.slug, s.is_sample as "isSample", c.id as "baseId", c.iso as "baseIso",
-      coalesce(newest.revision, 0) as revision,
+      concat_ws('.', coalesce(newest.revision, 0), newest.commit_id) as revision,
       newest.revision is not null and
         exists (select from fx_rate_at(newest.revision) as r where r.source = s.slug) as holds
     from fx_source as s
-      cross join (select coalesce(${revision}::bigint, max(number), 0) as revision
-        from revision) as at
+      cross join (select coalesce(${revision && numberOf(revision)}::bigint, max(number), 0)
+        as revision from revision) as at
       join lateral currency_at(at.revision) as c on c.id = s.base_currency_id
-      left join lateral (select n.revision from revision_scope as n
+      left join lateral (select n.revision, r.commit_id from revision_scope as n
+          join revision as r on r.number = n.revision
         where n.scope = 'fx:' || s.slug and n.revision <= at.revision
         order by n.revision desc limit 1) as newest on true
+    where require_commit(at.revision, ${revision && commitIdOf(revision)})
     order by s.slug`.execute(db);
   return rows;
 }
@@ -84,9 +87,9 @@ async function loadRates(
     select c.id, c.iso,
       string_agg((r.date - date '2000-01-01')::text, ',' order by r.date) as days,
       string_agg(r.rate::text, ',' order by r.date) as rates
-    from fx_rate_at(${revision}::bigint) as r
-      join currency_at(${revision}::bigint) as c on c.id = r.currency_id
-    where r.source = ${slug} and r.currency_id <> ${base.id}
+    from fx_rate_at(${numberIn(revision)}) as r
+      join currency_at(${numberIn(revision)}) as c on c.id = r.currency_id
+    where r.source = ${slug} and r.currency_id <> ${base.id} and ${requireCommit(revision)}
     group by c.id, c.iso`.execute(db);
   const currencies = new Map<number, CurrencyRates>(
     rows.map((each) => [each.id, currencyRates(each.iso, each.days, each.rates)]),

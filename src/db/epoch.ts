@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { inApplyTransaction } from './connection.ts';
+import { newestRevision, numberOf, wireText } from './revisions.ts';
 import type { Database } from './schema.ts';
 
 /** The epoch before and after it was renewed. */
@@ -16,7 +17,7 @@ export interface RenewedEpoch {
  */
 export const renewEpoch = (db: Kysely<Database>): Promise<RenewedEpoch> =>
   inApplyTransaction(db, async (trx) => {
-    const { rows } = await sql<{ before: string; after: string; revision: string }>`
+    const { rows } = await sql<{ before: string; after: string }>`
       with before as materialized (select epoch from service),
       fresh as materialized (
         select substr(md5(gen_random_uuid()::text), 1, 6) as epoch from generate_series(1, 20)),
@@ -24,12 +25,11 @@ export const renewEpoch = (db: Kysely<Database>): Promise<RenewedEpoch> =>
         update service set epoch =
           (select epoch from fresh where epoch <> (select epoch from before) limit 1)
         returning epoch)
-      select before.epoch as before, changed.epoch as after,
-        changed.epoch || '.' || (select coalesce(max(number), 0) from revision) as revision
-      from before, changed`.execute(trx);
+      select before.epoch as before, changed.epoch as after from before, changed`.execute(trx);
     const [renewed] = rows;
     if (!renewed) throw new Error('the table service has no row');
+    const { revision } = await newestRevision(trx);
     // Services look again, and tell those who wait for changes at a place that is no more.
-    await sql`select pg_notify('revision', ${renewed.revision.split('.')[1]})`.execute(trx);
-    return renewed;
+    await sql`select pg_notify('revision', ${numberOf(revision)})`.execute(trx);
+    return { ...renewed, revision: wireText(renewed.after, revision) };
   });

@@ -1,22 +1,31 @@
 import type pg from 'pg';
 
-/** What a look reads: epoch, version of the API keys, and number of the newest revision. */
+/** What a look reads: epoch, version of the API keys, and the newest revision. */
 export type LookRow = readonly [epoch: string, keysVersion: string, revision: string];
 
 /** The statement of a look; it is prepared by the first one of a connection. */
 export const LOOK = {
   name: 'look',
-  text: `select epoch, keys_version,
-    (select coalesce(max(number), 0) from revision) as revision from service`,
+  text: `select epoch, keys_version || '.' || keys_change_id,
+    coalesce((select concat_ws('.', number, commit_id) from revision
+      order by number desc limit 1), '0') from service`,
 };
 
-/** What the revisions after one, up to another, touched; planning it takes longer than reading. */
+/**
+ * What the revisions after one, up to another, touched: of all revisions where the first is not the
+ * commit that it was, as its number then came back. The last column says after which number.
+ * Prepared, as planning it takes longer than reading.
+ */
 export const TOUCHED = {
   name: 'touched',
-  text: `select s.scope, s.revision, r.committed_at
-    from (select scope, max(revision) as revision from revision_scope
-      where revision > $1 and revision <= $2 group by scope) as s
-    join revision as r on r.number = s.revision`,
+  text: `select s.scope, concat_ws('.', s.revision, r.commit_id), r.committed_at, s.after
+    from (select coalesce(max(number), 0) as number from revision
+      where number = $1 and commit_id = $2) as known
+      cross join lateral (select scope, max(revision) as revision, known.number as after
+        from revision_scope
+        where revision > known.number and revision <= $3 group by scope) as s
+      join revision as r on r.number = s.revision
+    where require_commit($3, $4)`,
 };
 
 /** A message of PostgreSQL's protocol, version 3: its kind, its length, and what is in it. */

@@ -1,6 +1,6 @@
 import { instantOf } from './instant.ts';
 import type { Newest } from './pulse.ts';
-import type { Head } from './revisions.ts';
+import { type Head, isAfter } from './revisions.ts';
 
 /** When nothing had been committed yet. */
 const NEVER = '1970-01-01 00:00:00+00';
@@ -30,7 +30,7 @@ function madeHead(newest: Newest, scopes: readonly string[]): Head {
   let committedAt = NEVER;
   for (const scope of [...scopes, 'reference']) {
     const state = newest.scopes.get(scope);
-    if (state === undefined || BigInt(state.revision) <= BigInt(revision)) continue;
+    if (state === undefined || !isAfter(state.revision, revision)) continue;
     ({ revision, committedAt } = state);
   }
   const reference = revisionOf(newest, 'reference');

@@ -5,6 +5,7 @@ import { goodbye } from './goodbye.ts';
 import { LOOK, type LookRow, quickLook, TOUCHED } from './look.ts';
 import { orAborted } from './or-aborted.ts';
 import type { Reads } from './reads.ts';
+import { commitIdOf, isAfter, numberOf } from './revisions.ts';
 
 /** The newest revision of a scope: a market, `reference`, or `fx:<source>`. */
 export interface ScopeState {
@@ -16,13 +17,15 @@ export interface ScopeState {
 /** What a look at the database found. The same object as before when nothing has changed. */
 export interface Newest {
   readonly epoch: string;
-  /** Grows with every change of an API key. */
+  /** Another one after every change of an API key. */
   readonly keysVersion: string;
   /** The newest revision of all; "0" before the first. */
   readonly revision: string;
   readonly scopes: ReadonlyMap<string, ScopeState>;
   /** Grows from look to look that found other data: of two, the greater is the later one. */
   readonly order: number;
+  /** Grows where a look found that a revision of the one before is gone, or the epoch another. */
+  readonly history: number;
 }
 
 /** The state of the database as requests may trust it. */
@@ -57,10 +60,10 @@ const RETRY_MS = 100;
 const RETRY_MS_MAX = 5_000;
 
 type Row = readonly (string | null)[];
-type Ask = (text: string, values: readonly string[], name?: string) => Promise<readonly Row[]>;
+type Ask = (text: string, values: Row, name?: string) => Promise<readonly Row[]>;
 
 /** A question as the driver takes it; rows are lists of texts. */
-const question = (text: string, values: readonly string[], name?: string) => ({
+const question = (text: string, values: Row, name?: string) => ({
   ...(name === undefined ? {} : { name }),
   text,
   values: [...values],
@@ -76,6 +79,13 @@ const askerOf =
 const lookBy = async (ask: Ask): Promise<LookRow | undefined> =>
   (await ask(LOOK.text, [], LOOK.name))[0] as LookRow | undefined;
 
+type Touched = readonly [scope: string, revision: string, committedAt: string, after: string];
+
+const readTouched = async (ask: Ask, after: string, until: string) => {
+  const ends = [after, until].flatMap((each) => [numberOf(each), commitIdOf(each)]);
+  return (await ask(TOUCHED.text, ends, TOUCHED.name)) as unknown as readonly Touched[];
+};
+
 /** Reads what is new since a look; the very object when nothing is. */
 async function readNewest(
   ask: Ask,
@@ -88,14 +98,17 @@ async function readNewest(
   if (isSame && revision === known.revision) {
     return keysVersion === known.keysVersion ? known : { ...known, keysVersion };
   }
-  // A number that went back is of a restored database: nothing that was known of it holds.
-  const since = isSame && BigInt(revision) > BigInt(known.revision) ? known : null;
-  const touched = await ask(TOUCHED.text, [since?.revision ?? '0', revision], TOUCHED.name);
+  const isLater = isSame && isAfter(revision, known.revision);
+  const touched = await readTouched(ask, isLater ? known.revision : '0', revision);
+  // Where the revision that was known is gone, nothing that was known of it holds.
+  const since = isLater && touched[0]?.[3] === numberOf(known.revision) ? known : null;
   const scopes = new Map(since?.scopes);
-  for (const [scope, newest, committedAt] of touched as [string, string, string][]) {
+  for (const [scope, newest, committedAt] of touched) {
     scopes.set(scope, { revision: newest, committedAt });
   }
-  return { epoch, keysVersion, revision, scopes, order: (known?.order ?? 0) + 1 };
+  const order = (known?.order ?? 0) + 1;
+  const history = since?.history ?? (known?.history ?? 0) + 1;
+  return { epoch, keysVersion, revision, scopes, order, history };
 }
 
 /** One look at a time, on a connection of its own that is always there. */

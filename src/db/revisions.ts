@@ -1,20 +1,53 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { instantOf } from './instant.ts';
 import type { Database } from './schema.ts';
 
+/*
+ * Inside the service a revision is the text `<number>.<commit id>`, and "0" before the first. The
+ * random id tells commits apart that took the same number: one on a primary that was lost, the
+ * other on the standby that lacked it. Equal texts are the same commit and, as each commit follows
+ * all before it, the same state.
+ */
+
+/** The number of a revision. */
+export const numberOf = (revision: string): string => revision.split('.', 1)[0] ?? revision;
+
+/** The commit id of a revision; null where the text has none. */
+export const commitIdOf = (revision: string): string | null => revision.split('.')[1] ?? null;
+
+/** Whether a revision has a greater number than another. */
+export const isAfter = (revision: string, other: string): boolean =>
+  BigInt(numberOf(revision)) > BigInt(numberOf(other));
+
+/** A revision, or another number with a commit id, as it is on the wire: `<epoch><id>.<number>`. */
+export const wireText = (epoch: string, revision: string): string =>
+  `${epoch}${commitIdOf(revision) ?? ''}.${numberOf(revision)}`;
+
+/** The number of a revision as a parameter. */
+export const numberIn = (revision: string): RawBuilder<string> =>
+  sql<string>`${numberOf(revision)}::bigint`;
+
+/**
+ * A condition that holds where the server has the commit of a revision. Else the statement fails
+ * with 503: another server took over since the revision was found, and lacks it.
+ */
+export const requireCommit = (revision: string): RawBuilder<boolean> =>
+  sql<boolean>`require_commit(${numberIn(revision)}, ${commitIdOf(revision)})`;
+
 /** The newest state of some scopes: what an answer reads at, and names in `$metadata`. */
 export interface Head {
-  /** Greatest revision that touched one of the scopes; "0" when none did. */
+  /** Newest revision that touched one of the scopes; "0" when none did. */
   readonly revision: string;
   /** When it was committed, RFC 3339 in UTC. */
   readonly committedAt: string;
-  /** Greatest revision that touched the scope `reference`. */
+  /** Newest revision that touched the scope `reference`. */
   readonly reference: string;
   readonly epoch: string;
 }
 
-/** A revision as it is on the wire, `<epoch>.<number>`. */
-export const revisionText = (head: Head): string => `${head.epoch}.${head.revision}`;
+/** The revision of a head as it is on the wire. */
+export const revisionText = (head: Pick<Head, 'epoch' | 'revision'>): string =>
+  wireText(head.epoch, head.revision);
 
 /**
  * The newest revision of a set of scopes (markets by slug, `fx:<source>`) and of the reference
@@ -31,29 +64,46 @@ export async function headOf(
       cross join lateral (select r.revision from revision_scope r
         where r.scope = s.scope and r.revision <= bounds.until
         order by r.revision desc limit 1) as newest)`;
+  const number = until && numberOf(until);
   const { rows } = await sql<Record<keyof Head, string>>`
-    select service.epoch as "epoch", heads.revision as "revision", heads.reference as "reference",
+    select service.epoch as "epoch",
+      concat_ws('.', heads.revision, revision.commit_id) as "revision",
+      concat_ws('.', heads.reference, reference.commit_id) as "reference",
       coalesce(revision.committed_at, 'epoch'::timestamptz) as "committedAt"
     from service
-      cross join (select coalesce(${until}::bigint, 9223372036854775807) as until) as bounds
+      cross join (select coalesce(${number}::bigint, 9223372036854775807) as until) as bounds
       cross join lateral (select ${newest([...scopes, 'reference'])} as revision,
         ${newest(['reference'])} as reference) as heads
-      left join revision on revision.number = heads.revision`.execute(db);
+      left join revision on revision.number = heads.revision
+      left join revision as reference on reference.number = heads.reference
+    where require_commit(bounds.until, ${until && commitIdOf(until)})`.execute(db);
   const [head] = rows;
   if (!head) throw new Error('the table service has no row');
   return { ...head, committedAt: instantOf(head.committedAt) };
 }
+
+/** The newest revision there is, in SQL. */
+export const NEWEST = sql<string>`coalesce((select concat_ws('.', number, commit_id) from revision
+      order by number desc limit 1), '0')`;
 
 /** The newest revision of all and the epoch, in one statement. */
 export async function newestRevision(
   db: Kysely<Database>,
 ): Promise<{ readonly epoch: string; readonly revision: string }> {
   const { rows } = await sql<{ epoch: string; revision: string }>`
-    select epoch, (select coalesce(max(number), 0) from revision) as revision from service
-  `.execute(db);
+    select epoch, ${NEWEST} as revision from service`.execute(db);
   const [found] = rows;
   if (!found) throw new Error('the table service has no row');
   return found;
+}
+
+/** A revision that this transaction opened or that was committed, as it is on the wire. */
+export async function textOf(db: Kysely<Database>, number: string): Promise<string> {
+  const { rows } = await sql<{ text: string }>`
+    select revision_text(${number}::bigint) as text`.execute(db);
+  const [row] = rows;
+  if (!row) throw new Error('the table service has no row');
+  return row.text;
 }
 
 /**
@@ -61,7 +111,36 @@ export async function newestRevision(
  * the moment lies in the future. What it returns for a moment it returns for ever.
  */
 export async function revisionAsOf(db: Kysely<Database>, instant: string): Promise<string | null> {
-  const { rows } = await sql<{ number: string | null }>`
-    select revision_as_of(${instant}::timestamptz) as number`.execute(db);
-  return rows[0]?.number ?? null;
+  // The function may have waited for a commit that its statement does not see.
+  const { rows } = await sql<{ revision: string | null }>`
+    select case when number is not null then concat_ws('.', number, commit_id_of(number)) end
+      as revision
+    from revision_as_of(${instant}::timestamptz) as number`.execute(db);
+  return rows[0]?.revision ?? null;
+}
+
+/** What a database has for a text on the wire. */
+export interface FoundRevision {
+  readonly epoch: string;
+  readonly newest: string;
+  /** Null where it has no such commit. */
+  readonly revision: string | null;
+}
+
+/**
+ * The revision that a text on the wire names. Only revisions from before there were commit ids,
+ * and "0", are also known by a text without one.
+ */
+export async function findRevision(db: Kysely<Database>, text: string): Promise<FoundRevision> {
+  const [prefix, number] = text.split('.');
+  const { rows } = await sql<FoundRevision>`
+    select s.epoch, ${NEWEST} as newest,
+      case when ${number}::bigint = 0 and s.epoch = ${prefix} then '0'
+        else (select concat_ws('.', r.number, r.commit_id) from revision r
+          where r.number = ${number}::bigint and (s.epoch || r.commit_id = ${prefix}
+            or (s.epoch = ${prefix} and r.number <= s.numbered_until))) end as revision
+    from service s`.execute(db);
+  const [found] = rows;
+  if (!found) throw new Error('the table service has no row');
+  return found;
 }

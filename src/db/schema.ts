@@ -10,6 +10,10 @@ export interface Service {
   epoch: string;
   /** Counts the changes of API keys; triggers do. */
   keys_version: Given<string>;
+  /** Names the last of them. */
+  keys_change_id: Given<string>;
+  /** The newest revision before there were commit ids. */
+  numbered_until: Given<string>;
 }
 
 export interface MarketRow {
@@ -22,6 +26,8 @@ export interface RevisionRow {
   number: string;
   committed_at: string;
   reason: string;
+  /** Names the commit, also where its number comes back. */
+  commit_id: Given<string>;
 }
 
 export interface RevisionScope {

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Breaker } from './breaker.ts';
-import { type Candidate, candidateAt, type Extent, lacks } from './candidate.ts';
+import { type Candidate, candidateAt, type Extent } from './candidate.ts';
 import { destroy } from './goodbye.ts';
 import type { Servers } from './servers.ts';
 import { answered, Silence } from './silence.ts';
@@ -185,9 +185,10 @@ class Watching implements Watch {
 
   /** Goes to the first of the other servers that will do; returns whether there was one. */
   async #search(why: Error): Promise<boolean> {
-    const { servers, connection, silenceMs, onMove } = this.#options;
+    const { servers, connection, silenceMs, onMove, newest } = this.#options;
     for (const url of servers.others) {
-      const found = await candidateAt(url, connection(url), this.#standings, silenceMs);
+      const told = newest();
+      const found = await candidateAt(url, connection(url), this.#standings, told, silenceMs);
       if (this.#isClosed) return false;
       if (found === null || !this.#willDo(found)) continue;
       this.#drop();
@@ -200,13 +201,13 @@ class Watching implements Watch {
     return false;
   }
 
-  #willDo({ isStandby, behindMs, extent }: Candidate): boolean {
-    const { mustWrite, behindMs: most, newest } = this.#options;
+  #willDo({ isStandby, behindMs, isLacking }: Candidate): boolean {
+    const { mustWrite, behindMs: most } = this.#options;
     const since = this.#awaySince;
     if (isStandby && mustWrite) return false;
     // Where there is no other, one that is behind has to do.
     if (behindMs > most && since === null) return false;
-    return !lacks(extent, newest()) || (since !== null && performance.now() - since > LOSS_MS);
+    return !isLacking || (since !== null && performance.now() - since > LOSS_MS);
   }
 
   async #connect(url: string): Promise<pg.Client> {

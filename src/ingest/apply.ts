@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { inApplyTransaction, openRevision } from '../db/connection.ts';
-import { headOf, revisionText } from '../db/revisions.ts';
+import { textOf } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { writeCurrencies, writeSource } from './currencies.ts';
 import {
@@ -106,8 +106,7 @@ export const apply = (
     };
     await writeBatch(trx, batch, 'applied', number, { ...entry, counts });
     if (entry.vintage !== null) await writeCoverage(trx, batch, plan.target);
-    const revision =
-      number === null ? null : revisionText({ ...(await headOf(trx, [])), revision: number });
+    const revision = number === null ? null : await textOf(trx, number);
     await beforeCommit();
     const status = number === null ? 'unchanged' : 'applied';
     return { status, batch, revision, vintage: entry.vintage, counts };

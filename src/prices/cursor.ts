@@ -7,7 +7,7 @@ export interface Position {
   readonly code: string;
 }
 
-const REVISION = /^[0-9a-z]{4,12}\.(0|[1-9]\d{0,17})$/;
+const REVISION = /^[0-9a-z]{4,18}\.(0|[1-9]\d{0,17})$/;
 const CODE = /^[^\p{Cc}\p{Cs}]{1,256}$/u;
 
 /** Longest cursor that is looked into, in characters. */

@@ -1,3 +1,4 @@
+import { commitIdOf, numberOf } from '../db/revisions.ts';
 import { ColumnsBuilder, type SeriesColumns } from './columns.ts';
 import type { PriceDays } from './series-sql.ts';
 
@@ -25,12 +26,14 @@ export const fewPoints = (wanted: readonly PriceDays[], revision: string) => ({
     from unnest($1::integer[], $2::date[], $3::date[]) as w (id, first, last)
       cross join lateral (select * from series_at($4::bigint)
         where price_id = w.id and date between w.first and w.last offset 0) as s
+    where require_commit($4, $5)
     order by s.price_id, s.date`,
   values: [
     wanted.map(({ priceId }) => priceId),
     wanted.map(({ first }) => first),
     wanted.map(({ last }) => last),
-    revision,
+    numberOf(revision),
+    commitIdOf(revision),
   ],
 });
 

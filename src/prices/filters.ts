@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { columnName, DIMENSIONS, type FilterName } from '../catalog/dimensions.ts';
+import { numberIn } from '../db/revisions.ts';
 import type { ListFilter } from './plan.ts';
 
 /** The column of `price` and the kind of `dimension_value` behind a filter. */
@@ -13,7 +14,7 @@ export function columnOf(name: FilterName): { column: string; kind: string } {
 
 /** The values of a filter at a revision, as a table of key, id, uuid, name and match_key. */
 export const valuesAt = (name: FilterName, revision: string): RawBuilder<unknown> => {
-  const at = sql`${revision}::bigint`;
+  const at = numberIn(revision);
   if (name === 'products') {
     return sql`(select id as key, uuid, name, match_key from product_at(${at}))`;
   }

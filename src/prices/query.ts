@@ -1,5 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { codeKey } from '../catalog/match-key.ts';
+import { numberIn, requireCommit } from '../db/revisions.ts';
 import type { Database, PriceDimensions, SpecificationEntry } from '../db/schema.ts';
 import { conditionOf } from './filters.ts';
 import type { Plan } from './plan.ts';
@@ -28,10 +29,11 @@ export interface SelectedPrice extends PriceAttributes {
   readonly last_published_at: string | null;
 }
 
-/** The prices of a market at a revision, aliased `p`. */
+/** The prices of a market at a revision, aliased `p`; see `requireCommit`. */
 export const marketPrices = (slug: string, revision: string): RawBuilder<SelectedPrice> =>
-  sql<SelectedPrice>`(select price.* from price_at(${revision}::bigint) as price
-    where price.market_id = (select id from market where slug = ${slug}))`;
+  sql<SelectedPrice>`(select price.* from price_at(${numberIn(revision)}) as price
+    where price.market_id = (select id from market where slug = ${slug})
+      and ${requireCommit(revision)})`;
 
 /** What selects prices in a plan. */
 export type PriceFilters = Pick<Plan, 'market' | 'codes' | 'lists'>;
@@ -51,7 +53,7 @@ export function filtered(db: Kysely<Database>, plan: PriceFilters, revision: str
 
 /** The latest point of each price `p`. */
 export const latestPoint = (revision: string) =>
-  sql<{ date: string; published_at: string }>`latest_point_at(p.id, ${revision}::bigint)`.as(
+  sql<{ date: string; published_at: string }>`latest_point_at(p.id, ${numberIn(revision)})`.as(
     'latest',
   );
 

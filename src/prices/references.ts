@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Unit } from '../conversion/units.ts';
 import { keptReadings } from '../db/kept-readings.ts';
-import type { Head } from '../db/revisions.ts';
+import { type Head, numberIn, requireCommit } from '../db/revisions.ts';
 import type { Currency, Database, DimensionValue, Product, UnitOfMeasure } from '../db/schema.ts';
 
 /** The objects that records show, by the numbers that `price` refers to them with. */
@@ -33,7 +33,8 @@ export interface CurrencyReference {
 }
 
 const rowsAt = <Row>(table: string, revision: string) =>
-  sql<Row>`select * from ${sql.raw(`${table}_at`)}(${revision}::bigint)`;
+  sql<Row>`select * from ${sql.raw(`${table}_at`)}(${numberIn(revision)})
+    where ${requireCommit(revision)}`;
 
 async function loadReferences(db: Kysely<Database>, revision: string): Promise<References> {
   const [products, values, units, currencies] = await Promise.all([
@@ -84,15 +85,14 @@ async function loadReferences(db: Kysely<Database>, revision: string): Promise<R
   };
 }
 
-/** Reference data as of a head; what was true at a revision of an epoch never changes. */
+/** Reference data as of a head; what was true at a revision never changes. */
 export type ReferenceReader = (
   db: Kysely<Database>,
   head: Pick<Head, 'epoch' | 'reference'>,
 ) => Promise<References>;
 
 /**
- * A reader that keeps the states it used last. `keep` bounds how many. The epoch is part of
- * what a state is kept by: a restored backup may count to the same revision with other data.
+ * A reader that keeps the states it used last. `keep` bounds how many.
  */
 export function referenceReader(keep: number): ReferenceReader {
   const kept = keptReadings<References>(keep);

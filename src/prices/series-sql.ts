@@ -1,4 +1,5 @@
 import type { Reads } from '../db/reads.ts';
+import { commitIdOf, numberOf } from '../db/revisions.ts';
 import type { SeriesSource } from './columns.ts';
 import { columnsOf } from './copy-binary.ts';
 
@@ -8,6 +9,14 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
 function literal(text: string, pattern: RegExp): string {
   if (!pattern.test(text)) throw new Error('not a literal of the expected form');
   return text;
+}
+
+/** The table of series at a revision, and the condition that the server has its commit. */
+function seriesAt(revision: string) {
+  const number = literal(numberOf(revision), /^\d+$/);
+  const id = commitIdOf(revision);
+  const commit = id === null ? 'null' : `'${literal(id, /^[0-9a-z]+$/)}'`;
+  return { series: `series_at(${number})`, isThere: `require_commit(${number}, ${commit})` };
 }
 
 /** The statement that reads the series of some prices at a revision. */
@@ -21,8 +30,9 @@ export function seriesStatement(
     range.from === null ? '' : ` and date >= '${literal(range.from, DAY)}'`,
     range.to === null ? '' : ` and date <= '${literal(range.to, DAY)}'`,
   ].join('');
+  const { series, isThere } = seriesAt(revision);
   return `copy (select price_id, date, low, mid, high, published_at, corrections
-    from series_at(${literal(revision, /^\d+$/)}) where price_id = any('{${ids}}')${bounds}
+    from ${series} where price_id = any('{${ids}}')${bounds} and ${isThere}
     order by price_id, date) to stdout (format binary)`;
 }
 
@@ -42,10 +52,12 @@ export function daysStatement(wanted: readonly PriceDays[], revision: string): s
     const [from, to] = [literal(first, DAY), literal(last, DAY)];
     return `(${literal(String(priceId), /^\d+$/)}, date '${from}', date '${to}')`;
   });
+  const { series, isThere } = seriesAt(revision);
   return `copy (select s.price_id, s.date, s.low, s.mid, s.high, s.published_at, s.corrections
     from (values ${rows.join(', ')}) as w (id, first, last)
-      cross join lateral (select * from series_at(${literal(revision, /^\d+$/)})
+      cross join lateral (select * from ${series}
         where price_id = w.id and date between w.first and w.last offset 0) as s
+    where ${isThere}
     order by s.price_id, s.date) to stdout (format binary)`;
 }
 

@@ -4,7 +4,17 @@ import { type RateSource, rateSource } from '../conversion/rates.ts';
 import { keptReadings } from '../db/kept-readings.ts';
 import { headAt, revisionOf } from '../db/newest.ts';
 import type { Newest } from '../db/pulse.ts';
-import { type Head, headOf, newestRevision, revisionAsOf, revisionText } from '../db/revisions.ts';
+import {
+  findRevision,
+  type Head,
+  headOf,
+  isAfter,
+  newestRevision,
+  numberOf,
+  revisionAsOf,
+  revisionText,
+  wireText,
+} from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { type Problem, startAgain } from '../errors.ts';
 import type { Plan } from './plan.ts';
@@ -34,16 +44,14 @@ async function boundOf(db: Kysely<Database>, moment: Moment): Promise<string | n
     return number;
   }
   const { option, text } = moment;
-  const newest = await newestRevision(db);
-  const [epoch, number] = text.split('.') as [string, string];
-  if (epoch !== newest.epoch) {
-    const detail = `This ${option} is of another epoch of the data; ask without it`;
-    throw unknownRevision(option, detail);
+  const { epoch, newest, revision } = await findRevision(db, text);
+  if (revision !== null) return revision;
+  const [prefix = '', number = ''] = text.split('.');
+  if (prefix.startsWith(epoch) && BigInt(number) > BigInt(numberOf(newest))) {
+    throw unknownRevision(option, `The newest revision is ${wireText(epoch, newest)}`);
   }
-  if (BigInt(number) > BigInt(newest.revision)) {
-    throw unknownRevision(option, `The newest revision is ${newest.epoch}.${newest.revision}`);
-  }
-  return number;
+  const detail = `This ${option} is of another epoch or was lost in a failover; ask without it`;
+  throw unknownRevision(option, detail);
 }
 
 /** A walk stays at its state, also when each of its requests names a past one. */
@@ -83,16 +91,17 @@ export async function stateOf(db: Kysely<Database>, plan: Plan, source: string):
 export function isShownBy(newest: Newest, { market, options }: Plan): boolean {
   const { moment, currency } = options;
   if (moment.kind !== 'revision') return moment.kind === 'now';
-  const [epoch, number] = moment.text.split('.') as [string, string];
-  const bound = BigInt(number);
-  if (epoch !== newest.epoch || bound > BigInt(newest.revision)) return false;
+  const shown = [newest.revision, ...[...newest.scopes.values()].map((each) => each.revision), '0'];
+  const bound = shown.find((each) => wireText(newest.epoch, each) === moment.text);
+  // Another one may still be known to the database.
+  if (bound === undefined) return false;
   // The choice of a source depends on what all of them hold.
   const isRead = (scope: string): boolean =>
     scope === market.slug ||
     scope === 'reference' ||
     (currency !== null && scope.startsWith('fx:'));
   return [...newest.scopes].every(
-    ([scope, { revision }]) => !isRead(scope) || BigInt(revision) <= bound,
+    ([scope, { revision }]) => !isRead(scope) || !isAfter(revision, bound),
   );
 }
 

@@ -10,7 +10,6 @@ import { queryOf } from '../contract/query.ts';
 import { brokenBy } from '../contract/validate.ts';
 import type { Feed } from '../prices/changes/follow.ts';
 import type { ChangesAsked, Page } from '../prices/changes/page.ts';
-import { positionOf, positionText } from '../prices/changes/position.ts';
 import { listFormatOf } from './accept.ts';
 import { codingOf, sendCoded } from './coded.ts';
 import { VARY } from './etag.ts';
@@ -70,7 +69,7 @@ function askedFor(query: Query, principal: Principal, options: ChangeOptions): C
   const wanted = query.market && new Set(query.market);
   return {
     markets: wanted ? open.filter((slug) => wanted.has(slug)) : open,
-    after: query.after === undefined ? null : positionOf(query.after),
+    after: query.after ?? null,
     limit: query.limit ?? options.limit,
   };
 }
@@ -82,7 +81,7 @@ async function send(
   page: Page,
   hasWaited: boolean,
 ): Promise<FastifyReply> {
-  const nextSeq = positionText(page.next);
+  const nextSeq = page.next;
   reply.headers({
     'cache-control': 'no-store',
     vary: VARY,

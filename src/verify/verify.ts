@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { Client } from '../db/client.ts';
+import { newestRevision, wireText } from '../db/revisions.ts';
 import { liftLimits, withSession } from '../db/session.ts';
 import { BATCH_RULES } from './batches.ts';
 import { CHANGE_RULES } from './changes.ts';
@@ -84,16 +85,13 @@ export const verify = (
   onProgress: (done: number, rule: Rule) => void,
   signal?: AbortSignal,
 ): Promise<Verification> =>
-  withSession(client, signal, async ({ driver }) => {
+  withSession(client, signal, async ({ db, driver }) => {
     await driver.query('begin isolation level repeatable read read only');
     await liftLimits(driver);
     // Few large sorts, one after another.
     await driver.query(`set local work_mem = '128MB'`);
-    const { rows } = await driver.query<{ revision: string }>(
-      `select epoch || '.' || coalesce((select max(number) from revision), 0) as revision
-        from service`,
-    );
+    const { epoch, revision } = await newestRevision(db);
     const findings = await lookAt(driver, rules, onProgress);
     await driver.query('commit');
-    return { revision: rows[0]?.revision ?? '', rules: findings };
+    return { revision: wireText(epoch, revision), rules: findings };
   });

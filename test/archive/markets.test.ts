@@ -47,7 +47,7 @@ t.test(
     const request = anyRequest(randomOf(SEED));
     const values = await valuesOf(original);
     const { rows } = await original.pool.query(
-      `select epoch || '.' || number as revision from service, revision order by number`,
+      `select revision_text(number) as revision from revision order by number`,
     );
     const asked = Array.from({ length: 250 }, (_, index) => ({
       ...request(values),

@@ -138,7 +138,7 @@ const SPOILT: Readonly<Record<string, Spoiling>> = {
       ...manifest,
       files: manifest.files.map((each) => ({ ...each, columns: each.columns.slice(1) })),
     })),
-    /^service\.csv has the columns epoch text, the table id smallint, epoch text/,
+    /^service\.csv has the columns epoch text, numbered_until bigint, the table id smallint, epoch/,
   ],
   'columns of a CSV file are swapped': [
     'csv',

@@ -27,9 +27,9 @@ type Moment = { readonly revision?: string; readonly asOf?: string };
 /** The newest state, every revision, and a microsecond before and at each commit. */
 async function momentsOf({ pool }: TestDatabase): Promise<Moment[]> {
   const { rows } = await pool.query(`
-    select epoch || '.' || number as revision,
+    select revision_text(number) as revision,
       to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as "asOf"
-    from service, revision,
+    from revision,
       unnest(array[committed_at, committed_at - interval '1 microsecond']) as u (at)
     order by number, at`);
   const revisions = rows.map(({ revision }) => ({ revision }));

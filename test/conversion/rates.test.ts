@@ -7,6 +7,7 @@ import {
   rateSource,
   ratesReader,
 } from '../../src/conversion/rates.ts';
+import { numberOf } from '../../src/db/revisions.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { testDatabase } from '../support/database.ts';
 import { dayOf } from './support.ts';
@@ -117,7 +118,7 @@ t.test('a source is known by the revision of its own newest rates', async (t) =>
   const other = await putRates(db, [['FED', 'CNY', '2024-01-02', '7.1']]);
   const second = await putRates(db, [['ECB', 'USD', '2024-01-03', '1.2']]);
   const revisionAt = async (slug: string, at: string | null) =>
-    (await rateSource(db, slug, at)).revision;
+    numberOf((await rateSource(db, slug, at)).revision);
   t.equal(await revisionAt('ECB', other), first, 'a load of another source changes nothing');
   t.equal(await revisionAt('ECB', null), second);
   t.equal(await revisionAt('FED', first), '0', 'before its first rate');

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { headAt } from '../../src/db/newest.ts';
-import { headOf } from '../../src/db/revisions.ts';
+import { headOf, numberOf } from '../../src/db/revisions.ts';
 import { administer, type TestDatabase, testDatabase } from '../support/database.ts';
 import { lockWaits } from '../support/lock-waits.ts';
 import { until } from '../support/sockets.ts';
@@ -31,7 +31,8 @@ t.test('a look sees every commit before it, and tells the same head as the table
   for (let round = 0; round < 200; round += 1) {
     if (round % 2 === 0) committed = await commit(database, `Round ${round}`);
     const newest = await client.pulse.look();
-    if (newest.revision !== String(committed)) t.fail(`round ${round} saw ${newest.revision}`);
+    if (numberOf(newest.revision) !== String(committed))
+      t.fail(`round ${round} saw ${newest.revision}`);
     if (round % 20 !== 0) continue;
     for (const scopes of [['nickel'], ['copper'], ['nickel', 'fx:TEST'], ['nowhere']]) {
       t.same(headAt(newest, scopes), await headOf(db, scopes), `${scopes} in round ${round}`);
@@ -67,7 +68,7 @@ t.test('all who ask while a look is under way share one that begins after it', a
   await first;
   const seen = await second;
   t.equal(new Set(seen).size, 1);
-  t.equal(seen[0]?.revision, '2');
+  t.equal(numberOf(seen[0]?.revision ?? ''), '2');
   t.equal(pulse.counts.looks - looks, 2);
 });
 
@@ -107,8 +108,8 @@ t.test('a look goes on when its connection breaks, and another is made', async (
     });
     const committed = await commit(database, `Round ${round}`);
     const [newest] = await Promise.all([pulse.look(), endLooks(database)]);
-    t.equal(newest.revision, String(committed));
-    t.equal((await pulse.look()).revision, String(committed));
+    t.equal(numberOf(newest.revision), String(committed));
+    t.equal(numberOf((await pulse.look()).revision), String(committed));
     await until('it is another one', async () => {
       const others = await sessions();
       return others.length === 1 && others[0] !== pids[0];
@@ -116,24 +117,69 @@ t.test('a look goes on when its connection breaks, and another is made', async (
   }
 });
 
+/** Takes the revisions after one away, like a failover to a standby that lacks them. */
+const loseAfter = ({ pool }: TestDatabase, number: number): Promise<void> =>
+  inTransaction(pool, async (session) => {
+    await session.query('set local session_replication_role = replica');
+    for (const table of ['revision_scope', 'change_segment']) {
+      await session.query(`delete from ${table} where revision > ${number}`);
+    }
+    await session.query(`delete from revision where number > ${number}`);
+  });
+
 t.test('what was known of another epoch is forgotten, also at a smaller number', async (t) => {
   const database = await worldOf(t);
   const { pool, client } = database;
   await commit(database, 'Two');
   await commit(database, 'Three');
-  t.equal((await client.pulse.look()).revision, '3');
+  t.equal(numberOf((await client.pulse.look()).revision), '3');
   await pool.query("update service set epoch = 'renewed'");
   const renewed = await client.pulse.look();
-  t.match(renewed, { epoch: 'renewed', revision: '3' });
-  // As after a restore of an older backup: no trigger may notice.
-  await inTransaction(pool, async (session) => {
-    await session.query('set local session_replication_role = replica');
-    for (const table of ['revision_scope', 'change_segment']) {
-      await session.query(`delete from ${table} where revision > 1`);
-    }
-    await session.query('delete from revision where number > 1');
-  });
+  t.match(renewed, { epoch: 'renewed', revision: /^3\./ });
+  await loseAfter(database, 1);
   const restored = await client.pulse.look();
-  t.equal(restored.revision, '1');
-  t.equal(restored.scopes.get('nickel')?.revision, '1');
+  t.match(restored.revision, /^1\./);
+  t.match(restored.scopes.get('nickel')?.revision, /^1\./);
+});
+
+t.test('a number that comes back with another commit is another state', async (t) => {
+  const database = await worldOf(t);
+  const { pulse } = database.client;
+  const copper = inRevision(database.pool, "update price set name = 'Copper' where code = 'T-3'");
+  t.equal(await copper, 2);
+  const lost = await pulse.look();
+  await loseAfter(database, 1);
+  t.equal(await inRevision(database.pool, "update price set name = 'B' where code = 'T-1'"), 2);
+  const same = await pulse.look();
+  t.not(same.revision, lost.revision);
+  t.ok(same.history > lost.history);
+  t.match(same.scopes.get('copper')?.revision, /^1\./, 'and what was lost with it is forgotten');
+  await loseAfter(database, 1);
+  for (const name of ['B again', 'C']) {
+    await inRevision(database.pool, `update price set name = '${name}' where code = 'T-1'`);
+  }
+  const later = await pulse.look();
+  t.match([later.revision, later.history], [/^3\./, same.history + 1], 'also at a greater number');
+  const { history } = await pulse.look();
+  await commit(database, 'D');
+  t.equal((await pulse.look()).history, history, 'a commit after it goes on');
+});
+
+t.test('a change of keys whose number comes back is another version of the keys', async (t) => {
+  const database = await worldOf(t);
+  const { pulse } = database.client;
+  const { keysVersion } = await pulse.look();
+  const change = `insert into api_key (public_id, name, digest)
+    values ('0123456789', 'A', sha256('a'))`;
+  const versions = new Set([keysVersion]);
+  for (let round = 0; round < 2; round += 1) {
+    await database.pool.query(change);
+    versions.add((await pulse.look()).keysVersion);
+    await inTransaction(database.pool, async (session) => {
+      await session.query('set local session_replication_role = replica');
+      await session.query('delete from api_key');
+      await session.query('update service set keys_version = keys_version - 1');
+    });
+  }
+  t.equal(versions.size, 3);
 });

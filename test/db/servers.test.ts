@@ -1,6 +1,9 @@
 import t from 'tap';
 import { lacks } from '../../src/db/candidate.ts';
+import { newestRevision } from '../../src/db/revisions.ts';
 import { Servers } from '../../src/db/servers.ts';
+import { testDatabase } from '../support/database.ts';
+import { inRevision, writeWorld } from '../support/world.ts';
 
 t.test('the others are those that are not in use, in their order', async (t) => {
   const servers = new Servers(['one', 'two', 'three']);
@@ -12,12 +15,27 @@ t.test('the others are those that are not in use, in their order', async (t) => 
   t.throws(() => new Servers([]), { message: /at least one/ });
 });
 
-t.test('a server lacks what another has told of, unless its data are others', async (t) => {
-  const told = { epoch: 'a', revision: '10' };
-  t.ok(lacks({ epoch: 'a', revision: '9' }, told));
-  t.ok(lacks(null, told), 'without the tables');
-  t.notOk(lacks({ epoch: 'a', revision: '10' }, told));
-  t.notOk(lacks({ epoch: 'a', revision: '100' }, told));
-  t.notOk(lacks({ epoch: 'b', revision: '1' }, told), 'an epoch that was renewed');
-  t.notOk(lacks({ epoch: 'a', revision: '1' }, null), 'nothing was told');
-});
+t.test(
+  'a server lacks the commit that another has told of, unless its data are others',
+  async (t) => {
+    const { pool, db } = await testDatabase(t);
+    const client = await pool.connect();
+    t.teardown(() => client.release());
+    const empty = await newestRevision(db);
+    t.notOk(await lacks(client, null), 'nothing was told');
+    t.notOk(await lacks(client, empty), 'nothing was committed');
+    await writeWorld(pool);
+    const told = await newestRevision(db);
+    const { epoch } = told;
+    t.notOk(await lacks(client, empty));
+    t.notOk(await lacks(client, told));
+    t.ok(await lacks(client, { epoch, revision: '2.abcdef' }), 'one that it has not');
+    t.ok(await lacks(client, { epoch, revision: '1.abcdef' }), 'one whose number it took again');
+    await inRevision(pool, "update price set name = 'New'");
+    t.notOk(await lacks(client, told), 'it may have more');
+    t.ok(await lacks(client, { epoch, revision: '1.abcdef' }), 'also after one that it has not');
+    t.notOk(await lacks(client, { epoch: 'zzzz', revision: '9.abcdef' }), 'a renewed epoch');
+    await pool.query('alter table service rename to gone');
+    t.ok(await lacks(client, told), 'without the tables');
+  },
+);

@@ -73,9 +73,9 @@ t.test(
 
 t.test('$metadata is complete, and names the revision and its instant', async (t) => {
   const { rows } = await database.pool.query(
-    `select service.epoch || '.' || number as revision,
+    `select revision_text(number) as revision,
        to_char(committed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') as instant
-     from service, revision where number = (select max(revision) from revision_scope
+     from revision where number = (select max(revision) from revision_scope
        where scope in ('copper', 'reference'))`,
   );
   const answer = await service.post('copper', {});

@@ -28,8 +28,10 @@ const ask = (query: string, key: string) =>
 t.before(async () => {
   const database = await testDatabase(t, { seeded: true });
   service = await serviceOn(t, database, SECRETS);
-  const { rows } = await database.pool.query(`select epoch || '.' ||
-    (select max(first_seq + price_changes + points - 1) from change_segment) as end from service`);
+  const { rows } = await database.pool.query(`
+    select s.epoch || r.commit_id || '.' || (c.first_seq + c.price_changes + c.points - 1) as end
+    from service s, change_segment c join revision r on r.number = c.revision
+    order by c.first_seq desc limit 1`);
   start = rows[0].end;
   await commit(database.pool, async (client) => {
     for (const market of SLUGS) {

@@ -8,8 +8,10 @@ import { inRevision, insertOf, pointRow, priceId, priceRow, writeWorld } from '.
 
 /** The position behind all that there is, from the tables. */
 async function endOf({ pool }: TestDatabase): Promise<string> {
-  const { rows } = await pool.query(`select epoch || '.' ||
-    (select max(first_seq + price_changes + points - 1) from change_segment) as end from service`);
+  const { rows } = await pool.query(`
+    select s.epoch || r.commit_id || '.' || (c.first_seq + c.price_changes + c.points - 1) as end
+    from service s, change_segment c join revision r on r.number = c.revision
+    order by c.first_seq desc limit 1`);
   return rows[0].end;
 }
 
@@ -104,11 +106,12 @@ t.test('a price is told as its record shows it, before and after', async (t) => 
 
 t.test('what is before and after is what the answers of the past show', async (t) => {
   const { database, service } = await published(t, 14, 30);
-  const { rows } = await database.pool.query('select epoch from service');
+  const textOf = async (revision: number): Promise<string> =>
+    (await database.pool.query('select revision_text($1) as text', [revision])).rows[0].text;
   const { data } = (await get(service)).json;
   const stateOf = async (each: WireChange, revision: number, text?: string) => {
     const { code, market } = each;
-    const moment = text ? { asOf: text } : { revision: `${rows[0].epoch}.${revision}` };
+    const moment = text ? { asOf: text } : { revision: await textOf(revision) };
     const { json } = await service.post(market, {
       filters: { codes: [code] },
       options: { includeSeries: true, ...moment },
@@ -191,7 +194,7 @@ t.test('JSON and NDJSON tell the same, and whoever may keep neither is told so',
     t.equal(headers['content-type'], type, accept);
     t.equal(headers['cache-control'], 'no-store');
     t.equal(headers['x-next-seq'], $metadata.nextSeq);
-    t.match(headers['x-data-revision'], /^[0-9a-z]{6}\.\d+$/);
+    t.match(headers['x-data-revision'], /^[0-9a-z]{12}\.\d+$/);
     if (!/ndjson/.test(String(headers['content-type']))) continue;
     t.same(
       text

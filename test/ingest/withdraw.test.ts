@@ -53,7 +53,7 @@ t.test('a withdrawn point is gone for readers, kept in the past, and in the ledg
   t.strictSame(await seriesOf(pool, 'A'), [['2026-01-08', null, '5', null, 0]]);
   const { rows } = await pool.query(`select format, file_name, status, rows, withdrawn, inserted,
       reason, actor, vintage = (started_at at time zone 'UTC')::date as today,
-      (select epoch from service) || '.' || revision as revision
+      revision_text(revision) as revision
     from load_batch where id = ${report.batch}`);
   t.strictSame(rows[0], {
     format: 'withdraw',

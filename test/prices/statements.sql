@@ -1,5 +1,7 @@
 -- the newest revision of a market
-select service.epoch as "epoch", heads.revision as "revision", heads.reference as "reference",
+select service.epoch as "epoch",
+  concat_ws('.', heads.revision, revision.commit_id) as "revision",
+  concat_ws('.', heads.reference, reference.commit_id) as "reference",
   coalesce(revision.committed_at, 'epoch'::timestamptz) as "committedAt"
   from service
   cross join (select coalesce($1::bigint, 9223372036854775807) as until) as bounds
@@ -13,79 +15,94 @@ select service.epoch as "epoch", heads.revision as "revision", heads.reference a
   cross join lateral (select r.revision from revision_scope r
   where r.scope = s.scope and r.revision <= bounds.until
   order by r.revision desc limit 1) as newest) as reference) as heads
-  left join revision on revision.number = heads.revision;
+  left join revision on revision.number = heads.revision
+  left join revision as reference on reference.number = heads.reference
+  where require_commit(bounds.until, $4);
 
 -- the reference data
-select * from product_at($1::bigint);
-select * from dimension_value_at($1::bigint);
-select * from unit_of_measure_at($1::bigint);
-select * from currency_at($1::bigint);
+select * from product_at($1::bigint)
+  where require_commit($2::bigint, $3);
+select * from dimension_value_at($1::bigint)
+  where require_commit($2::bigint, $3);
+select * from unit_of_measure_at($1::bigint)
+  where require_commit($2::bigint, $3);
+select * from currency_at($1::bigint)
+  where require_commit($2::bigint, $3);
 
 -- prices, unfiltered
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true order by p.code collate "C";
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by code
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where p.code_key = any($4::text[]) order by p.code collate "C";
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true where p.code_key = any($6::text[]) order by p.code collate "C";
 
 -- a page of prices
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2)) as "p" where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($3::bigint)) as v
-  cross join (select $4::text[] as keys) as sent
-  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and p.code collate "C" > $5 and p.id <> all($6::int[]) order by p.code collate "C" limit $7) as "p" left join lateral latest_point_at(p.id, $8::bigint) as "latest" on true order by p.code collate "C";
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4)) as "p" where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($5::bigint)) as v
+  cross join (select $6::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and p.code collate "C" > $7 and p.id <> all($8::int[]) order by p.code collate "C" limit $9) as "p" left join lateral latest_point_at(p.id, $10::bigint) as "latest" on true order by p.code collate "C";
 
 -- the terms of prices
 select "p"."id", "p"."code", "p"."price_type", "p"."currency_id", "p"."unit_id", "p"."specification" from (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2)) as "p" where p.code_key = any($3::text[]) order by p.code collate "C";
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4)) as "p" where p.code_key = any($5::text[]) order by p.code collate "C";
 
 -- prices by product
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($4::bigint)) as v
-  cross join (select $5::text[] as keys) as sent
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($6::bigint)) as v
+  cross join (select $7::text[] as keys) as sent
   where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
 
 -- prices by category
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where "p"."price_category_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($4::bigint)
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true where "p"."price_category_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
   where kind = 'price-category') as v
-  cross join (select $5::text[] as keys) as sent
+  cross join (select $7::text[] as keys) as sent
   where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
 
 -- prices by type
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where "p"."price_type" in (select v.key from (select slug as key, uuid, name, match_key from dimension_value_at($4::bigint)
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true where "p"."price_type" in (select v.key from (select slug as key, uuid, name, match_key from dimension_value_at($6::bigint)
   where kind = 'price-type') as v
-  cross join (select $5::text[] as keys) as sent
+  cross join (select $7::text[] as keys) as sent
   where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
 
 -- prices by a dimension of the market
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where "p"."cell_format_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($4::bigint)
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true where "p"."cell_format_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
   where kind = 'cell-format') as v
-  cross join (select $5::text[] as keys) as sent
+  cross join (select $7::text[] as keys) as sent
   where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
 
 -- prices by several lists
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2)) as "p" left join lateral latest_point_at(p.id, $3::bigint) as "latest" on true where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($4::bigint)) as v
-  cross join (select $5::text[] as keys) as sent
-  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and "p"."region_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
-  where kind = 'region') as v
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($6::bigint)) as v
   cross join (select $7::text[] as keys) as sent
-  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and "p"."service_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($8::bigint)
-  where kind = 'service') as v
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and "p"."region_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($8::bigint)
+  where kind = 'region') as v
   cross join (select $9::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and "p"."service_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($10::bigint)
+  where kind = 'service') as v
+  cross join (select $11::text[] as keys) as sent
   where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
 
 -- series, unbounded
 copy (select price_id, date, low, mid, high, published_at, corrections
-  from series_at(42) where price_id = any('{1,2}')
+  from series_at(42) where price_id = any('{1,2}') and require_commit(42, 'abc123')
   order by price_id, date) to stdout (format binary);
 
 -- series between days
 copy (select price_id, date, low, mid, high, published_at, corrections
-  from series_at(42) where price_id = any('{1}') and date >= '2024-01-01' and date <= '2024-12-31'
+  from series_at(42) where price_id = any('{1}') and date >= '2024-01-01' and date <= '2024-12-31' and require_commit(42, 'abc123')
   order by price_id, date) to stdout (format binary);
 
 -- some days of each of some prices
@@ -93,6 +110,7 @@ copy (select s.price_id, s.date, s.low, s.mid, s.high, s.published_at, s.correct
   from (values (1, date '2024-01-01', date '2024-01-03')) as w (id, first, last)
   cross join lateral (select * from series_at(42)
   where price_id = w.id and date between w.first and w.last offset 0) as s
+  where require_commit(42, 'abc123')
   order by s.price_id, s.date) to stdout (format binary);
 
 -- a few days of each of some prices
@@ -103,63 +121,78 @@ select s.price_id as "priceId", s.date - date '2000-01-01' as day,
   from unnest($1::integer[], $2::date[], $3::date[]) as w (id, first, last)
   cross join lateral (select * from series_at($4::bigint)
   where price_id = w.id and date between w.first and w.last offset 0) as s
+  where require_commit($4, $5)
   order by s.price_id, s.date;
 
 -- values that were named
 with p as materialized (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2))
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4))
   select filter, id, name, "matchKey", prices
   from (select 0 as position, 'products' as filter,
   v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
-  from p join (select id as key, uuid, name, match_key from product_at($3::bigint)) as v on v.key = "p"."product_id"
+  from p join (select id as key, uuid, name, match_key from product_at($5::bigint)) as v on v.key = "p"."product_id"
   group by v.uuid, v.name, v.match_key union all select 1 as position, 'priceTypes' as filter,
   v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
-  from p join (select slug as key, uuid, name, match_key from dimension_value_at($4::bigint)
+  from p join (select slug as key, uuid, name, match_key from dimension_value_at($6::bigint)
   where kind = 'price-type') as v on v.key = "p"."price_type"
   group by v.uuid, v.name, v.match_key) as used
   order by position, name collate "C";
 
 -- codes that were not found
 select code from (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2)) as p;
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4)) as p;
 
 -- the values of every filter
 with p as materialized (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2))
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4))
   select filter, id, name, "matchKey", prices
   from (select 0 as position, 'products' as filter,
   v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
-  from p join (select id as key, uuid, name, match_key from product_at($3::bigint)) as v on v.key = "p"."product_id"
+  from p join (select id as key, uuid, name, match_key from product_at($5::bigint)) as v on v.key = "p"."product_id"
   group by v.uuid, v.name, v.match_key union all select 1 as position, 'priceCategories' as filter,
   v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
-  from p join (select id as key, uuid, name, match_key from dimension_value_at($4::bigint)
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
   where kind = 'price-category') as v on v.key = "p"."price_category_id"
   group by v.uuid, v.name, v.match_key union all select 2 as position, 'priceTypes' as filter,
   v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
-  from p join (select slug as key, uuid, name, match_key from dimension_value_at($5::bigint)
+  from p join (select slug as key, uuid, name, match_key from dimension_value_at($7::bigint)
   where kind = 'price-type') as v on v.key = "p"."price_type"
   group by v.uuid, v.name, v.match_key union all select 3 as position, 'incoterms' as filter,
   v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
-  from p join (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($8::bigint)
   where kind = 'incoterm') as v on v.key = "p"."incoterm_id"
   group by v.uuid, v.name, v.match_key union all select 4 as position, 'countries' as filter,
   v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
-  from p join (select id as key, uuid, name, match_key from dimension_value_at($7::bigint)
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($9::bigint)
   where kind = 'country') as v on v.key = "p"."country_id"
   group by v.uuid, v.name, v.match_key union all select 5 as position, 'regions' as filter,
   v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
-  from p join (select id as key, uuid, name, match_key from dimension_value_at($8::bigint)
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($10::bigint)
   where kind = 'region') as v on v.key = "p"."region_id"
   group by v.uuid, v.name, v.match_key) as used
   order by position, name collate "C";
 
 -- how far the feed goes
-select service.epoch,
-  (select coalesce(max(number), 0) from revision) as revision,
-  coalesce((select first_seq + price_changes + points - 1 from change_segment
-  where first_seq is not null order by first_seq desc limit 1), 0) as number,
-  (select json_object_agg(slug, id) from market) as markets
-  from service;
+select s.epoch, coalesce((select concat_ws('.', number, commit_id) from revision
+  order by number desc limit 1), '0') as revision,
+  coalesce((select concat_ws('.', c.number, r.commit_id)
+  from (select first_seq + price_changes + points - 1 as number, revision
+  from change_segment where first_seq is not null order by first_seq desc limit 1) as c
+  join revision r on r.number = c.revision), '0') as number,
+  (select json_object_agg(slug, id) from market) as markets,
+  ($1::bigint = 0 and s.epoch = $2) or exists (
+  select from revision r
+  where r.number between
+  coalesce((select revision from change_segment where first_seq <= $3::bigint
+  order by first_seq desc limit 1), 0)
+  and coalesce((select revision from change_segment where first_seq > $4::bigint
+  order by first_seq limit 1), 9223372036854775807)
+  and (s.epoch || r.commit_id = $5
+  or (s.epoch = $6 and r.number <= s.numbered_until))) as "isKnown"
+  from service s;
 
 -- changes of two markets
 with found as (
@@ -176,14 +209,14 @@ with found as (
   from found where market_id = any($11::smallint[])),
   counted as (
   select *, sum(rest) over (order by first_seq) - rest as before from unread where rest > 0)
-  select c.revision, r.committed_at, c.price_id, c.market_id, p.code, c.first_seq,
-  c.price_changes, c.points, c.first_date, c.last_date
+  select concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id,
+  c.market_id, p.code, c.first_seq, c.price_changes, c.points, c.first_date, c.last_date
   from counted c join revision r on r.number = c.revision
   cross join lateral (
   select code from price where id = c.price_id
   union all select code from price_history where id = c.price_id
   limit 1) as p
-  where c.before < $12
+  where c.before < $12 and require_commit($13::bigint, $14)
   order by c.first_seq;
 
 -- changes of many markets
@@ -199,14 +232,14 @@ with found as (
   from found where market_id = any($7::smallint[])),
   counted as (
   select *, sum(rest) over (order by first_seq) - rest as before from unread where rest > 0)
-  select c.revision, r.committed_at, c.price_id, c.market_id, p.code, c.first_seq,
-  c.price_changes, c.points, c.first_date, c.last_date
+  select concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id,
+  c.market_id, p.code, c.first_seq, c.price_changes, c.points, c.first_date, c.last_date
   from counted c join revision r on r.number = c.revision
   cross join lateral (
   select code from price where id = c.price_id
   union all select code from price_history where id = c.price_id
   limit 1) as p
-  where c.before < $8
+  where c.before < $8 and require_commit($9::bigint, $10)
   order by c.first_seq;
 
 -- points that changed
@@ -236,6 +269,7 @@ select s.place, c.*
   and date between s.first_date and s.last_date) as was
   on was.date = became.date
   order by 1 offset s.skipped limit s.taken) as c
+  where require_commit($7::bigint, $8)
   order by s.place, c.date;
 
 -- prices that changed
@@ -244,13 +278,16 @@ select s.place, state.is_before as "isBefore", reference.revision as reference, 
   $2::integer[])
   with ordinality as s (revision, price_id, place)
   cross join lateral (values (s.revision - 1, true), (s.revision, false)) as state (at, is_before)
-  cross join lateral (select coalesce(max(r.revision), 0) as revision from revision_scope r
-  where r.scope = 'reference' and r.revision <= state.at) as reference
+  cross join lateral (select concat_ws('.', newest.revision, r.commit_id) as revision
+  from (select coalesce(max(each.revision), 0) as revision from revision_scope each
+  where each.scope = 'reference' and each.revision <= state.at) as newest
+  left join revision r on r.number = newest.revision) as reference
   cross join lateral (
   select "id", "code", "price_type", "currency_id", "unit_id", "product_id", "name", "short_name", "specification", "assessment_launched_at", "price_category_id", "frequency_id", "purity_id", "grade_id", "capacity_id", "cell_format_id", "mesh_size_id", "sub_product_id", "feedstock_id", "incoterm_id", "country_id", "region_id", "trade_type_id", "service_id" from price where id = s.price_id and revision <= state.at
   union all
   select "id", "code", "price_type", "currency_id", "unit_id", "product_id", "name", "short_name", "specification", "assessment_launched_at", "price_category_id", "frequency_id", "purity_id", "grade_id", "capacity_id", "cell_format_id", "mesh_size_id", "sub_product_id", "feedstock_id", "incoterm_id", "country_id", "region_id", "trade_type_id", "service_id" from price_history
-  where id = s.price_id and revision <= state.at and revision_to > state.at) as p;
+  where id = s.price_id and revision <= state.at and revision_to > state.at) as p
+  where require_commit($3::bigint, $4);
 
 -- the list of markets
 select market.slug, count(price.id)::int as prices,

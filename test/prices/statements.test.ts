@@ -53,7 +53,7 @@ const planFor = (slug: string, filters: object) =>
 
 /** The selection of a plan, compiled. */
 function compiled(slug: string, filters: object): { sql: string; parameters: readonly unknown[] } {
-  return selectionOf(recorder().db, planFor(slug, filters), '42').compile();
+  return selectionOf(recorder().db, planFor(slug, filters), '42.abc123').compile();
 }
 
 /** Statements that a piece of work runs, whether or not their empty answers are enough for it. */
@@ -72,7 +72,7 @@ const readable = (statement: string): string =>
 
 /** What a page of the feed is read from. */
 const STRETCH: Stretch = {
-  revision: '42',
+  revision: '42.abc123',
   recordedAt: '2026-03-05T16:00:00Z',
   priceId: 7,
   market: 'nickel',
@@ -93,6 +93,7 @@ const changesOf = (markets: number) =>
       after: '5',
       until: '99',
       limit: 10,
+      revision: '42.abc123',
     }),
   );
 
@@ -108,36 +109,38 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     'prices, unfiltered': select('nickel', {}),
     'prices by code': select('nickel', { codes: one }),
     'a page of prices': [
-      stretchSelection(recorder().db, planFor('nickel', { products: one }), '42', {
+      stretchSelection(recorder().db, planFor('nickel', { products: one }), '42.abc123', {
         after: 'X',
         most: 3,
         without: [7],
       }).compile().sql,
     ],
     'the terms of prices': await statementsOf((db) =>
-      selectTerms(db, planFor('nickel', { codes: one }), '42'),
+      selectTerms(db, planFor('nickel', { codes: one }), '42.abc123'),
     ),
     'prices by product': select('nickel', { products: one }),
     'prices by category': select('nickel', { priceCategories: one }),
     'prices by type': select('nickel', { priceTypes: one }),
     'prices by a dimension of the market': select('lithium-ion-battery', { cellFormats: one }),
     'prices by several lists': select('nickel', { regions: one, products: one, services: one }),
-    'series, unbounded': [seriesStatement([1, 2], { from: null, to: null }, '42')],
-    'series between days': [seriesStatement([1], { from: '2024-01-01', to: '2024-12-31' }, '42')],
-    'some days of each of some prices': [
-      daysStatement([{ priceId: 1, first: '2024-01-01', last: '2024-01-03' }], '42'),
+    'series, unbounded': [seriesStatement([1, 2], { from: null, to: null }, '42.abc123')],
+    'series between days': [
+      seriesStatement([1], { from: '2024-01-01', to: '2024-12-31' }, '42.abc123'),
     ],
-    'a few days of each of some prices': [fewPoints([], '42').text],
+    'some days of each of some prices': [
+      daysStatement([{ priceId: 1, first: '2024-01-01', last: '2024-01-03' }], '42.abc123'),
+    ],
+    'a few days of each of some prices': [fewPoints([], '42.abc123').text],
     'values that were named': await statementsOf((db) =>
-      unmatchedIn(db, planFor('nickel', { products: one, priceTypes: one }), '42', []),
+      unmatchedIn(db, planFor('nickel', { products: one, priceTypes: one }), '42.abc123', []),
     ),
     'codes that were not found': await statementsOf((db) =>
-      unmatchedIn(db, planFor('nickel', { codes: one }), '42', []),
+      unmatchedIn(db, planFor('nickel', { codes: one }), '42.abc123', []),
     ),
     'the values of every filter': await statementsOf((db) =>
-      usedValues(db, market('copper'), '42'),
+      usedValues(db, market('copper'), '42.abc123'),
     ),
-    'how far the feed goes': await statementsOf(tipOf),
+    'how far the feed goes': await statementsOf((db) => tipOf(db, 'k3f9a1abc123.5')),
     'changes of two markets': await changesOf(2),
     'changes of many markets': await changesOf(17),
     'points that changed': await statementsOf((db) => changedPoints(db, [STRETCH])),

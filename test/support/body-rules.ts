@@ -76,7 +76,7 @@ const OPTIONS: Readonly<Record<string, (value: unknown) => boolean>> = {
   decimals: (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 10,
   aggregate: isAggregate,
   asOf: isPast,
-  revision: (value) => typeof value === 'string' && /^[0-9a-z]{4,12}\.[0-9]{1,18}$/.test(value),
+  revision: (value) => typeof value === 'string' && /^[0-9a-z]{4,18}\.[0-9]{1,18}$/.test(value),
 };
 
 /** Options that compute values; without one of them `decimals` has nothing to round. */

@@ -3,7 +3,7 @@ import type { Reply, Service } from './service.ts';
 import { FIELDS } from './specification.ts';
 
 /** What stands in examples for what differs from database to database. */
-const STATE = { revision: 'k3f9a1.3', asOf: '2026-07-01T06:30:00.114806Z' };
+const STATE = { revision: 'k3f9a17hq2mx.3', asOf: '2026-07-01T06:30:00.114806Z' };
 
 interface PriceRecord {
   readonly code: string;

@@ -71,9 +71,9 @@ function operationOf(was: Row | undefined, is: Row | undefined): string {
  */
 export async function pastOf(pool: pg.Pool): Promise<Told[]> {
   const { rows: revisions } = await pool.query(`
-    select number, epoch || '.' || number as text,
+    select number, revision_text(number) as text,
       to_char(committed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') as at
-    from revision, service order by number`);
+    from revision order by number`);
   const past: Told[] = [];
   let before = new Map<string, Row>();
   for (const { number, text, at } of revisions) {

@@ -14,7 +14,7 @@ t.test('the account of the service verifies, and the exit code says what came of
   // On a slow machine it tells how far it is.
   t.match(clean, { code: 0, stderr: /^(\d+ of \d+: .+\n)*$/ });
   t.match(clean.stdout, new RegExp(`^${RULES.length} rules looked at, none is broken \\(revision`));
-  const { rows } = await database.pool.query(`select epoch || '.3' as revision from service`);
+  const { rows } = await database.pool.query('select revision_text(3) as revision');
   await inTransaction(database.pool, async (client) => {
     await client.query('set local session_replication_role = replica');
     await client.query(`update series set corrections = 7 where date = '2026-01-30'`);

@@ -8,7 +8,7 @@ import type { Manifest } from '../../archive/manifest.ts';
 import type { Config } from '../../config.ts';
 import type { Client } from '../../db/client.ts';
 import { migrateUp } from '../../db/migrate.ts';
-import { newestRevision } from '../../db/revisions.ts';
+import { newestRevision, wireText } from '../../db/revisions.ts';
 import { RULES, verify } from '../../verify/verify.ts';
 import { openWriter } from '../database.ts';
 import { MovingDataError } from './moving.ts';
@@ -159,7 +159,7 @@ export async function drill(
       }
       isDone = true;
       return {
-        revision: `${epoch}.${revision}`,
+        revision: wireText(epoch, revision),
         bytes,
         steps,
         compared: compare(was, is),

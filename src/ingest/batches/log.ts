@@ -46,7 +46,7 @@ type Row = { readonly [K in keyof Batch]: Batch[K] extends number ? string : Bat
 const LINE = sql`
   b.id as batch, b.status, b.format, b.file_name as file, encode(b.sha256, 'hex') as sha256,
   encode(b.mapping_sha256, 'hex') as "mappingSha256", b.vintage, b.started_at as "startedAt",
-  b.finished_at as "finishedAt", (select epoch from service) || '.' || b.revision as revision,
+  b.finished_at as "finishedAt", revision_text(b.revision) as revision,
   b.actor, b.reason, b.rows, b.inserted, b.unchanged, b.corrected, b.outdated, b.withdrawn,
   b.rejected, b.prices_added as "pricesAdded", b.prices_changed as "pricesChanged",
   b.prices_removed as "pricesRemoved", b.undoes, b.undone_by as "undoneBy"`;

@@ -107,13 +107,12 @@ const SETTLED = (revision: string): Revisions => sql`
 
 /** The later revisions that stand on what a revision changed, the newest first. */
 export async function conflictsOf(trx: Trx, revision: string): Promise<Conflict[]> {
-  const epoch = sql`(select epoch from service)`;
   const { rows } = await sql<{ batch: number | null; revision: string; what: string }>`
     with found (revision) as (
       (${laterValues('series', revision)}) union (${laterValues('fx_rate', revision)})
       union (${laterPrices(revision)}) union (${lostSubjects(revision)})
       union (${lostReferences(revision)}) union (${takenKeys(revision)}))
-    select b.id as batch, ${epoch} || '.' || r.number as revision,
+    select b.id as batch, revision_text(r.number) as revision,
       coalesce(b.format || ' ' || b.file_name, r.reason) as what
     from found join revision r on r.number = found.revision
       left join load_batch b on b.revision = r.number
@@ -132,8 +131,8 @@ export async function secondLoad(trx: Trx, { batch }: Batch): Promise<Conflict[]
       select id, undoes, 0 as place from load_batch where id = ${batch}
       union all
       select b.id, b.undoes, c.place + 1 from chain c join load_batch b on b.id = c.undoes)
-    select o.id as batch, coalesce((select epoch from service) || '.' || o.revision, '–')
-        as revision, o.format || ' ' || o.file_name as what
+    select o.id as batch, coalesce(revision_text(o.revision), '–') as revision,
+      o.format || ' ' || o.file_name as what
     from chain c join load_batch f on f.id = c.id join load_batch o
       on (o.sha256, o.format) = (f.sha256, f.format) and o.id <> f.id
         and o.mapping_sha256 is not distinct from f.mapping_sha256

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { type Connection, inApplyTransaction, openRevision } from '../../db/connection.ts';
-import { headOf, revisionText } from '../../db/revisions.ts';
+import { textOf } from '../../db/revisions.ts';
 import { withSession } from '../../db/session.ts';
 import { NO_COUNTS } from '../apply.ts';
 import { openSource, type SourceFile } from '../file.ts';
@@ -79,7 +79,7 @@ async function write(
     startedAt: rows[0]?.now ?? '',
     counts: { ...NO_COUNTS, rows: withdrawn, withdrawn },
   });
-  return { batch, revision: revisionText({ ...(await headOf(trx, [])), revision: number }) };
+  return { batch, revision: await textOf(trx, number) };
 }
 
 async function withdrawOn(

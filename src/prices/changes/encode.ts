@@ -1,9 +1,9 @@
 import { marketOf } from '../../catalog/markets.ts';
 import { decimalOf, decimalText } from '../../conversion/decimal.ts';
 import { instantOf } from '../../db/instant.ts';
+import { commitIdOf, wireText } from '../../db/revisions.ts';
 import { attributesOf, ownTerms } from '../record.ts';
 import type { References } from '../references.ts';
-import { positionText } from './position.ts';
 import { lengthOf, type Stretch } from './segments.ts';
 import type { ChangedPoint, ChangedPrice, PointValue, PriceState } from './values.ts';
 
@@ -50,11 +50,13 @@ function operationOf(
 /** The members of the changes of a stretch that are the same for all. */
 function frameOf(stretch: Stretch, epoch: string) {
   const { market, code, revision, recordedAt } = stretch;
+  const id = commitIdOf(revision);
+  const seqOf = (index: number): string => `${stretch.number + BigInt(index)}.${id}`;
   const names = `"market":${JSON.stringify(market)},"code":${JSON.stringify(code)}`;
   return (index: number, operation: string, date: string | null, values: string): string =>
-    `{"seq":"${positionText({ epoch, number: String(stretch.number + BigInt(index)) })}",` +
+    `{"seq":"${wireText(epoch, seqOf(index))}",` +
     `"recordedAt":"${recordedAt}","operation":"${operation}",${names},` +
-    `"date":${JSON.stringify(date)},"revision":"${epoch}.${revision}",${values}}`;
+    `"date":${JSON.stringify(date)},"revision":"${wireText(epoch, revision)}",${values}}`;
 }
 
 /**

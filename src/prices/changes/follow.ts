@@ -3,7 +3,6 @@ import type { Notices } from '../../db/notices.ts';
 import { sharedReading } from '../../db/shared-reading.ts';
 import { Bell } from './bell.ts';
 import { type ChangeSources, type ChangesAsked, type Page, readPage } from './page.ts';
-import { positionText } from './position.ts';
 
 /** The channel on which each commit of data tells its number. */
 const CHANNEL = 'revision';
@@ -59,7 +58,7 @@ function sharedReader(sources: ChangeSources, inTurn: ReturnType<typeof turns>) 
   const once = sharedReading<Page>();
   return (asked: ChangesAsked, rung: number): Promise<Page> => {
     const { after, limit, markets } = asked;
-    const key = `${rung} ${after && positionText(after)} ${limit} ${markets.join()}`;
+    const key = `${rung} ${after} ${limit} ${markets.join()}`;
     return once(key, () => inTurn(() => readPage(sources, asked)));
   };
 }

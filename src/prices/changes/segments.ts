@@ -1,5 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { instantOf } from '../../db/instant.ts';
+import { NEWEST, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 
 /** How far the feed goes at a moment. */
@@ -7,21 +8,45 @@ export interface Tip {
   readonly epoch: string;
   /** The newest revision, "0" when there is none. */
   readonly revision: string;
-  /** Number of the newest change, "0" when there is none. */
+  /** Number of the newest change and the id of its commit; "0" when there is none. */
   readonly number: string;
   /** Ids of the markets, by slug. */
   readonly markets: Readonly<Record<string, number>>;
+  /** Whether this database has the change of the position that was asked for. */
+  readonly isKnown: boolean;
 }
 
-/** The newest revision and change, in one statement: what is read later is read up to them. */
-export async function tipOf(db: Kysely<Database>): Promise<Tip> {
+/**
+ * Whether a change was made by the commit that its position names. An archive of some markets has
+ * no segment of the others, whose commits lie between those of the segments around it.
+ */
+const isKnown = (position: string) => {
+  const [prefix, number] = position.split('.');
+  return sql<boolean>`(${number}::bigint = 0 and s.epoch = ${prefix}) or exists (
+    select from revision r
+    where r.number between
+        coalesce((select revision from change_segment where first_seq <= ${number}::bigint
+          order by first_seq desc limit 1), 0)
+      and coalesce((select revision from change_segment where first_seq > ${number}::bigint
+          order by first_seq limit 1), 9223372036854775807)
+      and (s.epoch || r.commit_id = ${prefix}
+        or (s.epoch = ${prefix} and r.number <= s.numbered_until)))`;
+};
+
+/**
+ * The newest revision and change, in one statement: what is read later is read up to them.
+ * @param after a position on the wire, or null for the beginning
+ */
+export async function tipOf(db: Kysely<Database>, after: string | null): Promise<Tip> {
   const { rows } = await sql<Tip>`
-    select service.epoch,
-      (select coalesce(max(number), 0) from revision) as revision,
-      coalesce((select first_seq + price_changes + points - 1 from change_segment
-        where first_seq is not null order by first_seq desc limit 1), 0) as number,
-      (select json_object_agg(slug, id) from market) as markets
-    from service`.execute(db);
+    select s.epoch, ${NEWEST} as revision,
+      coalesce((select concat_ws('.', c.number, r.commit_id)
+        from (select first_seq + price_changes + points - 1 as number, revision
+          from change_segment where first_seq is not null order by first_seq desc limit 1) as c
+        join revision r on r.number = c.revision), '0') as number,
+      (select json_object_agg(slug, id) from market) as markets,
+      ${after === null ? sql`true` : isKnown(after)} as "isKnown"
+    from service s`.execute(db);
   const [tip] = rows;
   if (!tip) throw new Error('the table service has no row');
   return tip;
@@ -65,6 +90,8 @@ export interface Wanted {
   readonly markets: ReadonlyMap<number, string>;
   readonly after: string;
   readonly until: string;
+  /** The newest revision; see `requireCommit`. */
+  readonly revision: string;
   /** The most changes. */
   readonly limit: number;
 }
@@ -105,14 +132,14 @@ const segmentsOf = (db: Kysely<Database>, wanted: Wanted) =>
       from found where market_id = any(${[...wanted.markets.keys()]}::smallint[])),
     counted as (
       select *, sum(rest) over (order by first_seq) - rest as before from unread where rest > 0)
-    select c.revision, r.committed_at, c.price_id, c.market_id, p.code, c.first_seq,
-      c.price_changes, c.points, c.first_date, c.last_date
+    select concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id,
+      c.market_id, p.code, c.first_seq, c.price_changes, c.points, c.first_date, c.last_date
     from counted c join revision r on r.number = c.revision
       cross join lateral (
         select code from price where id = c.price_id
         union all select code from price_history where id = c.price_id
         limit 1) as p
-    where c.before < ${wanted.limit}
+    where c.before < ${wanted.limit} and ${requireCommit(wanted.revision)}
     order by c.first_seq`.execute(db);
 
 function stretchOf(segment: Segment, market: string, after: bigint, room: number): Stretch {

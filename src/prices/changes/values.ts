@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { columnName, DIMENSIONS } from '../../catalog/dimensions.ts';
+import { numberOf, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import type { PriceAttributes } from '../query.ts';
 import type { Stretch } from './segments.ts';
@@ -46,6 +47,9 @@ function pointOf(row: PointRow, side: 'was' | 'is'): PointValue | null {
   return { low: row[`${side}_low`], mid, high: row[`${side}_high`], publishedAt, corrections };
 }
 
+/** The newest revision of stretches, which are in the order of their numbers. */
+const newestOf = (stretches: readonly Stretch[]): string => stretches.at(-1)?.revision ?? '0';
+
 /**
  * The statement that reads the points of stretches: what a revision wrote stands in `series` or,
  * superseded since, in its history; what it ended stands in the history. Of each price only the
@@ -55,7 +59,7 @@ const pointsStatement = (stretches: readonly Stretch[]) => {
   const column = <T>(of: (stretch: Stretch) => T): T[] => stretches.map(of);
   return sql<PointRow>`
     select s.place, c.*
-    from unnest(${column((each) => each.revision)}::bigint[],
+    from unnest(${column((each) => numberOf(each.revision))}::bigint[],
         ${column((each) => each.priceId)}::integer[],
         ${column((each) => each.firstDate)}::date[], ${column((each) => each.lastDate)}::date[],
         ${column((each) => each.skipped)}::integer[], ${column((each) => each.points)}::integer[])
@@ -80,6 +84,7 @@ const pointsStatement = (stretches: readonly Stretch[]) => {
             and date between s.first_date and s.last_date) as was
       on was.date = became.date
       order by 1 offset s.skipped limit s.taken) as c
+    where ${requireCommit(newestOf(stretches))}
     order by s.place, c.date`;
 };
 
@@ -127,19 +132,20 @@ export async function changedPrices(
   if (asked.length === 0) return found;
   const { rows } = await sql<PriceRow>`
     select s.place, state.is_before as "isBefore", reference.revision as reference, p.*
-    from unnest(${asked.map((each) => each.revision)}::bigint[],
+    from unnest(${asked.map((each) => numberOf(each.revision))}::bigint[],
         ${asked.map((each) => each.priceId)}::integer[])
       with ordinality as s (revision, price_id, place)
     cross join lateral (values (s.revision - 1, true), (s.revision, false)) as state (at, is_before)
-    cross join lateral (select coalesce(max(r.revision), 0) as revision from revision_scope r
-      where r.scope = 'reference' and r.revision <= state.at) as reference
+    cross join lateral (select concat_ws('.', newest.revision, r.commit_id) as revision
+      from (select coalesce(max(each.revision), 0) as revision from revision_scope each
+        where each.scope = 'reference' and each.revision <= state.at) as newest
+      left join revision r on r.number = newest.revision) as reference
     cross join lateral (
       select ${ATTRIBUTES} from price where id = s.price_id and revision <= state.at
       union all
       select ${ATTRIBUTES} from price_history
-        where id = s.price_id and revision <= state.at and revision_to > state.at) as p`.execute(
-    db,
-  );
+        where id = s.price_id and revision <= state.at and revision_to > state.at) as p
+    where ${requireCommit(newestOf(asked))}`.execute(db);
   for (const { place, isBefore, reference, ...price } of rows) {
     const stretch = asked[Number(place) - 1] as Stretch;
     const known = found.get(stretch) ?? { before: null, after: null };
