@@ -8,7 +8,7 @@ import { MARKETS } from '../src/catalog/markets.ts';
 import { EXIT } from '../src/commands/failure.ts';
 import { makeProgram } from '../src/commands/program.ts';
 import { SETTINGS } from '../src/config/settings.ts';
-import { PROBLEMS, VIOLATIONS } from '../src/errors.ts';
+import { PROBLEMS, VIOLATIONS, WARNINGS } from '../src/errors.ts';
 import { seededDatabase } from './support/database.ts';
 import { serviceOn } from './support/service.ts';
 import { SPECIFIED } from './support/specification.ts';
@@ -145,7 +145,7 @@ t.test('the README lists every command of the program', async (t) => {
 });
 
 t.test('every error code that is named exists', async (t) => {
-  const known = new Set([...Object.keys(PROBLEMS), ...Object.keys(VIOLATIONS)]);
+  const known = new Set([PROBLEMS, VIOLATIONS, WARNINGS].flatMap((each) => Object.keys(each)));
   for (const { path, text } of documents.filter((each) => !/database|loading/.test(each.path))) {
     const named = wordsOf(text).filter((word) => /^[a-z]+(_[a-z]+)+$/.test(word));
     t.same(

@@ -79,8 +79,15 @@ export const Warning = closed(
     pointer: Type.String({ description: 'JSON pointer into the request' }),
     detail: Type.String(),
     suggestions: Type.Array(Type.String(), { maxItems: 3 }),
+    priceCode: Type.Optional(
+      Type.String({ description: '`not_yet_existing`: the code as it was published' }),
+    ),
+    existsSinceRevision: Type.Optional(
+      Type.String({ description: '`not_yet_existing`: the first revision that has the price' }),
+    ),
+    existsSince: Type.Optional(Instant('`not_yet_existing`: when that revision was committed')),
   },
-  { $id: 'Warning' },
+  { $id: 'Warning', description: 'What a reader should know; other members depend on `code`' },
 );
 
 const metadataMembers = {

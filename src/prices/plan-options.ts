@@ -89,6 +89,13 @@ export function optionsOf(options: Members): PlanOptions {
   };
 }
 
+/**
+ * Whether a request names a past state itself. A cursor only goes on at the state of its first
+ * page, which knew of nothing later.
+ */
+export const namesPast = ({ moment }: PlanOptions): boolean =>
+  moment.kind === 'asOf' || (moment.kind === 'revision' && moment.option === 'revision');
+
 /** Whether a request asks for a conversion. */
 export const isConverting = (options: PlanOptions): boolean =>
   options.currency !== null || options.unitOfMeasure !== null;

@@ -4,7 +4,9 @@ import { nearest } from '../catalog/nearest.ts';
 import type { Database } from '../db/schema.ts';
 import { Problem, shown, type WarningCode } from '../errors.ts';
 import { type UsedValue, usedValues } from './filter-values.ts';
+import { type LaterPrice, laterPrices } from './later-prices.ts';
 import type { ListFilter, Plan } from './plan.ts';
+import { namesPast } from './plan-options.ts';
 import { marketPrices, type PriceTerms } from './query.ts';
 
 /** Something about the answer that its reader should know. */
@@ -13,6 +15,10 @@ export interface Warning {
   readonly pointer: string;
   readonly detail: string;
   readonly suggestions: readonly string[];
+  /** Of `not_yet_existing`: the code as it was published, and the commit that added the price. */
+  readonly priceCode?: string;
+  readonly existsSinceRevision?: string;
+  readonly existsSince?: string;
 }
 
 const SUGGESTIONS = 3;
@@ -39,6 +45,19 @@ function unmatchedInList(list: ListFilter, used: readonly UsedValue[], market: s
   );
 }
 
+function notYetExisting(pointer: string, { code, revision, committedAt }: LaterPrice): Warning {
+  const since = `it exists since ${committedAt} (revision ${revision})`;
+  return {
+    code: 'not_yet_existing',
+    pointer,
+    detail: `"${code}" did not exist yet at the requested moment; ${since}`,
+    suggestions: [],
+    priceCode: code,
+    existsSinceRevision: revision,
+    existsSince: committedAt,
+  };
+}
+
 async function unmatchedCodes(
   db: Kysely<Database>,
   plan: Plan,
@@ -50,16 +69,30 @@ async function unmatchedCodes(
     known.has(codeKey(code)) ? [] : [{ code, index }],
   );
   if (missing.length === 0) return [];
+  const later = namesPast(plan.options)
+    ? await laterPrices(
+        db,
+        plan.market.slug,
+        revision,
+        missing.map(({ code }) => codeKey(code)),
+      )
+    : new Map<string, LaterPrice>();
   const { rows } = await sql<{ code: string }>`
     select code from ${marketPrices(plan.market.slug, revision)} as p`.execute(db);
   const codes = rows.map((each) => each.code);
   return missing.map(({ code, index }, order) => {
+    const pointer = `/filters/codes/${index}`;
+    const price = later.get(codeKey(code));
+    if (price) return notYetExisting(pointer, price);
     const names = order < SUGGESTED_MAX ? codes : [];
-    return unmatched(`/filters/codes/${index}`, code, plan.market.slug, names);
+    return unmatched(pointer, code, plan.market.slug, names);
   });
 }
 
-/** One warning for each value of the request that matches nothing in its market. */
+/**
+ * One warning for each value of the request that matches nothing in its market at a revision; of a
+ * code that came later it says since when the price exists.
+ */
 export async function unmatchedIn(
   db: Kysely<Database>,
   plan: Plan,
@@ -78,7 +111,8 @@ export async function unmatchedIn(
  * Refuses what matches nothing, where the plan is strict.
  * @throws Problem `validation_failed` with the places of the warnings
  */
-export function checkStrict({ options }: Plan, unmatched: readonly Warning[]): void {
+export function checkStrict({ options }: Plan, warnings: readonly Warning[]): void {
+  const unmatched = warnings.filter(({ code }) => code === 'unmatched_value');
   if (!options.strict || unmatched.length === 0) return;
   const errors = unmatched.map(({ pointer, detail }) => ({
     pointer,

@@ -1,10 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Kysely } from 'kysely';
 import type { PriceBook } from '../book/book.ts';
+import { codeKey } from '../catalog/match-key.ts';
 import { FORMATS, type Format } from '../contract/formats.ts';
 import { revisionText } from '../db/revisions.ts';
+import type { Database } from '../db/schema.ts';
 import { answerAt, type Metadata, type Sources } from '../prices/answer.ts';
 import { canonicalKey } from '../prices/canonical.ts';
+import { laterPrices } from '../prices/later-prices.ts';
 import type { Plan } from '../prices/plan.ts';
+import { namesPast } from '../prices/plan-options.ts';
 import type { State } from '../prices/state.ts';
 import { VERSION } from '../version.ts';
 import type { WantedCoding } from '../wire/coding.ts';
@@ -23,11 +28,26 @@ export interface Shown {
 const UNTAGGED = { 'cache-control': 'no-store', vary: VARY };
 
 /** The tag of an answer, known before anything of it is read. */
-function tagAt(plan: Plan, { head, rates }: State, form: readonly string[]): string {
-  const state = [revisionText(head), head.reference];
+function tagAt(
+  plan: Plan,
+  { state: { head, rates }, later }: Awaited<ReturnType<typeof foundFor>>,
+  form: readonly string[],
+): string {
+  const state = [revisionText(head), head.reference, later];
   const source = rates === null ? '' : `${rates.slug}.${rates.revision}`;
   // Another version may write other bytes.
   return tagOf(VERSION, canonicalKey(plan), ...state, source, ...form);
+}
+
+/** The prices that came after a past state and that its answer warns of, as a text. */
+async function laterText(db: () => Kysely<Database>, plan: Plan, { head }: State) {
+  const { codes, market, options } = plan;
+  if (codes === null || !namesPast(options)) return '';
+  const later = await laterPrices(db(), market.slug, head.revision, codes.map(codeKey));
+  return [...later]
+    .map(([key, { revision }]) => `${key}=${revision}`)
+    .toSorted()
+    .join(' ');
 }
 
 /** What is known of an answer before any of it is read. */
@@ -35,8 +55,12 @@ async function foundFor(request: FastifyRequest, { sources: database, book }: Sh
   const asked = request.newest && (await request.newest);
   const opened = book && (await book.open(plan, asked));
   const { sources, newest } = opened ?? { sources: database, newest: asked };
-  const state = await sources.state(() => sources.reads.db(request.work.signal), plan, newest);
-  return { opened, sources, state };
+  const db = () => sources.reads.db(request.work.signal);
+  const state = await sources.state(db, plan, newest);
+  // The book has the newest state, after which nothing came.
+  const isTagged = opened === null && request.method !== 'POST';
+  const later = isTagged ? await laterText(db, plan, state) : '';
+  return { opened, sources, state, later };
 }
 
 /** An answer that is known to exist: what it says of itself, and how to begin to send it. */
@@ -75,7 +99,7 @@ export async function sendPrices(
   const { opened, state } = found;
   const wanted = codingOf(request, opened?.offersGzip(plan, format));
   const form = [FORMATS[format].type, wanted.coding ?? ''];
-  const tag = request.method === 'POST' ? null : tagAt(plan, state, form);
+  const tag = request.method === 'POST' ? null : tagAt(plan, found, form);
   const named = tag === null ? null : namedBy(request, tag);
   const notModified = () => {
     reply.header('x-data-revision', revisionText(state.head)).headers(taggedHeaders(tag ?? ''));

@@ -4,7 +4,7 @@ import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/any-r
 import { CHANGES } from '../support/changes.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { type Reply, type Service, serviceOn } from '../support/service.ts';
-import { commit, putPoints } from '../support/trading.ts';
+import { addPrice, commit, putPoints } from '../support/trading.ts';
 
 /** Answers that are noted before each change. */
 const PER_CHANGE = 140;
@@ -56,9 +56,41 @@ t.before(async () => {
   }
 });
 
-const same = async (test: Pick<typeof t, 'same'>, was: Noted, moment: object): Promise<void> => {
+/** The code of the price that a change adds; before it, nothing was known of it. */
+const LATER_CODE = 'CP-NI-7777';
+
+/** Whether an answer says that it knows nothing of a price that came later. */
+const lacksLater = ({ slug, text }: Noted): boolean =>
+  slug === 'nickel' && text.includes(`\\"${LATER_CODE}\\" matches nothing`);
+
+interface Told {
+  readonly $metadata: { readonly warnings: readonly { readonly code: string }[] };
+}
+
+/** An answer without what it says of a price that came later. */
+function withoutLater(text: string): object {
+  const { $metadata, ...rest } = JSON.parse(text) as Told;
+  const warnings = $metadata.warnings.filter((each) => !JSON.stringify(each).includes(LATER_CODE));
+  return { ...rest, $metadata: { ...$metadata, warnings } };
+}
+
+/** How many answers told of a price that came later. */
+let toldLater = 0;
+
+const same = async (
+  test: Pick<typeof t, 'same' | 'match'>,
+  was: Noted,
+  moment: object,
+): Promise<void> => {
   const now = await send(service, was, moment);
   if (now.status === was.status && now.text === was.text) return;
+  if (lacksLater(was)) {
+    // Nothing that is known now of a later price is kept from who asks about the past.
+    toldLater += 1;
+    if (now.status === 200) test.match(now.text, '"code":"not_yet_existing"');
+    if (was.status === 200) test.same(withoutLater(now.text), withoutLater(was.text));
+    return;
+  }
   test.same(
     now,
     { status: was.status, text: was.text },
@@ -69,6 +101,7 @@ const same = async (test: Pick<typeof t, 'same'>, was: Noted, moment: object): P
 t.test('what was answered is answered again at its revision, to the byte', async (t) => {
   await forAll(noted, (was) => same(t, was, { revision: was.revision }));
   t.ok(noted.length > 2000, `${noted.length} answers, seed ${SEED}`);
+  t.ok(toldLater > 0, `${toldLater} told of a price that came later`);
   const revisions = new Set(noted.map((each) => each.revision));
   t.ok(revisions.size > 12, `${revisions.size} states`);
   t.ok(noted.filter((each) => each.status === 200).length > 1500, 'most were no refusals');
@@ -113,6 +146,67 @@ t.test('the microsecond of a commit sees it, the one before does not', async (t)
     t.equal(await at(rows[1].at), before);
     before = after;
   }
+});
+
+t.test('a price that did not exist yet is reported with the revision that added it', async (t) => {
+  const [before = '', beforeAt] = await newestOf(database);
+  await commit(database.pool, (client) =>
+    addPrice(client, { code: 'CP-NI-8888', currency: 'USD', unit: 'tonne' }),
+  );
+  const [added, addedAt] = await newestOf(database);
+  await commit(database.pool, (client) =>
+    client.query("update price set name = name || '!' where code = 'CP-NI-8888'"),
+  );
+  const ask = (options: object, codes = ['cp-ni-8888', 'CP-NI-9999']): Promise<Reply> =>
+    service.post('nickel', { filters: { codes }, options });
+  for (const moment of [{ revision: before }, { asOf: beforeAt }]) {
+    const { status, json } = await ask(moment);
+    t.equal(status, 200);
+    const [early, unknown] = json.$metadata.warnings;
+    t.match(early, {
+      code: 'not_yet_existing',
+      pointer: '/filters/codes/0',
+      priceCode: 'CP-NI-8888',
+      existsSinceRevision: added,
+      suggestions: [],
+    });
+    t.equal(Date.parse(early.existsSince), Date.parse(addedAt ?? ''));
+    t.ok(early.detail.includes(added) && early.detail.includes('did not exist yet'));
+    t.match(unknown, { code: 'unmatched_value', pointer: '/filters/codes/1' });
+    const again = await ask({ asOf: early.existsSince }, ['CP-NI-8888']);
+    t.equal(again.json.$metadata.count, 1, 'and it is there since then');
+    t.equal((await ask({ ...moment, strict: true }, ['CP-NI-8888'])).status, 200);
+    t.equal((await ask({ ...moment, strict: true })).status, 400, 'strict minds only the unknown');
+  }
+  t.match(
+    (
+      await service.post('cobalt', {
+        filters: { codes: ['CP-NI-8888'] },
+        options: { revision: before },
+      })
+    ).json.$metadata.warnings,
+    [{ code: 'unmatched_value' }],
+    'of its own market alone',
+  );
+});
+
+t.test('the tag of a past answer changes with what is reported of later prices', async (t) => {
+  const [before = ''] = await newestOf(database);
+  const get = (tag?: unknown): Promise<Reply> =>
+    service.request({
+      method: 'GET',
+      url: `/v3/prices/nickel?codes=CP-NI-6666&revision=${before}`,
+      headers: tag === undefined ? {} : { 'if-none-match': String(tag) },
+    });
+  const { headers, json } = await get();
+  t.match(json.$metadata.warnings, [{ code: 'unmatched_value' }]);
+  t.equal((await get(headers['etag'])).status, 304);
+  await commit(database.pool, (client) =>
+    addPrice(client, { code: 'CP-NI-6666', currency: 'USD', unit: 'tonne' }),
+  );
+  const after = await get(headers['etag']);
+  t.equal(after.status, 200);
+  t.match(after.json.$metadata.warnings, [{ code: 'not_yet_existing' }]);
 });
 
 t.test('a state that this database never had is unknown, a moment to come refused', async (t) => {
