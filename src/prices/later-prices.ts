@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { instantOf } from '../db/instant.ts';
+import { numberIn, requireCommit } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 
 /** A price that was added after a revision. */
@@ -18,13 +19,14 @@ export async function laterPrices(
   codeKeys: readonly string[],
 ): Promise<ReadonlyMap<string, LaterPrice>> {
   const { rows } = await sql<{ key: string } & LaterPrice>`
-    select p.code_key as key, p.code, service.epoch || '.' || added.number as revision,
+    select p.code_key as key, p.code, revision_text(added.number) as revision,
       added.committed_at as "committedAt"
-    from service, price as p
+    from price as p
       join revision as added on added.number = least(p.revision,
         (select min(h.revision) from price_history as h where h.id = p.id))
-    where p.code_key = any(${[...codeKeys]}::text[]) and added.number > ${revision}::bigint
-      and p.market_id = (select id from market where slug = ${slug})`.execute(db);
+    where p.code_key = any(${[...codeKeys]}::text[]) and added.number > ${numberIn(revision)}
+      and p.market_id = (select id from market where slug = ${slug})
+      and ${requireCommit(revision)}`.execute(db);
   return new Map(
     rows.map(({ key, ...price }) => [key, { ...price, committedAt: instantOf(price.committedAt) }]),
   );
