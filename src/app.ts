@@ -35,6 +35,7 @@ import { sqlSelector } from './prices/page.ts';
 import { referenceReader } from './prices/references.ts';
 import { sqlSeries } from './prices/series-sql.ts';
 import { stateReader } from './prices/state.ts';
+import { vocabularyReader } from './prices/vocabulary.ts';
 import { changeRoutes } from './routes/changes.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -184,6 +185,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const limits = new Limits(limitSettingsOf(config));
   const refusals = new Refusals(tellRefused(options.logger, metrics));
   const app = serverOf(options, refusals);
+  const vocabularies = vocabularyReader(db);
   const sources: Sources = {
     db,
     reads,
@@ -191,7 +193,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     rates: ratesReader(RATES_KEPT),
     rateSource: config.FX_SOURCE,
     state: stateReader(db, config.FX_SOURCE),
-    select: sqlSelector,
+    vocabularies,
+    select: sqlSelector(vocabularies),
     hasAll: false,
     series: sqlSeries(reads),
     pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,

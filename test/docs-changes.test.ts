@@ -27,7 +27,7 @@ t.test('the page shows a rejected position as the service would send it', async 
   t.equal(faultOf('GET', '/v3/changes', { statusCode: 400, headers, body }), null);
   const { type, title, status, code, detail, errors } = JSON.parse(body);
   const problem = startAgain('unknown_revision', '/after', detail);
-  const shown = JSON.parse(problemBody(problem, '/v3/changes', 'x'));
+  const shown = JSON.parse(problemBody(problem, '/v3/changes', 'x', 'address'));
   t.match(shown, { type, title, status, code, detail, errors });
 });
 

@@ -74,12 +74,12 @@ export function openedBook(from: OpenedFrom, sources: Sources, asked: Newest): O
     sources: {
       ...sources,
       references: async () => edition.references,
-      select: (asking, plan, revision) => {
+      select: (asking, plan, head) => {
         const reading = () => {
           counts.filtersRead += 1;
           return asking();
         };
-        return selectIn(reading, edition, plan, revision, budget);
+        return selectIn(reading, edition, plan, head, sources.vocabularies, budget);
       },
       hasAll: true,
       series: seriesIn(edition, turns),

@@ -1,13 +1,15 @@
+import type { Head } from '../db/revisions.ts';
 import type { Asking, Selected } from '../prices/page.ts';
 import type { Plan } from '../prices/plan.ts';
 import { type SelectedPrice, selectIds } from '../prices/query.ts';
-import { unmatchedIn, type Warning } from '../prices/warnings.ts';
+import type { VocabularyReader } from '../prices/vocabulary.ts';
+import { type Unmatched, unmatchedIn } from '../prices/warnings.ts';
 import { type Budget, OVERHEAD_BYTES, Remembered } from './budget.ts';
 import type { Edition } from './edition.ts';
 
 /** What filters select, warnings included, in every edition in which they select the same. */
 export class Selection extends Remembered {
-  readonly unmatched: readonly Warning[];
+  readonly unmatched: readonly Unmatched[];
   readonly bytes: number;
   readonly #ids: readonly number[];
   readonly #key: string;
@@ -74,7 +76,8 @@ export async function selectIn(
   asking: Asking,
   edition: Edition,
   plan: Plan,
-  revision: string,
+  head: Head,
+  vocabularies: VocabularyReader,
   budget: Budget,
 ): Promise<Selected> {
   const { selections } = edition;
@@ -85,9 +88,9 @@ export async function selectIn(
     return { prices: known.pricesIn(edition), unmatched: known.unmatched };
   }
   const db = asking();
-  const ids = await selectIds(db, plan, revision);
+  const ids = await selectIds(db, plan, head.revision);
   const prices = ids.map((id) => priceIn(edition, id));
-  const found = { prices, unmatched: await unmatchedIn(db, plan, revision, prices) };
+  const found = { prices, unmatched: await unmatchedIn(db, vocabularies, plan, head, prices) };
   const selection = new Selection(selections, key, ids, found);
   // Of an edition that was replaced meanwhile nothing is remembered.
   if (edition.in === budget && budget.add(selection)) {

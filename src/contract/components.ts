@@ -73,10 +73,15 @@ export const SpecificationEntry = closed(
   { $id: 'SpecificationEntry', description: 'A property that is no filter, such as VAT or basis' },
 );
 
+/** How a violation or a warning names a place. */
+export const POINTER =
+  'The place in the request: a JSON pointer into the body, or, of a GET, `?` and the parameter, ' +
+  'with the number of the value of a list: `/filters/regions/1`, `?regions/1`';
+
 export const Warning = closed(
   {
     code: word(Object.keys(WARNINGS)),
-    pointer: Type.String({ description: 'JSON pointer into the request' }),
+    pointer: Type.String({ description: POINTER }),
     detail: Type.String(),
     suggestions: Type.Array(Type.String(), { maxItems: 3 }),
     priceCode: Type.Optional(

@@ -1,8 +1,9 @@
 import type { TObject } from 'typebox';
 import { nearest } from '../catalog/nearest.ts';
 import { shown, type Violation } from '../errors.ts';
+import { parameterPointer } from './pointer.ts';
 import { queryOf, sentValue, typeOf, unknownParameter } from './query.ts';
-import { checkOf } from './validate.ts';
+import { checkOf, VIOLATIONS_MAX } from './validate.ts';
 
 /** The parameters of an address that is of no market, and all that is wrong with them. */
 export interface FlatQuery {
@@ -36,7 +37,8 @@ export function flatReader(schema: TObject): (url: string) => FlatQuery {
     const values: Record<string, unknown> = {};
     for (const [name, sent] of query.parameters) {
       if (!legal.includes(name)) {
-        errors.push(unknownParameter(name, legal));
+        // Past the limit they are no longer named.
+        if (errors.length <= VIOLATIONS_MAX) errors.push(unknownParameter(name, legal));
         continue;
       }
       const member = { pointer: `/${name}`, type: typeOf(schema.properties[name]) };
@@ -45,7 +47,8 @@ export function flatReader(schema: TObject): (url: string) => FlatQuery {
     }
     for (const name of needed) {
       const pointer = `/${name}`;
-      if (query.parameters.has(name) || errors.some((each) => each.pointer === pointer)) continue;
+      const isTold = errors.some((each) => parameterPointer(each.pointer) === `?${name}`);
+      if (query.parameters.has(name) || isTold) continue;
       errors.push({ pointer, code: 'too_few_items', detail: `Give ${name}; it is needed` });
     }
     // What is missing was told above.

@@ -1,10 +1,11 @@
 import Type from 'typebox';
-import { PROBLEMS, type Problem, type ProblemCode, VIOLATIONS } from '../errors.ts';
-import { closed, ref, word } from './components.ts';
+import { PROBLEMS, type Problem, type ProblemCode, VIOLATIONS, type Violation } from '../errors.ts';
+import { closed, POINTER, ref, word } from './components.ts';
+import { parameterPointer, type RequestPart } from './pointer.ts';
 
 export const ViolationSchema = closed(
   {
-    pointer: Type.String({ description: 'JSON pointer into the request' }),
+    pointer: Type.String({ description: POINTER }),
     code: word(Object.keys(VIOLATIONS)),
     detail: Type.String({ description: 'What is wrong and what to do instead' }),
   },
@@ -39,8 +40,22 @@ const typeOf = (code: ProblemCode): string => `/docs/problems#${code}`;
 /** Characters of what was sent that a refusal repeats at most. */
 const ECHO_MAX = 64;
 
-/** The body of a refusal. `path` is the address asked for, without its query. */
-export const problemBody = (problem: Problem, path: string, requestId: string): string =>
+const inAddress = (violation: Violation): Violation => ({
+  ...violation,
+  pointer: parameterPointer(violation.pointer),
+});
+
+/**
+ * The body of a refusal.
+ * @param path the address asked for, without its query
+ * @param part where the request has its filters: pointers name places there
+ */
+export const problemBody = (
+  problem: Problem,
+  path: string,
+  requestId: string,
+  part: RequestPart = 'body',
+): string =>
   JSON.stringify({
     type: typeOf(problem.code),
     title: PROBLEMS[problem.code][1],
@@ -49,5 +64,7 @@ export const problemBody = (problem: Problem, path: string, requestId: string): 
     instance: path.slice(0, ECHO_MAX),
     code: problem.code,
     requestId,
-    ...(problem.errors ? { errors: problem.errors } : {}),
+    ...(problem.errors
+      ? { errors: part === 'body' ? problem.errors : problem.errors.map(inAddress) }
+      : {}),
   });

@@ -5,7 +5,7 @@ import { maskedEscaped } from '../secrets.ts';
 import { FORMAT_NAMES, type Format } from './formats.ts';
 import type { MarketSchemas } from './market.ts';
 import { escapePointer } from './pointer.ts';
-import { isKnownFilter } from './validate.ts';
+import { isKnownFilter, VIOLATIONS_MAX } from './validate.ts';
 
 /** The query of an address: its parameters in the order of their first value, decoded. */
 export interface Query {
@@ -34,7 +34,7 @@ function decoded(text: string): string | null {
 }
 
 /** The place of a parameter that stands for no member of a body. */
-const pointerOf = (name: string): string => `/${escapePointer(shown(name))}`;
+const pointerOf = (name: string): string => `?${escapePointer(shown(name))}`;
 
 /** Reads the query of an address, strictly: what cannot be decoded is told, never guessed. */
 export function queryOf(url: string): Query {
@@ -46,6 +46,7 @@ export function queryOf(url: string): Query {
     const name = end < 0 ? part : part.slice(0, end);
     const value = end < 0 ? '' : part.slice(end + 1);
     const [key, text] = [decoded(name), decoded(value)];
+    if (broken.length > VIOLATIONS_MAX) break;
     if (key === null || text === null) {
       const detail = 'Holds a broken percent escape; write a percent sign as %25, texts in UTF-8';
       broken.push({
@@ -60,7 +61,7 @@ export function queryOf(url: string): Query {
 
 /** What is wrong with each parameter of an address that takes none, as a sentence tells. */
 const parametersRefused = (url: string, detailOf: (name: string) => string): Violation[] =>
-  [...queryOf(url).parameters.keys()].map((name) => ({
+  [...queryOf(url).parameters.keys()].slice(0, VIOLATIONS_MAX + 1).map((name) => ({
     pointer: pointerOf(name),
     code: 'unknown_field',
     detail: detailOf(shown(name)),
@@ -186,7 +187,8 @@ export function queryReader(schemas: MarketSchemas): (url: string) => QueryRead 
       } else if (name === FORMAT) format = formatIn(values, broken);
       // The check of the body tells which filters this market has.
       else if (isKnownFilter(name)) body.filters[name] = values;
-      else broken.push(unknownParameter(name, legal));
+      // Past the limit they are no longer named.
+      else if (broken.length <= VIOLATIONS_MAX) broken.push(unknownParameter(name, legal));
     }
     return { body, format, broken };
   };

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { RequestPart } from '../contract/pointer.ts';
 import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
 import { databaseProblem } from '../db/failures.ts';
 import { Problem, type ProblemCode } from '../errors.ts';
@@ -44,6 +45,10 @@ export function problemOf(error: unknown): Problem {
   return databaseProblem(error) ?? internal(error);
 }
 
+/** GET and HEAD have no body: what is wrong with them is wrong with their parameters. */
+const partOf = ({ method }: FastifyRequest): RequestPart =>
+  method === 'GET' || method === 'HEAD' ? 'address' : 'body';
+
 /** Sends a problem as `application/problem+json`, never to be kept by a cache. */
 export function sendProblem(
   request: FastifyRequest,
@@ -56,7 +61,7 @@ export function sendProblem(
     .header('cache-control', 'no-store')
     .header('x-request-id', request.id)
     .type(PROBLEM_TYPE)
-    .send(problemBody(problem, shownPath(request.url), request.id));
+    .send(problemBody(problem, shownPath(request.url), request.id, partOf(request)));
 }
 
 /** Makes every failure of a request a problem, which is told with its cause when it is over. */

@@ -12,6 +12,7 @@ import type { RecordContext } from './records.ts';
 import type { ReferenceReader } from './references.ts';
 import type { State, StateReader } from './state.ts';
 import { targetsOf } from './targets.ts';
+import type { VocabularyReader } from './vocabulary.ts';
 import type { Warning } from './warnings.ts';
 
 /** What answering needs: where prices, reference data, rates and series are read. */
@@ -25,6 +26,7 @@ export interface Sources {
   /** The configured source of exchange rates. */
   readonly rateSource: string;
   readonly state: StateReader;
+  readonly vocabularies: VocabularyReader;
   readonly select: Selector;
   /** Whether it has all prices at hand, so that a page is best cut from them. */
   readonly hasAll: boolean;
@@ -75,8 +77,8 @@ export async function answerAt(
   const references = await sources.references(sources.db, head);
   const targets = targetsOf(plan.options, references);
   const rates = await ratesOf(sources, state);
-  const { select, hasAll } = sources;
-  const finding = { db, plan, state, references, targets, rates, select, hasAll };
+  const { vocabularies, select, hasAll } = sources;
+  const finding = { db, plan, state, references, targets, rates, vocabularies, select, hasAll };
   const found = await findPrices(finding);
   const metadata = {
     market: plan.market.slug,

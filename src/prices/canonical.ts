@@ -20,11 +20,13 @@ export function canonicalText({ market, range, codes, lists, options }: Plan): s
 /** The texts of plans, for as long as the plans are remembered themselves. */
 const keys = new WeakMap<Plan, string>();
 
-/** The same and the page, so that it stands for one answer at each state. */
+/** The same and the page and its warnings, so that it stands for one answer at each state. */
 export function canonicalKey(plan: Plan): string {
   const known = keys.get(plan);
   if (known !== undefined) return known;
-  const key = `${canonicalText(plan)} ${JSON.stringify([plan.page.limit, plan.page.after?.code])}`;
+  const { page, by, openMarkets } = plan;
+  const more = JSON.stringify([page.limit, page.after?.code, by, openMarkets]);
+  const key = `${canonicalText(plan)} ${more}`;
   keys.set(plan, key);
   return key;
 }

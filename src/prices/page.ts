@@ -1,7 +1,9 @@
 import type { Kysely } from 'kysely';
+import { parameterPointer } from '../contract/pointer.ts';
 import type { RateTable } from '../conversion/rate-table.ts';
-import { revisionText } from '../db/revisions.ts';
+import { type Head, revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
+import { mapped } from '../turns.ts';
 import { canonicalText } from './canonical.ts';
 import { cursorText } from './cursor.ts';
 import { outcomesOf, type PlannedPrice, vatWarnings, withoutRefused } from './outcomes.ts';
@@ -12,7 +14,14 @@ import { type SelectedPrice, selectPrices } from './query.ts';
 import type { References } from './references.ts';
 import type { State } from './state.ts';
 import type { Targets } from './targets.ts';
-import { checkStrict, unmatchedIn, type Warning } from './warnings.ts';
+import type { VocabularyReader } from './vocabulary.ts';
+import {
+  checkStrict,
+  type Unmatched,
+  unmatchedIn,
+  unmatchedWarnings,
+  type Warning,
+} from './warnings.ts';
 
 /** The prices that an answer shows, and what is told about all that were asked for. */
 export interface Found {
@@ -25,22 +34,24 @@ export interface Found {
 /** What the filters of a plan come to. */
 export interface Selected {
   readonly prices: readonly SelectedPrice[];
-  /** A warning for each value that matches nothing. */
-  readonly unmatched: readonly Warning[];
+  /** The values that match nothing. */
+  readonly unmatched: readonly Unmatched[];
 }
 
 /** The database for those who need it: what is at hand is found without. */
 export type Asking = () => Kysely<Database>;
 
-/** Finds all prices of a plan at a revision. */
-export type Selector = (asking: Asking, plan: Plan, revision: string) => Promise<Selected>;
+/** Finds all prices of a plan at the state of a head. */
+export type Selector = (asking: Asking, plan: Plan, head: Head) => Promise<Selected>;
 
 /** Asks the database for all of it. */
-export const sqlSelector: Selector = async (asking, plan, revision) => {
-  const db = asking();
-  const prices = await selectPrices(db, plan, revision);
-  return { prices, unmatched: await unmatchedIn(db, plan, revision, prices) };
-};
+export const sqlSelector =
+  (vocabularies: VocabularyReader): Selector =>
+  async (asking, plan, head) => {
+    const db = asking();
+    const prices = await selectPrices(db, plan, head.revision);
+    return { prices, unmatched: await unmatchedIn(db, vocabularies, plan, head, prices) };
+  };
 
 /** What prices are found by, all of one state. */
 export interface Finding {
@@ -50,6 +61,7 @@ export interface Finding {
   readonly references: References;
   readonly targets: Targets;
   readonly rates: RateTable | null;
+  readonly vocabularies: VocabularyReader;
   readonly select: Selector;
   /** Whether all prices are at hand, so that a page is best cut from them. */
   readonly hasAll: boolean;
@@ -75,7 +87,9 @@ function cutOf(finding: Finding, kept: readonly PlannedPrice[]) {
 /** Finds all prices that a plan asks for, and cuts the page from them. */
 async function wholeOf(finding: Finding): Promise<Found> {
   const { db, plan, state, references, targets, rates, select } = finding;
-  const { prices, unmatched } = await select(db, plan, state.head.revision);
+  const selected = await select(db, plan, state.head);
+  const { prices } = selected;
+  const unmatched = unmatchedWarnings(plan, selected.unmatched);
   checkStrict(plan, unmatched);
   const outcomes = outcomesOf(plan, prices, targets, references, rates);
   const { kept, warnings: omitted } = withoutRefused(plan, outcomes);
@@ -95,7 +109,10 @@ async function pageOf(finding: Finding): Promise<Found> {
   const { limit, after } = plan.page;
   const needsAll = plan.codes !== null || isConverting(plan.options);
   const all = needsAll ? await selectTerms(db, plan, revision) : [];
-  const unmatched = await unmatchedIn(db, plan, revision, all);
+  const unmatched = unmatchedWarnings(
+    plan,
+    await unmatchedIn(db, finding.vocabularies, plan, state.head, all),
+  );
   checkStrict(plan, unmatched);
   const { kept, warnings: omitted } = withoutRefused(
     plan,
@@ -120,8 +137,14 @@ async function pageOf(finding: Finding): Promise<Found> {
  * @throws Problem for values that match nothing when the plan is strict, and for prices that cannot
  *   be converted when it says so; what the database throws
  */
-export const findPrices = (finding: Finding): Promise<Found> => {
-  const { limit, after } = finding.plan.page;
-  const isWhole = limit === null && after === null;
-  return isWhole || finding.hasAll ? wholeOf(finding) : pageOf(finding);
-};
+export async function findPrices(finding: Finding): Promise<Found> {
+  const { page, by } = finding.plan;
+  const isWhole = page.limit === null && page.after === null;
+  const found = await (isWhole || finding.hasAll ? wholeOf(finding) : pageOf(finding));
+  if (by === 'body' || found.warnings.length === 0) return found;
+  const warnings = await mapped(found.warnings, (each) => ({
+    ...each,
+    pointer: parameterPointer(each.pointer),
+  }));
+  return { ...found, warnings };
+}

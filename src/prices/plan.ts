@@ -1,7 +1,8 @@
 import type { FilterName } from '../catalog/dimensions.ts';
-import type { Market } from '../catalog/markets.ts';
+import type { Market, MarketSlug } from '../catalog/markets.ts';
 import { matchKey } from '../catalog/match-key.ts';
 import { filtersOf } from '../contract/market.ts';
+import type { RequestPart } from '../contract/pointer.ts';
 import { type BodyCheck, brokenBy } from '../contract/validate.ts';
 import { startAgain, type Violation } from '../errors.ts';
 import { canonicalText } from './canonical.ts';
@@ -29,6 +30,12 @@ export interface Page {
   readonly after: Position | null;
 }
 
+/** Where a request has its filters, and which markets its sender may read. */
+export interface Asker {
+  readonly by: RequestPart;
+  readonly openMarkets: () => readonly MarketSlug[];
+}
+
 /** A validated request, ready to run: nothing in it can be refused any more but by its values. */
 export interface Plan {
   readonly market: Market;
@@ -38,6 +45,10 @@ export interface Plan {
   readonly lists: readonly ListFilter[];
   readonly options: PlanOptions;
   readonly page: Page;
+  /** Where the request has its filters: warnings point there. */
+  readonly by: RequestPart;
+  /** The markets that warnings about codes may name; none where no codes are asked for. */
+  readonly openMarkets: readonly MarketSlug[];
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -111,8 +122,12 @@ function continued(plan: Plan, cursor: string): Plan {
   return { ...plan, options: { ...options, moment }, page: { ...page, after } };
 }
 
+/** Nobody in particular: warnings name no other market. */
+const UNKNOWN_ASKER: Asker = { by: 'body', openMarkets: () => [] };
+
 /**
  * The plan of a request body.
+ * @param asker who sent it, and where
  * @param found what is known to be wrong already, such as with the query
  * @throws Problem `validation_failed` with every violation of the schema and of the rules; without
  *   any, `invalid_cursor` for a cursor of another request
@@ -121,6 +136,7 @@ export function planOf(
   market: Market,
   check: BodyCheck,
   body: unknown,
+  asker: Asker = UNKNOWN_ASKER,
   found: readonly Violation[] = [],
 ): Plan {
   const filters = membersOf(body, 'filters');
@@ -142,6 +158,8 @@ export function planOf(
     lists,
     options: optionsOf(options),
     page: { limit: (options['limit'] as number | undefined) ?? null, after: null },
+    by: asker.by,
+    openMarkets: codes ? asker.openMarkets() : [],
   };
   const cursor = options['cursor'] as string | undefined;
   return Object.freeze(cursor === undefined ? plan : continued(plan, cursor));

@@ -1,13 +1,16 @@
 import { type Kysely, sql } from 'kysely';
+import type { FilterName } from '../catalog/dimensions.ts';
+import type { MarketSlug } from '../catalog/markets.ts';
 import { codeKey, matchKey } from '../catalog/match-key.ts';
-import { nearest } from '../catalog/nearest.ts';
+import { type Head, numberIn, requireCommit } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { Problem, shown, type WarningCode } from '../errors.ts';
-import { type UsedValue, usedValues } from './filter-values.ts';
+import { Slice } from '../turns.ts';
 import { type LaterPrice, laterPrices } from './later-prices.ts';
-import type { ListFilter, Plan } from './plan.ts';
+import type { Plan } from './plan.ts';
 import { namesPast } from './plan-options.ts';
-import { marketPrices, type PriceTerms } from './query.ts';
+import type { PriceTerms } from './query.ts';
+import type { VocabularyReader } from './vocabulary.ts';
 
 /** Something about the answer that its reader should know. */
 export interface Warning {
@@ -21,28 +24,92 @@ export interface Warning {
   readonly existsSince?: string;
 }
 
+/** A value of a request that matches nothing in its market. */
+export interface Unmatched {
+  readonly list: FilterName | 'codes';
+  readonly index: number;
+  readonly value: string;
+  readonly suggestions: readonly string[];
+  /** The market that has the code; null of a value, and of a code that no market has. */
+  readonly elsewhere: MarketSlug | null;
+  /** The price that got the code after the requested moment; null where none did. */
+  readonly later: LaterPrice | null;
+}
+
 const SUGGESTIONS = 3;
 
-/** Values that suggestions are looked for; a list of hundreds of strangers is not a typo. */
+/** Values of a request that suggestions are looked for; hundreds of strangers are no typo. */
 const SUGGESTED_MAX = 20;
 
-const unmatched = (pointer: string, value: string, market: string, names: string[]): Warning => {
-  const suggestions = nearest(value, names, SUGGESTIONS);
-  const hint = suggestions.length > 0 ? `; did you mean ${suggestions.join(', ')}?` : '';
-  const detail = `"${shown(value)}" matches nothing in ${market}${hint}`;
-  return { code: 'unmatched_value', pointer, detail, suggestions };
-};
+type Missing = Pick<Unmatched, 'list' | 'index' | 'value'>;
 
-function unmatchedInList(list: ListFilter, used: readonly UsedValue[], market: string): Warning[] {
-  const values = used.filter((each) => each.filter === list.name);
-  const known = new Set(values.flatMap((each) => [each.matchKey, each.id]));
-  const names = values.map((each) => each.name);
-  const missing = list.values.flatMap((value, index) =>
-    known.has(matchKey(value)) ? [] : [{ value, pointer: `/filters/${list.name}/${index}` }],
-  );
-  return missing.map(({ value, pointer }, order) =>
-    unmatched(pointer, value, market, order < SUGGESTED_MAX ? names : []),
-  );
+/** The items of a list of a request that are not known. */
+const missingIn = (
+  list: Missing['list'],
+  values: readonly string[],
+  isKnown: (value: string) => boolean,
+): Missing[] => values.flatMap((value, index) => (isKnown(value) ? [] : [{ list, index, value }]));
+
+/** The markets of codes that other markets have, by the key of the code. */
+async function marketsOf(
+  db: Kysely<Database>,
+  missing: readonly Missing[],
+  revision: string,
+): Promise<ReadonlyMap<string, MarketSlug>> {
+  const keys = missing.map(({ value }) => codeKey(value));
+  const { rows } = await sql<{ key: string; slug: MarketSlug }>`
+    select p.code_key as key, market.slug
+    from price_at(${numberIn(revision)}) as p join market on market.id = p.market_id
+    where p.code_key = any(${keys}::text[]) and ${requireCommit(revision)}`.execute(db);
+  return new Map(rows.map(({ key, slug }) => [key, slug]));
+}
+
+/** What is known of the codes of a plan that its market does not have. */
+async function strangersOf(
+  db: Kysely<Database>,
+  { market, options }: Plan,
+  { revision }: Head,
+  missing: readonly Missing[],
+) {
+  if (missing.length === 0) return null;
+  const keys = missing.map(({ value }) => codeKey(value));
+  const later = namesPast(options) ? await laterPrices(db, market.slug, revision, keys) : null;
+  return { elsewhere: await marketsOf(db, missing, revision), later };
+}
+
+/** The values of a plan that match nothing in its market, in the order of the filters. */
+export async function unmatchedIn(
+  db: Kysely<Database>,
+  vocabularies: VocabularyReader,
+  plan: Plan,
+  head: Head,
+  found: readonly PriceTerms[],
+): Promise<readonly Unmatched[]> {
+  const codes = new Set(found.map((each) => codeKey(each.code)));
+  const missing = missingIn('codes', plan.codes ?? [], (code) => codes.has(codeKey(code)));
+  if (plan.lists.length === 0 && missing.length === 0) return [];
+  const vocabulary = await vocabularies(plan.market, head);
+  for (const { name, values } of plan.lists) {
+    const { keys } = vocabulary.of(name);
+    missing.push(...missingIn(name, values, (value) => keys.has(matchKey(value))));
+  }
+  const strangers = plan.codes && (await strangersOf(db, plan, head, missing));
+  const names = strangers && (await vocabulary.codes());
+  const slice = new Slice();
+  const unmatched: Unmatched[] = [];
+  for (const each of missing) {
+    const known = each.list === 'codes' ? names : vocabulary.of(each.list).names;
+    const isSuggested = unmatched.length < SUGGESTED_MAX;
+    const key = codeKey(each.value);
+    unmatched.push({
+      ...each,
+      suggestions: (isSuggested && known?.nearest(each.value, SUGGESTIONS)) || [],
+      elsewhere: strangers?.elsewhere.get(key) ?? null,
+      later: strangers?.later?.get(key) ?? null,
+    });
+    if (isSuggested) await slice.pass();
+  }
+  return unmatched;
 }
 
 function notYetExisting(pointer: string, { code, revision, committedAt }: LaterPrice): Warning {
@@ -58,53 +125,24 @@ function notYetExisting(pointer: string, { code, revision, committedAt }: LaterP
   };
 }
 
-async function unmatchedCodes(
-  db: Kysely<Database>,
-  plan: Plan,
-  revision: string,
-  found: readonly PriceTerms[],
-): Promise<Warning[]> {
-  const known = new Set(found.map((each) => codeKey(each.code)));
-  const missing = (plan.codes ?? []).flatMap((code, index) =>
-    known.has(codeKey(code)) ? [] : [{ code, index }],
-  );
-  if (missing.length === 0) return [];
-  const later = namesPast(plan.options)
-    ? await laterPrices(
-        db,
-        plan.market.slug,
-        revision,
-        missing.map(({ code }) => codeKey(code)),
-      )
-    : new Map<string, LaterPrice>();
-  const { rows } = await sql<{ code: string }>`
-    select code from ${marketPrices(plan.market.slug, revision)} as p`.execute(db);
-  const codes = rows.map((each) => each.code);
-  return missing.map(({ code, index }, order) => {
-    const pointer = `/filters/codes/${index}`;
-    const price = later.get(codeKey(code));
-    if (price) return notYetExisting(pointer, price);
-    const names = order < SUGGESTED_MAX ? codes : [];
-    return unmatched(pointer, code, plan.market.slug, names);
-  });
-}
-
 /**
- * One warning for each value of the request that matches nothing in its market at a revision; of a
- * code that came later it says since when the price exists.
+ * The warnings of values that match nothing; of a code that came later it says since when the price
+ * exists. A code of another market names it to a caller who may read that market; to any other it
+ * is a code that there is not.
  */
-export async function unmatchedIn(
-  db: Kysely<Database>,
-  plan: Plan,
-  revision: string,
-  found: readonly PriceTerms[],
-): Promise<readonly Warning[]> {
-  const names = plan.lists.map((each) => each.name);
-  const used = await usedValues(db, plan.market, revision, names);
-  return [
-    ...plan.lists.flatMap((list) => unmatchedInList(list, used, plan.market.slug)),
-    ...(await unmatchedCodes(db, plan, revision, found)),
-  ];
+export function unmatchedWarnings(plan: Plan, unmatched: readonly Unmatched[]): Warning[] {
+  const { slug } = plan.market;
+  return unmatched.map(({ list, index, value, suggestions: near, elsewhere, later }) => {
+    const pointer = `/filters/${list}/${index}`;
+    if (later !== null) return notYetExisting(pointer, later);
+    const isOpen = elsewhere !== null && plan.openMarkets.includes(elsewhere);
+    const suggestions = isOpen ? [] : near;
+    const hint = suggestions.length > 0 ? `; did you mean ${suggestions.join(', ')}?` : '';
+    const detail = isOpen
+      ? `"${shown(value)}" is a code of ${elsewhere}; ask /v3/prices/${elsewhere} for it`
+      : `"${shown(value)}" matches nothing in ${slug}${hint}`;
+    return { code: 'unmatched_value', pointer, detail, suggestions };
+  });
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { Market } from '../catalog/markets.ts';
-import { scopeOf } from '../catalog/scopes.ts';
+import { marketsOpenTo, scopeOf } from '../catalog/scopes.ts';
 import { pricesContent } from '../contract/answers.ts';
 import { ref } from '../contract/components.ts';
 import { FORMATS } from '../contract/formats.ts';
@@ -12,7 +12,7 @@ import { revisionText } from '../db/revisions.ts';
 import { Problem, type Violation } from '../errors.ts';
 import type { Sources } from '../prices/answer.ts';
 import { valuesReader } from '../prices/filter-values.ts';
-import { type Plan, planOf } from '../prices/plan.ts';
+import { type Asker, type Plan, planOf } from '../prices/plan.ts';
 import { checkAsksForAll, formatOf } from './accept.ts';
 import { codingOf } from './coded.ts';
 import { sendTagged } from './etag.ts';
@@ -27,14 +27,26 @@ function refuseBody({ headers }: FastifyRequest): void {
   throw new Problem('malformed_request', detail);
 }
 
-/** Makes plans of the bodies of one market; the very same body has the same plan. */
+const areSame = (one: readonly string[], other: readonly string[]): boolean =>
+  one.length === other.length && one.every((each, index) => each === other[index]);
+
+const askerOf = ({ principal }: FastifyRequest, by: Asker['by']): Asker => ({
+  by,
+  openMarkets: () => marketsOpenTo(principal?.scopes ?? new Set()),
+});
+
+/** Makes plans of the bodies of one market; the very same body of a like sender has the same. */
 function plannerOf(market: Market, check: BodyCheck) {
   const known = new WeakMap<object, Plan>();
-  return (body: unknown, broken: readonly Violation[]): Plan => {
+  return (body: unknown, broken: readonly Violation[], asker: Asker): Plan => {
     if (typeof body !== 'object' || body === null || broken.length > 0) {
-      return planOf(market, check, body, broken);
+      return planOf(market, check, body, asker, broken);
     }
-    const plan = known.get(body) ?? planOf(market, check, body);
+    const before = known.get(body);
+    const isKnown =
+      before && (before.codes === null || areSame(before.openMarkets, asker.openMarkets()));
+    if (isKnown) return before;
+    const plan = planOf(market, check, body, asker);
     known.set(body, plan);
     return plan;
   };
@@ -61,7 +73,7 @@ export function priceRoutes(
       const chosen = format ?? formatOf(request);
       codingOf(request);
       refuseBody(request);
-      const plan = planned(body, broken);
+      const plan = planned(body, broken, askerOf(request, 'address'));
       return sendPrices(request, reply, shown, plan, chosen);
     },
   };
@@ -87,7 +99,8 @@ export function priceRoutes(
     },
     schema: { ...postOperation(market), body: ref(schemas.request), response },
     handler: async (request, reply) => {
-      const plan = planned(request.body, strayParameters(request.url));
+      const asker = askerOf(request, 'body');
+      const plan = planned(request.body, strayParameters(request.url), asker);
       return sendPrices(request, reply, shown, plan, formatOf(request));
     },
   });

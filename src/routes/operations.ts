@@ -59,10 +59,10 @@ export const readOperation = (market: Market): Operation => ({
   summary: `Prices of ${inSentence(market.name)}, by address`,
   description: paragraphs(
     [
-      'What the POST of the same address answers, byte for byte, for browsers, spreadsheets and',
-      'caches: every filter and option is a parameter. Repeat a parameter for a list; commas are',
-      'not split. A pointer of a warning or a violation is that of the member of the body that a',
-      'parameter stands for, such as `/filters/products/0`.',
+      'What the POST of the same address answers, byte for byte but for the pointers of warnings,',
+      'for browsers, spreadsheets and caches: every filter and option is a parameter. Repeat a',
+      'parameter for a list; commas are not split. A pointer of a warning or a violation names a',
+      'parameter: `?dateFrom`, or `?products/0` for the first value of `products`.',
     ],
     [
       'The answer may be kept, and is a 304 while nothing has changed. HEAD tells its headers. A',

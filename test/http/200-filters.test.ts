@@ -1,15 +1,16 @@
 import t from 'tap';
 import { ask } from '../support/asking.ts';
-import { seededDatabase } from '../support/database.ts';
+import { seededDatabase, type TestDatabase } from '../support/database.ts';
 import { type Filters, type OraclePrice, readOracle, selected } from '../support/oracle.ts';
-import { type Reply, type Service, serviceOn } from '../support/service.ts';
+import { keyFor, type Reply, type Service, serviceOn } from '../support/service.ts';
 import { SPECIFIED } from '../support/specification.ts';
 
+let database: TestDatabase;
 let service: Service;
 let all: readonly OraclePrice[];
 
 t.before(async () => {
-  const database = await seededDatabase(t);
+  database = await seededDatabase(t);
   service = await serviceOn(t, database);
   all = await readOracle(database.pool);
 });
@@ -99,14 +100,35 @@ t.test('codes select exactly, whatever their case, each record once', async (t) 
   }
 });
 
-t.test('a code of another market is unmatched here, as one of nobody is', async (t) => {
-  const answer = await nickel({ codes: ['CP-CO-0001', 'CP-NI-0001', 'CP-XX-0001'] });
-  t.same(codesOf(answer), ['CP-NI-0001']);
-  t.match(warningsOf(answer), [
+t.test('a code of another market names it, and only to who may read that market', async (t) => {
+  const body = { filters: { codes: ['cp-co-0001', 'CP-NI-0001', 'CP-XX-0001'] } };
+  const told = [
     { code: 'unmatched_value', pointer: '/filters/codes/0' },
     { code: 'unmatched_value', pointer: '/filters/codes/2' },
-  ]);
-  for (const { suggestions } of warningsOf(answer)) {
+  ];
+  const detail = '"cp-co-0001" is a code of cobalt; ask /v3/prices/cobalt for it';
+  const both = await keyFor(database, ['prices:nickel', 'prices:cobalt']);
+  const few = await keyFor(database, ['prices:nickel', 'prices:copper']);
+  const ask = (key: string) =>
+    service.request({
+      method: 'POST',
+      url: '/v3/prices/nickel',
+      headers: { 'x-api-key': key },
+      payload: body,
+    });
+  // In turn, so that an answer that is kept for one would show to the other.
+  const answers = [];
+  for (const key of [both, few, both, few]) answers.push(await ask(key));
+  for (const [index, answer] of answers.entries()) {
+    t.same(codesOf(answer), ['CP-NI-0001']);
+    t.match(warningsOf(answer), told);
+    const [cobalt] = warningsOf(answer);
+    if (index % 2 === 0) t.match(cobalt, { detail, suggestions: [] });
+    else t.notMatch(JSON.stringify(cobalt), 'cobalt', 'to others it is a code that there is not');
+  }
+  const others = answers.filter((_, index) => index % 2 === 1).flatMap(warningsOf);
+  t.equal(others.length, 4);
+  for (const { suggestions } of others) {
     t.ok(suggestions.length > 0 && suggestions.length <= 3);
     t.same(
       suggestions.filter((each: string) => !each.startsWith('CP-NI-')),
@@ -124,6 +146,8 @@ t.test('a value that matches nothing is told with what is near, and still filter
   t.equal(product.suggestions[0], 'Nickel briquette');
   t.match(region, { code: 'unmatched_value', pointer: '/filters/regions/0', suggestions: [] });
   t.match(region.detail, 'Atlantis');
+  const [short] = warningsOf(await nickel({ regions: ['EU'] }));
+  t.equal(short.suggestions[0], 'Europe', 'an abbreviation is no typo');
   const mixed = await nickel({ products: ['Nickel briquette', 'Nickel briquet'] });
   t.same(codesOf(mixed), codesOf(await nickel({ products: ['Nickel briquette'] })));
   t.match(warningsOf(mixed), [{ pointer: '/filters/products/1' }]);

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { newKey } from '../../src/auth/key-format.ts';
+import { parameterPointer } from '../../src/contract/pointer.ts';
 import { testDatabase } from '../support/database.ts';
 import { serviceOn } from '../support/service.ts';
 
@@ -18,13 +19,17 @@ t.test('a key in a body or a query is refused, with all else that is wrong', asy
     method: 'GET',
     url: `/v3/prices/nickel?regions=${text}&asOf=x&decimals=99&${text}=1`,
   });
-  for (const { status, json } of [posted, got]) {
+  for (const [{ status, text: sent }, at] of [
+    [posted, String],
+    [got, parameterPointer],
+  ] as const) {
     t.equal(status, 400);
+    const json = JSON.parse(sent);
     const told = json.errors.map(({ pointer, code }: Told) => `${pointer} ${code}`);
     for (const each of [
-      '/filters/regions/0 invalid_characters',
-      '/options/asOf invalid_format',
-      '/options/decimals out_of_range',
+      `${at('/filters/regions/0')} invalid_characters`,
+      `${at('/options/asOf')} invalid_format`,
+      `${at('/options/decimals')} out_of_range`,
     ]) {
       t.ok(told.includes(each), `${each} of ${told.join()}`);
     }

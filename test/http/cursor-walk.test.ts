@@ -4,7 +4,7 @@ import { anyRequest, valuesOf } from '../support/any-request.ts';
 import { CHANGES } from '../support/changes.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { disturb } from '../support/disturb.ts';
-import { queryText } from '../support/query.ts';
+import { byAddress, queryText } from '../support/query.ts';
 import { type Reply, type Service, serviceOn } from '../support/service.ts';
 
 const SEED = 20_261_122;
@@ -38,8 +38,11 @@ const withOptions = ({ filters, options }: Body, more: object): Body => ({
 });
 
 const LINES = 'application/x-ndjson';
-const aboutOf = ({ headers }: Reply) =>
-  ['x-data-revision', 'x-warnings', 'x-warnings-count'].map((name) => headers[name]);
+/** State and warnings; of the warnings those that fit the header whatever their places are. */
+const aboutOf = ({ headers }: Reply) => ({
+  told: ['x-data-revision', 'x-warnings-count'].map((name) => headers[name]),
+  warnings: JSON.parse(byAddress(headers['x-warnings'] ?? '[]')).slice(0, 5),
+});
 
 /** Walks an answer page by page and compares what is joined with the whole of that state. */
 async function walk(slug: string, body: Body, limit: number, round: number): Promise<number> {

@@ -132,15 +132,81 @@ with p as materialized (select price.* from price_at($1::bigint) as price
   from (select 0 as position, 'products' as filter,
   v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from product_at($5::bigint)) as v on v.key = "p"."product_id"
-  group by v.uuid, v.name, v.match_key union all select 1 as position, 'priceTypes' as filter,
+  group by v.uuid, v.name, v.match_key union all select 1 as position, 'priceCategories' as filter,
   v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
-  from p join (select slug as key, uuid, name, match_key from dimension_value_at($6::bigint)
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
+  where kind = 'price-category') as v on v.key = "p"."price_category_id"
+  group by v.uuid, v.name, v.match_key union all select 2 as position, 'priceTypes' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select slug as key, uuid, name, match_key from dimension_value_at($7::bigint)
   where kind = 'price-type') as v on v.key = "p"."price_type"
+  group by v.uuid, v.name, v.match_key union all select 3 as position, 'purities' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($8::bigint)
+  where kind = 'purity') as v on v.key = "p"."purity_id"
+  group by v.uuid, v.name, v.match_key union all select 4 as position, 'incoterms' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($9::bigint)
+  where kind = 'incoterm') as v on v.key = "p"."incoterm_id"
+  group by v.uuid, v.name, v.match_key union all select 5 as position, 'countries' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($10::bigint)
+  where kind = 'country') as v on v.key = "p"."country_id"
+  group by v.uuid, v.name, v.match_key union all select 6 as position, 'regions' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($11::bigint)
+  where kind = 'region') as v on v.key = "p"."region_id"
+  group by v.uuid, v.name, v.match_key union all select 7 as position, 'services' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($12::bigint)
+  where kind = 'service') as v on v.key = "p"."service_id"
   group by v.uuid, v.name, v.match_key) as used
   order by position, name collate "C";
 
 -- codes that were not found
-select code from (select price.* from price_at($1::bigint) as price
+with p as materialized (select price.* from price_at($1::bigint) as price
+  where price.market_id = (select id from market where slug = $2)
+  and require_commit($3::bigint, $4))
+  select filter, id, name, "matchKey", prices
+  from (select 0 as position, 'products' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from product_at($5::bigint)) as v on v.key = "p"."product_id"
+  group by v.uuid, v.name, v.match_key union all select 1 as position, 'priceCategories' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
+  where kind = 'price-category') as v on v.key = "p"."price_category_id"
+  group by v.uuid, v.name, v.match_key union all select 2 as position, 'priceTypes' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select slug as key, uuid, name, match_key from dimension_value_at($7::bigint)
+  where kind = 'price-type') as v on v.key = "p"."price_type"
+  group by v.uuid, v.name, v.match_key union all select 3 as position, 'purities' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($8::bigint)
+  where kind = 'purity') as v on v.key = "p"."purity_id"
+  group by v.uuid, v.name, v.match_key union all select 4 as position, 'incoterms' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($9::bigint)
+  where kind = 'incoterm') as v on v.key = "p"."incoterm_id"
+  group by v.uuid, v.name, v.match_key union all select 5 as position, 'countries' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($10::bigint)
+  where kind = 'country') as v on v.key = "p"."country_id"
+  group by v.uuid, v.name, v.match_key union all select 6 as position, 'regions' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($11::bigint)
+  where kind = 'region') as v on v.key = "p"."region_id"
+  group by v.uuid, v.name, v.match_key union all select 7 as position, 'services' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  from p join (select id as key, uuid, name, match_key from dimension_value_at($12::bigint)
+  where kind = 'service') as v on v.key = "p"."service_id"
+  group by v.uuid, v.name, v.match_key) as used
+  order by position, name collate "C";
+select p.code_key as key, market.slug
+  from price_at($1::bigint) as p join market on market.id = p.market_id
+  where p.code_key = any($2::text[]) and require_commit($3::bigint, $4);
+select string_agg(code, e'
+  ') as codes
+  from (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4)) as p;
 

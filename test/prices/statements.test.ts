@@ -22,6 +22,7 @@ import { planOf } from '../../src/prices/plan.ts';
 import { selectionOf } from '../../src/prices/query.ts';
 import { referenceReader } from '../../src/prices/references.ts';
 import { daysStatement, seriesStatement } from '../../src/prices/series-sql.ts';
+import { vocabularyReader } from '../../src/prices/vocabulary.ts';
 import { unmatchedIn } from '../../src/prices/warnings.ts';
 import { failureOf } from '../support/world.ts';
 
@@ -69,6 +70,8 @@ const readable = (statement: string): string =>
     .split('\n')
     .map((line) => line.trim())
     .join('\n  ');
+
+const HEAD = { epoch: 'e', revision: '42.abc123', reference: '7', committedAt: '' };
 
 /** What a page of the feed is read from. */
 const STRETCH: Stretch = {
@@ -132,10 +135,10 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     ],
     'a few days of each of some prices': [fewPoints([], '42.abc123').text],
     'values that were named': await statementsOf((db) =>
-      unmatchedIn(db, planFor('nickel', { products: one, priceTypes: one }), '42.abc123', []),
+      unmatchedIn(db, vocabularyReader(db), planFor('nickel', { products: one }), HEAD, []),
     ),
     'codes that were not found': await statementsOf((db) =>
-      unmatchedIn(db, planFor('nickel', { codes: one }), '42.abc123', []),
+      unmatchedIn(db, vocabularyReader(db), planFor('nickel', { codes: one }), HEAD, []),
     ),
     'the values of every filter': await statementsOf((db) =>
       usedValues(db, market('copper'), '42.abc123'),

@@ -13,3 +13,7 @@ function textOf(value: unknown): unknown {
   const { period, method } = value as Readonly<Record<string, string>>;
   return `${period}:${method}`;
 }
+
+/** A text of a POST as a GET has it: a place in the body is that of its parameter. */
+export const byAddress = (text: string): string =>
+  text.replace(/"pointer":"\/(?:filters|options)\/(\w+)(\/\d+)?[^"]*"/g, '"pointer":"?$1$2"');
