@@ -10,6 +10,7 @@ export const BESIDE_OTHERS: readonly string[] = [
   'test/faults/injection.test.ts',
   'test/faults/issuer.test.ts',
   'test/faults/key-ends.test.ts',
+  'test/faults/lost-commits.test.ts',
   'test/faults/rates.test.ts',
   'test/faults/soak.test.ts',
   'test/faults/standby.test.ts',

@@ -7,6 +7,7 @@ import { clusterOf } from '../../src/db/embedded-files.ts';
 import { choosePlace } from '../../src/db/embedded-place.ts';
 import { type Cluster, clusterIn } from './cluster.ts';
 import { makeFolder } from './folders.ts';
+import { until } from './sockets.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
@@ -33,6 +34,21 @@ export async function standbyOf(
   await appendFile(join(folder, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`);
   await writeFile(join(folder, 'standby.signal'), '');
   return clusterIn(test, dataDir, settings);
+}
+
+/** Waits until a standby shows all of its primary, and ends its replication: it lacks the rest. */
+export async function cutOff(primary: Cluster, standby: Cluster): Promise<void> {
+  const { rows } = await primary.ask('select pg_current_wal_flush_lsn() as lsn');
+  await until('the standby has all', async () => {
+    const reached = `select pg_last_wal_replay_lsn() >= '${rows[0].lsn}'::pg_lsn as "isThere"`;
+    return (await standby.ask(reached)).rows[0].isThere;
+  });
+  await standby.ask("alter system set primary_conninfo = ''");
+  await standby.ask('select pg_reload_conf()');
+  await until('nothing feeds it', async () => {
+    const { rows: receivers } = await standby.ask('select from pg_stat_wal_receiver');
+    return receivers.length === 0;
+  });
 }
 
 /** The address of several servers, as libpq takes it. */

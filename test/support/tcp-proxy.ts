@@ -22,6 +22,8 @@ export interface Wire {
   readonly url: string;
   /** Ends every connection and lets nobody in, or lets in again. */
   cut(isCut: boolean): void;
+  /** Leads to another server, like an address that moves in a failover; ends every connection. */
+  leadTo(url: string): void;
   /** Ends every connection with a reset; who comes next is let in. */
   reset(): void;
   /** Passes nothing on, and tells nobody: connections stay open, and new ones are taken. */
@@ -111,7 +113,7 @@ class TroubledWire {
 
 /** A proxy before a server that an address names. */
 export async function wireTo(test: Test, url: string): Promise<Wire> {
-  const target = new URL(url);
+  let target = new URL(url);
   const wire = new TroubledWire();
   let made = 0;
   const proxy = createServer({ allowHalfOpen: true }, (near) => {
@@ -135,6 +137,10 @@ export async function wireTo(test: Test, url: string): Promise<Wire> {
       wire.isCut = cut;
       wire.isFrozen = false;
       if (cut) wire.destroy('destroy');
+    },
+    leadTo: (next) => {
+      target = new URL(next);
+      wire.destroy('destroy');
     },
     reset: () => wire.destroy('resetAndDestroy'),
     freeze: () => {

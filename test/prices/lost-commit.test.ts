@@ -1,0 +1,143 @@
+import t from 'tap';
+import { changedPrices as changedIn } from '../../src/book/changed.ts';
+import { MARKETS, type Market } from '../../src/catalog/markets.ts';
+import { rateSource, ratesReader } from '../../src/conversion/rates.ts';
+import { databaseProblem } from '../../src/db/failures.ts';
+import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate.ts';
+import { headOf, newestRevision, numberOf } from '../../src/db/revisions.ts';
+import { stretchesOf } from '../../src/prices/changes/segments.ts';
+import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
+import { columnsOf } from '../../src/prices/copy-binary.ts';
+import { fewPoints } from '../../src/prices/few-points.ts';
+import { usedValues } from '../../src/prices/filter-values.ts';
+import { selectStretch, selectTerms } from '../../src/prices/page-query.ts';
+import { selectIds, selectionOf } from '../../src/prices/query.ts';
+import { referenceReader } from '../../src/prices/references.ts';
+import { daysStatement, seriesStatement } from '../../src/prices/series-sql.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { lockWaits } from '../support/lock-waits.ts';
+import { serviceOn } from '../support/service.ts';
+import { until } from '../support/sockets.ts';
+import { commit, putPoints } from '../support/trading.ts';
+import { failureOf, inTransaction } from '../support/world.ts';
+
+const NICKEL = MARKETS.find(({ slug }) => slug === 'nickel') as Market;
+const ALL = { market: NICKEL, codes: null, lists: [] };
+const DAYS = { from: null, to: null };
+
+/** Everything that reads at a revision, by what it reads. */
+function readersAt({ db, client }: TestDatabase, revision: string) {
+  const { reads } = client;
+  const signal = new AbortController().signal;
+  const wanted = [{ priceId: 1, first: '2026-01-01', last: '2026-12-31' }];
+  const stretch = async () => {
+    const number = numberOf((await newestRevision(db)).revision);
+    const [found] = await stretchesOf(db, {
+      markets: new Map([[1, 'nickel']]),
+      after: '0',
+      until: '999999999',
+      limit: 1,
+      revision: number,
+    });
+    if (!found) throw new Error('nothing changed');
+    return [{ ...found, revision, hasPrice: true, points: 1 }];
+  };
+  const rates = { slug: 'SAMPLE', base: { id: 1, iso: 'EUR' }, revision, scopes: [] };
+  return {
+    'the newest state up to it': () => headOf(db, ['nickel'], revision),
+    prices: () => selectionOf(db, ALL, revision).execute(),
+    'numbers of prices': () => selectIds(db, ALL, revision),
+    'a page of prices': () =>
+      selectStretch(db, ALL, revision, { after: null, most: 1, without: [] }),
+    'terms of prices': () => selectTerms(db, ALL, revision),
+    'values of filters': () => usedValues(db, NICKEL, revision),
+    series: () => reads.copy(seriesStatement([1], DAYS, revision), columnsOf),
+    'some days': () => reads.copy(daysStatement(wanted, revision), columnsOf),
+    'a few points': () => reads.query(fewPoints(wanted, revision)),
+    'reference data': () => referenceReader(1)(db, { epoch: 'e', reference: revision }),
+    'the source of rates': () => rateSource(db, 'ECB', revision),
+    rates: () => ratesReader(1)(db, 'e', rates),
+    'what the book reads anew': () =>
+      changedIn((query) => reads.query(query), 'nickel', '0', revision, signal),
+    'places in the feed': () =>
+      stretchesOf(db, { markets: new Map([[1, 'x']]), after: '0', until: '9', limit: 1, revision }),
+    'changed points': async () => changedPoints(db, await stretch()),
+    'changed prices': async () => changedPrices(db, await stretch()),
+  };
+}
+
+t.test('no statement reads at a number that another commit has taken', async (t) => {
+  const database = await testDatabase(t, { seeded: true });
+  const { revision } = await newestRevision(database.db);
+  for (const [what, read] of Object.entries(readersAt(database, revision))) {
+    t.equal((await failureOf(read())).message, 'nothing failed', `${what}: the commit is there`);
+  }
+  const lost = `${numberOf(revision)}.zzzzzz`;
+  for (const [what, read] of Object.entries(readersAt(database, lost))) {
+    const failure = await failureOf(read());
+    t.match(failure.message, /is not the commit zzzzzz/, what);
+    t.equal(databaseProblem(failure)?.code, 'database_unavailable', `${what}: it is a 503`);
+  }
+});
+
+t.test(
+  'a request that is under way when its commit is lost answers nothing of another',
+  async (t) => {
+    const database = await testDatabase(t, { seeded: true });
+    const service = await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' });
+    const body = { filters: { codes: ['CP-NI-0001'] }, options: { includeSeries: true } };
+    t.equal((await service.post('nickel', body)).status, 200);
+    const asked = await inTransaction(database.pool, async (session) => {
+      await session.query('lock table price in access exclusive mode');
+      const answer = service.post('nickel', body);
+      await until('it waits', async () => (await lockWaits(database.pool)) > 0);
+      // Like a standby that lacks the commit and has taken its number.
+      await session.query('set local session_replication_role = replica');
+      await session.query(`update revision set commit_id = new_commit_id()`);
+      return { answer };
+    });
+    const { status, json, headers } = await asked.answer;
+    t.same([status, json.code], [503, 'database_unavailable']);
+    t.ok(headers['retry-after']);
+    t.equal((await service.post('nickel', body)).status, 200, 'the next one is answered');
+  },
+);
+
+t.test(
+  'texts from before there were commit ids are known, and later ones without are not',
+  async (t) => {
+    const database = await testDatabase(t, { seeded: true });
+    const { db, pool } = database;
+    while ((await migrationStatus(db)).filter(({ state }) => state === 'ran').length > 20) {
+      await migrateDown(db, { loseData: true });
+    }
+    const { rows } = await pool.query(`
+      select epoch || '.' || (select max(number) from revision) as revision,
+        epoch || '.' || (select max(first_seq + price_changes + points - 1)
+          from change_segment) as position
+      from service`);
+    const [{ revision, position }] = rows;
+    await migrateUp(db);
+    const service = await serviceOn(t, database);
+    const at = (text: string) => service.post('nickel', { options: { revision: text } });
+    const after = (text: string) =>
+      service.request({ method: 'GET', url: `/v3/changes?after=${text}` });
+    const known = await at(revision);
+    t.equal(known.status, 200);
+    t.match(known.json.$metadata.revision, /^[0-9a-z]{12}\.\d+$/);
+    t.equal((await at(known.json.$metadata.revision)).text, known.text, 'the same state');
+    const number = await commit(pool, (client) =>
+      putPoints(client, 'CP-NI-0001', ['2026-07-01', null, '5', null]),
+    );
+    const feed = await after(position);
+    t.equal(feed.json.data.length, 1, 'the feed goes on');
+    const [change] = feed.json.data;
+    t.equal((await after(change.seq)).json.data.length, 0);
+    const [epoch] = revision.split('.');
+    t.equal((await at(`${epoch}.${number}`)).json.code, 'unknown_revision');
+    t.equal((await after(`${epoch}.${change.seq.split('.')[1]}`)).json.code, 'unknown_revision');
+    const wrong = change.seq.replace(/^.{12}/, `${epoch}zzzzzz`);
+    t.equal((await after(wrong)).json.code, 'unknown_revision', 'nor one of another commit');
+    t.equal((await at(`${epoch}zzzzzz.${number}`)).json.code, 'unknown_revision');
+  },
+);
