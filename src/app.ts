@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { MARKETS } from './catalog/markets.ts';
 import type { Config } from './config.ts';
 import { COMMON_SCHEMAS } from './contract/common.ts';
-import { type BodyLimits, schemasOf } from './contract/market.ts';
+import { type BodyLimits, publishedOf, schemasOf } from './contract/market.ts';
 import { ratesReader } from './conversion/rates.ts';
 import type { Client } from './db/client.ts';
 import type { Gate } from './limits/gate.ts';
@@ -229,7 +229,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   referenceRoutes(app, sources);
   for (const market of MARKETS) {
     const schemas = schemasOf(market, bodyLimitsOf(config));
-    for (const schema of Object.values(schemas)) app.addSchema(schema);
+    for (const schema of publishedOf(schemas)) app.addSchema(schema);
     priceRoutes(app, market, schemas, { sources, book });
     valuesRoute(app, market, schemas, sources);
   }

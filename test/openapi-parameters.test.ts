@@ -30,7 +30,7 @@ const parameters: Readonly<Record<string, Parameter>> = components.parameters;
 
 t.test('every filter and option of a market is a parameter of its GET', async (t) => {
   for (const { slug } of MARKETS) {
-    const members = ['Filters', 'Options'].map(
+    const members = ['ListFilters', 'Options'].map(
       (part) => components.schemas[`${pascal(slug)}${part}`].properties,
     );
     const all = Object.assign({}, ...members);

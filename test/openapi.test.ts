@@ -8,6 +8,7 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { DIMENSIONS } from '../src/catalog/dimensions.ts';
 import { MARKETS } from '../src/catalog/markets.ts';
+import { OPERATIONS } from '../src/contract/changes.ts';
 import { PROBLEMS, VIOLATIONS } from '../src/errors.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -204,11 +205,19 @@ t.test('components have the names of the contract', async (t) => {
   const { schemas } = document.components;
   for (const { slug, filters } of MARKETS) {
     const market = named(slug);
-    for (const part of ['Filters', 'Options', 'PriceRequest', 'PriceRecord', 'PriceResponse']) {
+    for (const part of [
+      'Filters',
+      'CodeFilters',
+      'ListFilters',
+      'Options',
+      'PriceRequest',
+      'PriceRecord',
+      'PriceResponse',
+    ]) {
       t.ok(schemas[`${market}${part}`], `${market}${part}`);
     }
     t.same(
-      Object.keys(schemas[`${market}Filters`].properties).sort(),
+      Object.keys(schemas[`${market}ListFilters`].properties).sort(),
       [
         ...['dateFrom', 'dateTo', 'codes', 'products', 'priceCategories', 'priceTypes'],
         ...filters,
@@ -222,6 +231,51 @@ t.test('components have the names of the contract', async (t) => {
   t.notOk(
     Object.keys(schemas).some((name) => /^def-/.test(name)),
     'none is nameless',
+  );
+});
+
+t.test(
+  'the schema of a request refuses codes beside other filters, as the service does',
+  async (t) => {
+    for (const { slug } of MARKETS) {
+      const ajv = new Ajv2020({ strict: false, allErrors: true });
+      formats.default(ajv);
+      ajv.addSchema({ $id: 'openapi', ...document });
+      const place = `openapi#/components/schemas/${named(slug)}PriceRequest`;
+      const isLegal = (filters: object) => ajv.validate({ $ref: place }, { filters });
+      const dates = { dateFrom: '2026-01-01', dateTo: '2026-01-02' };
+      for (const filters of [
+        {},
+        dates,
+        { codes: ['a'], ...dates },
+        { regions: ['a'], products: ['b'], ...dates },
+        { codes: ['a'], regions: [] },
+        { regions: [] },
+      ]) {
+        t.ok(isLegal(filters), `${slug} ${JSON.stringify(filters)}`);
+      }
+      for (const filters of [
+        { codes: ['a'], regions: ['b'] },
+        { codes: ['a'], products: ['b'], ...dates },
+        { codes: [] },
+        { codes: [], regions: ['b'] },
+        { regoins: ['b'] },
+      ]) {
+        t.notOk(isLegal(filters), `${slug} ${JSON.stringify(filters)}`);
+      }
+    }
+  },
+);
+
+t.test('the schema of a change knows by its operation what was and is there', async (t) => {
+  const { discriminator, oneOf } = document.components.schemas['Change'] as unknown as {
+    discriminator: { mapping: Record<string, string> };
+    oneOf: { $ref: string }[];
+  };
+  t.same(Object.keys(discriminator.mapping), OPERATIONS);
+  t.same(
+    Object.values(discriminator.mapping),
+    oneOf.map(({ $ref }) => $ref),
   );
 });
 

@@ -1,4 +1,4 @@
-import Type, { type TSchema } from 'typebox';
+import Type, { type TObject, type TSchema } from 'typebox';
 import { DIMENSIONS } from '../catalog/dimensions.ts';
 import { MARKETS } from '../catalog/markets.ts';
 import { ndjsonSchema } from './answers.ts';
@@ -17,6 +17,7 @@ import {
   word,
 } from './components.ts';
 import { FORMATS } from './formats.ts';
+import { pascal } from './market.ts';
 
 const slugs = MARKETS.map(({ slug }) => slug);
 
@@ -109,27 +110,76 @@ export const OPERATIONS = [
   'withdrawn',
 ] as const;
 
-const state = (description: string) =>
-  Type.Unsafe({ anyOf: [ref(PointState), ref(PriceState), { type: 'null' }], description });
+const NOTHING = Type.Unsafe({ type: 'null' });
+const point = ref(PointState);
+const price = ref(PriceState);
 
-export const Change = closed(
-  {
-    seq: Type.String({ description: 'Its place in the feed, opaque: `after` it comes the next' }),
-    recordedAt: Instant('When it was committed'),
-    operation: word(OPERATIONS, {
-      description:
-        '`published`, `corrected` and `withdrawn` are of a point; `price-added`, ' +
-        '`price-changed`, and `withdrawn` with `date` null, of the price itself',
-    }),
-    market: Type.String({ description: 'Slug of the market' }),
-    code: Type.String({ description: 'Code of the price' }),
-    date: nullable(Day('Day of the point'), { description: 'null for the price itself' }),
-    revision: Type.String({ description: 'The state of the data that it made, opaque' }),
-    before: state('What was there before; null for what is new'),
-    after: state('What is there since; null for what was withdrawn'),
+/** One kind of change: what was there before, and what is there since. */
+const changeOf = (
+  operation: (typeof OPERATIONS)[number],
+  description: string,
+  { date, before, after }: Readonly<Record<'date' | 'before' | 'after', TSchema>>,
+) =>
+  closed(
+    {
+      seq: Type.String({ description: 'Its place in the feed, opaque: `after` it comes the next' }),
+      recordedAt: Instant('When it was committed'),
+      operation: Type.Literal(operation),
+      market: Type.String({ description: 'Slug of the market' }),
+      code: Type.String({ description: 'Code of the price' }),
+      date,
+      revision: Type.String({ description: 'The state of the data that it made, opaque' }),
+      before,
+      after,
+    },
+    { $id: `${pascal(operation)}Change`, description },
+  );
+
+const ofPrice = { date: NOTHING };
+const ofPoint = { date: Day('Day of the point') };
+
+const CHANGES: Readonly<Record<(typeof OPERATIONS)[number], TObject>> = {
+  'price-added': changeOf('price-added', 'A price that is new', {
+    ...ofPrice,
+    before: NOTHING,
+    after: price,
+  }),
+  'price-changed': changeOf('price-changed', 'A price with another description', {
+    ...ofPrice,
+    before: price,
+    after: price,
+  }),
+  published: changeOf('published', 'A point that is new', {
+    ...ofPoint,
+    before: NOTHING,
+    after: point,
+  }),
+  corrected: changeOf('corrected', 'A point with another value', {
+    ...ofPoint,
+    before: point,
+    after: point,
+  }),
+  withdrawn: changeOf('withdrawn', 'A point that was withdrawn, or the price itself', {
+    date: nullable(ofPoint.date, { description: 'null for the price itself' }),
+    before: Type.Unsafe({ anyOf: [point, price] }),
+    after: NOTHING,
+  }),
+};
+
+export const Change = Type.Unsafe({
+  $id: 'Change',
+  description: 'One change of a point or of the description of a price, by its `operation`',
+  oneOf: Object.values(CHANGES).map(ref),
+  discriminator: {
+    propertyName: 'operation',
+    mapping: Object.fromEntries(
+      Object.keys(CHANGES).map((operation) => [
+        operation,
+        `#/components/schemas/${pascal(operation)}Change`,
+      ]),
+    ),
   },
-  { $id: 'Change', description: 'One change of a point or of the description of a price' },
-);
+});
 
 export const ChangePage = closed(
   {
@@ -155,6 +205,7 @@ export const changesContent = {
 export const CHANGE_COMPONENTS: readonly TSchema[] = [
   PointState,
   PriceState,
+  ...Object.values(CHANGES),
   Change,
   ChangePage,
   ChangeLines,

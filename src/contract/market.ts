@@ -30,9 +30,14 @@ export interface BodyLimits {
   readonly recordsMax: number;
 }
 
-/** Every schema of one market, registered by the `$id`s that OpenAPI shows. */
+/** The schemas of one market; those but `filters` are published by the `$id`s that they have. */
 export interface MarketSchemas {
+  /** All filters: what a request is checked against, together with the rules of the plan. */
   readonly filters: TObject;
+  /** The filters as they may stand together: `codes` without other lists, or without `codes`. */
+  readonly byCodes: TObject;
+  readonly byLists: TObject;
+  readonly filterShapes: TSchema;
   readonly options: TObject;
   readonly request: TObject;
   readonly record: TObject;
@@ -79,11 +84,52 @@ function filtersSchema(market: Market, limits: BodyLimits): TObject {
       ),
       ...lists,
     },
+    { description: LISTS },
+  );
+}
+
+const LISTS = 'Lists are OR inside and AND across; dates bound the series only';
+
+/** A list that nothing may stand in: an empty one counts as absent. */
+const EMPTY = Type.Optional(
+  Type.Unsafe({ type: 'array', maxItems: 0, const: [], description: 'Not together with codes' }),
+);
+
+/**
+ * Codes that may not be there at all. Generators that pass over `not` make an empty list of it, so
+ * that the types of a client refuse codes.
+ */
+const NEVER = Type.Optional(
+  Type.Unsafe({ not: {}, const: [], description: 'Not together with other lists' }),
+);
+
+/**
+ * The filters as they may stand together, as two shapes: `codes` with the dates alone, or the lists
+ * without `codes`.
+ */
+function filterShapesOf(market: Market, { properties }: TObject) {
+  const name = pascal(market.slug);
+  const { dateFrom, dateTo, codes, ...lists } = properties as Record<string, TSchema>;
+  const dates = { dateFrom: dateFrom as TSchema, dateTo: dateTo as TSchema };
+  const none = Object.fromEntries(Object.keys(lists).map((list) => [list, EMPTY]));
+  const byCodes = closed(
+    // A copy has no mark that the member may be left out.
+    { ...dates, codes: Type.Unsafe({ ...codes }), ...none },
     {
-      $id: `${pascal(market.slug)}Filters`,
-      description: 'Lists are OR inside and AND across; dates bound the series only',
+      $id: `${name}CodeFilters`,
+      description: 'Prices by their codes; dates bound the series only',
     },
   );
+  const byLists = closed(
+    { ...dates, codes: NEVER, ...lists },
+    { $id: `${name}ListFilters`, description: LISTS },
+  );
+  const filterShapes = Type.Unsafe({
+    $id: `${name}Filters`,
+    description: '`codes` goes with dateFrom and dateTo only; every other list with every other',
+    oneOf: [ref(byCodes), ref(byLists)],
+  });
+  return { byCodes, byLists, filterShapes };
 }
 
 const optionsSchema = (market: Market, { recordsMax }: BodyLimits): TObject =>
@@ -129,12 +175,14 @@ export function schemasOf(market: Market, limits: BodyLimits): MarketSchemas {
   const record = recordSchema(market);
   const values: Record<string, TSchema> = {};
   for (const filter of filtersOf(market)) values[filter] = Type.Array(ref(FilterValue));
+  const shapes = filterShapesOf(market, filters);
   return {
     filters,
+    ...shapes,
     options,
     record,
     request: closed(
-      { filters: Type.Optional(ref(filters)), options: Type.Optional(ref(options)) },
+      { filters: Type.Optional(ref(shapes.filterShapes)), options: Type.Optional(ref(options)) },
       { $id: `${name}PriceRequest` },
     ),
     response: closed(
@@ -149,3 +197,7 @@ export function schemasOf(market: Market, limits: BodyLimits): MarketSchemas {
     ),
   };
 }
+
+/** The schemas of a market that OpenAPI shows. */
+export const publishedOf = ({ filters: _checked, ...published }: MarketSchemas): TSchema[] =>
+  Object.values(published);

@@ -153,6 +153,13 @@ export function wrong() {
   // @ts-expect-error nickel has no grades
   const filters: Schemas['NickelFilters'] = { grades: ['Battery'] };
   client.POST('/v3/prices/nickel', { body: { filters } });
+  const codes: Schemas['NickelFilters'] = { codes: ['CP-NI-0001'], dateFrom: '2026-01-01' };
+  client.POST('/v3/prices/nickel', { body: { filters: codes } });
+  // @ts-expect-error codes go without other filters
+  const both: Schemas['NickelFilters'] = { codes: ['CP-NI-0001'], regions: ['Europe'] };
+  // @ts-expect-error also in the body of a request
+  client.POST('/v3/prices/nickel', { body: { filters: { codes: ['a'], regions: ['Europe'] } } });
+  client.POST('/v3/prices/nickel', { body: { filters: both } });
   // @ts-expect-error there is no such market
   client.POST('/v3/prices/gold', { body: {} });
   // @ts-expect-error a filter takes a list
@@ -160,6 +167,19 @@ export function wrong() {
   client.GET('/v3/prices/copper', { params: { query: { regions: ['Europe'] } } });
   // @ts-expect-error a parameter that repeats takes a list
   client.GET('/v3/prices/copper', { params: { query: { regions: 'Europe' } } });
+}
+
+/** Never called: what was published is there, and what was withdrawn is not, without a check. */
+export function told(change: Schemas['Change']): number | null {
+  switch (change.operation) {
+    case 'published':
+    case 'corrected':
+      return change.after.mid;
+    case 'withdrawn':
+      return change.after;
+    default:
+      return change.after.name.length;
+  }
 }
 
 const { data: markets } = await got(client.GET('/v3/prices'));
