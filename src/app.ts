@@ -31,6 +31,7 @@ import { usage } from './plugins/usage.ts';
 import { work } from './plugins/work.ts';
 import type { Sources } from './prices/answer.ts';
 import { feedOf } from './prices/changes/follow.ts';
+import { sqlMissing } from './prices/missing-rates-sql.ts';
 import { sqlSelector } from './prices/page.ts';
 import { referenceReader } from './prices/references.ts';
 import { sqlSeries } from './prices/series-sql.ts';
@@ -197,6 +198,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     select: sqlSelector(vocabularies),
     hasAll: false,
     series: sqlSeries(reads),
+    missing: sqlMissing,
     pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,
   };
   // Bodies are checked by the plan, which tells every violation at once; answers are bytes already.

@@ -67,6 +67,7 @@ export type ViolationCode = keyof typeof VIOLATIONS;
 export const WARNINGS = {
   unmatched_value: 'A value of a filter that matches nothing in this market',
   not_yet_existing: 'A price that did not exist yet at the requested asOf or revision',
+  rates_missing: 'Rates of a currency are missing for some of the requested points',
   unconvertible_omitted: 'Records that cannot be converted as asked were left out',
   vat_included: 'Prices include value added tax, and so do the numbers they are converted to',
 } as const;

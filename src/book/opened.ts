@@ -10,6 +10,7 @@ import { bookBody, type Repeated, repeatedBody } from './body.ts';
 import type { Budget } from './budget.ts';
 import type { Edition } from './edition.ts';
 import type { LineFormat } from './frames.ts';
+import { missingIn } from './missing.ts';
 import type { BookCounts } from './place.ts';
 import { daysOf } from './records.ts';
 import { selectIn } from './selection.ts';
@@ -83,6 +84,7 @@ export function openedBook(from: OpenedFrom, sources: Sources, asked: Newest): O
       },
       hasAll: true,
       series: seriesIn(edition, turns),
+      missing: () => missingIn(edition, turns),
       pricesPerStatement: PRICES_AT_ONCE,
     },
     body: (answer, format, { rates }, coding) => {

@@ -91,6 +91,16 @@ export const Warning = closed(
       Type.String({ description: '`not_yet_existing`: the first revision that has the price' }),
     ),
     existsSince: Type.Optional(Instant('`not_yet_existing`: when that revision was committed')),
+    currency: Type.Optional(
+      Type.String({ description: '`rates_missing`: ISO 4217 code of the currency' }),
+    ),
+    firstDateWithoutRate: Type.Optional(
+      Day('`rates_missing`: the first requested point without a rate of it'),
+    ),
+    lastDateWithoutRate: Type.Optional(
+      Day('`rates_missing`: the last requested point without a rate of it'),
+    ),
+    lastDateWithRate: Type.Optional(Day('`rates_missing`: the newest rate of it')),
   },
   { $id: 'Warning', description: 'What a reader should know; other members depend on `code`' },
 );

@@ -29,7 +29,9 @@ export const optionMembers = (recordsMax: number) => ({
   ),
   onUnconvertible: Type.Optional(
     word(['keep', 'omit', 'error'], {
-      description: 'What happens to a price that cannot be converted; keep by default',
+      description:
+        'What happens to a price that cannot be converted, or of which no requested point can; ' +
+        'keep by default',
     }),
   ),
   decimals: Type.Optional(

@@ -42,7 +42,8 @@ export type Outcome =
       readonly conversion: null;
     };
 
-const refused = (reason: 'incompatible-unit' | 'no-rate'): Outcome => ({
+/** What a conversion comes to that cannot be done. */
+export const refused = (reason: 'incompatible-unit' | 'no-rate'): Outcome => ({
   status: 'refused',
   reason,
   conversion: null,

@@ -51,6 +51,18 @@ function lastOnOrBefore(days: Int32Array, length: number, day: number): number {
   return low - 1;
 }
 
+/**
+ * The days of the observations that the figures of a summary need.
+ * @param latest the day of the latest observation
+ * @param lastUpTo the day of the last observation on or before a day; null where there is none
+ */
+export function summaryDays(latest: number, lastUpTo: (day: number) => number | null): number[] {
+  const bases = SPANS.map((span) =>
+    lastUpTo(span === 'previous' ? latest - 1 : BASE_DAYS[span](latest)),
+  );
+  return [latest, ...bases.filter((day) => day !== null)];
+}
+
 const HUNDRED: Rational = { numerator: 100n, denominator: 1n };
 
 /** How a summary is computed. */

@@ -5,8 +5,9 @@ import type { Reads } from '../db/reads.ts';
 import { revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import type { SeriesSource } from './columns.ts';
+import type { MissingReader } from './missing-rates.ts';
 import type { PlannedPrice } from './outcomes.ts';
-import { findPrices, type Selector } from './page.ts';
+import { type Asking, findPrices, type Selector } from './page.ts';
 import type { Plan } from './plan.ts';
 import type { RecordContext } from './records.ts';
 import type { ReferenceReader } from './references.ts';
@@ -31,6 +32,8 @@ export interface Sources {
   /** Whether it has all prices at hand, so that a page is best cut from them. */
   readonly hasAll: boolean;
   readonly series: SeriesSource;
+  /** Looks for requested points without a rate, for one request. */
+  readonly missing: (db: Asking) => MissingReader;
   /** Most prices whose series one statement reads. */
   readonly pricesPerStatement: number;
 }
@@ -78,7 +81,8 @@ export async function answerAt(
   const targets = targetsOf(plan.options, references);
   const rates = await ratesOf(sources, state);
   const { vocabularies, select, hasAll } = sources;
-  const finding = { db, plan, state, references, targets, rates, vocabularies, select, hasAll };
+  const given = { plan, state, references, targets, rates, vocabularies };
+  const finding = { ...given, db, select, missing: sources.missing(db), hasAll };
   const found = await findPrices(finding);
   const metadata = {
     market: plan.market.slug,

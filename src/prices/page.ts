@@ -6,6 +6,7 @@ import type { Database } from '../db/schema.ts';
 import { mapped } from '../turns.ts';
 import { canonicalText } from './canonical.ts';
 import { cursorText } from './cursor.ts';
+import { type MissingReader, refusedOf, withMissingRates } from './missing-rates.ts';
 import { outcomesOf, type PlannedPrice, vatWarnings, withoutRefused } from './outcomes.ts';
 import { selectStretch, selectTerms } from './page-query.ts';
 import type { Plan } from './plan.ts';
@@ -63,6 +64,7 @@ export interface Finding {
   readonly rates: RateTable | null;
   readonly vocabularies: VocabularyReader;
   readonly select: Selector;
+  readonly missing: MissingReader;
   /** Whether all prices are at hand, so that a page is best cut from them. */
   readonly hasAll: boolean;
 }
@@ -92,8 +94,9 @@ async function wholeOf(finding: Finding): Promise<Found> {
   const unmatched = unmatchedWarnings(plan, selected.unmatched);
   checkStrict(plan, unmatched);
   const outcomes = outcomesOf(plan, prices, targets, references, rates);
-  const { kept, warnings: omitted } = withoutRefused(plan, outcomes);
-  const warnings = [...unmatched, ...omitted, ...vatWarnings(kept)];
+  const rated = await withMissingRates(finding.missing, plan, outcomes, state.head.revision);
+  const { kept, warnings: omitted } = withoutRefused(plan, rated.planned);
+  const warnings = [...unmatched, ...rated.warnings, ...omitted, ...vatWarnings(kept)];
   return { ...cutOf(finding, kept), warnings };
 }
 
@@ -114,10 +117,9 @@ async function pageOf(finding: Finding): Promise<Found> {
     await unmatchedIn(db, finding.vocabularies, plan, state.head, all),
   );
   checkStrict(plan, unmatched);
-  const { kept, warnings: omitted } = withoutRefused(
-    plan,
-    outcomesOf(plan, all, targets, references, rates),
-  );
+  const outcomes = outcomesOf(plan, all, targets, references, rates);
+  const rated = await withMissingRates(finding.missing, plan, outcomes, revision);
+  const { kept, warnings: omitted } = withoutRefused(plan, rated.planned);
   const keptIds = new Set(kept.map(({ price }) => price.id));
   const prices = await selectStretch(db, plan, revision, {
     after: after?.code ?? null,
@@ -125,11 +127,13 @@ async function pageOf(finding: Finding): Promise<Found> {
     most: limit === null ? null : limit + 1,
     without: all.filter(({ id }) => !keptIds.has(id)).map(({ id }) => id),
   });
-  const shown = outcomesOf(plan, prices.slice(0, limit ?? undefined), targets, references, rates);
+  const cut = outcomesOf(plan, prices.slice(0, limit ?? undefined), targets, references, rates);
+  const shown = refusedOf(cut, rated.unconvertible);
   const last = shown.at(-1);
   const nextCursor =
     last === undefined || prices.length === shown.length ? null : cursorAfter(finding, last);
-  return { shown, warnings: [...unmatched, ...omitted, ...vatWarnings(kept)], nextCursor };
+  const warnings = [...unmatched, ...rated.warnings, ...omitted, ...vatWarnings(kept)];
+  return { shown, warnings, nextCursor };
 }
 
 /**

@@ -22,6 +22,11 @@ export interface Warning {
   readonly priceCode?: string;
   readonly existsSinceRevision?: string;
   readonly existsSince?: string;
+  /** Of `rates_missing`: the currency, the points without a rate, and its newest rate. */
+  readonly currency?: string;
+  readonly firstDateWithoutRate?: string;
+  readonly lastDateWithoutRate?: string;
+  readonly lastDateWithRate?: string;
 }
 
 /** A value of a request that matches nothing in its market. */

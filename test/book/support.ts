@@ -150,6 +150,10 @@ export function disturber(random: () => number) {
       and date in (select date from fx_rate where source = 'SAMPLE'
         order by md5(date::text || $1) limit 5)`,
     "delete from fx_rate where source = 'SAMPLE' and date between '2026-01-10' and '2026-01-12'",
+    // Rates that end, and a hole in those of all currencies.
+    `delete from fx_rate where source = 'SAMPLE' and date > '2026-05-01'
+      and currency_id = (select id from currency where iso = 'CNY')`,
+    "delete from fx_rate where source = 'SAMPLE' and date between '2025-11-03' and '2025-11-27'",
   ];
   return async (pool: pg.Pool): Promise<void> => {
     const seed = String(random());
