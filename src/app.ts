@@ -6,7 +6,6 @@ import { COMMON_SCHEMAS } from './contract/common.ts';
 import { type BodyLimits, publishedOf, schemasOf } from './contract/market.ts';
 import { ratesReader } from './conversion/rates.ts';
 import type { Client } from './db/client.ts';
-import type { Gate } from './limits/gate.ts';
 import { type LimitSettings, Limits } from './limits/limits.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { watchSources } from './metrics/sources.ts';
@@ -14,7 +13,7 @@ import { auth } from './plugins/auth.ts';
 import { receiveBodies } from './plugins/body-bytes.ts';
 import { priceBook } from './plugins/book.ts';
 import { expiryWarning } from './plugins/expiry.ts';
-import { letIn, turnAway } from './plugins/gate.ts';
+import { letIn, letInLast, placeOf, turnAway } from './plugins/gate.ts';
 import { CAREFUL_HEADERS, careful } from './plugins/headers.ts';
 import { jsonBody } from './plugins/json-body.ts';
 import { limitsAfterAuth, limitsBeforeAuth } from './plugins/limits.ts';
@@ -44,6 +43,7 @@ import { priceRoutes, valuesRoute } from './routes/market.ts';
 import { marketsRoute } from './routes/markets.ts';
 import { meRoute } from './routes/me.ts';
 import { referenceRoutes } from './routes/reference.ts';
+import type { Places } from './std/places.ts';
 import type { Tracing } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
 
@@ -117,7 +117,7 @@ const limitSettingsOf = (config: Config): LimitSettings => ({
   gate: {
     runningMax: config.RUNNING_MAX,
     waitingMax: config.WAITING_MAX,
-    waitMsMax: config.WAITING_MS_MAX,
+    waitMs: config.WAITING_MS_MAX,
   },
 });
 
@@ -125,7 +125,7 @@ const limitSettingsOf = (config: Config): LimitSettings => ({
 function begin(
   app: FastifyInstance,
   { config, metrics, tracing }: AppOptions,
-  { gate, refusals }: { readonly gate: Gate; readonly refusals: Refusals },
+  { gate, refusals }: { readonly gate: Places; readonly refusals: Refusals },
 ): void {
   observe(app, metrics);
   if (tracing) traced(app, tracing);
@@ -138,8 +138,8 @@ function begin(
 /** Who may, and how often: limits, credentials and scopes, in the order of their checks. */
 async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) {
   const { config, client, usagePool } = options;
-  const { reads, pulse, watch } = client;
-  letIn(app, limits.gate);
+  const { reads, pulse, watch, breaker } = client;
+  letIn(app, limits.gate, breaker);
   const failed = limitsBeforeAuth(app, limits);
   const deniedBurst = config.KEY_DENIED_BURST;
   const used = usagePool ? usage(app, usagePool, { limits, deniedBurst }) : null;
@@ -152,9 +152,11 @@ async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) 
       failed(request, verdict);
       used?.heard(request, verdict);
     },
+    enter: placeOf(limits.gate),
     open: [DOCS],
   });
   limitsAfterAuth(app, limits);
+  letInLast(app, limits.gate);
   expiryWarning(app);
   return used?.exchange ?? null;
 }
@@ -183,7 +185,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, client, metrics } = options;
   const { reads } = client;
   const db = reads.db();
-  const limits = new Limits(limitSettingsOf(config));
+  const limits = new Limits(limitSettingsOf(config), client.breaker);
   const refusals = new Refusals(tellRefused(options.logger, metrics));
   const app = serverOf(options, refusals);
   const vocabularies = vocabularyReader(db);

@@ -100,22 +100,32 @@ export class Foreseen extends Error {
   }
 }
 
+/** Seconds of a `Retry-After`, spread so that the clients do not come back all at once. */
+export const retryAfter = (): string => String(1 + Math.floor(Math.random() * 5));
+
 /** A refusal on its way to the client; `message` is the sentence that the client reads. */
 export class Problem extends Foreseen {
   override readonly name = 'Problem';
   readonly code: ProblemCode;
   readonly errors: readonly Violation[] | undefined;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly #headers: Readonly<Record<string, string>>;
 
   constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
     super(detail, { cause: options.cause });
     this.code = code;
     this.errors = options.errors;
-    this.headers = options.headers ?? {};
+    this.#headers = options.headers ?? {};
   }
 
   get statusCode(): number {
     return PROBLEMS[this.code][0];
+  }
+
+  /** The headers of one answer; each 503 has a `Retry-After` of its own. */
+  get headers(): Readonly<Record<string, string>> {
+    return this.statusCode === 503
+      ? { 'retry-after': retryAfter(), ...this.#headers }
+      : this.#headers;
   }
 }
 

@@ -16,11 +16,12 @@ const LAYERS: Readonly<Record<string, string>> = {
   turns: '',
   config: '',
   contract: 'catalog errors secrets',
-  db: 'catalog errors seeds migrations',
+  std: '',
+  db: 'catalog errors seeds migrations std',
   auth: 'catalog db errors',
   conversion: 'catalog db errors turns',
   wire: 'turns',
-  limits: '',
+  limits: 'std',
   metrics: 'db errors limits',
   tracing: 'config',
   prices: 'catalog contract conversion db errors turns',
@@ -28,11 +29,11 @@ const LAYERS: Readonly<Record<string, string>> = {
   ingest: 'catalog db errors',
   archive: 'db version',
   verify: 'catalog db',
-  plugins: 'auth book catalog contract db errors limits metrics prices secrets tracing wire',
+  plugins: 'auth book catalog contract db errors limits metrics prices secrets std tracing wire',
   routes: 'auth book catalog contract conversion db errors limits prices version wire',
   app:
-    'catalog config contract conversion db errors limits metrics plugins prices routes tracing ' +
-    'version',
+    'catalog config contract conversion db errors limits metrics plugins prices routes std ' +
+    'tracing version',
   server:
     'auth catalog config contract db errors ingest metrics plugins prices app commands version ' +
     'limits tracing',

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import type { Scope } from '../catalog/scopes.ts';
 import { Problem, type ProblemCode } from '../errors.ts';
 
@@ -76,7 +75,5 @@ export const noMarketScope = (): Problem =>
 /** A 503: clients throw credentials away on a 401, so a failure of ours must never be one. */
 export const authUnavailable = (cause: unknown): Problem =>
   new Problem('auth_unavailable', 'The credential could not be checked. Try again shortly', {
-    // Spread over a few seconds, so that the clients do not come back all at once.
-    headers: { 'retry-after': String(randomInt(1, 6)) },
     cause,
   });

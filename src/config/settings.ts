@@ -79,6 +79,19 @@ export const SETTINGS = {
   POOL_WAITING_MAX: whole(64, 0, 10_000, 'Statements that may wait for one; 0 for no limit'),
   DATABASE_STATEMENT_TIMEOUT_MS: whole(8_000, 100, 600_000, 'Longest run of one statement'),
   DATABASE_SILENCE_MS: whole(500, 50, 60_000, 'Longest silence of a database that is not away'),
+  DATABASE_AWAY_MS_MAX: whole(
+    2_200,
+    100,
+    60_000,
+    'How long requests wait for a database that went away before they are refused',
+  ),
+  BACKLOG_MAX: whole(
+    512,
+    0,
+    10_000,
+    'Requests, and statements, that may wait while the database is away and until all have gone on',
+  ),
+  BACKLOG_MS_MAX: whole(2_000, 1, 60_000, 'How long each waits once the database is back'),
   DATABASE_LAG_MS_MAX: whole(
     5_000,
     100,

@@ -1,19 +1,25 @@
 import { Problem } from '../errors.ts';
+import type { Line, LineBounds, Link } from '../std/places.ts';
 import { databaseProblem } from './failures.ts';
-import { orAborted } from './or-aborted.ts';
 
 /**
- * Whether the database may be asked: `closed`, it may; `lost`, it went away just now, and who asks
- * waits for it; `open`, it has been away for longer, and who asks is told so at once.
+ * The state of the database: `closed`, it answers; `lost`, it went away just now, and requests wait
+ * for it; `open`, it has been away for longer, and requests are refused at once.
  */
 export type BreakerState = 'closed' | 'lost' | 'open';
 
-/** How long those who ask wait for a database that went away: a restart takes no longer. */
-const RIDE_OUT_MS = 1_500;
+/** How long requests wait for a database that went away: longer than a restart takes. */
+const RIDE_OUT_MS = 2_200;
+
+/** Bounds of the waiting lines until the backlog of an interruption is gone. */
+const CATCH_UP: LineBounds = { waitingMax: 512, waitMs: 2_000 };
 
 export interface BreakerOptions {
   readonly rideOutMs?: number | undefined;
-  /** Told of each change of the state, and what the database failed with last. */
+  readonly catchUp?: LineBounds | undefined;
+  /** Checks the database, unless it answered just now. */
+  readonly verify?: (() => Promise<void> | null) | undefined;
+  /** Called at each change of the state, with the last error of the database. */
   readonly onChange?:
     | ((state: BreakerState, before: BreakerState, error: Error) => void)
     | undefined;
@@ -23,19 +29,21 @@ const unavailable = (cause: unknown): Problem =>
   databaseProblem(cause) ??
   new Problem('database_unavailable', 'The database cannot be reached; try again shortly', {
     cause,
-    headers: { 'retry-after': '2' },
   });
 
-/** Keeps those who ask from a database that is away. Others tell it what they see. */
-export class Breaker {
+/** The link to the database: pauses the waiting lines while it is away. */
+export class Breaker implements Link {
   readonly #options: BreakerOptions;
+  readonly #lines: Line[] = [];
   #state: BreakerState = 'closed';
   #error = new Error('the database has not failed');
   #lifeline = new AbortController();
   #timer: NodeJS.Timeout | undefined;
-  /** Settled when the state is no longer `lost`. */
-  #decided = Promise.withResolvers<void>();
   #outages = 0;
+  #epoch = 0;
+  #isCatchingUp = false;
+  /** Whether the connections are still being made after an interruption. */
+  #isCold = false;
 
   constructor(options: BreakerOptions = {}) {
     this.#options = options;
@@ -45,60 +53,101 @@ export class Breaker {
     return this.#state;
   }
 
-  /**
-   * How often the database was away, or moved to another server: a connection from before may be
-   * dead without a sound.
-   */
+  get isAway(): boolean {
+    return this.#state === 'lost';
+  }
+
+  get catchUp(): LineBounds | null {
+    return this.#isCatchingUp ? (this.#options.catchUp ?? CATCH_UP) : null;
+  }
+
+  /** How often the database was away for so long that requests were refused. */
   get outages(): number {
     return this.#outages;
   }
 
-  /** Aborts, with the refusal, what runs when the database turns out to be away. */
+  /** Grows when connections are to be made anew: those from before may be dead without a sound. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** Aborts the statements that run, with the refusal, when the wait for the database is over. */
   get lifeline(): AbortSignal {
     return this.#lifeline.signal;
   }
 
-  /** The database went away; it may be back in a moment. What it fails with last tells why. */
-  lose(error: Error): void {
-    if (this.#state !== 'closed') {
-      this.#error = error;
-      return;
-    }
-    this.#enter('lost', error);
-    const rideOutMs = this.#options.rideOutMs ?? RIDE_OUT_MS;
-    this.#timer = setTimeout(() => this.open(this.#error), rideOutMs);
+  join(line: Line): void {
+    this.#lines.push(line);
   }
 
-  /** The database is away, and nobody waits for it. */
+  settle(): void {
+    if (this.#state !== 'closed' || this.#isCold) return;
+    if (this.#lines.every(({ backlog }) => backlog === 0)) this.#isCatchingUp = false;
+  }
+
+  verify(): Promise<void> | null {
+    return this.#options.verify?.() ?? null;
+  }
+
+  giveUp(): void {
+    if (!this.#isCold) this.#isCatchingUp = false;
+  }
+
+  /**
+   * The database went away; it may be back in a moment.
+   * @param error the last error, which the refusals carry as their cause
+   * @param sinceMs when it went, by `performance.now()`
+   */
+  lose(error: Error, sinceMs = performance.now()): void {
+    this.#error = error;
+    if (this.#state !== 'closed') return;
+    this.#isCatchingUp = true;
+    this.#enter('lost', error);
+    for (const line of this.#lines) line.pause();
+    const rideOutMs = this.#options.rideOutMs ?? RIDE_OUT_MS;
+    const leftMs = rideOutMs - (performance.now() - sinceMs);
+    this.#timer = setTimeout(() => this.open(this.#error), Math.max(0, leftMs));
+  }
+
+  /** The database stays away: all who wait are refused, and so is whoever comes. */
   open(error: Error): void {
     clearTimeout(this.#timer);
     if (this.#state === 'open') return;
     this.#outages += 1;
     this.#enter('open', error);
     this.#lifeline.abort(unavailable(error));
-    this.#decide();
-  }
-
-  /** The database answers. */
-  close(): void {
-    clearTimeout(this.#timer);
-    if (this.#state === 'closed') return;
-    if (this.#state === 'open') this.#lifeline = new AbortController();
-    this.#enter('closed', this.#error);
-    this.#decide();
-  }
-
-  /** The database is read from another server: connections of before are not used any more. */
-  move(): void {
-    this.#outages += 1;
+    for (const line of this.#lines) line.refuse(() => unavailable(error));
+    for (const line of this.#lines) line.resume();
   }
 
   /**
-   * Lets through who may ask; waits while the database went away just now.
-   * @throws Problem `database_unavailable` while it is away, and what the signal was aborted with
+   * The database answers.
+   * @param warm settles once the connections are made again; the backlog is not over before
    */
-  async pass(signal: AbortSignal): Promise<void> {
-    while (this.#state === 'lost') await orAborted(this.#decided.promise, signal);
+  close(warm: Promise<unknown> = Promise.resolve()): void {
+    clearTimeout(this.#timer);
+    if (this.#state === 'closed') return;
+    if (this.#state === 'open') this.#lifeline = new AbortController();
+    this.#isCatchingUp = true;
+    this.#isCold = true;
+    const epoch = this.#epoch;
+    const warmed = (): void => {
+      if (this.#epoch !== epoch) return;
+      this.#isCold = false;
+      this.settle();
+    };
+    warm.then(warmed, warmed);
+    this.#enter('closed', this.#error);
+    for (const line of this.#lines) line.resume();
+  }
+
+  /** Connections from before are not used any more. */
+  renew(): void {
+    this.#epoch += 1;
+  }
+
+  /** @throws Problem `database_unavailable` while requests are refused */
+  check(): void {
     if (this.#state === 'open') throw unavailable(this.#error);
   }
 
@@ -107,10 +156,5 @@ export class Breaker {
     this.#state = state;
     this.#error = error;
     this.#options.onChange?.(state, before, error);
-  }
-
-  #decide(): void {
-    this.#decided.resolve();
-    this.#decided = Promise.withResolvers();
   }
 }

@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
+import type { LineBounds } from '../std/places.ts';
 import { Breaker, type BreakerOptions } from './breaker.ts';
+import { destroy } from './goodbye.ts';
 import { type Health, healthOf } from './health.ts';
 import { ANSWER_MS, type Notices, noticesOf } from './notices.ts';
 import { type Pulse, pulseOf } from './pulse.ts';
@@ -49,8 +51,10 @@ export interface ClientOptions {
   readonly applicationName: string;
   /** How long the database may say nothing before it counts as away, in milliseconds. */
   readonly silenceMs?: number;
-  /** How long who asks waits for one that went away; as long as a restart takes if not given. */
+  /** How long statements wait for a database that went away; longer than a restart by default. */
   readonly rideOutMs?: number;
+  /** Bounds of the waiting lines until the backlog of an interruption is gone. */
+  readonly catchUp?: LineBounds;
   /** How long a standby may be behind before another server is used, in milliseconds. */
   readonly behindMs?: number;
   /** What is done around each statement that is read. */
@@ -103,7 +107,7 @@ const GOODBYE_MS = 5_000;
 const BEHIND_MS = 5_000;
 
 /** How a connection to a server is made. */
-function sessionOf(options: ClientOptions, url: string) {
+function sessionOf(options: ClientOptions, url: string, purpose = '') {
   const settings = [
     '-c TimeZone=UTC',
     '-c DateStyle=ISO',
@@ -115,7 +119,7 @@ function sessionOf(options: ClientOptions, url: string) {
   return {
     connectionString: address,
     connectionTimeoutMillis: options.acquireTimeoutMs,
-    application_name: options.applicationName,
+    application_name: `${options.applicationName} ${purpose}`.trim(),
     options: [given, ...settings].join(' ').trim(),
     types,
   };
@@ -127,32 +131,54 @@ const mustWrite = ({ url, readOnly }: ClientOptions): boolean =>
   /^(primary|read-write)$/.test(new URL(url).searchParams.get('target_session_attrs') ?? '');
 
 /**
- * A pool of connections to the server that is in use when each of them is made, and after how many
- * outages that was. Those that write give up a server that says nothing by themselves; readers do
- * so for each statement.
+ * A pool of connections to the server in use, each of which belongs to an epoch of the breaker.
+ * Clients that write give up a silent server by themselves; readers do so for each statement.
  */
 function poolOf(options: ClientOptions, servers: Servers, breaker: Breaker) {
   const { readOnly, statementTimeoutMs, onError } = options;
   const answerMs = statementTimeoutMs + ANSWER_MARGIN_MS;
   const patience = readOnly || statementTimeoutMs === 0 ? {} : { query_timeout: answerMs };
-  const outages = new WeakMap<pg.ClientBase, number>();
+  const epochs = new Map<pg.ClientBase, number>();
   class Session extends pg.Client {
     constructor(config: pg.ClientConfig) {
       super({ ...config, ...patience, ...sessionOf(options, servers.current) });
-      outages.set(this, breaker.outages);
+      epochs.set(this, breaker.epoch);
+      this.once('end', () => epochs.delete(this));
     }
   }
   const pool = new pg.Pool({
     connectionTimeoutMillis: options.acquireTimeoutMs,
     max: options.connectionsMax,
+    // Readers keep the connections that they have made.
+    min: readOnly ? options.connectionsMax : 0,
     keepAlive: true,
     Client: Session as unknown as new () => pg.ClientBase,
   });
-  // A connection that breaks, idle or in use, emits an error; unheard it would end the service.
+  // An error of a connection, idle or in use, would end the service without a listener.
   const heed = (error: Error) => onError?.(error);
   pool.on('error', heed);
-  pool.on('connect', (client) => client.on('error', heed));
-  return { pool, madeAfter: (client: pg.ClientBase) => outages.get(client) ?? 0 };
+  let most = 0;
+  pool.on('connect', (client) => {
+    client.on('error', heed);
+    most = Math.max(most, pool.totalCount);
+  });
+  const epochOf = (client: pg.ClientBase): number => epochs.get(client) ?? -1;
+  const warm = async (): Promise<void> => {
+    for (;;) {
+      const client = await pool.connect();
+      const isNew = epochOf(client) === breaker.epoch;
+      client.release(!isNew);
+      if (isNew) return;
+    }
+  };
+  /** Ends the connections of earlier epochs, and makes as many as there were before. */
+  const renew = async (): Promise<void> => {
+    // A transaction that writes may still be whole.
+    if (!readOnly) return;
+    for (const [client, epoch] of epochs) if (epoch < breaker.epoch) destroy(client as pg.Client);
+    await Promise.allSettled(Array.from({ length: pool.ending ? 0 : most }, warm));
+  };
+  return { pool, renew, epochOf };
 }
 
 async function end(pool: pg.Pool, db: Kysely<Database>): Promise<void> {
@@ -170,18 +196,14 @@ const forHours = <T extends { readonly options: string }>(session: T): T => ({
 
 /** Opens a pool; no connection is made before the first query. */
 export function openClient(options: ClientOptions): Client {
-  const { applicationName, acquireTimeoutMs, statementTimeoutMs, rideOutMs } = options;
+  const { acquireTimeoutMs, statementTimeoutMs, rideOutMs } = options;
   const servers = new Servers([options.url, ...(options.others ?? [])]);
-  const sessionFor = (purpose: string, url: string) => ({
-    ...sessionOf(options, url),
-    application_name: `${applicationName} ${purpose}`,
-  });
   const onError = (error: Error) => options.onError?.(error);
-  const breaker = new Breaker({ rideOutMs, onChange: options.onChange });
-  const { pool, madeAfter } = poolOf(options, servers, breaker);
+  const breaker = new Breaker({ ...options, verify: () => watch.verify() });
+  const { pool, epochOf, renew: renewPool } = poolOf(options, servers, breaker);
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
   const watch = watchOf({
-    connection: (url) => sessionFor('watch', url),
+    connection: (url) => sessionOf(options, url, 'watch'),
     servers,
     mustWrite: mustWrite(options),
     behindMs: options.behindMs ?? BEHIND_MS,
@@ -189,17 +211,18 @@ export function openClient(options: ClientOptions): Client {
     silenceMs: options.silenceMs ?? acquireTimeoutMs,
     newest: () => pulse.newest,
     onAnswer: () => void health.refresh(),
-    onMove: (why) => {
-      breaker.move();
+    onMove: (why) => options.onMove?.(why, servers.current),
+    renew: () => {
+      breaker.renew();
       pulse.move();
       notices.move();
-      options.onMove?.(why, servers.current);
+      return renewPool();
     },
     onBehind: (why) => options.onBehind?.(why),
   });
   const reads = readsOf({
     pool,
-    madeAfter,
+    epochOf,
     breaker,
     watch,
     connectionsMax: options.connectionsMax,
@@ -210,7 +233,7 @@ export function openClient(options: ClientOptions): Client {
     around: options.around,
   });
   const pulse = pulseOf({
-    connection: () => sessionFor('pulse', servers.current),
+    connection: () => sessionOf(options, servers.current, 'pulse'),
     reads,
     breaker,
     patienceMs: acquireTimeoutMs,
@@ -218,7 +241,7 @@ export function openClient(options: ClientOptions): Client {
   });
   const health = healthOf({ reads, pulse, breaker, watch });
   const notices = noticesOf({
-    connection: () => forHours(sessionFor('notices', servers.current)),
+    connection: () => forHours(sessionOf(options, servers.current, 'notices')),
     onError,
     // Who lets the database say nothing for longer means this connection as well.
     answerMs: Math.max(ANSWER_MS, options.silenceMs ?? acquireTimeoutMs),

@@ -39,10 +39,8 @@ export const isLoginRefused = ({ message }: Error): boolean => NO_LOGIN.test(mes
 
 const TOLD: ReadonlySet<ProblemCode> = new Set(['database_unavailable', 'overloaded']);
 
-const RETRY = { 'retry-after': '2' };
-
 const refusal = (code: ProblemCode, detail: string, cause: unknown): Problem =>
-  new Problem(code, detail, { cause, headers: code === 'query_timeout' ? {} : RETRY });
+  new Problem(code, detail, { cause });
 
 /**
  * The refusal that a failure of the database is to the client: 503 when it cannot be reached or

@@ -21,7 +21,7 @@ export interface Notices {
    * is not there or was not answered.
    */
   ask<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<readonly Row[] | null>;
-  /** The database is on another server now. */
+  /** The connections are made anew. */
   move(): void;
   close(): Promise<void>;
 }
@@ -97,7 +97,9 @@ class Listening implements Notices {
   }
 
   move(): void {
-    if (this.#client !== null) this.#lose(this.#client, new Error('the database has moved'));
+    this.#attempts = 0;
+    if (this.#client !== null) this.#lose(this.#client, new Error('the connections are made anew'));
+    else this.#begin();
   }
 
   async close(): Promise<void> {

@@ -39,7 +39,7 @@ export interface Pulse {
   readonly newest: Newest | null;
   /** How many looks there were, and how many asked for one. */
   readonly counts: { readonly looks: number; readonly asked: number };
-  /** The database is on another server now: nothing that the one before tells counts any more. */
+  /** The connections are made anew: nothing that the one before tells counts any more. */
   move(): void;
   close(): Promise<void>;
 }
@@ -152,6 +152,7 @@ class Looking implements Pulse {
     this.#attempts = 0;
     this.#forget();
     if (client) void goodbye(client);
+    if (this.counts.looks > 0) this.#connect();
   }
 
   async close(): Promise<void> {

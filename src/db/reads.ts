@@ -2,13 +2,14 @@ import { Kysely, PostgresDialect } from 'kysely';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { Problem } from '../errors.ts';
+import { type Leave, Places } from '../std/places.ts';
 import type { Breaker } from './breaker.ts';
 import { cancelStatement } from './cancel.ts';
 import { isPassing } from './failures.ts';
+import { orAborted } from './or-aborted.ts';
 import { Retries } from './retry.ts';
 import type { Database } from './schema.ts';
 import { Silence } from './silence.ts';
-import { type Leave, Slots } from './slots.ts';
 import type { Watch } from './watch.ts';
 
 /**
@@ -43,8 +44,8 @@ export type Around = <T>(statement: string, work: () => Promise<T>) => Promise<T
 
 export interface ReadsOptions {
   readonly pool: pg.Pool;
-  /** After how many outages a connection was made: one from before another may be dead. */
-  readonly madeAfter: (client: pg.PoolClient) => number;
+  /** The epoch in which a connection was made: one from an earlier epoch may be dead. */
+  readonly epochOf: (client: pg.PoolClient) => number;
   readonly breaker: Breaker;
   readonly watch: Watch;
   /** Statements at a time: the connections of the pool. */
@@ -62,12 +63,16 @@ export interface ReadsOptions {
 
 type Work<T> = (client: pg.PoolClient) => Promise<T>;
 
+/**
+ * An interruption of the database ended a statement, which runs again afterwards. That is no retry:
+ * it asks the database no more than once.
+ */
+class Interrupted extends Error {}
+
 const NEVER = new AbortController().signal;
 
 const overloaded = (): Problem =>
-  new Problem('overloaded', 'Every connection to the database is busy; try again shortly', {
-    headers: { 'retry-after': String(1 + Math.floor(Math.random() * 3)) },
-  });
+  new Problem('overloaded', 'Every connection to the database is busy; try again shortly');
 
 /** Whether the server told an error: then the connection is as good as before. */
 const isTold = (error: unknown): boolean =>
@@ -100,7 +105,7 @@ function unlessAborted<T>(
 }
 
 class Reading implements Reads {
-  readonly slots: Slots;
+  readonly slots: Places;
   readonly retries: Retries;
   /** The signals of requests for which a statement was answered. */
   readonly #begun = new WeakSet<AbortSignal>();
@@ -109,7 +114,8 @@ class Reading implements Reads {
 
   constructor(options: ReadsOptions) {
     this.#options = options;
-    this.slots = new Slots(options.connectionsMax, options.waitingMax);
+    const { connectionsMax, waitingMax, waitMs, breaker } = options;
+    this.slots = new Places(connectionsMax, { waitingMax, waitMs }, breaker);
     this.retries = new Retries(options.retryForMs);
     this.#shared = this.#handle(NEVER);
   }
@@ -147,51 +153,62 @@ class Reading implements Reads {
    */
   #run<T>(text: string, work: Work<T>, signal: AbortSignal, isCopy = false): Promise<T> {
     const { answerMs, around } = this.#options;
-    const attempt = async (): Promise<T> => {
-      const leave = await this.#enter(signal, isCopy);
-      try {
-        const client = await this.#connect(signal);
-        const answer = await this.#answer(client, work, signal, isCopy);
-        if (signal !== NEVER) this.#begun.add(signal);
-        return answer;
-      } catch (error) {
-        if (isPassing(error) && !isTold(error)) this.#options.watch.hint();
-        throw error;
-      } finally {
-        leave();
+    const attempt = () => this.#attempt(work, signal, isCopy);
+    const run = async (): Promise<T> => {
+      for (;;) {
+        try {
+          return await this.retries.run(attempt, signal, isCopy ? answerMs : 0);
+        } catch (error) {
+          if (!(error instanceof Interrupted)) throw error;
+        }
       }
     };
-    const run = () => this.retries.run(attempt, signal, isCopy ? answerMs : 0);
     return around ? around(text, run) : run();
   }
 
-  /**
-   * Waits for a database that may be asked, and for a connection that is free. Requests that are
-   * half done come before those that have had nothing yet: turned away, they would have cost much
-   * for nothing. What may wait for ever loses nothing, and has no such right.
-   */
-  async #enter(signal: AbortSignal, isCopy: boolean): Promise<Leave> {
-    const { breaker, waitMs } = this.#options;
-    for (;;) {
-      await breaker.pass(signal);
-      const leave = isCopy
-        ? await this.slots.enter(Number.POSITIVE_INFINITY, signal)
-        : await this.slots.enter(waitMs, signal, this.#begun.has(signal));
-      if (leave === null) throw overloaded();
-      if (breaker.state === 'closed') return leave;
+  /** @throws Interrupted where the whole database went away, not only this connection */
+  async #attempt<T>(work: Work<T>, signal: AbortSignal, isCopy: boolean): Promise<T> {
+    const { breaker, watch } = this.#options;
+    const leave = await this.#enter(signal, isCopy);
+    const { epoch } = breaker;
+    try {
+      const client = await this.#connect(signal);
+      const answer = await this.#answer(client, work, signal, isCopy);
+      if (signal !== NEVER) this.#begun.add(signal);
+      return answer;
+    } catch (error) {
+      leave();
+      if (!isPassing(error) || isTold(error)) throw error;
+      await orAborted(watch.hint(), signal);
+      const isSame = breaker.state === 'closed' && breaker.epoch === epoch;
+      throw isSame ? error : new Interrupted('the database went away', { cause: error });
+    } finally {
       leave();
     }
   }
 
+  /**
+   * Waits for a database that is not away, and for a free connection. Statements that several
+   * requests share go first, and those of requests that are half done: rejected, these would have
+   * cost much for nothing. A statement without a time limit loses nothing by waiting.
+   */
+  async #enter(signal: AbortSignal, isCopy: boolean): Promise<Leave> {
+    this.#options.breaker.check();
+    const isFirst = !isCopy && (signal === NEVER || this.#begun.has(signal));
+    const leave = await this.slots.enter({ signal, isFirst, isPatient: isCopy });
+    if (leave === null) throw overloaded();
+    return leave;
+  }
+
   async #connect(signal: AbortSignal): Promise<pg.PoolClient> {
-    const { pool, breaker, madeAfter } = this.#options;
+    const { pool, breaker, epochOf } = this.#options;
     for (;;) {
       const connecting = pool.connect();
       const client = await unlessAborted(connecting, [signal, breaker.lifeline], () => {
         // It comes later, and nobody wants it any more.
         connecting.then((late) => late.release()).catch(() => {});
       });
-      if (madeAfter(client) === breaker.outages) return client;
+      if (epochOf(client) === breaker.epoch) return client;
       client.release(true);
     }
   }

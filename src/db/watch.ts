@@ -6,17 +6,19 @@ import type { Servers } from './servers.ts';
 import { answered, Silence } from './silence.ts';
 import { type Standing, Standings } from './standing.ts';
 
-/** Looks all the time whether the database answers, over a connection of its own. */
+/** Checks all the time whether the database answers, over a connection of its own. */
 export interface Watch {
-  /** Begins to look; nothing where it looks already. */
+  /** Begins to check; does nothing where it has begun. */
   start(): void;
-  /** Something failed: looks at once. */
-  hint(): void;
-  /** The database answered somebody else. */
+  /** Something failed: checks at once. Settled once it is known whether the database is away. */
+  hint(): Promise<void>;
+  /** Checks, unless the database answered just now; null then. */
+  verify(): Promise<void> | null;
+  /** The database answered a statement. */
   heard(): void;
   /** How long a standby may have lacked by now what was committed, in ms; 0 for a primary. */
   readonly lagMs: number;
-  /** Settled once the first look is over. */
+  /** Settled once the first check is over, and the other servers were tried where it failed. */
   readonly firstLook: Promise<void>;
   close(): Promise<void>;
 }
@@ -30,21 +32,30 @@ export interface WatchOptions {
   /** How long a standby may lack what it should have, in milliseconds, before it is left. */
   readonly behindMs: number;
   readonly breaker: Breaker;
-  /** How long the database may be silent, in milliseconds, twice in a row. */
+  /** How long the database may be silent, in milliseconds, before it counts as away. */
   readonly silenceMs: number;
   /** The newest that was told of the data: no server is used that lacks it, if it can be helped. */
   readonly newest: () => Extent | null;
-  /** Called after each look that was answered. */
+  /** Called after checks that were answered, at the latest every second. */
   readonly onAnswer?: () => void;
   /** Called when another server is used from now on; why the one before is not. */
   readonly onMove?: (why: Error) => void;
+  /** Makes all connections anew, after an interruption and on another server. */
+  readonly renew: () => Promise<unknown>;
   /** Called when a standby is behind, and no other server can take its place. */
   readonly onBehind?: (why: Error) => void;
 }
 
-const PERIOD_MS = 800;
-/** While the database is away. */
-const IMPATIENT_MS = 250;
+/** Requests that wait for a silent database are refused in time only if it is checked often. */
+const PERIOD_MS = 200;
+/** How often `onAnswer` is called at most, but for the return of the database. */
+const REPORT_MS = 800;
+/** Between two attempts to connect while the database is away. */
+const RECONNECT_MS = 100;
+/** Attempts that may be under way at a time: a silent server answers none of them. */
+const ATTEMPTS_MAX = 5;
+/** How long an answer proves that the database is there. */
+const RECENT_MS = 50;
 /** How often another server is looked for while the one in use is behind. */
 const SEARCH_MS = 5_000;
 /** After so long without a database, one that has lost the newest data is better than none. */
@@ -58,22 +69,31 @@ class Unfit extends Error {
 const errorOf = (thrown: unknown): Error =>
   thrown instanceof Error ? thrown : new Error(String(thrown));
 
+/** Whether the server reported an error of the statement, which is an answer. */
+const isTold = (error: Error): boolean => (error as { severity?: string }).severity === 'ERROR';
+
 class Watching implements Watch {
   readonly #options: WatchOptions;
   readonly #standings = new Standings();
   readonly #first = Promise.withResolvers<void>();
+  /** Connections that are in use or being made. */
+  readonly #clients = new Set<pg.Client>();
   #client: pg.Client | null = null;
   #timer: NodeJS.Timeout | undefined;
-  #isLooking = false;
+  /** The check under way, and the one that begins after it. */
+  #current: Promise<void> | null = null;
+  #next: Promise<void> | null = null;
   #isStarted = false;
   #isClosed = false;
   #heardAt = 0;
-  #silences = 0;
+  #reportedAt = Number.NEGATIVE_INFINITY;
   /** Since when there is no database; null while there is one. */
   #awaySince: number | null = null;
+  #attempts = 0;
+  #isSearching = false;
   #searchedAt = Number.NEGATIVE_INFINITY;
   #isBehind = false;
-  /** How the server in use stood when it told it last. */
+  /** The last known standing of the server in use. */
   #standing: Standing | null = null;
 
   constructor(options: WatchOptions) {
@@ -90,14 +110,19 @@ class Watching implements Watch {
   }
 
   start(): void {
-    if (this.#isStarted) return;
-    this.#isStarted = true;
-    void this.#look();
+    if (!this.#isStarted) void this.hint();
   }
 
-  hint(): void {
+  hint(): Promise<void> {
     this.#isStarted = true;
-    void this.#look();
+    // A check under way may have had its answer before the failure.
+    if (this.#current === null) return this.#check();
+    this.#next ??= this.#current.then(() => this.#check());
+    return this.#next;
+  }
+
+  verify(): Promise<void> | null {
+    return performance.now() - this.#heardAt < RECENT_MS ? null : this.hint();
   }
 
   heard(): void {
@@ -108,61 +133,119 @@ class Watching implements Watch {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     this.#first.resolve();
-    this.#drop();
+    this.#client = null;
+    for (const client of this.#clients) destroy(client);
   }
 
-  async #look(): Promise<void> {
-    if (this.#isLooking || this.#isClosed) return;
-    this.#isLooking = true;
+  #check(): Promise<void> {
+    this.#next = null;
+    if (this.#isClosed || this.#awaySince !== null) return Promise.resolve();
     clearTimeout(this.#timer);
-    const waitMs = await this.#probe();
-    this.#isLooking = false;
-    this.#first.resolve();
-    if (this.#isClosed) return this.#drop();
-    this.#timer = setTimeout(() => void this.#look(), waitMs).unref();
+    this.#current = this.#probe().finally(() => {
+      this.#current = null;
+      if (this.#awaySince === null) this.#first.resolve();
+    });
+    return this.#current;
   }
 
-  /** Looks once, and tells the breaker; returns when to look again, in milliseconds. */
-  async #probe(): Promise<number> {
-    const { breaker, silenceMs, onAnswer } = this.#options;
+  async #probe(): Promise<void> {
     const begun = performance.now();
     try {
-      await this.#heed(await answered(this.#ask(), silenceMs));
+      await this.#heed(await this.#ask());
     } catch (thrown) {
       this.#drop();
       const error = errorOf(thrown);
-      // What the server tells of a statement is an answer, and so is what it told others.
+      if (this.#isClosed) return;
       if (!this.#isAnswer(error, begun)) {
-        const waitMs = this.#fail(error);
-        if (waitMs === 0 || !(await this.#search(error))) return waitMs;
+        // A server that is silent now may have been so since the question was sent.
+        return this.#goAway(error, error instanceof Silence ? begun : performance.now());
       }
     }
-    this.#silences = 0;
-    this.#awaySince = null;
-    breaker.close();
-    onAnswer?.();
-    return PERIOD_MS;
+    this.#answered();
   }
 
+  /** Also an answer to another connection is one. */
   #isAnswer(error: Error, begun: number): boolean {
-    if (error instanceof Silence) return this.#heardAt > begun;
-    return (error as { severity?: string }).severity === 'ERROR';
+    return error instanceof Silence ? this.#heardAt > begun : isTold(error);
   }
 
-  #fail(error: Error): number {
-    const { breaker } = this.#options;
-    this.#silences = error instanceof Silence ? this.#silences + 1 : 0;
-    if (this.#silences === 1) return 0;
-    this.#awaySince ??= performance.now();
-    if (this.#silences > 1) breaker.open(error);
-    else breaker.lose(error);
-    return IMPATIENT_MS;
+  #answered(): void {
+    if (this.#isClosed) return;
+    const nowMs = performance.now();
+    this.#heardAt = nowMs;
+    if (nowMs - this.#reportedAt >= REPORT_MS) {
+      this.#reportedAt = nowMs;
+      this.#options.onAnswer?.();
+    }
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#check(), PERIOD_MS).unref();
+  }
+
+  #goAway(error: Error, sinceMs: number): void {
+    this.#awaySince = sinceMs;
+    this.#options.breaker.lose(error, sinceMs);
+    this.#reconnect();
+  }
+
+  /** Attempts to connect at a steady pace, whatever became of the attempts before. */
+  #reconnect(): void {
+    if (this.#isClosed || this.#awaySince === null) return;
+    if (this.#attempts < ATTEMPTS_MAX) void this.#attempt();
+    this.#timer = setTimeout(() => this.#reconnect(), RECONNECT_MS).unref();
+  }
+
+  async #attempt(): Promise<void> {
+    this.#attempts += 1;
+    try {
+      const { client, standing } = await this.#connect();
+      await this.#heed(standing);
+      this.#comeBack(client);
+    } catch (thrown) {
+      const error = errorOf(thrown);
+      if (this.#awaySince !== null) this.#options.breaker.lose(error);
+      if (await this.#searchOnce(error)) this.#comeBack(null);
+    } finally {
+      this.#attempts -= 1;
+      this.#first.resolve();
+    }
+  }
+
+  async #searchOnce(error: Error): Promise<boolean> {
+    if (this.#isSearching || this.#awaySince === null) return false;
+    this.#isSearching = true;
+    return this.#search(error).finally(() => {
+      this.#isSearching = false;
+    });
+  }
+
+  #comeBack(client: pg.Client | null): void {
+    if (this.#awaySince === null || this.#isClosed) {
+      if (client !== null) destroy(client);
+      return;
+    }
+    this.#awaySince = null;
+    this.#reportedAt = Number.NEGATIVE_INFINITY;
+    if (client !== null) this.#use(client);
+    const { breaker, renew } = this.#options;
+    breaker.close(renew());
+    this.#answered();
   }
 
   async #ask(): Promise<Standing> {
-    const { current } = this.#options.servers;
-    const client = this.#client ?? (await this.#connect(current));
-    return this.#standings.of(current, client);
+    const { servers, silenceMs } = this.#options;
+    if (this.#client !== null) {
+      try {
+        return await answered(this.#standings.of(servers.current, this.#client), silenceMs);
+      } catch (thrown) {
+        const error = errorOf(thrown);
+        if (error instanceof Silence || isTold(error)) throw error;
+        // Perhaps only this connection was ended.
+        this.#drop();
+      }
+    }
+    const { client, standing } = await this.#connect();
+    this.#use(client);
+    return standing;
   }
 
   /** Leaves a server that is no longer the right one. @throws Unfit where it may not be used */
@@ -180,6 +263,7 @@ class Watching implements Watch {
     const why = new Unfit(`the standby is ${(behindMs / 1_000).toFixed(1)} s behind`);
     const isBehind = !(await this.#search(why));
     if (isBehind && !this.#isBehind) onBehind?.(why);
+    if (!isBehind && this.#awaySince === null) void this.#options.renew();
     this.#isBehind = isBehind;
   }
 
@@ -210,20 +294,38 @@ class Watching implements Watch {
     return !isLacking || (since !== null && performance.now() - since > LOSS_MS);
   }
 
-  async #connect(url: string): Promise<pg.Client> {
-    const client = new pg.Client(this.#options.connection(url));
-    this.#client = client;
-    client.on('error', () => this.#client === client && this.#drop());
+  /** @throws Silence, and the errors of the server */
+  async #connect(): Promise<{ client: pg.Client; standing: Standing }> {
+    const { servers, connection, silenceMs } = this.#options;
+    const { current } = servers;
+    const client = new pg.Client(connection(current));
+    this.#clients.add(client);
+    client.on('error', () => {});
     client.on('end', () => this.#lost(client));
-    await client.connect();
-    return client;
+    const first = async (): Promise<Standing> => {
+      await client.connect();
+      return this.#standings.of(current, client);
+    };
+    try {
+      return { client, standing: await answered(first(), silenceMs) };
+    } catch (error) {
+      this.#clients.delete(client);
+      destroy(client);
+      throw error;
+    }
+  }
+
+  #use(client: pg.Client): void {
+    this.#drop();
+    this.#client = client;
   }
 
   /** The connection ended by itself: perhaps the whole server did. */
   #lost(client: pg.Client): void {
+    this.#clients.delete(client);
     if (this.#client !== client) return;
-    this.#drop();
-    this.hint();
+    this.#client = null;
+    void this.hint();
   }
 
   #drop(): void {

@@ -1,5 +1,6 @@
+import { type LineBounds, type Link, Places } from '../std/places.ts';
 import { Buckets, type Rate, type Verdict } from './bucket.ts';
-import { Concurrency, Gate, type GateLimits } from './gate.ts';
+import { Concurrency } from './concurrency.ts';
 
 /** What one principal may do. A number of 0 is no limit. */
 export interface PrincipalLimits extends Rate {
@@ -18,7 +19,8 @@ export interface LimitSettings {
   readonly principal: PrincipalLimits;
   /** Failed authentications of one network; 0 is no limit. */
   readonly failuresPerMinute: number;
-  readonly gate: GateLimits;
+  /** Requests that are worked on at a time, 0 for no limit, and the line before them. */
+  readonly gate: LineBounds & { readonly runningMax: number };
 }
 
 /** What was counted of one name, for other instances. */
@@ -34,15 +36,16 @@ const NAMES_MAX = 100_000;
 
 /** The limits of one instance of the service. Nothing here waits for another machine. */
 export class Limits {
-  readonly gate: Gate;
+  readonly gate: Places;
   readonly concurrency = new Concurrency();
   readonly #settings: LimitSettings;
   readonly #principals = new Buckets(NAMES_MAX);
   readonly #failures = new Buckets(NAMES_MAX);
 
-  constructor(settings: LimitSettings) {
+  /** @param link the database, without which no request can be answered */
+  constructor(settings: LimitSettings, link?: Link) {
     this.#settings = settings;
-    this.gate = new Gate(settings.gate);
+    this.gate = new Places(settings.gate.runningMax, settings.gate, link);
   }
 
   /** Principals whose requests are being counted. */

@@ -143,7 +143,7 @@ function freshness(registry: Registry, { health }: Client): void {
 
 function load(registry: Registry, { limits, exchange }: MetricSources): void {
   gauge(registry, { name: 'prices_requests_running', help: 'Requests that are worked on' }, () => {
-    return limits.gate.running;
+    return limits.gate.taken;
   });
   gauge(registry, { name: 'prices_requests_waiting', help: 'Requests at the gate' }, () => {
     return limits.gate.waiting;

@@ -2,6 +2,7 @@ import fastifyJwt from '@fastify/jwt';
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { Kysely } from 'kysely';
 import { credentialOf } from '../auth/credentials.ts';
+import { publicIdOf } from '../auth/key-format.ts';
 import type { Principal } from '../auth/principal.ts';
 import {
   authUnavailable,
@@ -79,6 +80,8 @@ export interface AuthOptions {
   readonly settings: AuthSettings;
   readonly lag?: Lag;
   readonly heard?: HearVerdict;
+  /** Waits until the database may be asked for a request. */
+  readonly enter?: (request: FastifyRequest) => Promise<void>;
   /** Addresses below which the routes of other people's plugins are open to anyone. */
   readonly open?: readonly string[];
 }
@@ -170,7 +173,7 @@ function scopeRefusal(access: Exclude<Access, 'none'>, held: ReadonlySet<string>
 }
 
 async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void> {
-  const { db, pulse, settings, lag, open = [], heard = () => {} } = options;
+  const { db, pulse, settings, lag, open = [], heard = () => {}, enter } = options;
   const source = await keySourceOf(settings);
   const rules: TokenRules = {
     issuer: settings.JWT_ISSUER,
@@ -191,7 +194,9 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
   app.decorateRequest('newest', null);
   const identified = async (request: FastifyRequest): Promise<Principal> => {
     const { kind, text } = credentialOf(request.raw.rawHeaders);
-    return kind === 'key' ? verifyKey(findKeyOf(request), text, Date.now()) : verifyToken(request);
+    if (kind !== 'key') return verifyToken(request);
+    if (enter && publicIdOf(text) !== null) await enter(request);
+    return verifyKey(findKeyOf(request), text, Date.now());
   };
   const verified = (request: FastifyRequest): Promise<Principal> => {
     const identity = identified(request);

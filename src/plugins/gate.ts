@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
 import { Problem } from '../errors.ts';
-import type { Gate, Leave } from '../limits/gate.ts';
+import type { Leave, Link, Places } from '../std/places.ts';
 import { CAREFUL_HEADERS } from './headers.ts';
 import { shownPath } from './path.ts';
 import type { Refusals } from './refuse.ts';
@@ -12,15 +12,14 @@ declare module 'fastify' {
     /** Tells a request that waits for news: it takes no place among those that are worked on. */
     isWaiting?: (request: FastifyRequest) => boolean;
   }
+  interface FastifyRequest {
+    /** Whether the request still has to take a place before it may ask the database. */
+    needsPlace: boolean;
+  }
 }
 
-/** Seconds that a client is asked to wait, spread so that they do not all come back at once. */
-const patience = (): string => String(1 + Math.floor(Math.random() * 5));
-
 const overloaded = (): Problem =>
-  new Problem('overloaded', 'Too many requests are being answered; try again after Retry-After', {
-    headers: { 'retry-after': patience() },
-  });
+  new Problem('overloaded', 'Too many requests are being answered; try again after Retry-After');
 
 /** Whether a request is for nobody in particular: pages, health, and what is not there. */
 export const isOpen = ({ is404, routeOptions }: FastifyRequest): boolean =>
@@ -51,7 +50,7 @@ function answerAtOnce(request: FastifyRequest, reply: FastifyReply, problem: Pro
  * Turns away at once what the gate has no place for: most of what a service does that is asked far
  * too much, at the cost of what it still answers. Registered before all but what tells of requests.
  */
-export function turnAway(app: FastifyInstance, gate: Gate, refusals: Refusals): void {
+export function turnAway(app: FastifyInstance, gate: Places, refusals: Refusals): void {
   app.addHook('onRequest', (request, reply, done) => {
     // Who breaks a rule of HTTP is told that, and is let go.
     if (!gate.isFull || passes(request) || !hasOneHost(request.raw)) return done();
@@ -62,18 +61,45 @@ export function turnAway(app: FastifyInstance, gate: Gate, refusals: Refusals): 
   });
 }
 
-/** The one gate of all requests: lets in, now or after a short wait. Registered before `auth`. */
-export function letIn(app: FastifyInstance, gate: Gate): void {
+/** A place is given back once the answer is out, or its reader gone. */
+function admit(request: FastifyRequest, leave: Leave | null): void {
+  if (leave === null) throw overloaded();
+  request.needsPlace = false;
+  request.work.atEnd(leave);
+}
+
+/**
+ * Waits for a place, for a request that came while the database was away.
+ * @throws Problem `overloaded`, and `database_unavailable` once the database was away for too long
+ */
+export const placeOf =
+  (gate: Places) =>
+  async (request: FastifyRequest): Promise<void> => {
+    if (request.needsPlace) admit(request, await gate.enter({ signal: request.work.signal }));
+  };
+
+/**
+ * The one gate of all requests: admits, at once or after a short wait. While the database is away
+ * a request goes on without a place for as long as it needs no database, and waits only then: a
+ * wrong credential is refused as at any time. Registered before `auth`.
+ */
+export function letIn(app: FastifyInstance, gate: Places, link: Link): void {
+  app.decorateRequest('needsPlace', false);
   app.addHook('onRequest', (request, _reply, done) => {
     if (passes(request)) return done();
-    // A place is given back once the answer is out, or its reader gone.
-    const admit = (leave: Leave | null) => {
-      if (leave === null) return done(overloaded());
-      request.work.atEnd(leave);
-      done();
-    };
-    const place = gate.enter();
-    if (place instanceof Promise) place.then(admit);
-    else admit(place);
+    const leave = gate.take();
+    request.needsPlace = leave === null;
+    if (leave !== null) admit(request, leave);
+    if (leave !== null || link.isAway) return done();
+    placeOf(gate)(request).then(() => done(), done);
+  });
+}
+
+/** Has each request wait for the place that it still needs. Registered after `auth`. */
+export function letInLast(app: FastifyInstance, gate: Places): void {
+  const enter = placeOf(gate);
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (request.needsPlace) enter(request).then(() => done(), done);
+    else done();
   });
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Health as HealthSchema, Live, ref } from '../contract/components.ts';
 import type { DatabaseHealth, Health } from '../db/health.ts';
+import { retryAfter } from '../errors.ts';
 import { healthOperation, liveOperation, readyOperation } from './operations.ts';
 
 const newestOf = (all: Iterable<string>): string | null => {
@@ -49,7 +50,7 @@ export function healthRoutes(
     const body = bodyOf(version, rateSource, await health.seen());
     const seen = isReadiness && app.isStopping ? stopping(body) : body;
     reply.header('cache-control', 'no-store');
-    if (seen.status === 'unavailable') reply.code(503).header('retry-after', '2');
+    if (seen.status === 'unavailable') reply.code(503).header('retry-after', retryAfter());
     return seen;
   };
   const response = (description: string) => ({

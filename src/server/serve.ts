@@ -103,6 +103,8 @@ const openReader = ({ url, config, logger, tracing }: Served): Client =>
     waitMs: config.POOL_WAIT_MS,
     waitingMax: config.POOL_WAITING_MAX,
     silenceMs: config.DATABASE_SILENCE_MS,
+    rideOutMs: config.DATABASE_AWAY_MS_MAX,
+    catchUp: { waitingMax: config.BACKLOG_MAX, waitMs: config.BACKLOG_MS_MAX },
     behindMs: config.DATABASE_LAG_MS_MAX,
     onChange: tellOutage(logger),
     statementTimeoutMs: config.DATABASE_STATEMENT_TIMEOUT_MS,

@@ -1,6 +1,8 @@
 import t from 'tap';
 import { Breaker, type BreakerState } from '../../src/db/breaker.ts';
 import { Retries } from '../../src/db/retry.ts';
+import type { Problem } from '../../src/errors.ts';
+import { until } from '../support/sockets.ts';
 import { failureOf } from '../support/world.ts';
 
 const NEVER = new AbortController().signal;
@@ -13,48 +15,67 @@ const breakerWith = (rideOutMs: number) => {
   return { breaker, states };
 };
 
-t.test('who asks waits for a database that went away just now', async (t) => {
+/** What statements are refused with; null while they are not. */
+function refusalOf(breaker: Breaker): Problem | null {
+  try {
+    breaker.check();
+    return null;
+  } catch (error) {
+    return error as Problem;
+  }
+}
+
+t.test('a database that went away just now refuses nothing', async (t) => {
   const { breaker, states } = breakerWith(60_000);
-  await breaker.pass(NEVER);
+  t.equal(refusalOf(breaker), null);
   breaker.lose(REFUSED);
   breaker.lose(REFUSED);
-  let passed = 0;
-  const waiting = [1, 2, 3].map(() => breaker.pass(NEVER).then(() => (passed += 1)));
-  const leaving = new AbortController();
-  const left = failureOf(breaker.pass(leaving.signal));
-  leaving.abort(new Error('gone'));
-  t.match(await left, { message: 'gone' });
-  t.equal(passed, 0);
+  t.same([refusalOf(breaker), breaker.isAway], [null, true]);
   breaker.close();
-  await Promise.all(waiting);
   t.same([breaker.state, states, breaker.outages], ['closed', ['lost', 'closed'], 0]);
   t.notOk(breaker.lifeline.aborted);
 });
 
-t.test('who asks a database that stays away is refused at once, and all who wait', async (t) => {
+t.test('a database that stays away refuses all, and ends what runs', async (t) => {
   const { breaker, states } = breakerWith(1);
   const { lifeline } = breaker;
   breaker.lose(REFUSED);
-  const expected = { code: 'database_unavailable', headers: { 'retry-after': /^\d+$/ } };
-  t.match(await failureOf(breaker.pass(NEVER)), expected);
-  t.match(await failureOf(breaker.pass(NEVER)), expected);
+  const expected = { code: 'database_unavailable', headers: { 'retry-after': /^[1-5]$/ } };
+  await until('it is open', () => breaker.state === 'open');
+  t.match(refusalOf(breaker), expected);
   t.match(lifeline.reason, expected, 'what runs ends as well');
   breaker.open(REFUSED);
   breaker.close();
-  await breaker.pass(NEVER);
+  t.equal(refusalOf(breaker), null);
   t.same([states, breaker.outages], [['lost', 'open', 'closed'], 1]);
   t.notOk(breaker.lifeline.aborted);
 });
 
-t.test('what is told of a database that is away is what it failed with last', async (t) => {
+t.test('the time of a silent database counts from its last question', async (t) => {
+  const { breaker } = breakerWith(60_000);
+  breaker.lose(REFUSED, performance.now() - 60_000);
+  await until('it is open', () => breaker.state === 'open');
+  t.equal(breaker.outages, 1);
+});
+
+t.test('the cause of a refusal is the last error of the database', async (t) => {
   const { breaker } = breakerWith(1);
   const full = Object.assign(new Error('sorry, too many clients already'), { code: '53300' });
   breaker.lose(REFUSED);
   breaker.lose(full);
-  t.match(await failureOf(breaker.pass(NEVER)), { cause: full });
+  await until('it is open', () => breaker.state === 'open');
+  t.match(refusalOf(breaker), { cause: full });
   breaker.lose(REFUSED);
-  t.match(await failureOf(breaker.pass(NEVER)), { cause: REFUSED });
+  t.match(refusalOf(breaker), { cause: REFUSED });
   breaker.close();
+});
+
+t.test('clients that are refused together are not sent back together', async (t) => {
+  const { breaker } = breakerWith(0);
+  breaker.open(REFUSED);
+  const refusal = refusalOf(breaker);
+  const told = new Set(Array.from({ length: 200 }, () => refusal?.headers['retry-after']));
+  t.same([...told].toSorted(), ['1', '2', '3', '4', '5'], 'also where they share one refusal');
 });
 
 const failing = (times: number, error: Error) => {

@@ -13,7 +13,6 @@ export const BESIDE_OTHERS: readonly string[] = [
   'test/faults/lost-commits.test.ts',
   'test/faults/rates.test.ts',
   'test/faults/soak.test.ts',
-  'test/faults/standby.test.ts',
   'test/faults/tokens.test.ts',
   'test/faults/wire.test.ts',
   'test/faults/zones.test.ts',

@@ -1,8 +1,8 @@
 import t from 'tap';
 import { revokeKey } from '../../src/auth/keys.ts';
 import { type Cluster, ownCluster } from '../support/cluster.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
+import { byLength, fault, LENGTH } from '../support/faults.ts';
+import { type Figures, failedOf, within } from '../support/figures.ts';
 import {
   type Answered,
   type Ask,
@@ -15,6 +15,7 @@ import {
   type Target,
 } from '../support/load.ts';
 import { lockWaits } from '../support/lock-waits.ts';
+import { named, quotaOf, rateAt, SHARES } from '../support/quota.ts';
 import { prices } from '../support/running.ts';
 import { type Served, served } from '../support/served.ts';
 import { keyFor } from '../support/service.ts';
@@ -33,13 +34,24 @@ const QUESTIONS: readonly Ask[] = [
   { path: '/v3/prices' },
 ];
 
-const primary = await ownCluster(t);
-const standby = await standbyOf(t, primary, { max_standby_streaming_delay: '200ms' });
+const SETTINGS = { max_standby_streaming_delay: '200ms' };
+
+const quota = quotaOf(t);
+
+/** Holds servers to the quota, where there is one. */
+async function confined(...clusters: readonly Cluster[]): Promise<void> {
+  if (LENGTH !== 'short') for (const cluster of clusters) await cluster.confine(quota);
+}
+
+let primary = await ownCluster(t);
+let standby = await standbyOf(t, primary, SETTINGS);
+await confined(primary, standby);
 
 /** A service on some servers, once it answers; its key is made on the one that is written to. */
 async function on(writer: Cluster, url: string, env: Record<string, string> = {}): Promise<Served> {
   const own = { DATABASE_URL: url, PRICE_BOOK_BYTES: '0', RUNNING_MAX: '0', ...env };
   const service = await writer.using((database) => served(t, database, own));
+  if (LENGTH !== 'short') quota.add(service.running.child.pid ?? 0);
   await until('its key has come', async () => (await ask(service)).status === 200);
   return service;
 }
@@ -150,100 +162,146 @@ async function believedAfter(sinceMs: number, target: Target): Promise<number> {
 
 const pausing = (what: 'pause' | 'resume') => standby.ask(`select pg_wal_replay_${what}()`);
 
+type Share = (typeof SHARES)[number];
+
+/** Ends services, which would otherwise go on looking for their servers. */
+async function end(...services: readonly Served[]): Promise<void> {
+  for (const { running } of services) {
+    running.child.kill('SIGKILL');
+    await running.ended;
+  }
+}
+
+/** All that may happen to a standby, up to its promotion. */
+async function standbyFaults(test: Test, share: Share): Promise<Figures> {
+  const alone = await on(primary, standby.url, { KEYS_LAG_MS_MAX });
+  await committed(primary, alone, 'Read from a standby');
+  const conflicts = await conflict(test, alone);
+  const soon = { KEYS_LAG_MS_MAX, DATABASE_LAG_MS_MAX: '500' };
+  const both = await on(primary, listOf(standby, primary), soon);
+  const { perSecond, figures } = await rateAt(test, quota, share, both, QUESTIONS, 2 * RATE);
+  // Two services share the load for some of the time.
+  const load = openLoad(test, both, QUESTIONS, perSecond / 2);
+  await more(load, RATE);
+  const walk = async (options: object) => {
+    const { text } = await ask(both, JSON.stringify({ options: { limit: 1, ...options } }));
+    return JSON.parse(text).$metadata;
+  };
+  const page = await walk({});
+  const { other, revoke } = await anotherKey(primary, both);
+  await pausing('pause');
+  await revoke();
+  const revoked = performance.now();
+  await until('the key is refused', () => isRevoked(other));
+  const left = performance.now() - revoked;
+  await both.running.until('stderr', /the standby is [\d.]+ s behind/);
+  test.equal((await walk({ cursor: page.nextCursor })).revision, page.revision, 'the walk goes on');
+  const believed = await believedAfter(revoked, { ...other, port: alone.port });
+  await pausing('resume');
+  await until('the key is refused', () => isRevoked({ ...other, port: alone.port }));
+
+  const ongoing = openLoad(test, alone, QUESTIONS, perSecond / 2);
+  await more(ongoing, RATE);
+  await primary.stop();
+  await standby.ask('select pg_promote()');
+  await committed(standby, alone, 'Written after a promotion');
+  await more(ongoing, RATE);
+  const answers = [...(await load.stop()), ...(await ongoing.stop())];
+  await end(alone, both);
+  const failed = answers.filter(({ status }) => status !== 200);
+  const told = failed.map(({ status, text }) => `${status} ${text.slice(0, 200)}`);
+  test.same(told, []);
+  return {
+    ...figures,
+    [named('requests', share)]: answers.length,
+    [named('failed', share)]: failedOf(failed.length),
+    [named('statements cancelled', share)]: conflicts,
+    [named('revocation seen after', share)]: within(left, 10_000),
+    [named('without another server believed for', share)]: within(
+      believed,
+      Number(KEYS_LAG_MS_MAX),
+    ),
+    [named('longest request', share)]: `${Math.round(quantile(answers, 1))} ms`,
+  };
+}
+
 fault(
   'F11',
   'a standby: statements that it cancels, replay that stops, promotion',
-  '0 failed; one that is behind is left for another server, and revocation is seen; without one ' +
-    'keys are 503 after ≤ 10 s; no revision goes back within a walk; promotion needs no restart',
+  '0 failed, with one core and with half a core; one that is behind is left for another server, ' +
+    'and revocation is seen; without one keys are 503 after ≤ 10 s; no revision goes back within ' +
+    'a walk; promotion needs no restart',
   async (t) => {
-    const alone = await on(primary, standby.url, { KEYS_LAG_MS_MAX });
-    await committed(primary, alone, 'Read from a standby');
-    const conflicts = await conflict(t, alone);
-
-    const soon = { KEYS_LAG_MS_MAX, DATABASE_LAG_MS_MAX: '500' };
-    const both = await on(primary, listOf(standby, primary), soon);
-    const load = openLoad(t, both, QUESTIONS, RATE);
-    await more(load, RATE);
-    const walk = async (options: object) => {
-      const { text } = await ask(both, JSON.stringify({ options: { limit: 1, ...options } }));
-      return JSON.parse(text).$metadata;
-    };
-    const page = await walk({});
-    const { other, revoke } = await anotherKey(primary, both);
-    await pausing('pause');
-    await revoke();
-    const revoked = performance.now();
-    await until('the key is refused', () => isRevoked(other));
-    const left = performance.now() - revoked;
-    await both.running.until('stderr', /the standby is [\d.]+ s behind/);
-    t.equal((await walk({ cursor: page.nextCursor })).revision, page.revision, 'the walk goes on');
-    const believed = await believedAfter(revoked, { ...other, port: alone.port });
-    await pausing('resume');
-    await until('the key is refused', () => isRevoked({ ...other, port: alone.port }));
-
-    const ongoing = openLoad(t, alone, QUESTIONS, RATE);
-    await more(ongoing, RATE);
-    await primary.stop();
-    await standby.ask('select pg_promote()');
-    await committed(standby, alone, 'Written after a promotion');
-    await more(ongoing, RATE);
-    const answers = [...(await load.stop()), ...(await ongoing.stop())];
-    const failed = answers.filter(({ status }) => status !== 200);
-    const told = failed.map(({ status, text }) => `${status} ${text.slice(0, 200)}`);
-    t.same(told, []);
-    return {
-      requests: answers.length,
-      failed: failed.length,
-      'statements cancelled': conflicts,
-      'revocation seen after': within(left, 10_000),
-      'without another server believed for': within(believed, Number(KEYS_LAG_MS_MAX)),
-      'longest request': `${Math.round(quantile(answers, 1))} ms`,
-    };
+    let figures: Figures = {};
+    for (const [at, share] of SHARES.entries()) {
+      if (at > 0) {
+        primary = standby;
+        quota.cores(null);
+        standby = await standbyOf(t, primary, SETTINGS);
+        await confined(standby);
+      }
+      figures = { ...figures, ...(await standbyFaults(t, share)) };
+    }
+    quota.cores(null);
+    return figures;
   },
 );
 
 const isNoted = async (server: Cluster): Promise<boolean> =>
   (await server.ask("select from rate_usage where name <> ''")).rows.length > 0;
 
+/** The server of the database killed, and its standby promoted. */
+async function failover(test: Test, share: Share): Promise<Figures> {
+  const next = await standbyOf(test, standby);
+  await confined(next);
+  const url = listOf(standby, next);
+  // What writes finds the server that it can write to, wherever it stands in the list.
+  const writing = listOf(next, standby);
+  const create = ['--name', 'A key', '--owner', 'a test', '--scope', 'prices:nickel'];
+  const command = await prices(test, { DATABASE_URL: writing }, 'keys', 'create', ...create);
+  test.equal(command.code, 0, command.stderr);
+  const service = await on(standby, url, {
+    USAGE_DATABASE_URL: writing,
+    RATE_PER_MINUTE: '1000000',
+    RATE_BURST: '1000000',
+  });
+  const { perSecond, figures } = await rateAt(test, quota, share, service, QUESTIONS, RATE);
+  const load = openLoad(test, service, QUESTIONS, perSecond);
+  await until('use is noted', () => isNoted(standby));
+  await more(load, perSecond);
+  await standby.kill();
+  await more(load, perSecond);
+  await next.ask('select pg_promote()');
+  await committed(next, service, 'Written after a failover');
+  await next.ask('delete from rate_usage');
+  await until('use is noted there', () => isNoted(next));
+  const over = load.answers.length;
+  await more(load, perSecond);
+  const answers = await load.stop();
+  await end(service);
+  standby = next;
+  test.same(intolerable(answers), []);
+  const failed = answers.filter(({ status }) => status !== 200);
+  test.same(failed.filter((each) => answers.indexOf(each) >= over).map(codeOf), [], 'after it');
+  return {
+    ...figures,
+    [named('requests', share)]: answers.length,
+    [named('failed', share)]: failedOf(failed.length),
+    [named('longest request', share)]: `${Math.round(quantile(answers, 1))} ms`,
+  };
+}
+
 fault(
   'F12',
   'the server of the database stopped, and its standby promoted',
-  '≤ 5 s of 503, then all answered, without a restart; use is noted on the new server',
+  '0 failed, with one core and with half a core, without a restart; use is noted on the new server',
   async (t) => {
-    const next = await standbyOf(t, standby);
-    const url = listOf(standby, next);
-    // What writes finds the server that it can write to, wherever it stands in the list.
-    const writing = listOf(next, standby);
-    const create = ['--name', 'A key', '--owner', 'a test', '--scope', 'prices:nickel'];
-    const command = await prices(t, { DATABASE_URL: writing }, 'keys', 'create', ...create);
-    t.equal(command.code, 0, command.stderr);
-    const service = await on(standby, url, {
-      USAGE_DATABASE_URL: writing,
-      RATE_PER_MINUTE: '1000000',
-      RATE_BURST: '1000000',
-    });
-    const load = openLoad(t, service, QUESTIONS, RATE);
-    await until('use is noted', () => isNoted(standby));
-    await more(load, RATE);
-    await standby.kill();
-    await more(load, RATE);
-    await next.ask('select pg_promote()');
-    await committed(next, service, 'Written after a failover');
-    await next.ask('delete from rate_usage');
-    await until('use is noted there', () => isNoted(next));
-    const over = load.answers.length;
-    await more(load, RATE);
-    const answers = await load.stop();
-    t.same(intolerable(answers), []);
-    const failed = answers.filter(({ status }) => status !== 200);
-    t.same(failed.filter((each) => answers.indexOf(each) >= over).map(codeOf), [], 'after it');
-    const ends = failed.map(({ endedAt }) => endedAt);
-    const took = ends.length === 0 ? 0 : Math.max(...ends) - Math.min(...ends);
-    return {
-      requests: answers.length,
-      '503': failed.length,
-      'time of 503': within(took, 5_000),
-      'longest request': `${Math.round(quantile(answers, 1))} ms`,
-    };
+    let figures: Figures = {};
+    for (const share of SHARES) {
+      quota.cores(null);
+      figures = { ...figures, ...(await failover(t, share)) };
+    }
+    quota.cores(null);
+    return figures;
   },
 );

@@ -66,8 +66,8 @@ async function whole(service: Served): Promise<number> {
 }
 
 fault(
-  'F5',
-  'a database behind a line that swallows everything',
+  'F5c',
+  'a database behind a line that swallows everything for 60 s',
   '503 or 504 within 10 s, no hang; the pool is whole ≤ 15 s after',
   async (t) => {
     const { wire, service } = await wired(t);

@@ -14,7 +14,7 @@ import { goodClaims, secretToken } from '../support/tokens.ts';
 const SETTINGS = {
   principal: { perMinute: 1, burst: 10, concurrent: 0 },
   failuresPerMinute: 5,
-  gate: { runningMax: 0, waitingMax: 0, waitMsMax: 1 },
+  gate: { runningMax: 0, waitingMax: 0, waitMs: 1 },
 };
 const OWN = SETTINGS.principal;
 const SLOWLY = { perMinute: 0.001, burst: 1_000, concurrent: 0 };

@@ -5,7 +5,7 @@ import { Exchange } from '../../src/limits/shared.ts';
 import { testDatabase } from '../support/database.ts';
 import { until } from '../support/sockets.ts';
 
-const gate = { runningMax: 0, waitingMax: 0, waitMsMax: 1 };
+const gate = { runningMax: 0, waitingMax: 0, waitMs: 1 };
 /** A rate of a key's own, so slow that nothing comes back while a test runs. */
 const OWN = { perMinute: 0.001, burst: 10, concurrent: 0 };
 const MARK = { perMinute: 0.001, burst: 1_000, concurrent: 0 };

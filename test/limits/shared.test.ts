@@ -9,7 +9,7 @@ import { until } from '../support/sockets.ts';
 const SETTINGS = {
   principal: { perMinute: 6, burst: 10, concurrent: 0 },
   failuresPerMinute: 5,
-  gate: { runningMax: 0, waitingMax: 0, waitMsMax: 1 },
+  gate: { runningMax: 0, waitingMax: 0, waitMs: 1 },
 };
 const OWN = SETTINGS.principal;
 /** Of those who ask all the time. */

@@ -27,7 +27,11 @@ await fill(database, { prices: 30, points: 100 });
 const key = await keyFor(database, ['prices:*']);
 
 /** The service behind a wire to its database that can be cut. */
-async function wired(test: Test, more: Partial<ClientOptions> = {}) {
+async function wired(
+  test: Test,
+  more: Partial<ClientOptions> = {},
+  env: Readonly<Record<string, string>> = {},
+) {
   const wire = await wireTo(test, database.url);
   const client = openClient({
     url: wire.url,
@@ -39,7 +43,7 @@ async function wired(test: Test, more: Partial<ClientOptions> = {}) {
     applicationName: 'wired',
     ...more,
   });
-  const config = configOf(NO_LIMITS);
+  const config = configOf({ ...NO_LIMITS, ...env });
   const app = await buildApp({ config, client });
   test.teardown(async () => {
     app.server.closeAllConnections();
@@ -89,6 +93,76 @@ t.test('no request fails when the database is away for a moment', async (t) => {
   }
   await steady.next(20);
   t.same((await steady.stop()).failed, []);
+  t.equal(client.reads.retries.count, 0, 'an interruption is no reason for a retry');
+});
+
+/** One place, and no line before it: whatever waits for the database must wait elsewhere. */
+const GATE = { RUNNING_MAX: '1', WAITING_MAX: '0', PRICE_BOOK_BYTES: '0' };
+
+t.test(
+  'requests that come while the database is away take no place, and lose no time',
+  async (t) => {
+    const catchUp = { waitingMax: 20, waitMs: 600_000 };
+    const { wire, client, get, post, port } = await wired(t, { ...PATIENT, catchUp }, GATE);
+    await until('it answers', async () => (await post()).status === 200);
+    await until(
+      'it is in order',
+      () => client.pool.idleCount > 0 && client.reads.slots.taken === 0,
+    );
+    const before = client.pool.totalCount;
+    wire.cut(true);
+    await until('it is noticed', () => client.breaker.state === 'lost');
+    const bad = postText({ key: `${key}x` }, BULK_MARKET.slug, {}, 'Connection: close\r\n');
+    for (const [status, asked] of [
+      [404, get('/v3/nothing')],
+      [200, get('/live')],
+      [503, get('/ready')],
+      [401, get('/v3/me')],
+      [401, exchange(t, port, bad)],
+    ] as const) {
+      t.equal((await asked).status, status, 'what needs no database is answered');
+    }
+    const statuses: string[] = [];
+    const parked = Array.from({ length: 21 }, async () => {
+      const { status, json } = await post();
+      statuses.push(status === 200 ? '200' : `${status} ${json.code}`);
+    });
+    await until('one more than may wait is refused', () => statuses.length === 1);
+    t.same(statuses, ['503 overloaded']);
+    wire.cut(false);
+    await Promise.all(parked);
+    t.same(statuses.slice(1), Array(20).fill('200'));
+    await until('the bounds are the usual ones', () => client.breaker.catchUp === null);
+    t.ok(client.pool.totalCount >= before);
+  },
+);
+
+t.test('all that wait for a database that stays away are refused at once', async (t) => {
+  const { wire, client, post } = await wired(t, { rideOutMs: 1_000 }, GATE);
+  await until('it answers', async () => (await post()).status === 200);
+  wire.cut(true);
+  await until('it is noticed', () => client.breaker.state !== 'closed');
+  const refused = await Promise.all(Array.from({ length: 10 }, post));
+  const codes = new Set(refused.map(({ status, json }) => `${status} ${json.code}`));
+  t.same(
+    [...codes].filter((code) => !/^503 (database|auth)_unavailable$/.test(code)),
+    [],
+  );
+  t.same(
+    refused.filter(({ headers }) => !/^[1-5]$/.test(headers['retry-after'] ?? '')),
+    [],
+  );
+});
+
+t.test('the connections are made again as soon as the database is back', async (t) => {
+  const { wire, client, inOrder } = await wired(t, PATIENT);
+  await inOrder();
+  const before = client.pool.totalCount;
+  wire.cut(true);
+  await until('all are gone', () => client.pool.totalCount === 0);
+  wire.cut(false);
+  await until('as many are there', () => client.pool.totalCount === before);
+  t.ok(before > 0, 'without a request');
 });
 
 for (const [what, away] of [

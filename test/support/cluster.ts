@@ -18,6 +18,7 @@ import { migrateUp } from '../../src/db/migrate.ts';
 import { seed } from '../../src/db/seed.ts';
 import type { TestDatabase } from './database.ts';
 import { makeFolder } from './folders.ts';
+import type { Quota } from './quota.ts';
 import { until } from './sockets.ts';
 import { tell } from './tell.ts';
 
@@ -48,6 +49,8 @@ export interface Cluster {
   killBusy(program: string): Promise<void>;
   /** The postmaster and all of its processes. */
   processes(): Promise<number[]>;
+  /** Holds the server to a quota, also when it is started again. */
+  confine(quota: Pick<Quota, 'add'>): Promise<void>;
 }
 
 /** State and parent of a process; empty when there is none. */
@@ -148,13 +151,15 @@ export async function clusterIn(
   const { url } = embedded;
   const place = await choosePlace(dataDir);
   const folder = clusterOf(place);
+  let confinement: Pick<Quota, 'add'> | null = null;
   const control = async (...args: string[]): Promise<void> => {
     // It says what it does on a pipe that the server would keep open.
-    await run(place.binaries.pgCtl, [...args, '-D', folder, '-s', '-w', '-l', '/dev/null'], {
-      cwd: place.home,
-      env: environment(),
-      ...whoOf(place.account),
-    });
+    const options = { cwd: place.home, env: environment(), ...whoOf(place.account) };
+    const all = [...args, '-D', folder, '-s', '-w', '-l', '/dev/null'];
+    const running = run(place.binaries.pgCtl, all, options);
+    // It takes longer to start its server than this.
+    if (running.child.pid !== undefined) confinement?.add(running.child.pid);
+    await running;
   };
   const postmaster = async (): Promise<number> => (await readPidFile(folder))?.pid ?? 0;
   return {
@@ -178,5 +183,9 @@ export async function clusterIn(
     sessions: (program) => sessionsOf(url, program),
     killBusy: (program) => killBusyOf(url, program),
     processes: async () => processesOf(await postmaster()),
+    confine: async (quota) => {
+      confinement = quota;
+      quota.add(...(await processesOf(await postmaster())));
+    },
   };
 }

@@ -2,8 +2,9 @@ import type { Done, Told } from './faults.ts';
 import { type Figures, isBounded } from './figures.ts';
 
 /** What is counted under each heading, by the names that figures have in the table. */
-const REQUESTS = /^(requests|other requests|asked meanwhile|answers|bodies|tried|forgeries)$/;
-const FAILED = /^(failed|failures|5xx|wrong)$/;
+const REQUESTS =
+  /^(requests|requests at .+ core|other requests|asked meanwhile|answers|bodies|tried|forgeries)$/;
+const FAILED = /^(failed|failed at .+ core|failures|5xx|wrong)$/;
 const BAD = /^(bodies|malformed requests|texts|payloads|forgeries|tried|tokens|workbooks)$/;
 const RECOVERIES = /^(recovered after|whole after|as fast as before after|answers after)$/;
 
