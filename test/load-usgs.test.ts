@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import t from 'tap';
 import { testDatabase } from './support/database.ts';
 import { dataFolder, prices } from './support/running.ts';
@@ -36,4 +39,28 @@ t.test('tables of several releases are loaded from the oldest on, and each is to
     'named once more, at the end',
   );
   t.match(again.stdout, /mcs2022\.csv: This file was loaded before[\s\S]*mcs2023\.csv: Refused/);
+});
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const shell = promisify(execFile);
+
+t.test('the command line that a refusal shows loads the file as it is printed', async (t) => {
+  const { url: DATABASE_URL, pool } = await testDatabase(t, { seeded: true });
+  const file = join(await dataFolder(t), '..', "it's nickel 2027.csv");
+  const header = 'DataSource,Commodity,Year,Price_Rotterdam_dt,Price_dlb,,';
+  await writeFile(file, `\ufeff${header}\r\nMCS2025,Nickel,2022,"25,815",W,,\r\n,,,,,,\r\n`);
+  const refused = await prices(t, { DATABASE_URL }, 'load', 'usgs', file);
+  t.equal(refused.code, 3);
+  const [problem, condition, line = ''] = refused.stderr.split('\n');
+  t.match(problem, 'nickel 2027.csv:1: Price_Rotterdam_dt: No price of this name is known');
+  t.equal(
+    condition,
+    'If it holds CP-NI-9101 (Nickel metal, LME cash, US dollars per tonne), load it by:',
+  );
+  const { PATH } = process.env;
+  await shell('sh', ['-c', line], { cwd: ROOT, env: { PATH, DATABASE_URL } });
+  const { rows } = await pool.query(
+    "select mid from series s join price p on p.id = price_id where code = 'CP-NI-9101'",
+  );
+  t.strictSame(rows, [{ mid: '25815' }]);
 });

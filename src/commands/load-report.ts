@@ -1,3 +1,4 @@
+import type { Remedy } from '../ingest/problems.ts';
 import type { LoadReport } from '../ingest/request.ts';
 import { previewLines } from './load-preview.ts';
 import { countText, printLines } from './output.ts';
@@ -12,17 +13,39 @@ interface Faults {
   readonly errorsTotal: number;
 }
 
-/** The problems of a file, each as `file:line: what is wrong`, for an editor to jump to. */
+/** A word as a shell takes it. */
+const quoted = (word: string): string =>
+  /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+/** The command line that writes a mapping beside a file and loads the file with it. */
+const loadLine = (file: string, { mapping }: Remedy): string => {
+  const map = quoted(`${file}.map.yaml`);
+  const text = quoted(JSON.stringify(mapping));
+  return (
+    `printf '%s\\n' ${text} > ${map} && ` +
+    `npm run --silent prices -- load table ${quoted(file)} --map ${map}`
+  );
+};
+
+/**
+ * The problems of a file, each as `file:line: what is wrong`, for an editor to jump to. Below it
+ * stand the command lines that load what it refuses.
+ */
 export function errorLines({ errors, errorsTotal }: Faults): string[] {
-  const lines = errors.slice(0, ERRORS_SHOWN).map(({ file, line, column, value, ...error }) => {
+  const told = errors.slice(0, ERRORS_SHOWN);
+  const lines = told.flatMap(({ file, line, column, value, ...error }) => {
     const place = file === null ? '' : `${file}${line === null ? '' : `:${line}`}: `;
     // What is wrong with the name of a column is its value as well, which is told once.
     const name = column === value ? null : column;
     const what = [name, value === null ? null : `"${value}"`].filter((each) => each !== null);
     const where = what.length === 0 ? '' : `${what.join(' ')}: `;
-    return `${place}${where}${error.message} (${error.code})`;
+    const remedies = (error.remedies ?? []).flatMap((each) => [
+      `If ${each.when}, load it by:`,
+      loadLine(file ?? '', each),
+    ]);
+    return [`${place}${where}${error.message} (${error.code})`, ...remedies];
   });
-  const more = errorsTotal - lines.length;
+  const more = errorsTotal - told.length;
   return more > 0 ? [...lines, `and ${countText(more)} more`] : lines;
 }
 

@@ -14,6 +14,7 @@ export const LOAD_ERRORS = {
   invalid_vintage: 'The vintage is missing, impossible, or not the one that the file states',
   unknown_column: 'A column that the format does not have',
   missing_column: 'A column that the format needs',
+  ambiguous_column: 'A column that may hold the same prices as another one',
   wrong_column_count: 'A row with more or fewer fields than the header',
   invalid_quote: 'A quotation mark where RFC 4180 has none',
   invalid_json: 'A line that is not one JSON object',
@@ -49,6 +50,13 @@ export const LOAD_ERRORS = {
 
 export type LoadErrorCode = keyof typeof LOAD_ERRORS;
 
+/** How `load table` can load a column that the format refuses. */
+export interface Remedy {
+  /** The condition, as a clause: "it holds …". */
+  readonly when: string;
+  readonly mapping: object;
+}
+
 /** One thing wrong, and where: the line (or sheet row) counts from 1. */
 export interface LoadProblem {
   /** Only where it is not the file that is loaded: the mapping. */
@@ -59,6 +67,7 @@ export interface LoadProblem {
   readonly value: string | null;
   readonly code: LoadErrorCode;
   readonly message: string;
+  readonly remedies?: readonly Remedy[];
 }
 
 /** A problem after which the rest of the file makes no sense; it ends the reading. */
@@ -77,6 +86,7 @@ export interface Place {
   readonly line?: number | null;
   readonly column?: string | null;
   readonly value?: string | null;
+  readonly remedies?: readonly Remedy[];
   /** The text of a row that could not be taken apart, for the file of rejected rows. */
   readonly text?: string | null;
 }
@@ -124,7 +134,7 @@ const MESSAGE_MAX = 1_000;
 export const problemOf = (
   code: LoadErrorCode,
   message: string,
-  { file, line = null, column = null, value = null }: Place,
+  { file, line = null, column = null, value = null, remedies }: Place,
 ): LoadProblem => ({
   ...(file === undefined ? {} : { file }),
   line,
@@ -132,6 +142,7 @@ export const problemOf = (
   value: shownCopy(value),
   code,
   message: sentence(message),
+  ...(remedies === undefined ? {} : { remedies }),
 });
 
 /** A place in the words of the file, where its columns have names of their own. */

@@ -10,11 +10,8 @@ export interface UsgsSeries {
   readonly market: string;
   /** How the column "Commodity" of its salient table names the commodity. */
   readonly commodity: string;
-  /**
-   * Names of its column in the salient tables, which differ from release to release. Where a table
-   * gives one name to several columns, they count from the left: `name[1]`, `name[2]`.
-   */
-  readonly columns: readonly string[];
+  /** Its column in the salient tables; null where no table holds it. */
+  readonly column: ColumnParts | null;
   /** Its name in a table with a row for each series and year. */
   readonly title: string;
   /** Unit in such a table. */
@@ -28,8 +25,55 @@ export interface UsgsSeries {
   readonly needs: readonly (NewProduct | NewValue)[];
 }
 
-const UNITS = { tonne: 'Tonne', lb: 'Pound', kg: 'Kilogram', g: 'Gram', mtu: 'Metric ton unit' };
-type Unit = keyof typeof UNITS;
+export const UNITS = {
+  tonne: 'Tonne',
+  lb: 'Pound',
+  kg: 'Kilogram',
+  g: 'Gram',
+  mtu: 'Metric ton unit',
+};
+export type Unit = keyof typeof UNITS;
+
+/** Kilograms of the unit; a metric ton unit is 10 kg contained. */
+export const KILOGRAMS: Readonly<Record<Unit, number>> = {
+  tonne: 1_000,
+  lb: 0.45359237,
+  kg: 1,
+  g: 0.001,
+  mtu: 10,
+};
+
+/** Currency and unit by the suffix of a column name. */
+export const SUFFIXES: Readonly<Record<string, Pick<UsgsSeries, 'unit' | 'isInCents'>>> = {
+  dt: { unit: 'tonne', isInCents: false },
+  dkg: { unit: 'kg', isInCents: false },
+  dlb: { unit: 'lb', isInCents: false },
+  dg: { unit: 'g', isInCents: false },
+  ctslb: { unit: 'lb', isInCents: true },
+};
+
+/** The parts of a column name beside the word `price`, in lower case. */
+export interface ColumnParts {
+  /** Exchange or basis that tells the series from the others of its commodity. */
+  readonly needed: readonly string[];
+  /** Words that describe the same series. */
+  readonly allowed: readonly string[];
+  /** Suffixes for its currency and unit; some releases misspell them. */
+  readonly suffixes: readonly string[];
+}
+
+/** Parts of a column name as a series declares them. */
+export interface DeclaredParts {
+  readonly needed?: readonly string[];
+  readonly allowed?: readonly string[];
+  /** Suffixes beside the one of its currency and unit, or in place of it. */
+  readonly misspelt?: readonly string[];
+}
+
+const suffixesOf = ({ unit, isInCents }: Pick<UsgsSeries, 'unit' | 'isInCents'>): string[] =>
+  Object.keys(SUFFIXES).filter(
+    (each) => SUFFIXES[each]?.unit === unit && SUFFIXES[each]?.isInCents === isInCents,
+  );
 
 /** How a series is described here; the market is that of its code. */
 export interface Terms {
@@ -69,12 +113,12 @@ const marketOfCode = (code: string): string =>
 /**
  * A series of the salient tables.
  * @param commodity the text of the column "Commodity"
- * @param columns names of its column over the releases; none where no table holds it
+ * @param parts of the name of its column; null where no table holds it
  */
 export function series(
   code: string,
   commodity: string,
-  columns: readonly string[],
+  parts: DeclaredParts | null,
   described: Terms,
 ): UsgsSeries {
   const { title, unit, isInCents = false, name, shortName, product, newProduct } = described;
@@ -97,7 +141,11 @@ export function series(
     code,
     market,
     commodity,
-    columns,
+    column: parts && {
+      needed: parts.needed ?? [],
+      allowed: parts.allowed ?? [],
+      suffixes: [...suffixesOf({ unit, isInCents }), ...(parts.misspelt ?? [])],
+    },
     title,
     unit,
     isInCents,

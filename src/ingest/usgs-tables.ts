@@ -2,6 +2,7 @@ import type { CsvRow } from './csv-rows.ts';
 import { offer } from './offer.ts';
 import { type Problems, Refusal } from './problems.ts';
 import type { SourceRecord } from './records.ts';
+import { checkOrder, columnsOf, type SeriesColumn } from './usgs-columns.ts';
 import type { UsgsSeries } from './usgs-price.ts';
 import { USGS_SERIES } from './usgs-series.ts';
 import { describedBy, pointOf } from './usgs-values.ts';
@@ -32,31 +33,9 @@ function checkContinued({ lastRelease, code }: UsgsSeries, release: number, line
   throw new Refusal('unit_mismatch', message, { line, value: `MCS${release}` });
 }
 
-/** Names of the columns, numbered where several have the same. */
-function columnNames(fields: readonly string[]): string[] {
-  const seen = new Map<string, number>();
-  return fields.map((name) => {
-    const number = (seen.get(name) ?? 0) + 1;
-    seen.set(name, number);
-    const isRepeated = fields.indexOf(name) !== fields.lastIndexOf(name);
-    return isRepeated ? `${name}[${number}]` : name;
-  });
-}
-
-/** Where the column of a series stands. @throws Refusal when there is none, or more than one */
-function columnOf(series: UsgsSeries, names: readonly string[], line: number): number {
-  const [name, second] = series.columns.filter((each) => names.includes(each));
-  if (name !== undefined && second === undefined) return names.indexOf(name);
-  const what = name === undefined ? 'no column' : 'more than one column';
-  const message = `The table of ${series.commodity} has ${what} ${series.columns.join(' or ')}`;
-  throw new Refusal('missing_column', message, { line });
-}
-
 /** The series of a commodity that salient tables hold. @throws Refusal when there is none */
 function seriesOf(commodity: string, line: number): UsgsSeries[] {
-  const held = USGS_SERIES.filter(
-    (each) => each.commodity === commodity && each.columns.length > 0,
-  );
+  const held = USGS_SERIES.filter((each) => each.commodity === commodity && each.column !== null);
   if (held.length > 0) return held;
   const hint = offer(commodity, new Set(USGS_SERIES.map((each) => each.commodity)));
   const place = { line, column: 'Commodity', value: commodity };
@@ -65,16 +44,18 @@ function seriesOf(commodity: string, line: number): UsgsSeries[] {
 
 /** A salient table: one commodity, a row for each year, a column for each price. */
 function salientReader(header: CsvRow): RowReader {
-  const names = columnNames(trimmed(header.fields));
+  const names = trimmed(header.fields);
   let commodity: string | null = null;
-  let columns: (readonly [UsgsSeries, number])[] = [];
-  return ({ line, fields }, release, problems) => {
+  let columns: readonly SeriesColumn[] = [];
+  return (row, release, problems) => {
+    const { line, fields } = row;
     const [, name = '', year = ''] = trimmed(fields);
+    const heading = { line: header.line, names, release };
     const records: SourceRecord[] = [];
     if (commodity === null) {
       const held = seriesOf(name, line);
       for (const series of held) checkContinued(series, release, line);
-      columns = held.map((series) => [series, columnOf(series, names, header.line)] as const);
+      columns = columnsOf(held, heading, problems);
       commodity = name;
       records.push(...held.flatMap((series) => describedBy(series, line)));
     }
@@ -82,7 +63,8 @@ function salientReader(header: CsvRow): RowReader {
       const message = `The table is of ${commodity}, and a salient table of one commodity`;
       throw new Refusal('invalid_layout', message, { line, column: 'Commodity', value: name });
     }
-    for (const [series, at] of columns) {
+    checkOrder(columns, heading, row);
+    for (const { series, at } of columns) {
       const place = { line, column: names[at] ?? '', year, release };
       records.push(...pointOf(series, fields[at] ?? '', place, problems));
     }

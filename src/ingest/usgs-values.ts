@@ -19,7 +19,7 @@ export const releaseOf = (text: string): number | null => {
 };
 
 /** Withheld, not available, not applicable, net exporter: words of the USGS for "no value". */
-const NO_VALUE = new Set(['W', 'NA', 'XX', 'E', '--', '—']);
+export const NO_VALUE: ReadonlySet<string> = new Set(['W', 'NA', 'XX', 'E', '--', '—']);
 const THOUSANDS = /^\d{1,3}(,\d{3})+(\.\d+)?$/;
 
 /** Why a cell is no price, in words. */

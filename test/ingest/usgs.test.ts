@@ -131,12 +131,15 @@ const REFUSED: Readonly<Record<string, readonly [readonly string[], unknown[][]]
     ],
   ],
   'a price column that is gone': [
-    [NICKEL.replace('Price_dlb', 'Price_dkg'), row],
+    [NICKEL.replace('Price_dlb', 'Stocks_t'), row],
     [[1, null, 'missing_column']],
   ],
   'two columns for one price': [
     ['Source,Commodity,Year,Price_Flake_t,Price_Flake_dt', 'MCS2025,Graphite (Natural),2022,1,2'],
-    [[1, null, 'missing_column']],
+    [
+      [1, 'Price_Flake_dt', 'ambiguous_column'],
+      [1, 'Price_Flake_t', 'ambiguous_column'],
+    ],
   ],
   'cells that are no prices': [
     salient(
