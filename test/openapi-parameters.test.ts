@@ -33,7 +33,8 @@ t.test('every filter and option of a market is a parameter of its GET', async (t
     const members = ['ListFilters', 'Options'].map(
       (part) => components.schemas[`${pascal(slug)}${part}`].properties,
     );
-    const all = Object.assign({}, ...members);
+    const { codes } = components.schemas[`${pascal(slug)}CodeFilters`].properties;
+    const all = Object.assign({}, ...members, { codes });
     const told = paths[`/v3/prices/${slug}`].get.parameters.map(
       ({ $ref }: { $ref: string }) => $ref.split('/').at(-1) as string,
     );
