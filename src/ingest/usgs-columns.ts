@@ -17,7 +17,7 @@ export interface SeriesColumn {
   readonly at: number;
 }
 
-/** A price column by the parts of its name: `Price_LME_dt` has a word, `lme`, and a suffix, `dt`. */
+/** A price column by the parts of its name: `Price_LME_dt` has the word `lme`, the suffix `dt`. */
 interface PriceColumn {
   readonly at: number;
   readonly name: string;
