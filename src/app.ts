@@ -180,16 +180,12 @@ const bodyLimitsOf = (config: Config): BodyLimits => ({
   recordsMax: config.RECORDS_MAX,
 });
 
-/** Wires the service together. It never listens and makes no connection by itself. */
-export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, client, metrics } = options;
+/** Where answers are read from: the database. */
+function sourcesOf({ config, client }: AppOptions): Sources {
   const { reads } = client;
   const db = reads.db();
-  const limits = new Limits(limitSettingsOf(config), client.breaker);
-  const refusals = new Refusals(tellRefused(options.logger, metrics));
-  const app = serverOf(options, refusals);
   const vocabularies = vocabularyReader(db);
-  const sources: Sources = {
+  return {
     db,
     reads,
     references: referenceReader(REFERENCES_KEPT),
@@ -203,6 +199,15 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     missing: sqlMissing,
     pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,
   };
+}
+
+/** Wires the service together. It never listens and makes no connection by itself. */
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { config, client, metrics } = options;
+  const limits = new Limits(limitSettingsOf(config), client.breaker);
+  const refusals = new Refusals(tellRefused(options.logger, metrics));
+  const app = serverOf(options, refusals);
+  const sources = sourcesOf(options);
   // Bodies are checked by the plan, which tells every violation at once; answers are bytes already.
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => JSON.stringify);
