@@ -134,12 +134,12 @@ t.test('the README lists every command of the program', async (t) => {
       .commands.map((each) => each.name())
       .sort(),
   );
-  const { ok, failed, usage, refused } = EXIT;
+  const { ok, failed, usage, refused, locked } = EXIT;
   t.match(
     README,
     new RegExp(
       `Exit codes: ${ok} done, ${failed} failed, ${usage} wrong .*, ${refused} data refused; ` +
-        '130 and 143 ended by a signal',
+        `${locked} another session .*; 130 and 143 ended by a signal`,
     ),
   );
 });

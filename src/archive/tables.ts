@@ -68,6 +68,8 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   api_key_scope: 'credentials belong to one installation',
   key_audit: 'credentials belong to one installation',
   rate_usage: 'what running services count means nothing later',
+  write_lock: 'has no rows',
+  seal_lock: 'has no rows',
   access_scope: 'written by the migrate command',
   kysely_migration: 'the manifest names the migrations',
   kysely_migration_lock: 'the manifest names the migrations',

@@ -49,6 +49,7 @@ export function openWriter(
     connectionsMax: 2,
     acquireTimeoutMs: Math.max(10_000, config.DATABASE_ACQUIRE_TIMEOUT_MS),
     statementTimeoutMs: 0,
+    lockTimeoutMs: config.LOAD_LOCK_TIMEOUT_MS,
     readOnly: false,
     applicationName: 'commodity-prices command',
     onError,

@@ -3,7 +3,7 @@ import { type MigrationStatus, migrateDown, migrateUp, migrationStatus } from '.
 import { type Preview, previewMigrations } from '../db/preview.ts';
 import { withDatabase } from './database.ts';
 import { UsageError } from './failure.ts';
-import { openProgress, printJson, printLines, printTable, timeText } from './output.ts';
+import { openProgress, printJson, printLines, printTable, tellHeld, timeText } from './output.ts';
 
 interface MigrateOptions {
   readonly status?: true;
@@ -54,7 +54,7 @@ async function bringUp(options: MigrateOptions): Promise<void> {
   const progress = openProgress();
   const onWait = (tries: number) => progress.update(`a table is in use; tried ${tries} times`);
   const { ran, newer } = await withDatabase({ schema: false }, async ({ db }) => {
-    const names = await migrateUp(db, { onWait });
+    const names = await migrateUp(db, { onWait, onHeld: tellHeld });
     const states = await migrationStatus(db);
     return { ran: names, newer: states.filter(({ state }) => state === 'unknown') };
   }).finally(() => progress.end());

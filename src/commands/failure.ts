@@ -8,8 +8,8 @@ import { ConfigError } from '../config.ts';
 import { DataLossError } from '../db/data-loss.ts';
 import { EmbeddedDatabaseError } from '../db/embedded-process.ts';
 import { isLoginRefused } from '../db/failures.ts';
+import { LockedOutError } from '../db/lock-holders.ts';
 import { MigrationDriftError } from '../db/migration-log.ts';
-import { LockedOutError } from '../db/only-runner.ts';
 import { RoleError } from '../db/roles.ts';
 import { UnknownBatchError } from '../ingest/batches/log.ts';
 import { NoReferenceError } from '../ingest/load.ts';
@@ -27,6 +27,8 @@ export const EXIT = {
   usage: 2,
   /** The data is not acceptable; nothing was written. */
   refused: 3,
+  /** Another session held a lock for too long; nothing was changed: run it again. */
+  locked: 4,
 } as const;
 
 /** A wrong use of a command that its parser cannot see. */
@@ -124,6 +126,7 @@ const REFUSALS = [ArchiveRefusal, DataLossError, UndoRefusal];
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   if (REFUSALS.some((each) => error instanceof each)) return EXIT.refused;
+  if (error instanceof LockedOutError) return EXIT.locked;
   const isUsage = WRONG_USE.some((each) => error instanceof each);
   return isUsage ? EXIT.usage : EXIT.failed;
 }

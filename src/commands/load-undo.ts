@@ -6,7 +6,7 @@ import { withDatabase } from './database.ts';
 import { EXIT, UsageError } from './failure.ts';
 import { wholeOf } from './load-ledger.ts';
 import { section, valuesText } from './load-preview.ts';
-import { countText, printJson, printLines } from './output.ts';
+import { countText, printJson, printLines, tellHeld } from './output.ts';
 
 interface Options {
   readonly reason: string;
@@ -68,7 +68,15 @@ async function run(text: string, { reason, dryRun, json }: Options): Promise<voi
   };
   try {
     const report = await withDatabase({ schema: true }, (client, _config, signal) =>
-      undo(client, { batch, actor: actor(), reason: reason.trim(), dryRun, signal, onPreview }),
+      undo(client, {
+        batch,
+        actor: actor(),
+        reason: reason.trim(),
+        dryRun,
+        signal,
+        onPreview,
+        onHeld: tellHeld,
+      }),
     );
     if (json) printJson(report);
     else tell(report);

@@ -14,7 +14,7 @@ import { previewLines } from './load-preview.ts';
 import { NO_PROGRESS, progressOnStderr } from './load-progress.ts';
 import { isRefused, printProblems, printRefused, printReport } from './load-report.ts';
 import { addLoadUndo } from './load-undo.ts';
-import { printJson, printLines } from './output.ts';
+import { printJson, printLines, tellHeld } from './output.ts';
 
 /** The options of every format; a format may add its own. */
 export interface LoadOptions {
@@ -36,7 +36,7 @@ export interface LoadOptions {
 const NO_NEWS: readonly LoadReport['status'][] = ['already-loaded', 'unchanged'];
 
 /** A load, as far as the command line asks for it. */
-type Asked = Omit<LoadRequest, 'signal' | 'jumpFactor' | 'onProgress' | 'onPreview'>;
+type Asked = Omit<LoadRequest, 'signal' | 'jumpFactor' | 'onProgress' | 'onPreview' | 'onHeld'>;
 
 /** What the options of the command line ask of a load. */
 export function requestOf(format: FormatName, file: string, options: LoadOptions): Asked {
@@ -76,6 +76,10 @@ export async function loadFiles(requests: readonly Asked[], options: LoadOptions
         jumpFactor: config.LOAD_JUMP_FACTOR,
         signal,
         onProgress: (state) => progress.update(state),
+        onHeld(holders) {
+          progress.end();
+          if (!quiet) tellHeld(holders);
+        },
         onPreview(preview) {
           progress.end();
           const lines = json || quiet ? [] : previewLines(preview);

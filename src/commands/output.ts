@@ -10,6 +10,11 @@ export function printLines(...lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${line}\n`).join(''));
 }
 
+/** Reports on stderr which sessions a command waits for. */
+export function tellHeld(holders: string): void {
+  process.stderr.write(`Waiting for a lock that is held by ${holders}\n`);
+}
+
 /** Prints a text, and waits when the reader is behind: what is long must not pile up. */
 export async function writeText(text: string): Promise<void> {
   if (process.stdout.write(text)) return;

@@ -7,7 +7,7 @@ import { withDatabase } from './database.ts';
 import { EXIT, UsageError } from './failure.ts';
 import { section, valuesText } from './load-preview.ts';
 import { errorLines } from './load-report.ts';
-import { countText, printJson, printLines } from './output.ts';
+import { countText, printJson, printLines, tellHeld } from './output.ts';
 
 interface Options {
   readonly date?: string[];
@@ -67,6 +67,7 @@ async function run(code: string | undefined, options: Options): Promise<void> {
       reason: reason.trim(),
       dryRun,
       signal,
+      onHeld: tellHeld,
       onPreview: (points) => {
         if (!json) printLines(...previewLines(points));
       },

@@ -119,6 +119,12 @@ export const SETTINGS = {
     pattern: '^[1-9][0-9]{0,5}([.][0-9]{1,3})?$',
     description: 'Factor by which a loaded value may differ from the one beside it',
   }),
+  LOAD_LOCK_TIMEOUT_MS: whole(
+    300_000,
+    0,
+    86_400_000,
+    'Longest wait of a command for another writer or for a lock; 0 for no limit',
+  ),
 
   FX_SOURCE: Type.String({
     default: 'ECB',

@@ -45,6 +45,8 @@ export interface ClientOptions {
   readonly waitingMax?: number;
   /** Server-side limit of one statement in milliseconds; 0 for none. */
   readonly statementTimeoutMs: number;
+  /** How long statements wait for a lock, in milliseconds; 0 for no limit. */
+  readonly lockTimeoutMs?: number;
   /** Whether sessions refuse to write; the service reads only. */
   readonly readOnly: boolean;
   /** Shown in `pg_stat_activity`. */
@@ -114,6 +116,9 @@ function sessionOf(options: ClientOptions, url: string, purpose = '') {
     '-c jit=off',
     `-c statement_timeout=${options.statementTimeoutMs}`,
     `-c default_transaction_read_only=${options.readOnly ? 'on' : 'off'}`,
+    // Accounts have a limit for sessions of others; ours may be idle for hours.
+    '-c idle_session_timeout=0',
+    ...(options.lockTimeoutMs === undefined ? [] : [`-c lock_timeout=${options.lockTimeoutMs}`]),
   ];
   const { address, given } = withoutOptions(url);
   return {
@@ -188,12 +193,6 @@ async function end(pool: pg.Pool, db: Kysely<Database>): Promise<void> {
   await Promise.race([ended, pause(GOODBYE_MS, undefined, { ref: false })]);
 }
 
-/** A session that may have nothing to say for hours. */
-const forHours = <T extends { readonly options: string }>(session: T): T => ({
-  ...session,
-  options: `${session.options} -c idle_session_timeout=0`,
-});
-
 /** Opens a pool; no connection is made before the first query. */
 export function openClient(options: ClientOptions): Client {
   const { acquireTimeoutMs, statementTimeoutMs, rideOutMs } = options;
@@ -241,7 +240,7 @@ export function openClient(options: ClientOptions): Client {
   });
   const health = healthOf({ reads, pulse, breaker, watch });
   const notices = noticesOf({
-    connection: () => forHours(sessionOf(options, servers.current, 'notices')),
+    connection: () => sessionOf(options, servers.current, 'notices'),
     onError,
     // Who lets the database say nothing for longer means this connection as well.
     answerMs: Math.max(ANSWER_MS, options.silenceMs ?? acquireTimeoutMs),

@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { holdersText, LockedOutError, lockTimeoutOf, TELL_MS, WRITE_LOCK } from './lock-holders.ts';
 import type { Database } from './schema.ts';
 
 /** One connection, as Kysely and as the driver see it: COPY needs the driver's. */
@@ -34,12 +35,20 @@ export async function withConnection<T>(
   }
 }
 
-/**
- * One transaction that writes data: nobody else does before it ends, and no statement of it is
- * cut off. It opens a revision itself once it knows that there is something to write.
- */
-export const inApplyTransaction = <T>(
+/** Called with the sessions that hold the lock of writers, when it is not free at once. */
+export type OnHeld = (holders: string) => void;
+
+/** The lock of writers was not free for so long. */
+class NotFree extends Error {}
+
+/** A PostgreSQL error: a lock was not free for `lock_timeout`. */
+const isLockTimeout = (error: unknown): boolean =>
+  (error as { code?: string } | null)?.code === '55P03';
+
+/** One attempt, which waits so long for the lock of writers; 0 for no limit. */
+const attemptIn = <T>(
   db: Kysely<Database>,
+  lockTimeoutMs: number,
   work: (trx: Transaction<Database>) => Promise<T>,
 ): Promise<T> =>
   db
@@ -47,9 +56,47 @@ export const inApplyTransaction = <T>(
     .setAccessMode('read write')
     .setIsolationLevel('read committed')
     .execute(async (trx) => {
-      await sql`select set_config('statement_timeout', '0', true), lock_revisions()`.execute(trx);
+      const waitFor = (ms: number) => sql`select set_config('statement_timeout', '0', true),
+        set_config('lock_timeout', ${String(ms)}, true)`;
+      await waitFor(lockTimeoutMs).execute(trx);
+      await sql`select lock_revisions()`.execute(trx).catch((error) => {
+        throw isLockTimeout(error) ? new NotFree() : error;
+      });
+      await waitFor(0).execute(trx);
       return work(trx);
     });
+
+/**
+ * One transaction that writes data: nobody else does before it ends, and no statement of it is
+ * cut off. It opens a revision itself once it knows that there is something to write. Waits for
+ * the writer before it as long as the session waits for locks.
+ * @throws LockedOutError when another session holds the lock for longer
+ */
+export async function inApplyTransaction<T>(
+  db: Kysely<Database>,
+  work: (trx: Transaction<Database>) => Promise<T>,
+  onHeld: OnHeld = () => {},
+): Promise<T> {
+  const timeoutMs = await lockTimeoutOf(db);
+  const atOnceMs = timeoutMs === 0 ? TELL_MS : Math.min(TELL_MS, timeoutMs);
+  try {
+    return await attemptIn(db, atOnceMs, work);
+  } catch (error) {
+    if (!(error instanceof NotFree)) throw error;
+  }
+  if (timeoutMs !== atOnceMs) {
+    onHeld(await holdersText(db, WRITE_LOCK));
+    try {
+      return await attemptIn(db, timeoutMs === 0 ? 0 : timeoutMs - atOnceMs, work);
+    } catch (error) {
+      if (!(error instanceof NotFree)) throw error;
+    }
+  }
+  throw new LockedOutError(
+    `another writer did not end within ${timeoutMs / 1_000} s: ` +
+      `${await holdersText(db, WRITE_LOCK)}; nothing was changed: run it again after it has ended`,
+  );
+}
 
 /** Opens the revision of this transaction, or returns the one that it has opened already. */
 export async function openRevision(trx: Transaction<Database>, why: string): Promise<string> {

@@ -100,24 +100,28 @@ export async function migrateUp(
   { folder = FOLDER, until, ...patience }: MigrateOptions = {},
 ): Promise<string[]> {
   const files = await readMigrations(folder);
-  return asOnlyRunner(db, async (one) => {
-    await untilUnlocked(one, () => prepareLog(one), patience);
-    const runs = await migrationRuns(one);
-    refuseDrift(runs, files);
-    const done = new Set(runs.map(({ name }) => name));
-    await recordFiles(
-      one,
-      files.filter(({ name }) => done.has(name)),
-    );
-    const pending = files.filter(({ name }) => !done.has(name));
-    // What a newer version made is its own to keep, markets and rights included.
-    if (pending.length === 0 && done.size > files.length) return [];
-    const wanted = pending.filter(({ name }) => until === undefined || name <= until);
-    for (const next of wanted) await untilUnlocked(one, () => step(one, files, next), patience);
-    await writeCatalog(one);
-    await renewRights(one);
-    return wanted.map(({ name }) => name);
-  });
+  return asOnlyRunner(
+    db,
+    async (one) => {
+      await untilUnlocked(one, () => prepareLog(one), patience);
+      const runs = await migrationRuns(one);
+      refuseDrift(runs, files);
+      const done = new Set(runs.map(({ name }) => name));
+      await recordFiles(
+        one,
+        files.filter(({ name }) => done.has(name)),
+      );
+      const pending = files.filter(({ name }) => !done.has(name));
+      // What a newer version made is its own to keep, markets and rights included.
+      if (pending.length === 0 && done.size > files.length) return [];
+      const wanted = pending.filter(({ name }) => until === undefined || name <= until);
+      for (const next of wanted) await untilUnlocked(one, () => step(one, files, next), patience);
+      await writeCatalog(one);
+      await renewRights(one);
+      return wanted.map(({ name }) => name);
+    },
+    patience,
+  );
 }
 
 /**

@@ -1,5 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
+import {
+  ANY_LOCK,
+  advisoryLock,
+  holdersText,
+  LockedOutError,
+  lockHolders,
+  lockTimeoutOf,
+  TELL_MS,
+} from './lock-holders.ts';
 import type { Database } from './schema.ts';
 
 /** The advisory lock of whoever changes the schema or the rights of accounts. */
@@ -20,30 +29,11 @@ const PAUSE_MS = 500;
 /** A lock that could not be had, and a deadlock: with a little patience they pass. */
 const PASSING = new Set(['55P03', '40P01']);
 
-/**
- * A lock on a table that was not free in all the time that we tried. The message names the
- * sessions that may have held it.
- */
-export class LockedOutError extends Error {
-  override readonly name = 'LockedOutError';
-}
-
-/** Transactions that hold a lock on one of our tables, as a person would name them. */
-async function holders(db: Kysely<Database>): Promise<Map<string, string>> {
-  const { rows } = await sql<{ transaction: string; who: string }>`
-    select distinct virtualtransaction as transaction, format('process %s (%s, %s)', pid,
-      usename, coalesce(nullif(application_name, ''), 'unnamed')) as who
-    from pg_locks join pg_stat_activity using (pid)
-    where granted and pid <> pg_backend_pid() and relation in (
-      select oid from pg_class where relnamespace = 'public'::regnamespace)`.execute(db);
-  return new Map(rows.map(({ transaction, who }) => [transaction, who]));
-}
-
 /** Those that still hold one after a while, which the short statements of readers do not. */
 async function suspects(db: Kysely<Database>): Promise<string> {
-  const before = await holders(db);
+  const before = await lockHolders(db, ANY_LOCK);
   await pause(LOCK_TIMEOUT_MS);
-  const after = await holders(db);
+  const after = await lockHolders(db, ANY_LOCK);
   return [...before].flatMap(([each, who]) => (after.has(each) ? [who] : [])).join(', ');
 }
 
@@ -52,6 +42,8 @@ export interface Patience {
   /** Told when something is locked and will be tried again. */
   readonly onWait?: ((tries: number) => void) | undefined;
   readonly triesMax?: number | undefined;
+  /** Called once with the sessions that hold the lock of the only runner. */
+  readonly onHeld?: ((holders: string) => void) | undefined;
 }
 
 /**
@@ -97,18 +89,46 @@ export const waits = (
     set_config('statement_timeout', ${String(STATEMENT_TIMEOUT_MS)}, ${isLocal})`.execute(db);
 
 /**
+ * Waits for the lock of the only runner, for as long as the session waits for locks.
+ * @throws LockedOutError when another session held it all the time
+ */
+async function lockOut(one: Kysely<Database>, { onHeld = () => {} }: Patience): Promise<void> {
+  const timeoutMs = await lockTimeoutOf(one);
+  const begun = performance.now();
+  let isTold = false;
+  // Polled: a session that waits inside a statement holds up CREATE INDEX CONCURRENTLY.
+  for (;;) {
+    const { rows } = await sql<{ locked: boolean }>`
+      select pg_try_advisory_lock(${KEY}::bigint) as locked`.execute(one);
+    if (rows[0]?.locked) return;
+    const waitedMs = performance.now() - begun;
+    if (timeoutMs > 0 && waitedMs >= timeoutMs) {
+      const holders = await holdersText(one, advisoryLock(KEY));
+      throw new LockedOutError(
+        `the lock for changes of schema and accounts is held by ${holders}; nothing was changed: ` +
+          'run it again, or end that session',
+      );
+    }
+    if (!isTold && waitedMs > TELL_MS) {
+      isTold = true;
+      onHeld(await holdersText(one, advisoryLock(KEY)));
+    }
+    await pause(POLL_MS);
+  }
+}
+
+/**
  * Runs work on one connection, on which locks are waited for shortly, while nobody else changes
  * the schema or the rights; others wait for their turn.
+ * @throws LockedOutError when another session holds the lock for longer than `lock_timeout`
  */
 export const asOnlyRunner = <T>(
   db: Kysely<Database>,
   work: (one: Kysely<Database>) => Promise<T>,
+  patience: Patience = {},
 ): Promise<T> =>
   db.connection().execute(async (one) => {
-    // Asked again and again: who waits inside a statement holds up CREATE INDEX CONCURRENTLY.
-    const tryLock = sql<{ locked: boolean }>`
-      select pg_try_advisory_lock(${KEY}::bigint) as locked`;
-    while (!(await tryLock.execute(one)).rows[0]?.locked) await pause(POLL_MS);
+    await lockOut(one, patience);
     try {
       // A runner that is killed leaves its last statement behind: it ends, with its locks, soon.
       await sql`set client_connection_check_interval = ${sql.lit(CHECK_MS)}`

@@ -39,6 +39,7 @@ end $$;
 grant prices_owner to prices_migrator;
 alter role prices_migrator set role = 'prices_owner';
 alter role prices_migrator set search_path = public, pg_temp;
+alter role prices_migrator set idle_session_timeout = '1h';
 
 -- A second lock on the door, beside having no right to write: a session of the service reads only,
 -- and nothing that it does, or that becomes of it, lasts.
@@ -47,6 +48,8 @@ alter role prices_service set search_path = public, pg_temp;
 alter role prices_service set statement_timeout = '8s';
 alter role prices_service set lock_timeout = '1s';
 alter role prices_service set idle_in_transaction_session_timeout = '10s';
+-- The service and the commands lift this limit for their own sessions.
+alter role prices_service set idle_session_timeout = '1h';
 alter role prices_service set tcp_keepalives_idle = '10s';
 alter role prices_service set tcp_keepalives_interval = '5s';
 alter role prices_service set tcp_keepalives_count = 3;
@@ -55,6 +58,7 @@ alter role prices_service set tcp_keepalives_count = 3;
 -- transaction keeps all others waiting.
 alter role prices_loader set search_path = public, pg_temp;
 alter role prices_loader set idle_in_transaction_session_timeout = '5min';
+alter role prices_loader set idle_session_timeout = '1h';
 alter role prices_loader set synchronous_commit = on;
 
 alter role prices_keys set search_path = public, pg_temp;
@@ -106,6 +110,26 @@ begin
   end if;
 end $$;
 
+-- By default every account may take any advisory lock, and as many as the server has memory for.
+-- The schema of before has locks of writers and readers among them.
+do $$
+declare
+  each regprocedure;
+begin
+  if not (select rolsuper from pg_roles where rolname = current_user) then
+    return;
+  end if;
+  for each in select oid::regprocedure from pg_proc
+      where pronamespace = 'pg_catalog'::regnamespace and proname ~ '^pg_(try_)?advisory_(xact_)?lock' loop
+    if to_regclass('public.write_lock') is null then
+      execute format('grant execute on function %s to public', each);
+    else
+      execute format('revoke execute on function %s from public', each);
+      execute format('grant execute on function %s to prices_owner, prices_migrator', each);
+    end if;
+  end loop;
+end $$;
+
 -- Everything that the migrations made, by whichever account, belongs to the owner.
 do $$
 declare
@@ -151,6 +175,7 @@ begin
       ('prices_loader', 'select, insert, update, delete', 'fx_rate'),
       ('prices_loader', 'select, insert', 'load_batch'),
       ('prices_loader', 'select, insert', 'load_coverage'),
+      ('prices_loader', 'update', 'write_lock'),
       ('prices_loader', 'select', 'service'),
       ('prices_loader', 'select', 'market'),
       ('prices_loader', 'select', 'access_scope'),

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import { inApplyTransaction, openRevision } from '../db/connection.ts';
+import { inApplyTransaction, type OnHeld, openRevision } from '../db/connection.ts';
 import { textOf } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { writeCurrencies, writeSource } from './currencies.ts';
@@ -87,30 +87,35 @@ export const apply = (
   db: Kysely<Database>,
   input: ApplyInput,
   beforeCommit: () => Promise<void>,
+  onHeld?: OnHeld,
 ): Promise<Applied> =>
-  inApplyTransaction(db, async (trx) => {
-    await sql`set local synchronous_commit = on`.execute(trx);
-    await WORK_MEMORY.execute(trx);
-    const { entry, staged, problems } = input;
-    const earlier = await earlierBatch(trx, entry);
-    if (earlier) return alreadyLoaded(earlier);
-    const plan = await planOf(trx, input);
-    const batch = await nextBatch(trx);
-    const number = changesAnything(plan) ? await write(trx, plan, batch, input) : null;
-    const counts: LoadCounts = {
-      rows: staged.rowsRead,
-      ...plan.values,
-      rejected: problems.rejected,
-      pricesAdded: plan.prices.created.length,
-      pricesChanged: plan.prices.changed.length,
-    };
-    await writeBatch(trx, batch, 'applied', number, { ...entry, counts });
-    if (entry.vintage !== null) await writeCoverage(trx, batch, plan.target);
-    const revision = number === null ? null : await textOf(trx, number);
-    await beforeCommit();
-    const status = number === null ? 'unchanged' : 'applied';
-    return { status, batch, revision, vintage: entry.vintage, counts };
-  });
+  inApplyTransaction(
+    db,
+    async (trx) => {
+      await sql`set local synchronous_commit = on`.execute(trx);
+      await WORK_MEMORY.execute(trx);
+      const { entry, staged, problems } = input;
+      const earlier = await earlierBatch(trx, entry);
+      if (earlier) return alreadyLoaded(earlier);
+      const plan = await planOf(trx, input);
+      const batch = await nextBatch(trx);
+      const number = changesAnything(plan) ? await write(trx, plan, batch, input) : null;
+      const counts: LoadCounts = {
+        rows: staged.rowsRead,
+        ...plan.values,
+        rejected: problems.rejected,
+        pricesAdded: plan.prices.created.length,
+        pricesChanged: plan.prices.changed.length,
+      };
+      await writeBatch(trx, batch, 'applied', number, { ...entry, counts });
+      if (entry.vintage !== null) await writeCoverage(trx, batch, plan.target);
+      const revision = number === null ? null : await textOf(trx, number);
+      await beforeCommit();
+      const status = number === null ? 'unchanged' : 'applied';
+      return { status, batch, revision, vintage: entry.vintage, counts };
+    },
+    onHeld,
+  );
 
 /**
  * Finds out what a load would do, and does not do it: nothing is written, and no writer waits.

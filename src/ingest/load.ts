@@ -136,7 +136,7 @@ async function loadFile(connection: Connection, job: Job): Promise<LoadReport> {
     const { db } = connection;
     const done = request.dryRun
       ? await rehearse(db, input)
-      : await apply(db, input, async () => rejects?.place());
+      : await apply(db, input, async () => rejects?.place(), request.onHeld);
     report = { ...done, ...errorsOf(job) };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;

@@ -1,3 +1,4 @@
+import type { OnHeld } from '../db/connection.ts';
 import type { Format } from './format.ts';
 import type { FormatName } from './formats.ts';
 import type { LoadCounts } from './ledger.ts';
@@ -40,6 +41,8 @@ export interface LoadRequest {
   readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
+  /** Called with the sessions that hold the lock of writers, when the wait for it takes long. */
+  readonly onHeld?: OnHeld | undefined;
   /** Told, and waited for, before the load does what it tells, also when it is refused then. */
   readonly onPreview?: ((preview: LoadPreview) => void | Promise<void>) | undefined;
 }

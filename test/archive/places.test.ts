@@ -115,7 +115,7 @@ t.test('what is committed while an import waits for its turn is seen by it', asy
   await writer.query(insertOf('currency', CURRENCY));
   const importing = failureOf(importArchive(target.client, { folder }));
   const isWaiting = `select from pg_stat_activity where datname = current_database()
-    and wait_event = 'advisory'`;
+    and wait_event = 'relation'`;
   while ((await target.pool.query(isWaiting)).rows.length === 0);
   await writer.query('commit');
   writer.release();

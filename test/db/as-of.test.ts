@@ -71,12 +71,12 @@ t.test('a moment to come is refused by the clock of the database', async (t) => 
   t.equal(await numberAsOf(db, rows[0].now), '0', 'nothing was ever committed');
 });
 
-/** Resolves when a session waits for a lock that another one holds. */
+/** Resolves when a session waits for a commit that another one has begun. */
 const someoneWaits = (pool: pg.Pool): Promise<void> =>
   until('someone waits', async () => {
     const { rows } = await pool.query(
       `select from pg_stat_activity
-        where datname = current_database() and wait_event = 'advisory'`,
+        where datname = current_database() and wait_event = 'PgSleep'`,
     );
     return rows.length > 0;
   });

@@ -222,7 +222,7 @@ t.test('a load that is aborted changes nothing, and the next one works', async (
   const waiting = new AbortController();
   const loading = loadText(t, client, 'csv', text, { signal: waiting.signal });
   const isWaiting = `select from pg_stat_activity
-    where datname = current_database() and wait_event = 'advisory'`;
+    where datname = current_database() and wait_event = 'relation'`;
   while ((await pool.query(isWaiting)).rows.length === 0);
   waiting.abort(new Error('stopped again'));
   await t.rejects(loading, { message: 'stopped again' });

@@ -13,7 +13,8 @@ const WRITES: Readonly<Record<Login, Readonly<Record<string, readonly string[]>>
   migrator: {},
   loader: {
     insert: [...DATA, ...LEDGER].sort(),
-    update: DATA,
+    // The right to lock write_lock, which has no columns.
+    update: [...DATA, 'write_lock'],
     delete: ['fx_rate', 'series'],
   },
   usage: {
@@ -114,7 +115,8 @@ t.test('keys and prices are read by those who need them', async (t) => {
     (await rightsOf(pool, roleName(prefix, login), ['select']))['select'];
   t.same(await read('service'), all, 'the service reads everything, later tables too');
   const keys = ['api_key', 'api_key_scope', 'key_audit', 'rate_usage'];
-  const secret = [...keys, 'kysely_migration_lock', 'migration_file'];
+  const locks = ['kysely_migration_lock', 'seal_lock', 'write_lock'];
+  const secret = [...keys, ...locks, 'migration_file'];
   t.same(
     await read('loader'),
     all.filter((each) => !secret.includes(each)),

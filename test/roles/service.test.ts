@@ -124,6 +124,7 @@ t.test('the sessions of the service have limits of their own', async (t) => {
       'client_connection_check_interval=1s',
       'default_transaction_read_only=on',
       'idle_in_transaction_session_timeout=10s',
+      'idle_session_timeout=1h',
       'lock_timeout=1s',
       'search_path=public, pg_temp',
       'statement_timeout=8s',

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
-import { inApplyTransaction, openRevision } from '../../db/connection.ts';
+import { inApplyTransaction, type OnHeld, openRevision } from '../../db/connection.ts';
 import { withSession } from '../../db/session.ts';
 import { NO_COUNTS } from '../apply.ts';
 import { type Batch, readBatch } from '../batches/log.ts';
@@ -21,6 +21,8 @@ export interface UndoRequest {
   /** Stops before anything is written. */
   readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Called with the sessions that hold the lock of writers, when the wait for it takes long. */
+  readonly onHeld?: OnHeld | undefined;
   /** Told what the undo will do before it does it. */
   readonly onPreview?: ((preview: UndoPreview) => void) | undefined;
 }
@@ -175,5 +177,5 @@ export const undo = (client: Client, request: UndoRequest): Promise<UndoReport> 
     const work = (trx: Trx) => undoIn(trx, request);
     return request.dryRun
       ? db.transaction().setIsolationLevel('repeatable read').execute(work)
-      : inApplyTransaction(db, work);
+      : inApplyTransaction(db, work, request.onHeld);
   });

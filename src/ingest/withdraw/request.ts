@@ -1,3 +1,4 @@
+import type { OnHeld } from '../../db/connection.ts';
 import type { Listed, Values } from '../preview.ts';
 import type { LoadProblem } from '../problems.ts';
 
@@ -24,6 +25,8 @@ export interface WithdrawalRequest {
   /** Stops before anything is written. */
   readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Called with the sessions that hold the lock of writers, when the wait for it takes long. */
+  readonly onHeld?: OnHeld | undefined;
   /** Told what will be withdrawn before it is. */
   readonly onPreview?: ((points: WithdrawnPoints) => void) | undefined;
 }

@@ -110,7 +110,7 @@ async function withdrawOn(
           status: 'previewed',
           ...(await db.transaction().setIsolationLevel('repeatable read').execute(work)),
         }
-      : { status: 'applied', ...(await inApplyTransaction(db, work)) };
+      : { status: 'applied', ...(await inApplyTransaction(db, work, request.onHeld)) };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     done = { status: 'refused', batch: null, revision: null };
