@@ -1,3 +1,4 @@
+import type { Segment } from '../conversion/segments.ts';
 import { summaryDays } from '../conversion/summary.ts';
 import type { Missing, MissingReader } from '../prices/missing-rates.ts';
 import type { Block } from './block.ts';
@@ -30,8 +31,17 @@ function requestedIn(blocks: readonly Block[], plan: Parameters<MissingReader>[1
   return [...requested, ...summaryDays(latest, upTo).map((day) => ({ first: day, last: day }))];
 }
 
-/** What looking at a price costs, in points that are encoded. */
-const PRICE_COST = 2;
+/** Whether all points of a series lie where there are rates. */
+function isCovered(blocks: readonly Block[], segments: readonly Segment[]): boolean {
+  const [begin, end] = [blocks[0]?.firstDay, blocks.at(-1)?.lastDay];
+  if (begin === undefined || end === undefined) return true;
+  return segments.some(
+    ({ first, last, lacking }) => lacking.length === 0 && first <= begin && last >= end,
+  );
+}
+
+/** What looking at the points of a price costs, in points that are encoded. */
+const PRICE_COST = 10;
 
 /** Looks for requested points without a rate in an edition; the loop is given back now and then. */
 export const missingIn =
@@ -41,6 +51,7 @@ export const missingIn =
     const unconvertible: number[] = [];
     for (const id of priceIds) {
       const blocks = edition.prices.get(id)?.blocks ?? [];
+      if (isCovered(blocks, segments)) continue;
       let isMissing = false;
       let isConverted = false;
       for (const requested of requestedIn(blocks, plan)) {

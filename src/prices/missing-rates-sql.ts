@@ -73,6 +73,23 @@ function hitsIn(lacks: boolean, plan: Parameters<MissingReader>[1], revision: st
   return sql.join(parts, sql` union all `);
 }
 
+/** Those of some prices of which not all points that may be requested lie where there are rates. */
+function suspectedOf(
+  priceIds: readonly number[],
+  { range, options }: Parameters<MissingReader>[1],
+  revision: string,
+) {
+  // A summary looks back over the beginning of the range.
+  const first = options.includeSummary ? null : range.from;
+  const from = sql`coalesce(${first}::date, '-infinity')`;
+  const to = sql`coalesce(${range.to}::date, 'infinity')`;
+  return sql`select price.id from unnest(${[...priceIds]}::integer[]) as price (id)
+    cross join lateral (select ${endOf('first', from, to, revision)} as first,
+      ${endOf('last', from, to, revision)} as last) as days
+    where not exists (select from all_segments as s
+      where not s.lacks and s.first <= days.first and s.last >= days.last)`;
+}
+
 interface MissingRow {
   readonly n: number | null;
   readonly first: number;
@@ -92,7 +109,7 @@ const missingStatement = (
       ${segments.map(({ lacking }) => lacking.length > 0)}::boolean[])
       with ordinality as s (first, last, lacks, n)),
     missing (id, n, first, last) as materialized (
-      with price as (select unnest(${[...priceIds]}::integer[]) as id)
+      with price as (${suspectedOf(priceIds, plan, revision)})
       ${hitsIn(true, plan, revision)}),
     converted (id, n, first, last) as (
       with price as (select distinct id from missing)

@@ -189,6 +189,10 @@ t.test('rates that end are reported, and May and June cannot be converted at all
     t.match(record.conversion, { status: 'refused', reason: 'no-rate' });
     t.same([record.currency.iso, record.series[0].mid], ['USD', 100], 'as published');
   }
+  for (const accept of ['text/csv', 'application/x-ndjson']) {
+    const { headers } = await answerOf(twins.plain, { slug: 'nickel', filters, options, accept });
+    t.same(JSON.parse(String(headers['x-warnings'])), missingIn(kept.json), accept);
+  }
   const error = await ask(t, filters, { ...options, onUnconvertible: 'error' });
   t.same([error.status, error.json.code], [400, 'unconvertible_records']);
   t.match(error.json.detail, 'M-LATE, M-USD');
