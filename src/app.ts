@@ -1,3 +1,4 @@
+import { createServer, type Server } from 'node:http';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import type pg from 'pg';
 import { MARKETS } from './catalog/markets.ts';
@@ -13,13 +14,14 @@ import { auth } from './plugins/auth.ts';
 import { receiveBodies } from './plugins/body-bytes.ts';
 import { priceBook } from './plugins/book.ts';
 import { expiryWarning } from './plugins/expiry.ts';
-import { letIn, letInLast, placeOf, turnAway } from './plugins/gate.ts';
+import { letIn, letInLast, letOpenIn, placeOf, turnAway } from './plugins/gate.ts';
 import { CAREFUL_HEADERS, careful } from './plugins/headers.ts';
+import { type Handler, inTurn } from './plugins/in-turn.ts';
 import { jsonBody } from './plugins/json-body.ts';
 import { limitsAfterAuth, limitsBeforeAuth } from './plugins/limits.ts';
 import { methods } from './plugins/methods.ts';
 import { observe, tellAtEnd, tellRefused } from './plugins/observe.ts';
-import { DOCS, docsPage, openapi } from './plugins/openapi.ts';
+import { openapi } from './plugins/openapi.ts';
 import { problemOf, problems, sendProblem } from './plugins/problems.ts';
 import { isTooLate, Refusals } from './plugins/refuse.ts';
 import { requestId, requestIdOf } from './plugins/request-id.ts';
@@ -37,13 +39,14 @@ import { sqlSeries } from './prices/series-sql.ts';
 import { stateReader } from './prices/state.ts';
 import { vocabularyReader } from './prices/vocabulary.ts';
 import { changeRoutes } from './routes/changes.ts';
+import { docsPage } from './routes/docs-page.ts';
 import { documentRoutes } from './routes/documents.ts';
 import { healthRoutes } from './routes/health.ts';
 import { priceRoutes, valuesRoute } from './routes/market.ts';
 import { marketsRoute } from './routes/markets.ts';
 import { meRoute } from './routes/me.ts';
 import { referenceRoutes } from './routes/reference.ts';
-import type { Places } from './std/places.ts';
+import { Places } from './std/places.ts';
 import type { Tracing } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
 
@@ -66,22 +69,30 @@ const REFERENCES_KEPT = 4;
 /** States of exchange rates that are kept, of some 4 MB each. */
 const RATES_KEPT = 4;
 
+/** The HTTP server, with its own limits. */
+function httpServer(config: Config, handle: Handler): Server {
+  const options = {
+    headersTimeout: config.HEADERS_TIMEOUT_MS,
+    requestTimeout: config.REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: config.KEEP_ALIVE_TIMEOUT_MS,
+    maxHeaderSize: config.HEADER_BYTES_MAX,
+    connectionsCheckingInterval: 500,
+    // The transport plugin says it as a problem.
+    requireHostHeader: false,
+  };
+  const limits = { waitingMax: config.PIPELINED_MAX, allMax: config.PIPELINED_ALL_MAX };
+  const server = createServer(options, inTurn(handle, limits));
+  server.setTimeout(config.STALL_TIMEOUT_MS);
+  return server;
+}
+
 function serverOf(options: AppOptions, refusals: Refusals): FastifyInstance {
   const { config, logger, metrics, heirs } = options;
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : { logger: false }),
     genReqId: requestIdOf,
     trustProxy: config.TRUST_PROXY?.split(',') ?? false,
-    requestTimeout: config.REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: config.KEEP_ALIVE_TIMEOUT_MS,
-    connectionTimeout: config.STALL_TIMEOUT_MS,
-    http: {
-      headersTimeout: config.HEADERS_TIMEOUT_MS,
-      maxHeaderSize: config.HEADER_BYTES_MAX,
-      connectionsCheckingInterval: 500,
-      // The transport plugin says it as a problem.
-      requireHostHeader: false,
-    },
+    serverFactory: (handle) => httpServer(config, handle),
     clientErrorHandler: (error, socket) => {
       // The time for the headers of a request that has not begun.
       if (isTooLate(error) && heirs?.isKept(socket)) return;
@@ -140,6 +151,8 @@ async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) 
   const { config, client, usagePool } = options;
   const { reads, pulse, watch, breaker } = client;
   letIn(app, limits.gate, breaker);
+  const { OPEN_WAITING_MAX: waitingMax, WAITING_MS_MAX: waitMs } = config;
+  letOpenIn(app, new Places(1, { waitingMax, waitMs }));
   const failed = limitsBeforeAuth(app, limits);
   const deniedBurst = config.KEY_DENIED_BURST;
   const used = usagePool ? usage(app, usagePool, { limits, deniedBurst }) : null;
@@ -153,7 +166,6 @@ async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) 
       used?.heard(request, verdict);
     },
     enter: placeOf(limits.gate),
-    open: [DOCS],
   });
   limitsAfterAuth(app, limits);
   letInLast(app, limits.gate);

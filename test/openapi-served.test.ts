@@ -1,4 +1,6 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import type { FastifyInstance } from 'fastify';
 import t from 'tap';
 import { parse } from 'yaml';
@@ -8,6 +10,9 @@ import { testDatabase } from './support/database.ts';
 import { serviceOn } from './support/service.ts';
 
 const document = parse(await readFile(new URL('../openapi.yaml', import.meta.url), 'utf8'));
+
+const UI = '@fastify/swagger-ui';
+const DECODERS = { br: brotliDecompressSync, gzip: gunzipSync, zstd: zstdDecompressSync };
 
 t.test('the document and its page are served to anyone, and asked for once', async (t) => {
   const service = await serviceOn(t, await testDatabase(t));
@@ -74,9 +79,41 @@ t.test('the page and all that it loads come from this service', async (t) => {
   t.ok(links.length > 3);
   for (const link of links) {
     t.notMatch(link, /^(https?:)?\/\//, 'nothing is loaded from elsewhere');
-    const { pathname } = new URL(link, 'http://service/docs/');
+    const { pathname } = new URL(link, 'http://service/docs');
     t.equal((await service.app.inject({ url: pathname })).statusCode, 200, pathname);
   }
+});
+
+t.test('each part of the page has a strong tag, a length and its codings', async (t) => {
+  const service = await serviceOn(t, await testDatabase(t));
+  const files = await readdir(fileURLToPath(new URL('static/', import.meta.resolve(UI))));
+  const parts = files.filter((name) => name !== 'index.html').map((name) => `static/${name}`);
+  t.ok(parts.length > 8);
+  const own = ['', 'problems', 'static/theme/theme.css', 'static/swagger-initializer.js'];
+  const tags = new Set<unknown>();
+  for (const part of [...parts, ...own]) {
+    const url = `/docs/${part}`;
+    const whole = await service.app.inject({ url });
+    t.equal(whole.statusCode, 200, url);
+    const length = String(whole.rawPayload.length);
+    t.equal(whole.headers['content-length'], length, url);
+    const head = await service.app.inject({ method: 'HEAD', url });
+    t.match(head, { statusCode: 200, body: '', headers: { 'content-length': length } }, url);
+    for (const [coding, decode] of Object.entries(DECODERS)) {
+      const headers = { 'accept-encoding': coding };
+      const coded = await service.app.inject({ url, headers });
+      const isShort = coded.headers['content-encoding'] === undefined;
+      t.equal(isShort, whole.rawPayload.length < 1_024, url);
+      t.same(isShort ? coded.rawPayload : decode(coded.rawPayload), whole.rawPayload, url);
+      const { etag } = coded.headers;
+      if (!isShort) tags.add(etag);
+      const again = { ...headers, 'if-none-match': etag as string };
+      const known = await service.app.inject({ url, headers: again });
+      t.match(known, { statusCode: 304, body: '', headers: { etag } }, url);
+    }
+    tags.add(whole.headers.etag);
+  }
+  t.ok(tags.size > 2 * parts.length, 'each coding has a tag of its own');
 });
 
 t.test('the bare address leads to the page', async (t) => {

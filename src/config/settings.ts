@@ -150,6 +150,12 @@ export const SETTINGS = {
   RUNNING_MAX: whole(64, 0, 10_000, 'Requests that are worked on at a time; 0 for no limit'),
   WAITING_MAX: whole(128, 0, 10_000, 'Requests that may wait until one of these is answered'),
   WAITING_MS_MAX: whole(500, 1, 10_000, 'How long each of them waits, in milliseconds'),
+  OPEN_WAITING_MAX: whole(
+    128,
+    0,
+    10_000,
+    'Requests of open addresses, such as /docs, that may wait; one begins at a time',
+  ),
   TRUST_PROXY: Type.Optional(
     Type.String({
       pattern: '^[0-9a-fA-F:.]+(/\\d+)?(,[0-9a-fA-F:.]+(/\\d+)?)*$',
@@ -177,6 +183,18 @@ export const SETTINGS = {
   CHANGES_WAITING_MAX: whole(2, 1, 1_000, 'Requests of one credential that may wait for changes'),
 
   CONNECTIONS_MAX: whole(2_000, 1, 100_000, 'Client connections held at once'),
+  PIPELINED_MAX: whole(
+    16,
+    1,
+    1_000,
+    'Requests of a connection that wait for an earlier one; it is not read while more do',
+  ),
+  PIPELINED_ALL_MAX: whole(
+    2_000,
+    0,
+    1_000_000,
+    'Such requests of all connections; one that brings more is closed',
+  ),
   HEADERS_TIMEOUT_MS: whole(10_000, 100, 120_000, 'Longest time to send the header block'),
   REQUEST_TIMEOUT_MS: whole(15_000, 100, 300_000, 'Longest time to send a request'),
   STALL_TIMEOUT_MS: whole(

@@ -82,8 +82,6 @@ export interface AuthOptions {
   readonly heard?: HearVerdict;
   /** Waits until the database may be asked for a request. */
   readonly enter?: (request: FastifyRequest) => Promise<void>;
-  /** Addresses below which the routes of other people's plugins are open to anyone. */
-  readonly open?: readonly string[];
 }
 
 /** Keys that are remembered; an operator has dozens. */
@@ -123,14 +121,10 @@ async function tokenVerifier(
 }
 
 /** Nothing is open by accident: a route says who may use it, or the service does not start. */
-const requireAccess = (open: readonly string[]) => (route: RouteOptions) => {
-  if (route.config?.access !== undefined) return;
-  if (open.some((base) => route.url === base || route.url.startsWith(`${base}/`))) {
-    route.config = { ...route.config, access: 'none' };
-    return;
-  }
-  throw new Error(`The route ${route.method} ${route.url} does not say who may use it`);
-};
+function requireAccess({ config, method, url }: RouteOptions): void {
+  if (config?.access !== undefined) return;
+  throw new Error(`The route ${method} ${url} does not say who may use it`);
+}
 
 /** The access of the route asked for. One from before this plugin was never asked: it is shut. */
 function accessOf({ routeOptions }: FastifyRequest): Access {
@@ -173,7 +167,7 @@ function scopeRefusal(access: Exclude<Access, 'none'>, held: ReadonlySet<string>
 }
 
 async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void> {
-  const { db, pulse, settings, lag, open = [], heard = () => {}, enter } = options;
+  const { db, pulse, settings, lag, heard = () => {}, enter } = options;
   const source = await keySourceOf(settings);
   const rules: TokenRules = {
     issuer: settings.JWT_ISSUER,
@@ -217,7 +211,7 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
     heard(this, { principal: this.principal, refusal });
     return refusal;
   });
-  app.addHook('onRoute', requireAccess(open));
+  app.addHook('onRoute', requireAccess);
   // Before the body: a stranger costs little and learns nothing.
   app.addHook('onRequest', async (request) => {
     if (request.is404) return;

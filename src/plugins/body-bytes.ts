@@ -55,6 +55,12 @@ export class BodyBytes {
     if (this.#isOver) this.#tell();
   }
 
+  /** Forgets what came and what will come: the request has its answer. */
+  drop(): void {
+    this.#isOver = true;
+    this.#room = NOTHING;
+  }
+
   #add(piece: Buffer): void {
     if (this.#isOver) return;
     const length = this.#length + piece.length;
@@ -101,12 +107,22 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
 
 /**
  * Receives bodies from their first byte on, whoever sends them: left to Node, one that waits for
- * its sender to be checked may take a hundred times its bytes. Registered before what waits.
+ * its sender to be checked may take a hundred times its bytes. An answer before the end of the body
+ * drops what came, and closes the connection. Registered before what waits.
  */
 export function receiveBodies(app: FastifyInstance, most: number): void {
   app.decorateRequest('bodyBytes', null);
   app.addHook('onRequest', (request, _reply, done) => {
-    if (hasBody(request.raw)) request.bodyBytes = new BodyBytes(request.raw, most);
-    done();
+    if (!hasBody(request.raw)) return done();
+    request.bodyBytes = new BodyBytes(request.raw, most);
+    // Once Node has parsed what came with the head: often that is the whole body.
+    queueMicrotask(done);
+  });
+  app.addHook('onSend', (request, reply, payload, done) => {
+    if (request.bodyBytes !== null && request.raw.complete === false) {
+      request.bodyBytes.drop();
+      reply.header('connection', 'close');
+    }
+    done(null, payload);
   });
 }

@@ -11,6 +11,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Tells a request that waits for news: it takes no place among those that are worked on. */
     isWaiting?: (request: FastifyRequest) => boolean;
+    /** A health address: it is answered however many requests there are. */
+    isHealth?: boolean;
   }
   interface FastifyRequest {
     /** Whether the request still has to take a place before it may ask the database. */
@@ -101,5 +103,24 @@ export function letInLast(app: FastifyInstance, gate: Places): void {
   app.addHook('onRequest', (request, _reply, done) => {
     if (request.needsPlace) enter(request).then(() => done(), done);
     else done();
+  });
+}
+
+/**
+ * The gate of open addresses: one of their requests begins in each turn of the event loop, in the
+ * order of their arrival, so that strangers hold up no client with a credential. Health addresses
+ * pass. The answers are in memory: a client that reads slowly takes no place.
+ */
+export function letOpenIn(app: FastifyInstance, gate: Places): void {
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (!isOpen(request) || request.routeOptions.config.isHealth) return done();
+    const begin = (leave: Leave | null) => {
+      if (leave === null) return done(overloaded());
+      setImmediate(leave);
+      done();
+    };
+    const leave = gate.take();
+    if (leave !== null) begin(leave);
+    else gate.enter({ signal: request.work.signal }).then(begin, done);
   });
 }

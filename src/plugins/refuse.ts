@@ -26,7 +26,7 @@ interface Connection extends Duplex {
 }
 
 /** Whether a request has begun to arrive on the connection, and the rest of its body has not. */
-const isArriving = ({ parser }: Connection): boolean => parser?.incoming?.complete === false;
+export const isArriving = ({ parser }: Connection): boolean => parser?.incoming?.complete === false;
 
 /** Whether an answer has begun on the connection: nothing else may be written into it. */
 const isAnswering = ({ _httpMessage }: Connection): boolean => _httpMessage?.headersSent === true;
@@ -43,7 +43,7 @@ export interface Refused {
 }
 
 /** Closes a connection once what was written is out. */
-function hangUp(socket: Duplex): void {
+export function hangUp(socket: Duplex): void {
   // A client that resets the connection now must not end the service.
   socket.on('error', () => socket.destroy());
   socket.end(() => setTimeout(() => socket.destroy(), LINGER_MS).unref());

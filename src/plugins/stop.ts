@@ -89,6 +89,14 @@ export function gentleStop(app: FastifyInstance, { graceMs, heirs }: StopOptions
   /** What is done when the last answer of a connection is out. */
   let atRest = (_socket: Socket): void => {};
   const underWay = underWayOn(app, (socket) => atRest(socket));
+  app.addHook('onRequest', ({ raw }, reply, done) => {
+    // Fastify closes after each answer that begins during a stop; others of the connection follow.
+    if (reply.raw.hasHeader('connection')) {
+      const last = [...(underWay.get(raw.socket) ?? [])].at(-1);
+      if (last !== undefined && last !== reply.raw) reply.raw.removeHeader('connection');
+    }
+    done();
+  });
   const leaveQuiet = (): void => {
     for (const socket of quietOf(closeIdle, underWay.keys())) {
       if (underWay.get(socket)?.size === 0 && !socket.writableEnded) heirs?.leave(socket);

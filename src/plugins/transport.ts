@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { Problem } from '../errors.ts';
+import { closeGently } from './in-turn.ts';
 import type { Refusals } from './refuse.ts';
 
 export interface TransportOptions {
@@ -40,6 +41,7 @@ export function answerOnce(app: FastifyInstance, refusals: Refusals): void {
 export function transport(app: FastifyInstance, options: TransportOptions): void {
   const { server } = app;
   server.maxConnections = options.connectionsMax;
+  server.on('connection', closeGently);
   // Node would answer 417 without a body; a server may pass over what it does not know.
   server.on('checkExpectation', (request, reply) => server.emit('request', request, reply));
   // Node would hang up without a word.

@@ -2,8 +2,8 @@ import { setImmediate as immediate } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { stringify } from 'yaml';
 import { problemsPage } from '../contract/problems-page.ts';
-import { sendTagged } from './etag.ts';
 import { documentOperation, NOT_MODIFIED } from './operations.ts';
+import { prepared } from './prepared.ts';
 
 /** Members of the document that hold most of it. */
 const LARGE = ['paths', 'schemas'];
@@ -51,42 +51,34 @@ export async function openapiYaml(app: FastifyInstance): Promise<string> {
 
 /** The OpenAPI document, the page of error codes and the way to them, open to anyone. */
 export function documentRoutes(app: FastifyInstance): void {
-  // The document is made once: it cannot change while the process runs.
-  let json: string | undefined;
-  let yaml: Promise<string> | undefined;
-  const access = 'none';
-  const response = (type: string) => ({
-    200: { description: 'The document', content: { [type]: { schema: { type: 'object' } } } },
-    ...NOT_MODIFIED,
-  });
-  app.get('/openapi.json', {
-    config: { access },
-    schema: { ...documentOperation('openapiJson', 'JSON'), response: response('application/json') },
-    handler: async (request, reply) => {
-      json ??= JSON.stringify(app.swagger());
-      return sendTagged(request, reply, 'application/json; charset=utf-8', json);
+  const schemaOf = (operationId: string, format: string, type: string) => ({
+    ...documentOperation(operationId, format),
+    response: {
+      200: { description: 'The document', content: { [type]: { schema: { type: 'object' } } } },
+      ...NOT_MODIFIED,
     },
   });
-  app.get('/openapi.yaml', {
-    config: { access },
-    schema: { ...documentOperation('openapiYaml', 'YAML'), response: response('application/yaml') },
-    handler: async (request, reply) => {
-      yaml ??= openapiYaml(app);
-      return sendTagged(request, reply, 'application/yaml; charset=utf-8', await yaml);
-    },
-  });
+  prepared(
+    app,
+    '/openapi.json',
+    { type: 'application/json; charset=utf-8', read: () => JSON.stringify(app.swagger()) },
+    schemaOf('openapiJson', 'JSON', 'application/json'),
+  );
+  prepared(
+    app,
+    '/openapi.yaml',
+    { type: 'application/yaml; charset=utf-8', read: () => openapiYaml(app) },
+    schemaOf('openapiYaml', 'YAML', 'application/yaml'),
+  );
   // Whoever opens the bare address in a browser looks for what there is.
   app.get('/', {
-    config: { access },
+    config: { access: 'none' },
     schema: { hide: true },
     handler: async (_request, reply) => reply.redirect('/docs', 302),
   });
-  app.get('/docs/problems', {
-    config: { access },
-    schema: { hide: true },
-    handler: async (request, reply) => {
-      reply.header('content-security-policy', "default-src 'none'; frame-ancestors 'self'");
-      return sendTagged(request, reply, 'text/html; charset=utf-8', problemsPage());
-    },
+  prepared(app, '/docs/problems', {
+    type: 'text/html; charset=utf-8',
+    read: problemsPage,
+    headers: { 'content-security-policy': "default-src 'none'; frame-ancestors 'self'" },
   });
 }

@@ -63,13 +63,13 @@ export function healthRoutes(
     ['/ready', readyOperation],
   ] as const) {
     app.get(url, {
-      config: { access: 'none' },
+      config: { access: 'none', isHealth: true },
       schema: { ...operation, response: response('The service can answer') },
       handler: (_request, reply) => answer(reply, url === '/ready'),
     });
   }
   app.get('/live', {
-    config: { access: 'none' },
+    config: { access: 'none', isHealth: true },
     schema: { ...liveOperation, response: { 200: { description: 'It runs', ...ref(Live) } } },
     handler: async (_request, reply) => {
       reply.header('cache-control', 'no-store');

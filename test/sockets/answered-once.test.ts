@@ -56,3 +56,20 @@ t.test('a full gate refuses what is no HTTP as any other does, and a body once',
     inside.socket.destroy();
   });
 });
+
+t.test(
+  'a refusal before the end of the body says that the connection closes, and it does',
+  async (t) => {
+    const { port } = await listening(t, await testDatabase(t));
+    const caller = new Caller(t, port);
+    const head = `${POST}Content-Length: 60000\r\n\r\n`;
+    await refusedFirst(caller, `${head}${' '.repeat(30_000)}`);
+    t.match(caller.text, /^connection: close\r$/im);
+    caller.socket.write(' '.repeat(20_000));
+    await caller.closed;
+    const whole = new Caller(t, port);
+    await refusedFirst(whole, `${POST}Content-Length: 2\r\n\r\n{}`);
+    t.notMatch(whole.text, /connection: close/i, 'a body that is there keeps its connection');
+    whole.socket.destroy();
+  },
+);

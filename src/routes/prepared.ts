@@ -1,0 +1,76 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Coding } from '../wire/coding.ts';
+import { compressed } from '../wire/compress.ts';
+import { BYTES_MIN, codingOf } from './coded.ts';
+import { namedBy, taggedHeaders, tagOf } from './etag.ts';
+
+/** The bytes of a document in one content coding, and the headers of its answers. */
+interface Form {
+  readonly bytes: Buffer;
+  readonly tag: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** A document that does not change while the process runs, and is open to anyone. */
+export interface Prepared {
+  readonly type: string;
+  /** Reads or makes the document; called once. */
+  readonly read: () => string | Buffer | Promise<string | Buffer>;
+  /** Headers beside those of its type and tag. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Makes each form of a document once, at its first use: an answer is a lookup and one write. */
+function formsOf({ type, read, headers }: Prepared) {
+  let plain: Promise<Buffer> | null = null;
+  const forms = new Map<Coding | null, Promise<Form>>();
+  const made = async (coding: Coding | null): Promise<Form> => {
+    plain ??= Promise.resolve(read()).then((content) => Buffer.from(content));
+    const bytes = coding === null ? await plain : await compressed(await plain, coding);
+    const tag = tagOf(type, coding ?? '', (await plain).toString('latin1'));
+    return {
+      bytes,
+      tag,
+      headers: {
+        ...headers,
+        ...taggedHeaders(tag),
+        'content-type': type,
+        ...(coding === null ? {} : { 'content-encoding': coding }),
+      },
+    };
+  };
+  const formOf = (coding: Coding | null): Promise<Form> => {
+    const known = forms.get(coding);
+    if (known) return known;
+    const form = made(coding);
+    forms.set(coding, form);
+    // A failure is not kept.
+    form.catch(() => {
+      forms.delete(coding);
+      plain = null;
+    });
+    return form;
+  };
+  return async ({ coding, takesPlain }: ReturnType<typeof codingOf>): Promise<Form> => {
+    const isShort = async () => takesPlain && (await formOf(null)).bytes.length < BYTES_MIN;
+    return formOf(coding === null || (await isShort()) ? null : coding);
+  };
+}
+
+/** Adds a route that answers with a document. */
+export function prepared(
+  app: FastifyInstance,
+  url: string,
+  document: Prepared,
+  schema: object = { hide: true },
+): void {
+  const formOf = formsOf(document);
+  const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const { bytes, tag, headers } = await formOf(codingOf(request));
+    if (namedBy(request, tag) === null) {
+      return reply.headers(headers).header('content-length', bytes.length).send(bytes);
+    }
+    return reply.code(304).headers(taggedHeaders(tag)).send();
+  };
+  app.get(url, { config: { access: 'none' }, schema, handler });
+}

@@ -1,0 +1,113 @@
+import { once } from 'node:events';
+import t from 'tap';
+import { testDatabase } from '../support/database.ts';
+import { lockWaits, whileLocked } from '../support/lock-waits.ts';
+import { Caller, getText, listening, postText, until } from '../support/sockets.ts';
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
+const LAST = 'GET /live HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n';
+
+/** The statuses of the answers that a connection sent, in order. */
+const statusesIn = (text: string): string[] =>
+  [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status = '']) => status);
+
+/** The most that Node reads of a connection at once. */
+const CHUNK_BYTES = 65_536;
+
+t.test('a client that reads nothing is not read, and has all its answers later', async (t) => {
+  const { app, port } = await listening(t, await testDatabase(t));
+  let parsed = 0;
+  app.server.on('request', () => {
+    parsed += 1;
+  });
+  const caller = new Caller(t, port);
+  caller.socket.pause();
+  // More bytes than the system buffers for a connection.
+  const large = 24;
+  const small = 8_000;
+  caller.socket.write(get('/openapi.json').repeat(large) + get('/live').repeat(small) + LAST);
+  let seen = -1;
+  let calm = 0;
+  await until('it is no longer read', () => {
+    calm = parsed === seen ? calm + 1 : 0;
+    seen = parsed;
+    return calm > 40;
+  });
+  const perChunk = Math.ceil(CHUNK_BYTES / get('/live').length);
+  t.ok(parsed <= large + 16 + 2 * perChunk, `${parsed} of ${large + small} were parsed`);
+  caller.socket.resume();
+  const statuses = statusesIn(await caller.ended());
+  t.equal(statuses.length, large + small + 1);
+  t.ok(statuses.every((status) => status === '200'));
+});
+
+t.test(
+  'requests of one connection begin one after another, and are answered in order',
+  async (t) => {
+    const database = await testDatabase(t, { seeded: true });
+    const service = await listening(t, database, { PRICE_BOOK_BYTES: '0' });
+    const caller = new Caller(t, service.port);
+    const ask = postText(service, 'nickel', {});
+    await whileLocked(database, async () => {
+      caller.socket.write(ask + get('/nowhere') + ask + LAST);
+      await until('the first waits', async () => (await lockWaits(database.pool)) >= 1);
+      t.equal(await lockWaits(database.pool), 1, 'the other has not begun');
+    });
+    t.same(statusesIn(await caller.ended()), ['200', '404', '200', '200']);
+  },
+);
+
+t.test('a connection that breaks leaves nothing of its requests behind', async (t) => {
+  const database = await testDatabase(t, { seeded: true });
+  const service = await listening(t, database, {
+    PRICE_BOOK_BYTES: '0',
+    RUNNING_MAX: '1',
+    WAITING_MAX: '0',
+  });
+  const ask = postText(service, 'nickel', {});
+  await whileLocked(database, async () => {
+    const broken = new Caller(t, service.port);
+    broken.socket.write(ask.repeat(3));
+    await until('the first waits', async () => (await lockWaits(database.pool)) === 1);
+    broken.socket.destroy();
+    await broken.closed;
+  });
+  const again = async (): Promise<boolean> => {
+    const caller = new Caller(t, service.port);
+    caller.socket.write(postText(service, 'nickel', {}, 'Connection: close\r\n'));
+    return statusesIn(await caller.ended())[0] === '200';
+  };
+  await until('its place is free', again);
+});
+
+t.test('a connection with too many waiting requests is closed, others are answered', async (t) => {
+  const { port } = await listening(t, await testDatabase(t), {
+    PIPELINED_MAX: '4',
+    PIPELINED_ALL_MAX: '8',
+  });
+  const modest = new Caller(t, port);
+  modest.socket.write(get('/live').repeat(4) + LAST);
+  const greedy = new Caller(t, port);
+  greedy.socket.write(get('/live').repeat(200));
+  t.ok(statusesIn(await greedy.ended()).length < 200);
+  t.same(statusesIn(await modest.ended()), Array(5).fill('200'));
+  const next = new Caller(t, port);
+  next.socket.write(get('/live').repeat(8) + LAST);
+  t.equal(statusesIn(await next.ended()).length, 9, 'places of the closed connection are free');
+});
+
+t.test('open addresses are refused beyond their own bound, health addresses never', async (t) => {
+  const { port } = await listening(t, await testDatabase(t), { OPEN_WAITING_MAX: '2' });
+  for (const [path, statuses] of [
+    ['/docs/problems', ['200', '503']],
+    ['/live', ['200']],
+  ] as const) {
+    const callers = Array.from({ length: 40 }, () => new Caller(t, port));
+    for (const { socket } of callers) socket.write(get('/live'));
+    await Promise.all(callers.map(({ socket }) => once(socket, 'data')));
+    // In one turn of the event loop, so that they arrive in one as well.
+    for (const { socket } of callers) socket.write(getText(path, ''));
+    const answers = await Promise.all(callers.map((each) => each.ended()));
+    t.same([...new Set(answers.flatMap(statusesIn))].sort(), statuses, path);
+  }
+});
