@@ -29,7 +29,7 @@ async function* batchesOf(slices: Iterable<Buffer>, { turns }: Source) {
   for (const slice of slices) {
     batch.push(slice);
     bytes += slice.length;
-    if (turns.isDue) await turns.pass();
+    if (turns.isLong) await turns.pass();
     if (bytes < BATCH_BYTES) continue;
     yield batch;
     batch = [];

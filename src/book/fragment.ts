@@ -78,11 +78,14 @@ function madeOf(block: Block, { key, conversion, rounding }: SeriesTerms, column
 /** What converting and encoding a point costs, in points that are encoded. */
 const costOf = ({ conversion }: SeriesTerms): number => (conversion ? 3 : 1);
 
+/** What a fragment costs however short it is, in points that are encoded. */
+const FRAGMENT_POINTS = 10;
+
 /** The fragment of a block for the moment: what is remembered of it stays as it is. */
 export function fragmentFor(block: Block, terms: SeriesTerms, turns: Turns): Fragment {
   const known = block.kept?.get(terms.key) as Fragment | undefined;
   if (known) return known;
-  turns.spend(costOf(terms) * block.length);
+  turns.spend(costOf(terms) * (block.length + FRAGMENT_POINTS));
   return madeOf(block, terms, columnsOfBlock(block));
 }
 

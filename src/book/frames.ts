@@ -8,7 +8,7 @@ export type LineFormat = Exclude<Format, 'csv'>;
 
 /** What stands around the records of a format. */
 export interface Frame {
-  readonly head: (answer: Answer) => Buffer;
+  readonly head: (answer: Answer) => Iterable<Buffer>;
   /** Null where the head of a record has it, too: what stands between two records. */
   readonly between: Buffer | null;
   readonly end: Buffer;
@@ -20,10 +20,10 @@ const LINE_END = Buffer.from(']}\n');
 
 export const FRAMES: Readonly<Record<LineFormat, Frame>> = {
   json: {
-    head: ({ metadata }) => Buffer.from(documentHead(metadata)),
+    head: ({ metadata }) => documentHead(metadata),
     between: null,
     end: Buffer.from(`${BETWEEN.slice(0, -1)}]}`),
     endOfNothing: Buffer.from(']}'),
   },
-  ndjson: { head: () => NOTHING, between: LINE_END, end: LINE_END, endOfNothing: NOTHING },
+  ndjson: { head: () => [], between: LINE_END, end: LINE_END, endOfNothing: NOTHING },
 };

@@ -19,7 +19,7 @@ import {
   withoutRateIn,
 } from './records.ts';
 import type { Stretch } from './series.ts';
-import { SLICE_POINTS } from './slices.ts';
+import { BYTES_PER_POINT, SLICE_POINTS } from './slices.ts';
 import type { Turns } from './turns.ts';
 
 /*
@@ -87,7 +87,10 @@ function headPiece(
 function* piecesOf(source: Source, answer: Answer, format: LineFormat): Generator<Piece> {
   const { budget, turns } = source;
   const frame = FRAMES[format];
-  yield storedPiece(frame.head(answer));
+  for (const slice of frame.head(answer)) {
+    source.turns.spend(Math.ceil(slice.length / BYTES_PER_POINT));
+    yield storedPiece(slice);
+  }
   const between = frame.between && storedPiece(frame.between);
   let written = 0;
   for (const record of recordsOf(source, answer)) {

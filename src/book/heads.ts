@@ -64,11 +64,19 @@ export interface HeadWanted {
   readonly withoutRate: number;
 }
 
+/** What making a head costs, in points that are encoded. */
+const HEAD_POINTS = 50;
+
 /** The head of a record without a summary. */
-export function headOf({ of, terms, planned, withoutRate }: HeadWanted, budget: Budget): Buffer {
+export function headOf(
+  { of, terms, planned, withoutRate }: HeadWanted,
+  budget: Budget,
+  turns: Turns,
+): Buffer {
   const { heads, price } = of;
   const key = keyOf(terms, planned, withoutRate > 0);
   const make = () => {
+    turns.spend(HEAD_POINTS);
     const description = descriptionOf(terms, { ...planned, price }, null, withoutRate);
     return new RecordHead(heads, key, recordHead(terms, description));
   };
@@ -84,7 +92,7 @@ export function deflatedHeadOf(wanted: HeadWanted, budget: Budget, turns: Turns)
   const key = `${keyOf(terms, planned, withoutRate > 0)} deflated`;
   const make = () => {
     turns.spend(HEAD_COST);
-    return new DeflatedHead(of.heads, key, headOf(wanted, budget));
+    return new DeflatedHead(of.heads, key, headOf(wanted, budget, turns));
   };
   return rememberedIn(of.heads, key, budget, make);
 }

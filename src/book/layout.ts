@@ -27,6 +27,9 @@ export const HELD_BYTES = 16_777_216;
 /** The part of the budget that the copy of one answer may take. */
 const COPY_SHARE = 1 / 32;
 
+/** Bytes that a warning takes as an object, more or less. */
+const WARNING_BYTES = 1_024;
+
 /** Bytes of a buffer beside what it shows. */
 const SLICE_BYTES = 128;
 
@@ -108,7 +111,8 @@ export class Layout extends Remembered {
     const { slices, own } = joinedSlices(parts, this.holdsOthers ? SMALL : ALL);
     this.slices = slices;
     this.metadata = metadata;
-    const told = 4 * JSON.stringify(metadata).length;
+    // Each warning has some texts; its bytes are in the slices already.
+    const told = WARNING_BYTES * (1 + metadata.warnings.length);
     this.bytes = own + told + SLICE_BYTES * slices.length + 2 * key.text.length + OVERHEAD_BYTES;
     this.#key = key;
   }

@@ -47,7 +47,7 @@ const seriesIn =
   async (priceIds, range) => {
     const days = daysOf({ range });
     const found = new Map<number, SeriesColumns>();
-    if (turns.isDue) await turns.pass();
+    if (turns.isLong) await turns.pass();
     for (const id of priceIds) {
       const columns = columnsOfStretches(stretchesOf(edition.prices.get(id)?.blocks ?? [], days));
       turns.spend(columns.length);

@@ -90,6 +90,9 @@ export function withoutRateIn({ stretches }: BookRecord, made: readonly Rated[])
   return count;
 }
 
+/** What a summary and its head cost beside the points, in points that are encoded. */
+const SUMMARY_POINTS = 100;
+
 /** The head of a record with its summary, which is computed anew each time. */
 export function headWithSummary(
   { turns }: Source,
@@ -98,7 +101,7 @@ export function headWithSummary(
   withoutRate: number,
 ): Buffer {
   const columns = columnsUpTo(bookPrice, daysOf(context.plan));
-  turns.spend(columns.length);
+  turns.spend(columns.length + SUMMARY_POINTS);
   const summary = summaryIn(context, planned, columns);
   const description = descriptionOf(context, planned, summary, withoutRate);
   return Buffer.from(`${BETWEEN}${recordHead(context, description)}`);

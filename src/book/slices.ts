@@ -14,6 +14,9 @@ import {
 /** What the account of work is charged with for a slice: it costs about as much as two points. */
 export const SLICE_POINTS = 2;
 
+/** Bytes of other JSON that cost about as much as a point. */
+export const BYTES_PER_POINT = 128;
+
 /** The points of a record, without the comma before the first. */
 function* pointSlices({ stretches }: BookRecord, fragments: readonly Fragment[]) {
   for (const [index, { from, to }] of stretches.entries()) {
@@ -29,7 +32,7 @@ function headText(source: Source, answer: Answer, record: BookRecord, withoutRat
     return headWithSummary(source, answer, record, withoutRate);
   }
   const { bookPrice: of, planned } = record;
-  return headOf({ of, terms, planned, withoutRate }, source.budget);
+  return headOf({ of, terms, planned, withoutRate }, source.budget, source.turns);
 }
 
 /** An answer in the book as slices, of fragments and heads as they are. */
@@ -40,7 +43,10 @@ export function* plainSlices(
 ): Generator<Buffer> {
   const { budget, turns } = source;
   const frame = FRAMES[format];
-  yield* inSmall(frame.head(answer));
+  for (const slice of frame.head(answer)) {
+    turns.spend(Math.ceil(slice.length / BYTES_PER_POINT));
+    yield* inSmall(slice);
+  }
   let written = 0;
   for (const record of recordsOf(source, answer)) {
     const { stretches, terms } = record;

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { Slice, turn } from '../turns.ts';
 
 /** Points of work between two turns of the event loop: some milliseconds. */
 const POINTS_PER_TURN = 20_000;
@@ -19,6 +19,7 @@ export interface TurnCounts {
 export class Turns {
   readonly #counts: TurnCounts;
   #spent = 0;
+  readonly #slice = new Slice();
 
   constructor(counts: TurnCounts) {
     this.#counts = counts;
@@ -30,9 +31,14 @@ export class Turns {
     this.#counts.longest = Math.max(this.#counts.longest, this.#spent);
   }
 
-  /** Whether it is time to let others run. */
+  /** Whether it is time to let others run, by the account: the same on every machine. */
   get isDue(): boolean {
     return this.#spent >= POINTS_PER_TURN;
+  }
+
+  /** The same by the clock as well, where a slow machine needs more turns. */
+  get isLong(): boolean {
+    return this.isDue || this.#slice.isOver;
   }
 
   /** Lets others run. */
@@ -40,5 +46,6 @@ export class Turns {
     this.#spent = 0;
     this.#counts.turns += 1;
     await turn();
+    this.#slice.begin();
   }
 }

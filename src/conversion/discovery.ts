@@ -1,3 +1,4 @@
+import { Slice } from '../turns.ts';
 import { dayText } from './calendar.ts';
 import { decimalText, powerOf10 } from './decimal.ts';
 import {
@@ -34,16 +35,18 @@ const legValue = (leg: CurrencyRates | null, day: number): Rational => ({
  * The days of a pair within two bounds on which the source published both legs, in date order. Null
  * is a source that does not exist.
  */
-export function dayRates(
+export async function dayRates(
   table: RateTable | null,
   base: number,
   quote: number,
   bounds: { readonly from: string | null; readonly to: string | null },
-): DayRate[] {
+): Promise<DayRate[]> {
   const pair = table && pairOf(table, base, quote);
   if (!pair) return [];
   const found: DayRate[] = [];
+  const slice = new Slice();
   for (const day of daysOf(pair)) {
+    if (slice.isOver) await slice.pass();
     if (!hasRate(pair.from, day) || !hasRate(pair.to, day)) continue;
     const date = dayText(day);
     if ((bounds.from !== null && date < bounds.from) || (bounds.to !== null && date > bounds.to)) {

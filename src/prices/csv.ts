@@ -119,7 +119,7 @@ const NOTHING = Buffer.alloc(0);
 
 /** `text/csv` as RFC 4180 has it, with a row of column names. */
 export const csvWriter: Writer = {
-  head: ({ context }) => Buffer.from(`${csvColumns(context.plan.market).join(',')}\r\n`),
+  head: ({ context }) => [Buffer.from(`${csvColumns(context.plan.market).join(',')}\r\n`)],
   record: recordRows,
   between: NOTHING,
   end: NOTHING,

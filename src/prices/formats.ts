@@ -7,8 +7,8 @@ import { contentsOfAll } from './records.ts';
 
 /** How a format writes an answer, piece by piece. */
 export interface Writer {
-  /** What stands before the first record. */
-  readonly head: (answer: Answer) => Buffer;
+  /** What stands before the first record, in slices. */
+  readonly head: (answer: Answer) => Iterable<Buffer>;
   /** One record, in slices. */
   readonly record: (terms: Terms, contents: Contents) => Iterable<Buffer>;
   /** What stands between two records. */
@@ -27,7 +27,7 @@ const WRITERS: Readonly<Record<Format, Writer>> = {
 export async function* slicesOf(answer: Answer, format: Format): AsyncGenerator<Buffer> {
   const writer = WRITERS[format];
   const { context, records } = answer;
-  yield writer.head(answer);
+  yield* writer.head(answer);
   let written = 0;
   for await (const contents of contentsOfAll(context, records)) {
     if (written > 0) yield writer.between;

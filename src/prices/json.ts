@@ -22,13 +22,23 @@ export function* recordJson(terms: Terms, contents: Contents): Generator<Buffer>
   yield RECORD_END;
 }
 
-/** What stands before the records of a document. */
-export const documentHead = (metadata: Metadata): string =>
-  `{"$metadata":${JSON.stringify(metadata)},"data":[`;
+/** Warnings in one slice of a head: there may be one for each record. */
+const WARNINGS_PER_SLICE = 200;
+
+/** What stands before the records of a document, in slices. */
+export function* documentHead({ warnings, ...metadata }: Metadata): Generator<Buffer> {
+  const text = JSON.stringify({ ...metadata, warnings: [] });
+  yield Buffer.from(`{"$metadata":${text.slice(0, -2)}`);
+  for (let at = 0; at < warnings.length; at += WARNINGS_PER_SLICE) {
+    const some = JSON.stringify(warnings.slice(at, at + WARNINGS_PER_SLICE)).slice(1, -1);
+    yield Buffer.from(at === 0 ? some : `,${some}`);
+  }
+  yield Buffer.from(']},"data":[');
+}
 
 /** `application/json`: one document. */
 export const jsonWriter: Writer = {
-  head: ({ metadata }) => Buffer.from(documentHead(metadata)),
+  head: ({ metadata }) => documentHead(metadata),
   record: recordJson,
   between: Buffer.from(','),
   end: Buffer.from(']}'),
@@ -39,7 +49,7 @@ const NOTHING = Buffer.alloc(0);
 
 /** `application/x-ndjson`: a record in each line, the same bytes as in the JSON document. */
 export const ndjsonWriter: Writer = {
-  head: () => NOTHING,
+  head: () => [],
   *record(terms, contents) {
     yield* recordJson(terms, contents);
     yield LINE_END;

@@ -1,6 +1,7 @@
 import { type Outcome, outcomeOf } from '../conversion/convert.ts';
 import type { RateTable } from '../conversion/rate-table.ts';
 import { Problem } from '../errors.ts';
+import { mapped } from '../turns.ts';
 import type { Plan } from './plan.ts';
 import { isConverting } from './plan-options.ts';
 import type { PriceTerms, SelectedPrice } from './query.ts';
@@ -27,16 +28,16 @@ const named = (codes: readonly string[]): string => {
 };
 
 /** Decides what happens to each price when a conversion is asked for. */
-export function outcomesOf<Price extends PriceTerms>(
+export async function outcomesOf<Price extends PriceTerms>(
   plan: Plan,
   prices: readonly Price[],
   targets: Targets,
   references: References,
   rates: RateTable | null,
-): Planned<Price>[] {
-  if (!isConverting(plan.options)) return prices.map((price) => ({ price, outcome: null }));
+): Promise<Planned<Price>[]> {
+  if (!isConverting(plan.options)) return mapped(prices, (price) => ({ price, outcome: null }));
   const target = { currency: targets.currency?.id ?? null, unit: targets.unit?.unit ?? null };
-  return prices.map((price) => {
+  return mapped(prices, (price) => {
     const unit = references.units.get(price.unit_id)?.unit;
     if (!unit) throw new Error(`no unit ${price.unit_id} at this revision`);
     const payable = price.price_type === 'payable';
@@ -83,12 +84,13 @@ const vatOf = (price: PriceTerms): string | undefined =>
  * Chinese domestic prices include VAT: in another currency they look like export prices, which
  * they are not. One warning for each such record whose currency was converted.
  */
-export function vatWarnings(planned: readonly Planned<PriceTerms>[]): Warning[] {
-  return planned.flatMap(({ price, outcome }) => {
+export async function vatWarnings(planned: readonly Planned<PriceTerms>[]): Promise<Warning[]> {
+  const warnings = await mapped(planned, ({ price, outcome }): readonly Warning[] => {
     const vat = outcome?.conversion?.pair ? vatOf(price) : undefined;
     if (vat === undefined) return [];
     const numbers = 'so do its converted numbers; they do not compare with FOB or CIF prices';
     const detail = `${price.code} includes VAT (${vat}), and ${numbers}`;
     return [{ code: 'vat_included', pointer: '/options/currency', detail, suggestions: [] }];
   });
+  return warnings.flat();
 }

@@ -93,10 +93,10 @@ async function wholeOf(finding: Finding): Promise<Found> {
   const { prices } = selected;
   const unmatched = unmatchedWarnings(plan, selected.unmatched);
   checkStrict(plan, unmatched);
-  const outcomes = outcomesOf(plan, prices, targets, references, rates);
+  const outcomes = await outcomesOf(plan, prices, targets, references, rates);
   const rated = await withMissingRates(finding.missing, plan, outcomes, state.head.revision);
   const { kept, warnings: omitted } = withoutRefused(plan, rated.planned);
-  const warnings = [...unmatched, ...rated.warnings, ...omitted, ...vatWarnings(kept)];
+  const warnings = [...unmatched, ...rated.warnings, ...omitted, ...(await vatWarnings(kept))];
   return { ...cutOf(finding, kept), warnings };
 }
 
@@ -117,7 +117,7 @@ async function pageOf(finding: Finding): Promise<Found> {
     await unmatchedIn(db, finding.vocabularies, plan, state.head, all),
   );
   checkStrict(plan, unmatched);
-  const outcomes = outcomesOf(plan, all, targets, references, rates);
+  const outcomes = await outcomesOf(plan, all, targets, references, rates);
   const rated = await withMissingRates(finding.missing, plan, outcomes, revision);
   const { kept, warnings: omitted } = withoutRefused(plan, rated.planned);
   const keptIds = new Set(kept.map(({ price }) => price.id));
@@ -127,12 +127,18 @@ async function pageOf(finding: Finding): Promise<Found> {
     most: limit === null ? null : limit + 1,
     without: all.filter(({ id }) => !keptIds.has(id)).map(({ id }) => id),
   });
-  const cut = outcomesOf(plan, prices.slice(0, limit ?? undefined), targets, references, rates);
+  const cut = await outcomesOf(
+    plan,
+    prices.slice(0, limit ?? undefined),
+    targets,
+    references,
+    rates,
+  );
   const shown = refusedOf(cut, rated.unconvertible);
   const last = shown.at(-1);
   const nextCursor =
     last === undefined || prices.length === shown.length ? null : cursorAfter(finding, last);
-  const warnings = [...unmatched, ...rated.warnings, ...omitted, ...vatWarnings(kept)];
+  const warnings = [...unmatched, ...rated.warnings, ...omitted, ...(await vatWarnings(kept))];
   return { shown, warnings, nextCursor };
 }
 

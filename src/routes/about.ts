@@ -16,7 +16,8 @@ const asciiJson = (value: unknown): string =>
 function warningsText(warnings: readonly Warning[]): string {
   const texts: string[] = [];
   let bytes = 2;
-  for (const text of warnings.map(asciiJson)) {
+  for (const warning of warnings) {
+    const text = asciiJson(warning);
     bytes += text.length + 1;
     if (bytes > WARNINGS_BYTES_MAX) break;
     texts.push(text);

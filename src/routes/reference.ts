@@ -126,7 +126,7 @@ async function rates(request: FastifyRequest, reply: FastifyReply, sources: Sour
     rounding: roundingText({ decimals: CROSS_DECIMALS }),
   };
   const bounds = { from: query.from ?? null, to: query.to ?? null };
-  const data = dayRates(table, base.id, quote.id, bounds);
+  const data = await dayRates(table, base.id, quote.id, bounds);
   return send(request, reply, head, { $metadata, data });
 }
 

@@ -1,5 +1,5 @@
 import { Readable, type Writable } from 'node:stream';
-import { setImmediate as turn } from 'node:timers/promises';
+import { turn } from '../turns.ts';
 
 /**
  * The bytes of an answer, in batches of slices that are written together. Where the length is not

@@ -54,3 +54,18 @@ t.test('of many thousand names few are compared, and a typo still finds its name
     t.equal(names.nearest(sent, 1)[0], meant, sent);
   }
 });
+
+t.test('a search costs the same however many names there are', async (t) => {
+  const msOf = (count: number): number => {
+    const names = new Names(Array.from({ length: count }, (_, n) => `CP-LI-${n + 1_000_000}`));
+    const search = () => names.nearest('CP-LX-1000999', 3);
+    const times = Array.from({ length: 20 }, () => {
+      const begun = performance.now();
+      search();
+      return performance.now() - begun;
+    });
+    return Math.min(...times);
+  };
+  const [few, many] = [msOf(1_000), msOf(200_000)];
+  t.ok(many < 20 * few, `${many} ms of 200,000 names, ${few} ms of 1,000`);
+});

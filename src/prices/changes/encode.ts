@@ -2,6 +2,7 @@ import { marketOf } from '../../catalog/markets.ts';
 import { decimalOf, decimalText } from '../../conversion/decimal.ts';
 import { instantOf } from '../../db/instant.ts';
 import { commitIdOf, wireText } from '../../db/revisions.ts';
+import type { Slice } from '../../turns.ts';
 import { attributesOf, ownTerms } from '../record.ts';
 import type { References } from '../references.ts';
 import { lengthOf, type Stretch } from './segments.ts';
@@ -69,6 +70,7 @@ export async function changeTexts(
   price: ChangedPrice | undefined,
   points: readonly ChangedPoint[],
   at: ReferencesAt,
+  slice: Slice,
 ): Promise<string[]> {
   const frame = frameOf(stretch, epoch);
   const texts: string[] = [];
@@ -79,6 +81,7 @@ export async function changeTexts(
     texts.push(frame(0, operation, null, `"before":${before},"after":${after}`));
   }
   for (const point of points) {
+    if (slice.isOver) await slice.pass();
     const values = `"before":${pointText(point.before)},"after":${pointText(point.after)}`;
     const operation = operationOf(point, 'published', 'corrected');
     texts.push(frame(texts.length, operation, point.date, values));

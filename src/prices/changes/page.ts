@@ -3,6 +3,7 @@ import type { Reads } from '../../db/reads.ts';
 import { commitIdOf, numberOf, wireText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { type Problem, startAgain } from '../../errors.ts';
+import { Slice } from '../../turns.ts';
 import type { ReferenceReader } from '../references.ts';
 import { changeTexts } from './encode.ts';
 import { lengthOf, type Stretch, stretchesOf, type Tip, tipOf } from './segments.ts';
@@ -72,9 +73,11 @@ async function textsOf(
   ]);
   const at = (reference: string) => references(reads.db(), { epoch, reference });
   const texts: string[] = [];
+  const slice = new Slice();
   for (const each of stretches) {
     const ofPoints = points.get(each) ?? [];
-    texts.push(...(await changeTexts(epoch, each, prices.get(each), ofPoints, at)));
+    texts.push(...(await changeTexts(epoch, each, prices.get(each), ofPoints, at, slice)));
+    await slice.pass();
   }
   return texts;
 }
