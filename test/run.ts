@@ -14,13 +14,13 @@ import { dropDatabases, makeTemplates } from './support/templates.ts';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TAP = join(ROOT, 'node_modules', '.bin', 'tap');
 
-/** tap's own reporters redraw the screen, which a pipe cannot show. */
+/** Reporter for pipes: the reporters of tap redraw the screen. */
 const REPORTER = fileURLToPath(new URL('./support/reporter.ts', import.meta.url));
 
 let running: ChildProcess | null = null;
 let stopped: NodeJS.Signals | null = null;
 
-/** Ends tap and its test files, which are one process group: politely, then for certain. */
+/** Ends the process group of tap and its test files: by SIGTERM, after 2 s by SIGKILL. */
 function endTap(): void {
   const pid = running?.pid;
   if (pid === undefined) return;
@@ -28,7 +28,7 @@ function endTap(): void {
     try {
       process.kill(-pid, signal);
     } catch {
-      // They ended by themselves.
+      // The processes have ended.
     }
   };
   kill('SIGTERM');
@@ -42,7 +42,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   });
 }
 
-/** Splits `--data [folder]` from the arguments that are for tap. */
+/** Splits `--data [folder]` from the arguments of tap. */
 function parse(args: string[]): { dataFolder: string | null; rest: string[] } {
   const at = args.indexOf('--data');
   if (at < 0) return { dataFolder: null, rest: args };
@@ -52,7 +52,7 @@ function parse(args: string[]): { dataFolder: string | null; rest: string[] } {
   return { dataFolder: resolve(folder ?? ''), rest };
 }
 
-/** What is to be run: with files that are named, those. */
+/** The parts of a run; named files are one part. */
 function partsFor(rest: string[], data: boolean, faults: FaultRun | null): readonly Part[] {
   // Node compiles each module once for all files and programs; measured services start cold.
   const isCompiledOnce = faults === null;
@@ -68,14 +68,14 @@ function partsFor(rest: string[], data: boolean, faults: FaultRun | null): reado
   return [{ files: all, jobs: 2, isCompiledOnce }];
 }
 
-/** The environment of the tests: no setting of the service but what a test gives itself. */
+/** The environment of the tests, without any setting of the service. */
 function environment(extra: Record<string, string>): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = { ...process.env };
   for (const name of Object.keys(SETTINGS)) delete env[name];
   return { ...env, ...extra };
 }
 
-/** What tap is asked for, unless the caller asks for something else. */
+/** Options of tap that the caller has not set. */
 function defaultsFor(args: string[], jobs: number, output: string): string[] {
   const has = (...options: string[]): boolean =>
     args.some((arg) => options.some((option) => arg.startsWith(option)));
@@ -89,7 +89,7 @@ function defaultsFor(args: string[], jobs: number, output: string): string[] {
   ];
 }
 
-/** What came of a run of tap: its exit code, and what it counted. */
+/** The exit code and counts of a run of tap. */
 interface Ran {
   readonly code: number;
   readonly tally: Tally;
@@ -117,7 +117,7 @@ async function runTap(args: string[], jobs: number, env: NodeJS.ProcessEnv): Pro
   }
 }
 
-/** Runs one part after the other; what Node compiles once for all is in a folder. */
+/** Runs the parts in order. `compiled` is the folder of the compile cache. */
 async function runAll(
   parts: readonly Part[],
   args: string[],
@@ -180,8 +180,8 @@ try {
 } catch (error) {
   console.error(error);
 }
-// A crash of tap itself fails no assertion, and is a failure all the same.
+// A crash of tap counts as a failure, although no assertion failed.
 const failed = code !== 0 && tally.failed === 0 ? 1 : tally.failed;
 console.log(`${tally.passed} passed, ${failed} failed`);
-// A timer that is to end a stuck tap may be left.
+// The SIGKILL timer of a stopped run may still be pending.
 process.exit(code === 0 && failed > 0 ? 1 : code);
