@@ -28,6 +28,7 @@ const brokenOff = (cause: Error): Problem =>
  */
 export class BodyBytes {
   readonly #most: number;
+  readonly #announced: number;
   /** Begins with what has come; the rest is room. */
   #room: Buffer = NOTHING;
   #length = 0;
@@ -38,7 +39,8 @@ export class BodyBytes {
   /** @param most bytes that it may have; what comes beyond them is thrown away */
   constructor(request: IncomingMessage, most: number) {
     this.#most = most;
-    if (Number(request.headers['content-length'] ?? 0) > most) this.#end(tooLarge(most));
+    this.#announced = Number(request.headers['content-length'] ?? Number.NaN);
+    if (this.#announced > most) this.#end(tooLarge(most));
     request.on('data', (piece: Buffer) => this.#add(piece));
     request.on('end', () => this.#end(null));
     request.on('error', (cause) => this.#end(brokenOff(cause)));
@@ -53,6 +55,11 @@ export class BodyBytes {
   whenOver(done: Done): void {
     this.#done = done;
     if (this.#isOver) this.#tell();
+  }
+
+  /** Whether all bytes that were announced have come; Node says so a moment later. */
+  get isWhole(): boolean {
+    return this.#length === this.#announced;
   }
 
   /** Forgets what came and what will come: the request has its answer. */
@@ -119,8 +126,9 @@ export function receiveBodies(app: FastifyInstance, most: number): void {
     queueMicrotask(done);
   });
   app.addHook('onSend', (request, reply, payload, done) => {
-    if (request.bodyBytes !== null && request.raw.complete === false) {
-      request.bodyBytes.drop();
+    const { bodyBytes, raw } = request;
+    if (bodyBytes !== null && raw.complete === false && !bodyBytes.isWhole) {
+      bodyBytes.drop();
       reply.header('connection', 'close');
     }
     done(null, payload);

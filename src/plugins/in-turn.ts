@@ -14,6 +14,11 @@ export interface PipelineLimits {
   readonly allMax: number;
 }
 
+/** Closes a connection after an answer to a body that still arrives. */
+function endUnread({ complete, socket }: IncomingMessage): void {
+  if (!complete && socket.writable) socket.destroySoon();
+}
+
 type Message = readonly [request: IncomingMessage, reply: ServerResponse];
 
 /** The requests of a connection that are not answered yet. */
@@ -40,8 +45,8 @@ export function inTurn(handle: Handler, { waitingMax, allMax }: PipelineLimits):
 
   const begin = (line: Line, [request, reply]: Message): void => {
     reply.once('close', () => {
-      // The rest of a refused body would be read for nothing.
-      if (!request.complete && request.socket.writable) request.socket.destroySoon();
+      // Once Node has parsed the bytes that it has.
+      if (!request.complete) setImmediate(endUnread, request);
       if (line.waiting.length === 0) line.isBusy = false;
       // In a turn of the event loop of its own: other connections get theirs.
       else setImmediate(proceed, line, request.socket);
