@@ -1,0 +1,226 @@
+import { execFileSync } from 'node:child_process';
+import { readdir } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+import t from 'tap';
+import { testDatabase } from '../support/database.ts';
+import { byLength, fault } from '../support/faults.ts';
+import { within } from '../support/figures.ts';
+import { flood } from '../support/flood.ts';
+import { agentOf, quantile, send, sendAll } from '../support/load.ts';
+import { grownAtMost, type Served, served } from '../support/served.ts';
+import { Caller, until } from '../support/sockets.ts';
+
+type Test = typeof t;
+
+const database = await testDatabase(t, { seeded: true });
+
+const ADDRESSES = [
+  '/openapi.json',
+  '/docs/static/swagger-ui-bundle.js',
+  '/live',
+  ...byLength<string[]>(
+    [],
+    [
+      '/openapi.yaml',
+      '/',
+      '/docs',
+      '/docs/',
+      '/docs/json',
+      '/docs/problems',
+      '/docs/static/swagger-ui.css',
+      '/docs/static/swagger-initializer.js',
+      '/docs/static/favicon-32x32.png',
+      '/docs/static/theme/theme.css',
+      '/docs/static/nothing.js',
+      '/nowhere',
+      '/health',
+      '/ready',
+      '/v3/prices/health',
+    ],
+  ),
+];
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
+
+const isLive = async (service: Served): Promise<boolean> =>
+  (await send(false, service, { path: '/live' })).status === 200;
+
+/** What a process needs at the most while something is done, and how long /live takes. */
+async function watched(test: Test, service: Served, work: () => Promise<void>) {
+  const { pid = 0 } = service.running.child;
+  const descriptors = async (): Promise<number> => (await readdir(`/proc/${pid}/fd`)).length;
+  const before = await descriptors();
+  const agent = agentOf(test, 1);
+  let [longest, most, isOver] = [0, before, false];
+  const watch = async (): Promise<void> => {
+    while (!isOver) {
+      const { status, ms } = await send(agent, service, { path: '/live' });
+      test.equal(status, 200, '/live is answered');
+      longest = Math.max(longest, ms);
+      most = Math.max(most, await descriptors());
+      await pause(10);
+    }
+  };
+  const grown = await grownAtMost(pid, async () => {
+    const watching = watch();
+    await work();
+    isOver = true;
+    await watching;
+  });
+  return { longest, grown, descriptors: most - before };
+}
+
+fault(
+  'F51',
+  '10 connections × 1,500 pipelined requests that nobody reads, on each open address in turn',
+  '/live ≤ 250 ms; ≤ 50 MB and ≤ 100 file descriptors more; recovered ≤ 2 s after',
+  async (t) => {
+    const service = await served(t, database);
+    let recovered = 0;
+    // What a service that has worked for a while has in memory by itself.
+    const usual = Array.from({ length: 3_000 }, (_, at) => ADDRESSES[at % ADDRESSES.length] ?? '/');
+    await sendAll(
+      t,
+      service,
+      usual.map((path) => ({ path })),
+    );
+    const seen = await watched(t, service, async () => {
+      for (const path of ADDRESSES) {
+        const callers = Array.from({ length: 10 }, () => new Caller(t, service.port));
+        for (const { socket } of callers) {
+          socket.pause();
+          socket.write(get(path).repeat(byLength(150, 1_500)));
+        }
+        await pause(byLength(300, 2_000));
+        const left = performance.now();
+        for (const { socket } of callers) socket.destroy();
+        const asBefore = async (): Promise<boolean> =>
+          (await send(false, service, { path })).status < 500;
+        await until('it answers as before', asBefore);
+        recovered = Math.max(recovered, performance.now() - left);
+      }
+    });
+    return {
+      addresses: ADDRESSES.length,
+      'longest /live': within(seen.longest, 250),
+      'memory grew': within(seen.grown, 50, 'MB'),
+      'file descriptors': within(seen.descriptors, 100, 'descriptors'),
+      'recovered after': within(recovered, 2_000),
+    };
+  },
+);
+
+/** Connections that ask for documents again and again: whole, known and compressed. */
+async function documentLoops(test: Test, service: Served, count: number) {
+  const { headers } = await send(false, service, { path: '/openapi.json' });
+  const kinds = ['', `If-None-Match: ${headers.etag}\r\n`, 'Accept-Encoding: br\r\n'];
+  const loads = kinds.map((header) => {
+    const [name = '', value = ''] = header.trim().split(': ');
+    const ask = { path: '/openapi.json', headers: header === '' ? {} : { [name]: value } };
+    return flood(test, service, ask);
+  });
+  for (const [at, load] of loads.entries()) {
+    load.pace({ perSecond: Number.POSITIVE_INFINITY, lines: at === 0 ? count - 4 : 2 });
+  }
+  return loads;
+}
+
+fault(
+  'F51b',
+  'a closed loop of 8 connections on the documents: 200, 304, Brotli',
+  'p99 of requests for prices ≤ 2 × that without',
+  async (t) => {
+    const service = await served(t, database);
+    const ask = { path: '/v3/prices/nickel', body: '{}' };
+    const prices = flood(t, service, ask);
+    const enough = byLength(20, 600);
+    const sample = async () => {
+      const from = prices.answers.length;
+      await until('enough are answered', () => prices.answers.length >= from + enough);
+      return prices.answers.slice(from);
+    };
+    prices.pace({ perSecond: byLength(20, 100), lines: 8 });
+    await sample();
+    const before = await sample();
+    const loads = await documentLoops(t, service, 8);
+    await until('documents come', () => loads.every(({ answers }) => answers.length > 20));
+    const during = await sample();
+    const documents = (await Promise.all(loads.map((load) => load.stop()))).flat();
+    await prices.stop();
+    t.ok(during.every(({ status }) => status === 200));
+    t.same(
+      documents.filter(({ status }) => status !== 200 && status !== 304),
+      [],
+    );
+    return {
+      documents: documents.length,
+      'p99 without': `${quantile(before, 0.99).toFixed(1)} ms`,
+      'p99 with': within(quantile(during, 0.99), 2 * quantile(before, 0.99)),
+    };
+  },
+);
+
+fault(
+  'F52',
+  '2,000 refused senders of largest bodies, of which the last byte never comes',
+  '≤ 50 MB more memory; each has its refusal and is closed; /live is answered',
+  async (t) => {
+    const service = await served(t, database, { FAILED_AUTH_PER_MINUTE: '0' });
+    const count = byLength(100, 2_000);
+    const head =
+      'POST /v3/prices/nickel HTTP/1.1\r\nHost: test\r\nx-api-key: wrong\r\n' +
+      'Content-Type: application/json\r\nContent-Length: 131072\r\n\r\n';
+    const body = Buffer.alloc(131_071, ' ');
+    let refused = 0;
+    const seen = await watched(t, service, async () => {
+      for (let sent = 0; sent < count; sent += 100) {
+        const callers = Array.from({ length: 100 }, () => new Caller(t, service.port));
+        for (const { socket } of callers) {
+          socket.write(head);
+          socket.write(body);
+        }
+        await Promise.all(callers.map(({ closed }) => closed));
+        refused += callers.filter(({ text }) => /^HTTP\/1\.1 401 /.test(text)).length;
+      }
+    });
+    return {
+      senders: count,
+      'without their refusal': within(count - refused, 0, 'answers'),
+      'memory grew': within(seen.grown, 50, 'MB'),
+      'longest /live': `${Math.round(seen.longest)} ms`,
+    };
+  },
+);
+
+/** Lowers the limit of a process that runs, as `ulimit -n` does before one starts. */
+const limitDescriptors = (pid: number, most: number): void => {
+  execFileSync('prlimit', ['--pid', String(pid), `--nofile=${most}:${most}`]);
+};
+
+fault(
+  'F53',
+  'the limit of file descriptors is reached',
+  'it goes on; accepts and answers again ≤ 2 s after connections are closed',
+  async (t) => {
+    const service = await served(t, database);
+    const { pid = 0 } = service.running.child;
+    const used = (await readdir(`/proc/${pid}/fd`)).length;
+    limitDescriptors(pid, used + 20);
+    const callers = Array.from({ length: 60 }, () => new Caller(t, service.port));
+    await until('some wait', async () => (await readdir(`/proc/${pid}/fd`)).length >= used + 19);
+    await pause(byLength(200, 5_000));
+    const left = performance.now();
+    for (const { socket } of callers) socket.destroy();
+    await until('it answers', () => isLive(service));
+    const again = performance.now() - left;
+    const priced = { path: '/v3/prices/nickel', body: '{}' };
+    const works = async (): Promise<boolean> => (await send(false, service, priced)).status === 200;
+    await until('prices are answered', works);
+    t.equal(service.running.child.exitCode, null);
+    return {
+      connections: callers.length,
+      'accepts again after': within(again, 2_000),
+      'prices after': within(performance.now() - left, 2_000),
+    };
+  },
+);
