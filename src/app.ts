@@ -19,8 +19,9 @@ import { CAREFUL_HEADERS, careful } from './plugins/headers.ts';
 import { type Handler, inTurn } from './plugins/in-turn.ts';
 import { jsonBody } from './plugins/json-body.ts';
 import { limitsAfterAuth, limitsBeforeAuth } from './plugins/limits.ts';
+import { LogLimit } from './plugins/log-limit.ts';
 import { methods } from './plugins/methods.ts';
-import { observe, tellAtEnd, tellRefused } from './plugins/observe.ts';
+import { type Observer, observe, tellAtEnd, tellRefused } from './plugins/observe.ts';
 import { openapi } from './plugins/openapi.ts';
 import { problemOf, problems, sendProblem } from './plugins/problems.ts';
 import { isTooLate, Refusals } from './plugins/refuse.ts';
@@ -86,8 +87,11 @@ function httpServer(config: Config, handle: Handler): Server {
   return server;
 }
 
-function serverOf(options: AppOptions, refusals: Refusals): FastifyInstance {
-  const { config, logger, metrics, heirs } = options;
+function serverOf(
+  options: AppOptions,
+  { refusals, observer }: { readonly refusals: Refusals; readonly observer: Observer },
+): FastifyInstance {
+  const { config, logger, heirs } = options;
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : { logger: false }),
     genReqId: requestIdOf,
@@ -103,7 +107,7 @@ function serverOf(options: AppOptions, refusals: Refusals): FastifyInstance {
     frameworkErrors: (error, request, reply) => {
       const problem = problemOf(error);
       request.failure = problem;
-      tellAtEnd(request, reply, metrics);
+      tellAtEnd(request, reply, observer);
       refusals.isAnswered(request.raw.socket);
       // No hook is called for it.
       reply.headers({ ...CAREFUL_HEADERS, connection: 'close' });
@@ -135,10 +139,11 @@ const limitSettingsOf = (config: Config): LimitSettings => ({
 /** What begins with each request, in this order: it is told, and it has a place or none. */
 function begin(
   app: FastifyInstance,
-  { config, metrics, tracing }: AppOptions,
-  { gate, refusals }: { readonly gate: Places; readonly refusals: Refusals },
+  { config, tracing }: AppOptions,
+  parts: { readonly gate: Places; readonly refusals: Refusals; readonly observer: Observer },
 ): void {
-  observe(app, metrics);
+  const { gate, refusals, observer } = parts;
+  observe(app, observer);
   if (tracing) traced(app, tracing);
   turnAway(app, gate, refusals);
   receiveBodies(app, config.BODY_BYTES_MAX);
@@ -217,15 +222,17 @@ function sourcesOf({ config, client }: AppOptions): Sources {
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, client, metrics } = options;
   const limits = new Limits(limitSettingsOf(config), client.breaker);
-  const refusals = new Refusals(tellRefused(options.logger, metrics));
-  const app = serverOf(options, refusals);
+  const lines = new LogLimit(options.logger, config.LOG_ANONYMOUS_PER_SECOND);
+  const observer: Observer = { metrics, lines };
+  const refusals = new Refusals(tellRefused(options.logger, observer));
+  const app = serverOf(options, { refusals, observer });
   const sources = sourcesOf(options);
   // Bodies are checked by the plan, which tells every violation at once; answers are bytes already.
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => JSON.stringify);
   for (const schema of COMMON_SCHEMAS) app.addSchema(schema);
 
-  begin(app, options, { gate: limits.gate, refusals });
+  begin(app, options, { gate: limits.gate, refusals, observer });
   problems(app);
   careful(app);
   const { URL_BYTES_MAX: urlBytesMax, CONNECTIONS_MAX: connectionsMax } = config;

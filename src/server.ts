@@ -11,14 +11,13 @@ import { tracingSettingsOf } from './config/tracing.ts';
 import type { Config } from './config.ts';
 import { answerToPrimary } from './metrics/cluster.ts';
 import { type Metrics, metricsOf } from './metrics/metrics.ts';
-import { loggerOf } from './plugins/log.ts';
 import { Life } from './server/life.ts';
+import { type Log, openLog } from './server/log.ts';
 import { serveMetrics } from './server/metrics-server.ts';
 import { Heritage } from './server/passing.ts';
 import { prepare } from './server/prepare.ts';
 import { serveByWorkers } from './server/primary.ts';
 import { serve } from './server/serve.ts';
-import { Together } from './server/together.ts';
 import { openTraces } from './server/tracing.ts';
 import { WorkerFailed, type Workers } from './server/workers.ts';
 
@@ -35,13 +34,16 @@ let release = async (): Promise<void> => {};
 let workers: Workers | null = null;
 /** Whether a person was shown that it runs. */
 let isShown = false;
-/** Where the end is told: who collects the log takes a process that just ends for a crash. */
-let log: Logger | null = null;
+/** The end is logged: a log collector takes a process that just ends for a crash. */
+let logger: Logger | null = null;
+
+// Without a listener a failed write, as on a full disk or to a closed terminal, ends the process.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 /** Counts from now on, and tells it on a port of its own, or to the process that owns the port. */
-async function openMetrics(config: Config, logger: Logger): Promise<Metrics | undefined> {
+async function openMetrics(config: Config, log: Log): Promise<Metrics | undefined> {
   if (config.METRICS_PORT === undefined) return undefined;
-  const metrics = metricsOf();
+  const metrics = metricsOf(log);
   if (cluster.isWorker) {
     life.atEnd(answerToPrimary(metrics));
     return metrics;
@@ -49,16 +51,20 @@ async function openMetrics(config: Config, logger: Logger): Promise<Metrics | un
   const { METRICS_PORT: port, METRICS_HOST: host } = config;
   const server = await serveMetrics(async () => metrics.registry, { port, host });
   life.atEnd(() => server.close());
-  logger.info(`metrics are at ${addressOf(host, server.port)}/metrics`);
+  log.logger.info(`metrics are at ${addressOf(host, server.port)}/metrics`);
   return metrics;
 }
+
+const openLogOf = ({ LOG_LEVEL: level, LOG_BUFFER_BYTES_MAX: bytesMax }: Config): Log =>
+  openLog({ level, bytesMax });
 
 /** One of several processes that answer: the first one has found the database for all. */
 async function startWorker(): Promise<void> {
   const config = readConfig();
   const { DATABASE_URL: url = '', USAGE_DATABASE_URL: usageUrl } = config;
-  const logger = loggerOf(config.LOG_LEVEL, new Together(process.stderr));
-  const metrics = await openMetrics(config, logger);
+  const log = openLogOf(config);
+  const { logger } = log;
+  const metrics = await openMetrics(config, log);
   const heritage = new Heritage();
   heritage.listen(endBySignal);
   const tracing = await openTraces(logger, life);
@@ -66,8 +72,7 @@ async function startWorker(): Promise<void> {
 }
 
 /** Before anything is done: a misspelt DATABASE_URL would start a database of our own. */
-function tellMisspelt({ LOG_LEVEL }: Config): void {
-  const logger = loggerOf(LOG_LEVEL, process.stderr);
+function tellMisspelt({ logger }: Log): void {
   for (const { given, meant } of misspeltSettings(process.env)) {
     logger.warn(`${given} is no setting of the service and does nothing; did you mean ${meant}?`);
   }
@@ -80,21 +85,22 @@ async function start(): Promise<void> {
     return;
   }
   const given = readConfig();
-  tellMisspelt(given);
+  const log = openLogOf(given);
+  tellMisspelt(log);
   // A wrong one is told before a database is made.
   tracingSettingsOf(process.env);
   const prepared = await prepare(given, life);
   release = prepared.release;
   const { config, url, usageUrl, own } = prepared;
-  const logger = loggerOf(config.LOG_LEVEL, new Together(process.stderr));
-  log = logger;
+  logger = log.logger;
+  logger.level = config.LOG_LEVEL;
   let address: string;
   if (config.WORKERS > 0) {
     ({ address, workers } = await serveByWorkers(prepared, logger, life));
     const subject = config.WORKERS === 1 ? '1 worker answers' : `${config.WORKERS} workers answer`;
     logger.info(`${subject} at ${address}`);
   } else {
-    const metrics = await openMetrics(config, logger);
+    const metrics = await openMetrics(config, log);
     const tracing = await openTraces(logger, life);
     address = await serve({ config, url, usageUrl, logger, metrics, tracing }, life);
   }
@@ -108,7 +114,6 @@ async function start(): Promise<void> {
 
 /** Tells who was shown the banner that the service is gone; a terminal may be gone before it. */
 function tellStopped(): void {
-  process.stdout.on('error', () => {});
   process.stdout.write('The service has stopped.\n');
 }
 
@@ -121,7 +126,7 @@ const grace = closeWithGrace(
     if (err) report(err);
     await starting.catch(() => {});
     await life.end();
-    if (!err) log?.info('the service has stopped');
+    if (!err) logger?.info('the service has stopped');
     if (isShown && !err) tellStopped();
   },
 );

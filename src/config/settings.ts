@@ -34,6 +34,18 @@ export const SETTINGS = {
     LOG_LEVELS.map((each) => Type.Literal(each)),
     { default: 'info', description: 'Least severe log line that is written' },
   ),
+  LOG_BUFFER_BYTES_MAX: whole(
+    4_194_304,
+    65_536,
+    268_435_456,
+    'Log lines that wait while the log cannot be written, in bytes; further ones are dropped',
+  ),
+  LOG_ANONYMOUS_PER_SECOND: whole(
+    10,
+    0,
+    1_000_000,
+    'Log lines a second of each kind of request without a credential; 0 for no limit',
+  ),
 
   JWT_SECRET: Type.Optional(
     Type.String({

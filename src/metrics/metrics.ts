@@ -21,8 +21,11 @@ export interface Metrics {
 /** Up to the deadline, dense where answers are. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Metrics of a process; what others tell of themselves is added by `watchSources`. */
-export function metricsOf(): Metrics {
+/**
+ * Metrics of a process; what others tell of themselves is added by `watchSources`.
+ * @param log its log, which counts the lines that it had to drop
+ */
+export function metricsOf(log: { readonly linesLost: number } = { linesLost: 0 }): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -49,6 +52,15 @@ export function metricsOf(): Metrics {
   });
   // From 0 on: Prometheus sees no increase in a number that it meets for the first time.
   for (const code of Object.keys(PROBLEMS)) refusals.inc({ code }, 0);
+  new Counter({
+    name: 'prices_log_lines_lost_total',
+    help: 'Log lines that were dropped because the log could not be written',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(log.linesLost);
+    },
+  });
   return {
     registry,
     observe: (request) => {

@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../auth/principal.ts';
-import { Problem } from '../errors.ts';
+import { Problem, type ProblemCode } from '../errors.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { Causes } from './causes.ts';
+import type { LogLimit } from './log-limit.ts';
 import { shownPath } from './path.ts';
 import { problemOf } from './problems.ts';
 import type { Refused } from './refuse.ts';
@@ -65,17 +66,34 @@ function told(failure: unknown, status: number | 'broken'): object {
 const DEBUG: ReadonlySet<string> = new Set(['trace', 'debug']);
 const INFO: ReadonlySet<string> = new Set([...DEBUG, 'info']);
 
-/** Tells a request that is over: a line of the log, and the metrics. */
-function tell(request: FastifyRequest, reply: FastifyReply, metrics: Metrics | undefined): void {
+/** Refusals of a limit: a client with a credential can cause as many as one without. */
+const OF_LIMITS: ReadonlySet<string> = new Set<ProblemCode>([
+  'overloaded',
+  'rate_limited',
+  'too_many_concurrent_requests',
+]);
+
+/** Where requests are reported. */
+export interface Observer {
+  readonly metrics: Metrics | undefined;
+  readonly lines: LogLimit;
+}
+
+/** Reports a request that is over: a line of the log, and the metrics. */
+function tell(request: FastifyRequest, reply: FastifyReply, { metrics, lines }: Observer): void {
   const { failure, principal, method, url, ip, log } = request;
   const status = statusOf(request, reply);
   const operation = operationOf(request);
   const bytes = Math.max(0, sentBy(request) - request.sentBefore);
   const ms = Math.round(reply.elapsedTime * 1000) / 1000;
+  const code = failure == null || status === GONE ? undefined : problemOf(failure).code;
   metrics?.observe({ operation, status: String(status), seconds: ms / 1000, bytes });
-  if (failure != null && status !== GONE) metrics?.refused(problemOf(failure).code);
+  if (code !== undefined) metrics?.refused(code);
   if (!isOurs(status) && !INFO.has(log.level)) return;
-  log[isOurs(status) ? 'error' : 'info'](
+  const level = isOurs(status) ? 'error' : 'info';
+  const isBounded = !principal || OF_LIMITS.has(code ?? '');
+  if (isBounded && !lines.admits({ level, status, ...(code ? { code } : { operation }) })) return;
+  log[level](
     {
       ...{ operation, method, path: shownPath(url), status, ms, bytes, remoteAddress: ip },
       ...whoOf(principal ?? null),
@@ -85,34 +103,32 @@ function tell(request: FastifyRequest, reply: FastifyReply, metrics: Metrics | u
   );
 }
 
-/** Tells a request when it is over; the hook for that is not called when a client leaves. */
-export function tellAtEnd(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  metrics: Metrics | undefined,
-): void {
+/** Reports a request when it is over; the hook for that is not called when a client leaves. */
+export function tellAtEnd(request: FastifyRequest, reply: FastifyReply, observer: Observer): void {
   request.sentBefore = sentBy(request);
-  reply.raw.once('close', () => tell(request, reply, metrics));
+  reply.raw.once('close', () => tell(request, reply, observer));
 }
 
-/** How to tell of what was refused before it was a request: a line of the log, and the metrics. */
+/** Reports what was refused before it was a request: a line of the log, and the metrics. */
 export const tellRefused =
-  (log: FastifyBaseLogger | undefined, metrics: Metrics | undefined) =>
+  (log: FastifyBaseLogger | undefined, { metrics, lines }: Observer) =>
   (refused: Refused): void => {
-    metrics?.refused(refused.code);
-    log?.info(refused, 'request refused');
+    const { code, status } = refused;
+    metrics?.refused(code);
+    if (lines.admits({ level: 'info', status, code })) log?.info(refused, 'request refused');
   };
 
-/** Tells each request when it is over. Registered before all that may refuse. */
-export function observe(app: FastifyInstance, metrics: Metrics | undefined): void {
+/** Reports each request when it is over. Registered before all that may refuse. */
+export function observe(app: FastifyInstance, observer: Observer): void {
   app.decorateRequest('failure', null);
   app.decorateRequest('sentBefore', 0);
   app.addHook('onRequest', (request, reply, done) => {
-    tellAtEnd(request, reply, metrics);
+    tellAtEnd(request, reply, observer);
     const { method, url, log } = request;
     if (DEBUG.has(log.level)) log.debug({ method, path: shownPath(url) }, 'incoming request');
     done();
   });
+  app.addHook('onClose', async () => observer.lines.summarise());
   app.addHook('onSend', (request, _reply, payload, done) => {
     if (payload instanceof Readable) {
       payload.once('error', (error) => {

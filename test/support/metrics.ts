@@ -18,6 +18,11 @@ export interface Sample {
 export async function samplesOf({ running }: Pick<Served, 'running'>): Promise<Sample[]> {
   const log = await running.until('stderr', /metrics are at [^"]+"/);
   const [, address = ''] = /metrics are at ([^"]+)"/.exec(log) ?? [];
+  return samplesAt(address);
+}
+
+/** All that is counted at the address of metrics. */
+export async function samplesAt(address: string): Promise<Sample[]> {
   const text = await (await fetch(address)).text();
   return [...text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)].map(([, name = '', labels, value]) => ({
     name,

@@ -39,17 +39,20 @@ export async function dataFolder(test: Test): Promise<string> {
   return join(folder.path, 'data folder é');
 }
 
-/** Starts a program in a folder without a file `.env`, with these settings and no others. */
-function run(test: Test, args: readonly string[], env: Env): Running {
+/**
+ * Starts a program in a folder without a file `.env`, with these settings and no others; its
+ * standard error is read, unless it goes to a file descriptor.
+ */
+function run(test: Test, args: readonly string[], env: Env, stderr?: number): Running {
   const { TAP: _tap, NODE_OPTIONS: _options, ...inherited } = process.env;
   const child = spawn(process.execPath, [...args], {
     cwd: tmpdir(),
     env: { ...inherited, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', stderr ?? 'pipe'],
   });
   const said = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (text: string) => {
+    child[name]?.setEncoding('utf8').on('data', (text: string) => {
       said[name] += text;
       child.emit('said');
     });
@@ -74,8 +77,13 @@ function run(test: Test, args: readonly string[], env: Env): Running {
 }
 
 /** Starts the service, with more arguments for Node where there are any. */
-export const startService = (test: Test, env: Env, node: readonly string[] = []): Running =>
-  run(test, [...NODE_FLAGS, ...node, SERVER], { PORT: '0', ...NO_LIMITS, ...env });
+export const startService = (
+  test: Test,
+  env: Env,
+  node: readonly string[] = [],
+  stderr?: number,
+): Running =>
+  run(test, [...NODE_FLAGS, ...node, SERVER], { PORT: '0', ...NO_LIMITS, ...env }, stderr);
 
 /** Starts one command. */
 export const startCommand = (test: Test, env: Env, ...args: string[]): Running =>
@@ -88,9 +96,13 @@ export async function prices(test: Test, env: Env, ...args: string[]): Promise<O
   return { code, stdout: running.stdout(), stderr: running.stderr() };
 }
 
+/** Starts the text of a module. */
+export const startScript = (test: Test, text: string, stderr?: number): Running =>
+  run(test, ['--input-type=module', '--eval', text], {}, stderr);
+
 /** Runs the text of a module to its end. */
-export async function runScript(test: Test, text: string): Promise<Outcome> {
-  const running = run(test, ['--input-type=module', '--eval', text], {});
+export async function runScript(test: Test, text: string, stderr?: number): Promise<Outcome> {
+  const running = startScript(test, text, stderr);
   const code = await running.ended;
   return { code, stdout: running.stdout(), stderr: running.stderr() };
 }

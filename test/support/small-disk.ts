@@ -29,7 +29,7 @@ const MB = 1_048_576;
 const BALLAST = 'ballast';
 
 /** Mounts a small file system, on a path that nobody sweeps; null where that may not be done. */
-async function mountTmpfs(megabytes: number): Promise<string | null> {
+export async function mountTmpfs(megabytes: number): Promise<string | null> {
   const path = await mkdtemp(join(tmpdir(), 'commodity-prices-disk-'));
   try {
     await run('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', path]);
@@ -41,12 +41,21 @@ async function mountTmpfs(megabytes: number): Promise<string | null> {
 }
 
 /** Leaves so many bytes free on a file system. */
-async function fillUp(mount: string, leave = 0): Promise<void> {
+export async function fillUp(mount: string, leave = 0): Promise<void> {
   const ballast = join(mount, BALLAST);
   await rm(ballast, { force: true });
   const { stdout } = await run('df', ['--output=avail', '-B1', mount]);
   const free = Number(stdout.split('\n')[1]);
   await writeFile(ballast, Buffer.alloc(Math.max(0, free - leave)));
+}
+
+/** Makes room again on a file system that was filled up. */
+export const makeRoom = (mount: string): Promise<void> => rm(join(mount, BALLAST), { force: true });
+
+/** Unmounts a small file system. */
+export async function unmount(mount: string): Promise<void> {
+  await run('umount', [mount]);
+  await rm(mount, { recursive: true });
 }
 
 /** A tablespace on a small file system of its own; null where none can be mounted. */
@@ -67,17 +76,16 @@ export async function smallTmpfs(): Promise<SmallDisk | null> {
   );
   const leave = (megabytes: number) => fillUp(mount, megabytes * MB);
   const url = siblingUrl(server.url, 'small');
-  const makeRoom = async (): Promise<string> => {
-    await rm(join(mount, BALLAST), { force: true });
+  const makeRoomThere = async (): Promise<string> => {
+    await makeRoom(mount);
     return url;
   };
   const close = async (): Promise<void> => {
     await server.release();
     await folder.remove();
-    await run('umount', [mount]);
-    await rm(mount, { recursive: true });
+    await unmount(mount);
   };
-  return { url, leave, makeRoom, close };
+  return { url, leave, makeRoom: makeRoomThere, close };
 }
 
 /** A server that may make no file larger than what a segment of its log needs. */
@@ -138,8 +146,7 @@ export async function smallLog(
   await chmod(mount, 0o755);
   test.teardown(async () => {
     await cluster.stop().catch(() => {});
-    await run('umount', [mount]);
-    await rm(mount, { recursive: true });
+    await unmount(mount);
   });
   const [log, moved] = [join(cluster.folder, 'pg_wal'), join(mount, 'pg_wal')];
   await cluster.stop();
@@ -153,7 +160,7 @@ export async function smallLog(
       return 'ENOSPC';
     },
     makeRoom: async () => {
-      await rm(join(mount, BALLAST));
+      await makeRoom(mount);
       await cluster.restart('immediate');
     },
   };
