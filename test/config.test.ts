@@ -1,8 +1,12 @@
 import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import t from 'tap';
 import { databaseAddressOf, serverAddressesOf } from '../src/config/addresses.ts';
+import { SECRETS, secretsFromFiles } from '../src/config/secret-files.ts';
 import { SETTINGS } from '../src/config/settings.ts';
 import { ConfigError, configOf } from '../src/config.ts';
+import { makeFolder } from './support/folders.ts';
 
 const SECRET = 'a secret that nobody may ever read in a log';
 
@@ -23,6 +27,48 @@ t.test('.env.example documents every setting with its default, and no other', as
     t.ok(text.includes(`# ${description}`), `${name} is explained as in the code`);
   }
   t.doesNotThrow(() => configOf(documented));
+  for (const name of SECRETS) t.match(text, new RegExp(`^# ${name}_FILE=`, 'm'));
+});
+
+t.test('a secret may come from a file, whose faults name the variable', async (t) => {
+  const folder = await makeFolder();
+  t.teardown(folder.remove);
+  const file = async (name: string, text: string): Promise<string> => {
+    const path = join(folder.path, name);
+    await writeFile(path, text);
+    return path;
+  };
+  const good = await file('good', `${SECRET}\n`);
+  const env = Object.fromEntries(SECRETS.map((name) => [`${name}_FILE`, good]));
+  t.same(
+    [...secretsFromFiles(env)],
+    SECRETS.map((name) => [name, SECRET]),
+  );
+  t.equal(secretsFromFiles({ JWT_SECRET_FILE: '', PGPASSWORD: 'x' }).size, 0);
+  const wrong = {
+    JWT_SECRET: SECRET,
+    JWT_SECRET_FILE: good,
+    PGPASSWORD_FILE: join(folder.path, 'none'),
+    DATABASE_URL_FILE: folder.path,
+    USAGE_DATABASE_URL_FILE: await file('empty', '\n'),
+    OTEL_EXPORTER_OTLP_HEADERS_FILE: await file('lines', `${SECRET}\n${SECRET}\n`),
+  };
+  let refusal: unknown;
+  try {
+    secretsFromFiles(wrong);
+  } catch (error) {
+    refusal = error;
+  }
+  if (!(refusal instanceof ConfigError)) throw refusal;
+  t.match(refusal.lines, [
+    /^DATABASE_URL_FILE: cannot read .*: it is a folder$/,
+    /^USAGE_DATABASE_URL_FILE: .* is empty$/,
+    /^PGPASSWORD_FILE: cannot read .*none: there is no such file$/,
+    /^JWT_SECRET_FILE: set only one of JWT_SECRET_FILE, JWT_SECRET$/,
+    /^OTEL_EXPORTER_OTLP_HEADERS_FILE: .* has more than one line$/,
+  ]);
+  t.equal(refusal.lines.length, 5);
+  t.notOk(refusal.message.includes(SECRET));
 });
 
 t.test(

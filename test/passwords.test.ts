@@ -1,5 +1,8 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import t from 'tap';
 import { administer, seededDatabase } from './support/database.ts';
+import { makeFolder } from './support/folders.ts';
 import { prices } from './support/running.ts';
 
 t.test('an unreachable database is one line that names it, without its password', async (t) => {
@@ -35,4 +38,16 @@ t.test('a password that is set beside the address is taken as it is', async (t) 
   own.password = '';
   const env = { DATABASE_URL: own.href, PGPASSWORD };
   t.match(await prices(t, env, 'keys', 'list', '--json'), { code: 0, stderr: '' });
+  const folder = await makeFolder();
+  t.teardown(folder.remove);
+  const path = join(folder.path, 'password');
+  await writeFile(path, `${PGPASSWORD}\n`);
+  const fromFile = { DATABASE_URL: own.href, PGPASSWORD_FILE: path };
+  t.match(await prices(t, fromFile, 'keys', 'list', '--json'), { code: 0, stderr: '' });
+  const { code, stderr } = await prices(t, { ...fromFile, PGPASSWORD }, 'keys', 'list');
+  t.equal(code, 2);
+  t.equal(
+    stderr,
+    'commodity-prices: PGPASSWORD_FILE: set only one of PGPASSWORD_FILE, PGPASSWORD\n',
+  );
 });

@@ -1,13 +1,20 @@
 import { existsSync } from 'node:fs';
+import { secretsFromFiles } from '../config/secret-files.ts';
 import { type Config, configOf } from '../config.ts';
 
 /**
  * The settings of this process: the environment, and below it the file `.env` of the folder that
- * the command runs in.
+ * the command runs in. Secrets that come from files are variables of the process from then on:
+ * pg and workers read them there.
  * @throws ConfigError with a line for each variable that is not valid
  */
 export function readConfig(): Config {
   if (existsSync('.env')) process.loadEnvFile('.env');
+  for (const [name, secret] of secretsFromFiles(process.env)) {
+    process.env[name] = secret;
+    // Not deleted: the next reading of `.env` would set it again.
+    process.env[`${name}_FILE`] = '';
+  }
   return configOf(process.env);
 }
 

@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox';
+import { SECRETS } from '../config/secret-files.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { faultOfSetting } from '../config.ts';
 import { VERSION } from '../version.ts';
@@ -17,6 +18,8 @@ const help = (): string => `Serves commodity prices.
   npm start -- --workers 4   four processes behind one port; SIGHUP replaces them one by one
 
 Everything else is a command: npm run --silent prices -- --help
+
+A secret may come from a file: ${SECRETS.map((each) => `${each}_FILE`).join(', ')}.
 
 Settings, with their defaults:
 ${Object.entries(SETTINGS).map(settingLine).join('\n')}

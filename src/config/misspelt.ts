@@ -1,7 +1,8 @@
 import { distance } from 'fastest-levenshtein';
+import { SECRETS } from './secret-files.ts';
 import { SETTINGS } from './settings.ts';
 
-const NAMES = Object.keys(SETTINGS);
+const NAMES = [...Object.keys(SETTINGS), ...SECRETS.map((each) => `${each}_FILE`)];
 
 /** How many letters may be wrong: of a short name one, else it would be another program's. */
 const editsMax = (name: string): number => Math.max(1, Math.floor((name.length + 1) / 5));

@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { ConfigError } from '../config.ts';
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** Variables that may hold a secret. Each may come from a file instead, named by `<name>_FILE`. */
+export const SECRETS = [
+  'DATABASE_URL',
+  'USAGE_DATABASE_URL',
+  'PGPASSWORD',
+  'JWT_SECRET',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
+] as const;
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EACCES: 'this account may not read it',
+  EISDIR: 'it is a folder',
+};
+
+/** The text of a file, without the line end after it. */
+function readSecret(name: string, path: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    throw new ConfigError(`${name}: cannot read ${path}: ${REASONS[code] ?? message}`);
+  }
+  if (text === '') throw new ConfigError(`${name}: ${path} is empty`);
+  if (/[\r\n\0]/.test(text)) throw new ConfigError(`${name}: ${path} has more than one line`);
+  return text;
+}
+
+/**
+ * Reads the secrets that an environment names files for. An empty value counts as not set.
+ * @throws ConfigError with a line for each file that cannot be used, or that a value contradicts
+ */
+export function secretsFromFiles(env: Env): ReadonlyMap<string, string> {
+  const secrets = new Map<string, string>();
+  const faults: string[] = [];
+  for (const name of SECRETS) {
+    const path = env[`${name}_FILE`];
+    if (!path) continue;
+    try {
+      if (env[name]) throw new ConfigError(`${name}_FILE: set only one of ${name}_FILE, ${name}`);
+      secrets.set(name, readSecret(`${name}_FILE`, path));
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      faults.push(...error.lines);
+    }
+  }
+  if (faults.length > 0) throw new ConfigError(...faults);
+  return secrets;
+}
