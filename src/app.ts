@@ -6,6 +6,7 @@ import type { Config } from './config.ts';
 import { COMMON_SCHEMAS } from './contract/common.ts';
 import { type BodyLimits, publishedOf, schemasOf } from './contract/market.ts';
 import { ratesReader } from './conversion/rates.ts';
+import { asOfReader } from './db/as-of.ts';
 import type { Client } from './db/client.ts';
 import { type LimitSettings, Limits } from './limits/limits.ts';
 import type { Metrics } from './metrics/metrics.ts';
@@ -208,7 +209,15 @@ function sourcesOf({ config, client }: AppOptions): Sources {
     references: referenceReader(REFERENCES_KEPT),
     rates: ratesReader(RATES_KEPT),
     rateSource: config.FX_SOURCE,
-    state: stateReader(db, config.FX_SOURCE),
+    state: stateReader(
+      db,
+      config.FX_SOURCE,
+      asOfReader({
+        primary: client.primary,
+        waitMs: config.AS_OF_WAIT_MS,
+        waitingMax: config.AS_OF_WAITING_MAX,
+      }),
+    ),
     vocabularies,
     select: sqlSelector(vocabularies),
     hasAll: false,

@@ -17,6 +17,8 @@ export interface KeyRecord {
   /** RFC 3339 in UTC; null for a key that never expires. */
   readonly expiresAt: string | null;
   readonly revoked: boolean;
+  /** The clock of the database when the key was read, and `performance.now()` then. */
+  readonly readAt: { readonly databaseMs: number; readonly ownMs: number };
   readonly limits: KeyLimits | null;
 }
 
@@ -45,6 +47,7 @@ export async function findKey(
     .leftJoin('api_key', 'api_key.public_id', 'asked.id')
     .select(['public_id', 'digest', 'expires_at', 'revoked_at', scopesOfRow.as('scopes')])
     .select(['rate_per_minute', 'rate_burst', 'concurrent'])
+    .select(sql<number>`(1000 * extract(epoch from clock_timestamp()))::float8`.as('now_ms'))
     .executeTakeFirstOrThrow();
   const { digest } = row;
   if (digest === null) return undefined;
@@ -54,6 +57,7 @@ export async function findKey(
     scopes: new Set(row.scopes),
     expiresAt: instantOrNull(row.expires_at),
     revoked: row.revoked_at !== null,
+    readAt: { databaseMs: row.now_ms, ownMs: performance.now() },
     limits: limitsOf(row),
   };
 }
@@ -81,11 +85,12 @@ async function lookUp(
  * Checks the key of a request. Only a client that knows the secret learns that a key expired or
  * was revoked.
  *
- * @param nowMs the time to judge the expiry by, in milliseconds since 1970
+ * @param at the time to judge the expiry by, in milliseconds since 1970; unless given, that of the
+ *   clock of the database, whatever the clock of this machine says
  * @throws Problem invalid_api_key, api_key_expired, api_key_revoked; auth_unavailable when the
  *   lookup fails, schema_outdated when there is nothing to look in
  */
-export async function verifyKey(find: FindKey, text: string, nowMs: number): Promise<Principal> {
+export async function verifyKey(find: FindKey, text: string, at?: number): Promise<Principal> {
   const publicId = publicIdOf(text);
   if (publicId === null) throw invalidApiKey();
   const digest = digestOf(text);
@@ -93,7 +98,8 @@ export async function verifyKey(find: FindKey, text: string, nowMs: number): Pro
   const matches = isDigestOf(key, digest);
   if (key === undefined || !matches) throw invalidApiKey();
   if (key.revoked) throw revokedApiKey(publicId);
-  const { expiresAt } = key;
+  const { expiresAt, readAt } = key;
+  const nowMs = at ?? readAt.databaseMs + performance.now() - readAt.ownMs;
   if (expiresAt !== null && Date.parse(expiresAt) <= nowMs) {
     throw expiredApiKey(publicId, expiresAt);
   }

@@ -116,6 +116,8 @@ export const SETTINGS = {
     86_400_000,
     'Longest time that a standby may be behind before API keys are refused; 0 for no limit',
   ),
+  AS_OF_WAIT_MS: whole(1_000, 0, 60_000, 'Longest wait of asOf for a standby that is behind'),
+  AS_OF_WAITING_MAX: whole(16, 0, 10_000, 'Requests that may wait for a standby so'),
   REQUEST_DEADLINE_MS: whole(8_000, 100, 600_000, 'Longest time until an answer begins'),
   SERIES_PRICES_PER_STATEMENT: whole(20, 1, 1_000, 'Most prices whose series one statement reads'),
 

@@ -6,6 +6,7 @@ import { Breaker, type BreakerOptions } from './breaker.ts';
 import { destroy } from './goodbye.ts';
 import { type Health, healthOf } from './health.ts';
 import { ANSWER_MS, type Notices, noticesOf } from './notices.ts';
+import { Primary } from './primary.ts';
 import { type Pulse, pulseOf } from './pulse.ts';
 import { type Around, type Reads, readsOf } from './reads.ts';
 import type { Database } from './schema.ts';
@@ -25,6 +26,8 @@ export interface Client {
   readonly pulse: Pulse;
   readonly notices: Notices;
   readonly watch: Watch;
+  /** Asks the primary, where a standby is in use. */
+  readonly primary: Primary;
   readonly breaker: Breaker;
   readonly health: Health;
   /** Where the database is, of which several servers may hold the same. */
@@ -193,6 +196,13 @@ async function end(pool: pg.Pool, db: Kysely<Database>): Promise<void> {
   await Promise.race([ended, pause(GOODBYE_MS, undefined, { ref: false })]);
 }
 
+const primaryOf = (options: ClientOptions, servers: Servers): Primary =>
+  new Primary({
+    urls: () => servers.others,
+    connection: (url) => sessionOf(options, url, 'as of'),
+    silenceMs: options.silenceMs ?? options.acquireTimeoutMs,
+  });
+
 /** Opens a pool; no connection is made before the first query. */
 export function openClient(options: ClientOptions): Client {
   const { acquireTimeoutMs, statementTimeoutMs, rideOutMs } = options;
@@ -245,9 +255,11 @@ export function openClient(options: ClientOptions): Client {
     // Who lets the database say nothing for longer means this connection as well.
     answerMs: Math.max(ANSWER_MS, options.silenceMs ?? acquireTimeoutMs),
   });
+  const primary = primaryOf(options, servers);
   const close = async (): Promise<void> => {
+    primary.close();
     await Promise.all([watch.close(), pulse.close(), notices.close()]);
     await end(pool, db);
   };
-  return { db, pool, reads, pulse, notices, watch, breaker, health, servers, close };
+  return { db, pool, reads, pulse, notices, watch, primary, breaker, health, servers, close };
 }

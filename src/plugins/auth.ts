@@ -190,7 +190,7 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
     const { kind, text } = credentialOf(request.raw.rawHeaders);
     if (kind !== 'key') return verifyToken(request);
     if (enter && publicIdOf(text) !== null) await enter(request);
-    return verifyKey(findKeyOf(request), text, Date.now());
+    return verifyKey(findKeyOf(request), text);
   };
   const verified = (request: FastifyRequest): Promise<Principal> => {
     const identity = identified(request);

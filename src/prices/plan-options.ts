@@ -33,9 +33,6 @@ interface Members extends Readonly<Record<string, unknown>> {
 /** What is wrong with a moment that is still to come. */
 export const IN_THE_FUTURE = 'Must not lie in the future';
 
-/** The clocks of the service and of the database may differ; the database has the last word. */
-const CLOCKS_DIFFER_MS = 60_000;
-
 /** The options that compute values, and so are rounded to `decimals`. */
 const COMPUTING = ['currency', 'unitOfMeasure', 'aggregate'];
 
@@ -50,6 +47,9 @@ function needlessDecimals(options: Members, brokenPlaces: ReadonlySet<string>): 
     'leave it out, or add currency, unitOfMeasure or aggregate';
   return [{ pointer, code: 'unknown_field', detail }];
 }
+
+/** No clock of a service is wrong by more; closer moments are left to the clock of the database. */
+const CLOCKS_DIFFER_MS = 86_400_000;
 
 /** The rules of the options that a schema cannot say; of those that the schema has let pass. */
 export function brokenOptions(options: Members, brokenPlaces: ReadonlySet<string>): Violation[] {

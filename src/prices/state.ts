@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import { brokenBy } from '../contract/validate.ts';
 import { type RateSource, rateSource } from '../conversion/rates.ts';
+import type { AsOf } from '../db/as-of.ts';
 import { keptReadings } from '../db/kept-readings.ts';
 import { headAt, revisionOf } from '../db/newest.ts';
 import type { Newest } from '../db/pulse.ts';
@@ -34,10 +35,10 @@ const unknownRevision = (option: 'revision' | 'cursor', detail: string): Problem
     : startAgain('unknown_revision', '/options/revision', detail);
 
 /** The last revision that counts for a moment; null for now. */
-async function boundOf(db: Kysely<Database>, moment: Moment): Promise<string | null> {
+async function boundOf(db: Kysely<Database>, moment: Moment, asOf: AsOf): Promise<string | null> {
   if (moment.kind === 'now') return null;
   if (moment.kind === 'asOf') {
-    const number = await revisionAsOf(db, moment.instant);
+    const number = await asOf(db, moment.instant);
     if (number === null) {
       throw brokenBy([{ pointer: '/options/asOf', code: 'out_of_range', detail: IN_THE_FUTURE }]);
     }
@@ -65,12 +66,18 @@ function checkWalk({ page }: Plan, head: Head): void {
  * Finds the state that a plan reads: the newest, or that of its moment. The source of rates is
  * chosen at the same revision, and its scope counts towards `$metadata.revision`.
  * @param source the configured source of exchange rates
- * @throws Problem `unknown_revision`, `invalid_cursor`, or `validation_failed` for a moment that is
- *   in the future by the clock of the database
+ * @param asOf finds the revision of a moment
+ * @throws Problem `revision_not_here`, `unknown_revision`, `invalid_cursor`, or
+ *   `validation_failed` for a moment that is in the future by the database clock
  */
-export async function stateOf(db: Kysely<Database>, plan: Plan, source: string): Promise<State> {
+export async function stateOf(
+  db: Kysely<Database>,
+  plan: Plan,
+  source: string,
+  asOf: AsOf = revisionAsOf,
+): Promise<State> {
   const { slug } = plan.market;
-  const bound = await boundOf(db, plan.options.moment);
+  const bound = await boundOf(db, plan.options.moment, asOf);
   if (plan.options.currency === null) {
     const head = await headOf(db, [slug], bound);
     checkWalk(plan, head);
@@ -125,12 +132,12 @@ function rateKey(newest: Newest): string {
  * @param shared reads what is kept; a request that leaves does not end it for the others
  * @param source the configured source of exchange rates
  */
-export function stateReader(shared: Kysely<Database>, source: string): StateReader {
+export function stateReader(shared: Kysely<Database>, source: string, asOf?: AsOf): StateReader {
   const kept = keptReadings<RateSource>(1);
   const ratesAt = (newest: Newest): Promise<RateSource> =>
     kept(rateKey(newest), () => rateSource(shared, source, newest.revision));
   return async (db, plan, newest) => {
-    if (newest === null || !isShownBy(newest, plan)) return stateOf(db(), plan, source);
+    if (newest === null || !isShownBy(newest, plan)) return stateOf(db(), plan, source, asOf);
     const { slug } = plan.market;
     const rates = plan.options.currency === null ? null : await ratesAt(newest);
     const head = headAt(newest, rates === null ? [slug] : [slug, ...rates.scopes]);

@@ -2,7 +2,9 @@ import type { Elsewhere } from '../support/fault-table.ts';
 
 /** Files of this folder that bound counts, or seconds: others may load the machine meanwhile. */
 export const BESIDE_OTHERS: readonly string[] = [
+  'test/faults/as-of-standby.test.ts',
   'test/faults/catalogue.test.ts',
+  'test/faults/clocks.test.ts',
   'test/faults/configuration.test.ts',
   'test/faults/corruption.test.ts',
   'test/faults/ended-load.test.ts',
