@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { createKey } from '../../src/auth/keys.ts';
+import { utcMicroseconds } from '../../src/db/instant.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { byLength, fault } from '../support/faults.ts';
 import { within } from '../support/figures.ts';
@@ -36,7 +37,8 @@ async function statesOf(database: TestDatabase, target: Target): Promise<[bigint
   for (let count = 0; count < COMMITS; count += 1) {
     await renamed(database, `Name ${count}`);
     const { revision, asOf } = JSON.parse((await ask(target)).text).$metadata;
-    states.push([BigInt(revision.split('.')[1]), asOf]);
+    // Written with six digits, times are in the order of their texts.
+    states.push([BigInt(revision.split('.')[1]), utcMicroseconds(asOf)]);
   }
   return states;
 }
@@ -49,14 +51,17 @@ const isGrowing = (states: readonly (readonly [bigint, string])[]): boolean =>
 
 /** How far from its end by the clock of the database a key is refused, in milliseconds. */
 async function refusedOff({ db, pool }: TestDatabase, target: Target): Promise<number> {
-  const { rows } = await pool.query("select clock_timestamp() + interval '1500 ms' as ends");
+  const { rows } = await pool.query("select clock_timestamp() + interval '3 s' as ends");
   const expiresAt = new Date(rows[0].ends);
   const key = await createKey(db, { name: 'a', scopes: ['prices:nickel'], expiresAt });
   const other = { port: target.port, key: key.key };
   let last = Number.NaN;
+  const first = await ask(other);
+  if (first.status !== 200) throw new Error(`the key has not begun: ${first.text}`);
   await until('the key is refused', async () => {
     const answer = await ask(other);
     last = Date.now();
+    if (last > expiresAt.getTime() + 20_000) throw new Error('the key does not end');
     return codeOf(answer) === 'api_key_expired';
   });
   return Math.abs(last - expiresAt.getTime());
@@ -92,7 +97,8 @@ fault(
       states.push(...(await statesOf(database, service)));
       if (!isGrowing(states)) misplaced += 1;
       const last = states.at(-1)?.[1] ?? '';
-      t.equal(JSON.parse((await ask(service, last)).text).$metadata.asOf, last);
+      const { asOf } = JSON.parse((await ask(service, last)).text).$metadata;
+      t.equal(utcMicroseconds(asOf), last, 'it can be asked for');
       const answers = await load.stop();
       requests += answers.length;
       errors += answers.filter(({ status }) => status >= 500).length;
