@@ -120,14 +120,26 @@ export class Breaker implements Link {
     for (const line of this.#lines) line.resume();
   }
 
-  /**
-   * The database answers.
-   * @param warm settles once the connections are made again; the backlog is not over before
-   */
-  close(warm: Promise<unknown> = Promise.resolve()): void {
+  /** The database answers. */
+  close(): void {
     clearTimeout(this.#timer);
     if (this.#state === 'closed') return;
     if (this.#state === 'open') this.#lifeline = new AbortController();
+    this.#enter('closed', this.#error);
+    for (const line of this.#lines) line.resume();
+    this.settle();
+  }
+
+  /** Connections from before are not used any more. */
+  renew(): void {
+    this.#epoch += 1;
+  }
+
+  /**
+   * Connections are being made anew, after an interruption or for another server: the wider bounds
+   * hold at least until that is over, also for those who wait already.
+   */
+  warmUp(warm: Promise<unknown>): void {
     this.#isCatchingUp = true;
     this.#isCold = true;
     const epoch = this.#epoch;
@@ -137,13 +149,11 @@ export class Breaker implements Link {
       this.settle();
     };
     warm.then(warmed, warmed);
-    this.#enter('closed', this.#error);
-    for (const line of this.#lines) line.resume();
-  }
-
-  /** Connections from before are not used any more. */
-  renew(): void {
-    this.#epoch += 1;
+    if (this.#state === 'lost') return;
+    for (const line of this.#lines) {
+      line.pause();
+      line.resume();
+    }
   }
 
   /** @throws Problem `database_unavailable` while requests are refused */

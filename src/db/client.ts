@@ -225,7 +225,7 @@ export function openClient(options: ClientOptions): Client {
       breaker.renew();
       pulse.move();
       notices.move();
-      return renewPool();
+      breaker.warmUp(renewPool());
     },
     onBehind: (why) => options.onBehind?.(why),
   });

@@ -41,7 +41,7 @@ export interface WatchOptions {
   /** Called when another server is used from now on; why the one before is not. */
   readonly onMove?: (why: Error) => void;
   /** Makes all connections anew, after an interruption and on another server. */
-  readonly renew: () => Promise<unknown>;
+  readonly renew: () => void;
   /** Called when a standby is behind, and no other server can take its place. */
   readonly onBehind?: (why: Error) => void;
 }
@@ -227,7 +227,8 @@ class Watching implements Watch {
     this.#reportedAt = Number.NEGATIVE_INFINITY;
     if (client !== null) this.#use(client);
     const { breaker, renew } = this.#options;
-    breaker.close(renew());
+    renew();
+    breaker.close();
     this.#answered();
   }
 
@@ -263,7 +264,7 @@ class Watching implements Watch {
     const why = new Unfit(`the standby is ${(behindMs / 1_000).toFixed(1)} s behind`);
     const isBehind = !(await this.#search(why));
     if (isBehind && !this.#isBehind) onBehind?.(why);
-    if (!isBehind && this.#awaySince === null) void this.#options.renew();
+    if (!isBehind && this.#awaySince === null) this.#options.renew();
     this.#isBehind = isBehind;
   }
 

@@ -26,6 +26,8 @@ import { inRevision, inTransaction } from '../support/world.ts';
 type Test = typeof t;
 
 const RATE = byLength(20, 50);
+/** The gate is what a service has by itself where it is measured. */
+const RUNNING_MAX = byLength('0', '64');
 const KEYS_LAG_MS_MAX = byLength('5000', '10000');
 const PRICES: Ask = { path: '/v3/prices/nickel', body: '{"options":{"includeSeries":true}}' };
 const QUESTIONS: readonly Ask[] = [
@@ -49,7 +51,7 @@ await confined(primary, standby);
 
 /** A service on some servers, once it answers; its key is made on the one that is written to. */
 async function on(writer: Cluster, url: string, env: Record<string, string> = {}): Promise<Served> {
-  const own = { DATABASE_URL: url, PRICE_BOOK_BYTES: '0', RUNNING_MAX: '0', ...env };
+  const own = { DATABASE_URL: url, PRICE_BOOK_BYTES: '0', RUNNING_MAX, ...env };
   const service = await writer.using((database) => served(t, database, own));
   if (LENGTH !== 'short') quota.add(service.running.child.pid ?? 0);
   await until('its key has come', async () => (await ask(service)).status === 200);
@@ -231,16 +233,17 @@ fault(
   '0 failed, with one core and with half a core; one that is behind is left for another server, ' +
     'and revocation is seen; without one keys are 503 after ≤ 10 s; no revision goes back within ' +
     'a walk; promotion needs no restart',
-  async (t) => {
+  async (test) => {
     let figures: Figures = {};
     for (const [at, share] of SHARES.entries()) {
       if (at > 0) {
         primary = standby;
         quota.cores(null);
+        // The next fault uses it as well.
         standby = await standbyOf(t, primary, SETTINGS);
         await confined(standby);
       }
-      figures = { ...figures, ...(await standbyFaults(t, share)) };
+      figures = { ...figures, ...(await standbyFaults(test, share)) };
     }
     quota.cores(null);
     return figures;

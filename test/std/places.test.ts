@@ -144,13 +144,29 @@ t.test('the backlog is not over before the connections are made', async (t) => {
   const { breaker } = placesWith(1, usual, usual);
   const warm = Promise.withResolvers<void>();
   breaker.lose(LOST);
-  breaker.close(warm.promise);
+  breaker.warmUp(warm.promise);
+  breaker.close();
   breaker.settle();
   breaker.giveUp();
   t.not(breaker.catchUp, null);
   warm.resolve();
   await warm.promise;
   t.equal(breaker.catchUp, null);
+});
+
+t.test('a move to another server lets those wait longer who wait already', async (t) => {
+  const usual = { waitingMax: 1, waitMs: 20 };
+  const { breaker, places, entered, enter } = placesWith(1, usual, { ...usual, waitMs: HOUR_MS });
+  const leave = places.take();
+  const waiting = enter('a');
+  const warm = Promise.withResolvers<void>();
+  breaker.warmUp(warm.promise);
+  const begun = performance.now();
+  await until('its usual time is over', () => performance.now() - begun > 60);
+  t.same([places.waiting, entered], [1, []]);
+  leave?.();
+  t.not(await waiting, null);
+  warm.resolve();
 });
 
 t.test('all who wait are refused once the database was away for too long', async (t) => {

@@ -69,18 +69,23 @@ async function processesOf(pid: number): Promise<number[]> {
   return [pid, ...all.filter((_, at) => Number(stats[at]?.[1]) === pid)];
 }
 
-/** A statement that nobody waits for after it failed to find a server. */
-async function askOnce(url: string, text: string): Promise<pg.QueryResult> {
+type Query = (text: string) => Promise<pg.QueryResult>;
+
+/** Does work over a connection that nobody waits for after it failed. */
+async function over<T>(url: string, work: (query: Query) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 30_000 });
   // The server may go in the midst of it.
   client.on('error', () => {});
   await client.connect();
   try {
-    return await client.query(text);
+    return await work((text) => client.query(text));
   } finally {
     await client.end().catch(() => {});
   }
 }
+
+const askOnce = (url: string, text: string): Promise<pg.QueryResult> =>
+  over(url, (query) => query(text));
 
 async function withDatabase<T>(url: string, work: (database: TestDatabase) => Promise<T>) {
   const client = openClient({
@@ -128,14 +133,16 @@ async function sessionsOf(url: string, program: string): Promise<number[]> {
 async function killBusyOf(url: string, program: string): Promise<void> {
   const busy = `select pid from pg_stat_activity
     where application_name = '${program}' and state = 'active'`;
-  await until(`a busy session of ${program} is killed`, async () => {
-    const [found] = (await askOnce(url, busy)).rows;
+  // Over one connection: a session is not to be stopped for long before it is killed.
+  const kill = async (query: Query): Promise<boolean> => {
+    const [found] = (await query(busy)).rows;
     if (!found || !tell(Number(found.pid), 'SIGSTOP')) return false;
     // It may have become idle before it was stopped.
-    const { rows } = await askOnce(url, `${busy} and pid = ${found.pid}`);
+    const { rows } = await query(`${busy} and pid = ${found.pid}`);
     const isBusy = rows.length > 0;
     return tell(Number(found.pid), isBusy ? 'SIGKILL' : 'SIGCONT') && isBusy;
-  });
+  };
+  await until(`a busy session of ${program} is killed`, () => over(url, kill));
 }
 
 /** Starts the server of a folder, whose files are made if there are none. */
@@ -157,9 +164,11 @@ export async function clusterIn(
     const options = { cwd: place.home, env: environment(), ...whoOf(place.account) };
     const all = [...args, '-D', folder, '-s', '-w', '-l', '/dev/null'];
     const running = run(place.binaries.pgCtl, all, options);
-    // It takes longer to start its server than this.
+    // Its server is confined from the start, unless it was faster than this; then it is now.
     if (running.child.pid !== undefined) confinement?.add(running.child.pid);
     await running;
+    const pid = await postmaster();
+    if (pid > 0) confinement?.add(...(await processesOf(pid)));
   };
   const postmaster = async (): Promise<number> => (await readPidFile(folder))?.pid ?? 0;
   return {
