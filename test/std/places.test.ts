@@ -115,13 +115,19 @@ t.test('the wider bounds hold until all lines were empty at once', async (t) => 
 t.test('a database that is back and too slow for its backlog is overload', async (t) => {
   const catchUp = { waitingMax: 9, waitMs: 20 };
   const { breaker, places, entered, enter } = placesWith(1, { waitingMax: 1, waitMs: 1 }, catchUp);
+  // A line in which somebody may wait for longer.
+  const other = new Places(1, { waitingMax: 1, waitMs: HOUR_MS }, breaker);
+  const leave = other.take();
   places.take();
   breaker.lose(LOST);
+  const behind = other.enter();
   const waiting = ['a', 'b'].map((name) => enter(name));
   breaker.close();
   await Promise.all(waiting);
-  t.same(entered, ['a refused', 'b refused']);
+  t.same([entered, other.waiting], [['a refused', 'b refused'], 1]);
   t.equal(breaker.catchUp, null, 'newcomers are refused as at any time');
+  leave?.();
+  await behind;
 });
 
 t.test('no time limit ends before it is known that the database is still there', async (t) => {
