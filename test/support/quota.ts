@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
 import { LENGTH } from './faults.ts';
@@ -44,6 +44,16 @@ const VERSIONS: readonly Version[] = [
 
 let groups = 0;
 
+/** Moves a process to a group. */
+function move(folder: string, pid: number): void {
+  try {
+    writeFileSync(`${folder}/cgroup.procs`, String(pid));
+  } catch (error) {
+    // A process of PostgreSQL may have ended meanwhile.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
 function groupOf({ kind, root, file, text }: Version): (Quota & { remove(): void }) | null {
   const folder = `${root}/commodity-prices-faults-${process.pid}-${groups++}`;
   try {
@@ -57,18 +67,15 @@ function groupOf({ kind, root, file, text }: Version): (Quota & { remove(): void
   return {
     kind,
     add: (...pids) => {
-      for (const pid of pids) {
-        try {
-          writeFileSync(`${folder}/cgroup.procs`, String(pid));
-        } catch (error) {
-          // A process of PostgreSQL may have ended meanwhile.
-          if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-        }
-      }
+      for (const pid of pids) move(folder, pid);
     },
     cores: (share) =>
       writeFileSync(`${folder}/${file}`, text(share === null ? null : share * PERIOD_US)),
-    remove: () => rmdirSync(folder),
+    remove: () => {
+      const left = readFileSync(`${folder}/cgroup.procs`, 'utf8').split('\n');
+      for (const pid of left.filter((each) => each !== '')) move(root, Number(pid));
+      rmdirSync(folder);
+    },
   };
 }
 
@@ -81,14 +88,14 @@ const AFFINITY: Quota = {
   cores: () => {},
 };
 
-/** Makes a group of processes with a quota; it goes when its processes have ended. */
+/** Makes a group of processes with a quota, which goes after the test; they go on without it. */
 export function quotaOf(test: Test): Quota {
   for (const version of VERSIONS) {
     const group = groupOf(version);
     if (group === null) continue;
     test.teardown(async () => {
       // The kernel counts a process for a moment after its end.
-      for (let left = 100; left > 0; left -= 1) {
+      for (let left = 20; left > 0; left -= 1) {
         try {
           return group.remove();
         } catch {
