@@ -71,6 +71,8 @@ function openDestination(bytesMax: number, standard: number) {
     maxWrite: WRITE_BYTES_MAX,
     maxLength: bytesMax,
     periodicFlush: FLUSH_MS,
+    // The next line or flush tries again: a pause of 100 ms would bound the rate of a pipe.
+    retryEAGAIN: () => false,
   });
   // pino's own listener stops all writes for good once a reader has closed.
   destination.removeAllListeners('error').on('error', () => {});
