@@ -9,6 +9,7 @@ import { byLength, fault } from '../support/faults.ts';
 import { type Figures, failedOf, within } from '../support/figures.ts';
 import { flood } from '../support/flood.ts';
 import { makeFolder } from '../support/folders.ts';
+import { TELLS_HEAP } from '../support/heap.ts';
 import { samplesAt } from '../support/metrics.ts';
 import { pipe } from '../support/pipe.ts';
 import { startService } from '../support/running.ts';
@@ -16,6 +17,7 @@ import { memoryOf } from '../support/served.ts';
 import { keyFor } from '../support/service.ts';
 import { fillUp, makeRoom, mountTmpfs, unmount } from '../support/small-disk.ts';
 import { Caller, until } from '../support/sockets.ts';
+import { tell } from '../support/tell.ts';
 
 type Test = typeof t;
 
@@ -45,6 +47,7 @@ async function loggingTo(test: Test, log: number, env: Readonly<Record<string, s
       METRICS_PORT: String(metrics),
       // Each request has its own line.
       LOG_ANONYMOUS_PER_SECOND: '10',
+      ...TELLS_HEAP,
       ...env,
     },
     [],
@@ -62,11 +65,14 @@ async function loggingTo(test: Test, log: number, env: Readonly<Record<string, s
     (await samplesAt(`http://127.0.0.1:${metrics}/metrics`))
       .filter(({ name }) => name === 'prices_log_lines_lost_total')
       .reduce((sum, { value }) => sum + value, 0);
-  /** Of the process and those that it started. */
+  /** Of the process and those that it started, after a collection of garbage. */
   const memory = async (): Promise<number> => {
     const { pid = 0 } = child;
     const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
     const pids = [pid, ...children.trim().split(' ').filter(Boolean).map(Number)];
+    // Garbage that V8 has not collected yet says nothing.
+    for (const each of pids) tell(each, 'SIGUSR2');
+    await pause(500);
     const all = await Promise.all(pids.map(memoryOf));
     return all.reduce((sum, each) => sum + each, 0);
   };
@@ -99,7 +105,7 @@ async function underLoad(
   // Requests until lines are lost: how long that takes depends on the machine.
   while (performance.now() - begun < ms || (await linesLost()) === 0) {
     most = Math.max(most, await memory());
-    await pause(200);
+    await pause(byLength(200, 5_000));
   }
   const answers = await load.stop();
   const failed = answers.filter(({ status }) => status !== 200);
