@@ -80,6 +80,9 @@ t.test('lines of several processes on one pipe are not parted', async (t) => {
 
 /** Logs 1,000 lines of 1 KB over as many turns, and a word by another way; then ends. */
 const BUSY = `${OPEN}
+  import { spawnSync } from 'node:child_process';
+  // A process that inherits a pipe makes it block for all that share it.
+  spawnSync('true', { stdio: ['ignore', 'ignore', 'inherit'] });
   console.error('a word');
   process.stderr.write('another word');
   for (let at = 0; at < 1_000; at += 1) {
