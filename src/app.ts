@@ -17,7 +17,7 @@ import { priceBook } from './plugins/book.ts';
 import { expiryWarning } from './plugins/expiry.ts';
 import { letIn, letInLast, letOpenIn, placeOf, turnAway } from './plugins/gate.ts';
 import { CAREFUL_HEADERS, careful } from './plugins/headers.ts';
-import { type Handler, inTurn } from './plugins/in-turn.ts';
+import { type Handler, Pipelines } from './plugins/in-turn.ts';
 import { jsonBody } from './plugins/json-body.ts';
 import { limitsAfterAuth, limitsBeforeAuth } from './plugins/limits.ts';
 import { LogLimit } from './plugins/log-limit.ts';
@@ -48,7 +48,7 @@ import { priceRoutes, valuesRoute } from './routes/market.ts';
 import { marketsRoute } from './routes/markets.ts';
 import { meRoute } from './routes/me.ts';
 import { referenceRoutes } from './routes/reference.ts';
-import { Places } from './std/places.ts';
+import type { Places } from './std/places.ts';
 import type { Tracing } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
 
@@ -82,8 +82,12 @@ function httpServer(config: Config, handle: Handler): Server {
     // The transport plugin says it as a problem.
     requireHostHeader: false,
   };
-  const limits = { waitingMax: config.PIPELINED_MAX, allMax: config.PIPELINED_ALL_MAX };
-  const server = createServer(options, inTurn(handle, limits));
+  const pipelines = new Pipelines({
+    waitingMax: config.PIPELINED_MAX,
+    allMax: config.PIPELINED_ALL_MAX,
+  });
+  const server = createServer(options, pipelines.handler(handle));
+  pipelines.watch(server);
   server.setTimeout(config.STALL_TIMEOUT_MS);
   return server;
 }
@@ -158,7 +162,7 @@ async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) 
   const { reads, pulse, watch, breaker } = client;
   letIn(app, limits.gate, breaker);
   const { OPEN_WAITING_MAX: waitingMax, WAITING_MS_MAX: waitMs } = config;
-  letOpenIn(app, new Places(1, { waitingMax, waitMs }));
+  letOpenIn(app, { waitingMax, waitMs }, config.OPEN_PER_SECOND);
   const failed = limitsBeforeAuth(app, limits);
   const deniedBurst = config.KEY_DENIED_BURST;
   const used = usagePool ? usage(app, usagePool, { limits, deniedBurst }) : null;

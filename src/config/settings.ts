@@ -168,8 +168,9 @@ export const SETTINGS = {
     128,
     0,
     10_000,
-    'Requests of open addresses, such as /docs, that may wait; one begins at a time',
+    'Requests of open addresses, such as /docs, that may wait',
   ),
+  OPEN_PER_SECOND: whole(50, 1, 100_000, 'Requests of open addresses that begin in a second'),
   TRUST_PROXY: Type.Optional(
     Type.String({
       pattern: '^[0-9a-fA-F:.]+(/\\d+)?(,[0-9a-fA-F:.]+(/\\d+)?)*$',

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
 import { Problem } from '../errors.ts';
-import type { Leave, Link, Places } from '../std/places.ts';
+import { type Leave, type LineBounds, type Link, Places } from '../std/places.ts';
 import { CAREFUL_HEADERS } from './headers.ts';
 import { shownPath } from './path.ts';
 import type { Refusals } from './refuse.ts';
@@ -107,16 +107,18 @@ export function letInLast(app: FastifyInstance, gate: Places): void {
 }
 
 /**
- * The gate of open addresses: one of their requests begins in each turn of the event loop, in the
- * order of their arrival, so that strangers hold up no client with a credential. Health addresses
- * pass. The answers are in memory: a client that reads slowly takes no place.
+ * The gate of open addresses: their requests begin one by one, `perSecond` of them in a second, in the
+ * order of their arrival, so that strangers take little from clients with a credential. Health addresses pass.
+ * The answers are in memory: a client that reads slowly takes no place.
  */
-export function letOpenIn(app: FastifyInstance, gate: Places): void {
+export function letOpenIn(app: FastifyInstance, line: LineBounds, perSecond: number): void {
+  const gate = new Places(1, line);
+  const apartMs = 1_000 / perSecond;
   app.addHook('onRequest', (request, _reply, done) => {
     if (!isOpen(request) || request.routeOptions.config.isHealth) return done();
     const begin = (leave: Leave | null) => {
       if (leave === null) return done(overloaded());
-      setImmediate(leave);
+      setTimeout(leave, apartMs).unref();
       done();
     };
     const leave = gate.take();

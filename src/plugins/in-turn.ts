@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { hangUp, isArriving } from './refuse.ts';
 
@@ -8,10 +8,25 @@ export interface PipelineLimits {
   /** Requests of one connection that may wait; the connection is not read while more do. */
   readonly waitingMax: number;
   /**
-   * Waiting requests of all connections. Node parses what it has read to its end, some 2,000
-   * requests: a connection that brings more than `waitingMax` beyond this bound is closed.
+   * Waiting requests of all connections. A connection with more than `waitingMax` beyond this
+   * bound is closed.
    */
   readonly allMax: number;
+}
+
+/** The most bytes of a connection that are parsed before its waiting requests are counted. */
+const SLICE_BYTES = 4_096;
+
+type Message = readonly [request: IncomingMessage, reply: ServerResponse];
+
+/** A connection: its requests that are not answered yet, and bytes that are not parsed yet. */
+interface Line {
+  readonly socket: Socket;
+  readonly parse: (bytes: Buffer) => void;
+  isBusy: boolean;
+  waiting: Message[];
+  unparsed: Buffer[];
+  isParsing: boolean;
 }
 
 /** Closes a connection after an answer to a body that still arrives. */
@@ -19,70 +34,118 @@ function endUnread({ complete, socket }: IncomingMessage): void {
   if (!complete && socket.writable) socket.destroySoon();
 }
 
-type Message = readonly [request: IncomingMessage, reply: ServerResponse];
-
-/** The requests of a connection that are not answered yet. */
-interface Line {
-  isBusy: boolean;
-  waiting: Message[];
-}
-
-/** Node stops to read a connection whose answers take so many bytes that nobody reads. */
-interface Counted {
-  /** Adds to these bytes: the answer of a waiting request is still to come. */
-  _onPendingData(bytes: number): void;
-}
-
 /**
- * A handler that begins the requests of a connection one after another: the next one begins once
- * the answer before it is out (pipelining, RFC 9112, section 9.3.2). Node would begin all that it
- * has read, whether anybody reads the answers or not.
+ * Answers the requests of a connection one after another: the next one begins once the answer
+ * before it is out (pipelining, RFC 9112, section 9.3.2). Node alone would begin every request of
+ * the 64 KiB that it reads at once, some 2,000, whether anybody reads the answers or not.
  */
-export function inTurn(handle: Handler, { waitingMax, allMax }: PipelineLimits): Handler {
-  const lines = new WeakMap<Socket, Line>();
-  let all = 0;
-  const shareOf = (socket: Socket): number => Math.ceil(socket.writableHighWaterMark / waitingMax);
+export class Pipelines {
+  readonly #lines = new WeakMap<Socket, Line>();
+  readonly #limits: PipelineLimits;
+  #all = 0;
 
-  const begin = (line: Line, [request, reply]: Message): void => {
+  constructor(limits: PipelineLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Parses what connections send in slices, and stops reading a connection while too many of its
+   * requests wait. Node's parser cannot be stopped within the bytes that it was given, so its own
+   * listener gets them slice by slice. Tried with Node 24.
+   */
+  watch(server: Server): void {
+    server.on('connection', (socket: Socket) => {
+      const [listener] = socket.listeners('data') as ((bytes: Buffer) => void)[];
+      if (listener === undefined) throw new Error('the HTTP server does not listen for data');
+      socket.removeListener('data', listener);
+      const line: Line = {
+        socket,
+        parse: listener.bind(socket),
+        isBusy: false,
+        waiting: [],
+        unparsed: [],
+        isParsing: false,
+      };
+      this.#lines.set(socket, line);
+      socket.on('data', (bytes: Buffer) => {
+        line.unparsed.push(bytes);
+        this.#parse(line);
+      });
+      socket.on('resume', () => this.#parse(line));
+      socket.once('close', () => this.#forget(line));
+    });
+    // A refused CONNECT ends the parsing of its connection.
+    server.on('connect', (_request, socket) => this.#lines.delete(socket as Socket));
+  }
+
+  /** A handler of requests that begins them in turn. */
+  handler(handle: Handler): Handler {
+    return (request, reply) => {
+      const { socket } = request;
+      const line = this.#lines.get(socket);
+      if (line === undefined) return handle(request, reply);
+      // It was closed, or will be once an answer before this one is out.
+      if (!socket.writable) return;
+      if (!line.isBusy) {
+        line.isBusy = true;
+        this.#begin(line, handle, [request, reply]);
+      } else if (
+        line.waiting.length >= this.#limits.waitingMax &&
+        this.#all >= this.#limits.allMax
+      ) {
+        socket.destroy();
+      } else {
+        this.#all += 1;
+        line.waiting.push([request, reply]);
+      }
+    };
+  }
+
+  #parse(line: Line): void {
+    const { socket, parse, unparsed } = line;
+    if (line.isParsing) return;
+    line.isParsing = true;
+    const isFull = (): boolean => line.waiting.length > this.#limits.waitingMax;
+    // Node pauses a connection as well, and its parser with it.
+    while (unparsed.length > 0 && !isFull() && !socket.isPaused()) {
+      const bytes = unparsed.shift() as Buffer;
+      if (bytes.length > SLICE_BYTES) unparsed.unshift(bytes.subarray(SLICE_BYTES));
+      if (this.#lines.get(socket) !== line || socket.destroyed) unparsed.length = 0;
+      else parse(bytes.subarray(0, SLICE_BYTES));
+    }
+    line.isParsing = false;
+    if (unparsed.length > 0) socket.pause();
+  }
+
+  #begin(line: Line, handle: Handler, [request, reply]: Message): void {
     reply.once('close', () => {
       // Once Node has parsed the bytes that it has.
       if (!request.complete) setImmediate(endUnread, request);
       if (line.waiting.length === 0) line.isBusy = false;
       // In a turn of the event loop of its own: other connections get theirs.
-      else setImmediate(proceed, line, request.socket);
+      else setImmediate(() => this.#proceed(line, handle));
     });
     handle(request, reply);
-  };
+  }
 
-  const proceed = (line: Line, socket: Socket): void => {
+  #proceed(line: Line, handle: Handler): void {
+    const { socket } = line;
     const next = socket.writable ? line.waiting.shift() : undefined;
-    if (next) {
-      all -= 1;
-      (next[1] as unknown as Counted)._onPendingData(-shareOf(socket));
-      begin(line, next);
-    } else {
-      all -= line.waiting.length;
-      line.waiting = [];
+    if (next === undefined) {
+      this.#forget(line);
+      return;
     }
-  };
+    this.#all -= 1;
+    this.#begin(line, handle, next);
+    const isRoom = line.waiting.length <= this.#limits.waitingMax;
+    if (isRoom && line.unparsed.length > 0) socket.resume();
+  }
 
-  return (request, reply) => {
-    const { socket } = request;
-    const line = lines.get(socket) ?? { isBusy: false, waiting: [] };
-    lines.set(socket, line);
-    // It was closed, or will be once an answer before this one is out.
-    if (!socket.writable) return;
-    if (!line.isBusy) {
-      line.isBusy = true;
-      begin(line, [request, reply]);
-    } else if (line.waiting.length >= waitingMax && all >= allMax) {
-      socket.destroy();
-    } else {
-      all += 1;
-      line.waiting.push([request, reply]);
-      (reply as unknown as Counted)._onPendingData(shareOf(socket));
-    }
-  };
+  #forget(line: Line): void {
+    this.#all -= line.waiting.length;
+    line.waiting = [];
+    line.unparsed.length = 0;
+  }
 }
 
 /** Lets a client that still sends read its answer when the connection is closed after it. */
