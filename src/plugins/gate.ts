@@ -107,9 +107,9 @@ export function letInLast(app: FastifyInstance, gate: Places): void {
 }
 
 /**
- * The gate of open addresses: their requests begin one by one, `perSecond` of them in a second, in the
- * order of their arrival, so that strangers take little from clients with a credential. Health addresses pass.
- * The answers are in memory: a client that reads slowly takes no place.
+ * The gate of open addresses: at most `perSecond` of their requests begin in a second, one by one
+ * in the order of their arrival, so that strangers take little from clients with a credential.
+ * Health addresses pass. The answers are in memory: a client that reads slowly takes no place.
  */
 export function letOpenIn(app: FastifyInstance, line: LineBounds, perSecond: number): void {
   const gate = new Places(1, line);

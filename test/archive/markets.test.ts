@@ -4,7 +4,7 @@ import { randomOf } from '../conversion/support.ts';
 import { anyRequest, forAll, send, valuesOf } from '../support/any-request.ts';
 import { CHANGES } from '../support/changes.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { serviceOn } from '../support/service.ts';
+import { keyFor, type Service, serviceOn } from '../support/service.ts';
 import { addPrice, commit, putPoints } from '../support/trading.ts';
 import { archivePath, contentsOf, exported, imported } from './support.ts';
 
@@ -40,10 +40,25 @@ t.before(async () => {
   copy = await imported(t, folder);
 });
 
+/** A service for a caller who may read these markets alone. */
+async function serviceFor(
+  test: Pick<typeof t, 'teardown'>,
+  database: TestDatabase,
+): Promise<Service> {
+  const service = await serviceOn(test, database);
+  const key = await keyFor(database, ['prices:cobalt', 'prices:nickel']);
+  return {
+    ...service,
+    key,
+    request: ({ headers, ...options }) =>
+      service.request({ ...options, headers: { 'x-api-key': key, ...headers } }),
+  };
+}
+
 t.test(
-  'an archive of some markets gives their answers, byte for byte, in every past',
+  'an archive of some markets gives their readers the same answers, byte for byte, in every past',
   async (t) => {
-    const [was, now] = [await serviceOn(t, original), await serviceOn(t, copy)];
+    const [was, now] = [await serviceFor(t, original), await serviceFor(t, copy)];
     const request = anyRequest(randomOf(SEED));
     const values = await valuesOf(original);
     const { rows } = await original.pool.query(

@@ -17,7 +17,7 @@ const database = await testDatabase(t, { seeded: true });
 /** The limits of strangers as they are by default. */
 const LIMITS = { OPEN_PER_SECOND: '50' };
 
-/** The young part of the heap has its largest size all the time; its growth is not that of a load. */
+/** The young part of the heap has its largest size all the time, so that it grows by nothing. */
 const YOUNG_AT_MOST = ['--min-semi-space-size=16'];
 
 const ADDRESSES = [
