@@ -29,8 +29,9 @@ const LAYERS: Readonly<Record<string, string>> = {
   ingest: 'catalog db errors',
   archive: 'db version',
   verify: 'catalog db',
-  plugins: 'auth book catalog contract db errors limits metrics prices secrets std tracing wire',
-  routes: 'auth book catalog contract conversion db errors limits prices version wire',
+  plugins:
+    'auth book catalog contract db errors limits metrics prices secrets std tracing turns wire',
+  routes: 'auth book catalog contract conversion db errors limits prices turns version wire',
   app:
     'catalog config contract conversion db errors limits metrics plugins prices routes std ' +
     'tracing version',

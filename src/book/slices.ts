@@ -54,7 +54,7 @@ export function* plainSlices(
     const fragments = stretches.map(({ block }) => fragmentOf(block, terms, budget, turns));
     const withoutRate = terms.conversion ? withoutRateIn(record, fragments) : 0;
     const head = headText(source, answer, record, withoutRate);
-    turns.spend(SLICE_POINTS * (1 + fragments.length));
+    turns.spend(SLICE_POINTS * (1 + Math.max(1, fragments.length)));
     if (written > 0 && frame.between) yield frame.between;
     yield* inSmall(written > 0 && !frame.between ? head : head.subarray(BETWEEN.length));
     yield* pointSlices(record, fragments);

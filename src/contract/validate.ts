@@ -3,7 +3,7 @@ import { Compile } from 'typebox/compile';
 import { Settings } from 'typebox/system';
 import { BASE_FILTERS, DIMENSIONS } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
-import { nearest } from '../catalog/nearest.ts';
+import { Names } from '../catalog/nearest.ts';
 import { Problem, shown, type Violation, type ViolationCode } from '../errors.ts';
 import { closed } from './components.ts';
 import { filtersOf, type MarketSchemas } from './market.ts';
@@ -26,6 +26,7 @@ interface SchemaError {
 /** What an additional member can be, by the object it was found in. */
 interface Legal {
   readonly names: readonly string[];
+  readonly suggestions: Names;
   /** The market whose filters they are; null outside the body of a market. */
   readonly market: Market | null;
 }
@@ -42,7 +43,7 @@ function unknownMember(parent: string, name: string, legal: Legal): Violation {
     const detail = `${legal.market.slug} has no filter ${name}; it takes codes, ${filters}`;
     return { pointer, code: 'unsupported_filter', detail };
   }
-  const [near] = nearest(name, legal.names, 1);
+  const [near] = legal.suggestions.nearest(name, 1);
   const hint = near ? `did you mean ${near}?` : `legal are ${legal.names.join(', ')}`;
   return { pointer, code: 'unknown_field', detail: `There is no member ${shown(name)}; ${hint}` };
 }
@@ -131,12 +132,15 @@ function withoutStrangers(
 ): unknown {
   if (!isMembers(value)) return value;
   const kept: Record<string, unknown> = {};
+  let legal: Legal | null = null;
   for (const [name, member] of Object.entries(value)) {
     const most = members.get(name);
     if (most === undefined) {
       // Past the limit they are no longer named, but they still count.
       if (found.length <= VIOLATIONS_MAX) {
-        found.push(unknownMember(path, name, { names: [...members.keys()], market }));
+        const names = [...members.keys()];
+        legal ??= { names, suggestions: new Names(names), market };
+        found.push(unknownMember(path, name, legal));
       }
       continue;
     }

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../errors.ts';
+import { turn } from '../turns.ts';
 import { BodyBytes } from './body-bytes.ts';
 
 const BOM = 0xfeff;
@@ -82,6 +83,8 @@ export function parseJson(bytes: Buffer, depthMax: number): unknown {
   }
 }
 
+/** Bodies beyond so many bytes are parsed in a turn of the event loop of their own. */
+const LONG_BYTES = 16_384;
 /** Bodies up to so many bytes are remembered: clients repeat themselves. */
 const SHORT_BYTES = 2_048;
 /** Bytes of all that are remembered; their values may take some twenty times as much. */
@@ -140,7 +143,7 @@ export function jsonBody(app: FastifyInstance, { depthMax, bytesMax }: BodyOptio
   });
   app.addContentTypeParser('application/json', (request, payload, done): void => {
     const body = request.bodyBytes ?? new BodyBytes(payload, bytesMax);
-    body.whenOver((failure, bytes) => {
+    const finish = (failure: Error | null, bytes: Buffer): void => {
       try {
         if (failure !== null) throw failure;
         checkMediaType(request);
@@ -148,6 +151,11 @@ export function jsonBody(app: FastifyInstance, { depthMax, bytesMax }: BodyOptio
       } catch (error) {
         done(error as Error);
       }
+    };
+    body.whenOver((failure, bytes) => {
+      // A long body takes milliseconds to parse and to check: one in each turn.
+      if (bytes.length > LONG_BYTES) void turn().then(() => finish(failure, bytes));
+      else finish(failure, bytes);
     });
   });
 }

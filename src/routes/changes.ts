@@ -10,6 +10,7 @@ import { queryOf } from '../contract/query.ts';
 import { brokenBy } from '../contract/validate.ts';
 import type { Feed } from '../prices/changes/follow.ts';
 import type { ChangesAsked, Page } from '../prices/changes/page.ts';
+import { turn } from '../turns.ts';
 import { listFormatOf } from './accept.ts';
 import { codingOf, sendCoded } from './coded.ts';
 import { VARY } from './etag.ts';
@@ -40,6 +41,9 @@ function validQuery({ values, errors }: FlatQuery): Query {
   if (errors.length > 0) throw brokenBy(errors);
   return values as Query;
 }
+
+/** Changes beyond which a page is put together in a turn of the event loop of its own. */
+const CHANGES_AT_ONCE = 500;
 
 const principalOf = ({ principal }: FastifyRequest): Principal => {
   if (principal === null) throw new Error('the route let nobody in');
@@ -90,6 +94,8 @@ async function send(
   });
   if (hasWaited && page.changes.length === 0) return reply.code(204).send();
   reply.type(FORMATS[format].type);
+  // A page may be some megabytes of text.
+  if (page.changes.length > CHANGES_AT_ONCE) await turn();
   const text =
     format === 'ndjson'
       ? page.changes.map((each) => `${each}\n`).join('')

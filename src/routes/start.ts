@@ -4,6 +4,7 @@ import type { Answer, Metadata } from '../prices/answer.ts';
 import { slicesOf } from '../prices/formats.ts';
 import type { Plan } from '../prices/plan.ts';
 import type { State } from '../prices/state.ts';
+import { turn } from '../turns.ts';
 import { type Body, BodyStream, batched } from '../wire/body.ts';
 import type { WantedCoding } from '../wire/coding.ts';
 import { BYTES_MIN, type Payload } from './coded.ts';
@@ -68,6 +69,9 @@ export function repeatedAnswer(
   return null;
 }
 
+/** Records beyond which an answer begins in a turn of the event loop of its own. */
+const RECORDS_AT_ONCE = 1_000;
+
 /**
  * What to send of an answer: what the book puts together, as gzip at once where the client wants
  * that and more than a few bytes come of it, or else what a writer makes.
@@ -81,6 +85,7 @@ export async function startedAnswer(
   wanted: WantedCoding,
 ): Promise<Payload> {
   const { coding } = wanted;
+  if (answer.metadata.count > RECORDS_AT_ONCE) await turn();
   if (coding === 'gzip') {
     const body = opened?.body(answer, format, state, coding);
     if (body && !isSmall(body, wanted)) return { bytes: bodyPayload(body), coding };

@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { columnName, DIMENSIONS } from '../../catalog/dimensions.ts';
 import { numberOf, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
+import { Slice } from '../../turns.ts';
 import type { PriceAttributes } from '../query.ts';
 import type { Stretch } from './segments.ts';
 
@@ -97,7 +98,9 @@ export async function changedPoints(
   const found = new Map<Stretch, ChangedPoint[]>(asked.map((each) => [each, []]));
   if (asked.length === 0) return found;
   const { rows } = await pointsStatement(asked).execute(db);
+  const slice = new Slice();
   for (const row of rows) {
+    if (slice.isOver) await slice.pass();
     const stretch = asked[Number(row.place) - 1] as Stretch;
     const { date } = row;
     found.get(stretch)?.push({ date, before: pointOf(row, 'was'), after: pointOf(row, 'is') });
