@@ -188,13 +188,16 @@ class Reading implements Reads {
   }
 
   /**
-   * Waits for a database that is not away, and for a free connection. Statements that several
-   * requests share go first, and those of requests that are half done: rejected, these would have
-   * cost much for nothing. A statement without a time limit loses nothing by waiting.
+   * Waits for a database that is not away, and for a free connection. Statements of requests that
+   * are half done go first: rejected, these would have cost much for nothing. So do statements that
+   * several requests share, until the backlog of an interruption is gone; at other times a slow
+   * database would do nothing else. A statement without a time limit loses nothing by waiting.
    */
   async #enter(signal: AbortSignal, isCopy: boolean): Promise<Leave> {
     this.#options.breaker.check();
-    const isFirst = !isCopy && (signal === NEVER || this.#begun.has(signal));
+    const { catchUp } = this.#options.breaker;
+    const isShared = signal === NEVER && catchUp !== null;
+    const isFirst = !isCopy && (isShared || this.#begun.has(signal));
     const leave = await this.slots.enter({ signal, isFirst, isPatient: isCopy });
     if (leave === null) throw overloaded();
     return leave;

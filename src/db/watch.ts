@@ -297,6 +297,7 @@ class Watching implements Watch {
 
   /** @throws Silence, and the errors of the server */
   async #connect(): Promise<{ client: pg.Client; standing: Standing }> {
+    if (this.#isClosed) throw new Error('the watch is closed');
     const { servers, connection, silenceMs } = this.#options;
     const { current } = servers;
     const client = new pg.Client(connection(current));

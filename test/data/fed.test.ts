@@ -65,10 +65,11 @@ t.test('averages of months are refused and serve no conversion of a day', async 
     options: { includeSeries: true, currency: 'EUR' },
   });
   const [record] = json.data;
-  t.match(record.conversion, { status: 'partial', reason: 'no-rate', source: 'FED' });
-  for (const point of record.series) {
-    t.strictSame([point.mid, point.fx], [null, undefined], 'the daily rates end before its day');
-  }
+  // The daily rates end before the first of its days.
+  t.match(record.conversion, { status: 'refused', reason: 'no-rate', source: null });
+  t.match(record, { currency: { iso: 'USD' }, series: { length: 5 } });
+  t.ok(record.series.every((point: object) => !('fx' in point)));
+  t.match(json.$metadata.warnings, [{ code: 'rates_missing', currency: 'EUR' }]);
   const rates = await request({
     method: 'GET',
     url: '/v3/reference/rates?base=USD&quote=EUR&from=2017-11-30',
