@@ -24,7 +24,7 @@ const LAYERS: Readonly<Record<string, string>> = {
   limits: 'std',
   metrics: 'db errors limits',
   tracing: 'config',
-  prices: 'catalog contract conversion db errors turns',
+  prices: 'catalog contract conversion db errors std turns',
   book: 'catalog contract conversion db prices turns wire',
   ingest: 'catalog db errors',
   archive: 'db version',

@@ -3,6 +3,7 @@ import { parameterPointer } from '../contract/pointer.ts';
 import type { RateTable } from '../conversion/rate-table.ts';
 import { type Head, revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
+import { Places } from '../std/places.ts';
 import { mapped } from '../turns.ts';
 import { canonicalText } from './canonical.ts';
 import { cursorText } from './cursor.ts';
@@ -45,14 +46,30 @@ export type Asking = () => Kysely<Database>;
 /** Finds all prices of a plan at the state of a head. */
 export type Selector = (asking: Asking, plan: Plan, head: Head) => Promise<Selected>;
 
+/** Prices beyond which a selection is a large one. */
+const LARGE = 2_000;
+/** Large selections at a time: the driver parses megabytes of each in one turn of the event loop. */
+const LARGE_AT_ONCE = 1;
+
 /** Asks the database for all of it. */
-export const sqlSelector =
-  (vocabularies: VocabularyReader): Selector =>
-  async (asking, plan, head) => {
+export function sqlSelector(vocabularies: VocabularyReader): Selector {
+  const places = new Places(LARGE_AT_ONCE, { waitingMax: 0, waitMs: 0 });
+  /** Markets of which a selection was a large one. */
+  const large = new Set<string>();
+  return async (asking, plan, head) => {
     const db = asking();
-    const prices = await selectPrices(db, plan, head.revision);
-    return { prices, unmatched: await unmatchedIn(db, vocabularies, plan, head, prices) };
+    const { slug } = plan.market;
+    const mayBeLarge = plan.codes === null && large.has(slug);
+    const leave = mayBeLarge ? await places.enter({ isPatient: true }) : null;
+    try {
+      const prices = await selectPrices(db, plan, head.revision);
+      if (prices.length > LARGE) large.add(slug);
+      return { prices, unmatched: await unmatchedIn(db, vocabularies, plan, head, prices) };
+    } finally {
+      leave?.();
+    }
   };
+}
 
 /** What prices are found by, all of one state. */
 export interface Finding {

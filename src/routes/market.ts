@@ -13,6 +13,7 @@ import { Problem, type Violation } from '../errors.ts';
 import type { Sources } from '../prices/answer.ts';
 import { valuesReader } from '../prices/filter-values.ts';
 import { type Asker, type Plan, planOf } from '../prices/plan.ts';
+import { turn } from '../turns.ts';
 import { checkAsksForAll, formatOf } from './accept.ts';
 import { codingOf } from './coded.ts';
 import { sendTagged } from './etag.ts';
@@ -106,6 +107,9 @@ export function priceRoutes(
   });
 }
 
+/** Values beyond which an answer is written in a turn of the event loop of its own. */
+const VALUES_AT_ONCE = 500;
+
 /** `GET /v3/prices/<slug>/filters` of one market. */
 export function valuesRoute(
   app: FastifyInstance,
@@ -130,6 +134,8 @@ export function valuesRoute(
       const { head, used } = await work.until(
         valuesAt(() => sources.reads.db(work.signal), newest),
       );
+      // Many values take milliseconds to write: one answer in each turn.
+      if (used.length > VALUES_AT_ONCE) await turn();
       const data = Object.fromEntries(
         filtersOf(market).map((filter) => [
           filter,

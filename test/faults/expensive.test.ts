@@ -6,7 +6,7 @@ import { byLength, fault } from '../support/faults.ts';
 import { failedOf, within } from '../support/figures.ts';
 import { fillLarge, LARGE } from '../support/large-market.ts';
 import { type Answered, type Ask, agentOf, codeOf, send } from '../support/load.ts';
-import { samplesOf, TELLS_METRICS } from '../support/metrics.ts';
+import { counted, samplesOf, TELLS_METRICS } from '../support/metrics.ts';
 import { type Served, served } from '../support/served.ts';
 import { until } from '../support/sockets.ts';
 
@@ -61,6 +61,12 @@ const all = (): object => ({
   dateFrom: new Date(Date.UTC(1990, 0, another())).toISOString().slice(0, 10),
 });
 
+/** When the market was filled, in milliseconds since 1970; its prices got other names later. */
+let filledAt = 0;
+
+/** A moment of the past that no other request has. */
+const aMomentAgo = (): string => new Date(filledAt + (another() % 50)).toISOString();
+
 const SERIES = { includeSeries: true, includeSummary: true };
 const CONVERTED = { ...SERIES, currency: 'CNY', unitOfMeasure: 'lb' };
 const CSV = { accept: 'text/csv' };
@@ -78,6 +84,7 @@ const KINDS: readonly (() => Ask)[] = [
   () => post(Object.fromEntries(times(9_000, (n) => [`r${n}`, 1])), {}),
   () => post(all(), {}),
   () => post(all(), {}, CSV),
+  () => post(all(), { asOf: aMomentAgo() }),
   () => post(all(), SERIES, { 'accept-encoding': 'gzip' }),
   () => post(all(), SERIES, { 'accept-encoding': 'zstd' }),
   () => post(all(), SERIES, NDJSON),
@@ -124,11 +131,20 @@ fault(
   async (t) => {
     const database = await testDatabase(t);
     await fillLarge(database, SIZE);
+    const { rows } = await database.pool.query(
+      `select ceil(extract(epoch from committed_at) * 1000)::float as at
+        from revision where number = 1`,
+    );
+    filledAt = rows[0].at;
     const service = await served(t, database, TELLS_METRICS);
     const agent = agentOf(t, AT_ONCE);
     const isReady = async () => (await send(agent, service, get('/ready'))).status === 200;
     await until('it is ready', isReady);
-    await send(agent, service, post({}, {}));
+    // A market is read into the price book once; its past is read from the database each time.
+    await until('the market is in the price book', async () => {
+      await send(agent, service, post({}, {}));
+      return (await counted(service, { name: 'prices_book_answers_total', labels: {} })) > 0;
+    });
     const end = somebodyElse(t, service);
     const held: number[] = [];
     const failed: string[] = [];

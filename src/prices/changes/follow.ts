@@ -11,6 +11,9 @@ const POLL_MS = 2_000;
 /** How many of those who may wait read at the same time: they come all at once, in hundreds. */
 const READERS = 2;
 
+/** Changes beyond which a page is a large one, of which one is read at a time. */
+const LARGE = 1_000;
+
 /** The feed, and those who wait for what comes next. */
 export interface Feed {
   /** The next changes that there are. @throws what `readPage` throws */
@@ -72,6 +75,7 @@ function checkPassing(error: unknown): void {
 export function feedOf(sources: ChangeSources, notices: Notices): Feed {
   const bell = new Bell();
   const inTurn = turns(READERS);
+  const largeInTurn = turns(1);
   const readShared = sharedReader(sources, inTurn);
   let unsubscribe: (() => void) | null = null;
   let isStopped = false;
@@ -105,7 +109,10 @@ export function feedOf(sources: ChangeSources, notices: Notices): Feed {
   }
 
   return {
-    read: (asked, signal) => readPage(sources, asked, signal),
+    read: (asked, signal) => {
+      const read = () => readPage(sources, asked, signal);
+      return asked.limit > LARGE ? largeInTurn(read) : read();
+    },
     follow: async (asked, waitMs, signal) => {
       const untilMs = performance.now() + waitMs;
       // Before the first look, so that nothing that comes after it is missed.
