@@ -48,7 +48,7 @@ export type Selector = (asking: Asking, plan: Plan, head: Head) => Promise<Selec
 
 /** Prices beyond which a selection is a large one. */
 const LARGE = 2_000;
-/** Large selections at a time: the driver parses megabytes of each in one turn of the event loop. */
+/** Large selections at a time: the driver parses megabytes of each without a pause. */
 const LARGE_AT_ONCE = 1;
 
 /** Asks the database for all of it. */
