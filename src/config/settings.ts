@@ -170,7 +170,7 @@ export const SETTINGS = {
     10_000,
     'Requests of open addresses, such as /docs, that may wait',
   ),
-  OPEN_PER_SECOND: whole(50, 1, 100_000, 'Requests of open addresses that begin in a second'),
+  OPEN_PER_SECOND: whole(25, 1, 100_000, 'Requests of open addresses that begin in a second'),
   TRUST_PROXY: Type.Optional(
     Type.String({
       pattern: '^[0-9a-fA-F:.]+(/\\d+)?(,[0-9a-fA-F:.]+(/\\d+)?)*$',

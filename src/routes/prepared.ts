@@ -1,4 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { BodyStream } from '../wire/body.ts';
 import type { Coding } from '../wire/coding.ts';
 import { compressed } from '../wire/compress.ts';
 import { BYTES_MIN, codingOf } from './coded.ts';
@@ -19,6 +21,24 @@ export interface Prepared {
   /** Headers beside those of its type and tag. */
   readonly headers?: Readonly<Record<string, string>>;
 }
+
+/** The most bytes of a document that are written at once. */
+const SLICE_BYTES = 32_768;
+
+/** The rest between two slices, in milliseconds: requests for prices are answered meanwhile. */
+const REST_MS = 2;
+
+async function* slicesOf(bytes: Buffer): AsyncGenerator<readonly Buffer[]> {
+  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
+    if (at > 0) await pause(REST_MS);
+    yield [bytes.subarray(at, at + SLICE_BYTES)];
+  }
+}
+
+const payloadOf = (bytes: Buffer): Buffer | BodyStream =>
+  bytes.length <= SLICE_BYTES
+    ? bytes
+    : new BodyStream({ batches: slicesOf(bytes), bytes: bytes.length });
 
 /** Makes each form of a document once, at its first use: an answer is a lookup and one write. */
 function formsOf({ type, read, headers }: Prepared) {
@@ -68,7 +88,7 @@ export function prepared(
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const { bytes, tag, headers } = await formOf(codingOf(request));
     if (namedBy(request, tag) === null) {
-      return reply.headers(headers).header('content-length', bytes.length).send(bytes);
+      return reply.headers(headers).header('content-length', bytes.length).send(payloadOf(bytes));
     }
     return reply.code(304).headers(taggedHeaders(tag)).send();
   };
