@@ -72,7 +72,7 @@ const REFERENCES_KEPT = 4;
 const RATES_KEPT = 4;
 
 /** The HTTP server, with its own limits. */
-function httpServer(config: Config, handle: Handler): Server {
+function httpServer(config: Config, handle: Handler, pipelines: Pipelines): Server {
   const options = {
     headersTimeout: config.HEADERS_TIMEOUT_MS,
     requestTimeout: config.REQUEST_TIMEOUT_MS,
@@ -82,10 +82,6 @@ function httpServer(config: Config, handle: Handler): Server {
     // The transport plugin says it as a problem.
     requireHostHeader: false,
   };
-  const pipelines = new Pipelines({
-    waitingMax: config.PIPELINED_MAX,
-    allMax: config.PIPELINED_ALL_MAX,
-  });
   const server = createServer(options, pipelines.handler(handle));
   pipelines.watch(server);
   server.setTimeout(config.STALL_TIMEOUT_MS);
@@ -97,15 +93,21 @@ function serverOf(
   { refusals, observer }: { readonly refusals: Refusals; readonly observer: Observer },
 ): FastifyInstance {
   const { config, logger, heirs } = options;
+  const pipelines = new Pipelines({
+    waitingMax: config.PIPELINED_MAX,
+    allMax: config.PIPELINED_ALL_MAX,
+    graceMs: config.HEADERS_TIMEOUT_MS,
+  });
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : { logger: false }),
     genReqId: requestIdOf,
     trustProxy: config.TRUST_PROXY?.split(',') ?? false,
-    serverFactory: (handle) => httpServer(config, handle),
+    serverFactory: (handle) => httpServer(config, handle, pipelines),
     clientErrorHandler: (error, socket) => {
       // The time for the headers of a request that has not begun.
       if (isTooLate(error) && heirs?.isKept(socket)) return;
-      refusals.refuse(error, socket);
+      const refuse = () => refusals.refuse(error, socket);
+      if (!isTooLate(error) || !pipelines.excuses(socket, refuse)) refuse();
     },
     // Each request has one line, which the plugin writes that observes it.
     logController: new LogController({ disableRequestLogging: true }),

@@ -17,6 +17,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Whether the request still has to take a place before it may ask the database. */
     needsPlace: boolean;
+    /** Releases the place that the request has; null without one. */
+    leavePlace: Leave | null;
   }
 }
 
@@ -63,10 +65,11 @@ export function turnAway(app: FastifyInstance, gate: Places, refusals: Refusals)
   });
 }
 
-/** A place is given back once the answer is out, or its reader gone. */
+/** The place is released once the answer is out, or its reader gone. */
 function admit(request: FastifyRequest, leave: Leave | null): void {
   if (leave === null) throw overloaded();
   request.needsPlace = false;
+  request.leavePlace = leave;
   request.work.atEnd(leave);
 }
 
@@ -87,6 +90,12 @@ export const placeOf =
  */
 export function letIn(app: FastifyInstance, gate: Places, link: Link): void {
   app.decorateRequest('needsPlace', false);
+  app.decorateRequest('leavePlace', null);
+  // A client without a credential may leave its refusals unread, and must take no place with them.
+  app.addHook('onSend', (request, { statusCode }, payload, done) => {
+    if (statusCode >= 400) request.leavePlace?.();
+    done(null, payload);
+  });
   app.addHook('onRequest', (request, _reply, done) => {
     if (passes(request)) return done();
     const leave = gate.take();

@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { hangUp, isArriving } from './refuse.ts';
 
 export type Handler = (request: IncomingMessage, reply: ServerResponse) => void;
@@ -12,6 +13,8 @@ export interface PipelineLimits {
    * bound is closed.
    */
   readonly allMax: number;
+  /** Time for a request that came too late while its connection was not read, in milliseconds. */
+  readonly graceMs: number;
 }
 
 /** The most bytes of a connection that are parsed before its waiting requests are counted. */
@@ -30,10 +33,20 @@ interface Line {
   readonly socket: Socket;
   readonly parse: (bytes: Buffer) => void;
   isBusy: boolean;
+  /** Requests that were parsed, their bodies aside, and the last of them. */
+  parsed: number;
+  last: IncomingMessage | null;
   waiting: Message[];
   unparsed: Buffer[];
   isParsing: boolean;
 }
+
+/** Whether the body of the last request is still arriving. */
+const hasPartBody = ({ last }: Line): boolean => last?.complete === false;
+
+/** Whether the request that arrives on a connection waits for the answer to an earlier one. */
+const isHeld = (line: Line): boolean =>
+  hasPartBody(line) ? line.waiting.length > 0 : line.isBusy || line.unparsed.length > 0;
 
 /** Closes a connection after an answer to a body that still arrives. */
 function endUnread({ complete, socket }: IncomingMessage): void {
@@ -68,6 +81,8 @@ export class Pipelines {
         socket,
         parse: listener.bind(socket),
         isBusy: false,
+        parsed: 0,
+        last: null,
         waiting: [],
         unparsed: [],
         isParsing: false,
@@ -92,6 +107,8 @@ export class Pipelines {
       if (line === undefined) return handle(request, reply);
       // It was closed, or will be once an answer before this one is out.
       if (!socket.writable) return;
+      line.parsed += 1;
+      line.last = request;
       if (!line.isBusy) {
         line.isBusy = true;
         this.#begin(line, handle, [request, reply]);
@@ -105,6 +122,31 @@ export class Pipelines {
         line.waiting.push([request, reply]);
       }
     };
+  }
+
+  /**
+   * Whether a request came too late because its connection is not read while earlier requests of it
+   * wait. Then it has `graceMs` from the end of that on, and is refused by `refuse` after it.
+   */
+  excuses(socket: Duplex, refuse: () => void): boolean {
+    const line = this.#lines.get(socket as Socket);
+    if (line === undefined || !isHeld(line)) return false;
+    // The parser is within the body of the last request, or within the head of the one after it.
+    const late = line.parsed + (hasPartBody(line) ? 0 : 1);
+    const hasArrived = (): boolean =>
+      line.parsed > late || (line.parsed === late && !hasPartBody(line));
+    let isFree = false;
+    const look = (): void => {
+      if (socket.destroyed || hasArrived()) return;
+      if (isFree) {
+        refuse();
+        return;
+      }
+      isFree = !isHeld(line);
+      setTimeout(look, this.#limits.graceMs).unref();
+    };
+    setTimeout(look, this.#limits.graceMs).unref();
+    return true;
   }
 
   #parse(line: Line): void {

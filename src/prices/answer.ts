@@ -74,7 +74,8 @@ export async function answerAt(
   work: RecordContext['work'],
 ): Promise<Answer> {
   const { series, pricesPerStatement } = sources;
-  const db = () => sources.reads.db(work.signal);
+  const signal = () => work.signal;
+  const db = () => sources.reads.db(signal());
   const { head } = state;
   const { revision } = head;
   const references = await sources.references(sources.db, head);
@@ -82,7 +83,7 @@ export async function answerAt(
   const rates = await ratesOf(sources, state);
   const { vocabularies, select, hasAll } = sources;
   const given = { plan, state, references, targets, rates, vocabularies };
-  const finding = { ...given, db, select, missing: sources.missing(db), hasAll };
+  const finding = { ...given, db, select, missing: sources.missing(db), hasAll, signal };
   const found = await findPrices(finding);
   const metadata = {
     market: plan.market.slug,

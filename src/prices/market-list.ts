@@ -4,6 +4,7 @@ import { scopeOf } from '../catalog/scopes.ts';
 import { filtersOf } from '../contract/market.ts';
 import { keptReadings } from '../db/kept-readings.ts';
 import type { Newest } from '../db/pulse.ts';
+import { requireCommit } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 
 interface Extent {
@@ -16,14 +17,18 @@ interface Extent {
 /** What each market holds, by its slug. */
 export type Extents = ReadonlyMap<string, Extent>;
 
-/** How many prices each market has and which days they span, now. */
-export async function extentsNow(db: Kysely<Database>): Promise<Extents> {
+/**
+ * How many prices each market has and which days they span, now; on a server that has the commit of
+ * a revision, see `requireCommit`.
+ */
+export async function extentsNow(db: Kysely<Database>, revision = '0'): Promise<Extents> {
   const end = (order: 'asc' | 'desc') => sql`(select date from series
     where price_id = price.id order by date ${sql.raw(order)} limit 1)`;
   const { rows } = await sql<Extent>`
     select market.slug, count(price.id)::int as prices,
       min(${end('asc')}) as "firstDate", max(${end('desc')}) as "lastDate"
     from market left join price on price.market_id = market.id
+    where ${requireCommit(revision)}
     group by market.slug`.execute(db);
   return new Map(rows.map((each) => [each.slug, each]));
 }
@@ -40,7 +45,7 @@ export function extentReader(shared: Kysely<Database>): ExtentReader {
   const kept = keptReadings<Extents>(1);
   return (db, newest) => {
     if (newest === null) return extentsNow(db());
-    return kept(`${newest.epoch}.${newest.revision}`, () => extentsNow(shared));
+    return kept(`${newest.epoch}.${newest.revision}`, () => extentsNow(shared, newest.revision));
   };
 }
 

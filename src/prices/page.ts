@@ -3,10 +3,10 @@ import { parameterPointer } from '../contract/pointer.ts';
 import type { RateTable } from '../conversion/rate-table.ts';
 import { type Head, revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { Places } from '../std/places.ts';
 import { mapped } from '../turns.ts';
 import { canonicalText } from './canonical.ts';
 import { cursorText } from './cursor.ts';
+import { LargeReadings } from './large.ts';
 import { type MissingReader, refusedOf, withMissingRates } from './missing-rates.ts';
 import { outcomesOf, type PlannedPrice, vatWarnings, withoutRefused } from './outcomes.ts';
 import { selectStretch, selectTerms } from './page-query.ts';
@@ -44,30 +44,31 @@ export interface Selected {
 export type Asking = () => Kysely<Database>;
 
 /** Finds all prices of a plan at the state of a head. */
-export type Selector = (asking: Asking, plan: Plan, head: Head) => Promise<Selected>;
+export type Selector = (
+  asking: Asking,
+  plan: Plan,
+  head: Head,
+  signal: () => AbortSignal,
+) => Promise<Selected>;
 
 /** Prices beyond which a selection is a large one. */
 const LARGE = 2_000;
-/** Large selections at a time: the driver parses megabytes of each without a pause. */
-const LARGE_AT_ONCE = 1;
 
 /** Asks the database for all of it. */
 export function sqlSelector(vocabularies: VocabularyReader): Selector {
-  const places = new Places(LARGE_AT_ONCE, { waitingMax: 0, waitMs: 0 });
+  const readings = new LargeReadings();
   /** Markets of which a selection was a large one. */
   const large = new Set<string>();
-  return async (asking, plan, head) => {
-    const db = asking();
+  return async (asking, plan, head, signal) => {
     const { slug } = plan.market;
-    const mayBeLarge = plan.codes === null && large.has(slug);
-    const leave = mayBeLarge ? await places.enter({ isPatient: true }) : null;
-    try {
+    const read = async (): Promise<Selected> => {
+      const db = asking();
       const prices = await selectPrices(db, plan, head.revision);
       if (prices.length > LARGE) large.add(slug);
       return { prices, unmatched: await unmatchedIn(db, vocabularies, plan, head, prices) };
-    } finally {
-      leave?.();
-    }
+    };
+    const mayBeLarge = plan.codes === null && large.has(slug);
+    return mayBeLarge ? readings.run(read, signal()) : read();
   };
 }
 
@@ -81,6 +82,8 @@ export interface Finding {
   readonly rates: RateTable | null;
   readonly vocabularies: VocabularyReader;
   readonly select: Selector;
+  /** Ends what is read when the work for the request ends. */
+  readonly signal: () => AbortSignal;
   readonly missing: MissingReader;
   /** Whether all prices are at hand, so that a page is best cut from them. */
   readonly hasAll: boolean;
@@ -106,7 +109,7 @@ function cutOf(finding: Finding, kept: readonly PlannedPrice[]) {
 /** Finds all prices that a plan asks for, and cuts the page from them. */
 async function wholeOf(finding: Finding): Promise<Found> {
   const { db, plan, state, references, targets, rates, select } = finding;
-  const selected = await select(db, plan, state.head);
+  const selected = await select(db, plan, state.head, finding.signal);
   const { prices } = selected;
   const unmatched = unmatchedWarnings(plan, selected.unmatched);
   checkStrict(plan, unmatched);

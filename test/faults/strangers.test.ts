@@ -178,6 +178,44 @@ fault(
 );
 
 fault(
+  'F51c',
+  'twice as many connections as there are places, none of which reads its refusals',
+  'requests for prices are answered: 0 × 503',
+  async (t) => {
+    const places = 4;
+    const service = await served(t, database, { ...LIMITS, RUNNING_MAX: String(places) });
+    const prices = flood(t, service, { path: '/v3/prices/nickel', body: '{}' });
+    const enough = byLength(20, 400);
+    const sample = async () => {
+      const from = prices.answers.length;
+      await until('enough are answered', () => prices.answers.length >= from + enough);
+      return prices.answers.slice(from);
+    };
+    const callers = Array.from({ length: 2 * places }, () => new Caller(t, service.port));
+    for (const { socket } of callers) {
+      socket.pause();
+      // More answers than the system buffers for a connection.
+      socket.write(get('/v3/me').repeat(byLength(500, 12_000)));
+    }
+    await pause(byLength(300, 20_000));
+    prices.pace({ perSecond: 50, lines: 4 });
+    await sample();
+    const during = await sample();
+    for (const { socket } of callers) socket.destroy();
+    await sample();
+    const after = await sample();
+    const refused = (await prices.stop()).filter(({ status }) => status !== 200);
+    return {
+      connections: callers.length,
+      requests: prices.answers.length,
+      refused: within(refused.length, 0, 'requests'),
+      'p99 after': `${quantile(after, 0.99).toFixed(1)} ms`,
+      'p99 with': `${quantile(during, 0.99).toFixed(1)} ms`,
+    };
+  },
+);
+
+fault(
   'F52',
   '2,000 refused senders of largest bodies, of which the last byte never comes',
   '≤ 50 MB more memory held; each has its refusal and is closed; /live is answered',

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import t from 'tap';
 import { testDatabase } from '../support/database.ts';
 import { lockWaits, whileLocked } from '../support/lock-waits.ts';
-import { Caller, getText, listening, postText, until } from '../support/sockets.ts';
+import { Caller, getText, type Listening, listening, postText, until } from '../support/sockets.ts';
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
 const LAST = 'GET /live HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n';
@@ -11,28 +11,36 @@ const LAST = 'GET /live HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n';
 const statusesIn = (text: string): string[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status = '']) => status);
 
+/** Counts the parsed requests of a service, from the call on until no more come. */
+function parsedOf({ server }: Listening['app']): () => Promise<number> {
+  let parsed = 0;
+  server.on('request', () => {
+    parsed += 1;
+  });
+  return async () => {
+    let [seen, calm] = [-1, 0];
+    await until('nothing more is read', () => {
+      calm = parsed === seen ? calm + 1 : 0;
+      seen = parsed;
+      return calm > 40;
+    });
+    return parsed;
+  };
+}
+
 /** The most that Node reads of a connection at once. */
 const CHUNK_BYTES = 65_536;
 
 t.test('a client that reads nothing is not read, and has all its answers later', async (t) => {
   const { app, port } = await listening(t, await testDatabase(t));
-  let parsed = 0;
-  app.server.on('request', () => {
-    parsed += 1;
-  });
+  const unread = parsedOf(app);
   const caller = new Caller(t, port);
   caller.socket.pause();
   // More bytes than the system buffers for a connection.
   const large = 24;
   const small = 8_000;
   caller.socket.write(get('/openapi.json').repeat(large) + get('/live').repeat(small) + LAST);
-  let seen = -1;
-  let calm = 0;
-  await until('it is no longer read', () => {
-    calm = parsed === seen ? calm + 1 : 0;
-    seen = parsed;
-    return calm > 40;
-  });
+  const parsed = await unread();
   const perChunk = Math.ceil(CHUNK_BYTES / get('/live').length);
   t.ok(parsed <= large + 16 + 2 * perChunk, `${parsed} of ${large + small} were parsed`);
   caller.socket.resume();
@@ -111,3 +119,57 @@ t.test('open addresses are refused beyond their own bound, health addresses neve
     t.same([...new Set(answers.flatMap(statusesIn))].sort(), statuses, path);
   }
 });
+
+t.test('a client that leaves its refusals unread takes no place from others', async (t) => {
+  const database = await testDatabase(t, { seeded: true });
+  const service = await listening(t, database, { RUNNING_MAX: '1', WAITING_MAX: '0' });
+  const unread = parsedOf(service.app);
+  const caller = new Caller(t, service.port);
+  caller.socket.pause();
+  // Their answers are more bytes than the system buffers for a connection.
+  const count = 12_000;
+  caller.socket.write(get('/v3/me').repeat(count) + LAST);
+  t.ok((await unread()) < count, 'an answer is stuck');
+  const other = new Caller(t, service.port);
+  other.socket.write(postText(service, 'nickel', {}, 'Connection: close\r\n'));
+  t.same(statusesIn(await other.ended()), ['200']);
+  caller.socket.resume();
+  const statuses = statusesIn(await caller.ended());
+  t.equal(statuses.filter((status) => status === '401').length, count);
+});
+
+t.test(
+  'a request is not too late while an earlier one of its connection is answered',
+  async (t) => {
+    const database = await testDatabase(t, { seeded: true });
+    const service = await listening(t, database, {
+      PRICE_BOOK_BYTES: '0',
+      HEADERS_TIMEOUT_MS: '300',
+      REQUEST_TIMEOUT_MS: '300',
+    });
+    let late = 0;
+    service.app.server.on('clientError', () => {
+      late += 1;
+    });
+    const ask = postText(service, 'nickel', {});
+    const others = Array.from({ length: 200 }, () => getText('/v3/me', service.key));
+    const kept = others.map((text) => text.replace('Connection: close\r\n', ''));
+    /** Sends the first part while an answer is held up for too long, and the rest after it. */
+    const sent = async (part: string, rest: string): Promise<string[]> => {
+      const caller = new Caller(t, service.port);
+      const before = late;
+      await whileLocked(database, async () => {
+        caller.socket.write(ask + part);
+        await until('it is too late', () => late > before);
+      });
+      caller.socket.write(rest);
+      return statusesIn(await caller.ended());
+    };
+    // The parser stops within one of them.
+    t.same(await sent(kept.join('') + LAST, ''), Array(202).fill('200'));
+    const [head = '', body = ''] = ask.split(/(?<=\r\n\r\n)/);
+    t.same(await sent(`${head}${body.slice(0, 1)}`, body.slice(1) + LAST), ['200', '200', '200']);
+    t.same(await sent(head.slice(0, 40), ''), ['200', '408'], 'what never comes is refused then');
+    t.same(await sent(`${head}${body.slice(0, 1)}`, ''), ['200', '408']);
+  },
+);

@@ -1,6 +1,7 @@
 import { databaseProblem } from '../../db/failures.ts';
 import type { Notices } from '../../db/notices.ts';
 import { sharedReading } from '../../db/shared-reading.ts';
+import { LargeReadings } from '../large.ts';
 import { Bell } from './bell.ts';
 import { type ChangeSources, type ChangesAsked, type Page, readPage } from './page.ts';
 
@@ -75,7 +76,7 @@ function checkPassing(error: unknown): void {
 export function feedOf(sources: ChangeSources, notices: Notices): Feed {
   const bell = new Bell();
   const inTurn = turns(READERS);
-  const largeInTurn = turns(1);
+  const large = new LargeReadings();
   const readShared = sharedReader(sources, inTurn);
   let unsubscribe: (() => void) | null = null;
   let isStopped = false;
@@ -111,7 +112,7 @@ export function feedOf(sources: ChangeSources, notices: Notices): Feed {
   return {
     read: (asked, signal) => {
       const read = () => readPage(sources, asked, signal);
-      return asked.limit > LARGE ? largeInTurn(read) : read();
+      return asked.limit > LARGE ? large.run(read, signal) : read();
     },
     follow: async (asked, waitMs, signal) => {
       const untilMs = performance.now() + waitMs;
