@@ -4,7 +4,13 @@ import type pg from 'pg';
 import { MARKETS } from './catalog/markets.ts';
 import type { Config } from './config.ts';
 import { COMMON_SCHEMAS } from './contract/common.ts';
-import { type BodyLimits, publishedOf, schemasOf } from './contract/market.ts';
+import {
+  type BodyLimits,
+  publishedOf,
+  requestSchemasOf,
+  schemasOf,
+  sharedOf,
+} from './contract/market.ts';
 import { ratesReader } from './conversion/rates.ts';
 import { asOfReader } from './db/as-of.ts';
 import type { Client } from './db/client.ts';
@@ -270,8 +276,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   meRoute(app, limits);
   marketsRoute(app, sources);
   referenceRoutes(app, sources);
+  const shared = requestSchemasOf(bodyLimitsOf(config));
+  for (const schema of sharedOf(shared)) app.addSchema(schema);
   for (const market of MARKETS) {
-    const schemas = schemasOf(market, bodyLimitsOf(config));
+    const schemas = schemasOf(market, shared);
     for (const schema of publishedOf(schemas)) app.addSchema(schema);
     priceRoutes(app, market, schemas, { sources, book });
     valuesRoute(app, market, schemas, sources);

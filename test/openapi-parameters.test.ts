@@ -30,17 +30,17 @@ const parameters: Readonly<Record<string, Parameter>> = components.parameters;
 
 t.test('every filter and option of a market is a parameter of its GET', async (t) => {
   for (const { slug } of MARKETS) {
-    const members = ['ListFilters', 'Options'].map(
-      (part) => components.schemas[`${pascal(slug)}${part}`].properties,
-    );
+    const { properties: lists } = components.schemas[`${pascal(slug)}ListFilters`];
     const { codes } = components.schemas[`${pascal(slug)}CodeFilters`].properties;
-    const all = Object.assign({}, ...members, { codes });
+    const { properties: options } = components.schemas['MassPriceOptions'];
+    const all = { ...lists, codes, ...options };
     const told = paths[`/v3/prices/${slug}`].get.parameters.map(
       ({ $ref }: { $ref: string }) => $ref.split('/').at(-1) as string,
     );
     t.same(told, [...Object.keys(all), 'format'], slug);
     for (const name of told.filter((each: string) => !WRITTEN.includes(each))) {
-      const { description, ...schema } = all[name];
+      const { $ref, ...inline } = all[name];
+      const { description, ...schema } = $ref ? components.schemas[$ref.split('/').at(-1)] : inline;
       const parameter = parameters[name];
       t.same(parameter?.schema, schema, `${slug} ${name} is checked as in a body`);
       t.equal(parameter?.description, description);

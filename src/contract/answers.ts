@@ -4,14 +4,9 @@ import { ref } from './components.ts';
 import { csvColumns } from './csv.ts';
 import { FORMATS } from './formats.ts';
 
-const CSV =
-  'RFC 4180 in UTF-8: one row for each price and date, and one without date and values for a ' +
-  'price without points. All columns are in every answer, in this order; later ones go to the ' +
-  'end. A text that begins with = + - @, a tab or a carriage return has an apostrophe before it.';
-
 /** The CSV of a market; its pattern is the row of column names. */
 export const csvSchema = (market: Market, $id: string) =>
-  Type.String({ $id, pattern: `^${csvColumns(market).join(',')}\\r\\n`, description: CSV });
+  Type.String({ $id, pattern: `^${csvColumns(market).join(',')}\\r\\n` });
 
 /** The NDJSON of a market. */
 export const ndjsonSchema = (record: string, $id: string) =>

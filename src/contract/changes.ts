@@ -1,14 +1,15 @@
 import Type, { type TObject, type TSchema } from 'typebox';
-import { DIMENSIONS } from '../catalog/dimensions.ts';
 import { MARKETS } from '../catalog/markets.ts';
 import { ndjsonSchema } from './answers.ts';
 import {
-  Currency,
+  AssessmentLaunchedAt,
   closed,
   Day,
+  DIMENSION_FIELDS,
   Frequency,
   Instant,
   nullable,
+  PriceCurrency,
   Product,
   Reference,
   ref,
@@ -75,10 +76,7 @@ export const PointState = closed(
 );
 
 const dimensions = Object.fromEntries(
-  Object.values(DIMENSIONS).map(({ field, description }) => [
-    field,
-    Type.Optional(nullable(ref(Reference), { description })),
-  ]),
+  Object.entries(DIMENSION_FIELDS).map(([field, schema]) => [field, Type.Optional(ref(schema))]),
 );
 
 export const PriceState = closed(
@@ -86,13 +84,13 @@ export const PriceState = closed(
     name: Type.String(),
     shortName: nullable(Type.String()),
     specification: Type.Array(ref(SpecificationEntry)),
-    assessmentLaunchedAt: nullable(Day('First day of the assessment')),
+    assessmentLaunchedAt: ref(AssessmentLaunchedAt),
     product: ref(Product),
     priceCategory: ref(Reference),
     frequency: ref(Frequency),
     ...dimensions,
     unitOfMeasure: ref(UnitOfMeasure),
-    currency: nullable(ref(Currency), { description: 'null for a payable' }),
+    currency: ref(PriceCurrency),
     priceType: ref(Reference),
   },
   {

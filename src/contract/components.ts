@@ -1,4 +1,5 @@
 import Type, { type TSchema } from 'typebox';
+import { DIMENSIONS } from '../catalog/dimensions.ts';
 import { WARNINGS } from '../errors.ts';
 
 /** An object whose members are all listed; anything else is refused or never sent. */
@@ -16,6 +17,10 @@ export const nullable = (schema: TSchema, options: object = {}): TSchema =>
 /** One of some words. */
 export const word = (words: readonly string[], options: object = {}): TSchema =>
   Type.Unsafe({ type: 'string', enum: [...words], ...options });
+
+/** The component of a member: `cellFormats` → `CellFormats`. */
+export const componentName = (member: string): string =>
+  `${member.charAt(0).toUpperCase()}${member.slice(1)}`;
 
 /** A calendar day as text; the years are those that the contract allows. */
 export const Day = (description: string, options: object = {}) =>
@@ -73,6 +78,23 @@ export const SpecificationEntry = closed(
   { $id: 'SpecificationEntry', description: 'A property that is no filter, such as VAT or basis' },
 );
 
+/** The record field of each dimension, published by its name: `cellFormat` → `CellFormat`. */
+export const DIMENSION_FIELDS: Readonly<Record<string, TSchema>> = Object.fromEntries(
+  Object.values(DIMENSIONS).map(({ field, description }) => [
+    field,
+    nullable(ref(Reference), { $id: componentName(field), description }),
+  ]),
+);
+
+export const PriceCurrency = nullable(ref(Currency), {
+  $id: 'PriceCurrency',
+  description: 'The currency that the numbers are in; null for a payable',
+});
+
+export const AssessmentLaunchedAt = nullable(Day('First day of the assessment'), {
+  $id: 'AssessmentLaunchedAt',
+});
+
 /** How a violation or a warning names a place. */
 export const POINTER =
   'The place in the request: a JSON pointer into the body, or, of a GET, `?` and the parameter, ' +
@@ -123,6 +145,14 @@ export const Metadata = closed(
   { $id: 'Metadata' },
 );
 
+export const LastAssessedAt = nullable(Day('Day of the latest assessment'), {
+  $id: 'LastAssessedAt',
+});
+
+export const LatestPublishedAt = nullable(Instant('Publication of the latest assessment'), {
+  $id: 'LatestPublishedAt',
+});
+
 export const FilterValue = closed(
   {
     id: Id,
@@ -131,6 +161,13 @@ export const FilterValue = closed(
   },
   { $id: 'FilterValue' },
 );
+
+export const FilterValues = Type.Unsafe({
+  $id: 'FilterValues',
+  type: 'array',
+  items: ref(FilterValue),
+  examples: [[{ id: '6102543b-f310-576a-b330-02410f5b1a3e', name: 'Global', prices: 14 }]],
+});
 
 export const FiltersMetadata = closed(metadataMembers, { $id: 'FiltersMetadata' });
 
@@ -200,9 +237,15 @@ export const COMPONENTS: readonly TSchema[] = [
   UnitOfMeasure,
   Currency,
   SpecificationEntry,
+  ...Object.values(DIMENSION_FIELDS),
+  PriceCurrency,
+  AssessmentLaunchedAt,
+  LastAssessedAt,
+  LatestPublishedAt,
   Warning,
   Metadata,
   FilterValue,
+  FilterValues,
   FiltersMetadata,
   OpenMarket,
   ClosedMarket,

@@ -13,18 +13,27 @@ export interface Example {
 /** Several examples of one place, by a name; each is one of the components. */
 export type Examples = Readonly<Record<string, { readonly $ref: string }>>;
 
-interface Asked {
-  readonly request: { readonly filters: object; readonly options: object };
-  readonly answer: { readonly data: readonly object[] };
+interface PriceRequest {
+  readonly filters: object;
+  readonly options: object;
+}
+
+interface PriceRecord {
+  readonly currency: { readonly iso: string } | null;
+  readonly unitOfMeasure: { readonly symbol: string };
 }
 
 /** What a freshly seeded service answered; a test asks it again. */
 interface MarketExamples {
-  readonly plain: Asked;
-  readonly converted: Asked;
-  readonly csv: string;
-  readonly values: object;
+  readonly request: PriceRequest;
+  readonly answer: { readonly data: readonly PriceRecord[] };
 }
+
+/** Answers that look alike in all markets, of the first one. */
+const { converted, csv, values } = made.first;
+
+/** The answer of the first market with the values of its filters. */
+export const valuesExample: object = values;
 
 /** The requests and answers of a market. */
 export const examplesOf = ({ slug }: Market): MarketExamples =>
@@ -37,17 +46,30 @@ const SUMMARIES = {
 
 const componentOf = (market: Market, name: string): string => `${pascal(market.slug)}${name}`;
 
+/** A unit beside that of a price. */
+const otherUnit = (symbol: string): object =>
+  symbol === 'kWh' ? { unitOfMeasure: 'MWh' } : symbol === 't' ? { unitOfMeasure: 'lb' } : {};
+
+/** The request of an example, converted into another currency and, by weight or energy, unit. */
+export function convertedRequest({ request, answer }: MarketExamples): PriceRequest {
+  const [record] = answer.data;
+  const currency = record?.currency?.iso === 'EUR' ? 'USD' : 'EUR';
+  const unit = otherUnit(record?.unitOfMeasure.symbol ?? '');
+  const options = { ...request.options, includeSummary: true, currency, ...unit };
+  return { filters: request.filters, options };
+}
+
 /** The examples of a market, by their names among the components. */
 export function exampleComponents(market: Market): Record<string, Example> {
-  const { plain, converted, csv } = examplesOf(market);
-  const lines = plain.answer.data.map((each) => `${JSON.stringify(each)}\n`).join('');
+  const { answer } = examplesOf(market);
+  const lines = answer.data.map((each) => `${JSON.stringify(each)}\n`).join('');
   const all: Record<string, Example> = {
-    PlainRequest: { summary: SUMMARIES.plain, value: plain.request },
-    ConvertedRequest: { summary: SUMMARIES.converted, value: converted.request },
-    Plain: { summary: SUMMARIES.plain, value: plain.answer },
-    Converted: { summary: SUMMARIES.converted, value: converted.answer },
-    Csv: { summary: SUMMARIES.plain, value: csv },
-    Lines: { summary: SUMMARIES.plain, value: lines },
+    Plain: { summary: SUMMARIES.plain, value: answer },
+    ...(market === MARKETS[0] && {
+      Converted: { summary: SUMMARIES.converted, value: converted },
+      Csv: { summary: SUMMARIES.plain, value: csv },
+      Lines: { summary: SUMMARIES.plain, value: lines },
+    }),
   };
   return Object.fromEntries(
     Object.entries(all).map(([name, example]) => [componentOf(market, name), example]),
@@ -62,19 +84,32 @@ const named = (market: Market, names: Readonly<Record<string, string>>): Example
     ]),
   );
 
-/** What stands as example of a body that asks a market for prices. */
-export const requestExamples = (market: Market): Examples =>
-  named(market, { plain: 'PlainRequest', converted: 'ConvertedRequest' });
+/** The examples of a body that asks a market for prices. */
+export function requestExamples(market: Market): Readonly<Record<string, Example>> {
+  const asked = examplesOf(market);
+  return {
+    plain: { summary: SUMMARIES.plain, value: asked.request },
+    converted: { summary: SUMMARIES.converted, value: convertedRequest(asked) },
+  };
+}
 
-/** What stands as example of an answer with prices, by media type. */
-export const answerExamples = (market: Market): Readonly<Record<string, Examples>> => ({
-  [FORMATS.json.media]: named(market, { plain: 'Plain', converted: 'Converted' }),
-  [FORMATS.csv.media]: named(market, { plain: 'Csv' }),
-  [FORMATS.ndjson.media]: named(market, { plain: 'Lines' }),
-});
+/** The examples of an answer with prices, by media type; the first market has all of them. */
+export function answerExamples(market: Market): Readonly<Record<string, Examples>> {
+  const isWhole = market === MARKETS[0];
+  return {
+    [FORMATS.json.media]: named(market, {
+      plain: 'Plain',
+      ...(isWhole && { converted: 'Converted' }),
+    }),
+    ...(isWhole && {
+      [FORMATS.csv.media]: named(market, { plain: 'Csv' }),
+      [FORMATS.ndjson.media]: named(market, { plain: 'Lines' }),
+    }),
+  };
+}
 
 const { code, lastAssessedAt, latestPublishedAt, series, ...described } = examplesOf(MARKETS[0])
-  .plain.answer.data[0] as Readonly<Record<string, unknown>>;
+  .answer.data[0] as unknown as Readonly<Record<string, unknown>>;
 
 const changed = (mid: number, publishedAt: string, corrections: number) => ({
   low: 18700,

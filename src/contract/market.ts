@@ -3,15 +3,19 @@ import { BASE_FILTERS, DIMENSIONS, type FilterName } from '../catalog/dimensions
 import type { Market } from '../catalog/markets.ts';
 import { csvSchema, ndjsonSchema } from './answers.ts';
 import {
-  Currency,
+  AssessmentLaunchedAt,
   closed,
+  componentName,
   Day,
+  DIMENSION_FIELDS,
   FiltersMetadata,
-  FilterValue,
+  FilterValues,
   Frequency,
-  Instant,
+  LastAssessedAt,
+  LatestPublishedAt,
   Metadata,
   nullable,
+  PriceCurrency,
   Product,
   Reference,
   ref,
@@ -19,7 +23,7 @@ import {
   UnitOfMeasure,
 } from './components.ts';
 import { optionMembers, PRINTABLE } from './options.ts';
-import { Conversion, Point, Summary } from './points.ts';
+import { Conversion, Series, Summary } from './points.ts';
 
 /** The limits on what a request may ask for, from the configuration. */
 export interface BodyLimits {
@@ -38,6 +42,7 @@ export interface MarketSchemas {
   readonly byCodes: TObject;
   readonly byLists: TObject;
   readonly filterShapes: TSchema;
+  /** The same for all markets. */
   readonly options: TObject;
   readonly request: TObject;
   readonly record: TObject;
@@ -57,91 +62,100 @@ export const filtersOf = (market: Market): readonly FilterName[] => [
   ...market.filters,
 ];
 
-const listOf = (maxItems: number, limits: BodyLimits, description: string, minItems?: number) =>
-  Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: limits.itemLengthMax, pattern: PRINTABLE }), {
-      maxItems,
-      ...(minItems === undefined ? {} : { minItems }),
-      description,
-    }),
-  );
-
-function filtersSchema(market: Market, limits: BodyLimits): TObject {
-  const lists: Record<string, TSchema> = {};
-  for (const name of filtersOf(market)) {
-    const { description } = { ...BASE_FILTERS, ...DIMENSIONS }[name];
-    lists[name] = listOf(limits.itemsMax, limits, `${description}: ids or names, any of them`);
-  }
-  return closed(
-    {
-      dateFrom: Type.Optional(Day('First day of the series, inclusive')),
-      dateTo: Type.Optional(Day('Last day of the series, inclusive')),
-      codes: listOf(
-        limits.codesMax,
-        limits,
-        'Codes of prices, exact but for case; only dateFrom and dateTo go with it',
-        1,
-      ),
-      ...lists,
-    },
-    { description: LISTS },
-  );
+/** The schemas that the requests of all markets share, published by their `$id`s. */
+export interface RequestSchemas {
+  /** The members of `filters`: the dates, `codes` and the lists of all markets. */
+  readonly filters: Readonly<Record<string, TSchema>>;
+  readonly options: TObject;
 }
 
-const LISTS = 'Lists are OR inside and AND across; dates bound the series only';
+/** The component of a member of `filters`: `cellFormats` → `CellFormatsFilter`. */
+const filterId = (name: string): string => `${componentName(name)}Filter`;
+
+/** Builds the schemas that the requests of all markets share. */
+export function requestSchemasOf(limits: BodyLimits): RequestSchemas {
+  const listOf = (description: string, bounds: object) =>
+    Type.Array(Type.String({ minLength: 1, maxLength: limits.itemLengthMax, pattern: PRINTABLE }), {
+      ...bounds,
+      description,
+    });
+  const filters: Record<string, TSchema> = {
+    dateFrom: Day('First day of the series, inclusive'),
+    dateTo: Day('Last day of the series, inclusive'),
+    codes: listOf('Codes of prices, exact but for case; only dateFrom and dateTo go with it', {
+      maxItems: limits.codesMax,
+      minItems: 1,
+    }),
+  };
+  for (const [name, { description }] of Object.entries({ ...BASE_FILTERS, ...DIMENSIONS })) {
+    const bounds = { maxItems: limits.itemsMax };
+    filters[name] = listOf(`${description}: ids or names, any of them`, bounds);
+  }
+  for (const [name, schema] of Object.entries(filters)) {
+    filters[name] = { ...schema, $id: filterId(name) } as TSchema;
+  }
+  const options = closed(optionMembers(limits.recordsMax), { $id: 'MassPriceOptions' });
+  return { filters, options };
+}
+
+const LISTS = 'Lists are OR inside and AND across';
 
 /** A list that nothing may stand in: an empty one counts as absent. */
-const EMPTY = Type.Optional(
-  Type.Unsafe({ type: 'array', maxItems: 0, const: [], description: 'Not together with codes' }),
-);
+const EmptyFilter = Type.Unsafe({
+  $id: 'EmptyFilter',
+  type: 'array',
+  maxItems: 0,
+  const: [],
+  description: 'Not together with codes',
+});
 
 /**
  * Codes that may not be there at all. Generators that pass over `not` make an empty list of it, so
  * that the types of a client refuse codes.
  */
-const NEVER = Type.Optional(
-  Type.Unsafe({ not: {}, const: [], description: 'Not together with other lists' }),
-);
+const NoCodes = Type.Unsafe({
+  $id: 'NoCodes',
+  not: {},
+  const: [],
+  description: 'Not together with other lists',
+});
 
 /**
  * The filters as they may stand together, as two shapes: `codes` with the dates alone, or the lists
  * without `codes`.
  */
-function filterShapesOf(market: Market, { properties }: TObject) {
+function filterShapesOf(market: Market, { filters }: RequestSchemas) {
   const name = pascal(market.slug);
-  const { dateFrom, dateTo, codes, ...lists } = properties as Record<string, TSchema>;
-  const dates = { dateFrom: dateFrom as TSchema, dateTo: dateTo as TSchema };
-  const none = Object.fromEntries(Object.keys(lists).map((list) => [list, EMPTY]));
+  const shared = (member: string): TSchema => ref(filters[member] as TSchema);
+  const dates = {
+    dateFrom: Type.Optional(shared('dateFrom')),
+    dateTo: Type.Optional(shared('dateTo')),
+  };
+  const each = (schemaOf: (list: FilterName) => TSchema) =>
+    Object.fromEntries(filtersOf(market).map((list) => [list, Type.Optional(schemaOf(list))]));
   const byCodes = closed(
-    // A copy has no mark that the member may be left out.
-    { ...dates, codes: Type.Unsafe({ ...codes }), ...none },
+    { ...dates, codes: shared('codes'), ...each(() => ref(EmptyFilter)) },
     {
       $id: `${name}CodeFilters`,
-      description: 'Prices by their codes; dates bound the series only',
+      description: 'Prices by their codes',
     },
   );
   const byLists = closed(
-    { ...dates, codes: NEVER, ...lists },
+    { ...dates, codes: Type.Optional(ref(NoCodes)), ...each(shared) },
     { $id: `${name}ListFilters`, description: LISTS },
   );
   const filterShapes = Type.Unsafe({
     $id: `${name}Filters`,
-    description: '`codes` goes with dateFrom and dateTo only; every other list with every other',
     oneOf: [ref(byCodes), ref(byLists)],
   });
   return { byCodes, byLists, filterShapes };
 }
 
-const optionsSchema = (market: Market, { recordsMax }: BodyLimits): TObject =>
-  closed(optionMembers(recordsMax), { $id: `${pascal(market.slug)}Options` });
-
 function recordSchema(market: Market): TObject {
   const dimensions: Record<string, TSchema> = {};
   for (const name of Object.keys(DIMENSIONS) as (keyof typeof DIMENSIONS)[]) {
-    const { field, description } = DIMENSIONS[name];
-    if (market.filters.includes(name)) {
-      dimensions[field] = nullable(ref(Reference), { description });
-    }
+    const { field } = DIMENSIONS[name];
+    if (market.filters.includes(name)) dimensions[field] = ref(DIMENSION_FIELDS[field] as TSchema);
   }
   return closed(
     {
@@ -149,33 +163,43 @@ function recordSchema(market: Market): TObject {
       name: Type.String(),
       shortName: nullable(Type.String()),
       specification: Type.Array(ref(SpecificationEntry)),
-      assessmentLaunchedAt: nullable(Day('First day of the assessment')),
-      lastAssessedAt: nullable(Day('Day of the latest assessment')),
-      latestPublishedAt: nullable(Instant('Publication of the latest assessment')),
+      assessmentLaunchedAt: ref(AssessmentLaunchedAt),
+      lastAssessedAt: ref(LastAssessedAt),
+      latestPublishedAt: ref(LatestPublishedAt),
       product: ref(Product),
       priceCategory: ref(Reference),
       frequency: ref(Frequency),
       ...dimensions,
       unitOfMeasure: ref(UnitOfMeasure),
-      currency: nullable(ref(Currency), { description: 'null for a payable' }),
+      currency: ref(PriceCurrency),
       priceType: ref(Reference),
       conversion: Type.Optional(ref(Conversion)),
       summary: Type.Optional(ref(Summary)),
-      series: Type.Array(ref(Point), { description: 'Empty unless includeSeries is true' }),
+      series: ref(Series),
     },
     { $id: `${pascal(market.slug)}PriceRecord`, description: `A price of ${market.name}` },
   );
 }
 
+/** The filters of a market, those that do not go together included. */
+function filtersSchema(market: Market, { filters }: RequestSchemas): TObject {
+  const names = ['dateFrom', 'dateTo', 'codes', ...filtersOf(market)];
+  const members = names.map((name) => {
+    const { $id: _published, ...schema } = filters[name] as TSchema & { readonly $id: string };
+    return [name, Type.Optional(schema as TSchema)] as const;
+  });
+  return closed(Object.fromEntries(members), { description: LISTS });
+}
+
 /** Builds the schemas of a market from its catalog entry. */
-export function schemasOf(market: Market, limits: BodyLimits): MarketSchemas {
+export function schemasOf(market: Market, shared: RequestSchemas): MarketSchemas {
   const name = pascal(market.slug);
-  const filters = filtersSchema(market, limits);
-  const options = optionsSchema(market, limits);
+  const filters = filtersSchema(market, shared);
+  const { options } = shared;
   const record = recordSchema(market);
   const values: Record<string, TSchema> = {};
-  for (const filter of filtersOf(market)) values[filter] = Type.Array(ref(FilterValue));
-  const shapes = filterShapesOf(market, filters);
+  for (const filter of filtersOf(market)) values[filter] = ref(FilterValues);
+  const shapes = filterShapesOf(market, shared);
   return {
     filters,
     ...shapes,
@@ -198,6 +222,17 @@ export function schemasOf(market: Market, limits: BodyLimits): MarketSchemas {
   };
 }
 
+/** The schemas of requests that OpenAPI shows once for all markets. */
+export const sharedOf = ({ filters, options }: RequestSchemas): TSchema[] => [
+  options,
+  EmptyFilter,
+  NoCodes,
+  ...Object.values(filters),
+];
+
 /** The schemas of a market that OpenAPI shows. */
-export const publishedOf = ({ filters: _checked, ...published }: MarketSchemas): TSchema[] =>
-  Object.values(published);
+export const publishedOf = ({
+  filters: _checked,
+  options: _shared,
+  ...published
+}: MarketSchemas): TSchema[] => Object.values(published);

@@ -6,11 +6,11 @@ import {
   documentExample,
   type Example,
   exampleComponents,
-  examplesOf,
   generalExamples,
   healthExample,
   requestExamples,
   unavailableExample,
+  valuesExample,
 } from './examples.ts';
 import { FORMATS } from './formats.ts';
 import { pascal } from './market.ts';
@@ -80,6 +80,34 @@ const INTRODUCTION = paragraphs(
   ],
 );
 
+const PRICES = paragraphs(
+  ['## Prices'],
+  [
+    'A filter takes ids or names, whatever the case: OR inside a list, AND across lists.',
+    '`dateFrom` and `dateTo` bound the series and never drop a record. A value that matches',
+    'nothing is reported in `$metadata.warnings`, or refused with `options.strict`.',
+  ],
+  [
+    '`currency` and `unitOfMeasure` convert prices, exactly and with a receipt from which every',
+    'figure can be recomputed; payables are never converted. `includeSummary` adds the latest',
+    'assessment and its changes, `aggregate` makes one point of each week, month, quarter or',
+    'year. `asOf` and `revision` answer from the past: prices, attributes and rates exactly as',
+    'they were known then. `limit` and `cursor` return the answer in pages of one state.',
+  ],
+  [
+    'A GET has the bytes of the POST, except for the pointers of warnings and violations, which',
+    'name a parameter: `?dateFrom`, or `?products/0` for the first value of `products`. Commas are',
+    'not split. The answer may be cached, and is a 304 while nothing has changed; HEAD returns its',
+    'headers. Send a list that is too long for an address by POST.',
+  ],
+  [
+    'CSV follows RFC 4180 in UTF-8: one row for each price and date, and one without date and',
+    'values for a price without points. All columns are in every answer, in the same order; new',
+    'ones are added at the end. A text that begins with = + - @, a tab or a carriage return has an',
+    'apostrophe before it.',
+  ],
+);
+
 const limitsText = (limits: RequestLimits): string =>
   paragraphs(
     ['## Limits'],
@@ -125,18 +153,22 @@ const ERRORS = [
 
 /** The introduction of the document, with every error code. */
 export const descriptionOf = (limits: RequestLimits): string =>
-  [INTRODUCTION, limitsText(limits), ERRORS].join('\n\n');
+  [INTRODUCTION, PRICES, limitsText(limits), ERRORS].join('\n\n');
 
 /** Refusals that any request can meet, whatever it asks for. */
 const ANY_REQUEST = [400, 408, 414, 431, 500];
 const SECURED = [401, 429, 503, 504];
+
+/** Whether a credential needs a scope for the operation. */
+const isScoped = ({ security = [] }: OperationObject): boolean =>
+  security.some((each) => Object.values(each).flat().length > 0);
 
 function refusalsOf(path: string, operation: OperationObject): number[] {
   const statuses = [...ANY_REQUEST];
   const { operationId, security = [], requestBody } = operation;
   if (operationId.startsWith('openapi')) statuses.push(503);
   if (security.length > 0) statuses.push(...SECURED);
-  if (security.some((each) => Object.values(each).flat().length > 0)) statuses.push(403);
+  if (isScoped(operation)) statuses.push(403);
   if (path.startsWith('/v3/') && security.length > 0) statuses.push(406);
   if (requestBody) statuses.push(413, 415);
   return statuses.filter((status) => !operation.responses[status]).sort((a, b) => a - b);
@@ -147,8 +179,13 @@ function exampleOf(operationId: string, status: string, media: string): Media {
   if (status === '503') return { example: unavailableExample };
   for (const market of MARKETS) {
     const name = pascal(market.slug);
-    if (operationId.endsWith(`${name}Prices`)) return { examples: answerExamples(market)[media] };
-    if (operationId === `get${name}Filters`) return { example: examplesOf(market).values };
+    if (operationId.endsWith(`${name}Prices`)) {
+      const examples = answerExamples(market)[media];
+      return examples ? { examples } : {};
+    }
+    if (operationId === `get${name}Filters`) {
+      return market === MARKETS[0] ? { example: valuesExample } : {};
+    }
   }
   if (operationId === 'getChanges') return { example: changeExamples[media] };
   const general = generalExamples[operationId];
@@ -167,8 +204,7 @@ function headersOf(
   operation: OperationObject,
   status: string,
 ): (keyof typeof HEADERS)[] {
-  const isScoped = operation.security?.some((each) => Object.values(each).flat().length > 0);
-  const namesState = isScoped || path.startsWith('/v3/reference/');
+  const namesState = isScoped(operation) || path.startsWith('/v3/reference/');
   const hasFormats = operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
   return [
     'x-request-id',
@@ -183,7 +219,11 @@ function headersOf(
   ];
 }
 
-function complete(path: string, operation: OperationObject): void {
+function complete(
+  path: string,
+  operation: OperationObject,
+  components: OpenApiDocument['components'],
+): void {
   const { operationId, requestBody } = operation;
   if (requestBody) {
     requestBody.required = true;
@@ -198,6 +238,11 @@ function complete(path: string, operation: OperationObject): void {
     }
     response.headers = headerRefs(headersOf(path, operation, status));
   }
+  const { 304: unchanged } = operation.responses;
+  if (unchanged && isScoped(operation)) {
+    components.responses = { ...components.responses, NotModified: unchanged };
+    operation.responses[304] = { $ref: '#/components/responses/NotModified' };
+  }
   for (const status of refusalsOf(path, operation)) {
     operation.responses[status] = { $ref: `#/components/responses/Refusal${status}` };
   }
@@ -207,7 +252,9 @@ function complete(path: string, operation: OperationObject): void {
 export function completed<T extends object>(document: T): T {
   const openapi = document as unknown as OpenApiDocument;
   for (const [path, operations] of Object.entries(openapi.paths)) {
-    for (const operation of Object.values(operations)) complete(path, operation);
+    for (const operation of Object.values(operations)) {
+      complete(path, operation, openapi.components);
+    }
   }
   const used = new Set(
     Object.values(openapi.paths)
@@ -223,11 +270,14 @@ export function completed<T extends object>(document: T): T {
   const examples = MARKETS.map((market) => exampleComponents(market));
   openapi.components.examples = Object.assign({}, ...examples);
   openapi.components.headers = HEADERS;
-  openapi.components.responses = Object.fromEntries(
-    REFUSAL_STATUSES.filter((status) => used.has(status)).map((status) => [
-      `Refusal${status}`,
-      refusalResponse(status),
-    ]),
-  );
+  openapi.components.responses = {
+    ...openapi.components.responses,
+    ...Object.fromEntries(
+      REFUSAL_STATUSES.filter((status) => used.has(status)).map((status) => [
+        `Refusal${status}`,
+        refusalResponse(status),
+      ]),
+    ),
+  };
   return document;
 }

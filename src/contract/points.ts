@@ -1,4 +1,4 @@
-import Type, { type TObject } from 'typebox';
+import Type, { type TSchema } from 'typebox';
 import { SPANS } from '../catalog/analytics.ts';
 import { closed, Day, decimal, Instant, nullable, ref, word } from './components.ts';
 
@@ -42,19 +42,25 @@ export const Conversion = closed(
   { $id: 'Conversion', description: 'How to recompute the figures of the record by hand' },
 );
 
-const Observed = closed({ date: Day('Day of the assessment'), mid: value('Its mid') });
+const Observed = closed(
+  { date: Day('Day of the assessment'), mid: value('Its mid') },
+  { $id: 'SummaryAssessment' },
+);
 
-const Change = closed({
-  absolute: Type.Number({ description: 'Difference; percentage points for a payable' }),
-  percent: value('Difference in percent; null for a payable and where the base is not above 0'),
-  baseDate: Day('The assessment compared with: the last on or before that day'),
-});
+const Change = closed(
+  {
+    absolute: Type.Number({ description: 'Difference; percentage points for a payable' }),
+    percent: value('Difference in percent; null for a payable and where the base is not above 0'),
+    baseDate: Day('The assessment compared with: the last on or before that day'),
+  },
+  { $id: 'SummaryChange' },
+);
 
 export const Summary = closed(
   {
-    latest: nullable(Observed),
-    previous: nullable(Observed),
-    changes: closed(Object.fromEntries(SPANS.map((span) => [span, nullable(Change)]))),
+    latest: nullable(ref(Observed)),
+    previous: nullable(ref(Observed)),
+    changes: closed(Object.fromEntries(SPANS.map((span) => [span, nullable(ref(Change))]))),
   },
   { $id: 'Summary', description: 'The latest assessment up to dateTo, and how it changed' },
 );
@@ -92,5 +98,20 @@ export const Point = closed(
   { $id: 'Point', description: 'One assessment. Numbers are exact decimals' },
 );
 
+export const Series = Type.Unsafe({
+  $id: 'Series',
+  type: 'array',
+  items: ref(Point),
+  description: 'Empty unless includeSeries is true',
+});
+
 /** The schemas of points and of what is computed from them. */
-export const POINT_COMPONENTS: readonly TObject[] = [PointRates, Conversion, Summary, Point];
+export const POINT_COMPONENTS: readonly TSchema[] = [
+  PointRates,
+  Conversion,
+  Observed,
+  Change,
+  Summary,
+  Point,
+  Series,
+];

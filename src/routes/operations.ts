@@ -32,22 +32,10 @@ export const postOperation = (market: Market): Operation => ({
   summary: `Prices of ${inSentence(market.name)}`,
   description: paragraphs(
     [
-      `Every price of ${inSentence(market.name)} that passes the filters, in the order of their`,
-      'codes, with its series when `options.includeSeries` is true. Nothing is ever cut short.',
+      `Every price of ${inSentence(market.name)} that passes the filters, in the order of the`,
+      'codes, with its series if `options.includeSeries` is true. Answers are never truncated.',
     ],
-    [
-      `Filters: ${filtersOf(market).map(code).join(', ')}; or \`codes\` without any of these. Each`,
-      'takes ids or names, whatever the case: OR inside a list, AND across lists. `dateFrom` and',
-      '`dateTo` bound the series and never drop a record. A value that matches nothing is told in',
-      '`$metadata.warnings`, or refused with `options.strict`.',
-    ],
-    [
-      'Options: `currency` and `unitOfMeasure` convert prices, exactly and with a receipt from',
-      'which every figure can be recomputed; payables are never touched. `includeSummary` adds the',
-      'latest assessment and its changes, `aggregate` makes one point of each week, month, quarter',
-      'or year. `asOf` and `revision` answer from the past: prices, attributes and rates exactly',
-      'as they were known then. `limit` and `cursor` bring the answer in pages of one state.',
-    ],
+    [`Filters: ${filtersOf(market).map(code).join(', ')}; or \`codes\` without any of these.`],
   ),
   security: either([scopeOf(market.slug)]),
 });
@@ -57,18 +45,10 @@ export const readOperation = (market: Market): Operation => ({
   operationId: `get${pascal(market.slug)}Prices`,
   tags: ['Prices'],
   summary: `Prices of ${inSentence(market.name)}, by address`,
-  description: paragraphs(
-    [
-      'What the POST of the same address answers, byte for byte but for the pointers of warnings,',
-      'for browsers, spreadsheets and caches: every filter and option is a parameter. Repeat a',
-      'parameter for a list; commas are not split. A pointer of a warning or a violation names a',
-      'parameter: `?dateFrom`, or `?products/0` for the first value of `products`.',
-    ],
-    [
-      'The answer may be kept, and is a 304 while nothing has changed. HEAD tells its headers. A',
-      'list that is too long for an address goes by POST.',
-    ],
-  ),
+  description: paragraphs([
+    'The answer of the POST, for browsers, spreadsheets and caches. Every filter and option is a',
+    'parameter; repeat it for a list.',
+  ]),
   security: either([scopeOf(market.slug)]),
 });
 

@@ -361,4 +361,5 @@ select market.slug, count(price.id)::int as prices,
   where price_id = price.id order by date asc limit 1)) as "firstDate", max((select date from series
   where price_id = price.id order by date desc limit 1)) as "lastDate"
   from market left join price on price.market_id = market.id
+  where require_commit($1::bigint, $2)
   group by market.slug;

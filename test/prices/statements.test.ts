@@ -8,7 +8,7 @@ import {
 } from 'kysely';
 import t from 'tap';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
-import { schemasOf } from '../../src/contract/market.ts';
+import { requestSchemasOf, schemasOf } from '../../src/contract/market.ts';
 import { bodyCheckOf } from '../../src/contract/validate.ts';
 import { headOf } from '../../src/db/revisions.ts';
 import type { Database } from '../../src/db/schema.ts';
@@ -50,7 +50,11 @@ const market = (slug: string) => MARKETS.find((each) => each.slug === slug) as M
 const LIMITS = { codesMax: 500, itemsMax: 200, itemLengthMax: 128, recordsMax: 10 };
 
 const planFor = (slug: string, filters: object) =>
-  planOf(market(slug), bodyCheckOf(market(slug), schemasOf(market(slug), LIMITS)), { filters });
+  planOf(
+    market(slug),
+    bodyCheckOf(market(slug), schemasOf(market(slug), requestSchemasOf(LIMITS))),
+    { filters },
+  );
 
 /** The selection of a plan, compiled. */
 function compiled(slug: string, filters: object): { sql: string; parameters: readonly unknown[] } {

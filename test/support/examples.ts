@@ -1,4 +1,5 @@
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
+import { convertedRequest } from '../../src/contract/examples.ts';
 import type { Reply, Service } from './service.ts';
 import { FIELDS } from './specification.ts';
 
@@ -46,60 +47,65 @@ async function ask(service: Service, slug: string, body: object, accept = 'appli
   return answer;
 }
 
-/** Filters that find one price, and the day of its last point but one. */
+/** Filters that find one price, and the day of its last point. */
 async function chosen(service: Service, market: Market) {
   const { json } = await ask(service, market.slug, { options: { includeSeries: true } });
   const records: readonly PriceRecord[] = json.data;
   for (const record of records) {
     const filters = filtersOf(market, record);
-    const dateFrom = record.series.at(-2)?.date;
+    const dateFrom = record.series.at(-1)?.date;
     if (!filters || !record.currency || dateFrom === undefined) continue;
     const { json: found } = await ask(service, market.slug, { filters });
-    if (found.data.length === 1) return { record, filters: { ...filters, dateFrom } };
+    if (found.data.length === 1) return { ...filters, dateFrom };
   }
   throw new Error(`${market.slug} has no price for an example`);
 }
 
-/** A unit beside the price's own. */
-const otherUnit = (symbol: string): object =>
-  symbol === 'kWh' ? { unitOfMeasure: 'MWh' } : symbol === 't' ? { unitOfMeasure: 'lb' } : {};
+/** An answer with its state that of examples. */
+const body = ({ json }: Reply) => timeless(json);
 
+/** A request of a market and its answer. */
 async function marketExamples(service: Service, market: Market) {
-  const { record, filters } = await chosen(service, market);
-  const plain = { filters, options: { includeSeries: true } };
-  const converted = {
-    filters,
-    options: {
-      includeSeries: true,
-      includeSummary: true,
-      currency: record.currency?.iso === 'EUR' ? 'USD' : 'EUR',
-      ...otherUnit(record.unitOfMeasure.symbol),
-    },
-  };
-  const json = ({ json: body }: Reply) => timeless(body);
-  const values = await service.request({
-    method: 'GET',
-    url: `/v3/prices/${market.slug}/filters`,
-  });
+  const request = { filters: await chosen(service, market), options: { includeSeries: true } };
+  return { request, answer: body(await ask(service, market.slug, request)) };
+}
+
+type MarketExamples = Awaited<ReturnType<typeof marketExamples>>;
+
+/** Values that an example shows of each filter. */
+const VALUES = 2;
+
+/** Answers of a market that look alike in all of them. */
+async function answersOf(service: Service, market: Market, asked: MarketExamples) {
+  const { slug } = market;
+  const values = body(await service.request({ method: 'GET', url: `/v3/prices/${slug}/filters` }));
+  const some = Object.entries<unknown[]>(values.data).map(([filter, all]) => [
+    filter,
+    all.slice(0, VALUES),
+  ]);
   return {
-    plain: { request: plain, answer: json(await ask(service, market.slug, plain)) },
-    converted: { request: converted, answer: json(await ask(service, market.slug, converted)) },
-    csv: (await ask(service, market.slug, plain, 'text/csv')).text,
-    values: json(values),
+    converted: body(await ask(service, slug, convertedRequest(asked))),
+    csv: (await ask(service, slug, asked.request, 'text/csv')).text,
+    values: { ...values, data: Object.fromEntries(some) },
   };
 }
 
 /** The examples of the OpenAPI document, as a freshly seeded database answers them. */
 export async function madeExamples(service: Service) {
   const get = async (url: string) => (await service.request({ method: 'GET', url })).json;
-  const markets: Record<string, object> = {};
+  const markets: Record<string, MarketExamples> = {};
   for (const market of MARKETS) markets[market.slug] = await marketExamples(service, market);
+  const [first] = MARKETS;
+  const list = await get('/v3/prices');
   const rates = '/v3/reference/rates?base=USD&quote=CNY&from=2026-06-24&to=2026-06-26';
+  const currencies = timeless(await get('/v3/reference/currencies'));
+  const units = timeless(await get('/v3/reference/units'));
   return {
     markets,
-    list: await get('/v3/prices'),
-    getCurrencies: timeless(await get('/v3/reference/currencies')),
-    getUnits: timeless(await get('/v3/reference/units')),
+    first: await answersOf(service, first, markets[first.slug] as MarketExamples),
+    list: { data: list.data.slice(0, 2) },
+    getCurrencies: { ...currencies, data: currencies.data.slice(0, 3) },
+    getUnits: { ...units, data: units.data.slice(0, 4) },
     getRates: timeless(await get(rates)),
   };
 }
