@@ -18,7 +18,7 @@ export const nullable = (schema: TSchema, options: object = {}): TSchema =>
 export const word = (words: readonly string[], options: object = {}): TSchema =>
   Type.Unsafe({ type: 'string', enum: [...words], ...options });
 
-/** The component of a member: `cellFormats` → `CellFormats`. */
+/** The name of a member as that of a component: with a capital. */
 export const componentName = (member: string): string =>
   `${member.charAt(0).toUpperCase()}${member.slice(1)}`;
 
@@ -78,7 +78,7 @@ export const SpecificationEntry = closed(
   { $id: 'SpecificationEntry', description: 'A property that is no filter, such as VAT or basis' },
 );
 
-/** The record field of each dimension, published by its name: `cellFormat` → `CellFormat`. */
+/** The record field of each dimension, published by its name with a capital. */
 export const DIMENSION_FIELDS: Readonly<Record<string, TSchema>> = Object.fromEntries(
   Object.values(DIMENSIONS).map(({ field, description }) => [
     field,

@@ -69,7 +69,7 @@ export interface RequestSchemas {
   readonly options: TObject;
 }
 
-/** The component of a member of `filters`: `cellFormats` → `CellFormatsFilter`. */
+/** The component of a member of `filters`. */
 const filterId = (name: string): string => `${componentName(name)}Filter`;
 
 /** Builds the schemas that the requests of all markets share. */
