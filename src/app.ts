@@ -58,7 +58,7 @@ import type { Places } from './std/places.ts';
 import type { Tracing } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
 
-export interface AppOptions {
+interface AppOptions {
   readonly config: Config;
   readonly client: Client;
   /** Connections of the account that notes use; without them nothing is noted and shared. */

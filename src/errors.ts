@@ -82,7 +82,7 @@ export interface Violation {
   readonly detail: string;
 }
 
-export interface ProblemOptions {
+interface ProblemOptions {
   readonly errors?: readonly Violation[];
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
@@ -131,7 +131,7 @@ export class Problem extends Foreseen {
 }
 
 /** Codes of a violation that are also the code of the problem. */
-export type StartAgainCode = ProblemCode & ViolationCode;
+type StartAgainCode = ProblemCode & ViolationCode;
 
 /**
  * Rejects a revision, a feed position or a cursor. The client must discard it and start again, so

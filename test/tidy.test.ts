@@ -112,6 +112,46 @@ t.test('each folder imports only what lies below it', async (t) => {
   t.same([...new Set(src.map((file) => layerOf(file.path)))].sort(), Object.keys(LAYERS).sort());
 });
 
+/** The names that a file imports from another one, as `path name`; `*` for all of them. */
+const namesFrom = ({ path, text }: SourceFile): string[] => {
+  const at = (target: string): string => new URL(target, `file:///${path}`).pathname.slice(1);
+  const named = [
+    ...text.matchAll(/(?:import|export)\s+(?:type\s+)?\{([^}]*)\}\s*from\s+'(\.[^']+)'/g),
+  ];
+  const taken = [...text.matchAll(/\{([^{}]*)\}\s*=\s*await import\(\s*'(\.[^']+)'/g)];
+  const whole = [...text.matchAll(/\* as \w+ from '(\.[^']+)'/g)];
+  return [
+    ...[...named, ...taken].flatMap(([, names = '', target = '']) =>
+      names
+        .split(',')
+        .map(
+          (name) =>
+            name
+              .trim()
+              .replace(/^type /, '')
+              .split(/ as |:/)[0],
+        )
+        .map((name) => `${at(target)} ${name}`),
+    ),
+    ...whole.map(([, target = '']) => `${at(target)} *`),
+  ];
+};
+
+t.test('every export is imported by another file', async (t) => {
+  const imported = new Set([...code, ...migrations].flatMap(namesFrom));
+  const unused = src.flatMap(({ path, text }) =>
+    [
+      ...text.matchAll(
+        /^export (?:async )?(?:abstract )?(?:const|function\*?|class|interface|type|let) (\w+)/gm,
+      ),
+    ]
+      .map(([, name]) => name)
+      .filter((name) => !imported.has(`${path} ${name}`) && !imported.has(`${path} *`))
+      .map((name) => `${path} ${name}`),
+  );
+  t.same(unused, []);
+});
+
 t.test('Fastify, Kysely and the process stay where they belong', async (t) => {
   const users = (pattern: RegExp, allowed: readonly string[]) =>
     src

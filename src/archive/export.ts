@@ -24,7 +24,7 @@ import { copyStatement, type FileFormat, rowsOf } from './select.ts';
 import { openSink, type Sink, type Written } from './sink.ts';
 import { ARCHIVED } from './tables.ts';
 
-export interface ExportRequest {
+interface ExportRequest {
   /** A folder that is empty or not there yet. */
   readonly folder: string;
   readonly format: FileFormat;

@@ -30,7 +30,7 @@ import {
 import { columnList } from './select.ts';
 import { ARCHIVED } from './tables.ts';
 
-export interface ImportRequest {
+interface ImportRequest {
   readonly folder: string;
   readonly onProgress?: (progress: ArchiveProgress) => void;
   readonly signal?: AbortSignal;

@@ -27,7 +27,7 @@ class SinkWriter extends ByteWriter {
 }
 
 /** Writes the rows of a table as one Parquet file. */
-export interface ParquetTable {
+interface ParquetTable {
   /** Takes rows as lines of PostgreSQL's text format. */
   add(lines: readonly string[]): Promise<void>;
   finish(): Promise<Written>;

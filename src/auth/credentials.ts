@@ -1,7 +1,7 @@
 import { ambiguousCredentials, invalidToken, keyAsToken, missingCredentials } from './refusals.ts';
 
 /** The one credential of a request, unchecked. Its text is a secret: never log it. */
-export interface Credential {
+interface Credential {
   readonly kind: 'key' | 'token';
   readonly text: string;
 }

@@ -7,7 +7,7 @@ const IDS_MAX = 10_000;
 const WRITE = 'select note_denied($1::text[], $2::integer[])';
 
 /** Counts with which keys requests are refused. Nothing waits for it. */
-export interface DeniedKeys {
+interface DeniedKeys {
   /** A request was refused: the public id of its key is well formed, and may be that of none. */
   note(publicId: string): void;
   /** Writes what was counted, and stops. */

@@ -1,7 +1,7 @@
 import { SignJWT } from 'jose';
 import { scopesOf } from './scope-list.ts';
 
-export interface DevelopmentToken {
+interface DevelopmentToken {
   /** The JWT_SECRET of the service: at least 32 bytes. */
   readonly secret: string;
   readonly issuer: string;

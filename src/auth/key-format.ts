@@ -35,7 +35,7 @@ function checksumOf(text: string): string {
 }
 
 /** A freshly drawn key. `text` is the secret, to be shown once; `publicId` is not secret. */
-export interface NewKey {
+interface NewKey {
   readonly text: string;
   readonly publicId: string;
 }

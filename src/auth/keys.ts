@@ -9,7 +9,7 @@ import { digestOf } from './verify-key.ts';
 /** The life of a key, unless its maker asks for another, in days. */
 export const KEY_LIFETIME_DAYS = 365;
 
-export interface KeyRequest {
+interface KeyRequest {
   /** What the key is for, as its keeper will recognise it. */
   readonly name: string;
   readonly owner?: string | null;
@@ -23,7 +23,7 @@ export interface KeyRequest {
 export type NewKeyInfo = KeyInfo & { readonly key: string };
 
 /** Who changes a key and why, for the audit table; the account of the database, when not given. */
-export interface KeyChange {
+interface KeyChange {
   readonly actor?: string | undefined;
   readonly reason?: string | undefined;
 }
@@ -120,7 +120,7 @@ export async function revokeKey(
   return showKey(db, id);
 }
 
-export interface Rotation {
+interface Rotation {
   /** How long the old key goes on working, in milliseconds; 0 ends it at once. */
   readonly graceMs: number;
   /** When the new key ends; null for never, 'as-before' for as long a life as the old one had. */

@@ -9,7 +9,7 @@ update api_key set last_used_at = used.at
     and (last_used_at is null or last_used_at < used.at)`;
 
 /** Notes when keys were used. Nothing waits for it, and no request fails because of it. */
-export interface LastUsed {
+interface LastUsed {
   note(publicId: string, nowMs: number): void;
   /** Writes what was noted, and stops. */
   close(): Promise<void>;

@@ -5,7 +5,7 @@ import { sharedReading } from '../db/shared-reading.ts';
 import { findKey, isDigestOf, type KeyRecord } from './verify-key.ts';
 
 /** Looks a key up as of a look at the database: what was revoked before it is revoked. */
-export type KeysAt = (
+type KeysAt = (
   newest: Newest,
   publicId: string,
   digest: Uint8Array,

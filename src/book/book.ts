@@ -45,7 +45,7 @@ import type { TurnCounts } from './turns.ts';
  * the database, as without the book: the answers are the same, byte for byte.
  */
 
-export interface BookOptions {
+interface BookOptions {
   /** Bytes that all may take that is remembered. */
   readonly bytes: number;
   /** What the database answers with. */

@@ -13,7 +13,7 @@ export abstract class Remembered {
 }
 
 /** What a budget tells of itself. */
-export interface BudgetState {
+interface BudgetState {
   readonly bytes: number;
   readonly limit: number;
   readonly things: number;

@@ -107,7 +107,7 @@ export async function buildEdition(
 }
 
 /** What a refresh has to read. */
-export interface Difference {
+interface Difference {
   readonly changed: readonly ChangedPrice[];
   readonly points: number;
 }

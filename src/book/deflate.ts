@@ -39,10 +39,10 @@ const STORED_HEAD = 5;
 const STORED_MOST = 65_535;
 
 /** Compresses a text so that other pieces can come before and after it. */
-export const deflated = (text: Buffer): Buffer => deflateRawSync(text, OPTIONS);
+const deflated = (text: Buffer): Buffer => deflateRawSync(text, OPTIONS);
 
 /** A text as it is, as blocks of DEFLATE. */
-export function stored(text: Buffer): Buffer {
+function stored(text: Buffer): Buffer {
   const blocks: Buffer[] = [];
   for (let at = 0; at < text.length; at += STORED_MOST) {
     const part = text.subarray(at, at + STORED_MOST);

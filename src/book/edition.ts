@@ -41,7 +41,7 @@ export interface Shelf {
 }
 
 /** What an edition is made of. */
-export interface EditionParts {
+interface EditionParts {
   /** The look that it is made for. */
   readonly newest: Newest;
   /** The revisions of the market and of the reference data, which together are its state. */

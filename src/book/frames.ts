@@ -7,7 +7,7 @@ import { BETWEEN } from './heads.ts';
 export type LineFormat = Exclude<Format, 'csv'>;
 
 /** What stands around the records of a format. */
-export interface Frame {
+interface Frame {
   readonly head: (answer: Answer) => Iterable<Buffer>;
   /** Null where the head of a record has it, too: what stands between two records. */
   readonly between: Buffer | null;

@@ -10,7 +10,7 @@ import type { Turns } from './turns.ts';
 export const BETWEEN = ']},';
 
 /** A record up to its points, after what ends the record before it. */
-export class RecordHead extends Remembered {
+class RecordHead extends Remembered {
   readonly text: Buffer;
   readonly bytes: number;
   readonly #heads: Map<string, Remembered>;
@@ -57,7 +57,7 @@ function rememberedIn<T extends Remembered>(
 }
 
 /** Which head of a record is meant, and what it is made from. */
-export interface HeadWanted {
+interface HeadWanted {
   readonly of: BookPrice;
   readonly terms: Terms;
   readonly planned: PlannedPrice;
@@ -98,7 +98,7 @@ export function deflatedHeadOf(wanted: HeadWanted, budget: Budget, turns: Turns)
 }
 
 /** The head of a record, compressed. */
-export class DeflatedHead extends Remembered {
+class DeflatedHead extends Remembered {
   readonly whole: Piece;
   /** Without what ends the record before it. */
   readonly bare: Piece;

@@ -139,7 +139,7 @@ export class Layout extends Remembered {
 }
 
 /** Where the layout of an answer is kept. */
-export interface LayoutKey {
+interface LayoutKey {
   readonly of: Map<string, Layout>;
   /** Checksums of what was asked once. */
   readonly asked: Set<number>;

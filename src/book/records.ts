@@ -31,7 +31,7 @@ export const daysOf = ({ range }: Pick<Plan, 'range'>): Days => ({
 });
 
 /** The series of a price up to the end of some days, for its summary. */
-export const columnsUpTo = ({ blocks }: BookPrice, { last }: Days): Columns =>
+const columnsUpTo = ({ blocks }: BookPrice, { last }: Days): Columns =>
   columnsOfStretches(stretchesOf(blocks, { first: -Infinity, last }));
 
 /** Tells a conversion from all others, at any revision of the rates and of the units. */

@@ -25,7 +25,7 @@ export const dayOf = (text: string): number =>
 const yearOf = (day: number): number => calendarDay(day).year;
 
 /** Some of the columns; views of the same memory. */
-export const slicesOfColumns = (columns: Columns, from: number, to: number): Columns => ({
+const slicesOfColumns = (columns: Columns, from: number, to: number): Columns => ({
   length: to - from,
   day: columns.day.subarray(from, to),
   low: columns.low.subarray(from, to),

@@ -3,7 +3,7 @@
  * name in a record (and, in snake case with `_id`, the column of `price`), `kind` the word under
  * which its values are kept in `dimension_value`.
  */
-export interface Dimension {
+interface Dimension {
   readonly filter: string;
   readonly field: string;
   readonly kind: string;
@@ -43,7 +43,7 @@ export const columnName = (field: string): string =>
   `${field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}_id`;
 
 export type MarketFilter = keyof typeof DIMENSIONS;
-export type DimensionKind = (typeof DIMENSIONS)[MarketFilter]['kind'];
+type DimensionKind = (typeof DIMENSIONS)[MarketFilter]['kind'];
 
 /** The filters that every market has. Their values are kept apart from the dimensions above. */
 export const BASE_FILTERS = {
@@ -60,12 +60,12 @@ export const BASE_FILTERS = {
   },
 } as const;
 
-export type BaseFilter = keyof typeof BASE_FILTERS;
+type BaseFilter = keyof typeof BASE_FILTERS;
 export type FilterName = BaseFilter | MarketFilter;
 
 /** Kinds of reference value that are not a market's own dimension. */
-export const BASE_KINDS = ['price-category', 'price-type', 'frequency'] as const;
-export type BaseKind = (typeof BASE_KINDS)[number];
+const BASE_KINDS = ['price-category', 'price-type', 'frequency'] as const;
+type BaseKind = (typeof BASE_KINDS)[number];
 
 /** Everything that `dimension_value.kind` may hold. */
 export type Kind = DimensionKind | BaseKind;

@@ -1,7 +1,7 @@
 import type { ExamplePrice } from '../db/example.ts';
 
 /** What the terminal shows when the service runs on its own database. */
-export interface Welcome {
+interface Welcome {
   /** Address of the service, without a slash at the end. */
   readonly address: string;
   readonly key: string;

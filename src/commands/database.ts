@@ -102,7 +102,7 @@ function releaseOnSignal(release: () => Promise<void>): Interruption {
   };
 }
 
-export interface DatabaseNeeds {
+interface DatabaseNeeds {
   /** Whether the schema must be this version's; the embedded database is brought to it. */
   readonly schema: boolean;
 }

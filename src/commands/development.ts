@@ -33,8 +33,7 @@ async function ownSecret(dataDir: string, name: string): Promise<string> {
  * The secret that signs development tokens. Only the service that runs its own database uses it,
  * and only when no JWT setting is given.
  */
-export const developmentSecret = (dataDir: string): Promise<string> =>
-  ownSecret(dataDir, 'jwt-secret');
+const developmentSecret = (dataDir: string): Promise<string> => ownSecret(dataDir, 'jwt-secret');
 
 /** The settings with the development secret, where the service may have one by itself. */
 export async function withDevelopmentSecret(config: Config): Promise<Config> {
@@ -43,7 +42,7 @@ export async function withDevelopmentSecret(config: Config): Promise<Config> {
 }
 
 /** The embedded database, ready to be read. */
-export interface Prepared {
+interface Prepared {
   /** Its address with the account that reads and does nothing else. */
   readonly url: string;
   /** Its address with the account that notes use. */

@@ -3,7 +3,7 @@ export class DownloadError extends Error {
   override readonly name = 'DownloadError';
 }
 
-export interface DownloadOptions {
+interface DownloadOptions {
   /** Name of the setting that holds the address. */
   readonly setting: string;
   readonly url: string;

@@ -3,7 +3,7 @@ import { countText } from './output.ts';
 import { barText, CLEAR, EVERY_MS, type Screen, stderrScreen, timeText } from './progress-text.ts';
 
 /** Shows how far a load is. */
-export interface LoadProgressDisplay {
+interface LoadProgressDisplay {
   update(state: LoadProgress): void;
   /** Clears the line of a terminal, so that what follows stands alone. */
   end(): void;

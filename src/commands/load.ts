@@ -17,7 +17,7 @@ import { addLoadUndo } from './load-undo.ts';
 import { printJson, printLines, tellHeld } from './output.ts';
 
 /** The options of every format; a format may add its own. */
-export interface LoadOptions {
+interface LoadOptions {
   readonly vintage?: string;
   readonly allowCorrections?: true;
   readonly acceptJumps?: true;
@@ -39,7 +39,7 @@ const NO_NEWS: readonly LoadReport['status'][] = ['already-loaded', 'unchanged']
 type Asked = Omit<LoadRequest, 'signal' | 'jumpFactor' | 'onProgress' | 'onPreview' | 'onHeld'>;
 
 /** What the options of the command line ask of a load. */
-export function requestOf(format: FormatName, file: string, options: LoadOptions): Asked {
+function requestOf(format: FormatName, file: string, options: LoadOptions): Asked {
   const { vintage, allowCorrections, acceptJumps, reason, rejects, overwrite, dryRun } = options;
   return {
     format,
@@ -65,7 +65,7 @@ function tell(report: Named, options: LoadOptions, isOneOfSeveral: boolean): voi
 }
 
 /** Loads files one after another, each as a batch of its own, and tells of each. */
-export async function loadFiles(requests: readonly Asked[], options: LoadOptions): Promise<void> {
+async function loadFiles(requests: readonly Asked[], options: LoadOptions): Promise<void> {
   const { json, quiet, fetch } = options;
   const reports: Named[] = [];
   const loadAll: Parameters<typeof withDatabase>[1] = async (client, config, signal) => {
@@ -109,7 +109,7 @@ async function filesOf(named: string[], { fetch }: LoadOptions): Promise<string[
 }
 
 /** Refuses options that do not go together. */
-export function checkOptions(files: readonly string[], options: LoadOptions): void {
+function checkOptions(files: readonly string[], options: LoadOptions): void {
   if (options.allowCorrections && !options.reason?.trim()) {
     throw new UsageError('--allow-corrections needs --reason "why published values change"');
   }

@@ -11,7 +11,7 @@ export interface Measured {
 }
 
 /** Shows how far a long piece of work is. */
-export interface Meter {
+interface Meter {
   update(state: Measured): void;
   /** Clears the line of a terminal, so that the result stands alone. */
   end(): void;

@@ -54,7 +54,7 @@ export function printTable<T extends object>(
 }
 
 /** Says how far a long command has come. */
-export interface Progress {
+interface Progress {
   update(text: string): void;
   /** Clears the line, so that the result stands alone. */
   end(): void;

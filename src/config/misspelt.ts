@@ -16,7 +16,7 @@ function editsOf(given: string, meant: string): number {
 }
 
 /** A variable that is no setting, and the one that it is nearly called. */
-export interface Misspelt {
+interface Misspelt {
   readonly given: string;
   readonly meant: string;
 }

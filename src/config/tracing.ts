@@ -15,7 +15,7 @@ export interface Sampling {
 }
 
 /** Where traces are sent, and which. */
-export interface TracingSettings {
+interface TracingSettings {
   /** Scheme, host and port: the address may hold a secret. */
   readonly origin: string;
   readonly sampling: Sampling;

@@ -64,7 +64,7 @@ export const changeQuery = ({ limit, limitMax, waitMaxSeconds }: ChangeLimits) =
     ),
   });
 
-export const PointState = closed(
+const PointState = closed(
   {
     low: nullable(Type.Number(), { description: 'Low end, or null' }),
     mid: Type.Number({ description: 'Mid; not always the average of low and high' }),
@@ -79,7 +79,7 @@ const dimensions = Object.fromEntries(
   Object.entries(DIMENSION_FIELDS).map(([field, schema]) => [field, Type.Optional(ref(schema))]),
 );
 
-export const PriceState = closed(
+const PriceState = closed(
   {
     name: Type.String(),
     shortName: nullable(Type.String()),
@@ -164,7 +164,7 @@ const CHANGES: Readonly<Record<(typeof OPERATIONS)[number], TObject>> = {
   }),
 };
 
-export const Change = Type.Unsafe({
+const Change = Type.Unsafe({
   $id: 'Change',
   description: 'One change of a point or of the description of a price, by its `operation`',
   oneOf: Object.values(CHANGES).map(ref),
@@ -179,7 +179,7 @@ export const Change = Type.Unsafe({
   },
 });
 
-export const ChangePage = closed(
+const ChangePage = closed(
   {
     $metadata: closed({
       nextSeq: Type.String({ description: 'The `after` of the next page, opaque' }),
@@ -189,7 +189,7 @@ export const ChangePage = closed(
   { $id: 'ChangePage' },
 );
 
-export const ChangeLines = ndjsonSchema('Change', 'ChangeLines');
+const ChangeLines = ndjsonSchema('Change', 'ChangeLines');
 
 /** An answer of the feed, in each of its formats. */
 export const changesContent = {

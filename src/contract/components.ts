@@ -63,7 +63,7 @@ export const UnitOfMeasure = closed(
   { $id: 'UnitOfMeasure', description: 'The unit that the numbers are for; Percent for a payable' },
 );
 
-export const Currency = closed(
+const Currency = closed(
   {
     id: Id,
     name: Name,
@@ -100,7 +100,7 @@ export const POINTER =
   'The place in the request: a JSON pointer into the body, or, of a GET, `?` and the parameter, ' +
   'with the number of the value of a list: `/filters/regions/1`, `?regions/1`';
 
-export const Warning = closed(
+const Warning = closed(
   {
     code: word(Object.keys(WARNINGS)),
     pointer: Type.String({ description: POINTER }),
@@ -153,7 +153,7 @@ export const LatestPublishedAt = nullable(Instant('Publication of the latest ass
   $id: 'LatestPublishedAt',
 });
 
-export const FilterValue = closed(
+const FilterValue = closed(
   {
     id: Id,
     name: Name,
@@ -177,7 +177,7 @@ const marketNames = {
   scope: Type.String({ description: 'Scope that opens it' }),
 };
 
-export const OpenMarket = closed(
+const OpenMarket = closed(
   {
     ...marketNames,
     filters: Type.Array(Type.String(), { description: 'Filters that it takes' }),
@@ -189,7 +189,7 @@ export const OpenMarket = closed(
   { $id: 'OpenMarket', description: 'A market that the credential of the request opens' },
 );
 
-export const ClosedMarket = closed(
+const ClosedMarket = closed(
   { ...marketNames, authorized: Type.Literal(false) },
   {
     $id: 'ClosedMarket',
@@ -197,7 +197,7 @@ export const ClosedMarket = closed(
   },
 );
 
-export const MarketSummary = Type.Unsafe({
+const MarketSummary = Type.Unsafe({
   $id: 'MarketSummary',
   description: 'A market; `authorized` tells the two shapes apart',
   oneOf: [ref(OpenMarket), ref(ClosedMarket)],

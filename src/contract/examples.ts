@@ -11,7 +11,7 @@ export interface Example {
 }
 
 /** Several examples of one place, by a name; each is one of the components. */
-export type Examples = Readonly<Record<string, { readonly $ref: string }>>;
+type Examples = Readonly<Record<string, { readonly $ref: string }>>;
 
 interface PriceRequest {
   readonly filters: object;
@@ -36,7 +36,7 @@ const { converted, csv, values } = made.first;
 export const valuesExample: object = values;
 
 /** The requests and answers of a market. */
-export const examplesOf = ({ slug }: Market): MarketExamples =>
+const examplesOf = ({ slug }: Market): MarketExamples =>
   (made.markets as Readonly<Record<MarketSlug, MarketExamples>>)[slug];
 
 const SUMMARIES = {

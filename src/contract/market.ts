@@ -63,7 +63,7 @@ export const filtersOf = (market: Market): readonly FilterName[] => [
 ];
 
 /** The schemas that the requests of all markets share, published by their `$id`s. */
-export interface RequestSchemas {
+interface RequestSchemas {
   /** The members of `filters`: the dates, `codes` and the lists of all markets. */
   readonly filters: Readonly<Record<string, TSchema>>;
   readonly options: TObject;

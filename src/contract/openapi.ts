@@ -37,7 +37,7 @@ interface OperationObject {
 }
 
 /** An OpenAPI document as this module reads and completes it. */
-export interface OpenApiDocument {
+interface OpenApiDocument {
   paths: Record<string, Record<string, OperationObject>>;
   components: {
     examples?: Record<string, Example>;

@@ -4,7 +4,7 @@ import { closed, Day, decimal, Instant, nullable, ref, word } from './components
 
 const value = (description: string) => nullable(Type.Number(), { description });
 
-export const PointRates = closed(
+const PointRates = closed(
   {
     date: Day('Day of the rates: that of the point, or the latest before it'),
     base: Type.String({ description: 'Currency that the source quotes against' }),
@@ -65,7 +65,7 @@ export const Summary = closed(
   { $id: 'Summary', description: 'The latest assessment up to dateTo, and how it changed' },
 );
 
-export const Point = closed(
+const Point = closed(
   {
     date: Day('Day of the assessment'),
     low: value('Low end, or null'),

@@ -8,13 +8,13 @@ import { escapePointer } from './pointer.ts';
 import { isKnownFilter, VIOLATIONS_MAX } from './validate.ts';
 
 /** The query of an address: its parameters in the order of their first value, decoded. */
-export interface Query {
+interface Query {
   readonly parameters: ReadonlyMap<string, readonly string[]>;
   readonly broken: readonly Violation[];
 }
 
 /** A request that came as a query, as the body that says the same. */
-export interface QueryRead {
+interface QueryRead {
   readonly body: {
     readonly filters: Readonly<Record<string, unknown>>;
     readonly options: Readonly<Record<string, unknown>>;

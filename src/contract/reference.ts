@@ -8,7 +8,7 @@ const state = {
 
 const source = Type.String({ description: 'Source of the exchange rates that conversions use' });
 
-export const CurrencyEntry = closed(
+const CurrencyEntry = closed(
   {
     id: Type.String({ format: 'uuid' }),
     iso: Type.String({ description: 'ISO 4217 code' }),
@@ -25,7 +25,7 @@ export const CurrencyList = closed(
   { $id: 'CurrencyList' },
 );
 
-export const UnitEntry = closed(
+const UnitEntry = closed(
   {
     id: Type.String({ format: 'uuid' }),
     name: Type.String(),
@@ -42,7 +42,7 @@ export const UnitList = closed(
   { $id: 'UnitList' },
 );
 
-export const RateEntry = closed(
+const RateEntry = closed(
   {
     date: Day('Day of the rates'),
     rate: decimal('Units of the quote currency for one of the base, rounded for reading'),

@@ -24,7 +24,7 @@ const BROKEN: Partial<Record<ProblemCode, Violation>> = {
 };
 
 /** The codes that can come with each status. */
-export const codesOf = (status: number): readonly ProblemCode[] =>
+const codesOf = (status: number): readonly ProblemCode[] =>
   (Object.keys(PROBLEMS) as ProblemCode[]).filter((code) => PROBLEMS[code][0] === status);
 
 const header = (description: string, example: string) => ({

@@ -2,7 +2,7 @@ import type { Period } from '../catalog/analytics.ts';
 
 /** Days are counted from 2000-01-01 in the proleptic Gregorian calendar, as PostgreSQL does. */
 
-export interface CalendarDay {
+interface CalendarDay {
   readonly year: number;
   /** 1 to 12. */
   readonly month: number;

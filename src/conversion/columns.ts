@@ -43,7 +43,7 @@ export interface FxColumns {
 }
 
 /** What an aggregated point says about its period, in days counted from 2000-01-01. */
-export interface PeriodColumns {
+interface PeriodColumns {
   readonly start: Int32Array;
   readonly end: Int32Array;
   /** Observations that the values are made of. */

@@ -11,7 +11,7 @@ import { RoundedColumn, type Rounding } from './rounding.ts';
 import { SAME_UNIT, type Unit, unitFactor } from './units.ts';
 
 /** What the values of a price are in. */
-export interface PriceTerms {
+interface PriceTerms {
   readonly payable: boolean;
   /** Number of the currency; null for a payable. */
   readonly currency: number | null;
@@ -19,7 +19,7 @@ export interface PriceTerms {
 }
 
 /** What a request wants values in; null leaves the price's own. At least one is given. */
-export interface Target {
+interface Target {
   readonly currency: number | null;
   readonly unit: Unit | null;
 }

@@ -17,7 +17,7 @@ import { roundedText } from './rounding.ts';
 export const CROSS_DECIMALS = 10;
 
 /** One day of a pair: units of the quote currency for one of the base, and both published legs. */
-export interface DayRate {
+interface DayRate {
   readonly date: string;
   readonly rate: string;
   readonly legs: { readonly base: string; readonly quote: string };

@@ -9,7 +9,7 @@ export interface Rational {
 export const ZERO: Rational = { numerator: 0n, denominator: 1n };
 
 /** The fraction that a decimal is. */
-export const rationalOf = (decimal: Decimal): Rational => ({
+const rationalOf = (decimal: Decimal): Rational => ({
   numerator: decimal.digits,
   denominator: powerOf10(decimal.scale),
 });

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import type { Database } from './schema.ts';
 
 /** What the account of a session may do, as far as the service is concerned. */
-export interface Account {
+interface Account {
   readonly name: string;
   /** What it may do beyond reading, in words; empty for an account made for the service. */
   readonly excess: readonly string[];

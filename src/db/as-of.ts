@@ -12,7 +12,7 @@ import type { Database } from './schema.ts';
  */
 export type AsOf = (db: Kysely<Database>, instant: string) => Promise<string | null>;
 
-export interface AsOfOptions {
+interface AsOfOptions {
   readonly primary: Pick<Primary, 'settledAt'>;
   /** How long a request waits for a standby to show a moment, in milliseconds. */
   readonly waitMs: number;

@@ -5,7 +5,7 @@ import { orAborted } from './or-aborted.ts';
 import type { Reads } from './reads.ts';
 
 /** What short statements are asked over. */
-export interface Lines {
+interface Lines {
   readonly notices: Notices;
   readonly reads: Reads;
   readonly breaker: Breaker;

@@ -127,7 +127,7 @@ async function runInitdb(place: Place, draft: string, secret: string): Promise<v
 }
 
 /** What `postmaster.pid` says about the server of a data directory. */
-export interface Postmaster {
+interface Postmaster {
   readonly pid: number;
   readonly port: number;
   readonly ready: boolean;

@@ -4,7 +4,7 @@ import { newestRevision, numberOf, wireText } from './revisions.ts';
 import type { Database } from './schema.ts';
 
 /** The epoch before and after it was renewed. */
-export interface RenewedEpoch {
+interface RenewedEpoch {
   readonly before: string;
   readonly after: string;
   /** The newest revision, as it is on the wire from now on. */

@@ -1,5 +1,5 @@
 /** Answers from what is kept under a key, and reads it where nothing is. */
-export type KeptReadings<T> = (key: string, read: () => Promise<T>) => Promise<T>;
+type KeptReadings<T> = (key: string, read: () => Promise<T>) => Promise<T>;
 
 /**
  * Keeps what was read of states that never change, for the keys that were used last; who asks

@@ -18,7 +18,7 @@ import type { Database } from './schema.ts';
 /** Outside a transaction nothing is locked that readers need, and old ones are waited for. */
 const PATIENT_MS = 60_000;
 
-export interface MigrateOptions extends Patience {
+interface MigrateOptions extends Patience {
   /** Where the migrations lie. */
   readonly folder?: URL;
   /** The last one to run. */

@@ -5,7 +5,7 @@ import type { Database } from './schema.ts';
 type AnyDatabase = Kysely<Database> | Kysely<unknown>;
 
 /** What ran on this database: a line for each migration. */
-export interface MigrationRun {
+interface MigrationRun {
   readonly name: string;
   /** RFC 3339, as the runner's clock had it. */
   readonly executedAt: string;

@@ -5,7 +5,7 @@ import { goodbye } from './goodbye.ts';
  * Is told the payload of a notice; null when some may have been missed: the connection was lost,
  * or made.
  */
-export type NoticeListener = (payload: string | null) => void;
+type NoticeListener = (payload: string | null) => void;
 
 /** What other sessions tell by NOTIFY, over one connection of its own. */
 export interface Notices {
@@ -26,7 +26,7 @@ export interface Notices {
   close(): Promise<void>;
 }
 
-export interface NoticesOptions {
+interface NoticesOptions {
   /** Where to connect, with the settings of the session. */
   readonly connection: () => pg.ClientConfig;
   /** Told once when the connection is lost or cannot be made, not at each new attempt. */

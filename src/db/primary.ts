@@ -23,7 +23,7 @@ const SETTLED = `
 /** How long an answer is reused: the primary may be lost, and with it the revision. */
 const FRESH_MS = 1_000;
 
-export interface PrimaryOptions {
+interface PrimaryOptions {
   /** The servers among which the primary may be. */
   readonly urls: () => readonly string[];
   readonly connection: (url: string) => pg.ClientConfig;

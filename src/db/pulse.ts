@@ -8,7 +8,7 @@ import type { Reads } from './reads.ts';
 import { commitIdOf, isAfter, numberOf } from './revisions.ts';
 
 /** The newest revision of a scope: a market, `reference`, or `fx:<source>`. */
-export interface ScopeState {
+interface ScopeState {
   readonly revision: string;
   /** When it was committed, as PostgreSQL prints it. */
   readonly committedAt: string;
@@ -44,7 +44,7 @@ export interface Pulse {
   close(): Promise<void>;
 }
 
-export interface PulseOptions {
+interface PulseOptions {
   /** Where to connect, with the settings of the session. */
   readonly connection: () => pg.ClientConfig;
   /** Asked while the connection is being made. */

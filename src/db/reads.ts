@@ -42,7 +42,7 @@ export interface Reads {
 /** Does something around the work of a statement: all attempts at it, and what it waits for. */
 export type Around = <T>(statement: string, work: () => Promise<T>) => Promise<T>;
 
-export interface ReadsOptions {
+interface ReadsOptions {
   readonly pool: pg.Pool;
   /** The epoch in which a connection was made: one from an earlier epoch may be dead. */
   readonly epochOf: (client: pg.PoolClient) => number;

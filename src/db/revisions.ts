@@ -120,7 +120,7 @@ export async function revisionAsOf(db: Kysely<Database>, instant: string): Promi
 }
 
 /** What a database has for a text on the wire. */
-export interface FoundRevision {
+interface FoundRevision {
   readonly epoch: string;
   readonly newest: string;
   /** Null where it has no such commit. */

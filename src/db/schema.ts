@@ -5,7 +5,7 @@ type Given<T> = ColumnType<T, never, never>;
 /** The revision that wrote a row; a default and triggers stamp it. */
 type Revision = ColumnType<string, never, never>;
 
-export interface Service {
+interface Service {
   id: Given<number>;
   epoch: string;
   /** Counts the changes of API keys; triggers do. */
@@ -16,13 +16,13 @@ export interface Service {
   numbered_until: Given<string>;
 }
 
-export interface MarketRow {
+interface MarketRow {
   id: Given<number>;
   slug: string;
   name: string;
 }
 
-export interface RevisionRow {
+interface RevisionRow {
   number: string;
   committed_at: string;
   reason: string;
@@ -30,7 +30,7 @@ export interface RevisionRow {
   commit_id: Given<string>;
 }
 
-export interface RevisionScope {
+interface RevisionScope {
   scope: string;
   revision: string;
 }
@@ -124,7 +124,7 @@ export interface PriceRow extends PriceDimensions {
 }
 
 /** One point; values are decimal text, `published_at` an instant as PostgreSQL prints it. */
-export interface Series {
+interface Series {
   price_id: number;
   date: string;
   low: string | null;
@@ -136,14 +136,14 @@ export interface Series {
   revision: Revision;
 }
 
-export interface FxSource {
+interface FxSource {
   slug: string;
   name: string;
   base_currency_id: number;
   is_sample: Generated<boolean>;
 }
 
-export interface FxRate {
+interface FxRate {
   source: string;
   currency_id: number;
   date: string;
@@ -152,7 +152,7 @@ export interface FxRate {
   revision: Revision;
 }
 
-export interface LoadBatch {
+interface LoadBatch {
   id: Given<number>;
   format: string;
   file_name: string;
@@ -179,7 +179,7 @@ export interface LoadBatch {
   undone_by: Given<number | null>;
 }
 
-export interface LoadCoverage {
+interface LoadCoverage {
   batch_id: number;
   price_id: number | null;
   currency_id: number | null;
@@ -187,12 +187,12 @@ export interface LoadCoverage {
   last_date: string;
 }
 
-export interface AccessScope {
+interface AccessScope {
   scope: string;
   market_id: number | null;
 }
 
-export interface ApiKey {
+interface ApiKey {
   id: Given<number>;
   public_id: string;
   name: string;
@@ -210,7 +210,7 @@ export interface ApiKey {
   replaced_by: number | null;
 }
 
-export interface ApiKeyScope {
+interface ApiKeyScope {
   api_key_id: number;
   scope: string;
 }

@@ -10,7 +10,7 @@ const ACTOR = 'seed';
 export const LINES = { samples: 'seeds', corrections: 'seeds, corrections' } as const;
 
 /** What a line of the ledger says about seeds. */
-export interface SeedBatch {
+interface SeedBatch {
   readonly file_name: (typeof LINES)[keyof typeof LINES];
   readonly sha256: Buffer;
   readonly reason: string | null;

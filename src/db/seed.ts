@@ -9,14 +9,14 @@ import { writeCorrections } from './seed-corrections.ts';
 import { writeReference } from './seed-reference.ts';
 import { type Progress, type SampleReport, sampleSeries, writeSample } from './seed-sample.ts';
 
-export interface SeedOptions {
+interface SeedOptions {
   /** Only reference data: a database of real prices has no samples. */
   readonly reference?: boolean;
   readonly onProgress?: Progress;
 }
 
 /** What a run wrote; all zero when the database had everything. */
-export interface SeedReport {
+interface SeedReport {
   /** Rows of currencies, units, dimension values and products. */
   readonly reference: { readonly inserted: number };
   /** What was added of the sample data, and the points corrected; null when not asked for. */

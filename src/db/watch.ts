@@ -23,7 +23,7 @@ export interface Watch {
   close(): Promise<void>;
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   /** How to connect to a server. */
   readonly connection: (url: string) => pg.ClientConfig;
   readonly servers: Servers;

@@ -16,7 +16,7 @@ import { writePrices } from './prices.ts';
 import type { Trx } from './reference.ts';
 import { resolveCreated } from './resolve.ts';
 
-export interface Applied {
+interface Applied {
   readonly status: 'applied' | 'unchanged' | 'already-loaded';
   readonly batch: number;
   /** On the wire form, `<epoch>.<number>`; null when nothing changed. */
@@ -26,7 +26,7 @@ export interface Applied {
 }
 
 /** What a load would have done. */
-export interface Rehearsed {
+interface Rehearsed {
   readonly status: 'previewed';
   readonly batch: null;
   readonly revision: null;

@@ -3,7 +3,7 @@ import type { Trx } from './reference.ts';
 import type { Target } from './targets.ts';
 
 /** The edition of a load, and those it is compared with. */
-export interface Edition {
+interface Edition {
   readonly lineage: readonly string[];
   readonly vintage: string | null;
 }

@@ -11,7 +11,7 @@ export interface CsvRow {
 }
 
 /** How the fields of a row are told apart. */
-export interface Dialect {
+interface Dialect {
   /** One character. */
   readonly delimiter: string;
   /** One character; null when fields are never quoted. */

@@ -4,8 +4,8 @@
  */
 
 /** Most significant digits of a point, at the finest decimals among its values. */
-export const DIGITS_MAX = 15;
-export const DECIMALS_MAX = 10;
+const DIGITS_MAX = 15;
+const DECIMALS_MAX = 10;
 
 /** A decimal that is as short as it can be already, which most are. */
 const SHORTEST = /^(?:0|-?(?:[1-9]\d*|0(?=\.))(?:\.\d*[1-9])?)$/;
@@ -39,7 +39,7 @@ export function notDecimal(text: string): string {
 }
 
 /** Decimals of a plain decimal. */
-export const scaleOf = (decimal: string): number => {
+const scaleOf = (decimal: string): number => {
   const point = decimal.indexOf('.');
   return point < 0 ? 0 : decimal.length - point - 1;
 };

@@ -168,7 +168,7 @@ function checkTerms(columns: Columns, description: Description): void {
 }
 
 /** What is known of the price that is described; null for a new one. */
-export interface Known {
+interface Known {
   readonly market: string;
 }
 

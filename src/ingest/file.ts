@@ -6,7 +6,7 @@ import { basename } from 'node:path';
 const CHUNK_BYTES = 262_144;
 
 /** How much of a file has been read; of an archive, of the part that holds the data. */
-export interface Meter {
+interface Meter {
   bytes: number;
   /** null when it is not known. */
   bytesTotal: number | null;

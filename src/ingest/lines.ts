@@ -8,7 +8,7 @@ const LF = 0x0a;
 const BOM = '\ufeff';
 
 /** Lines in a row. A line that cannot be read is null, and its problem has been noted. */
-export interface LineBlock {
+interface LineBlock {
   /** Number of the first line, from 1. */
   readonly first: number;
   readonly lines: readonly (string | null)[];

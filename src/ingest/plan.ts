@@ -24,7 +24,7 @@ import { POINTS, ratesOf, type Target } from './targets.ts';
 import { checkTerms } from './terms.ts';
 
 /** What a load may do, as its caller has asked for it. */
-export interface Permissions {
+interface Permissions {
   /** Whether published values may change: permission and reason were given. */
   readonly corrections: boolean;
   /** Whether values may differ from their neighbours as much as they like. */

@@ -20,7 +20,7 @@ export interface Values {
 }
 
 /** The new values of one price or currency. */
-export interface NewValues {
+interface NewValues {
   readonly code: string;
   readonly values: number;
   readonly from: string;
@@ -127,7 +127,7 @@ async function againOf(trx: Trx): Promise<LoadPreview['again']> {
 }
 
 /** What was found out about a load. */
-export interface Found {
+interface Found {
   readonly currencies: readonly string[];
   readonly prices: PricePlan;
   readonly values: Classified;

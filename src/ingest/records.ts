@@ -41,7 +41,7 @@ export interface PointRecord {
 }
 
 /** A description that does not stand in the file itself: the file that it stands in. */
-export interface Described {
+interface Described {
   readonly line: number;
   readonly file?: string;
 }
@@ -86,7 +86,7 @@ export interface ValueRecord extends Described {
 }
 
 /** What the file says about itself: the day of its edition. */
-export interface VintageRecord {
+interface VintageRecord {
   readonly kind: 'vintage';
   readonly date: string;
 }

@@ -8,7 +8,7 @@ export interface Named {
   readonly id: number;
   readonly name: string;
 }
-export interface Unit extends Named {
+interface Unit extends Named {
   readonly dimension: string;
 }
 

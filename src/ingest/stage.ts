@@ -29,7 +29,7 @@ export interface Staged {
   readonly vintage: string | null;
 }
 
-export interface StageOptions {
+interface StageOptions {
   readonly bounds: Bounds;
   readonly problems: Problems;
   /** How much two neighbouring values may differ, as decimal text. */

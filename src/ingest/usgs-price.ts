@@ -32,7 +32,7 @@ export const UNITS = {
   g: 'Gram',
   mtu: 'Metric ton unit',
 };
-export type Unit = keyof typeof UNITS;
+type Unit = keyof typeof UNITS;
 
 /** Kilograms of the unit; a metric ton unit is 10 kg contained. */
 export const KILOGRAMS: Readonly<Record<Unit, number>> = {
@@ -53,7 +53,7 @@ export const SUFFIXES: Readonly<Record<string, Pick<UsgsSeries, 'unit' | 'isInCe
 };
 
 /** The parts of a column name beside the word `price`, in lower case. */
-export interface ColumnParts {
+interface ColumnParts {
   /** Exchange or basis that tells the series from the others of its commodity. */
   readonly needed: readonly string[];
   /** Words that describe the same series. */

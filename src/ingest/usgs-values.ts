@@ -41,7 +41,7 @@ export function priceIn(text: string): string | null | undefined {
 }
 
 /** Where a value stands. */
-export interface ValuePlace {
+interface ValuePlace {
   readonly line: number;
   readonly column: string;
   readonly year: string;

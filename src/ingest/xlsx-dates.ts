@@ -1,5 +1,5 @@
 /** A moment of a workbook: it knows neither time zones nor leap seconds. */
-export interface SerialMoment {
+interface SerialMoment {
   /** YYYY-MM-DD. */
   readonly day: string;
   /** `HH:MM:SS`, with milliseconds where there are some; midnight for a day alone. */

@@ -3,7 +3,7 @@ import type { NumberKind } from './xlsx-formats.ts';
 import { attributeOf, type Tag, type XmlListener } from './xml.ts';
 
 /** The size of a sheet, and of a text in a cell, as the spreadsheet program has them. */
-export const COLUMNS_MAX = 16_384;
+const COLUMNS_MAX = 16_384;
 const ROWS_MAX = 1_048_576;
 const CELL_CHARACTERS_MAX = 32_767;
 /** Of all texts that stand in the cells of one row, not among the shared ones. */

@@ -9,7 +9,7 @@ export interface PrincipalLimits extends Rate {
 }
 
 /** Limits of a principal's own; a number that is null is that of the settings. */
-export interface OwnLimits {
+interface OwnLimits {
   readonly perMinute: number | null;
   readonly burst: number | null;
   readonly concurrent: number | null;

@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Histogram, Registry } from '@prometheus
 import { PROBLEMS } from '../errors.ts';
 
 /** What is known of a request once it is over. */
-export interface Observed {
+interface Observed {
   /** The id of the operation, never an address. */
   readonly operation: string;
   readonly status: string;

@@ -5,7 +5,7 @@ import { instantOf } from '../db/instant.ts';
 import type { Limits } from '../limits/limits.ts';
 
 /** The parts of a service that tell of themselves when they are asked. */
-export interface MetricSources {
+interface MetricSources {
   readonly client: Client;
   readonly limits: Limits;
   /** The exchange of counts with other instances; null where there is none. */
@@ -15,7 +15,7 @@ export interface MetricSources {
 }
 
 /** What a price book tells of itself. */
-export interface BookTold {
+interface BookTold {
   readonly budget: { readonly state: Readonly<Record<'bytes' | 'limit' | 'evictions', number>> };
   readonly counts: Readonly<
     Record<'answers' | 'repeats' | 'misses' | 'builds' | 'refreshes', number>

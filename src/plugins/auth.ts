@@ -55,7 +55,7 @@ export interface AuthSettings extends KeySettings {
 }
 
 /** How far a database may be behind for its keys to be believed. */
-export interface Lag {
+interface Lag {
   /** How long it may have lacked by now what was committed, in milliseconds. */
   readonly nowMs: () => number;
   /** 0 for no limit. */
@@ -63,7 +63,7 @@ export interface Lag {
 }
 
 /** What came of a credential. */
-export interface Verdict {
+interface Verdict {
   /** Null where nobody is known by it. */
   readonly principal: Principal | null;
   /** Null where it is good. */
@@ -73,7 +73,7 @@ export interface Verdict {
 /** Hears each verdict when it falls, also that on a client who has left meanwhile. */
 export type HearVerdict = (request: FastifyRequest, verdict: Verdict) => void;
 
-export interface AuthOptions {
+interface AuthOptions {
   readonly db: Kysely<Database>;
   /** With it keys are remembered, and each request is told the state that it may trust. */
   readonly pulse?: Pulse;

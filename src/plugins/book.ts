@@ -12,7 +12,7 @@ declare module 'fastify' {
   }
 }
 
-export interface PriceBookOptions {
+interface PriceBookOptions {
   /** Bytes that everything remembered may take; 0 for no book. */
   readonly bytes: number;
   readonly sources: Sources;

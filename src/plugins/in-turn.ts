@@ -5,7 +5,7 @@ import { hangUp, isArriving } from './refuse.ts';
 
 export type Handler = (request: IncomingMessage, reply: ServerResponse) => void;
 
-export interface PipelineLimits {
+interface PipelineLimits {
   /** Requests of one connection that may wait; the connection is not read while more do. */
   readonly waitingMax: number;
   /**

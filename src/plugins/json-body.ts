@@ -11,7 +11,7 @@ const BOM = 0xfeff;
  * the last would win and drop a filter, and nesting beyond a limit.
  * @returns a sentence that tells what is wrong, or null
  */
-export function hiddenFault(text: string, depthMax: number): string | null {
+function hiddenFault(text: string, depthMax: number): string | null {
   const open: (Set<string> | null)[] = [];
   let at = 0;
   while (at < text.length) {
@@ -66,7 +66,7 @@ const malformed = (detail: string): Problem => new Problem('malformed_json', det
 const empty = (): Problem => malformed('The body is empty; send at least {}');
 
 /** Bytes → value. @throws Problem `malformed_json` with what is wrong */
-export function parseJson(bytes: Buffer, depthMax: number): unknown {
+function parseJson(bytes: Buffer, depthMax: number): unknown {
   if (bytes.length === 0) throw empty();
   // Decoding would replace broken sequences in silence.
   if (!isUtf8(bytes)) throw malformed('The body is not valid UTF-8');
@@ -127,7 +127,7 @@ function checkMediaType(request: FastifyRequest): void {
   }
 }
 
-export interface BodyOptions {
+interface BodyOptions {
   readonly depthMax: number;
   readonly bytesMax: number;
 }

@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from 'fastify';
 const SECOND_MS = 1_000;
 
 /** What log lines have in common that are counted together; there are few kinds. */
-export interface LineKind {
+interface LineKind {
   readonly level: 'info' | 'error';
   /** Of an answer without a problem. */
   readonly operation?: string;

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { completed, descriptionOf, type RequestLimits } from '../contract/openapi.ts';
 
 /** Version of the interface, not of the software: specification, section 9. */
-export const INTERFACE_VERSION = '1.0.0';
+const INTERFACE_VERSION = '1.0.0';
 
 /** Makes the OpenAPI document from the routes registered after it. */
 export async function openapi(app: FastifyInstance, limits: RequestLimits): Promise<void> {

@@ -19,7 +19,7 @@ declare module 'fastify' {
   }
 }
 
-export interface StopOptions {
+interface StopOptions {
   /** How long a connection without a request may still send one. */
   readonly graceMs: number;
   readonly heirs?: Heirs | undefined;

@@ -4,7 +4,7 @@ import { Problem } from '../errors.ts';
 import { closeGently } from './in-turn.ts';
 import type { Refusals } from './refuse.ts';
 
-export interface TransportOptions {
+interface TransportOptions {
   readonly urlBytesMax: number;
   readonly connectionsMax: number;
   readonly refusals: Refusals;

@@ -2,7 +2,7 @@ import { isUnconverted, NO_DAY, type PointColumns } from '../conversion/columns.
 import { ascii, ByteWriter } from './bytes.ts';
 
 /** The cells that all rows of a price have in common, with the commas around them. */
-export interface CommonCells {
+interface CommonCells {
   readonly code: Buffer;
   readonly terms: Buffer;
   readonly about: Buffer;

@@ -11,7 +11,7 @@ import { columnOf, valuesAt } from './filters.ts';
 import { marketPrices } from './query.ts';
 
 /** A value that at least one price of the market has. */
-export interface UsedValue {
+interface UsedValue {
   readonly filter: FilterName;
   readonly id: string;
   readonly name: string;
@@ -42,13 +42,13 @@ export async function usedValues(
 }
 
 /** The values of a market's filters, and the state that they are of. */
-export interface ValuesAt {
+interface ValuesAt {
   readonly head: Head;
   readonly used: readonly UsedValue[];
 }
 
 /** The values as of a look at the database, or now where nobody looked. */
-export type ValuesReader = (db: () => Kysely<Database>, newest: Newest | null) => Promise<ValuesAt>;
+type ValuesReader = (db: () => Kysely<Database>, newest: Newest | null) => Promise<ValuesAt>;
 
 /**
  * A reader that keeps the values of the state that was asked for last, as they never change.

@@ -16,7 +16,7 @@ export function recordHead(terms: Terms, { price, shown, receipt, summary }: Des
 }
 
 /** One record as JSON, in slices. */
-export function* recordJson(terms: Terms, contents: Contents): Generator<Buffer> {
+function* recordJson(terms: Terms, contents: Contents): Generator<Buffer> {
   yield Buffer.from(recordHead(terms, contents));
   if (contents.points) yield* slicesOfPoints(contents.points);
   yield RECORD_END;

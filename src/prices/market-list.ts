@@ -15,7 +15,7 @@ interface Extent {
 }
 
 /** What each market holds, by its slug. */
-export type Extents = ReadonlyMap<string, Extent>;
+type Extents = ReadonlyMap<string, Extent>;
 
 /**
  * How many prices each market has and which days they span, now; on a server that has the commit of
@@ -34,7 +34,7 @@ export async function extentsNow(db: Kysely<Database>, revision = '0'): Promise<
 }
 
 /** What the markets hold as of a look at the database, or now where nobody looked. */
-export type ExtentReader = (db: () => Kysely<Database>, newest: Newest | null) => Promise<Extents>;
+type ExtentReader = (db: () => Kysely<Database>, newest: Newest | null) => Promise<Extents>;
 
 /**
  * A reader that keeps what the markets held when anything was committed last: reading it looks at

@@ -101,7 +101,7 @@ class Lacking {
 }
 
 /** What becomes of the prices of a request where rates are missing. */
-export interface Rated<Price extends PriceTerms> {
+interface Rated<Price extends PriceTerms> {
   readonly planned: readonly Planned<Price>[];
   readonly warnings: readonly Warning[];
   /** Numbers of the prices of whose requested points none can be converted. */

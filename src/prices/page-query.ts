@@ -4,7 +4,7 @@ import type { PriceFilters, PriceTerms, SelectedPrice } from './query.ts';
 import { BY_CODE, filtered, latestPoint } from './query.ts';
 
 /** Some of the prices of a plan: the next ones after a code. */
-export interface Stretch {
+interface Stretch {
   readonly after: string | null;
   /** Null is as many as there are. */
   readonly most: number | null;

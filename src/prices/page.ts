@@ -26,7 +26,7 @@ import {
 } from './warnings.ts';
 
 /** The prices that an answer shows, and what is told about all that were asked for. */
-export interface Found {
+interface Found {
   readonly shown: readonly PlannedPrice[];
   readonly warnings: readonly Warning[];
   /** Goes on after the last of them; null where nothing comes after it. */
@@ -73,7 +73,7 @@ export function sqlSelector(vocabularies: VocabularyReader): Selector {
 }
 
 /** What prices are found by, all of one state. */
-export interface Finding {
+interface Finding {
   readonly db: Asking;
   readonly plan: Plan;
   readonly state: State;

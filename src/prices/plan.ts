@@ -23,7 +23,7 @@ export interface DateRange {
 }
 
 /** The part of the prices that an answer shows. */
-export interface Page {
+interface Page {
   /** Most records; null is as many as there are. */
   readonly limit: number | null;
   /** Where the page before ended; null is from the first. */

@@ -70,7 +70,7 @@ function checkWalk({ page }: Plan, head: Head): void {
  * @throws Problem `revision_not_here`, `unknown_revision`, `invalid_cursor`, or
  *   `validation_failed` for a moment that is in the future by the database clock
  */
-export async function stateOf(
+async function stateOf(
   db: Kysely<Database>,
   plan: Plan,
   source: string,

@@ -9,14 +9,14 @@ import { usedValues } from './filter-values.ts';
 import { marketPrices } from './query.ts';
 
 /** The values that the prices of a market have in one filter. */
-export interface FilterVocabulary {
+interface FilterVocabulary {
   /** Match keys and ids: all that a request may name a value by. */
   readonly keys: ReadonlySet<string>;
   readonly names: Names;
 }
 
 /** What a request can name in a market at one state. */
-export interface Vocabulary {
+interface Vocabulary {
   of(filter: FilterName): FilterVocabulary;
   codes(): Promise<Names>;
 }

@@ -24,7 +24,7 @@ declare module 'fastify' {
   }
 }
 
-export interface ChangeOptions extends ChangeLimits {
+interface ChangeOptions extends ChangeLimits {
   /** Requests of one principal that may wait at once. */
   readonly waitingMax: number;
 }

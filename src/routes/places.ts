@@ -7,7 +7,7 @@ interface Place {
 }
 
 /** Takes a place for a time at most; returns how to give it back. */
-export type TakePlace = (principal: Principal, forMs: number) => () => void;
+type TakePlace = (principal: Principal, forMs: number) => () => void;
 
 /**
  * Places for requests that take their time, so many for each principal.

@@ -14,7 +14,7 @@ interface Form {
 }
 
 /** A document that does not change while the process runs, and is open to anyone. */
-export interface Prepared {
+interface Prepared {
   readonly type: string;
   /** Reads or makes the document; called once. */
   readonly read: () => string | Buffer | Promise<string | Buffer>;

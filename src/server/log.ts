@@ -11,7 +11,7 @@ const FLUSH_MS = 100;
 const EXIT_MS_MAX = 500;
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
-export interface LogOptions {
+interface LogOptions {
   readonly level: string;
   /** Bytes of the lines that wait to be written; further lines are dropped and counted. */
   readonly bytesMax: number;

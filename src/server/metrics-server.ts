@@ -4,13 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { ConfigError } from '../config.ts';
 
 /** Metrics as Prometheus reads them. */
-export interface Exposition {
+interface Exposition {
   readonly contentType: string;
   metrics(): Promise<string>;
 }
 
 /** A listener that answers `GET /metrics`, and nothing else. */
-export interface MetricsServer {
+interface MetricsServer {
   readonly port: number;
   close(): Promise<void>;
 }

@@ -130,7 +130,7 @@ function openUsage(url: string, logger: Logger): Client {
   return client;
 }
 
-export interface Served {
+interface Served {
   readonly config: Config;
   /** The database as the service reads it, and as it notes use. */
   readonly url: string;

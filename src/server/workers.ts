@@ -5,7 +5,7 @@ import { NODE_FLAGS } from './node-flags.ts';
 import { deliveriesTo, heirless, type Left, retire } from './passing.ts';
 import { whatIsUnderWay } from './under-way.ts';
 
-export interface WorkersOptions {
+interface WorkersOptions {
   readonly count: number;
   /** The program of a worker, and what its environment has besides ours. */
   readonly program: string;

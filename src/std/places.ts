@@ -39,7 +39,7 @@ export interface Link {
 }
 
 /** A link that is never interrupted. */
-export const ALWAYS_UP: Link = {
+const ALWAYS_UP: Link = {
   isAway: false,
   catchUp: null,
   join: () => {},

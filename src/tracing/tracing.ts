@@ -36,7 +36,7 @@ export interface Ended {
 }
 
 /** A request whose trace goes on. */
-export interface TracedRequest {
+interface TracedRequest {
   /** Does something for the request: the statements of it belong to the trace. */
   within(work: () => void): void;
   end(ended: Ended): void;
@@ -52,7 +52,7 @@ export interface Tracing {
   end(): Promise<void>;
 }
 
-export interface TracingOptions {
+interface TracingOptions {
   readonly version: string;
   /** The process, as its log names it. */
   readonly pid: number;

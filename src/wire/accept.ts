@@ -1,5 +1,5 @@
 /** One choice of a header such as Accept: what it names, in lower case, and its weight. */
-export interface Choice {
+interface Choice {
   readonly name: string;
   /** 0 to 1; 0 refuses. */
   readonly weight: number;

@@ -17,7 +17,7 @@ import type { DumpTools } from './tools.ts';
 /** How the data is carried: by the tools of PostgreSQL, or by an export. */
 export type Way = { readonly tools: DumpTools } | 'export';
 
-export interface DrillRequest {
+interface DrillRequest {
   readonly way: Way;
   /** The address of the original. */
   readonly url: string;
@@ -29,13 +29,13 @@ export interface DrillRequest {
 }
 
 /** One table: its rows and the SHA-256 of its export, in the original and in the copy. */
-export interface Compared {
+interface Compared {
   readonly what: string;
   readonly original: string;
   readonly restored: string;
 }
 
-export interface Step {
+interface Step {
   readonly step: string;
   readonly seconds: number;
 }

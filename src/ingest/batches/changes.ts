@@ -13,7 +13,7 @@ import {
 } from './statements.ts';
 
 /** Attributes of a price by their fields; what they refer to by name. */
-export type Attributes = Readonly<Record<string, unknown>>;
+type Attributes = Readonly<Record<string, unknown>>;
 
 /** Something that a batch changed. */
 export interface BatchChange {

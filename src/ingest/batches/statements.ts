@@ -17,7 +17,7 @@ const ended = (table: string, columns: RawBuilder<unknown>, revision: string) =>
   where t.revision_to = ${revision}::bigint`;
 
 /** Rows of the reference data: kind and name before and after a revision. */
-export interface NameRow {
+interface NameRow {
   readonly kind: string;
   readonly before: string | null;
   readonly after: string | null;

@@ -9,7 +9,7 @@ import { factorOf, termsProblem } from './terms.ts';
 import { pointerTo } from './yaml.ts';
 
 /** A rule that a mapping breaks, at a member. */
-export interface Breach {
+interface Breach {
   readonly pointer: string;
   readonly message: string;
 }

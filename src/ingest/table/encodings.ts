@@ -1,7 +1,7 @@
 import { Refusal } from '../problems.ts';
 
 /** Encodings that are not read as they stand. */
-export type Encoding = 'utf-16' | 'utf-16le' | 'utf-16be' | 'windows-1252' | 'latin1';
+type Encoding = 'utf-16' | 'utf-16le' | 'utf-16be' | 'windows-1252' | 'latin1';
 
 /** Bytes to which the encodings of one byte give no character. */
 const UNDEFINED = /[\u0080-\u009f]/;

@@ -1,7 +1,7 @@
 import { indexOfLetters } from '../xlsx-rows.ts';
 
 /** A cell by its place: the line from 1, the column from 0. */
-export interface CellPlace {
+interface CellPlace {
   readonly line: number;
   readonly index: number;
 }

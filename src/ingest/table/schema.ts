@@ -226,6 +226,5 @@ export const MAPPING = closed(
 export type Mapping = Static<typeof MAPPING>;
 export type Published = Static<typeof published>;
 export type StatedTerm = Static<ReturnType<typeof stated>>;
-export type CodeSource = Static<typeof codeSource>;
 export type DateSource = Static<typeof dateSource>;
 export type PublicationSource = Static<typeof publishedAt>;

@@ -27,7 +27,7 @@ class Stated {
 }
 
 /** What is wrong with the terms of a row, and in which column. */
-export interface TermsFault {
+interface TermsFault {
   readonly fault: Fault;
   readonly column: string;
 }

@@ -2,7 +2,7 @@ import { offer } from '../offer.ts';
 import type { StatedTerms } from '../records.ts';
 
 /** Exactly digits / 10^scale. */
-export interface Factor {
+interface Factor {
   readonly digits: bigint;
   readonly scale: number;
 }

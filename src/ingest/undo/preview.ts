@@ -9,7 +9,7 @@ interface Named {
 }
 
 /** A value that goes, or comes back; of a rate the code is source and currency. */
-export interface DatedValue {
+interface DatedValue {
   readonly code: string;
   readonly date: string;
   readonly values: Values;

@@ -3,7 +3,7 @@ import { CHANGEABLE } from '../prices.ts';
 import type { Trx } from '../reference.ts';
 
 /** The tables of what prices refer to, and of prices, each after those that it refers to. */
-export const ROWS = ['currency', 'product', 'dimension_value', 'price'] as const;
+const ROWS = ['currency', 'product', 'dimension_value', 'price'] as const;
 export type RowTable = (typeof ROWS)[number];
 
 /** Rows that a revision removed and that are not there now, as `h`: a query without its columns. */

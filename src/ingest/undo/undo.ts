@@ -12,7 +12,7 @@ import { previewUndo, type UndoPreview } from './preview.ts';
 import { restoreRows } from './rows.ts';
 import { restoreValues, stageUndo } from './stage.ts';
 
-export interface UndoRequest {
+interface UndoRequest {
   /** The number of the batch to take back. */
   readonly batch: number;
   /** Who undoes it. */

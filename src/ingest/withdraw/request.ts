@@ -32,7 +32,7 @@ export interface WithdrawalRequest {
 }
 
 /** A point that is withdrawn, with the value that it has until then. */
-export interface WithdrawnPoint {
+interface WithdrawnPoint {
   readonly code: string;
   readonly date: string;
   readonly before: Values;

@@ -9,7 +9,7 @@ import { lengthOf, type Stretch } from './segments.ts';
 import type { ChangedPoint, ChangedPrice, PointValue, PriceState } from './values.ts';
 
 /** The reference data at a revision of theirs. */
-export type ReferencesAt = (reference: string) => Promise<References>;
+type ReferencesAt = (reference: string) => Promise<References>;
 
 /** A JSON number with every digit that is stored. */
 const numberText = (text: string | null): string =>

@@ -85,7 +85,7 @@ interface Segment {
 }
 
 /** What a page is made of: the changes of some markets after one number and up to another. */
-export interface Wanted {
+interface Wanted {
   /** Slugs of the markets, by id. */
   readonly markets: ReadonlyMap<number, string>;
   readonly after: string;
