@@ -6,13 +6,13 @@ import type { Database } from '../db/schema.ts';
 import { mapped } from '../turns.ts';
 import { canonicalText } from './canonical.ts';
 import { cursorText } from './cursor.ts';
-import { LargeReadings } from './large.ts';
 import { type MissingReader, refusedOf, withMissingRates } from './missing-rates.ts';
 import { outcomesOf, type PlannedPrice, vatWarnings, withoutRefused } from './outcomes.ts';
 import { selectStretch, selectTerms } from './page-query.ts';
 import type { Plan } from './plan.ts';
 import { isConverting } from './plan-options.ts';
 import { type SelectedPrice, selectPrices } from './query.ts';
+import { LARGE_WAITING_MAX, Readings } from './readings.ts';
 import type { References } from './references.ts';
 import type { State } from './state.ts';
 import type { Targets } from './targets.ts';
@@ -56,7 +56,7 @@ const LARGE = 2_000;
 
 /** Asks the database for all of it. */
 export function sqlSelector(vocabularies: VocabularyReader): Selector {
-  const readings = new LargeReadings();
+  const readings = new Readings(1, LARGE_WAITING_MAX);
   /** Markets of which a selection was a large one. */
   const large = new Set<string>();
   return async (asking, plan, head, signal) => {

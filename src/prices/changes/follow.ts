@@ -1,7 +1,7 @@
 import { databaseProblem } from '../../db/failures.ts';
 import type { Notices } from '../../db/notices.ts';
 import { sharedReading } from '../../db/shared-reading.ts';
-import { LargeReadings } from '../large.ts';
+import { LARGE_WAITING_MAX, Readings } from '../readings.ts';
 import { Bell } from './bell.ts';
 import { type ChangeSources, type ChangesAsked, type Page, readPage } from './page.ts';
 
@@ -31,39 +31,25 @@ export interface Feed {
   stop(): void;
 }
 
+/** A reading that several requests share ends with none of them. */
+const NEVER = new AbortController().signal;
+
 /** A page, and how often the bell had rung before it was read. */
 interface Heard {
   readonly page: Page;
   readonly rung: number;
 }
 
-/** Runs work a few at a time, the others in the order in which they came. */
-function turns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
-  const queue: (() => void)[] = [];
-  let running = 0;
-  return async (work) => {
-    if (running >= most) await new Promise<void>((resolve) => queue.push(resolve));
-    else running += 1;
-    try {
-      return await work();
-    } finally {
-      const next = queue.shift();
-      if (next) next();
-      else running -= 1;
-    }
-  };
-}
-
 /**
  * Reads for those who were woken: one commit may wake hundreds, and those who stand at the same
  * place share one reading. It began after the ring that woke them, so it shows what rang.
  */
-function sharedReader(sources: ChangeSources, inTurn: ReturnType<typeof turns>) {
+function sharedReader(sources: ChangeSources, readings: Readings) {
   const once = sharedReading<Page>();
   return (asked: ChangesAsked, rung: number): Promise<Page> => {
     const { after, limit, markets } = asked;
     const key = `${rung} ${after} ${limit} ${markets.join()}`;
-    return once(key, () => inTurn(() => readPage(sources, asked)));
+    return once(key, () => readings.run(() => readPage(sources, asked), NEVER));
   };
 }
 
@@ -75,9 +61,9 @@ function checkPassing(error: unknown): void {
 /** The feed over a database whose commits are told by notices. */
 export function feedOf(sources: ChangeSources, notices: Notices): Feed {
   const bell = new Bell();
-  const inTurn = turns(READERS);
-  const large = new LargeReadings();
-  const readShared = sharedReader(sources, inTurn);
+  const readings = new Readings(READERS, Number.POSITIVE_INFINITY);
+  const large = new Readings(1, LARGE_WAITING_MAX);
+  const readShared = sharedReader(sources, readings);
   let unsubscribe: (() => void) | null = null;
   let isStopped = false;
 
@@ -119,7 +105,7 @@ export function feedOf(sources: ChangeSources, notices: Notices): Feed {
       // Before the first look, so that nothing that comes after it is missed.
       if (!isStopped) unsubscribe ??= notices.onNotice(CHANNEL, () => bell.ring());
       const { rung } = bell;
-      const page = await inTurn(() => readPage(sources, asked, signal));
+      const page = await readings.run(() => readPage(sources, asked, signal), signal);
       if (page.changes.length > 0) return page;
       return wait(asked, { page, rung }, untilMs, signal);
     },

@@ -2,14 +2,18 @@ import { Problem } from '../errors.ts';
 import { Places } from '../std/places.ts';
 
 /** Large readings that may wait; each holds a place of the gate, which has others to serve. */
-const WAITING_MAX = 16;
+export const LARGE_WAITING_MAX = 16;
 
 /**
- * Runs large readings of the database one at a time: the driver parses megabytes of each without a
- * pause. The others wait in the order of their arrival, up to the deadlines of their requests.
+ * Runs readings of the database a few at a time: the driver parses megabytes of a large one without
+ * a pause. The others wait in the order of their arrival, until their requests end.
  */
-export class LargeReadings {
-  readonly #places = new Places(1, { waitingMax: WAITING_MAX, waitMs: Number.POSITIVE_INFINITY });
+export class Readings {
+  readonly #places: Places;
+
+  constructor(atOnce: number, waitingMax: number) {
+    this.#places = new Places(atOnce, { waitingMax, waitMs: Number.POSITIVE_INFINITY });
+  }
 
   /**
    * @throws Problem `overloaded` where too many wait, the reason of the signal, and what `read`
