@@ -117,12 +117,18 @@ const Warning = closed(
       Type.String({ description: '`rates_missing`: ISO 4217 code of the currency' }),
     ),
     firstDateWithoutRate: Type.Optional(
-      Day('`rates_missing`: the first requested point without a rate of it'),
+      nullable(
+        Day('`rates_missing`: the first requested point without a rate of it; null without any'),
+      ),
     ),
     lastDateWithoutRate: Type.Optional(
-      Day('`rates_missing`: the last requested point without a rate of it'),
+      nullable(
+        Day('`rates_missing`: the last requested point without a rate of it; null without any'),
+      ),
     ),
-    lastDateWithRate: Type.Optional(Day('`rates_missing`: the newest rate of it')),
+    lastDateWithRate: Type.Optional(
+      nullable(Day('`rates_missing`: the newest rate of it; null where the source has none')),
+    ),
   },
   { $id: 'Warning', description: 'What a reader should know; other members depend on `code`' },
 );

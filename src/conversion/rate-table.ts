@@ -6,7 +6,7 @@ export const RATE_DAYS_BACK = 7;
 /** The published rates of one currency, by day from `firstDay` on; one slot for each day. */
 export interface CurrencyRates {
   readonly iso: string;
-  /** Days counted from 2000-01-01, both with a rate. */
+  /** Days counted from 2000-01-01, both with a rate. Without any rate they are ∞ and -∞. */
   readonly firstDay: number;
   readonly lastDay: number;
   /** Units for one base, scaled by 10^scale, at most 15 digits; 0 is a day without a rate. */
@@ -44,6 +44,18 @@ export function pairOf(table: RateTable, from: number, to: number): RatePair | n
   if (fromLeg === undefined || toLeg === undefined) return null;
   return { source: table.source, base: table.base.iso, from: fromLeg, to: toLeg };
 }
+
+/** A currency of which a source has no rate at all. */
+export const withoutRates = (iso: string): CurrencyRates => ({
+  iso,
+  firstDay: Number.POSITIVE_INFINITY,
+  lastDay: Number.NEGATIVE_INFINITY,
+  scaled: new Float64Array(0),
+  scale: new Uint8Array(0),
+});
+
+/** Whether a source has any rate of a currency. */
+export const hasAnyRate = ({ firstDay, lastDay }: CurrencyRates): boolean => firstDay <= lastDay;
 
 /** Whether a leg has a rate on a day; the base always has. */
 export const hasRate = (leg: CurrencyRates | null, day: number): boolean =>

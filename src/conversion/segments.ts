@@ -1,5 +1,8 @@
 import { type CurrencyRates, hasRate, RATE_DAYS_BACK, type RatePair } from './rate-table.ts';
 
+/** The two currencies of a conversion, also such as have no rate at all; null is the base. */
+export type Legs = Pick<RatePair, 'from' | 'to'>;
+
 /** Consecutive days, both ends inclusive, that are alike in which rates they lack. */
 export interface Segment {
   /** Days counted from 2000-01-01; the first segment begins, and the last one ends, at infinity. */
@@ -19,7 +22,7 @@ interface Seen {
 const isNear = (seen: number, day: number): boolean => day - seen <= RATE_DAYS_BACK;
 
 /** The currencies that a day lacks; those of a day whose legs were published apart are both. */
-function lackingOn({ from, to }: RatePair, seen: Seen, day: number): readonly CurrencyRates[] {
+function lackingOn({ from, to }: Legs, seen: Seen, day: number): readonly CurrencyRates[] {
   if (isNear(seen.both, day)) return [];
   const legs = [from, to].filter((each) => each !== null);
   const lacking = legs.filter((each) => !isNear(each === from ? seen.from : seen.to, day));
@@ -29,7 +32,7 @@ function lackingOn({ from, to }: RatePair, seen: Seen, day: number): readonly Cu
 const isSame = (one: readonly CurrencyRates[], other: readonly CurrencyRates[]): boolean =>
   one.length === other.length && one.every((each) => other.includes(each));
 
-function madeOf(pair: RatePair): Segment[] {
+function madeOf(pair: Legs): Segment[] {
   const legs = [pair.from, pair.to].filter((each) => each !== null);
   const begin = Math.min(...legs.map((each) => each.firstDay));
   const end = Math.max(...legs.map((each) => each.lastDay)) + RATE_DAYS_BACK;
@@ -55,7 +58,7 @@ function madeOf(pair: RatePair): Segment[] {
 const known = new WeakMap<CurrencyRates, Map<CurrencyRates | null, readonly Segment[]>>();
 
 /** All days, cut where the rates that a pair of currencies lacks change. */
-export function segmentsOf(pair: RatePair): readonly Segment[] {
+export function segmentsOf(pair: Legs): readonly Segment[] {
   const [leg, other] = pair.from === null ? [pair.to, null] : [pair.from, pair.to];
   // A source has one base: a pair of it with itself is never converted.
   if (leg === null) return [];

@@ -1,10 +1,17 @@
 import { dayNumber, dayText } from '../conversion/calendar.ts';
 import { type Outcome, refused } from '../conversion/convert.ts';
-import type { CurrencyRates, RatePair } from '../conversion/rate-table.ts';
-import { type Segment, segmentsOf } from '../conversion/segments.ts';
+import {
+  type CurrencyRates,
+  hasAnyRate,
+  type RateTable,
+  withoutRates,
+} from '../conversion/rate-table.ts';
+import { type Legs, type Segment, segmentsOf } from '../conversion/segments.ts';
 import type { Planned } from './outcomes.ts';
 import type { Plan } from './plan.ts';
 import type { PriceTerms, SelectedPrice } from './query.ts';
+import type { References } from './references.ts';
+import type { Targets } from './targets.ts';
 import type { Warning } from './warnings.ts';
 
 /** Prices of one pair of currencies of which requested points may have no rate. */
@@ -45,23 +52,66 @@ function requestedDays({ range, options }: Plan, price: PriceTerms | SelectedPri
   return { first, last: Math.min(to, newest) };
 }
 
-const pairKey = ({ from, to }: RatePair): string => `${from?.iso}>${to?.iso}`;
+const legsKey = ({ from, to }: Legs): string => `${from?.iso}>${to?.iso}`;
 
-/** The prices of which requested points may have no rate, by their pairs of currencies. */
-function suspectsOf(plan: Plan, planned: readonly Planned<PriceTerms>[]): Suspects[] {
+/** The rates that a request converts with. */
+export interface RatesInUse {
+  /** Slug of the source; null where no currency is converted. */
+  readonly source: string | null;
+  /** Null where the source does not exist. */
+  readonly rates: RateTable | null;
+  readonly references: References;
+  readonly targets: Targets;
+}
+
+type Unrated = Map<number, CurrencyRates>;
+
+/** The currencies of which a table has no rate, by their numbers: segments are cached by leg. */
+const unratedIn = new WeakMap<RateTable, Unrated>();
+
+function unratedOf(rates: RateTable | null): Unrated {
+  const known = (rates && unratedIn.get(rates)) ?? new Map<number, CurrencyRates>();
+  if (rates !== null) unratedIn.set(rates, known);
+  return known;
+}
+
+/** Finds the legs of a price, also where the source has no rate of one of them. */
+function legsReader({ rates, references, targets }: RatesInUse) {
+  const unrated = unratedOf(rates);
+  const legOf = (id: number): CurrencyRates | null => {
+    if (id === rates?.base.id) return null;
+    const found = rates?.currencies.get(id) ?? unrated.get(id);
+    const leg = found ?? withoutRates(references.currencies.get(id)?.shown.iso ?? '');
+    if (found === undefined) unrated.set(id, leg);
+    return leg;
+  };
+  return ({ price, outcome }: Planned<PriceTerms>): Legs | null => {
+    if (outcome?.conversion?.pair) return outcome.conversion.pair;
+    if (outcome?.reason !== 'no-rate' || price.currency_id === null) return null;
+    return targets.currency && { from: legOf(price.currency_id), to: legOf(targets.currency.id) };
+  };
+}
+
+/** The prices of which requested points may have no rate, by their legs. */
+function suspectsOf(
+  plan: Plan,
+  planned: readonly Planned<PriceTerms>[],
+  legsOf: ReturnType<typeof legsReader>,
+): Suspects[] {
   const { includeSeries, includeSummary } = plan.options;
   if (!includeSeries && !includeSummary) return [];
   const found = new Map<string, { priceIds: number[]; segments: readonly Segment[] }>();
-  for (const { price, outcome } of planned) {
-    const pair = outcome?.conversion?.pair;
-    if (!pair) continue;
-    const segments = segmentsOf(pair);
+  for (const each of planned) {
+    const { price } = each;
+    const legs = legsOf(each);
+    if (legs === null) continue;
+    const segments = segmentsOf(legs);
     const { first, last } = requestedDays(plan, price);
     const mayLack = segments.some(
-      (each) => each.lacking.length > 0 && each.first <= last && each.last >= first,
+      (segment) => segment.lacking.length > 0 && segment.first <= last && segment.last >= first,
     );
     if (!mayLack) continue;
-    const key = pairKey(pair);
+    const key = legsKey(legs);
     const known = found.get(key) ?? { priceIds: [], segments };
     known.priceIds.push(price.id);
     found.set(key, known);
@@ -69,28 +119,42 @@ function suspectsOf(plan: Plan, planned: readonly Planned<PriceTerms>[]): Suspec
   return [...found.values()];
 }
 
-/** The days of points without a rate, by the currency that lacks it. */
+/** The currencies that lack a rate, with the days of the requested points that need it. */
 class Lacking {
-  readonly #days = new Map<CurrencyRates, { first: number; last: number }>();
+  /** Null where no requested point needs a rate. */
+  readonly #days = new Map<CurrencyRates, { first: number; last: number } | null>();
+
+  /** Adds the currencies of a price that have no rate at all, whatever points are requested. */
+  addUnrated({ from, to }: Legs): void {
+    for (const leg of [from, to]) {
+      if (leg !== null && !hasAnyRate(leg) && !this.#days.has(leg)) this.#days.set(leg, null);
+    }
+  }
 
   add({ lacking }: Segment, { first, last }: { first: number; last: number }): void {
     for (const rates of lacking) {
       const known = this.#days.get(rates) ?? { first, last };
-      known.first = Math.min(known.first, first);
-      known.last = Math.max(known.last, last);
-      this.#days.set(rates, known);
+      this.#days.set(rates, {
+        first: Math.min(known.first, first),
+        last: Math.max(known.last, last),
+      });
     }
   }
 
   /** One warning for each currency, in the order of their codes. */
   warnings(source: string): Warning[] {
     const all = [...this.#days].sort(([{ iso: a }], [{ iso: b }]) => (a < b ? -1 : 1));
-    return all.map(([{ iso, lastDay }, { first, last }]) => {
-      const [from, to, newest] = [dayText(first), dayText(last), dayText(lastDay)];
+    return all.map(([rates, days]) => {
+      const { iso } = rates;
+      const [from, to] = days === null ? [null, null] : [dayText(days.first), dayText(days.last)];
       const points = from === to ? `the points of ${from}` : `points from ${from} to ${to}`;
+      const newest = hasAnyRate(rates) ? dayText(rates.lastDay) : null;
+      const needed = days === null ? '' : `; ${points} need one`;
       const detail =
-        `${source} has no rate of ${iso} for ${points}, and its newest one is of ${newest}; ` +
-        'a rate serves for its own day and 7 days more';
+        newest === null
+          ? `${source} has no rate of ${iso} at all${needed}`
+          : `${source} has no rate of ${iso} for ${points}, and its newest one is of ${newest}; ` +
+            'a rate serves for its own day and 7 days more';
       return {
         ...{ code: 'rates_missing', pointer: '/options/currency', detail, suggestions: [] },
         ...{ currency: iso, firstDateWithoutRate: from, lastDateWithoutRate: to },
@@ -119,25 +183,30 @@ export const refusedOf = <Price extends PriceTerms>(
 };
 
 /**
- * Warns of each currency that lacks rates for requested points, and refuses the conversion of a
- * price of which no requested point can be converted. Nothing is read where the rates cover the
- * requested days.
+ * Warns of each currency that lacks rates for requested points, or of which there is no rate at
+ * all, and refuses the conversion of a price of which no requested point can be converted. Nothing
+ * is read where the rates cover the requested days.
  */
 export async function withMissingRates<Price extends PriceTerms>(
   read: MissingReader,
   plan: Plan,
   planned: readonly Planned<Price>[],
   revision: string,
+  inUse: RatesInUse,
 ): Promise<Rated<Price>> {
   const lacking = new Lacking();
   const unconvertible = new Set<number>();
-  for (const suspects of suspectsOf(plan, planned)) {
+  const legsOf = legsReader(inUse);
+  for (const each of planned) {
+    const legs = legsOf(each);
+    if (legs !== null) lacking.addUnrated(legs);
+  }
+  for (const suspects of suspectsOf(plan, planned, legsOf)) {
     const missing = await read(suspects, plan, revision);
     for (const [index, days] of missing.days)
       lacking.add(suspects.segments[index] as Segment, days);
     for (const id of missing.unconvertible) unconvertible.add(id);
   }
-  const source = planned.find((each) => each.outcome?.conversion?.pair)?.outcome?.conversion?.pair;
-  const warnings = lacking.warnings(source?.source ?? '');
+  const warnings = lacking.warnings(inUse.source ?? '');
   return { planned: refusedOf(planned, unconvertible), warnings, unconvertible };
 }

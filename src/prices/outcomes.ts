@@ -18,14 +18,29 @@ export interface Planned<Price extends PriceTerms> {
 /** A price of the answer. */
 export type PlannedPrice = Planned<SelectedPrice>;
 
-/** Codes that a sentence names before it counts the rest. */
+/** Codes that a warning names before it counts the rest. */
 const CODES_NAMED = 50;
 
-const named = (codes: readonly string[]): string => {
-  const rest = codes.length - CODES_NAMED;
-  const list = codes.slice(0, CODES_NAMED).join(', ');
+const named = (codes: readonly string[], most: number): string => {
+  const rest = codes.length - most;
+  const list = codes.slice(0, most).join(', ');
   return rest > 0 ? `${list} and ${rest} more` : list;
 };
+
+const REFUSED_FOR = [
+  ['no-rate', 'No exchange rate'],
+  ['incompatible-unit', 'Incompatible unit'],
+] as const;
+
+/** The codes of refused prices by the reason: `No exchange rate: A, B. Incompatible unit: C`. */
+function namedByReason(refused: readonly Planned<PriceTerms>[], most: number): string {
+  const parts = REFUSED_FOR.map(([reason, words]) => {
+    const those = refused.filter(({ outcome }) => outcome?.reason === reason);
+    const codes = those.map(({ price }) => price.code);
+    return codes.length === 0 ? null : `${words}: ${named(codes, most)}`;
+  });
+  return parts.filter((each) => each !== null).join('. ');
+}
 
 /** Decides what happens to each price when a conversion is asked for. */
 export async function outcomesOf<Price extends PriceTerms>(
@@ -57,16 +72,17 @@ export function withoutRefused<Price extends PriceTerms>(
   const { onUnconvertible } = plan.options;
   const refused = planned.filter((each) => each.outcome?.status === 'refused');
   if (refused.length === 0 || onUnconvertible === 'keep') return { kept: planned, warnings: [] };
-  const codes = refused.map((each) => each.price.code);
   if (onUnconvertible === 'error') {
     const instead = 'Leave them out of the filters, or choose keep or omit';
-    const detail = `${codes.length} cannot be converted: ${codes.join(', ')}. ${instead}`;
+    const all = namedByReason(refused, refused.length);
+    const detail = `${refused.length} cannot be converted. ${all}. ${instead}`;
     throw new Problem('unconvertible_records', detail);
   }
+  const some = namedByReason(refused, CODES_NAMED);
   const warning: Warning = {
     code: 'unconvertible_omitted',
     pointer: '/options/onUnconvertible',
-    detail: `${codes.length} left out, as they cannot be converted: ${named(codes)}`,
+    detail: `${refused.length} left out, as they cannot be converted. ${some}`,
     suggestions: [],
   };
   const kept = planned.filter((each) => each.outcome?.status !== 'refused');

@@ -6,7 +6,12 @@ import type { Database } from '../db/schema.ts';
 import { mapped } from '../turns.ts';
 import { canonicalText } from './canonical.ts';
 import { cursorText } from './cursor.ts';
-import { type MissingReader, refusedOf, withMissingRates } from './missing-rates.ts';
+import {
+  type MissingReader,
+  type RatesInUse,
+  refusedOf,
+  withMissingRates,
+} from './missing-rates.ts';
 import { outcomesOf, type PlannedPrice, vatWarnings, withoutRefused } from './outcomes.ts';
 import { selectStretch, selectTerms } from './page-query.ts';
 import type { Plan } from './plan.ts';
@@ -106,6 +111,11 @@ function cutOf(finding: Finding, kept: readonly PlannedPrice[]) {
   return { shown, nextCursor: isEnd ? null : cursorAfter(finding, last) };
 }
 
+const ratesInUse = ({ state, rates, references, targets }: Finding): RatesInUse => ({
+  source: state.rates?.slug ?? null,
+  ...{ rates, references, targets },
+});
+
 /** Finds all prices that a plan asks for, and cuts the page from them. */
 async function wholeOf(finding: Finding): Promise<Found> {
   const { db, plan, state, references, targets, rates, select } = finding;
@@ -114,7 +124,8 @@ async function wholeOf(finding: Finding): Promise<Found> {
   const unmatched = unmatchedWarnings(plan, selected.unmatched);
   checkStrict(plan, unmatched);
   const outcomes = await outcomesOf(plan, prices, targets, references, rates);
-  const rated = await withMissingRates(finding.missing, plan, outcomes, state.head.revision);
+  const inUse = ratesInUse(finding);
+  const rated = await withMissingRates(finding.missing, plan, outcomes, state.head.revision, inUse);
   const { kept, warnings: omitted } = withoutRefused(plan, rated.planned);
   const warnings = [...unmatched, ...rated.warnings, ...omitted, ...(await vatWarnings(kept))];
   return { ...cutOf(finding, kept), warnings };
@@ -138,7 +149,8 @@ async function pageOf(finding: Finding): Promise<Found> {
   );
   checkStrict(plan, unmatched);
   const outcomes = await outcomesOf(plan, all, targets, references, rates);
-  const rated = await withMissingRates(finding.missing, plan, outcomes, revision);
+  const inUse = ratesInUse(finding);
+  const rated = await withMissingRates(finding.missing, plan, outcomes, revision, inUse);
   const { kept, warnings: omitted } = withoutRefused(plan, rated.planned);
   const keptIds = new Set(kept.map(({ price }) => price.id));
   const prices = await selectStretch(db, plan, revision, {

@@ -22,11 +22,14 @@ export interface Warning {
   readonly priceCode?: string;
   readonly existsSinceRevision?: string;
   readonly existsSince?: string;
-  /** Of `rates_missing`: the currency, the points without a rate, and its newest rate. */
+  /**
+   * Of `rates_missing`: the currency, the points without a rate, and its newest rate. The days of
+   * points are null where none is requested, the newest rate where the source has none.
+   */
   readonly currency?: string;
-  readonly firstDateWithoutRate?: string;
-  readonly lastDateWithoutRate?: string;
-  readonly lastDateWithRate?: string;
+  readonly firstDateWithoutRate?: string | null;
+  readonly lastDateWithoutRate?: string | null;
+  readonly lastDateWithRate?: string | null;
 }
 
 /** A value of a request that matches nothing in its market. */

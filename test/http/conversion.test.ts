@@ -199,7 +199,8 @@ t.test('onUnconvertible keeps, omits and counts, or refuses and names the codes'
     .filter((each: Json) => each.conversion.status === 'refused')
     .map((each: Json) => each.code);
   t.same(refused, ['W-DMT', 'W-KRW', 'W-KWH', 'W-MTU', 'W-PIECE', 'W-WMT']);
-  t.same(kept.json.$metadata.warnings, []);
+  const won = { code: 'rates_missing', currency: 'KRW', lastDateWithRate: null };
+  t.match(kept.json.$metadata.warnings, { length: 1, 0: won });
   const omitted = await ask(codes, { ...options, onUnconvertible: 'omit' });
   t.equal(omitted.json.$metadata.count, codes.length - refused.length);
   t.same(
@@ -207,11 +208,15 @@ t.test('onUnconvertible keeps, omits and counts, or refuses and names the codes'
     kept.json.data.map((each: Json) => each.code).filter((code: string) => !refused.includes(code)),
     'a payable is no refusal',
   );
-  t.same(omitted.json.$metadata.warnings, [
+  const [missing, ...others] = omitted.json.$metadata.warnings;
+  t.match(missing, won);
+  const units = refused.filter((code: string) => code !== 'W-KRW').join(', ');
+  const reasons = `No exchange rate: W-KRW. Incompatible unit: ${units}`;
+  t.same(others, [
     {
       code: 'unconvertible_omitted',
       pointer: '/options/onUnconvertible',
-      detail: `6 left out, as they cannot be converted: ${refused.join(', ')}`,
+      detail: `6 left out, as they cannot be converted. ${reasons}`,
       suggestions: [],
     },
   ]);

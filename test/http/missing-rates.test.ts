@@ -2,6 +2,7 @@ import t from 'tap';
 import { answerOf, type BookRequest, fill, type Twins, twinsOn } from '../book/support.ts';
 import { randomOf } from '../conversion/support.ts';
 import { testDatabase } from '../support/database.ts';
+import { serviceOn } from '../support/service.ts';
 import { statementsSeen } from '../support/statements-seen.ts';
 import { addPrice, commit, putPoints, putRates } from '../support/trading.ts';
 
@@ -209,6 +210,89 @@ t.test('rates that end are reported, and May and June cannot be converted at all
   const fine = await ask(t, one, { ...options, onUnconvertible: 'error' });
   t.match(fine.json.data, [{ conversion: { status: 'partial' } }]);
   t.equal(missingIn(fine.json).length, 1);
+});
+
+const shared = { code: 'rates_missing', pointer: '/options/currency', suggestions: [] };
+const WON = {
+  ...shared,
+  detail: 'ECB has no rate of KRW at all; points from 2026-04-30 to 2026-06-19 need one',
+  currency: 'KRW',
+  firstDateWithoutRate: '2026-04-30',
+  lastDateWithoutRate: '2026-06-19',
+  lastDateWithRate: null,
+};
+
+t.test('a currency without any rate is reported, with the points that need one', async (t) => {
+  const filters = { codes: ['M-EUR', 'M-NONE', 'M-PAY'], dateFrom: '2026-04-30' };
+  const options = { currency: 'KRW', includeSeries: true };
+  const kept = await ask(t, filters, options);
+  t.equal(kept.status, 200);
+  t.same(kept.json.$metadata.warnings, [WON]);
+  t.match(kept.json.data[0], {
+    conversion: { status: 'refused', reason: 'no-rate' },
+    currency: { iso: 'EUR' },
+  });
+  for (const accept of ['text/csv', 'application/x-ndjson']) {
+    for (const twin of [twins.plain, twins.kept]) {
+      const { headers } = await answerOf(twin, { slug: 'nickel', filters, options, accept });
+      t.same(JSON.parse(String(headers['x-warnings'])), [WON], accept);
+    }
+  }
+  const page = await ask(t, filters, { ...options, limit: 1 });
+  t.same(page.json.$metadata.warnings, [WON], 'on a page');
+  const omitted = await ask(t, filters, { ...options, onUnconvertible: 'omit' });
+  t.same(
+    omitted.json.data.map((each: Json) => each.code),
+    ['M-PAY'],
+  );
+  t.match(omitted.json.$metadata.warnings, [WON, { code: 'unconvertible_omitted' }]);
+  const error = await ask(t, filters, { ...options, onUnconvertible: 'error' });
+  t.same([error.status, error.json.code], [400, 'unconvertible_records']);
+});
+
+t.test('a summary needs its own points, and without points the currency is named', async (t) => {
+  const filters = { codes: ['M-LATE'] };
+  const summary = await ask(t, filters, { currency: 'KRW', includeSummary: true });
+  t.match(missingIn(summary.json).map(shownOf), [
+    // Those of USD ended before the points that the summary needs.
+    { currency: 'KRW', lastDateWithoutRate: '2026-06-19', lastDateWithRate: null },
+    { currency: 'USD', lastDateWithoutRate: '2026-06-19', lastDateWithRate: '2026-04-30' },
+  ]);
+  t.match(summary.json.data, [{ summary: { latest: { mid: 100 } }, currency: { iso: 'USD' } }]);
+  const none = {
+    ...shared,
+    detail: 'ECB has no rate of KRW at all',
+    currency: 'KRW',
+    firstDateWithoutRate: null,
+    lastDateWithoutRate: null,
+    lastDateWithRate: null,
+  };
+  const plain = await ask(t, filters, { currency: 'KRW' });
+  t.same(plain.json.$metadata.warnings, [none]);
+  const empty = await ask(t, { codes: ['M-NONE'] }, { currency: 'KRW', includeSeries: true });
+  t.same(empty.json.$metadata.warnings, [none]);
+  const payable = await ask(t, { codes: ['M-PAY'] }, { currency: 'KRW', includeSeries: true });
+  t.same(payable.json.$metadata.warnings, [], 'a payable needs no rate');
+});
+
+t.test('every currency is reported where the source has no rate, or does not exist', async (t) => {
+  for (const FX_SOURCE of ['FED', 'NOBODY']) {
+    for (const env of [{ FX_SOURCE }, { FX_SOURCE, PRICE_BOOK_BYTES: '0' }]) {
+      const service = await serviceOn(t, twins.database, env);
+      await service.app.book?.fill(() => twins.database.client.pulse.look());
+      const { json } = await service.post('nickel', {
+        filters: { codes: ['M-EUR', 'M-LATE'] },
+        options: { currency: 'JPY', includeSeries: true },
+      });
+      t.match(
+        missingIn(json).map(({ currency, lastDateWithRate }: Json) => [currency, lastDateWithRate]),
+        // The base of a source that exists needs no rate.
+        ['EUR', 'JPY', ...(FX_SOURCE === 'FED' ? [] : ['USD'])].map((iso) => [iso, null]),
+        FX_SOURCE,
+      );
+      t.ok(missingIn(json).every((each: Json) => each.detail.startsWith(`${FX_SOURCE} has no `)));
+    }
+  }
 });
 
 t.test('what lacks rates is what an independent look at the dates says', async (t) => {
