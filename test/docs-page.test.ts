@@ -2,8 +2,14 @@ import { runInNewContext } from 'node:vm';
 import t from 'tap';
 import { testDatabase } from './support/database.ts';
 import { type Service, serviceOn } from './support/service.ts';
+import { addPrice, commit } from './support/trading.ts';
 
 const SCRIPT = 'http://service/docs/static/swagger-initializer.js';
+
+interface Priced {
+  readonly lastAssessedAt: string | null;
+  readonly summary: { readonly latest: { readonly date: string } | null };
+}
 
 /** What the script of the page gives to Swagger UI, on a page with such a storage. */
 async function configured(service: Pick<Service, 'app'>, storage: Map<string, string>) {
@@ -23,7 +29,6 @@ async function configured(service: Pick<Service, 'app'>, storage: Map<string, st
     JSON,
     document: { currentScript: { src: SCRIPT } },
     window: { addEventListener: (_name: string, start: () => void) => start() },
-    fetch: async (url: string) => service.app.inject({ url: new URL(url).pathname }),
     sessionStorage: {
       setItem: (name: string, value: string) => storage.set(name, value),
       getItem: (name: string) => storage.get(name) ?? null,
@@ -42,23 +47,33 @@ async function configured(service: Pick<Service, 'app'>, storage: Map<string, st
   return { config, actions, restored };
 }
 
-t.test('"Try it out" is prefilled with a request that returns recent prices', async (t) => {
-  const service = await serviceOn(t, await testDatabase(t, { seeded: true }));
+t.test('"Try it out" is prefilled with a request that returns the newest values', async (t) => {
+  const database = await testDatabase(t, { seeded: true });
+  // Old values that were published just now, as of a file without dates of publication.
+  await commit(database.pool, async (client) => {
+    await addPrice(client, { code: 'OLD', currency: 'USD', unit: 'tonne', market: 'lithium' });
+    await client.query(`insert into series (price_id, date, mid, published_at)
+      select id, '1999-12-31', 1, now() from price where code = 'OLD'`);
+  });
+  const service = await serviceOn(t, database);
   const { config, actions } = await configured(service, new Map());
   t.equal(new URL(config.url).pathname, '/openapi.json');
   const { body } = await service.app.inject({ url: '/openapi.json' });
   const shown = await new Promise<string>((resolve) => actions.updateSpec(resolve)(body));
   const { paths, components } = JSON.parse(shown);
-  const { post } = paths['/v3/prices/lithium'];
-  const [first] = Object.values(post.requestBody.content['application/json'].examples);
-  t.same(first, { $ref: '#/components/examples/RecentRequest' });
-  const { value } = components.examples.RecentRequest;
-  const answer = await service.post('lithium', value);
-  t.equal(answer.status, 200);
-  t.ok(answer.json.data.length > 0);
-  t.ok(answer.json.data.some(({ series }: { series: unknown[] }) => series.length > 0));
-  t.equal(components.parameters.dateFrom.example, value.filters.dateFrom);
-  t.notOk(components.parameters.dateTo.example);
+  for (const slug of ['lithium', 'nickel']) {
+    const { post } = paths[`/v3/prices/${slug}`];
+    const [first] = Object.values(post.requestBody.content['application/json'].examples);
+    t.same(first, { $ref: '#/components/examples/NewestRequest' });
+    const { status, json } = await service.post(slug, components.examples.NewestRequest.value);
+    t.equal(status, 200);
+    const dated = json.data.filter((each: Priced) => each.lastAssessedAt !== null);
+    t.ok(dated.length > 0);
+    t.ok(dated.every((each: Priced) => each.summary.latest?.date === each.lastAssessedAt));
+  }
+  const { dateFrom, dateTo, includeSeries, includeSummary } = components.parameters;
+  for (const each of [dateFrom, dateTo, includeSeries]) t.notOk('example' in each);
+  t.equal(includeSummary.example, true);
 });
 
 t.test('a credential of the page stays in its tab', async (t) => {

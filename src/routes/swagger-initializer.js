@@ -2,50 +2,36 @@
 (() => {
   /** The credential stays in this tab: a reload keeps it, and closing the tab forgets it. */
   const KEPT = 'authorized';
-  /** Prices that are assessed once a month have a point in so many days. */
-  const RECENT_DAYS = 62;
 
   const base = document.currentScript.src;
   const urlOf = (path) => new URL(path, base).href;
 
-  const dayOf = (time) => new Date(time).toISOString().slice(0, 10);
-
-  /** The first day of a request for recent data: counted from the newest value that there is. */
-  const recentFrom = async () => {
-    const newest = await fetch(urlOf('../../health'))
-      .then((answer) => answer.json())
-      .then(({ checks }) => checks.data.latestPublishedAt)
-      .catch(() => null);
-    const to = newest === null ? Date.now() : Date.parse(newest);
-    return dayOf(to - RECENT_DAYS * 86_400_000);
-  };
-
-  /** Prefills "Try it out" with a request for recent prices: dates in the document grow old. */
-  const prefilled = (openapi, dateFrom) => {
+  /**
+   * Prefills "Try it out" with a request for summaries: they hold the newest value of every price,
+   * whatever its age. Dates in the document grow old, and each market ends at a day of its own.
+   */
+  const prefilled = (openapi) => {
     const { parameters, examples } = openapi.components;
-    examples.RecentRequest = {
-      summary: 'Recent prices',
-      value: { filters: { dateFrom }, options: { includeSeries: true } },
+    examples.NewestRequest = {
+      summary: 'Newest value of every price',
+      value: { options: { includeSummary: true } },
     };
     for (const [path, { post }] of Object.entries(openapi.paths)) {
       const body = post?.requestBody?.content['application/json'];
       if (!body || !path.startsWith('/v3/prices/')) continue;
-      const recent = { $ref: '#/components/examples/RecentRequest' };
-      body.examples = { recent, ...body.examples };
+      const newest = { $ref: '#/components/examples/NewestRequest' };
+      body.examples = { newest, ...body.examples };
     }
-    parameters.dateFrom.example = dateFrom;
-    delete parameters.dateTo.example;
+    for (const name of ['dateFrom', 'dateTo', 'includeSeries']) delete parameters[name].example;
+    parameters.includeSummary.example = true;
     return openapi;
   };
 
-  const Recent = () => ({
+  const Newest = () => ({
     statePlugins: {
       spec: {
         wrapActions: {
-          updateSpec: (original) => (text) =>
-            recentFrom().then((from) =>
-              original(JSON.stringify(prefilled(JSON.parse(text), from))),
-            ),
+          updateSpec: (original) => (text) => original(JSON.stringify(prefilled(JSON.parse(text)))),
         },
       },
     },
@@ -71,7 +57,7 @@
       dom_id: '#swagger-ui',
       layout: 'StandaloneLayout',
       presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
-      plugins: [SwaggerUIBundle.plugins.DownloadUrl, Recent, KeptInTab],
+      plugins: [SwaggerUIBundle.plugins.DownloadUrl, Newest, KeptInTab],
       docExpansion: 'list',
       deepLinking: true,
       validatorUrl: null,
