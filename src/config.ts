@@ -82,11 +82,15 @@ function tokenFaults(env: Readonly<Record<string, string | undefined>>): string[
 
 /**
  * Reads the settings from an environment. An empty value counts as not set.
+ * @param known lines about variables that were found invalid before
  * @throws ConfigError with a line for each variable that is not valid
  */
-export function configOf(env: Readonly<Record<string, string | undefined>>): Config {
+export function configOf(
+  env: Readonly<Record<string, string | undefined>>,
+  known: readonly string[] = [],
+): Config {
   const config: Record<string, unknown> = {};
-  const faults: string[] = [];
+  const faults = [...known];
   for (const [name, schema] of Object.entries(SETTINGS) as [string, TSchema][]) {
     const text = env[name];
     const { default: fallback } = schema as { default?: unknown };

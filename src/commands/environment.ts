@@ -10,12 +10,13 @@ import { type Config, configOf } from '../config.ts';
  */
 export function readConfig(): Config {
   if (existsSync('.env')) process.loadEnvFile('.env');
-  for (const [name, secret] of secretsFromFiles(process.env)) {
+  const { secrets, faults } = secretsFromFiles(process.env);
+  for (const [name, secret] of secrets) {
     process.env[name] = secret;
     // Not deleted: the next reading of `.env` would set it again.
     process.env[`${name}_FILE`] = '';
   }
-  return configOf(process.env);
+  return configOf(process.env, faults);
 }
 
 /** Whether the setting was given, and is not its default. */

@@ -33,11 +33,14 @@ function readSecret(name: string, path: string): string {
   return text;
 }
 
-/**
- * Reads the secrets that an environment names files for. An empty value counts as not set.
- * @throws ConfigError with a line for each file that cannot be used, or that a value contradicts
- */
-export function secretsFromFiles(env: Env): ReadonlyMap<string, string> {
+/** Secrets from files, by the name of their variable, and a line for each file of no use. */
+export interface SecretFiles {
+  readonly secrets: ReadonlyMap<string, string>;
+  readonly faults: readonly string[];
+}
+
+/** Reads the secrets that an environment names files for. An empty value counts as not set. */
+export function secretsFromFiles(env: Env): SecretFiles {
   const secrets = new Map<string, string>();
   const faults: string[] = [];
   for (const name of SECRETS) {
@@ -51,6 +54,5 @@ export function secretsFromFiles(env: Env): ReadonlyMap<string, string> {
       faults.push(...error.lines);
     }
   }
-  if (faults.length > 0) throw new ConfigError(...faults);
-  return secrets;
+  return { secrets, faults };
 }
