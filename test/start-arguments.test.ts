@@ -44,6 +44,37 @@ t.test('a wrong number of workers is refused by the name that it was given by', 
   }
 });
 
+t.test('a Node that is too old is refused in one line, before anything runs on it', async (t) => {
+  const file = new URL('../package.json', import.meta.url);
+  const { scripts } = JSON.parse(await readFile(file, 'utf8'));
+  const check = 'src/commands/node-version.js';
+  t.same([scripts.prestart, scripts.preprices], [`node ${check}`, `node ${check}`]);
+  const url = new URL(`../${check}`, import.meta.url).href;
+  const on = (version: string) => {
+    const versions = `{ value: { ...process.versions, node: '${version}' } }`;
+    const code = `Object.defineProperty(process, 'versions', ${versions}); import('${url}')`;
+    return promisify(execFile)(process.execPath, ['-e', code]);
+  };
+  for (const version of ['20.19.5', '22.21.9']) {
+    await t.rejects(on(version), {
+      code: 2,
+      stderr: `commodity-prices: needs Node 22.22 or newer, and this is ${version}\n`,
+    });
+  }
+  for (const version of ['22.22.0', '24.0.0']) t.equal((await on(version)).stderr, '');
+});
+
+t.test('a secret file of no use and wrong values are reported together', async (t) => {
+  const wrong = { JWT_SECRET_FILE: '/nothere', LOG_LEVEL: 'loud', RATE_PER_MINUTE: 'abc' };
+  const env = { ...process.env, ...wrong };
+  const { code, stderr } = await promisify(execFile)(process.execPath, [SERVER], {
+    env,
+    timeout: 60_000,
+  }).catch((error) => error);
+  t.equal(code, 2);
+  for (const name of Object.keys(wrong)) t.match(stderr, `${name}: `);
+});
+
 t.test('however the service is started, Node is told the same', async (t) => {
   const text = (name: string) => readFile(new URL(`../${name}`, import.meta.url), 'utf8');
   const { scripts } = JSON.parse(await text('package.json'));
