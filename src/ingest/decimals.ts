@@ -31,7 +31,7 @@ export function notDecimal(text: string): string {
   if (/^[-+]?(nan|inf(inity)?)$/i.test(text)) return 'is no number; leave the field empty';
   if (/^-?\d{30}/.test(text)) return 'has more digits than any price';
   if (/^-?\d+,\d+$/.test(text))
-    return 'has a comma: write 1234.5 for a decimal, 1234 for thousands';
+    return 'has a comma: write a decimal as 1234.5, and a thousand without a separator, as 1000';
   if (/^-?\d[\d,.\u00a0\u202f' ]*\d$/.test(text)) return 'has a thousands separator: write 1234.5';
   if (/^[-+]?[\d.]+e[-+]?\d+$/i.test(text)) return 'has an exponent: write it out';
   if (text !== text.trim()) return 'has spaces around it';

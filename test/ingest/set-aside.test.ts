@@ -62,8 +62,8 @@ t.test('rejected rows go to a file, with the reason, and the others are loaded',
   const numbered = rows.map((row) => row.replace(file, 'FILE'));
   t.strictSame(numbered, [
     'FILE,7,,,wrong_column_count,"The row has 2 fields, the header 6","A,2026-01-22",,,,,,',
-    'FILE,3,mid,"1,5",invalid_number,"The value has a comma: write 1234.5 for a decimal, 1234 ' +
-      'for thousands",,A,2026-01-08,,"1,5",,2026-01-08T16:00:00Z',
+    'FILE,3,mid,"1,5",invalid_number,"The value has a comma: write a decimal as 1234.5, ' +
+      'and a thousand without a separator, as 1000",,A,2026-01-08,,"1,5",,2026-01-08T16:00:00Z',
     'FILE,8,date,2026-13-01,invalid_date,"The date is not a real day, written YYYY-MM-DD",,' +
       'A,2026-13-01,,5,,',
     'FILE,4,code,Z,unknown_code,"No price has this code; did you mean ""A""?",,' +
