@@ -34,7 +34,7 @@ function readSecret(name: string, path: string): string {
 }
 
 /** Secrets from files, by the name of their variable, and a line for each file of no use. */
-export interface SecretFiles {
+interface SecretFiles {
   readonly secrets: ReadonlyMap<string, string>;
   readonly faults: readonly string[];
 }
