@@ -173,6 +173,23 @@ async function main(): Promise<[number, Tally]> {
   }
 }
 
+const HELP = `Usage: npm test -- [files] [options of tap]
+
+Runs the tests against a real PostgreSQL: TEST_DATABASE_URL, else a container, else an embedded one.
+
+  npm test                                  all tests
+  npm test -- test/http/200.test.ts         some of them
+  npm run test:data -- [folder]             loads of real files, of ../shared/data by default
+  npm run test:faults -- [--long] [--write] faults, measured; --write writes docs/reliability.md
+
+The exit code is 0 if all tests passed.
+`;
+
+if (process.argv.some((arg) => arg === '--help' || arg === '-h')) {
+  process.stdout.write(HELP);
+  process.exit(0);
+}
+
 let code = 1;
 let tally: Tally = { passed: 0, failed: 1 };
 try {

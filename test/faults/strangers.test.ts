@@ -21,9 +21,14 @@ const LIMITS = { OPEN_PER_SECOND: '25', LOG_ANONYMOUS_PER_SECOND: '10' };
 /** A small young part of the heap: what is held shows beside garbage that waits for collection. */
 const SMALL_YOUNG = ['--max-semi-space-size=2'];
 
+/** An odd number while a collection runs, which holds the event loop and is the test's own. */
+let collections = 0;
+
 /** Memory of a process after a collection of garbage, in MB. */
 async function heldMemory(service: Served): Promise<number> {
+  collections += 1;
   await heapOf(service);
+  collections += 1;
   return service.memory();
 }
 
@@ -67,9 +72,11 @@ async function watched(test: Test, service: Served, work: () => Promise<void>) {
   let [longest, most, isOver] = [0, before, false];
   const watch = async (): Promise<void> => {
     while (!isOver) {
+      const before = collections;
       const { status, ms } = await send(agent, service, { path: '/live' });
       test.equal(status, 200, '/live is answered');
-      longest = Math.max(longest, ms);
+      const isAlone = collections === before && before % 2 === 0;
+      if (isAlone) longest = Math.max(longest, ms);
       most = Math.max(most, await descriptors());
       await pause(10);
     }

@@ -25,8 +25,10 @@ t.test(
       NaN: 'is no number; leave the field empty',
       '-Infinity': 'is no number; leave the field empty',
       '1e400': 'has an exponent: write it out',
-      '"1,5"': 'has a comma: write 1234.5 for a decimal, 1234 for thousands',
-      '"1,234"': 'has a comma: write 1234.5 for a decimal, 1234 for thousands',
+      '"1,5"':
+        'has a comma: write a decimal as 1234.5, and a thousand without a separator, as 1000',
+      '"1,234"':
+        'has a comma: write a decimal as 1234.5, and a thousand without a separator, as 1000',
       '"1,234.5"': 'has a thousands separator: write 1234.5',
       '1 234': 'has a thousands separator: write 1234.5',
       "1'234": 'has a thousands separator: write 1234.5',
