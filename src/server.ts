@@ -9,17 +9,15 @@ import { answerToArguments } from './commands/service-arguments.ts';
 import { misspeltSettings } from './config/misspelt.ts';
 import { tracingSettingsOf } from './config/tracing.ts';
 import type { Config } from './config.ts';
-import { answerToPrimary } from './metrics/cluster.ts';
-import { type Metrics, metricsOf } from './metrics/metrics.ts';
+import { answerToPrimary, type Metrics, metricsOf } from './metrics/metrics.ts';
 import { Life } from './server/life.ts';
 import { type Log, openLog } from './server/log.ts';
 import { serveMetrics } from './server/metrics-server.ts';
 import { Heritage } from './server/passing.ts';
 import { prepare } from './server/prepare.ts';
-import { serveByWorkers } from './server/primary.ts';
 import { serve } from './server/serve.ts';
 import { openTraces } from './server/tracing.ts';
-import { WorkerFailed, type Workers } from './server/workers.ts';
+import { serveByWorkers, WorkerFailed, type Workers } from './server/workers.ts';
 
 /** npm passes on the Ctrl-C that the terminal sent us already: one keystroke arrives twice. */
 const SAME_KEYSTROKE_MS = 500;

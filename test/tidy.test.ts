@@ -29,15 +29,14 @@ const LAYERS: Readonly<Record<string, string>> = {
   ingest: 'catalog db errors',
   archive: 'db version',
   verify: 'catalog db',
-  plugins:
-    'auth book catalog contract db errors limits metrics prices secrets std tracing turns wire',
+  plugins: 'auth book catalog contract db errors limits metrics prices secrets std tracing turns',
   routes: 'auth book catalog contract conversion db errors limits prices turns version wire',
   app:
     'catalog config contract conversion db errors limits metrics plugins prices routes std ' +
     'tracing version',
   server:
-    'auth catalog config contract db errors ingest metrics plugins prices app commands version ' +
-    'limits tracing',
+    'auth catalog config contract db errors ingest metrics prices app commands version limits ' +
+    'tracing',
   commands:
     'archive auth catalog config contract db errors ingest plugins prices routes app server ' +
     'verify version',

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import t from 'tap';
 import { tracingSettingsOf } from '../src/config/tracing.ts';
-import { withoutValues } from '../src/tracing/statement.ts';
+import { withoutValues } from '../src/tracing/tracing.ts';
 import { type Span, startCollector } from './support/collector.ts';
 import { seededDatabase } from './support/database.ts';
 import { type Running, startService } from './support/running.ts';

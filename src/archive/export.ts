@@ -4,10 +4,10 @@ import type pg from 'pg';
 import { escapeIdentifier } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Client } from '../db/client.ts';
-import { liftLimits, withSession } from '../db/session.ts';
+import { liftLimits, withSession } from '../db/connection.ts';
 import { VERSION } from '../version.ts';
-import { migrationsOf, type Table, tablesOf } from './columns.ts';
-import { lineEnds, linesOf } from './copy-text.ts';
+import { type ArchiveProgress, FolderRefusal } from './archive.ts';
+import { copyStatement, type FileFormat, lineEnds, linesOf, rowsOf } from './copy.ts';
 import {
   ARCHIVE,
   fileNameOf,
@@ -18,11 +18,8 @@ import {
   writeManifest,
 } from './manifest.ts';
 import { parquetTable } from './parquet-write.ts';
-import type { ArchiveProgress } from './progress.ts';
-import { FolderRefusal } from './refusal.ts';
-import { copyStatement, type FileFormat, rowsOf } from './select.ts';
 import { openSink, type Sink, type Written } from './sink.ts';
-import { ARCHIVED } from './tables.ts';
+import { ARCHIVED, migrationsOf, type Table, tablesOf } from './tables.ts';
 
 interface ExportRequest {
   /** A folder that is empty or not there yet. */

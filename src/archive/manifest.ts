@@ -2,8 +2,8 @@ import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import Value from 'typebox/value';
-import { ArchiveRefusal } from './refusal.ts';
-import { FILE_FORMATS, type FileFormat } from './select.ts';
+import { ArchiveRefusal } from './archive.ts';
+import { FILE_FORMATS, type FileFormat } from './copy.ts';
 
 /** The name of the manifest; a folder without it is no archive. */
 export const MANIFEST_FILE = 'manifest.json';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { escapeIdentifier, escapeLiteral } from 'pg';
-import { ArchiveRefusal } from './refusal.ts';
+import { ArchiveRefusal } from './archive.ts';
 import { ARCHIVED, OF_THE_MIGRATION } from './tables.ts';
 
 const NAMES = ARCHIVED.map((each) => each.name);

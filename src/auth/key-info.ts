@@ -1,9 +1,30 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { instantOf } from '../db/instant.ts';
 import type { Database } from '../db/schema.ts';
 import { isPublicId } from './key-format.ts';
 import { instantOrNull, type KeyLimits, limitsOf, scopesOfRow } from './key-row.ts';
-import { predecessors } from './key-succession.ts';
+
+/** The key that each key took the place of, by their public ids. */
+const predecessors = (db: Kysely<Database>) =>
+  db
+    .selectFrom('api_key as old')
+    .innerJoin('api_key as heir', 'heir.id', 'old.replaced_by')
+    // By hand a key can be given for the heir of several: the newest of them is told.
+    .distinctOn('heir.id')
+    .select(['heir.public_id as heir', 'old.public_id as replaced'])
+    .orderBy('heir.id')
+    .orderBy('old.id', 'desc');
+
+/**
+ * The audited state of a key before or after a change. The row number of its replacement, which
+ * nobody outside the database knows, becomes the public id; null if that row was removed since.
+ */
+const withPublicIds = (side: 'before' | 'after'): RawBuilder<unknown> => {
+  const kept = sql.ref(`key_audit.${side}`);
+  return sql`case when ${kept} ->> 'replaced_by' is null then ${kept}
+    else jsonb_set(${kept}, '{replaced_by}', coalesce((select to_jsonb(heir.public_id)
+      from api_key heir where heir.id = (${kept} ->> 'replaced_by')::integer), 'null')) end`;
+};
 
 const TEXT_LENGTH_MAX = 200;
 
@@ -98,4 +119,55 @@ export async function showKey(db: Kysely<Database>, id: string): Promise<KeyInfo
   const [key] = await readKeys(db, id);
   if (key === undefined) throw new KeyError(`there is no key with the id ${id}`);
   return key;
+}
+
+/** One thing that was done to a key. */
+export interface KeyEvent {
+  /** RFC 3339 in UTC. */
+  readonly at: string;
+  readonly actor: string;
+  readonly action: string;
+  readonly id: string;
+  /** The state of the key before and after; never any part of its secret. */
+  readonly before: unknown;
+  readonly after: unknown;
+  readonly reason: string | null;
+  /** The key that this one was made to replace. */
+  readonly replaces: string | null;
+}
+
+/**
+ * Reads the audit of one key or of all keys, newest first. The table cannot be changed.
+ * @throws KeyError when there neither is nor was a key with the id
+ */
+export async function readAudit(
+  db: Kysely<Database>,
+  { id, limit }: { readonly id?: string | undefined; readonly limit: number },
+): Promise<KeyEvent[]> {
+  if (id !== undefined) checkId(id);
+  const rows = await db
+    .selectFrom('key_audit')
+    .leftJoin(predecessors(db).as('succession'), (join) =>
+      join
+        .onRef('succession.heir', '=', 'key_audit.public_id')
+        .on('key_audit.action', '=', 'created'),
+    )
+    .select(['at', 'actor', 'action', 'public_id', 'reason', 'succession.replaced'])
+    .select([withPublicIds('before').as('before'), withPublicIds('after').as('after')])
+    .$if(id !== undefined, (query) => query.where('public_id', '=', id ?? ''))
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute();
+  // The audit of a key that was removed is kept; one that was never noted may still be there.
+  if (id !== undefined && rows.length === 0) await showKey(db, id);
+  return rows.map(({ at, actor, action, public_id, before, after, reason, replaced }) => ({
+    at: instantOf(at),
+    actor,
+    action,
+    id: public_id,
+    before,
+    after,
+    reason,
+    replaces: replaced,
+  }));
 }

@@ -1,7 +1,101 @@
+import { isUtf8 } from 'node:buffer';
 import type { Principal } from './principal.ts';
 import { expiredToken, invalidToken } from './refusals.ts';
 
-/** What the claims of a token must say. */
+const refuse = (why: string): never => {
+  throw invalidToken(new Error(why));
+};
+
+/** Strings and brackets of a JSON text; numbers, words and commas between them do not matter. */
+const TOKEN = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}]/gs;
+
+/**
+ * Tells if an object of a JSON text has a duplicate member. JSON.parse keeps the last one silently,
+ * other parsers the first: a signed text must not mean two things.
+ *
+ * @param json a text that JSON.parse accepts
+ */
+function hasDuplicateMembers(json: string): boolean {
+  const open: Set<string>[] = [];
+  for (const [token, colon] of json.matchAll(TOKEN)) {
+    if (token === '{') open.push(new Set());
+    else if (token === '}') open.pop();
+    else if (colon !== undefined) {
+      const name: string = JSON.parse(token.slice(0, -colon.length));
+      const names = open.at(-1);
+      if (names?.has(name)) return true;
+      names?.add(name);
+    }
+  }
+  return false;
+}
+
+/** The algorithms that a public key may be used with. */
+export const ASYMMETRIC = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const;
+
+export type Algorithm = 'HS256' | (typeof ASYMMETRIC)[number];
+
+/** The two members of a token's header that are used; all others are ignored or refused. */
+export interface TokenHeader {
+  readonly alg: Algorithm;
+  readonly kid: string | undefined;
+}
+
+const BYTES_MAX = 8_192;
+const TYPES = new Set(['jwt', 'at+jwt', 'application/at+jwt']);
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Strict base64url: every text has one encoding, so a token cannot be altered and still pass. */
+function bytesOf(segment: string): Buffer {
+  const bytes = Buffer.from(segment, 'base64url');
+  return bytes.toString('base64url') === segment ? bytes : refuse('not base64url');
+}
+
+function membersOf(segment: string): Members {
+  const bytes = bytesOf(segment);
+  if (!isUtf8(bytes)) return refuse('not UTF-8');
+  const text = bytes.toString('utf8');
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return refuse('not JSON');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return refuse('not an object');
+  }
+  if (hasDuplicateMembers(text)) return refuse('a member is named twice');
+  return value as Members;
+}
+
+/**
+ * Reads the header of a token and checks the form of all of it, before any key is looked for.
+ * `jku`, `jwk`, `x5c` and `x5u` are never read: keys come from the configuration alone.
+ *
+ * @param allowed the algorithms that the configured keys may be used with
+ * @throws Problem invalid_token
+ */
+export function headerOf(token: string, allowed: readonly Algorithm[]): TokenHeader {
+  if (Buffer.byteLength(token) > BYTES_MAX) refuse('too long');
+  const segments = token.split('.');
+  const [head = '', payload = '', signature = ''] = segments;
+  if (segments.length !== 3 || signature === '') refuse('not three segments');
+  bytesOf(signature);
+  membersOf(payload);
+  const header = membersOf(head);
+  const alg = allowed.find((each) => each === header['alg']) ?? refuse('another algorithm');
+  // RFC 7515, section 4.1.11: no extension is understood here, so each critical one is refused.
+  if ('crit' in header) refuse('a critical extension');
+  const { typ, kid } = header;
+  if (typ !== undefined && !(typeof typ === 'string' && TYPES.has(typ.toLowerCase()))) {
+    refuse('another type');
+  }
+  if (kid !== undefined && typeof kid !== 'string') return refuse('kid is not a text');
+  return { alg, kid };
+}
+
+/** The rules for the claims of a token. */
 export interface TokenRules {
   readonly issuer: string;
   readonly audience: string;
@@ -14,10 +108,6 @@ export interface TokenRules {
 export type Claims = Readonly<Record<string, unknown>>;
 
 const SCOPES_MAX = 100;
-
-const refuse = (why: string): never => {
-  throw invalidToken(new Error(why));
-};
 
 const textOf = (claim: unknown, name: string): string =>
   typeof claim === 'string' && claim !== '' ? claim : refuse(`${name} is not a text`);

@@ -1,17 +1,57 @@
 import { sql } from 'kysely';
+import { dayOf } from '../conversion/calendar.ts';
 import { headAt, revisionOf } from '../db/newest.ts';
 import type { Newest } from '../db/pulse.ts';
 import type { Reads } from '../db/reads.ts';
+import { commitIdOf, numberOf } from '../db/revisions.ts';
 import { columnsOf } from '../prices/copy-binary.ts';
-import { columnsOfRows, type FewPointsRow, fewPoints } from '../prices/few-points.ts';
 import { type PriceFilters, type SelectedPrice, selectionOf } from '../prices/query.ts';
 import type { ReferenceReader } from '../prices/references.ts';
-import { daysStatement, type PriceDays, seriesStatement } from '../prices/series-sql.ts';
+import {
+  columnsOfRows,
+  daysStatement,
+  type FewPointsRow,
+  fewPoints,
+  type PriceDays,
+  seriesStatement,
+} from '../prices/series-sql.ts';
 import { type Block, emptyColumns } from './block.ts';
-import { type ChangedPrice, changedPrices } from './changed.ts';
 import { type BookPrice, bookPrice, Edition, type Shelf } from './edition.ts';
-import { blocksOf, dayOf, replacedIn } from './series.ts';
+import { blocksOf, replacedIn } from './series.ts';
 import { type TurnCounts, Turns } from './turns.ts';
+
+/** The changes of one price between two revisions. */
+interface ChangedPrice {
+  readonly priceId: number;
+  /** The days between which its points changed; null where none did. */
+  readonly first: string | null;
+  readonly last: string | null;
+  /** How many points changed. */
+  readonly points: number;
+}
+
+/** Prepared once on each connection: planning it takes longer than answering it. */
+const CHANGED = {
+  name: 'changed_prices',
+  text: `select price_id as "priceId", min(first_date) as first, max(last_date) as last,
+      sum(points)::int as points
+    from change_segment
+    where revision > $1::bigint and revision <= $2::bigint and require_commit($2, $4)
+      and market_id = (select id from market where slug = $3)
+    group by price_id`,
+};
+
+/** The changes of the prices of a market after one revision, up to another. */
+export const changedPrices = (
+  ask: Reads['query'],
+  slug: string,
+  after: string,
+  until: string,
+  signal: AbortSignal,
+): Promise<readonly ChangedPrice[]> => {
+  const values = [numberOf(after), numberOf(until), slug, commitIdOf(until)];
+  return ask({ ...CHANGED, values }, signal);
+};
 
 /** Where editions are read from, and what is counted of it. */
 export interface Press {

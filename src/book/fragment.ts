@@ -2,7 +2,7 @@ import { type Columns, NO_DAY, nativePoints, type PointColumns } from '../conver
 import { convertedPoints } from '../conversion/convert.ts';
 import { type Conversion, observe } from '../conversion/observations.ts';
 import type { Rounding } from '../conversion/rounding.ts';
-import { encodePoints } from '../prices/encode.ts';
+import { encodePoints } from '../prices/json.ts';
 import { type Block, columnsOfBlock } from './block.ts';
 import { type Budget, OVERHEAD_BYTES, Remembered } from './budget.ts';
 import { columnsOfStretches } from './series.ts';

@@ -27,3 +27,9 @@ export const FRAMES: Readonly<Record<LineFormat, Frame>> = {
   },
   ndjson: { head: () => [], between: LINE_END, end: LINE_END, endOfNothing: NOTHING },
 };
+
+/** Cost of a slice in the account of work: about as much as two points. */
+export const SLICE_POINTS = 2;
+
+/** Bytes of other JSON that cost about as much as a point. */
+export const BYTES_PER_POINT = 128;

@@ -9,7 +9,7 @@ import {
   storedPiece,
 } from './deflate.ts';
 import { type SeriesTerms, textOf } from './fragment.ts';
-import { FRAMES, type LineFormat } from './frames.ts';
+import { BYTES_PER_POINT, FRAMES, type LineFormat, SLICE_POINTS } from './frames.ts';
 import { BETWEEN, deflatedHeadOf, HEAD_COST } from './heads.ts';
 import {
   type BookRecord,
@@ -19,7 +19,6 @@ import {
   withoutRateIn,
 } from './records.ts';
 import type { Stretch } from './series.ts';
-import { BYTES_PER_POINT, SLICE_POINTS } from './slices.ts';
 import type { Turns } from './turns.ts';
 
 /*

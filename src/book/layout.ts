@@ -1,7 +1,6 @@
 import { crc32 } from 'node:zlib';
 import type { Metadata } from '../prices/answer.ts';
-import { canonicalKey } from '../prices/canonical.ts';
-import type { Plan } from '../prices/plan.ts';
+import { canonicalKey, type Plan } from '../prices/plan.ts';
 import { type Budget, OVERHEAD_BYTES, Remembered } from './budget.ts';
 import type { LineFormat } from './frames.ts';
 import type { Source } from './records.ts';

@@ -1,3 +1,4 @@
+import { dayOf } from '../conversion/calendar.ts';
 import type { Columns } from '../conversion/columns.ts';
 import type { Conversion } from '../conversion/observations.ts';
 import type { RateSource } from '../conversion/rates.ts';
@@ -11,7 +12,7 @@ import type { BookPrice, Edition } from './edition.ts';
 import type { SeriesTerms } from './fragment.ts';
 import { BETWEEN } from './heads.ts';
 import type { BookCounts } from './place.ts';
-import { columnsOfStretches, type Days, dayOf, type Stretch, stretchesOf } from './series.ts';
+import { columnsOfStretches, type Days, type Stretch, stretchesOf } from './series.ts';
 import type { Turns } from './turns.ts';
 
 /** What the bytes of an answer are taken from and made with. */

@@ -1,5 +1,5 @@
-import { calendarDay, dayNumber } from '../conversion/calendar.ts';
-import type { Columns } from '../conversion/columns.ts';
+import { calendarDay } from '../conversion/calendar.ts';
+import { type Columns, columnSlice } from '../conversion/columns.ts';
 import { Block, emptyColumns } from './block.ts';
 
 /** Points that a block has at least, where there are as many: a block ends with a calendar year. */
@@ -18,23 +18,7 @@ export interface Stretch {
   readonly to: number;
 }
 
-/** The number of a calendar day, `YYYY-MM-DD`. */
-export const dayOf = (text: string): number =>
-  dayNumber(Number(text.slice(0, 4)), Number(text.slice(5, 7)), Number(text.slice(8, 10)));
-
 const yearOf = (day: number): number => calendarDay(day).year;
-
-/** Some of the columns; views of the same memory. */
-const slicesOfColumns = (columns: Columns, from: number, to: number): Columns => ({
-  length: to - from,
-  day: columns.day.subarray(from, to),
-  low: columns.low.subarray(from, to),
-  mid: columns.mid.subarray(from, to),
-  high: columns.high.subarray(from, to),
-  scale: columns.scale.subarray(from, to),
-  publishedAt: columns.publishedAt.subarray(from, to),
-  corrections: columns.corrections.subarray(from, to),
-});
 
 /** Cuts a series into blocks. */
 export function blocksOf(columns: Columns): Block[] {
@@ -45,12 +29,12 @@ export function blocksOf(columns: Columns): Block[] {
   for (let index = 1; index < length; index += 1) {
     const next = yearOf(day[index] as number);
     if (next !== year && index - start >= BLOCK_POINTS) {
-      blocks.push(new Block(slicesOfColumns(columns, start, index)));
+      blocks.push(new Block(columnSlice(columns, start, index)));
       start = index;
     }
     year = next;
   }
-  if (length > start) blocks.push(new Block(slicesOfColumns(columns, start, length)));
+  if (length > start) blocks.push(new Block(columnSlice(columns, start, length)));
   return blocks;
 }
 

@@ -139,3 +139,9 @@ export class Names {
 /** The names of a short list that are nearest to what was sent, as `Names` finds them. */
 export const nearest = (sent: string, names: Iterable<string>, most: number): string[] =>
   new Names(names).nearest(sent, most);
+
+/** A question that offers up to three names like the written one; empty if none is near. */
+export function didYouMean(written: string, names: Iterable<string>): string {
+  const found = nearest(written, names, 3).map((name) => `"${name}"`);
+  return found.length === 0 ? '' : `; did you mean ${found.join(' or ')}?`;
+}

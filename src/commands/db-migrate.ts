@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type MigrationStatus, migrateDown, migrateUp, migrationStatus } from '../db/migrate.ts';
-import { type Preview, previewMigrations } from '../db/preview.ts';
+import { type Preview, previewMigrations } from '../db/migrations.ts';
 import { withDatabase } from './database.ts';
 import { UsageError } from './failure.ts';
 import { openProgress, printJson, printLines, printTable, tellHeld, timeText } from './output.ts';

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { nearest } from '../catalog/nearest.ts';
-import { FOLDER, migrationNames } from '../db/migration-files.ts';
-import { isAhead } from '../db/migration-log.ts';
+import { FOLDER, isAhead, migrationNames } from '../db/migrations.ts';
 import type { Broken, Rule } from '../verify/rule.ts';
 import { type Finding, RULES, type Verification, verify } from '../verify/verify.ts';
 import { withDatabase } from './database.ts';

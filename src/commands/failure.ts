@@ -1,15 +1,15 @@
 import { CommanderError } from 'commander';
-import { ArchiveRefusal, FolderRefusal } from '../archive/refusal.ts';
+import { ArchiveRefusal, FolderRefusal } from '../archive/archive.ts';
 import { KeyError } from '../auth/key-info.ts';
 import { UnknownScopeError } from '../auth/scope-list.ts';
 import { TokenSettingError } from '../auth/token-keys.ts';
 import { databaseAddressOf } from '../config/addresses.ts';
 import { ConfigError } from '../config.ts';
-import { DataLossError } from '../db/data-loss.ts';
 import { EmbeddedDatabaseError } from '../db/embedded-process.ts';
 import { isLoginRefused } from '../db/failures.ts';
 import { LockedOutError } from '../db/lock-holders.ts';
-import { MigrationDriftError } from '../db/migration-log.ts';
+import { DataLossError } from '../db/migrate.ts';
+import { MigrationDriftError } from '../db/migrations.ts';
 import { RoleError } from '../db/roles.ts';
 import { UnknownBatchError } from '../ingest/batches/log.ts';
 import { NoReferenceError } from '../ingest/load.ts';

@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 import { MARKETS } from '../catalog/markets.ts';
 import { nearest } from '../catalog/nearest.ts';
-import type { BatchChange } from '../ingest/batches/changes.ts';
+import { type BatchChange, showBatch } from '../ingest/batches/changes.ts';
 import { type Batch, readLog } from '../ingest/batches/log.ts';
-import { showBatch } from '../ingest/batches/show.ts';
 import type { Values } from '../ingest/preview.ts';
 import { withDatabase } from './database.ts';
 import { UsageError } from './failure.ts';

@@ -1,7 +1,11 @@
 import type { Command } from 'commander';
 import { isDay } from '../ingest/dates.ts';
-import type { Selection, WithdrawalReport, WithdrawnPoints } from '../ingest/withdraw/request.ts';
-import { withdraw } from '../ingest/withdraw/withdraw.ts';
+import type { Selection } from '../ingest/withdraw/stage.ts';
+import {
+  type WithdrawalReport,
+  type WithdrawnPoints,
+  withdraw,
+} from '../ingest/withdraw/withdraw.ts';
 import { actor } from './actor.ts';
 import { withDatabase } from './database.ts';
 import { EXIT, UsageError } from './failure.ts';

@@ -1,6 +1,5 @@
 import Type, { type TObject, type TSchema } from 'typebox';
 import { MARKETS } from '../catalog/markets.ts';
-import { ndjsonSchema } from './answers.ts';
 import {
   AssessmentLaunchedAt,
   closed,
@@ -17,7 +16,7 @@ import {
   UnitOfMeasure,
   word,
 } from './components.ts';
-import { FORMATS } from './formats.ts';
+import { FORMATS, ndjsonSchema } from './formats.ts';
 import { pascal } from './market.ts';
 
 const slugs = MARKETS.map(({ slug }) => slug);

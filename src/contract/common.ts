@@ -1,6 +1,5 @@
 import { CHANGE_COMPONENTS } from './changes.ts';
-import { COMPONENTS } from './components.ts';
-import { Me } from './me.ts';
+import { COMPONENTS, Me } from './components.ts';
 import { POINT_COMPONENTS } from './points.ts';
 import { ProblemSchema, ViolationSchema } from './problem.ts';
 import { REFERENCE_COMPONENTS } from './reference.ts';

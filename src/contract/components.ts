@@ -34,6 +34,10 @@ export const decimal = (description: string) =>
 export const Instant = (description: string) =>
   Type.String({ format: 'date-time', description, examples: ['2026-03-05T16:00:00Z'] });
 
+/** Markdown of paragraphs, each given as the lines that make it up. */
+export const paragraphs = (...texts: readonly (readonly string[])[]): string =>
+  texts.map((lines) => lines.join(' ')).join('\n\n');
+
 const Id = Type.String({ format: 'uuid', description: 'Stable id' });
 const Name = Type.String({ description: 'Name, as filters take it' });
 
@@ -235,6 +239,30 @@ export const Health = closed(
 );
 
 export const Live = closed({ status: Type.Literal('ok') }, { $id: 'Live' });
+
+const limit = (description: string) => nullable(Type.Integer({ minimum: 1 }), { description });
+
+/** The answer of `GET /v3/me`. */
+export const Me = closed(
+  {
+    kind: Type.Union([Type.Literal('key'), Type.Literal('token')], {
+      description: 'An API key or a bearer token',
+    }),
+    id: Type.String({ description: 'The public id of the key, or the subject of the token' }),
+    scopes: Type.Array(Type.String(), { description: 'The scopes held that mean something here' }),
+    markets: Type.Array(Type.String(), { description: 'The markets that they open' }),
+    expiresAt: nullable(Instant('When the credential stops working; null for never')),
+    limits: closed(
+      {
+        requestsPerMinute: limit('Null for no limit'),
+        burst: limit('Requests at once, within the rate; null for no limit'),
+        concurrent: limit('Requests at the same time; null for no limit'),
+      },
+      { description: 'What this credential may do' },
+    ),
+  },
+  { $id: 'Me' },
+);
 
 export const COMPONENTS: readonly TSchema[] = [
   Reference,

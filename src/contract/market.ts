@@ -1,7 +1,6 @@
 import Type, { type TObject, type TSchema, type TString } from 'typebox';
 import { BASE_FILTERS, DIMENSIONS, type FilterName } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
-import { csvSchema, ndjsonSchema } from './answers.ts';
 import {
   AssessmentLaunchedAt,
   closed,
@@ -22,6 +21,7 @@ import {
   SpecificationEntry,
   UnitOfMeasure,
 } from './components.ts';
+import { csvSchema, ndjsonSchema } from './formats.ts';
 import { optionMembers, PRINTABLE } from './options.ts';
 import { Conversion, Series, Summary } from './points.ts';
 

@@ -1,5 +1,6 @@
 import { MARKETS } from '../catalog/markets.ts';
 import { PROBLEMS, VIOLATIONS } from '../errors.ts';
+import { paragraphs } from './components.ts';
 import {
   answerExamples,
   changeExamples,
@@ -14,7 +15,6 @@ import {
 } from './examples.ts';
 import { FORMATS } from './formats.ts';
 import { pascal } from './market.ts';
-import { paragraphs } from './paragraphs.ts';
 import { sharedParameters } from './parameters.ts';
 import { HEADERS, headerRefs, REFUSAL_STATUSES, refusalResponse } from './refusals.ts';
 

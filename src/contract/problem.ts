@@ -1,7 +1,23 @@
 import Type from 'typebox';
 import { PROBLEMS, type Problem, type ProblemCode, VIOLATIONS, type Violation } from '../errors.ts';
 import { closed, POINTER, ref, word } from './components.ts';
-import { parameterPointer, type RequestPart } from './pointer.ts';
+
+/** A name as a part of a JSON pointer (RFC 6901, section 3). */
+export const escapePointer = (name: string): string =>
+  name.replaceAll('~', '~0').replaceAll('/', '~1');
+
+/** The part of a request with its filters and options. */
+export type RequestPart = 'body' | 'address';
+
+/**
+ * The place in an address that stands for a place in a body: its parameter, after a question mark,
+ * and the number of the value of a list, counted from 0. `/filters/regions/1` → `?regions/1`.
+ */
+export function parameterPointer(pointer: string): string {
+  if (!pointer.startsWith('/')) return pointer;
+  const [, name = '', at] = /^\/(?:(?:filters|options)\/)?([^/]*)(\/\d+)?/.exec(pointer) ?? [];
+  return `?${name}${at ?? ''}`;
+}
 
 export const ViolationSchema = closed(
   {

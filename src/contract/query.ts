@@ -4,8 +4,8 @@ import { shown, type Violation } from '../errors.ts';
 import { maskedEscaped } from '../secrets.ts';
 import { FORMAT_NAMES, type Format } from './formats.ts';
 import type { MarketSchemas } from './market.ts';
-import { escapePointer } from './pointer.ts';
-import { isKnownFilter, VIOLATIONS_MAX } from './validate.ts';
+import { escapePointer, parameterPointer } from './problem.ts';
+import { checkOf, isKnownFilter, VIOLATIONS_MAX } from './validate.ts';
 
 /** The query of an address: its parameters in the order of their first value, decoded. */
 interface Query {
@@ -96,7 +96,7 @@ const WRITTEN: Readonly<Record<string, string>> = {
 };
 
 /** The type of a member, as its schema names it. */
-export const typeOf = (schema: TSchema | undefined): string => (schema as { type: string }).type;
+const typeOf = (schema: TSchema | undefined): string => (schema as { type: string }).type;
 
 /** What a parameter stands for, and what it may be there. */
 interface Member {
@@ -122,7 +122,7 @@ function membersOf({ filters, options }: MarketSchemas): ReadonlyMap<string, Bod
 const FORMAT = 'format';
 
 /** What is wrong with a parameter that an address does not have. */
-export function unknownParameter(name: string, legal: readonly string[]): Violation {
+function unknownParameter(name: string, legal: readonly string[]): Violation {
   const [near] = nearest(name, legal, 1);
   const hint = near ? `did you mean ${near}?` : `legal are ${legal.join(', ')}`;
   const detail = `There is no parameter ${shown(name)}; ${hint}`;
@@ -147,7 +147,7 @@ function formatIn(values: readonly string[], broken: Violation[]): Format {
 }
 
 /** The value of a parameter as its member has it; undefined where it was told to be broken. */
-export function sentValue(
+function sentValue(
   { pointer, type }: Member,
   name: string,
   values: readonly string[],
@@ -191,5 +191,60 @@ export function queryReader(schemas: MarketSchemas): (url: string) => QueryRead 
       else if (broken.length <= VIOLATIONS_MAX) broken.push(unknownParameter(name, legal));
     }
     return { body, format, broken };
+  };
+}
+
+/** The parameters of an address that is of no market, and all that is wrong with them. */
+export interface FlatQuery {
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly errors: readonly Violation[];
+}
+
+interface Items {
+  readonly items?: { readonly enum?: readonly string[] };
+}
+
+/** Adds the nearest legal word to the violation of an unknown word of a list. */
+function withNearest(violation: Violation, { properties }: TObject, values: FlatQuery['values']) {
+  const [, name = '', place] = violation.pointer.split('/');
+  if (violation.code !== 'out_of_range' || place === undefined) return violation;
+  const legal = (properties[name] as Items | undefined)?.items?.enum;
+  const sent = (values[name] as readonly string[] | undefined)?.[Number(place)];
+  const [near] = legal && sent !== undefined ? nearest(sent, legal, 1) : [];
+  if (near === undefined || sent === undefined) return violation;
+  return { ...violation, detail: `There is no ${name} ${shown(sent)}; did you mean ${near}?` };
+}
+
+/** How an address reads its query against a schema, strictly, as those of markets do. */
+export function flatReader(schema: TObject): (url: string) => FlatQuery {
+  const check = checkOf(schema);
+  const legal = Object.keys(schema.properties);
+  const needed = schema.required ?? [];
+  return (url) => {
+    const query = queryOf(url);
+    const errors = [...query.broken];
+    const values: Record<string, unknown> = {};
+    for (const [name, sent] of query.parameters) {
+      if (!legal.includes(name)) {
+        // Past the limit they are no longer named.
+        if (errors.length <= VIOLATIONS_MAX) errors.push(unknownParameter(name, legal));
+        continue;
+      }
+      const member = { pointer: `/${name}`, type: typeOf(schema.properties[name]) };
+      const value = sentValue(member, name, sent, errors);
+      if (value !== undefined) values[name] = value;
+    }
+    for (const name of needed) {
+      const pointer = `/${name}`;
+      const isTold = errors.some((each) => parameterPointer(each.pointer) === `?${name}`);
+      if (query.parameters.has(name) || isTold) continue;
+      errors.push({ pointer, code: 'too_few_items', detail: `Give ${name}; it is needed` });
+    }
+    // Missing parameters were reported above.
+    const wrong = check(values).filter(({ pointer }) => pointer !== '');
+    return {
+      values,
+      errors: [...errors, ...wrong.map((each) => withNearest(each, schema, values))],
+    };
   };
 }

@@ -5,10 +5,58 @@ import { BASE_FILTERS, DIMENSIONS } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
 import { Names } from '../catalog/nearest.ts';
 import { Problem, shown, type Violation, type ViolationCode } from '../errors.ts';
+import { holdsSecret } from '../secrets.ts';
 import { closed } from './components.ts';
 import { filtersOf, type MarketSchemas } from './market.ts';
-import { escapePointer } from './pointer.ts';
-import { findSecrets } from './secrets.ts';
+import { escapePointer } from './problem.ts';
+
+const DETAIL =
+  'Holds what looks like an API key or a token: send it in its header only, and revoke it if ' +
+  'others have seen it';
+
+/**
+ * Reports values and names of members that hold a credential, which would get into answers and
+ * into the log of the database. The pointer of a name is that of the object around it.
+ * @param most how many are noted at most
+ * @param path the names that lead to the value; as it was when the call is over
+ */
+function findSecrets(
+  value: unknown,
+  found: Violation[],
+  most: number,
+  path: (string | number)[] = [],
+): Violation[] {
+  if (found.length >= most) return found;
+  if (typeof value === 'string') {
+    if (holdsSecret(value)) found.push(secretAt(path));
+  } else if (Array.isArray(value)) {
+    for (const [at, each] of value.entries()) findIn(at, each, found, most, path);
+  } else if (typeof value === 'object' && value !== null) {
+    const names = Object.keys(value);
+    if (names.some(holdsSecret)) found.push(secretAt(path));
+    const members = value as Readonly<Record<string, unknown>>;
+    for (const name of names) findIn(name, members[name], found, most, path);
+  }
+  return found;
+}
+
+function findIn(
+  name: string | number,
+  value: unknown,
+  found: Violation[],
+  most: number,
+  path: (string | number)[],
+): void {
+  path.push(name);
+  findSecrets(value, found, most, path);
+  path.pop();
+}
+
+/** Its pointer is put together here, as there are thousands of places and hardly ever a secret. */
+function secretAt(path: readonly (string | number)[]): Violation {
+  const pointer = path.map((name) => `/${escapePointer(shown(String(name)))}`).join('');
+  return { pointer, code: 'invalid_characters', detail: DETAIL };
+}
 
 /** Violations that one answer lists; a request with more is told so. */
 export const VIOLATIONS_MAX = 100;
@@ -106,7 +154,8 @@ const KEYWORDS: Record<string, (error: SchemaError) => [ViolationCode, string]> 
 
 type Members = Readonly<Record<string, unknown>>;
 
-const isMembers = (value: unknown): value is Members =>
+/** True for an object with members. */
+export const isMembers = (value: unknown): value is Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** An object of the request that has no other members than these. */

@@ -26,6 +26,10 @@ export function dayNumber(year: number, month: number, day: number): number {
   return era * DAYS_PER_ERA + yearOfEra * 365 + leapDays + dayOfYear - EPOCH;
 }
 
+/** The number of a calendar day, `YYYY-MM-DD`. */
+export const dayOf = (text: string): number =>
+  dayNumber(Number(text.slice(0, 4)), Number(text.slice(5, 7)), Number(text.slice(8, 10)));
+
 /** The calendar day of a number. */
 export function calendarDay(number: number): CalendarDay {
   const days = number + EPOCH;

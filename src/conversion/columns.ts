@@ -19,6 +19,18 @@ export interface Columns {
   readonly corrections: Int32Array;
 }
 
+/** The points from one index up to another; views of the same memory. */
+export const columnSlice = (columns: Columns, from: number, to: number): Columns => ({
+  length: to - from,
+  day: columns.day.subarray(from, to),
+  low: columns.low.subarray(from, to),
+  mid: columns.mid.subarray(from, to),
+  high: columns.high.subarray(from, to),
+  scale: columns.scale.subarray(from, to),
+  publishedAt: columns.publishedAt.subarray(from, to),
+  corrections: columns.corrections.subarray(from, to),
+});
+
 /** The three values of a point. */
 export type ValueName = 'low' | 'mid' | 'high';
 export const VALUE_NAMES = ['low', 'mid', 'high'] as const satisfies readonly ValueName[];

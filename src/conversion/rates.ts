@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
-import { keptReadings } from '../db/kept-readings.ts';
 import { commitIdOf, numberIn, numberOf, requireCommit } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
+import { keptReadings } from '../db/shared-work.ts';
 import { type CurrencyRates, currencyRates, type RateTable } from './rate-table.ts';
 
 /** The source whose rates an answer at some revision uses. */

@@ -3,7 +3,6 @@ import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import type { LineBounds } from '../std/places.ts';
 import { Breaker, type BreakerOptions } from './breaker.ts';
-import { destroy } from './goodbye.ts';
 import { type Health, healthOf } from './health.ts';
 import { ANSWER_MS, type Notices, noticesOf } from './notices.ts';
 import { Primary } from './primary.ts';
@@ -11,6 +10,8 @@ import { type Pulse, pulseOf } from './pulse.ts';
 import { type Around, type Reads, readsOf } from './reads.ts';
 import type { Database } from './schema.ts';
 import { Servers } from './servers.ts';
+import { orAborted } from './shared-work.ts';
+import { destroy } from './silence.ts';
 import { type Watch, watchOf } from './watch.ts';
 
 /**
@@ -263,3 +264,13 @@ export function openClient(options: ClientOptions): Client {
   };
   return { db, pool, reads, pulse, notices, watch, primary, breaker, health, servers, close };
 }
+
+/**
+ * Asks short statements over the connection that hears notices, which is there when one is heard: a
+ * pool that was not used for a while has to make its own first, and prepare the statement there.
+ * Where it is not there they are read as all others.
+ */
+export const atOnce =
+  ({ notices, reads, breaker }: Pick<Client, 'notices' | 'reads' | 'breaker'>): Reads['query'] =>
+  async <Row extends pg.QueryResultRow>(query: pg.QueryConfig, signal?: AbortSignal) =>
+    (await orAborted(notices.ask<Row>(query), breaker.lifeline)) ?? reads.query<Row>(query, signal);

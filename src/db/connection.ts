@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely';
+import { Kysely, PostgresDialect, type RawBuilder, sql, type Transaction } from 'kysely';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { holdersText, LockedOutError, lockTimeoutOf, TELL_MS, WRITE_LOCK } from './lock-holders.ts';
@@ -115,3 +115,61 @@ export const copyInto = (
   lines: Iterable<string>,
 ): Promise<void> =>
   pipeline(Readable.from(lines), driver.query(copyFrom(`copy ${table} from stdin`)));
+
+const UNLIMITED = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'];
+
+/** Frees the transaction that is under way of limits that are meant for requests. */
+export const liftLimits = (driver: pg.ClientBase): Promise<unknown> =>
+  driver.query(UNLIMITED.map((each) => `set local ${each} = 0`).join('; '));
+
+/**
+ * Works on one connection; the signal also ends the statement that runs on the server, which does
+ * not hear it by itself.
+ * @throws the reason of the signal, or what the work throws
+ */
+export async function withSession<T>(
+  client: { readonly pool: pg.Pool },
+  signal: AbortSignal | undefined,
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  signal?.throwIfAborted();
+  try {
+    return await withConnection(client.pool, async (connection) => {
+      const { rows } = await connection.driver.query<{ pid: number }>(
+        'select pg_backend_pid() as pid',
+      );
+      const cancel = (): void => {
+        client.pool.query('select pg_cancel_backend($1)', [rows[0]?.pid]).catch(() => {});
+      };
+      signal?.addEventListener('abort', cancel);
+      try {
+        return await work(connection);
+      } finally {
+        signal?.removeEventListener('abort', cancel);
+      }
+    });
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  }
+}
+
+const ROWS_AT_ONCE = 1_000;
+
+/**
+ * The rows of a query, some at a time, so that memory does not grow with their number. One at
+ * once in a transaction; other statements may run between its rows.
+ */
+export async function* rowsOf<T>(
+  trx: Transaction<Database>,
+  query: RawBuilder<T>,
+): AsyncGenerator<T> {
+  await sql`declare rows_of_a_query no scroll cursor for ${query}`.execute(trx);
+  for (;;) {
+    const { rows } = await sql<T>`
+      fetch forward ${sql.lit(ROWS_AT_ONCE)} from rows_of_a_query`.execute(trx);
+    yield* rows;
+    if (rows.length < ROWS_AT_ONCE) break;
+  }
+  await sql`close rows_of_a_query`.execute(trx);
+}

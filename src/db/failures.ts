@@ -23,6 +23,10 @@ const CONNECTION_LOST = new RegExp(
 /** What it says, without a SQLSTATE, when there is no password, or no TLS that both agree on. */
 const NO_LOGIN = /^SASL: |does not support SSL|certificate/;
 
+/** Whether the server itself reported an error: then the connection is as good as before. */
+export const isServerError = (error: unknown): boolean =>
+  (error as { severity?: unknown } | null)?.severity === 'ERROR';
+
 /** Worth another attempt: a lost connection, a server that starts or is full, a conflict. */
 const PASSING = /^(08|57P0|53300|40001|40P01)/;
 

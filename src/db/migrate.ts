@@ -1,19 +1,106 @@
 import { type Kysely, sql } from 'kysely';
 import { Migrator } from 'kysely/migration';
-import { withoutLoss } from './data-loss.ts';
-import { hasCatalog, writeCatalog } from './markets.ts';
-import { FOLDER, type MigrationFile, migrationNames, readMigrations } from './migration-files.ts';
+import { MARKETS } from '../catalog/markets.ts';
+import { ALL_MARKETS, scopeOf } from '../catalog/scopes.ts';
 import {
   changedSince,
+  FOLDER,
   forgetFile,
+  type MigrationFile,
+  migrationNames,
   migrationRuns,
   prepareLog,
+  readMigrations,
   recordFiles,
   refuseDrift,
-} from './migration-log.ts';
+} from './migrations.ts';
 import { asOnlyRunner, type Patience, untilUnlocked, waits } from './only-runner.ts';
 import { renewRights } from './roles.ts';
 import type { Database } from './schema.ts';
+
+/** A step back that would have taken data with it. Nothing was changed. */
+export class DataLossError extends Error {
+  override readonly name = 'DataLossError';
+}
+
+/** What the runner of migrations writes, and writes again. */
+const OURS = ['kysely_migration', 'kysely_migration_lock', 'migration_file'];
+const CATALOG = ['service', 'market', 'access_scope'];
+
+/** The columns of the tables that hold rows, as `table.column`. */
+async function filledColumns(trx: Kysely<unknown>): Promise<Set<string>> {
+  const { rows: columns } = await sql<{ table: string; column: string }>`
+    select c.relname::text as "table", a.attname::text as "column"
+    from pg_class c join pg_attribute a on a.attrelid = c.oid
+    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
+      and a.attnum > 0 and not a.attisdropped
+      and c.relname <> all(${[...OURS, ...CATALOG]})
+    order by c.relname, a.attnum`.execute(trx);
+  const filled = new Set<string>();
+  for (const table of new Set(columns.map((each) => each.table))) {
+    const { rows } = await sql`select from ${sql.table(table)} limit 1`.execute(trx);
+    if (rows.length === 0) continue;
+    for (const each of columns) {
+      if (each.table === table) filled.add(`${table}.${each.column}`);
+    }
+  }
+  return filled;
+}
+
+/**
+ * Does a step back in the transaction of the caller, and fails when tables or columns of tables
+ * with rows are gone after it.
+ * @throws DataLossError naming them
+ */
+async function withoutLoss(
+  trx: Kysely<unknown>,
+  name: string,
+  step: () => Promise<void>,
+): Promise<void> {
+  const before = await filledColumns(trx);
+  await step();
+  const after = await filledColumns(trx);
+  const lost = [...before].filter((each) => !after.has(each));
+  if (lost.length === 0) return;
+  const shown = lost.slice(0, 3).join(', ');
+  const more = lost.length > 3 ? ` and ${lost.length - 3} more columns` : '';
+  throw new DataLossError(
+    `taking back ${name} would lose ${shown}${more}; nothing was changed. An older version of ` +
+      'the service runs on this schema as it is',
+  );
+}
+
+/** Writes the markets and scopes of the catalog that the database lacks; never removes one. */
+async function writeCatalog(db: Kysely<Database>): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    await trx
+      .insertInto('market')
+      .values(MARKETS.map(({ slug, name }) => ({ slug, name })))
+      .onConflict((conflict) => conflict.column('slug').doNothing())
+      .execute();
+    const markets = await trx.selectFrom('market').select(['id', 'slug']).execute();
+    const idOf = new Map(markets.map((each) => [each.slug, each.id]));
+    await trx
+      .insertInto('access_scope')
+      .values([
+        { scope: ALL_MARKETS, market_id: null },
+        ...MARKETS.map(({ slug }) => ({
+          scope: scopeOf(slug),
+          market_id: idOf.get(slug) ?? null,
+        })),
+      ])
+      .onConflict((conflict) => conflict.column('scope').doNothing())
+      .execute();
+  });
+}
+
+/** Whether every market and scope of the catalog was written. */
+async function hasCatalog(db: Kysely<Database>): Promise<boolean> {
+  const { rows } = await sql<{ present: number }>`
+    select count(*)::int as present from market join access_scope on market_id = market.id
+    where slug = any(${MARKETS.map((each) => each.slug)}::text[])`.execute(db);
+  return rows[0]?.present === MARKETS.length;
+}
 
 /** Outside a transaction nothing is locked that readers need, and old ones are waited for. */
 const PATIENT_MS = 60_000;

@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { goodbye } from './goodbye.ts';
+import { isServerError } from './failures.ts';
+import { goodbye } from './silence.ts';
 
 /**
  * Is told the payload of a notice; null when some may have been missed: the connection was lost,
@@ -90,8 +91,7 @@ class Listening implements Notices {
       return (await this.#ask<Row>(client, query)).rows;
     } catch (error) {
       // An error that the server tells is an answer; after any other the line is dead.
-      const isTold = (error as { severity?: string }).severity === 'ERROR';
-      if (!isTold) this.#lose(client, errorOf(error));
+      if (!isServerError(error)) this.#lose(client, errorOf(error));
       return null;
     }
   }

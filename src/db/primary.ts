@@ -1,6 +1,5 @@
 import pg from 'pg';
-import { destroy } from './goodbye.ts';
-import { answered } from './silence.ts';
+import { answered, destroy } from './silence.ts';
 
 /** A moment by the clock of the primary, and the last revision committed at or before it. */
 export interface Settled {

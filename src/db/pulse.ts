@@ -1,11 +1,11 @@
 import pg from 'pg';
 import type { Breaker } from './breaker.ts';
-import { isPassing } from './failures.ts';
-import { goodbye } from './goodbye.ts';
+import { isPassing, isServerError } from './failures.ts';
 import { LOOK, type LookRow, quickLook, TOUCHED } from './look.ts';
-import { orAborted } from './or-aborted.ts';
 import type { Reads } from './reads.ts';
 import { commitIdOf, isAfter, numberOf } from './revisions.ts';
+import { orAborted } from './shared-work.ts';
+import { goodbye } from './silence.ts';
 
 /** The newest revision of a scope: a market, `reference`, or `fx:<source>`. */
 interface ScopeState {
@@ -189,9 +189,9 @@ class Looking implements Pulse {
         if (this.#client === client) return newest;
       } catch (error) {
         // An error that the server tells is an answer; after any other the line is dead.
-        const isTold = (error as { severity?: string }).severity === 'ERROR';
-        if (isTold && !isPassing(error)) throw error;
-        if (!isTold) this.#lose(client, error as Error);
+        const isAnswer = isServerError(error);
+        if (isAnswer && !isPassing(error)) throw error;
+        if (!isAnswer) this.#lose(client, error as Error);
       }
     }
     this.#connect();

@@ -5,10 +5,10 @@ import { Problem } from '../errors.ts';
 import { type Leave, Places } from '../std/places.ts';
 import type { Breaker } from './breaker.ts';
 import { cancelStatement } from './cancel.ts';
-import { isPassing } from './failures.ts';
-import { orAborted } from './or-aborted.ts';
+import { isPassing, isServerError } from './failures.ts';
 import { Retries } from './retry.ts';
 import type { Database } from './schema.ts';
+import { orAborted } from './shared-work.ts';
 import { Silence } from './silence.ts';
 import type { Watch } from './watch.ts';
 
@@ -73,10 +73,6 @@ const NEVER = new AbortController().signal;
 
 const overloaded = (): Problem =>
   new Problem('overloaded', 'Every connection to the database is busy; try again shortly');
-
-/** Whether the server told an error: then the connection is as good as before. */
-const isTold = (error: unknown): boolean =>
-  (error as { severity?: unknown } | null)?.severity === 'ERROR';
 
 /** Waits for work, and abandons it when a signal aborts or the time given is over first. */
 function unlessAborted<T>(
@@ -178,7 +174,7 @@ class Reading implements Reads {
       return answer;
     } catch (error) {
       leave();
-      if (!isPassing(error) || isTold(error)) throw error;
+      if (!isPassing(error) || isServerError(error)) throw error;
       await orAborted(watch.hint(), signal);
       const isSame = breaker.state === 'closed' && breaker.epoch === epoch;
       throw isSame ? error : new Interrupted('the database went away', { cause: error });
@@ -230,7 +226,7 @@ class Reading implements Reads {
       return answer;
     } catch (error) {
       // Half of a COPY may still be on the line.
-      isSpoiled ||= isCopy || !isTold(error);
+      isSpoiled ||= isCopy || !isServerError(error);
       throw error;
     } finally {
       client.release(isSpoiled);

@@ -1,10 +1,26 @@
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
-import { FOLDER, migrationNames } from './migration-files.ts';
-import { isAhead } from './migration-log.ts';
+import { FOLDER, isAhead, migrationNames } from './migrations.ts';
 import { asOnlyRunner, untilUnlocked } from './only-runner.ts';
 import type { Database } from './schema.ts';
-import { scramVerifier } from './scram.ts';
+
+const SCRAM_ITERATIONS = 4096;
+const SALT_BYTES = 16;
+const DIGEST_BYTES = 32;
+
+/**
+ * What PostgreSQL stores of a password (RFC 5803): with it in place of the password, no statement
+ * and no log of the server ever holds the password itself.
+ * @param password of printable ASCII, which needs no normalisation
+ */
+export function scramVerifier(password: string, salt: Buffer = randomBytes(SALT_BYTES)): string {
+  const salted = pbkdf2Sync(password, salt, SCRAM_ITERATIONS, DIGEST_BYTES, 'sha256');
+  const keyFor = (name: string): Buffer => createHmac('sha256', salted).update(name).digest();
+  const stored = createHash('sha256').update(keyFor('Client Key')).digest('base64');
+  const server = keyFor('Server Key').toString('base64');
+  return `SCRAM-SHA-256$${SCRAM_ITERATIONS}:${salt.toString('base64')}$${stored}:${server}`;
+}
 
 /** The accounts that log in; the owner of the tables does not. */
 export const LOGINS = ['migrator', 'loader', 'usage', 'service', 'keys'] as const;

@@ -1,10 +1,15 @@
 import pg from 'pg';
 import type { Breaker } from './breaker.ts';
-import { type Candidate, candidateAt, type Extent } from './candidate.ts';
-import { destroy } from './goodbye.ts';
-import type { Servers } from './servers.ts';
-import { answered, Silence } from './silence.ts';
-import { type Standing, Standings } from './standing.ts';
+import { isServerError } from './failures.ts';
+import {
+  type Candidate,
+  candidateAt,
+  type Extent,
+  type Servers,
+  type Standing,
+  Standings,
+} from './servers.ts';
+import { answered, destroy, Silence } from './silence.ts';
 
 /** Checks all the time whether the database answers, over a connection of its own. */
 export interface Watch {
@@ -68,9 +73,6 @@ class Unfit extends Error {
 
 const errorOf = (thrown: unknown): Error =>
   thrown instanceof Error ? thrown : new Error(String(thrown));
-
-/** Whether the server reported an error of the statement, which is an answer. */
-const isTold = (error: Error): boolean => (error as { severity?: string }).severity === 'ERROR';
 
 class Watching implements Watch {
   readonly #options: WatchOptions;
@@ -166,7 +168,7 @@ class Watching implements Watch {
 
   /** Also an answer to another connection is one. */
   #isAnswer(error: Error, begun: number): boolean {
-    return error instanceof Silence ? this.#heardAt > begun : isTold(error);
+    return error instanceof Silence ? this.#heardAt > begun : isServerError(error);
   }
 
   #answered(): void {
@@ -239,7 +241,7 @@ class Watching implements Watch {
         return await answered(this.#standings.of(servers.current, this.#client), silenceMs);
       } catch (thrown) {
         const error = errorOf(thrown);
-        if (error instanceof Silence || isTold(error)) throw error;
+        if (error instanceof Silence || isServerError(error)) throw error;
         // Perhaps only this connection was ended.
         this.#drop();
       }

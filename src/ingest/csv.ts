@@ -1,7 +1,7 @@
+import { didYouMean } from '../catalog/nearest.ts';
 import { ATTRIBUTES, POINT_FIELDS, REJECT_FIELDS } from './attributes.ts';
 import { type CsvRow, csvRows } from './csv-rows.ts';
 import type { Format, ReadContext } from './format.ts';
-import { offer } from './offer.ts';
 import { type Problems, Refusal } from './problems.ts';
 import type { Attributes, SourceRecord } from './records.ts';
 
@@ -24,7 +24,7 @@ function checkHeader({ line, fields }: CsvRow): void {
       const hint =
         fields.length === 1 && /[;\t]/.test(name)
           ? '; columns are separated by commas'
-          : offer(name, known);
+          : didYouMean(name, known);
       throw new Refusal('unknown_column', `There is no column of this name${hint}`, place);
     }
     if (fields.indexOf(name) < index) {
@@ -111,7 +111,6 @@ async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceReco
 export const csv: Format = {
   title: 'Prices and their series, one point a row (docs/loading.md)',
   accepts: 'CSV in UTF-8 with a header row',
-  holds: 'points',
   lineage: ['csv', 'ndjson', 'table'],
   needsVintage: false,
   read,

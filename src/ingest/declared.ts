@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import { matchKey } from '../catalog/match-key.ts';
+import { didYouMean } from '../catalog/nearest.ts';
 import { idOf } from '../db/ids.ts';
-import { isLabel, NO_LABEL } from './labels.ts';
-import { offer } from './offer.ts';
 import type { Problems } from './problems.ts';
 import type { ProductRecord, ValueRecord } from './records.ts';
 import { KIND_OF, put, type Reference, type Trx } from './reference.ts';
+import { isLabel, NO_LABEL } from './texts.ts';
 
 /** A row that a file declares, where the database lacks it. */
 export type NewRow =
@@ -55,7 +55,7 @@ function newRow(
     if (marketId !== undefined) {
       return products.get(marketId)?.has(key) ? null : { record, marketId, key };
     }
-    const message = `There is no such market${offer(record.market, markets.keys())}`;
+    const message = `There is no such market${didYouMean(record.market, markets.keys())}`;
     const place = { file, line, column: 'market', value: record.market };
     problems.add('unknown_market', message, place);
     return null;
@@ -70,7 +70,7 @@ function newRow(
   const frequencies = [...new Set([...(known?.values() ?? [])].map((each) => each.name))];
   const message =
     kind === undefined
-      ? `There is no dimension of this name to add to${offer(dimension, others)}`
+      ? `There is no dimension of this name to add to${didYouMean(dimension, others)}`
       : `No frequency can be added: there are ${frequencies.join(', ')}`;
   problems.add('unsupported_field', message, { file, line, column: 'dimension', value: dimension });
   return null;

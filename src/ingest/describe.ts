@@ -1,14 +1,13 @@
 import { columnName, DIMENSIONS } from '../catalog/dimensions.ts';
 import { type Market, marketOf } from '../catalog/markets.ts';
 import { matchKey } from '../catalog/match-key.ts';
+import { didYouMean } from '../catalog/nearest.ts';
 import { DIMENSION_FIELDS } from './attributes.ts';
 import { DATE_MIN, isDay } from './dates.ts';
-import { isLabel, NO_LABEL } from './labels.ts';
-import { offer } from './offer.ts';
 import type { LoadErrorCode, Problems } from './problems.ts';
 import type { PriceRecord } from './records.ts';
 import { KIND_OF, type Named, type Reference } from './reference.ts';
-import { specificationOf } from './specification.ts';
+import { isLabel, NO_LABEL, specificationOf } from './texts.ts';
 
 /** Columns of `price`, as far as a description states them. Ids of rows yet to come are 0. */
 export type Columns = Readonly<Record<string, string | number | null>>;
@@ -42,7 +41,7 @@ class Description {
     const row = rows?.get(matchKey(text));
     if (row) return row.id;
     const names = new Set([...(rows?.values() ?? [])].map((each) => each.name));
-    return this.fail(code, column, `There is no such ${column}${offer(text, names)}`);
+    return this.fail(code, column, `There is no such ${column}${didYouMean(text, names)}`);
   }
 }
 
@@ -89,7 +88,7 @@ const unitOfMeasure: Reader = (text, { description, reference }) => {
   const unit = reference.units.get(matchKey(text));
   if (unit) return { unit_id: unit.id, unit_dimension: unit.dimension };
   const names = new Set([...reference.units.values()].map((each) => each.name));
-  const message = `There is no such unit${offer(text, names)}`;
+  const message = `There is no such unit${didYouMean(text, names)}`;
   return description.fail('unknown_unit', 'unitOfMeasure', message);
 };
 
@@ -189,7 +188,7 @@ export function describedColumns(
   if (slug === '') {
     description.fail('missing_value', 'market', 'A new price needs a market');
   } else if (market === undefined) {
-    const message = `There is no such market${offer(slug, reference.markets.keys())}`;
+    const message = `There is no such market${didYouMean(slug, reference.markets.keys())}`;
     description.fail('unknown_market', 'market', message);
   }
   const columns: Record<string, string | number | null> = { market_id: marketId ?? null };

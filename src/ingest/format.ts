@@ -14,8 +14,6 @@ export interface Format {
   readonly title: string;
   /** What the files look like, for `--help`. */
   readonly accepts: string;
-  /** Whether its values are points of prices or exchange rates. */
-  readonly holds: 'points' | 'rates';
   /**
    * The formats whose vintages are compared with its own: an older edition never overwrites what
    * a newer one of these brought.

@@ -1,9 +1,9 @@
+import { didYouMean } from '../catalog/nearest.ts';
 import { ATTRIBUTES, POINT_FIELDS } from './attributes.ts';
 import { writtenOut } from './decimals.ts';
 import { JsonError, JsonNumber, type JsonObject, type JsonValue, readJson } from './exact-json.ts';
 import type { Format, ReadContext } from './format.ts';
 import { lineBlocks } from './lines.ts';
-import { offer } from './offer.ts';
 import { type LoadErrorCode, type Problems, Refusal } from './problems.ts';
 import type { SourceRecord } from './records.ts';
 
@@ -27,7 +27,7 @@ class MemberError extends Error {
 function checkMembers(object: JsonObject, known: readonly string[]): void {
   for (const name of object.keys()) {
     if (known.includes(name)) continue;
-    const message = `There is no member of this name${offer(name, known)}`;
+    const message = `There is no member of this name${didYouMean(name, known)}`;
     throw new MemberError('unknown_member', name, message, name);
   }
 }
@@ -166,7 +166,6 @@ const wholeArray = (): Refusal =>
 export const ndjson: Format = {
   title: 'Prices and their series, one JSON object a line (docs/loading.md)',
   accepts: 'NDJSON in UTF-8',
-  holds: 'points',
   lineage: ['csv', 'ndjson', 'table'],
   needsVintage: false,
   read,

@@ -8,8 +8,8 @@ import { type LoadPreview, previewOf } from './preview.ts';
 import { type PricePlan, planPrices } from './price-plan.ts';
 import type { Problems } from './problems.ts';
 import type { Trx } from './reference.ts';
-import { countFaulty } from './rejected-rows.ts';
 import {
+  countFaulty,
   dropRejected,
   type Rules,
   rejectCorrections,

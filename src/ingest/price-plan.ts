@@ -6,7 +6,7 @@ import { CHANGEABLE, type CurrentPrice, currentPrices, IDENTITY } from './prices
 import type { LoadProblem, Problems } from './problems.ts';
 import type { PriceRecord } from './records.ts';
 import { KIND_OF, type Named, type Reference, readReference, type Trx } from './reference.ts';
-import { specificationOf } from './specification.ts';
+import { specificationOf } from './texts.ts';
 
 /** An attribute of a price that changes; references by their names. */
 export interface PriceChange {

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
-import { rowsOf } from '../db/cursor.ts';
+import { didYouMean } from '../catalog/nearest.ts';
+import { rowsOf } from '../db/connection.ts';
 import { instantOf } from '../db/instant.ts';
-import { offer } from './offer.ts';
 import { type LoadErrorCode, type LoadProblem, PROBLEMS_MAX, type Problems } from './problems.ts';
 import { type PointPlaces, type PointRecord, type RateRecord, valuesText } from './records.ts';
 import type { Trx } from './reference.ts';
@@ -102,7 +102,7 @@ export async function rejectUnknown(
   await rejectAll(rules, query, ({ name, rejected_line }) => {
     const described = `, and its description in line ${rejected_line} was rejected`;
     // Comparing with every name is slow, so only the first few unknown ones get a suggestion.
-    const offered = hints.get(name) ?? (hints.size < 20 ? offer(name, candidates) : '');
+    const offered = hints.get(name) ?? (hints.size < 20 ? didYouMean(name, candidates) : '');
     if (hints.size < 20) hints.set(name, offered);
     const hint = rejected_line === null ? offered : described;
     return { code, message: `${what}${hint}`, column: 'code', value: name };
@@ -233,4 +233,25 @@ export async function dropRejected({ trx, problems }: Rules): Promise<void> {
     delete from pg_temp.load_value v using pg_temp.load_change c
     where c.line = v.line and c.subject = v.subject and c.place = v.place
       and c.state in ('duplicate', 'refused')`.execute(trx);
+}
+
+/**
+ * Of the staged values of a file that is refused, how many have a fault, each counted once: those
+ * of unknown codes, those beside a description that cannot be taken, and those that `load_change`
+ * holds something against.
+ */
+export async function countFaulty(
+  { trx }: Pick<Rules, 'trx'>,
+  mayCorrect: boolean,
+): Promise<number> {
+  const { rows } = await sql<{ count: string }>`
+    select count(*) from (
+      select v.line, v.subject, v.place
+      from pg_temp.load_value v join pg_temp.load_subject u using (subject)
+      where (u.id is null and not u.described) or v.line = u.rejected_line
+      union
+      select line, subject, place from pg_temp.load_change
+      where state = 'duplicate' or beside is not null or (state = 'changed' and not ${mayCorrect})
+    ) as faulty`.execute(trx);
+  return Number(rows[0]?.count);
 }

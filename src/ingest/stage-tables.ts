@@ -68,6 +68,10 @@ const PLACED_COLUMNS = [...COLUMNS, 'place', 'written'];
 export const copyStatement = (hasPlaces: boolean): string =>
   `copy pg_temp.load_value (${(hasPlaces ? PLACED_COLUMNS : COLUMNS).join(', ')}) from stdin`;
 
+/** A text as COPY's text format writes it. */
+export const copyEscaped = (text: string): string =>
+  text.replace(/[\\\t\n\r]/g, (character) => `\\${character}`);
+
 /** One line of COPY in text format. Nothing in it needs an escape: all of it was validated. */
 export const copyLine = (line: number, subject: number, value: StagedValue): string => {
   const { date, low, mid, high, publishedAt } = value;
@@ -77,6 +81,6 @@ export const copyLine = (line: number, subject: number, value: StagedValue): str
 
 /** The same with the place, and the values as they were written: any text. */
 export const placedLine = (plain: string, place: number, written: string | null): string => {
-  const text = written?.replace(/[\\\t\n\r]/g, (character) => `\\${character}`);
-  return `${plain.slice(0, -1)}\t${place}\t${text ?? '\\N'}\n`;
+  const text = written === null ? '\\N' : copyEscaped(written);
+  return `${plain.slice(0, -1)}\t${place}\t${text}\n`;
 };

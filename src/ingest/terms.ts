@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { matchKey } from '../catalog/match-key.ts';
-import { offer } from './offer.ts';
+import { didYouMean } from '../catalog/nearest.ts';
 import { type Problems, problemOf } from './problems.ts';
 import type { StatedTerms } from './records.ts';
 import { type Reference, readReference, type Trx } from './reference.ts';
@@ -81,7 +81,7 @@ function compare(own: Own, { terms, line }: Noted, reference: Reference, problem
   const unit = reference.units.get(matchKey(terms.unit));
   if (!unit) {
     const names = new Set([...reference.units.values()].map(({ name }) => name));
-    const unknown = `There is no such unit${offer(terms.unit, names)}`;
+    const unknown = `There is no such unit${didYouMean(terms.unit, names)}`;
     problems.refuse(problemOf('unknown_unit', unknown, place));
   } else if (unit.id !== own.unit_id) {
     const advice = 'units are converted in answers, not in loads: publish a price of its own';

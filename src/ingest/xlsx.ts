@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
+import { didYouMean } from '../catalog/nearest.ts';
 import type { SourceFile } from './file.ts';
-import { offer } from './offer.ts';
 import { Refusal } from './problems.ts';
 import { builtInKind, kindOfFormat, type NumberKind } from './xlsx-formats.ts';
 import { RowListener, type SheetRow, withoutEscapes } from './xlsx-rows.ts';
@@ -175,7 +175,7 @@ export function sheetOf({ sheets }: Workbook, wanted: string | number): Sheet {
   if (sheet) return sheet;
   const names = sheets.map(({ name }) => name);
   const what = typeof wanted === 'number' ? `number ${wanted}` : `"${wanted}"`;
-  const hint = typeof wanted === 'number' ? '' : offer(wanted, names);
+  const hint = typeof wanted === 'number' ? '' : didYouMean(wanted, names);
   const all = names.map((name) => `"${name}"`).join(', ');
   throw foreign(`There is no sheet ${what}; the workbook has ${all}${hint}`);
 }

@@ -1,4 +1,33 @@
-import { Share } from './share.ts';
+/** Decay of the counts per turn: half is left after about seven turns. */
+const KEPT = 0.9;
+
+/** Estimates the share of requests that other instances received, from their recent reports. */
+export class Share {
+  #here = 0;
+  #elsewhere = 0;
+
+  /** True once requests came here and other instances had time to report. */
+  get isKnown(): boolean {
+    return this.#here > 0;
+  }
+
+  /** Adds requests that other instances reported. */
+  addElsewhere(count: number): void {
+    this.#elsewhere += count;
+  }
+
+  /** Adds requests received here for which others had time to report, and ends a turn. */
+  endTurn(here: number): void {
+    this.#here = this.#here * KEPT + here;
+    this.#elsewhere *= KEPT;
+  }
+
+  /** Upper estimate of the requests received elsewhere while `here` were received here. */
+  elsewhere(here: number): number {
+    if (this.#elsewhere < 1 || !this.isKnown) return 0;
+    return Math.ceil((here * this.#elsewhere) / this.#here) + 1;
+  }
+}
 
 /** How much someone may do: so many requests a minute on average, so many of them at once. */
 export interface Rate {

@@ -1,6 +1,29 @@
-import { type LineBounds, type Link, Places } from '../std/places.ts';
+import { type Leave, type LineBounds, type Link, Places } from '../std/places.ts';
 import { Buckets, type Rate, type Verdict } from './bucket.ts';
-import { Concurrency } from './concurrency.ts';
+
+/** Limits the concurrent requests of each name. */
+export class Concurrency {
+  readonly #running = new Map<string, number>();
+
+  get size(): number {
+    return this.#running.size;
+  }
+
+  /** Admits one more request of a name; null if it has reached `most`. 0 is no limit. */
+  enter(name: string, most: number): Leave | null {
+    const running = this.#running.get(name) ?? 0;
+    if (most > 0 && running >= most) return null;
+    this.#running.set(name, running + 1);
+    let isInside = true;
+    return () => {
+      if (!isInside) return;
+      isInside = false;
+      const left = (this.#running.get(name) ?? 1) - 1;
+      if (left === 0) this.#running.delete(name);
+      else this.#running.set(name, left);
+    };
+  }
+}
 
 /** What one principal may do. A number of 0 is no limit. */
 export interface PrincipalLimits extends Rate {

@@ -1,4 +1,10 @@
-import { Counter, collectDefaultMetrics, Histogram, Registry } from '@prometheus-io/client';
+import {
+  ClusterRegistry,
+  Counter,
+  collectDefaultMetrics,
+  Histogram,
+  Registry,
+} from '@prometheus-io/client';
 import { PROBLEMS } from '../errors.ts';
 
 /** What is known of a request once it is over. */
@@ -69,5 +75,28 @@ export function metricsOf(log: { readonly linesLost: number } = { linesLost: 0 }
       bytes.inc({ operation }, request.bytes);
     },
     refused: (code) => refusals.inc({ code }),
+  };
+}
+
+/** The metrics of all workers together, for the process that owns the port. */
+export function clusterExposition() {
+  const registry = new ClusterRegistry();
+  return { contentType: registry.contentType, metrics: () => registry.clusterMetrics() };
+}
+
+/**
+ * Lets the process that owns the port ask for the metrics of this one.
+ * @returns a function that reports them for the last time, so that counters keep their values
+ */
+export function answerToPrimary({ registry }: Metrics): () => Promise<void> {
+  ClusterRegistry.setRegistries([registry]);
+  // Its types do not know the method yet.
+  const worker = new ClusterRegistry() as unknown as { shutdown(): Promise<void> };
+  return () => {
+    // Counters outlive the process; gauges such as memory end with it.
+    for (const { name, type } of registry.getMetricsAsArray()) {
+      if (type !== 'counter' && type !== 'histogram') registry.removeSingleMetric(name);
+    }
+    return worker.shutdown();
   };
 }

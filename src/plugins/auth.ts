@@ -10,11 +10,9 @@ import {
   invalidToken,
   noMarketScope,
 } from '../auth/refusals.ts';
-import { rememberedKeys } from '../auth/remembered-keys.ts';
-import { headerOf } from '../auth/token-form.ts';
 import { type KeySettings, type KeySource, keySourceOf } from '../auth/token-keys.ts';
-import { type Claims, principalOf, type TokenRules } from '../auth/tokens.ts';
-import { type FindKey, findKey, verifyKey } from '../auth/verify-key.ts';
+import { type Claims, headerOf, principalOf, type TokenRules } from '../auth/tokens.ts';
+import { type FindKey, findKey, rememberedKeys, verifyKey } from '../auth/verify-key.ts';
 import { allows, marketsOpenTo, type Scope } from '../catalog/scopes.ts';
 import type { Newest, Pulse } from '../db/pulse.ts';
 import type { Database } from '../db/schema.ts';
@@ -234,3 +232,18 @@ export const auth = Object.assign(plugin, {
   [Symbol.for('fastify.display-name')]: 'auth',
   [Symbol.for('plugin-meta')]: { name: 'auth', dependencies: [] },
 });
+
+const WARNING_MS = 30 * 86_400_000;
+
+/** Sends the expiry of a key as an HTTP date in its last 30 days. */
+export function expiryWarning(app: FastifyInstance): void {
+  app.addHook('onRequest', ({ principal }, reply, done) => {
+    if (principal?.kind === 'key' && principal.expiresAt !== null) {
+      const end = Date.parse(principal.expiresAt);
+      if (end - Date.now() < WARNING_MS) {
+        reply.header('x-api-key-expires', new Date(end).toUTCString());
+      }
+    }
+    done();
+  });
+}

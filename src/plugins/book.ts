@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { PriceBook } from '../book/book.ts';
-import { atOnce } from '../db/at-once.ts';
-import type { Client } from '../db/client.ts';
+import { atOnce, type Client } from '../db/client.ts';
 import { databaseProblem } from '../db/failures.ts';
 import type { Sources } from '../prices/answer.ts';
 

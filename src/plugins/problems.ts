@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { RequestPart } from '../contract/pointer.ts';
-import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
+import { PROBLEM_TYPE, problemBody, type RequestPart } from '../contract/problem.ts';
 import { databaseProblem } from '../db/failures.ts';
 import { Problem, type ProblemCode } from '../errors.ts';
 import { shownPath } from './path.ts';

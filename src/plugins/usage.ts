@@ -1,8 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type pg from 'pg';
-import { deniedKeysOf } from '../auth/denied-keys.ts';
 import { publicIdOf } from '../auth/key-format.ts';
-import { lastUsedOf } from '../auth/last-used.ts';
+import { deniedKeysOf, lastUsedOf } from '../auth/key-use.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Limits } from '../limits/limits.ts';
 import { Exchange } from '../limits/shared.ts';

@@ -1,7 +1,51 @@
 import type { FastifyInstance } from 'fastify';
 import { Foreseen, Problem } from '../errors.ts';
-import { Deadlines } from './deadlines.ts';
 import { isWaiting } from './gate.ts';
+
+/**
+ * Ends work that exceeds its deadline. All work has the same time limit, so the first to begin is
+ * the first to end, and one timer is enough.
+ */
+export class Deadlines {
+  readonly #ms: number;
+  readonly #end: (late: Work) => void;
+  /** The deadline of each, earliest first. */
+  readonly #due = new Map<Work, number>();
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(ms: number, end: (late: Work) => void) {
+    this.#ms = ms;
+    this.#end = end;
+  }
+
+  /** Starts the time of a work, or restarts it. */
+  add(work: Work): void {
+    this.#due.delete(work);
+    this.#due.set(work, performance.now() + this.#ms);
+    if (this.#timer === null) this.#wait(this.#ms);
+  }
+
+  remove(work: Work): void {
+    this.#due.delete(work);
+  }
+
+  #wait(ms: number): void {
+    this.#timer = setTimeout(() => this.#look(), ms).unref();
+  }
+
+  #look(): void {
+    this.#timer = null;
+    for (const [work, due] of this.#due) {
+      const left = due - performance.now();
+      if (left > 0) {
+        this.#wait(Math.ceil(left));
+        return;
+      }
+      this.#due.delete(work);
+      this.#end(work);
+    }
+  }
+}
 
 declare module 'fastify' {
   interface FastifyRequest {

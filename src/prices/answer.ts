@@ -1,15 +1,18 @@
 import type { Kysely } from 'kysely';
+import type { Format } from '../contract/formats.ts';
 import type { RateTable } from '../conversion/rate-table.ts';
 import type { RatesReader } from '../conversion/rates.ts';
 import type { Reads } from '../db/reads.ts';
 import { revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import type { SeriesSource } from './columns.ts';
+import { type Contents, contentsOfAll, type RecordContext, type Terms } from './contents.ts';
+import { csvWriter } from './csv.ts';
+import { jsonWriter, ndjsonWriter } from './json.ts';
 import type { MissingReader } from './missing-rates.ts';
 import type { PlannedPrice } from './outcomes.ts';
 import { type Asking, findPrices, type Selector } from './page.ts';
 import type { Plan } from './plan.ts';
-import type { RecordContext } from './records.ts';
 import type { ReferenceReader } from './references.ts';
 import type { State, StateReader } from './state.ts';
 import { targetsOf } from './targets.ts';
@@ -95,4 +98,36 @@ export async function answerAt(
   };
   const context = { plan, revision, references, targets, series, pricesPerStatement, work };
   return { metadata, records: found.shown, context };
+}
+
+/** How a format writes an answer, piece by piece. */
+export interface Writer {
+  /** What stands before the first record, in slices. */
+  readonly head: (answer: Answer) => Iterable<Buffer>;
+  /** One record, in slices. */
+  readonly record: (terms: Terms, contents: Contents) => Iterable<Buffer>;
+  /** What stands between two records. */
+  readonly between: Buffer;
+  /** What stands after the last record. */
+  readonly end: Buffer;
+}
+
+const WRITERS: Readonly<Record<Format, Writer>> = {
+  json: jsonWriter,
+  csv: csvWriter,
+  ndjson: ndjsonWriter,
+};
+
+/** The bytes of an answer, in slices; a failure midway throws and leaves them incomplete. */
+export async function* slicesOf(answer: Answer, format: Format): AsyncGenerator<Buffer> {
+  const writer = WRITERS[format];
+  const { context, records } = answer;
+  yield* writer.head(answer);
+  let written = 0;
+  for await (const contents of contentsOfAll(context, records)) {
+    if (written > 0) yield writer.between;
+    yield* writer.record(context, contents);
+    written += 1;
+  }
+  yield writer.end;
 }

@@ -1,10 +1,17 @@
 import { aggregatedPoints } from '../conversion/aggregate.ts';
-import { type Columns, nativePoints, type PointColumns } from '../conversion/columns.ts';
+import { dayOf } from '../conversion/calendar.ts';
+import {
+  type Columns,
+  columnSlice,
+  nativePoints,
+  type PointColumns,
+} from '../conversion/columns.ts';
 import { convertedPoints } from '../conversion/convert.ts';
 import { type Observations, observe } from '../conversion/observations.ts';
 import { type InTerms, type Receipt, receiptOf } from '../conversion/receipt.ts';
 import { BY_RULE, type Rounding } from '../conversion/rounding.ts';
 import { type Summary, summaryOf } from '../conversion/summary.ts';
+import { ColumnsBuilder, type SeriesSource } from './columns.ts';
 import type { PlannedPrice } from './outcomes.ts';
 import type { Plan } from './plan.ts';
 import type { SelectedPrice } from './query.ts';
@@ -36,26 +43,13 @@ export interface Contents extends Description {
   readonly points: PointColumns | null;
 }
 
-const DAY_MS = 86_400_000;
-const dayOf = (text: string): number =>
-  (Date.parse(`${text}T00:00:00Z`) - Date.UTC(2000, 0, 1)) / DAY_MS;
-
 /** The columns from a day on; views of the same memory. */
 function since(columns: Columns, from: string | null): Columns {
   if (from === null) return columns;
   const first = dayOf(from);
   let start = 0;
   while (start < columns.length && (columns.day[start] as number) < first) start += 1;
-  return {
-    length: columns.length - start,
-    day: columns.day.subarray(start, columns.length),
-    low: columns.low.subarray(start, columns.length),
-    mid: columns.mid.subarray(start, columns.length),
-    high: columns.high.subarray(start, columns.length),
-    scale: columns.scale.subarray(start, columns.length),
-    publishedAt: columns.publishedAt.subarray(start, columns.length),
-    corrections: columns.corrections.subarray(start, columns.length),
-  };
+  return columnSlice(columns, start, columns.length);
 }
 
 function pointsOf({ options }: Plan, observations: Observations, rounding: Rounding): PointColumns {
@@ -113,7 +107,7 @@ export function descriptionOf(
  * What one record shows.
  * @param columns the series, back to the first point when a summary is asked for
  */
-export function contentsOf(terms: Terms, planned: PlannedPrice, columns: Columns): Contents {
+function contentsOf(terms: Terms, planned: PlannedPrice, columns: Columns): Contents {
   const { options, range } = terms.plan;
   const { price, outcome } = planned;
   const conversion = outcome?.conversion ?? null;
@@ -123,4 +117,60 @@ export function contentsOf(terms: Terms, planned: PlannedPrice, columns: Columns
     ...descriptionOf(terms, planned, summary, seen?.withoutRate ?? 0),
     points: seen && pointsOf(terms.plan, seen, roundingOf(terms.plan, price)),
   };
+}
+
+/** The sources of the records of an answer, all of one state. */
+export interface RecordContext extends Terms {
+  readonly revision: string;
+  readonly series: SeriesSource;
+  /** Most prices whose series one statement reads. */
+  readonly pricesPerStatement: number;
+  /** Ends what is read for it. The signal is made when it is asked for. */
+  readonly work: { readonly signal: AbortSignal };
+}
+
+/** Prices of the first statement: the length of their series is unknown before. */
+const PRICES_AT_FIRST = 4;
+
+/** About as many points as one statement reads: they are held while a slow reader takes them. */
+const POINTS_PER_STATEMENT = 16_384;
+
+const NO_COLUMNS: Columns = new ColumnsBuilder().finish();
+const NO_SERIES: ReadonlyMap<number, Columns> = new Map();
+
+/** The number of prices that would have made the points of one statement. */
+function nextStep(prices: number, points: number, most: number): number {
+  const wanted = Math.floor((prices * POINTS_PER_STATEMENT) / Math.max(points, 1));
+  return Math.max(1, Math.min(most, 2 * prices, wanted));
+}
+
+const pointsIn = (series: ReadonlyMap<number, Columns>): number => {
+  let points = 0;
+  for (const { length } of series.values()) points += length;
+  return points;
+};
+
+/** The contents of all records, in order. Series are read in chunks of a few prices. */
+export async function* contentsOfAll(
+  context: RecordContext,
+  prices: readonly PlannedPrice[],
+): AsyncGenerator<Contents> {
+  const { plan, revision, work, pricesPerStatement: most } = context;
+  const { includeSeries, includeSummary } = plan.options;
+  // A summary looks back over the beginning of the range, and never past its end.
+  const range = includeSummary ? { from: null, to: plan.range.to } : plan.range;
+  let step = Math.min(PRICES_AT_FIRST, most);
+  for (let start = 0; start < prices.length; ) {
+    const chunk = prices.slice(start, start + step);
+    const ids = chunk.map((each) => each.price.id);
+    const series =
+      includeSeries || includeSummary
+        ? await context.series(ids, range, revision, work.signal)
+        : NO_SERIES;
+    for (const planned of chunk) {
+      yield contentsOf(context, planned, series.get(planned.price.id) ?? NO_COLUMNS);
+    }
+    start += chunk.length;
+    step = nextStep(chunk.length, pointsIn(series), most);
+  }
 }

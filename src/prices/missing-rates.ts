@@ -1,4 +1,4 @@
-import { dayNumber, dayText } from '../conversion/calendar.ts';
+import { dayOf, dayText } from '../conversion/calendar.ts';
 import { type Outcome, refused } from '../conversion/convert.ts';
 import {
   type CurrencyRates,
@@ -37,9 +37,6 @@ export type MissingReader = (
   plan: Pick<Plan, 'range' | 'options'>,
   revision: string,
 ) => Promise<Missing>;
-
-const dayOf = (text: string): number =>
-  dayNumber(Number(text.slice(0, 4)), Number(text.slice(5, 7)), Number(text.slice(8, 10)));
 
 /** The days that requested points of a price can have, as far as that is known without a look. */
 function requestedDays({ range, options }: Plan, price: PriceTerms | SelectedPrice) {

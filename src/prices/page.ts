@@ -1,10 +1,9 @@
-import type { Kysely } from 'kysely';
-import { parameterPointer } from '../contract/pointer.ts';
+import { type Kysely, sql } from 'kysely';
+import { parameterPointer } from '../contract/problem.ts';
 import type { RateTable } from '../conversion/rate-table.ts';
 import { type Head, revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { mapped } from '../turns.ts';
-import { canonicalText } from './canonical.ts';
 import { cursorText } from './cursor.ts';
 import {
   type MissingReader,
@@ -13,10 +12,17 @@ import {
   withMissingRates,
 } from './missing-rates.ts';
 import { outcomesOf, type PlannedPrice, vatWarnings, withoutRefused } from './outcomes.ts';
-import { selectStretch, selectTerms } from './page-query.ts';
-import type { Plan } from './plan.ts';
+import { canonicalText, type Plan } from './plan.ts';
 import { isConverting } from './plan-options.ts';
-import { type SelectedPrice, selectPrices } from './query.ts';
+import {
+  BY_CODE,
+  filtered,
+  latestPoint,
+  type PriceFilters,
+  type PriceTerms,
+  type SelectedPrice,
+  selectPrices,
+} from './query.ts';
 import { LARGE_WAITING_MAX, Readings } from './readings.ts';
 import type { References } from './references.ts';
 import type { State } from './state.ts';
@@ -29,6 +35,55 @@ import {
   unmatchedWarnings,
   type Warning,
 } from './warnings.ts';
+
+/** Some of the prices of a plan: the next ones after a code. */
+interface Stretch {
+  readonly after: string | null;
+  /** Null is as many as there are. */
+  readonly most: number | null;
+  /** Numbers of prices that are passed over. */
+  readonly without: readonly number[];
+}
+
+/**
+ * The statement that selects a stretch of the prices of a plan. Latest points are looked up for the
+ * stretch only, not for every price.
+ */
+export function stretchSelection(
+  db: Kysely<Database>,
+  plan: PriceFilters,
+  revision: string,
+  { after, most, without }: Stretch,
+) {
+  let inner = filtered(db, plan, revision).selectAll('p');
+  if (after !== null) inner = inner.where(sql<boolean>`${BY_CODE} > ${after}`);
+  if (without.length > 0) inner = inner.where(sql<boolean>`p.id <> all(${[...without]}::int[])`);
+  if (most !== null) inner = inner.limit(most);
+  return db
+    .selectFrom(inner.as('p'))
+    .leftJoinLateral(latestPoint(revision), (join) => join.onTrue())
+    .selectAll('p')
+    .select(['latest.date as last_date', 'latest.published_at as last_published_at'])
+    .orderBy(BY_CODE);
+}
+
+/** Runs the selection of a stretch. Throws what the database throws. */
+export const selectStretch = (
+  db: Kysely<Database>,
+  plan: PriceFilters,
+  revision: string,
+  stretch: Stretch,
+): Promise<readonly SelectedPrice[]> => stretchSelection(db, plan, revision, stretch).execute();
+
+/** The terms of all prices of a plan, whatever page it is of, in the order of their codes. */
+export const selectTerms = (
+  db: Kysely<Database>,
+  plan: PriceFilters,
+  revision: string,
+): Promise<readonly PriceTerms[]> =>
+  filtered(db, plan, revision)
+    .select(['p.id', 'p.code', 'p.price_type', 'p.currency_id', 'p.unit_id', 'p.specification'])
+    .execute();
 
 /** The prices that an answer shows, and what is told about all that were asked for. */
 interface Found {

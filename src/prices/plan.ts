@@ -2,10 +2,9 @@ import type { FilterName } from '../catalog/dimensions.ts';
 import type { Market, MarketSlug } from '../catalog/markets.ts';
 import { matchKey } from '../catalog/match-key.ts';
 import { filtersOf } from '../contract/market.ts';
-import type { RequestPart } from '../contract/pointer.ts';
-import { type BodyCheck, brokenBy } from '../contract/validate.ts';
+import type { RequestPart } from '../contract/problem.ts';
+import { type BodyCheck, brokenBy, isMembers } from '../contract/validate.ts';
 import { startAgain, type Violation } from '../errors.ts';
-import { canonicalText } from './canonical.ts';
 import { type Position, positionIn } from './cursor.ts';
 import { brokenOptions, optionsOf, type PlanOptions } from './plan-options.ts';
 
@@ -55,9 +54,6 @@ type Members = Readonly<Record<string, unknown>>;
 
 const FIRST_DAY = '1800-01-01';
 const LAST_DAY = '2199-12-31';
-
-const isMembers = (value: unknown): value is Members =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const membersOf = (body: unknown, name: string): Members => {
   const value = isMembers(body) ? body[name] : undefined;
@@ -163,4 +159,35 @@ export function planOf(
   };
   const cursor = options['cursor'] as string | undefined;
   return Object.freeze(cursor === undefined ? plan : continued(plan, cursor));
+}
+
+/**
+ * A plan as text, without its moment and page: two plans with the same text have the same answer at
+ * the same state. Values count as they were sent, because warnings show them so.
+ */
+export function canonicalText({ market, range, codes, lists, options }: Plan): string {
+  const { aggregate } = options;
+  return JSON.stringify([
+    market.slug,
+    [range.from, range.to],
+    codes,
+    lists.map(({ name, values }) => [name, values]),
+    [options.includeSeries, options.includeSummary, options.strict, options.onUnconvertible],
+    [options.currency, options.unitOfMeasure, options.decimals],
+    aggregate && [aggregate.period, aggregate.method],
+  ]);
+}
+
+/** The texts of plans, for as long as the plans are remembered themselves. */
+const keys = new WeakMap<Plan, string>();
+
+/** The same with page and warnings, so that it identifies one answer at each state. */
+export function canonicalKey(plan: Plan): string {
+  const known = keys.get(plan);
+  if (known !== undefined) return known;
+  const { page, by, openMarkets } = plan;
+  const more = JSON.stringify([page.limit, page.after?.code, by, openMarkets]);
+  const key = `${canonicalText(plan)} ${more}`;
+  keys.set(plan, key);
+  return key;
 }

@@ -1,6 +1,6 @@
 import { columnName } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
-import { dimensionFields } from '../contract/csv.ts';
+import { dimensionFields } from '../contract/formats.ts';
 import { instantOf } from '../db/instant.ts';
 import type { PriceAttributes, SelectedPrice } from './query.ts';
 import type { CurrencyReference, References, UnitReference } from './references.ts';

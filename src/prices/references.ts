@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 import type { Unit } from '../conversion/units.ts';
-import { keptReadings } from '../db/kept-readings.ts';
 import { type Head, numberIn, requireCommit } from '../db/revisions.ts';
 import type { Currency, Database, DimensionValue, Product, UnitOfMeasure } from '../db/schema.ts';
+import { keptReadings } from '../db/shared-work.ts';
 
 /** The objects that records show, by the numbers that `price` refers to them with. */
 export interface References {

@@ -2,7 +2,6 @@ import type { Kysely } from 'kysely';
 import { brokenBy } from '../contract/validate.ts';
 import { type RateSource, rateSource } from '../conversion/rates.ts';
 import type { AsOf } from '../db/as-of.ts';
-import { keptReadings } from '../db/kept-readings.ts';
 import { headAt, revisionOf } from '../db/newest.ts';
 import type { Newest } from '../db/pulse.ts';
 import {
@@ -17,6 +16,7 @@ import {
   wireText,
 } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
+import { keptReadings } from '../db/shared-work.ts';
 import { type Problem, startAgain } from '../errors.ts';
 import type { Plan } from './plan.ts';
 import { IN_THE_FUTURE, type Moment } from './plan-options.ts';

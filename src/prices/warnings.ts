@@ -2,15 +2,44 @@ import { type Kysely, sql } from 'kysely';
 import type { FilterName } from '../catalog/dimensions.ts';
 import type { MarketSlug } from '../catalog/markets.ts';
 import { codeKey, matchKey } from '../catalog/match-key.ts';
+import { instantOf } from '../db/instant.ts';
 import { type Head, numberIn, requireCommit } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { Problem, shown, type WarningCode } from '../errors.ts';
 import { Slice } from '../turns.ts';
-import { type LaterPrice, laterPrices } from './later-prices.ts';
 import type { Plan } from './plan.ts';
 import { namesPast } from './plan-options.ts';
 import type { PriceTerms } from './query.ts';
 import type { VocabularyReader } from './vocabulary.ts';
+
+/** A price that was added after a revision. */
+interface LaterPrice {
+  readonly code: string;
+  /** The revision that added it, as on the wire, and when it was committed (RFC 3339). */
+  readonly revision: string;
+  readonly committedAt: string;
+}
+
+/** Finds prices of a market that were added after a revision, by the keys of their codes. */
+export async function laterPrices(
+  db: Kysely<Database>,
+  slug: string,
+  revision: string,
+  codeKeys: readonly string[],
+): Promise<ReadonlyMap<string, LaterPrice>> {
+  const { rows } = await sql<{ key: string } & LaterPrice>`
+    select p.code_key as key, p.code, revision_text(added.number) as revision,
+      added.committed_at as "committedAt"
+    from price as p
+      join revision as added on added.number = least(p.revision,
+        (select min(h.revision) from price_history as h where h.id = p.id))
+    where p.code_key = any(${[...codeKeys]}::text[]) and added.number > ${numberIn(revision)}
+      and p.market_id = (select id from market where slug = ${slug})
+      and ${requireCommit(revision)}`.execute(db);
+  return new Map(
+    rows.map(({ key, ...price }) => [key, { ...price, committedAt: instantOf(price.committedAt) }]),
+  );
+}
 
 /** Something about the answer that its reader should know. */
 export interface Warning {

@@ -4,10 +4,10 @@ import { insufficientScope } from '../auth/refusals.ts';
 import { marketOf } from '../catalog/markets.ts';
 import { allows, marketsOpenTo, scopeOf } from '../catalog/scopes.ts';
 import { type ChangeLimits, changeQuery, changesContent } from '../contract/changes.ts';
-import { type FlatQuery, flatReader } from '../contract/flat-query.ts';
 import { FORMATS } from '../contract/formats.ts';
-import { queryOf } from '../contract/query.ts';
+import { type FlatQuery, flatReader, queryOf } from '../contract/query.ts';
 import { brokenBy } from '../contract/validate.ts';
+import { Problem } from '../errors.ts';
 import type { Feed } from '../prices/changes/follow.ts';
 import type { ChangesAsked, Page } from '../prices/changes/page.ts';
 import { turn } from '../turns.ts';
@@ -15,7 +15,43 @@ import { listFormatOf } from './accept.ts';
 import { codingOf, sendCoded } from './coded.ts';
 import { VARY } from './etag.ts';
 import { changesOperation } from './operations.ts';
-import { placesFor } from './places.ts';
+
+/** A taken place, and when it ends by the clock of `performance.now`. */
+interface Place {
+  readonly untilMs: number;
+}
+
+/** Takes a place for a time at most; returns the function that releases it. */
+type TakePlace = (principal: Principal, forMs: number) => () => void;
+
+/**
+ * Places for requests that wait for changes, `most` for each principal.
+ * @returns a function that throws Problem `too_many_concurrent_requests` when all are taken; its
+ *   Retry-After is when the first of them is free for certain
+ */
+function placesFor(most: number): TakePlace {
+  const taken = new Map<string, Set<Place>>();
+  return ({ kind, id }, forMs) => {
+    const name = `${kind} ${id}`;
+    const places = taken.get(name) ?? new Set();
+    const nowMs = performance.now();
+    if (places.size >= most) {
+      const freeMs = Math.min(...[...places].map((each) => each.untilMs)) - nowMs;
+      const seconds = Math.max(1, Math.ceil(freeMs / 1000));
+      const detail = `${most} requests of this credential wait already; wait for one of them`;
+      throw new Problem('too_many_concurrent_requests', detail, {
+        headers: { 'retry-after': String(seconds) },
+      });
+    }
+    const place: Place = { untilMs: nowMs + forMs };
+    places.add(place);
+    taken.set(name, places);
+    return () => {
+      places.delete(place);
+      if (places.size === 0 && taken.get(name) === places) taken.delete(name);
+    };
+  };
+}
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../errors.ts';
+import { CODINGS, type Coding, type WantedCoding, wantedCoding } from '../wire/accept.ts';
 import { BodyStream } from '../wire/body.ts';
-import { CODINGS, type Coding, type WantedCoding, wantedCoding } from '../wire/coding.ts';
 import { compressed, compressedBatches } from '../wire/compress.ts';
 
 /** Bytes below which coding an answer saves nothing worth having. */

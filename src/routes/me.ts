@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { MARKETS } from '../catalog/markets.ts';
 import { ALL_MARKETS, allows, scopeOf } from '../catalog/scopes.ts';
-import { ref } from '../contract/components.ts';
-import { Me } from '../contract/me.ts';
+import { Me, ref } from '../contract/components.ts';
 import { Problem } from '../errors.ts';
 import type { Limits } from '../limits/limits.ts';
 import { checkAsksForAll } from './accept.ts';

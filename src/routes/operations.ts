@@ -1,7 +1,7 @@
 import type { Market } from '../catalog/markets.ts';
 import { SCOPES, scopeOf } from '../catalog/scopes.ts';
+import { paragraphs } from '../contract/components.ts';
 import { filtersOf, pascal } from '../contract/market.ts';
-import { paragraphs } from '../contract/paragraphs.ts';
 
 /** What OpenAPI says of an operation beyond its schemas. */
 export interface Operation {

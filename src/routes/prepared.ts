@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Coding } from '../wire/accept.ts';
 import { BodyStream } from '../wire/body.ts';
-import type { Coding } from '../wire/coding.ts';
 import { compressed } from '../wire/compress.ts';
 import { BYTES_MIN, codingOf } from './coded.ts';
 import { namedBy, taggedHeaders, tagOf } from './etag.ts';

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ref } from '../contract/components.ts';
-import { flatReader } from '../contract/flat-query.ts';
+import { flatReader } from '../contract/query.ts';
 import { CurrencyList, RateList, RateQuery, UnitList } from '../contract/reference.ts';
 import { brokenBy } from '../contract/validate.ts';
 import { decimalOf, decimalText } from '../conversion/decimal.ts';

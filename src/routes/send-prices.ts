@@ -1,22 +1,145 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Kysely } from 'kysely';
 import type { PriceBook } from '../book/book.ts';
+import type { Opened } from '../book/opened.ts';
 import { codeKey } from '../catalog/match-key.ts';
 import { FORMATS, type Format } from '../contract/formats.ts';
 import { revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { answerAt, type Metadata, type Sources } from '../prices/answer.ts';
-import { canonicalKey } from '../prices/canonical.ts';
-import { laterPrices } from '../prices/later-prices.ts';
-import type { Plan } from '../prices/plan.ts';
+import { type Answer, answerAt, type Metadata, type Sources, slicesOf } from '../prices/answer.ts';
+import { canonicalKey, type Plan } from '../prices/plan.ts';
 import { namesPast } from '../prices/plan-options.ts';
 import type { State } from '../prices/state.ts';
+import { laterPrices, type Warning } from '../prices/warnings.ts';
+import { turn } from '../turns.ts';
 import { VERSION } from '../version.ts';
-import type { WantedCoding } from '../wire/coding.ts';
-import { headersAbout } from './about.ts';
-import { codingOf, type Payload, sendCoded } from './coded.ts';
+import type { WantedCoding } from '../wire/accept.ts';
+import { type Body, BodyStream, batched } from '../wire/body.ts';
+import { BYTES_MIN, codingOf, type Payload, sendCoded } from './coded.ts';
 import { namedBy, taggedHeaders, tagOf, VARY } from './etag.ts';
-import { repeatedAnswer, startedAnswer } from './start.ts';
+
+/** Bytes of warnings that a header holds: clients and proxies take headers of some 8 KB. */
+const WARNINGS_BYTES_MAX = 4_096;
+
+/** JSON in ASCII, as headers need it. */
+const asciiJson = (value: unknown): string =>
+  JSON.stringify(value).replace(
+    /[\u007f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
+/** The first warnings, as many as fit, as JSON. */
+function warningsText(warnings: readonly Warning[]): string {
+  const texts: string[] = [];
+  let bytes = 2;
+  for (const warning of warnings) {
+    const text = asciiJson(warning);
+    bytes += text.length + 1;
+    if (bytes > WARNINGS_BYTES_MAX) break;
+    texts.push(text);
+  }
+  return `[${texts.join(',')}]`;
+}
+
+/**
+ * The headers that say what an answer is of. A format without `$metadata` has its cursor and its
+ * warnings there too, and how many warnings there are, as only so many fit.
+ */
+function headersAbout(metadata: Metadata, format: Format): Record<string, string> {
+  const { revision, nextCursor, warnings } = metadata;
+  const headers: Record<string, string> = { 'x-data-revision': revision };
+  if (format === 'json') return headers;
+  headers['x-warnings'] = warningsText(warnings);
+  headers['x-warnings-count'] = String(warnings.length);
+  if (nextCursor !== null) headers['x-next-cursor'] = nextCursor;
+  return headers;
+}
+
+/** Slices that are awaited before an answer begins: the head, a record, and its points. */
+const SLICES_AHEAD = 3;
+
+/** Bytes up to which an answer is awaited whole, so that its length is known. */
+const BYTES_AHEAD = 65_536;
+
+async function* continued(first: readonly Buffer[], rest: AsyncGenerator<Buffer>) {
+  yield* first;
+  yield* rest;
+}
+
+/**
+ * The payload of slices that are still to be made: one buffer when they are few, else a stream
+ * whose first slices are ready. A failure before the first byte is still a problem; a later one
+ * breaks the connection.
+ */
+async function startedBody(slices: AsyncGenerator<Buffer>): Promise<Buffer | BodyStream> {
+  const first: Buffer[] = [];
+  for (let bytes = 0; first.length < SLICES_AHEAD || bytes < BYTES_AHEAD; ) {
+    const { value, done } = await slices.next();
+    if (done) return Buffer.concat(first);
+    first.push(value);
+    bytes += value.length;
+  }
+  const body: Body = { batches: batched(continued(first, slices)), bytes: null };
+  return new BodyStream(body);
+}
+
+/** The payload of a body: one buffer if the bytes are known to be few. */
+function bodyPayload(body: Body): Buffer | BodyStream {
+  const { bytes, batches } = body;
+  if (bytes === null || bytes > BYTES_AHEAD || !Array.isArray(batches)) return new BodyStream(body);
+  const slices: readonly Buffer[] = batches.flat();
+  const [only] = slices;
+  return only !== undefined && slices.length === 1 ? only : Buffer.concat(slices);
+}
+
+/** True if gzip is not worth its cost. */
+const isSmall = ({ bytes }: Pick<Body, 'bytes'>, { takesPlain }: WantedCoding): boolean =>
+  bytes !== null && bytes < BYTES_MIN && takesPlain;
+
+/** The cached answer to the same request at the same state; null if it has to be made. */
+function repeatedAnswer(
+  opened: Opened,
+  plan: Plan,
+  format: Format,
+  state: State,
+  wanted: WantedCoding,
+): { readonly metadata: Metadata; readonly payload: () => Payload } | null {
+  const codings = wanted.coding === 'gzip' ? (['gzip', null] as const) : ([null] as const);
+  for (const coding of codings) {
+    const known = opened.repeated(plan, format, state, coding);
+    if (known === null) return null;
+    if (coding !== null && isSmall(known, wanted)) continue;
+    const { metadata, body } = known;
+    return { metadata, payload: () => ({ bytes: bodyPayload(body()), coding }) };
+  }
+  return null;
+}
+
+/** Records beyond which an answer begins in a turn of the event loop of its own. */
+const RECORDS_AT_ONCE = 1_000;
+
+/**
+ * The payload of an answer: made by the book, as gzip at once if the client wants that and the
+ * bytes are more than a few, or else by a writer.
+ * @param opened the book that the answer was read from, if it was
+ */
+async function startedAnswer(
+  opened: Opened | null,
+  answer: Answer,
+  format: Format,
+  state: State,
+  wanted: WantedCoding,
+): Promise<Payload> {
+  const { coding } = wanted;
+  if (answer.metadata.count > RECORDS_AT_ONCE) await turn();
+  if (coding === 'gzip') {
+    const body = opened?.body(answer, format, state, coding);
+    if (body && !isSmall(body, wanted)) return { bytes: bodyPayload(body), coding };
+  }
+  const body = opened?.body(answer, format, state, null);
+  const bytes = body ? bodyPayload(body) : await startedBody(slicesOf(answer, format));
+  return { bytes, coding: null };
+}
 
 /** Where prices are read: in the book as far as they are there, and else in the database. */
 export interface Shown {

@@ -1,6 +1,12 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
-import { type Logger, pino } from 'pino';
-import { loggerOf } from '../plugins/log.ts';
+import { type DestinationStream, type Logger, pino } from 'pino';
+
+/**
+ * The log of the service: JSON lines, one for each request. A line has the method and path of the
+ * request, never its headers or query.
+ */
+export const loggerOf = (level: string, destination: DestinationStream): Logger =>
+  pino({ level, serializers: { err: pino.stdSerializers.err } }, destination);
 
 /** PIPE_BUF: a pipe takes so much in one piece, which lines of other processes cannot part. */
 const WRITE_BYTES_MAX = 4_096;
@@ -9,13 +15,13 @@ const WRITE_BYTES_MIN = 3_072;
 const FLUSH_MS = 100;
 /** Longest wait, when the process ends, for a reader that takes nothing. */
 const EXIT_MS_MAX = 500;
+const STANDARD_ERROR = 2;
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
 interface LogOptions {
   readonly level: string;
   /** Bytes of the lines that wait to be written; further lines are dropped and counted. */
   readonly bytesMax: number;
-  readonly fd?: number;
 }
 
 export interface Log {
@@ -62,8 +68,8 @@ interface Internals {
 }
 
 /** pino's buffered destination, which outlives errors: it keeps its lines and tries again. */
-function openDestination(bytesMax: number, standard: number) {
-  const fd = nonBlocking(standard);
+function openDestination(bytesMax: number) {
+  const fd = nonBlocking(STANDARD_ERROR);
   const destination = pino.destination({
     fd,
     sync: false,
@@ -100,8 +106,8 @@ function openDestination(bytesMax: number, standard: number) {
  * `bytesMax` bytes: a line for which there is no room is dropped and counted. Once lines can be
  * written again, one of them says how many were dropped.
  */
-export function openLog({ level, bytesMax, fd = 2 }: LogOptions): Log {
-  const destination = openDestination(bytesMax, fd);
+export function openLog({ level, bytesMax }: LogOptions): Log {
+  const destination = openDestination(bytesMax);
   const logger = loggerOf(level, destination);
   let lost = 0;
   let reported = 0;

@@ -1,7 +1,58 @@
 import type { Worker } from 'node:cluster';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { type Handle, onceHeardOut } from './under-way.ts';
+
+/** The message of Node's cluster with a new connection, and the answer of the worker. */
+interface NodeMessage {
+  readonly act?: string;
+  readonly seq?: number;
+  readonly ack?: number;
+}
+
+/** A connection below Node's `Socket`: what is sent to another process with nothing lost. */
+interface Handle {
+  readStop(): void;
+  close(): void;
+}
+
+type NodeSend = (message: NodeMessage, handle?: Handle, ...rest: unknown[]) => boolean;
+
+/**
+ * Calls `done` once a worker has ended and all its messages were read: only then is it known which
+ * connections it took. Node reports no end of its channel while a connection waits to be taken.
+ */
+function onceHeardOut({ process: child }: Worker, done: () => void): void {
+  const look = (): void => {
+    if (child.connected) setImmediate(look);
+    else done();
+  };
+  child.once('exit', () => setImmediate(look));
+}
+
+/**
+ * Finds connections that were on their way to a worker when it ended. Node keeps such a connection
+ * open without anybody at its end, and its client would wait for an answer for ever.
+ */
+export function whatIsUnderWay(worker: Worker, found: (handle: Handle) => void): void {
+  const { process: child } = worker;
+  const underWay = new Map<number, Handle>();
+  const send = child.send.bind(child) as unknown as NodeSend;
+  const noting: NodeSend = (message, handle, ...rest) => {
+    if (message.act === 'newconn' && message.seq !== undefined && handle) {
+      underWay.set(message.seq, handle);
+    }
+    return send(message, handle, ...rest);
+  };
+  child.send = noting as unknown as typeof child.send;
+  // One that it does not take goes to the next worker.
+  child.on('internalMessage', ({ ack }: NodeMessage) => {
+    if (ack !== undefined) underWay.delete(ack);
+  });
+  onceHeardOut(worker, () => {
+    for (const handle of underWay.values()) found(handle);
+    underWay.clear();
+  });
+}
 
 /** What processes tell each other of connections that go from one of them to another. */
 interface Message {

@@ -1,8 +1,112 @@
+import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { MARKETS } from '../catalog/markets.ts';
 import { SCOPES, scopeOf } from '../catalog/scopes.ts';
-import { notInForce } from './in-force.ts';
 import type { Broken, Rule } from './rule.ts';
+
+const FILE = new URL('./in-force.txt', import.meta.url);
+
+/** Tables of ours: those of extensions and of the migration runner are left to them. */
+const OURS = `
+  select c.oid, c.relname, c.relpersistence, c.relrowsecurity from pg_class c
+  where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+    and relname not like 'kysely%'
+    and not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'e')`;
+
+/** How a trigger fires, as far as it is not the usual way. */
+const STATE = `case tgenabled when 'O' then '' when 'D' then ' disabled'
+  when 'A' then ' always' else ' replica' end`;
+
+/**
+ * Everything that keeps the data whole, a line each: what it is called, a colon, what it is. Names
+ * of NOT NULL constraints, which newer servers have, stand with their columns; bodies of functions
+ * as sums, where the server keeps them as they were written.
+ */
+const LINES = `
+with ours as (${OURS})
+select line from (
+  select 'table ' || relname || ':' || case relpersistence when 'p' then '' else ' unlogged' end
+    || case when relrowsecurity then ' row security' else '' end from ours
+  union all
+  select format('column %s.%s: %s', relname, attname, format_type(atttypid, atttypmod))
+    || case when attnotnull then ' not null' else '' end
+    || case attidentity when 'a' then ' always identity' when 'd' then ' identity' else '' end
+    || coalesce(' default ' || pg_get_expr(adbin, adrelid), '')
+    from ours join pg_attribute a on attrelid = ours.oid and attnum > 0 and not attisdropped
+      left join pg_attrdef on adrelid = attrelid and adnum = attnum
+  union all
+  select format('constraint %s.%s: %s', relname, conname, pg_get_constraintdef(c.oid))
+    || case when exists (select from pg_trigger where tgconstraint = c.oid and tgenabled <> 'O')
+      then ' disabled' else '' end
+    from ours join pg_constraint c on conrelid = ours.oid
+    where contype not in ('n', 't')
+  union all
+  select format('index %s: %s', i.indexrelid::regclass, pg_get_indexdef(i.indexrelid))
+    || case when indisvalid and indisready and indislive then '' else ' invalid' end
+    from ours join pg_index i on indrelid = ours.oid
+  union all
+  select format('trigger %s.%s: %s', relname, tgname, pg_get_triggerdef(t.oid)) || ${STATE}
+    from ours join pg_trigger t on tgrelid = ours.oid and not tgisinternal
+  union all
+  select format('rule %s.%s: %s', relname, rulename, pg_get_ruledef(r.oid))
+    from ours join pg_rewrite r on ev_class = ours.oid
+  union all
+  select format('function %s(%s): %s', proname, pg_get_function_identity_arguments(p.oid),
+      pg_get_function_result(p.oid))
+    || case provolatile when 'i' then ' immutable' when 's' then ' stable' else '' end
+    || case when prosecdef then ' security definer' else '' end
+    || case when prosecdef and exists (
+        select from aclexplode(coalesce(proacl, acldefault('f', proowner))) where grantee = 0)
+      then ' for everybody' else '' end
+    || coalesce(' set ' || array_to_string(proconfig, ' set '), '')
+    || case when prosrc = '' then '' else ' sha256:'
+      || left(encode(sha256(convert_to(prosrc, 'UTF8')), 'hex'), 16) end
+    from pg_proc p
+    where pronamespace = 'public'::regnamespace
+      and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
+) as lines (line) order by line collate "C"`;
+
+/** What holds the data of this database together, a line each. */
+export async function inForce(driver: pg.ClientBase): Promise<string[]> {
+  // Definitions name what lies elsewhere by its schema.
+  await driver.query('set local search_path = public, pg_temp');
+  const { rows } = await driver.query<{ line: string }>(LINES);
+  return rows.map(({ line }) => line);
+}
+
+/** Lines by what they are about. */
+const byName = (lines: readonly string[]): Map<string, string> =>
+  new Map(
+    lines.map((line) => {
+      const at = line.indexOf(':');
+      return [line.slice(0, at), line.slice(at + 1).trim()];
+    }),
+  );
+
+/** A dump that was restored groups `a or b or c` otherwise: parentheses are not compared. */
+const plain = (definition: string): string => definition.replace(/[()]/g, '');
+
+/** Beside what is recorded these would change what may be written; an index of one's own may be. */
+const MAY_NOT_BE_ADDED = /^(constraint|trigger|rule) /;
+
+/** What differs from the record of this version. */
+export async function notInForce(driver: pg.ClientBase): Promise<Broken[]> {
+  const recorded = byName((await readFile(FILE, 'utf8')).trim().split('\n'));
+  const found = byName(await inForce(driver));
+  const changed = [...recorded].flatMap(([what, is]): Broken[] => {
+    const now = found.get(what);
+    if (now === undefined) return [{ what, problem: 'is missing' }];
+    return plain(now) === plain(is)
+      ? []
+      : [{ what, problem: 'is another', recorded: is, found: now }];
+  });
+  const added = [...found].flatMap(([what, is]): Broken[] =>
+    recorded.has(what) || !MAY_NOT_BE_ADDED.test(what)
+      ? []
+      : [{ what, problem: 'is not of this version', found: is }],
+  );
+  return [...changed, ...added];
+}
 
 async function strangeMarkets(driver: pg.ClientBase): Promise<Broken[]> {
   const { rows } = await driver.query<{ slug: string | null; scope: string | null }>(

@@ -1,25 +1,21 @@
 import type pg from 'pg';
 import type { Client } from '../db/client.ts';
+import { liftLimits, withSession } from '../db/connection.ts';
 import { newestRevision, wireText } from '../db/revisions.ts';
-import { liftLimits, withSession } from '../db/session.ts';
 import { BATCH_RULES } from './batches.ts';
-import { CHANGE_RULES } from './changes.ts';
 import { KEY_RULES } from './keys.ts';
 import { PRICE_RULES } from './prices.ts';
 import { REFERENCE_RULES } from './references.ts';
 import { REVISION_RULES } from './revisions.ts';
 import type { Broken, Rule } from './rule.ts';
 import { SCHEMA_RULES } from './schema.ts';
-import { VALUE_RULES } from './values.ts';
 
 /** Every rule, in the order in which they are looked at. */
 export const RULES: readonly Rule[] = [
   ...SCHEMA_RULES,
   ...REFERENCE_RULES,
-  ...VALUE_RULES,
   ...PRICE_RULES,
   ...REVISION_RULES,
-  ...CHANGE_RULES,
   ...BATCH_RULES,
   ...KEY_RULES,
 ];

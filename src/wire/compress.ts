@@ -9,8 +9,8 @@ import {
   gzip,
   zstdCompress,
 } from 'node:zlib';
+import type { Coding } from './accept.ts';
 import { type Body, joined } from './body.ts';
-import type { Coding } from './coding.ts';
 
 /** Bytes of a piece that comes out of a coder, and is sent by itself. */
 const CHUNK_BYTES = 65_536;

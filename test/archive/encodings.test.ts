@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { parquetMetadataAsync } from 'hyparquet';
 import t from 'tap';
-import type { Column, Kind } from '../../src/archive/columns.ts';
-import { linesOf, valuesOf } from '../../src/archive/copy-text.ts';
-import { encodingOf, scaled } from '../../src/archive/parquet-columns.ts';
-import { GROUP_ROWS, parquetTable } from '../../src/archive/parquet-write.ts';
+import { linesOf, valuesOf } from '../../src/archive/copy.ts';
+import { encodingOf, GROUP_ROWS, parquetTable, scaled } from '../../src/archive/parquet-write.ts';
 import { openSink } from '../../src/archive/sink.ts';
+import type { Column, Kind } from '../../src/archive/tables.ts';
 import { fieldOf } from './copy-fields.ts';
 import { parquetRows, unscaled } from './parquet-rows.ts';
 

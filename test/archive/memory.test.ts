@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
-import { FILE_FORMATS } from '../../src/archive/select.ts';
+import { FILE_FORMATS } from '../../src/archive/copy.ts';
 import { fill } from '../support/bulk.ts';
 import { testDatabase } from '../support/database.ts';
 import { archivePath } from './support.ts';

@@ -1,5 +1,5 @@
-import type { Column } from '../../src/archive/columns.ts';
-import { linesOf } from '../../src/archive/copy-text.ts';
+import { linesOf } from '../../src/archive/copy.ts';
+import type { Column } from '../../src/archive/tables.ts';
 import { fieldOf } from './copy-fields.ts';
 
 /** What newer JavaScript adds to `JSON`: the text of a number, kept as it was. */

@@ -6,8 +6,8 @@ import {
   parquetRead,
   type SchemaElement,
 } from 'hyparquet';
-import type { Column, Kind } from '../../src/archive/columns.ts';
-import { schemaOf } from '../../src/archive/parquet-columns.ts';
+import { schemaOf } from '../../src/archive/parquet-write.ts';
+import type { Column, Kind } from '../../src/archive/tables.ts';
 import { fieldOf } from './copy-fields.ts';
 
 const SCALE = 10;

@@ -1,8 +1,8 @@
 import { appendFile, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
+import type { FileFormat } from '../../src/archive/copy.ts';
 import { importArchive } from '../../src/archive/import.ts';
-import type { FileFormat } from '../../src/archive/select.ts';
 import { stateOf } from '../ingest/support.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { commit, putPoints } from '../support/trading.ts';

@@ -3,10 +3,10 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type t from 'tap';
+import type { FileFormat } from '../../src/archive/copy.ts';
 import { exportArchive } from '../../src/archive/export.ts';
 import { importArchive } from '../../src/archive/import.ts';
 import { MANIFEST_FILE, type Manifest } from '../../src/archive/manifest.ts';
-import type { FileFormat } from '../../src/archive/select.ts';
 import type { Client } from '../../src/db/client.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 

@@ -1,6 +1,5 @@
 import t from 'tap';
-import { tablesOf } from '../../src/archive/columns.ts';
-import { ARCHIVED, LEFT_OUT, OF_THE_MIGRATION } from '../../src/archive/tables.ts';
+import { ARCHIVED, LEFT_OUT, OF_THE_MIGRATION, tablesOf } from '../../src/archive/tables.ts';
 import { testDatabase } from '../support/database.ts';
 import { inTransaction } from '../support/world.ts';
 

@@ -1,11 +1,10 @@
 import type pg from 'pg';
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { deniedKeysOf } from '../../src/auth/denied-keys.ts';
-import { readAudit } from '../../src/auth/key-audit.ts';
 import { newKey } from '../../src/auth/key-format.ts';
+import { readAudit } from '../../src/auth/key-info.ts';
+import { deniedKeysOf, lastUsedOf } from '../../src/auth/key-use.ts';
 import { createKey, revokeKey } from '../../src/auth/keys.ts';
-import { lastUsedOf } from '../../src/auth/last-used.ts';
 import { configOf } from '../../src/config.ts';
 import { KEY_RULES } from '../../src/verify/keys.ts';
 import { testDatabase } from '../support/database.ts';

@@ -1,8 +1,7 @@
 import t from 'tap';
-import { readAudit } from '../../src/auth/key-audit.ts';
-import { KeyError, listKeys, showKey } from '../../src/auth/key-info.ts';
+import { KeyError, listKeys, readAudit, showKey } from '../../src/auth/key-info.ts';
+import { lastUsedOf } from '../../src/auth/key-use.ts';
 import { createKey, revokeKey, rotateKey } from '../../src/auth/keys.ts';
-import { lastUsedOf } from '../../src/auth/last-used.ts';
 import { findKey, verifyKey } from '../../src/auth/verify-key.ts';
 import { testDatabase } from '../support/database.ts';
 import { until } from '../support/sockets.ts';

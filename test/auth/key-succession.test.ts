@@ -1,6 +1,5 @@
 import t from 'tap';
-import { readAudit } from '../../src/auth/key-audit.ts';
-import { listKeys, showKey } from '../../src/auth/key-info.ts';
+import { listKeys, readAudit, showKey } from '../../src/auth/key-info.ts';
 import { createKey, rotateKey } from '../../src/auth/keys.ts';
 import { testDatabase } from '../support/database.ts';
 import { prices } from '../support/running.ts';

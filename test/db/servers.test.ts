@@ -1,7 +1,6 @@
 import t from 'tap';
-import { lacks } from '../../src/db/candidate.ts';
 import { newestRevision } from '../../src/db/revisions.ts';
-import { Servers } from '../../src/db/servers.ts';
+import { lacks, Servers } from '../../src/db/servers.ts';
 import { testDatabase } from '../support/database.ts';
 import { inRevision, writeWorld } from '../support/world.ts';
 

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { newKey } from '../../src/auth/key-format.ts';
-import { parameterPointer } from '../../src/contract/pointer.ts';
+import { parameterPointer } from '../../src/contract/problem.ts';
 import { testDatabase } from '../support/database.ts';
 import { serviceOn } from '../support/service.ts';
 

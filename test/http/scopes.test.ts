@@ -1,10 +1,10 @@
 import type { InjectOptions } from 'fastify';
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { createDevelopmentToken } from '../../src/auth/development-token.ts';
 import { createKey } from '../../src/auth/keys.ts';
 import { MARKETS, type MarketSlug } from '../../src/catalog/markets.ts';
 import { ALL_MARKETS, SCOPES, scopeOf } from '../../src/catalog/scopes.ts';
+import { createDevelopmentToken } from '../../src/commands/token.ts';
 import { configOf } from '../../src/config.ts';
 import { faultOf } from '../support/conformity.ts';
 import { testDatabase } from '../support/database.ts';

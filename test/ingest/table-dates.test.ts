@@ -1,7 +1,6 @@
 import t from 'tap';
 import { datePattern, endOf, PatternError } from '../../src/ingest/table/date-pattern.ts';
-import { momentOfSerial } from '../../src/ingest/xlsx-dates.ts';
-import { builtInKind, kindOfFormat } from '../../src/ingest/xlsx-formats.ts';
+import { builtInKind, kindOfFormat, momentOfSerial } from '../../src/ingest/xlsx-formats.ts';
 
 t.test('dates are read by their pattern only; a month, quarter or year is its last day', (t) => {
   const cases: Record<string, Record<string, string | null>> = {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { type Notation, numberReader } from '../../src/ingest/table/notation.ts';
+import { type Notation, numberReader } from '../../src/ingest/table/fields.ts';
 import { factorOf, multiplied, termsOf } from '../../src/ingest/table/terms.ts';
 import { indexOfLetters, lettersOfIndex } from '../../src/ingest/xlsx-rows.ts';
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { Concurrency } from '../../src/limits/concurrency.ts';
+import { Concurrency } from '../../src/limits/limits.ts';
 
 t.test('each name has its own places; 0 is no limit; nothing is left behind', async (t) => {
   const concurrency = new Concurrency();

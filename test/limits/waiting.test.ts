@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { Buckets, type Rate } from '../../src/limits/bucket.ts';
-import { Share } from '../../src/limits/share.ts';
+import { Buckets, type Rate, Share } from '../../src/limits/bucket.ts';
 
 const TURN_MS = 1_000;
 

@@ -4,7 +4,7 @@ import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate.ts';
-import { previewMigrations } from '../../src/db/preview.ts';
+import { previewMigrations } from '../../src/db/migrations.ts';
 import { applyRoles } from '../../src/db/roles.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { migrationsWith } from '../support/migrations.ts';

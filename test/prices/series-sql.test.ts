@@ -3,8 +3,14 @@ import { to as copyTo } from 'pg-copy-streams';
 import t from 'tap';
 import { nativePoints } from '../../src/conversion/columns.ts';
 import { columnsOf, SeriesReader } from '../../src/prices/copy-binary.ts';
-import { columnsOfRows, type FewPointsRow, fewPoints } from '../../src/prices/few-points.ts';
-import { daysStatement, seriesStatement, sqlSeries } from '../../src/prices/series-sql.ts';
+import {
+  columnsOfRows,
+  daysStatement,
+  type FewPointsRow,
+  fewPoints,
+  seriesStatement,
+  sqlSeries,
+} from '../../src/prices/series-sql.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { dayText, decimalText, values } from '../support/decimals.ts';
 import { parseExact } from '../support/oracle.ts';

@@ -14,15 +14,13 @@ import { headOf } from '../../src/db/revisions.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { type Stretch, stretchesOf, tipOf } from '../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
-import { fewPoints } from '../../src/prices/few-points.ts';
-import { usedValues } from '../../src/prices/filter-values.ts';
 import { extentsNow } from '../../src/prices/market-list.ts';
-import { selectTerms, stretchSelection } from '../../src/prices/page-query.ts';
+import { selectTerms, stretchSelection } from '../../src/prices/page.ts';
 import { planOf } from '../../src/prices/plan.ts';
 import { selectionOf } from '../../src/prices/query.ts';
 import { referenceReader } from '../../src/prices/references.ts';
-import { daysStatement, seriesStatement } from '../../src/prices/series-sql.ts';
-import { vocabularyReader } from '../../src/prices/vocabulary.ts';
+import { daysStatement, fewPoints, seriesStatement } from '../../src/prices/series-sql.ts';
+import { usedValues, vocabularyReader } from '../../src/prices/vocabulary.ts';
 import { unmatchedIn } from '../../src/prices/warnings.ts';
 import { failureOf } from '../support/world.ts';
 

@@ -4,7 +4,7 @@ import t from 'tap';
 import { buildApp } from '../../src/app.ts';
 import { configOf } from '../../src/config.ts';
 import { metricsOf } from '../../src/metrics/metrics.ts';
-import { loggerOf } from '../../src/plugins/log.ts';
+import { loggerOf } from '../../src/server/log.ts';
 import { serveMetrics } from '../../src/server/metrics-server.ts';
 import { addressOf } from '../support/address.ts';
 import { HS256, SECRET } from '../support/auth-app.ts';

@@ -5,7 +5,7 @@ import type t from 'tap';
 import { buildApp } from '../../src/app.ts';
 import { ALL_MARKETS } from '../../src/catalog/scopes.ts';
 import { configOf } from '../../src/config.ts';
-import { loggerOf } from '../../src/plugins/log.ts';
+import { loggerOf } from '../../src/server/log.ts';
 import { addressOf } from './address.ts';
 import type { TestDatabase } from './database.ts';
 import { NO_LIMITS } from './no-limits.ts';

@@ -1,6 +1,5 @@
 import t from 'tap';
-import { Deadlines } from '../../src/plugins/deadlines.ts';
-import { ClientGone, Work } from '../../src/plugins/work.ts';
+import { ClientGone, Deadlines, Work } from '../../src/plugins/work.ts';
 
 t.test('each client who leaves has a reason of its own, without a stack', async (t) => {
   const deadlines = new Deadlines(1_000, () => {});

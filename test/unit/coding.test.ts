@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import t from 'tap';
-import { CODINGS, type Coding, wantedCoding } from '../../src/wire/coding.ts';
+import { CODINGS, type Coding, wantedCoding } from '../../src/wire/accept.ts';
 import { compressed, compressedBatches } from '../../src/wire/compress.ts';
 import { until } from '../support/sockets.ts';
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { keptReadings } from '../../src/db/kept-readings.ts';
+import { keptReadings } from '../../src/db/shared-work.ts';
 
 /** Readings that say which one they are. */
 function counter() {

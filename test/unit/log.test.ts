@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { loggerOf } from '../../src/plugins/log.ts';
-import { LogLimit } from '../../src/plugins/log-limit.ts';
+import { LogLimit } from '../../src/plugins/observe.ts';
+import { loggerOf } from '../../src/server/log.ts';
 import { pipe } from '../support/pipe.ts';
 import { runScript, startScript } from '../support/running.ts';
 import { until } from '../support/sockets.ts';

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import t from 'tap';
-import { inForce, notInForce } from '../../src/verify/in-force.ts';
+import { inForce, notInForce } from '../../src/verify/schema.ts';
 import { testDatabase } from '../support/database.ts';
 import { inTransaction } from '../support/world.ts';
 

@@ -1,18 +1,7 @@
-import { userInfo } from 'node:os';
 import type { KeyInfo } from '../../auth/key-info.ts';
 import type { KeyLimits } from '../../auth/key-row.ts';
 import type { NewKeyInfo } from '../../auth/keys.ts';
 import { printJson, printLines, timeText } from '../output.ts';
-
-/** Who is at the command line, for the audit table. */
-export function actor(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // An account without an entry in the list of users, as in some containers.
-    return `uid ${process.getuid?.() ?? 'unknown'}`;
-  }
-}
 
 function limitsText(limits: KeyLimits | null): string {
   if (limits === null) return 'those of the service';

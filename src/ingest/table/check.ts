@@ -1,8 +1,7 @@
 import { isDay, isInstant } from '../dates.ts';
 import { isCode } from '../subjects.ts';
-import { indexOfLetters } from '../xlsx-rows.ts';
+import { cellPlace, indexOfLetters } from '../xlsx-rows.ts';
 import { checkSources } from './check-sources.ts';
-import { cellPlace } from './places.ts';
 import type { Mapping, Published } from './schema.ts';
 import type { ColumnRef } from './schema-parts.ts';
 import { factorOf, termsProblem } from './terms.ts';

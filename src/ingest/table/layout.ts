@@ -1,11 +1,11 @@
-import { offer } from '../offer.ts';
+import { didYouMean } from '../../catalog/nearest.ts';
 import { Refusal } from '../problems.ts';
 import type { PointField, PointPlaces } from '../records.ts';
 import { indexOfLetters, lettersOfIndex } from '../xlsx-rows.ts';
 import { DayReader, Fault, type Field, plainText, shownText, type TableRow } from './fields.ts';
+import { DELIMITERS } from './rows.ts';
 import type { Mapping, Published } from './schema.ts';
 import type { ColumnRef } from './schema-parts.ts';
-import { DELIMITERS } from './text-rows.ts';
 
 /** Names a column in a message, by its place from 0 and a line. */
 export type Naming = (index: number, line: number) => string;
@@ -63,7 +63,7 @@ export class Columns {
     const index = this.names.indexOf(name);
     if (index < 0) {
       this.fail(
-        `The header has no column of this name${offer(name, this.names.filter(Boolean))}`,
+        `The header has no column of this name${didYouMean(name, this.names.filter(Boolean))}`,
         column,
       );
     }

@@ -1,10 +1,115 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import type { TSchema } from 'typebox';
+import { Settings } from 'typebox/system';
+import Value from 'typebox/value';
+import { nearest } from '../../catalog/nearest.ts';
 import { shown } from '../../errors.ts';
 import { checkMapping } from './check.ts';
 import { MAPPING, type Mapping } from './schema.ts';
-import { violationsOf } from './violations.ts';
-import { readYaml, type Violation } from './yaml.ts';
+import { pointerTo, readYaml, type Violation, type Written } from './yaml.ts';
+
+/** TypeBox stops at 8 errors by default; all violations are to be told at once. */
+Settings.Set({ maxErrors: 400 });
+
+interface SchemaError {
+  readonly keyword: string;
+  readonly schemaPath: string;
+  readonly instancePath: string;
+  readonly params: object;
+}
+
+type SchemaNode = Readonly<Record<string, unknown>>;
+
+/** What lies at the end of a pointer inside a value. */
+function at(value: unknown, pointer: string): unknown {
+  let found = value;
+  for (const part of pointer.split('/').slice(1)) {
+    const name = part.replaceAll('~1', '/').replaceAll('~0', '~');
+    found = (found as Record<string, unknown> | undefined)?.[name];
+  }
+  return found;
+}
+
+/**
+ * Errors of the alternatives of a union that are not meant: of a list or a map, those of the one
+ * that was written. When none was, one error stands for the whole.
+ */
+function withoutOthers(errors: readonly SchemaError[]): SchemaError[] {
+  let left = [...errors];
+  for (const union of errors.filter(({ keyword }) => keyword === 'anyOf')) {
+    const start = `${union.schemaPath}/anyOf/`;
+    const branchOf = ({ schemaPath }: SchemaError): string | null =>
+      schemaPath.startsWith(start) ? (schemaPath.slice(start.length).split('/')[0] ?? null) : null;
+    const branches = new Set(left.map(branchOf).filter((each) => each !== null));
+    const isOther = (branch: string) =>
+      left.some((each) => each.keyword === 'type' && each.schemaPath === start + branch);
+    const meant = [...branches].find((branch) => !isOther(branch));
+    left = left.filter((each) => {
+      if (each === union) return meant === undefined;
+      const branch = branchOf(each);
+      return branch === null || branch === meant;
+    });
+  }
+  return left;
+}
+
+function unknownMembers(error: SchemaError, node: SchemaNode): [name: string, message: string][] {
+  const { additionalProperties } = error.params as { additionalProperties: string[] };
+  const legal = Object.keys((node['properties'] as object | undefined) ?? {});
+  return additionalProperties.map((name) => {
+    const [near] = nearest(name, legal, 1);
+    const hint = near ? `did you mean "${near}"?` : `legal are ${legal.join(', ')}`;
+    return [name, `There is no member "${shown(name)}"; ${hint}`];
+  });
+}
+
+/** What stands in the place of what was expected, in words that help. */
+function messageOf(error: SchemaError, node: SchemaNode, value: unknown): string {
+  const expected = `expected ${node['description'] ?? 'something else'}`;
+  if (error.keyword === 'enum') {
+    const legal = node['enum'] as readonly string[];
+    const [near] = typeof value === 'string' ? nearest(value, legal, 1) : [];
+    const hint = near ? `; did you mean "${near}"?` : '';
+    return `${expected}: one of ${legal.join(', ')}${hint}`;
+  }
+  if (value === null) return `The value is missing: ${expected}`;
+  const wantsText = node['type'] === 'string' && typeof value === 'number';
+  return wantsText ? `${expected}; put it between quotation marks` : expected;
+}
+
+const sentence = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
+
+/** What is wrong with a mapping by its schema: each member with its line and the nearest word. */
+function violationsOf(schema: TSchema, { value, lines }: Written): Violation[] {
+  const violations: Violation[] = [];
+  const add = (pointer: string, parent: string, message: string): void => {
+    const line = lines.get(pointer) ?? lines.get(parent) ?? 1;
+    violations.push({ line, pointer, message: sentence(message) });
+  };
+  const errors = withoutOthers([...Value.Errors(schema, value)] as SchemaError[]);
+  for (const error of errors) {
+    const { keyword, instancePath } = error;
+    const node = at(schema, error.schemaPath.slice(1)) as SchemaNode;
+    if (keyword === 'additionalProperties') {
+      // Of a dictionary, the members have errors of their own.
+      if (node['additionalProperties'] !== false) continue;
+      for (const [name, message] of unknownMembers(error, node)) {
+        add(pointerTo(instancePath, name), instancePath, message);
+      }
+    } else if (keyword === 'required') {
+      const { requiredProperties } = error.params as { requiredProperties: string[] };
+      for (const name of requiredProperties) {
+        const member = at(node, `/properties/${name}/description`);
+        const missing = `The member "${name}" is missing: ${member}`;
+        add(pointerTo(instancePath, name), instancePath, missing);
+      }
+    } else if (keyword !== 'boolean') {
+      add(instancePath, '', messageOf(error, node, at(value, instancePath)));
+    }
+  }
+  return violations.sort((a, b) => a.line - b.line);
+}
 
 /** A mapping file that was found to be right. */
 export interface TableMapping {

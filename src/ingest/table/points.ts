@@ -1,4 +1,4 @@
-import { offer } from '../offer.ts';
+import { didYouMean } from '../../catalog/nearest.ts';
 import type { Problems } from '../problems.ts';
 import { type PointField, type PointRecord, valuesText } from '../records.ts';
 import {
@@ -9,16 +9,16 @@ import {
   isMissing,
   type NumberRules,
   numberOf,
+  numberReader,
+  sampleOf,
   shownText,
   type TableRow,
   textOf,
 } from './fields.ts';
 import type { Columns, Template } from './layout.ts';
-import { numberReader, sampleOf } from './notation.ts';
-import { PublicationReader } from './publication.ts';
+import { PublicationReader, TermsReader } from './row-terms.ts';
 import type { Mapping } from './schema.ts';
 import { isPercent, multiplied, type Terms } from './terms.ts';
-import { TermsReader } from './terms-reader.ts';
 
 /** The rules of the numbers of a table. */
 function numberRules({ numbers = {} }: Mapping): NumberRules {
@@ -44,7 +44,7 @@ function codeReader({ code }: Mapping): (field: Field | undefined) => Code {
     const meant = translate.get(text);
     if (meant !== undefined) return meant;
     if (code?.others === 'skip') return SKIPPED;
-    const hint = offer(text.slice(0, 64), translate.keys());
+    const hint = didYouMean(text.slice(0, 64), translate.keys());
     return new Fault('unknown_code', `The mapping translates this to no code${hint}`);
   };
 }

@@ -1,9 +1,9 @@
 import { otherSeparator } from '../csv-rows.ts';
 import { Refusal } from '../problems.ts';
+import { cellPlace } from '../xlsx-rows.ts';
 import { bordersOf } from './check.ts';
 import { DayReader, Fault, plainText, shownText, type TableRow } from './fields.ts';
 import { type Columns, delimiterHint } from './layout.ts';
-import { cellPlace } from './places.ts';
 import type { DateSource, Mapping } from './schema.ts';
 
 /** The lines above the values that a mapping refers to: its header, and cells that it names. */

@@ -1,13 +1,15 @@
 import Type, { type Static } from 'typebox';
 import { PERIODS } from './date-pattern.ts';
-import { dimensionValue, price, product } from './schema-described.ts';
 import {
   closed,
   column,
   dictionary,
+  dimensionValue,
   flag,
   list,
   maybe,
+  price,
+  product,
   text,
   texts,
   whole,

@@ -1,17 +1,58 @@
 import type { Format, ReadContext } from '../format.ts';
 import { Refusal } from '../problems.ts';
-import type { SourceRecord } from '../records.ts';
+import type { Attributes, SourceRecord } from '../records.ts';
 import { openWorkbook, type Workbook } from '../xlsx.ts';
 import { isZip } from '../zip.ts';
-import { descriptionsOf } from './described.ts';
 import type { TableRow } from './fields.ts';
 import { namesOfSheet, namesOfText } from './layout.ts';
 import type { TableMapping } from './mapping.ts';
 import { Preamble } from './preamble.ts';
 import { TableReader, type TableSource } from './reader.ts';
+import { sheetWithTable, textRows, workbookRows } from './rows.ts';
 import type { Mapping } from './schema.ts';
-import { textRows } from './text-rows.ts';
-import { sheetWithTable, workbookRows } from './workbook-rows.ts';
+
+/** What a mapping says of a price, by the names of an answer. */
+function attributesOf({ code: _, specification, ...attributes }: PriceEntry): Attributes {
+  const texts = attributes as Attributes;
+  if (specification === undefined) return texts;
+  return { ...texts, specification: JSON.stringify(specification) };
+}
+
+type PriceEntry = NonNullable<Mapping['prices']>[number];
+
+/** The prices, products and values that a mapping describes, as records with its own lines. */
+function descriptionsOf({ mapping, path, lineOf }: TableMapping): SourceRecord[] {
+  const { prices = [], products = [], values = [] } = mapping;
+  const place = (list: string, index: number) => ({
+    line: lineOf(`/${list}/${index}`),
+    file: path,
+  });
+  return [
+    ...products.map(
+      (each, index): SourceRecord => ({
+        kind: 'product',
+        ...place('products', index),
+        ...each,
+      }),
+    ),
+    ...values.map(
+      (each, index): SourceRecord => ({
+        kind: 'value',
+        ...place('values', index),
+        ...each,
+      }),
+    ),
+    ...prices.map(
+      (each, index): SourceRecord => ({
+        kind: 'price',
+        ...place('prices', index),
+        code: each.code,
+        attributes: attributesOf(each),
+        whenPresent: 'compare',
+      }),
+    ),
+  ];
+}
 
 const OLD_WORKBOOK = '\xd0\xcf\x11\xe0';
 
@@ -68,7 +109,6 @@ async function* readTable(loaded: TableMapping, { file, problems }: ReadContext)
 export const table: Format = {
   title: 'Any delimited or Excel table, as a mapping describes it (docs/mapping.md)',
   accepts: 'delimited text or an Excel workbook (.xlsx), told apart by content',
-  holds: 'points',
   lineage: ['csv', 'ndjson', 'table'],
   needsVintage: false,
   read: () => {

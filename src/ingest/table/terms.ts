@@ -1,4 +1,4 @@
-import { offer } from '../offer.ts';
+import { didYouMean } from '../../catalog/nearest.ts';
 import type { StatedTerms } from '../records.ts';
 
 /** Exactly digits / 10^scale. */
@@ -46,7 +46,7 @@ export function factorOf(text: string): Factor | null {
 export function termsProblem(currency: string | null, unit: string | null): string | null {
   if (currency !== null && !MINOR.has(currency) && !/^[A-Z]{3}$/.test(currency)) {
     const iso = /^[a-z]{3}$/i.test(currency) ? [currency.toUpperCase()] : [];
-    const hint = offer(currency, [...iso, ...MINOR_NAMES]);
+    const hint = didYouMean(currency, [...iso, ...MINOR_NAMES]);
     const names = MINOR_NAMES.join(', ');
     return `A currency is an ISO 4217 code, or hundredths of one: ${names}${hint}`;
   }

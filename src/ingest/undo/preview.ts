@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Correction, type Listed, PREVIEW_MAX, type Values } from '../preview.ts';
 import type { Trx } from '../reference.ts';
-import { pricesChangedIn, removedIn } from './rows.ts';
+import { pricesChangedIn, removedIn } from './stage.ts';
 
 interface Named {
   readonly code: string;
@@ -36,7 +36,8 @@ async function listed<T extends object>(trx: Trx, query: RawBuilder<T>): Promise
   return { total: Number(rows[0]?.total ?? 0), shown };
 }
 
-interface ValueRow {
+/** A value before a revision, to which the undo brings it back, and the value now. */
+interface UndoneValue {
   readonly code: string;
   readonly date: string;
   readonly low: string | null;
@@ -47,10 +48,10 @@ interface ValueRow {
   readonly high_now: string | null;
 }
 
-const values = (trx: Trx, condition: RawBuilder<unknown>): Promise<Listed<ValueRow>> =>
+const values = (trx: Trx, condition: RawBuilder<unknown>): Promise<Listed<UndoneValue>> =>
   listed(
     trx,
-    sql<ValueRow>`
+    sql<UndoneValue>`
       select coalesce(v.source || ' ' || coalesce(c.iso,
           (select iso from currency_history h where h.id = v.id limit 1)), p.code,
           (select code from price_history h where h.id = v.id limit 1)) as code,
@@ -61,8 +62,8 @@ const values = (trx: Trx, condition: RawBuilder<unknown>): Promise<Listed<ValueR
       where ${condition}`,
   );
 
-const before = ({ low, mid, high }: ValueRow): Values => ({ low, mid, high });
-const now = ({ low_now, mid_now, high_now }: ValueRow): Values => ({
+const before = ({ low, mid, high }: UndoneValue): Values => ({ low, mid, high });
+const now = ({ low_now, mid_now, high_now }: UndoneValue): Values => ({
   low: low_now,
   mid: mid_now,
   high: high_now,
@@ -73,7 +74,7 @@ export async function previewUndo(trx: Trx, revision: string): Promise<UndoPrevi
   const gone = await values(trx, sql`v.mid is null and v.mid_now is not null`);
   const corrected = await values(trx, sql`v.mid is not null and v.mid_now is not null`);
   const restored = await values(trx, sql`v.mid is not null and v.mid_now is null`);
-  const dated = ({ total, shown }: Listed<ValueRow>, of: typeof now): Listed<DatedValue> => ({
+  const dated = ({ total, shown }: Listed<UndoneValue>, of: typeof now): Listed<DatedValue> => ({
     total,
     shown: shown.map((row) => ({ code: row.code, date: row.date, values: of(row) })),
   });

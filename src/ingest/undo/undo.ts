@@ -1,16 +1,14 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
-import { inApplyTransaction, type OnHeld, openRevision } from '../../db/connection.ts';
-import { withSession } from '../../db/session.ts';
+import { inApplyTransaction, type OnHeld, openRevision, withSession } from '../../db/connection.ts';
 import { NO_COUNTS } from '../apply.ts';
 import { type Batch, readBatch } from '../batches/log.ts';
 import { type LoadCounts, nextBatch, type TakenBack, writeBatch } from '../ledger.ts';
 import type { Trx } from '../reference.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
 import { previewUndo, type UndoPreview } from './preview.ts';
-import { restoreRows } from './rows.ts';
-import { restoreValues, stageUndo } from './stage.ts';
+import { restoreRows, restoreValues, stageUndo } from './stage.ts';
 
 interface UndoRequest {
   /** The number of the batch to take back. */

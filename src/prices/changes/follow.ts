@@ -1,9 +1,57 @@
 import { databaseProblem } from '../../db/failures.ts';
 import type { Notices } from '../../db/notices.ts';
-import { sharedReading } from '../../db/shared-reading.ts';
+import { sharedReading } from '../../db/shared-work.ts';
 import { LARGE_WAITING_MAX, Readings } from '../readings.ts';
-import { Bell } from './bell.ts';
 import { type ChangeSources, type ChangesAsked, type Page, readPage } from './page.ts';
+
+/** Wakes followers of the feed. */
+class Bell {
+  readonly #sleepers = new Set<() => void>();
+  #rung = 0;
+
+  /** How often it rang. */
+  get rung(): number {
+    return this.#rung;
+  }
+
+  /** How many wait for it. */
+  get sleepers(): number {
+    return this.#sleepers.size;
+  }
+
+  /** Wakes everyone who sleeps. */
+  ring(): void {
+    this.#rung += 1;
+    for (const wake of this.#sleepers) wake();
+  }
+
+  /**
+   * Sleeps until it rings or the time is over. A shared promise of the next ring would keep a
+   * callback of each sleeper until then, which may be tomorrow; here nothing of a sleeper is left.
+   * @throws what the signal was aborted with
+   */
+  sleep(timeMs: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', leave);
+        this.#sleepers.delete(wake);
+      };
+      const wake = (): void => {
+        end();
+        resolve();
+      };
+      const leave = (): void => {
+        end();
+        reject(signal.reason);
+      };
+      const timer = setTimeout(wake, timeMs);
+      this.#sleepers.add(wake);
+      signal.addEventListener('abort', leave);
+      if (signal.aborted) leave();
+    });
+  }
+}
 
 /** The channel on which each commit of data tells its number. */
 const CHANNEL = 'revision';

@@ -7,3 +7,12 @@ export class ArchiveRefusal extends Error {
 export class FolderRefusal extends Error {
   override readonly name = 'FolderRefusal';
 }
+
+/** How far an export or import has come. */
+export interface ArchiveProgress {
+  /** The table that is written or read, or the file that is checked. */
+  readonly what: string;
+  readonly done: number;
+  readonly total: number;
+  readonly unit: 'rows' | 'bytes';
+}

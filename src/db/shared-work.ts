@@ -1,0 +1,54 @@
+/** Returns the cached result of a key, or loads it. */
+type KeptReadings<T> = (key: string, read: () => Promise<T>) => Promise<T>;
+
+/**
+ * An LRU cache of results that never change. Concurrent callers share one load; failures are not
+ * cached.
+ * @param keep how many results it holds
+ */
+export function keptReadings<T>(keep: number): KeptReadings<T> {
+  const kept = new Map<string, Promise<T>>();
+  return (key, read) => {
+    const found = kept.get(key);
+    const reading = found ?? read();
+    // Deleting and setting an entry keeps the map in the order of use.
+    kept.delete(key);
+    kept.set(key, reading);
+    if (!found) {
+      reading.catch(() => {
+        if (kept.get(key) === reading) kept.delete(key);
+      });
+    }
+    for (const oldest of kept.keys()) {
+      if (kept.size <= keep) break;
+      kept.delete(oldest);
+    }
+    return reading;
+  };
+}
+
+/** Concurrent callers with the same key share one load; nothing is cached after it. */
+export function sharedReading<T>(): (key: string, read: () => Promise<T>) => Promise<T> {
+  const running = new Map<string, Promise<T>>();
+  return (key, read) => {
+    const known = running.get(key);
+    if (known) return known;
+    const reading = read().finally(() => running.delete(key));
+    running.set(key, reading);
+    return reading;
+  };
+}
+
+/**
+ * Waits for work that other callers may share: an aborted signal ends this wait, not the work.
+ * @throws what the work throws, and the reason of the signal
+ */
+export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = (): void => reject(signal.reason);
+    const end = (): void => signal.removeEventListener('abort', leave);
+    signal.addEventListener('abort', leave, { once: true });
+    work.then(resolve, reject).finally(end);
+    if (signal.aborted) leave();
+  });
+}
