@@ -17,6 +17,7 @@ export type Config = Readonly<Settings>;
 /** Settings that the service cannot start with. Each line names a variable, never a secret. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
+  readonly exitCode = 2;
   readonly lines: readonly string[];
 
   constructor(...lines: string[]) {

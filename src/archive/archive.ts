@@ -1,11 +1,13 @@
 /** An archive, or a database to take one in, that is not as it must be; nothing was written. */
 export class ArchiveRefusal extends Error {
   override readonly name = 'ArchiveRefusal';
+  readonly exitCode = 3;
 }
 
 /** A folder that an archive cannot be written into. */
 export class FolderRefusal extends Error {
   override readonly name = 'FolderRefusal';
+  readonly exitCode = 2;
 }
 
 /** How far an export or import has come. */

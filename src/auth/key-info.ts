@@ -31,6 +31,7 @@ const TEXT_LENGTH_MAX = 200;
 /** A request about keys that cannot be met. The message is one line for a terminal. */
 export class KeyError extends Error {
   override readonly name = 'KeyError';
+  readonly exitCode = 2;
 }
 
 /** All that may be shown of a key. Instants are RFC 3339 in UTC. */

@@ -4,6 +4,7 @@ import { isScope, SCOPES, type Scope } from '../catalog/scopes.ts';
 /** A text that is not a scope. The message is one line for a terminal. */
 export class UnknownScopeError extends Error {
   override readonly name = 'UnknownScopeError';
+  readonly exitCode = 2;
 }
 
 /** What all scopes begin with; it says nothing about which one was meant. */

@@ -149,6 +149,7 @@ export interface KeySettings {
 /** A setting that no token could be checked with. One line that names the variable. */
 export class TokenSettingError extends Error {
   override readonly name = 'TokenSettingError';
+  readonly exitCode = 2;
 }
 
 const SECRET_BYTES_MIN = 32;

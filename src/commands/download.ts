@@ -1,6 +1,7 @@
 /** A download that did not succeed; the message says why, in one line, and names the setting. */
 export class DownloadError extends Error {
   override readonly name = 'DownloadError';
+  readonly exitCode = 1;
 }
 
 interface DownloadOptions {

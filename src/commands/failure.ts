@@ -1,25 +1,13 @@
 import { CommanderError } from 'commander';
-import { ArchiveRefusal, FolderRefusal } from '../archive/archive.ts';
-import { KeyError } from '../auth/key-info.ts';
-import { UnknownScopeError } from '../auth/scope-list.ts';
-import { TokenSettingError } from '../auth/token-keys.ts';
 import { databaseAddressOf } from '../config/addresses.ts';
 import { ConfigError } from '../config.ts';
-import { EmbeddedDatabaseError } from '../db/embedded-process.ts';
 import { isLoginRefused } from '../db/failures.ts';
-import { LockedOutError } from '../db/lock-holders.ts';
-import { DataLossError } from '../db/migrate.ts';
-import { MigrationDriftError } from '../db/migrations.ts';
-import { RoleError } from '../db/roles.ts';
-import { UnknownBatchError } from '../ingest/batches/log.ts';
-import { NoReferenceError } from '../ingest/load.ts';
-import { RejectsTakenError } from '../ingest/rejects-file.ts';
 import { MappingError } from '../ingest/table/mapping.ts';
-import { UndoRefusal } from '../ingest/undo/undo.ts';
-import { DownloadError } from './download.ts';
-import { MovingDataError } from './drill/moving.ts';
 
-/** What the exit code of a command says; shown by `--help`. */
+/**
+ * What the exit code of a command says; shown by `--help`. An error of any folder that is meant for
+ * a person carries its code as `exitCode`.
+ */
 export const EXIT = {
   ok: 0,
   failed: 1,
@@ -34,6 +22,7 @@ export const EXIT = {
 /** A wrong use of a command that its parser cannot see. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+  readonly exitCode = EXIT.usage;
 }
 
 interface PostgresError extends Error {
@@ -91,44 +80,14 @@ export function sentenceOf(error: unknown): string {
   return plain;
 }
 
-/** Errors of the command line and of settings. */
-const WRONG_USE = [
-  ConfigError,
-  TokenSettingError,
-  UsageError,
-  UnknownScopeError,
-  RoleError,
-  FolderRefusal,
-  MappingError,
-  UnknownBatchError,
-  KeyError,
-  NoReferenceError,
-  RejectsTakenError,
-];
-
-/** Errors that are meant for a person: nobody needs their stack. */
-const EXPECTED = [
-  ...WRONG_USE,
-  ArchiveRefusal,
-  DataLossError,
-  DownloadError,
-  EmbeddedDatabaseError,
-  LockedOutError,
-  MigrationDriftError,
-  MovingDataError,
-  UndoRefusal,
-];
-
-/** What was asked for cannot be done to the data as they are. */
-const REFUSALS = [ArchiveRefusal, DataLossError, UndoRefusal];
+/** Whether an error is meant for a person: it has an exit code, and nobody needs its stack. */
+const isExpected = (error: unknown): error is Error & { readonly exitCode: number } =>
+  error instanceof Error && typeof (error as { exitCode?: unknown }).exitCode === 'number';
 
 /** The exit code of an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-  if (REFUSALS.some((each) => error instanceof each)) return EXIT.refused;
-  if (error instanceof LockedOutError) return EXIT.locked;
-  const isUsage = WRONG_USE.some((each) => error instanceof each);
-  return isUsage ? EXIT.usage : EXIT.failed;
+  return isExpected(error) ? error.exitCode : EXIT.failed;
 }
 
 /** Says on stderr why the process ends, a line for each cause; with LOG_LEVEL=debug also where. */
@@ -139,6 +98,6 @@ export function report(error: unknown): void {
   const why = error instanceof ConfigError ? error.lines : [sentenceOf(error)];
   const lines = [...faults, ...why.map((each) => `commodity-prices: ${each}`)];
   process.stderr.write(`${lines.join('\n')}\n`);
-  const isExpected = EXPECTED.some((each) => error instanceof each);
-  if (!isExpected && /^(debug|trace)$/.test(process.env['LOG_LEVEL'] ?? '')) console.error(error);
+  const isDebugged = /^(debug|trace)$/.test(process.env['LOG_LEVEL'] ?? '');
+  if (isDebugged && !isExpected(error)) console.error(error);
 }

@@ -19,6 +19,7 @@ const run = promisify(execFile);
 /** A failure of the embedded PostgreSQL, in one sentence that a person can act on. */
 export class EmbeddedDatabaseError extends Error {
   override readonly name = 'EmbeddedDatabaseError';
+  readonly exitCode = 1;
 }
 
 /** Whether a process with this number exists, whoever it is. */

@@ -4,6 +4,7 @@ import type { Database } from './schema.ts';
 /** A lock was not free for as long as we waited. The message names the sessions that hold it. */
 export class LockedOutError extends Error {
   override readonly name = 'LockedOutError';
+  readonly exitCode = 4;
 }
 
 /** How long a lock is waited for before its holders are reported. */

@@ -19,8 +19,9 @@ import { renewRights } from './roles.ts';
 import type { Database } from './schema.ts';
 
 /** A step back that would have taken data with it. Nothing was changed. */
-export class DataLossError extends Error {
+class DataLossError extends Error {
   override readonly name = 'DataLossError';
+  readonly exitCode = 3;
 }
 
 /** What the runner of migrations writes, and writes again. */

@@ -65,8 +65,9 @@ interface MigrationRun {
 }
 
 /** A migration that ran, and whose file is another one now. The message is for a person. */
-export class MigrationDriftError extends Error {
+class MigrationDriftError extends Error {
   override readonly name = 'MigrationDriftError';
+  readonly exitCode = 1;
 }
 
 async function exists(db: AnyDatabase, table: string): Promise<boolean> {

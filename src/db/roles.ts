@@ -30,8 +30,9 @@ export type Login = (typeof LOGINS)[number];
 export const ROLE_PREFIX = 'prices';
 
 /** A wish about accounts that cannot be met. The message is one line for a terminal. */
-export class RoleError extends Error {
+class RoleError extends Error {
   override readonly name = 'RoleError';
+  readonly exitCode = 2;
 }
 
 const FILE = new URL('./roles.sql', import.meta.url);

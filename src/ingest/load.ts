@@ -88,6 +88,7 @@ async function timeOf({ driver }: Connection): Promise<{ now: string; tomorrow: 
 /** A database that was never given the currencies, units and frequencies that every load needs. */
 export class NoReferenceError extends Error {
   override readonly name = 'NoReferenceError';
+  readonly exitCode = 2;
 }
 
 /** @throws NoReferenceError for a database without reference data */

@@ -57,8 +57,9 @@ class Writer {
 }
 
 /** A name for the file of rejected rows that is taken. */
-export class RejectsTakenError extends Error {
+class RejectsTakenError extends Error {
   override readonly name = 'RejectsTakenError';
+  readonly exitCode = 2;
 }
 
 /**

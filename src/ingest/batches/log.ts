@@ -39,6 +39,7 @@ export interface Batch {
 /** A number that no batch has. */
 export class UnknownBatchError extends Error {
   override readonly name = 'UnknownBatchError';
+  readonly exitCode = 2;
 }
 
 type Row = { readonly [K in keyof Batch]: Batch[K] extends number ? string : Batch[K] };

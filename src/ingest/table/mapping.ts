@@ -125,6 +125,7 @@ export interface TableMapping {
 /** A mapping file that is wrong; every violation is named. */
 export class MappingError extends Error {
   override readonly name = 'MappingError';
+  readonly exitCode = 2;
   readonly path: string;
   readonly violations: readonly Violation[];
 

@@ -39,6 +39,7 @@ export interface UndoReport {
 /** A batch that cannot be taken back. Nothing was changed. */
 export class UndoRefusal extends Error {
   override readonly name = 'UndoRefusal';
+  readonly exitCode = 3;
   /** What has to be undone first, the newest first. */
   readonly conflicts: readonly Conflict[];
 
