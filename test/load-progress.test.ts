@@ -1,5 +1,5 @@
 import t from 'tap';
-import { showProgress } from '../src/commands/load-progress.ts';
+import { openProgress as showProgress } from '../src/commands/progress.ts';
 import type { LoadProgress } from '../src/ingest/request.ts';
 
 /** What is shown of a load that reads `total` bytes, one in each of `steps`, a second apart. */

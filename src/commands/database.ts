@@ -6,6 +6,7 @@ import { type EmbeddedOptions, openEmbedded } from '../db/embedded.ts';
 import { isSchemaCurrent, migrateUp } from '../db/migrate.ts';
 import { readConfig } from './environment.ts';
 import { report, UsageError } from './failure.ts';
+import { openProgress, type Progress } from './progress.ts';
 
 /** The database that the settings name. */
 export interface ChosenDatabase {
@@ -37,11 +38,7 @@ export async function chooseDatabase(
 }
 
 /** A pool that may write and whose statements may take their time: for commands. */
-export function openWriter(
-  address: string,
-  config: Config,
-  onError: (error: Error) => void,
-): Client {
+export function openWriter(address: string, config: Config): Client {
   const [url = address, ...others] = serverAddressesOf(address);
   return openClient({
     url,
@@ -52,7 +49,6 @@ export function openWriter(
     lockTimeoutMs: config.LOAD_LOCK_TIMEOUT_MS,
     readOnly: false,
     applicationName: 'commodity-prices command',
-    onError,
   });
 }
 
@@ -102,6 +98,16 @@ function releaseOnSignal(release: () => Promise<void>): Interruption {
   };
 }
 
+/** What a command works with, on a database that is open. */
+export interface Work {
+  readonly client: Client;
+  readonly db: Client['db'];
+  readonly config: Config;
+  /** Aborted by Ctrl-C; the process ends a moment later. */
+  readonly signal: AbortSignal;
+  readonly progress: Progress;
+}
+
 interface DatabaseNeeds {
   /** Whether the schema must be this version's; the embedded database is brought to it. */
   readonly schema: boolean;
@@ -120,12 +126,12 @@ async function requireSchema(client: Client, chosen: ChosenDatabase): Promise<vo
 
 /**
  * Runs the work of a command on the database that the settings name, and gives it back whatever
- * happens. Ctrl-C aborts the signal that the work gets, and ends the process a moment later.
+ * happens.
  * @throws UsageError when the schema of DATABASE_URL is not this version's
  */
 export async function withDatabase<T>(
-  needs: DatabaseNeeds,
-  work: (client: Client, config: Config, signal: AbortSignal) => Promise<T>,
+  work: (given: Work) => Promise<T>,
+  needs: DatabaseNeeds = { schema: true },
 ): Promise<T> {
   const config = readConfig();
   const opening = chooseDatabase(config);
@@ -140,12 +146,14 @@ export async function withDatabase<T>(
   try {
     const chosen = await opening;
     if (chosen.notice) process.stderr.write(`${chosen.notice}\n`);
-    const client = openWriter(chosen.url, config, () => {});
+    const client = openWriter(chosen.url, config);
+    const progress = openProgress();
     try {
       await findServer(client);
       if (needs.schema) await requireSchema(client, chosen);
-      return await work(client, config, controller.signal);
+      return await work({ client, db: client.db, config, signal: controller.signal, progress });
     } finally {
+      progress.end();
       await client.close();
       worked.resolve();
       await chosen.release();

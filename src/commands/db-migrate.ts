@@ -1,17 +1,18 @@
-import type { Command } from 'commander';
 import { type MigrationStatus, migrateDown, migrateUp, migrationStatus } from '../db/migrate.ts';
 import { type Preview, previewMigrations } from '../db/migrations.ts';
+import { type Answer, command, json, option } from './command.ts';
 import { withDatabase } from './database.ts';
 import { UsageError } from './failure.ts';
-import { openProgress, printJson, printLines, printTable, tellHeld, timeText } from './output.ts';
+import { printLines, printTable, tellHeld, timeText } from './output.ts';
 
 interface MigrateOptions {
   readonly status?: true;
   readonly dryRun?: true;
   readonly down?: true;
   readonly yes?: true;
-  readonly json?: true;
 }
+
+const ANY_SCHEMA = { schema: false };
 
 const MEANINGS: Readonly<Record<MigrationStatus['state'], string>> = {
   ran: '',
@@ -20,15 +21,12 @@ const MEANINGS: Readonly<Record<MigrationStatus['state'], string>> = {
   unknown: 'of a newer version',
 };
 
-function printStatus(all: MigrationStatus[], json: true | undefined): void {
-  if (json) printJson(all);
-  else {
-    printTable(all, {
-      migration: ({ name }) => name,
-      ran: ({ executedAt }) => (executedAt === null ? 'pending' : timeText(executedAt)),
-      remark: ({ state }) => MEANINGS[state],
-    });
-  }
+function printStatus(all: readonly MigrationStatus[]): void {
+  printTable(all, {
+    migration: ({ name }) => name,
+    ran: ({ executedAt }) => (executedAt === null ? 'pending' : timeText(executedAt)),
+    remark: ({ state }) => MEANINGS[state],
+  });
 }
 
 /** The statements as a file for psql, each migration as it would be run. */
@@ -41,59 +39,42 @@ function printPreview(previews: readonly Preview[]): void {
   }
 }
 
-async function takeBack(options: MigrateOptions): Promise<void> {
-  if (!options.yes) {
+async function takeBack(yes: true | undefined): Promise<Answer> {
+  if (!yes) {
     throw new UsageError('--down changes the schema under a running service; add --yes to confirm');
   }
-  const name = await withDatabase({ schema: false }, ({ db }) => migrateDown(db));
-  if (options.json) printJson({ takenBack: name });
-  else printLines(name === null ? 'There was nothing to take back.' : `Took back ${name}.`);
+  const name = await withDatabase(({ db }) => migrateDown(db), ANY_SCHEMA);
+  const text = name === null ? 'There was nothing to take back.' : `Took back ${name}.`;
+  return { data: { takenBack: name }, print: () => printLines(text) };
 }
 
-async function bringUp(options: MigrateOptions): Promise<void> {
-  const progress = openProgress();
-  const onWait = (tries: number) => progress.update(`a table is in use; tried ${tries} times`);
-  const { ran, newer } = await withDatabase({ schema: false }, async ({ db }) => {
+async function bringUp(): Promise<Answer> {
+  const { ran, newer } = await withDatabase(async ({ db, progress }) => {
+    const onWait = (tries: number) => progress.update(`a table is in use; tried ${tries} times`);
     const names = await migrateUp(db, { onWait, onHeld: tellHeld });
     const states = await migrationStatus(db);
-    return { ran: names, newer: states.filter(({ state }) => state === 'unknown') };
-  }).finally(() => progress.end());
-  if (options.json) return printJson({ ran });
-  const [first] = newer;
-  if (first) printLines(`A newer version has migrated the database (${first.name} and later).`);
-  else printLines(ran.length === 0 ? 'The schema is up to date.' : `Ran ${ran.join(', ')}.`);
-}
-
-async function migrate(options: MigrateOptions): Promise<void> {
-  const modes = [options.status, options.dryRun, options.down].filter((each) => each);
-  if (modes.length > 1) throw new UsageError('take one of --status, --dry-run and --down');
-  if (options.down) return takeBack(options);
-  if (options.status) {
-    const all = await withDatabase({ schema: false }, ({ db }) => migrationStatus(db));
-    return printStatus(all, options.json);
-  }
-  if (!options.dryRun) return bringUp(options);
-  const previews = await withDatabase({ schema: false }, ({ db }) => previewMigrations(db));
-  if (options.json) return printJson(previews);
-  return printPreview(previews);
+    return { ran: names, newer: states.find(({ state }) => state === 'unknown') };
+  }, ANY_SCHEMA);
+  const text = ran.length === 0 ? 'The schema is up to date.' : `Ran ${ran.join(', ')}.`;
+  const other = newer && `A newer version has migrated the database (${newer.name} and later).`;
+  return { data: { ran }, print: () => printLines(other ?? text) };
 }
 
 /** Adds `db migrate`. */
-export function addMigrate(db: Command): void {
-  db.command('migrate')
-    .summary('bring the schema to this version')
-    .description(
-      'Runs the migrations that the database lacks, each in a transaction of its own, while ' +
-        'readers go on. Two runners at once wait for each other.',
-    )
-    .option('--status', 'only list the migrations and when they ran')
-    .option('--dry-run', 'only print the SQL that would run; nothing is run or locked')
-    .option('--down', 'take back the newest migration, unless data would be lost (exit code 3)')
-    .option('--yes', 'confirm --down')
-    .option('--json', 'print data for a program')
-    .addHelpText(
-      'after',
-      `
+export const addMigrate = command({
+  name: 'migrate',
+  summary: 'bring the schema to this version',
+  description:
+    'Runs the migrations that the database lacks, each in a transaction of its own, while ' +
+    'readers go on. Two runners at once wait for each other.',
+  options: [
+    option('--status', 'only list the migrations and when they ran'),
+    option('--dry-run', 'only print the SQL that would run; nothing is run or locked'),
+    option('--down', 'take back the newest migration, unless data would be lost (exit code 3)'),
+    option('--yes', 'confirm --down'),
+    json(),
+  ],
+  help: `
 A run also adds the markets and scopes of the catalog that the database lacks, and brings the
 rights of accounts made by "db roles" to this version. A table that is in use is tried again
 for half a minute; then, and after a crash, run it again: it goes on where it was.
@@ -102,6 +83,16 @@ Examples:
   npm run --silent prices -- db migrate
   npm run --silent prices -- db migrate --dry-run > pending.sql
   npm run --silent prices -- db migrate --status --json`,
-    )
-    .action(migrate);
-}
+  async run({ status, dryRun, down, yes }: MigrateOptions) {
+    const modes = [status, dryRun, down].filter((each) => each);
+    if (modes.length > 1) throw new UsageError('take one of --status, --dry-run and --down');
+    if (down) return takeBack(yes);
+    if (status) {
+      const all = await withDatabase(({ db }) => migrationStatus(db), ANY_SCHEMA);
+      return { data: all, print: () => printStatus(all) };
+    }
+    if (!dryRun) return bringUp();
+    const previews = await withDatabase(({ db }) => previewMigrations(db), ANY_SCHEMA);
+    return { data: previews, print: () => printPreview(previews) };
+  },
+});

@@ -1,15 +1,14 @@
 import { text } from 'node:stream/consumers';
-import type { Command } from 'commander';
 import { applyRoles, LOGINS, type Login, ROLE_PREFIX, roleName, rolesSql } from '../db/roles.ts';
+import { command, json, option } from './command.ts';
 import { withDatabase } from './database.ts';
 import { UsageError } from './failure.ts';
-import { printJson, printLines } from './output.ts';
+import { printLines } from './output.ts';
 
 interface RolesOptions {
   readonly prefix: string;
   readonly print?: true;
   readonly passwords?: true;
-  readonly json?: true;
 }
 
 const isLogin = (name: string): name is Login => (LOGINS as readonly string[]).includes(name);
@@ -32,41 +31,20 @@ function passwordsOf(lines: string): Map<Login, string> {
   return passwords;
 }
 
-async function run(options: RolesOptions): Promise<void> {
-  const { prefix } = options;
-  if (options.print) {
-    if (options.passwords) throw new UsageError('take one of --print and --passwords');
-    process.stdout.write(await rolesSql(prefix));
-    return;
-  }
-  const passwords = options.passwords ? passwordsOf(await text(process.stdin)) : new Map();
-  await withDatabase({ schema: false }, ({ db }) => applyRoles(db, prefix, passwords));
-  const accounts = LOGINS.map((login) => roleName(prefix, login));
-  const set = [...passwords.keys()].map((login) => roleName(prefix, login));
-  if (options.json) return printJson({ accounts, passwordsSet: set });
-  printLines(`The accounts are there, with their rights: ${accounts.join(', ')}.`);
-  printLines(
-    set.length === 0
-      ? 'No password was changed: give them with --passwords, or with \\password in psql.'
-      : `Passwords were set for ${set.join(', ')}.`,
-  );
-}
-
 /** Adds `db roles`. */
-export function addRoles(db: Command): void {
-  db.command('roles')
-    .summary('make the accounts of the database, each with the rights it needs')
-    .description(
-      'Makes the accounts that the service, loads, keys and migrations use, and brings the ' +
-        'rights of each to what it needs and no more. Run again, it does so again.',
-    )
-    .option('--prefix <name>', 'what the names of the accounts begin with', ROLE_PREFIX)
-    .option('--passwords', 'read passwords from the input, a line each: service <password>')
-    .option('--print', 'only print the SQL, for psql')
-    .option('--json', 'print data for a program')
-    .addHelpText(
-      'after',
-      `
+export const addRoles = command({
+  name: 'roles',
+  summary: 'make the accounts of the database, each with the rights it needs',
+  description:
+    'Makes the accounts that the service, loads, keys and migrations use, and brings the ' +
+    'rights of each to what it needs and no more. Run again, it does so again.',
+  options: [
+    option('--prefix <name>', 'what the names of the accounts begin with').default(ROLE_PREFIX),
+    option('--passwords', 'read passwords from the input, a line each: service <password>'),
+    option('--print', 'only print the SQL, for psql'),
+    json(),
+  ],
+  help: `
 DATABASE_URL must name an account that may create roles and that owns the database, or a
 superuser. A password has 8 to 256 printable characters of ASCII. It never stands on a command
 line, and the server gets its SCRAM digest only.
@@ -74,6 +52,23 @@ line, and the server gets its SCRAM digest only.
 Examples:
   npm run --silent prices -- db roles --print | less
   npm run --silent prices -- db roles --passwords < passwords.txt`,
-    )
-    .action(run);
-}
+  async run(options: RolesOptions) {
+    const { prefix } = options;
+    if (options.print) {
+      if (options.passwords) throw new UsageError('take one of --print and --passwords');
+      process.stdout.write(await rolesSql(prefix));
+      return;
+    }
+    const passwords = options.passwords ? passwordsOf(await text(process.stdin)) : new Map();
+    await withDatabase(({ db }) => applyRoles(db, prefix, passwords), { schema: false });
+    const accounts = LOGINS.map((login) => roleName(prefix, login));
+    const set = [...passwords.keys()].map((login) => roleName(prefix, login));
+    const lines = [
+      `The accounts are there, with their rights: ${accounts.join(', ')}.`,
+      set.length === 0
+        ? 'No password was changed: give them with --passwords, or with \\password in psql.'
+        : `Passwords were set for ${set.join(', ')}.`,
+    ];
+    return { data: { accounts, passwordsSet: set }, print: () => printLines(...lines) };
+  },
+});

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { secretsFromFiles } from '../config/secret-files.ts';
 import { type Config, configOf } from '../config.ts';
 
@@ -21,3 +22,13 @@ export function readConfig(): Config {
 
 /** Whether the setting was given, and is not its default. */
 export const isGiven = (name: keyof Config): boolean => (process.env[name] ?? '') !== '';
+
+/** Who runs a command, as the ledger and the audit of keys keep it. */
+export function actor(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // An account without an entry in the list of users, as in some containers.
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+}

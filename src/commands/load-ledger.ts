@@ -1,13 +1,13 @@
-import type { Command } from 'commander';
 import { MARKETS } from '../catalog/markets.ts';
 import { nearest } from '../catalog/nearest.ts';
 import { type BatchChange, showBatch } from '../ingest/batches/changes.ts';
 import { type Batch, readLog } from '../ingest/batches/log.ts';
 import type { Values } from '../ingest/preview.ts';
+import { command, json, option } from './command.ts';
 import { withDatabase } from './database.ts';
 import { UsageError } from './failure.ts';
-import { valuesText } from './load-preview.ts';
-import { countText, printJson, printLines, printTable, timeText, writeText } from './output.ts';
+import { valuesText } from './load-report.ts';
+import { countText, printLines, printTable, timeText, writeText } from './output.ts';
 
 /** A whole number greater than 0. @throws UsageError for any other text */
 export function wholeOf(text: string, what: string): number {
@@ -37,19 +37,7 @@ const stateOf = ({ status, undoneBy, undoes }: Batch): string => {
   return undoneBy === null ? own : `${own}, undone by ${undoneBy}`;
 };
 
-interface LogOptions {
-  readonly limit: string;
-  readonly market?: string;
-  readonly json?: true;
-}
-
-async function log({ limit, market, json }: LogOptions): Promise<void> {
-  const most = wholeOf(limit, '--limit');
-  // One more tells whether there are more.
-  const asked = { limit: most + 1, market: marketOf(market) };
-  const found = await withDatabase({ schema: true }, ({ db }) => readLog(db, asked));
-  const batches = found.slice(0, most);
-  if (json) return printJson(batches);
+function printBatches(batches: readonly Batch[], hasMore: boolean): void {
   printTable(batches, {
     batch: ({ batch }) => batch,
     finished: ({ finishedAt }) => timeText(finishedAt),
@@ -62,9 +50,33 @@ async function log({ limit, market, json }: LogOptions): Promise<void> {
     by: ({ actor }) => actor,
     reason: ({ reason }) => reason,
   });
-  if (found.length > most)
-    printLines('', 'Older ones are not shown; a greater --limit shows more.');
+  if (hasMore) printLines('', 'Older ones are not shown; a greater --limit shows more.');
 }
+
+/** Adds `load log`. */
+export const addLoadLog = command({
+  name: 'log',
+  summary: 'list the newest loads',
+  description:
+    'Lists the ledger, the newest batch first: loads, refused ones too, withdrawals and undos.',
+  options: [
+    option('--limit <number>', 'how many').default('20'),
+    option('--market <slug>', 'only those that changed this market'),
+    json('print data for a program, with all there is about each'),
+  ],
+  help: `
+Examples:
+  npm run --silent prices -- load log
+  npm run --silent prices -- load log --market nickel --limit 5 --json`,
+  async run({ limit, market }: { limit: string; market?: string }) {
+    const most = wholeOf(limit, '--limit');
+    // One more tells whether there are more.
+    const asked = { limit: most + 1, market: marketOf(market) };
+    const found = await withDatabase(({ db }) => readLog(db, asked));
+    const batches = found.slice(0, most);
+    return { data: batches, print: () => printBatches(batches, found.length > most) };
+  },
+});
 
 /** A change on one line. */
 function changeLine({ operation, code, of, date, before, after }: BatchChange): string {
@@ -105,54 +117,24 @@ async function tellChanges(
   if (isFirst) printLines('It changed nothing.');
 }
 
-/** Adds `load log`. */
-export function addLoadLog(load: Command): void {
-  load
-    .command('log')
-    .summary('list the newest loads')
-    .description(
-      'Lists the ledger, the newest batch first: loads, refused ones too, withdrawals and undos.',
-    )
-    .option('--limit <number>', 'how many', '20')
-    .option('--market <slug>', 'only those that changed this market')
-    .option('--json', 'print data for a program, with all there is about each')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  npm run --silent prices -- load log
-  npm run --silent prices -- load log --market nickel --limit 5 --json`,
-    )
-    .action(log);
-}
-
 /** Adds `load show`. */
-export function addLoadShow(load: Command): void {
-  load
-    .command('show')
-    .summary('tell what a load changed')
-    .description(
-      'Tells all about a batch of the ledger, and every change that it made: new prices and ' +
-        'values, corrections with before and after, and what it withdrew.',
-    )
-    .argument('<batch>', 'its number: load log lists them')
-    .option('--json', 'print data for a program')
-    .addHelpText(
-      'after',
-      `
+export const addLoadShow = command({
+  name: 'show',
+  summary: 'tell what a load changed',
+  description:
+    'Tells all about a batch of the ledger, and every change that it made: new prices and ' +
+    'values, corrections with before and after, and what it withdrew.',
+  args: [['<batch>', 'its number: load log lists them']],
+  options: [json()],
+  help: `
 Examples:
   npm run --silent prices -- load show 12
   npm run --silent prices -- load show 12 --json`,
-    )
-    .action((number: string, { json }: { json?: true }) => {
-      const batch = wholeOf(number, 'the number of a batch');
-      return withDatabase({ schema: true }, (client, _config, signal) =>
-        showBatch(
-          client,
-          batch,
-          (line, changes) => tellChanges(line, changes, json === true),
-          signal,
-        ),
-      );
-    });
-}
+  // Changes may be many: they are printed while they are read.
+  async run(number: string, options: { json?: true }) {
+    const batch = wholeOf(number, 'the number of a batch');
+    const tell = (line: Batch, changes: AsyncIterable<BatchChange>) =>
+      tellChanges(line, changes, options.json === true);
+    await withDatabase(({ client, signal }) => showBatch(client, batch, tell, signal));
+  },
+});

@@ -1,12 +1,12 @@
-import type { Command } from 'commander';
 import type { UndoPreview } from '../ingest/undo/preview.ts';
 import { UndoRefusal, type UndoReport, undo } from '../ingest/undo/undo.ts';
-import { actor } from './actor.ts';
+import { command, json, option, required } from './command.ts';
 import { withDatabase } from './database.ts';
-import { EXIT, UsageError } from './failure.ts';
+import { actor } from './environment.ts';
+import { UsageError } from './failure.ts';
 import { wholeOf } from './load-ledger.ts';
-import { section, valuesText } from './load-preview.ts';
-import { countText, printJson, printLines, tellHeld } from './output.ts';
+import { section, valuesText } from './load-report.ts';
+import { countText, printLines, tellHeld } from './output.ts';
 
 interface Options {
   readonly reason: string;
@@ -60,50 +60,20 @@ function tell({ status, batch, undoes, revision }: UndoReport): void {
   printLines(`Batch ${undoes} is undone (${facts.join(', ')}).`);
 }
 
-async function run(text: string, { reason, dryRun, json }: Options): Promise<void> {
-  const batch = wholeOf(text, 'the number of a batch');
-  if (reason.trim() === '') throw new UsageError('--reason has to say why');
-  const onPreview = (preview: UndoPreview) => {
-    if (!json) printLines(...previewLines(preview));
-  };
-  try {
-    const report = await withDatabase({ schema: true }, (client, _config, signal) =>
-      undo(client, {
-        batch,
-        actor: actor(),
-        reason: reason.trim(),
-        dryRun,
-        signal,
-        onPreview,
-        onHeld: tellHeld,
-      }),
-    );
-    if (json) printJson(report);
-    else tell(report);
-  } catch (error) {
-    if (!(error instanceof UndoRefusal) || !json) throw error;
-    const { message, conflicts } = error;
-    printJson({ status: 'refused', batch: null, undoes: batch, message, conflicts });
-    process.exitCode = EXIT.refused;
-  }
-}
-
 /** Adds `load undo`. */
-export function addLoadUndo(load: Command): void {
-  load
-    .command('undo')
-    .summary('take a load back')
-    .description(
-      'Takes a batch back, as a batch of its own: what it published is withdrawn, what it ' +
-        'corrected gets the value of before, what it withdrew comes back, and new prices go.',
-    )
-    .argument('<batch>', 'its number: load log lists them')
-    .requiredOption('--reason <text>', 'why; kept with the undo')
-    .option('--dry-run', 'only tell what the undo would do')
-    .option('--json', 'print data for a program')
-    .addHelpText(
-      'after',
-      `
+export const addLoadUndo = command({
+  name: 'undo',
+  summary: 'take a load back',
+  description:
+    'Takes a batch back, as a batch of its own: what it published is withdrawn, what it ' +
+    'corrected gets the value of before, what it withdrew comes back, and new prices go.',
+  args: [['<batch>', 'its number: load log lists them']],
+  options: [
+    required('--reason <text>', 'why; kept with the undo'),
+    option('--dry-run', 'only tell what the undo would do'),
+    json(),
+  ],
+  help: `
 Readers see the data as before or as after. A batch is refused (exit code 3) when later batches
 changed the same values or prices; they are named: undo them first. An undo can be undone, and a
 file that was undone can be loaded again.
@@ -111,6 +81,25 @@ file that was undone can be loaded again.
 Examples:
   npm run --silent prices -- load undo 12 --reason "the file was a draft" --dry-run
   npm run --silent prices -- load undo 12 --reason "the file was a draft"`,
-    )
-    .action(run);
-}
+  async run(text: string, options: Options) {
+    const { dryRun } = options;
+    const batch = wholeOf(text, 'the number of a batch');
+    const reason = options.reason.trim();
+    if (reason === '') throw new UsageError('--reason has to say why');
+    const onPreview = (preview: UndoPreview) => {
+      if (!options.json) printLines(...previewLines(preview));
+    };
+    const request = { batch, actor: actor(), reason, dryRun, onPreview, onHeld: tellHeld };
+    try {
+      const report = await withDatabase(({ client, signal }) =>
+        undo(client, { ...request, signal }),
+      );
+      return { data: report, print: () => tell(report) };
+    } catch (error) {
+      if (!(error instanceof UndoRefusal) || !options.json) throw error;
+      const { message, conflicts, exitCode } = error;
+      const data = { status: 'refused', batch: null, undoes: batch, message, conflicts };
+      return { data, print() {}, exitCode };
+    }
+  },
+});

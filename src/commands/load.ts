@@ -5,16 +5,22 @@ import { load } from '../ingest/load.ts';
 import type { LoadReport, LoadRequest } from '../ingest/request.ts';
 import { readMapping } from '../ingest/table/mapping.ts';
 import { tableWith } from '../ingest/table/table.ts';
-import { actor } from './actor.ts';
-import { withDatabase } from './database.ts';
+import { type Answer, command, json, option, printAnswer, required } from './command.ts';
+import { type Work, withDatabase } from './database.ts';
+import { fetchEcb } from './download.ts';
+import { actor } from './environment.ts';
 import { EXIT, UsageError } from './failure.ts';
-import { fetchEcb } from './load-fetch.ts';
 import { addLoadLog, addLoadShow } from './load-ledger.ts';
-import { previewLines } from './load-preview.ts';
-import { NO_PROGRESS, progressOnStderr } from './load-progress.ts';
-import { isRefused, printProblems, printRefused, printReport } from './load-report.ts';
+import {
+  isRefused,
+  previewLines,
+  printProblems,
+  printRefused,
+  printReport,
+} from './load-report.ts';
 import { addLoadUndo } from './load-undo.ts';
-import { printJson, printLines, tellHeld } from './output.ts';
+import { printLines, tellHeld } from './output.ts';
+import { NO_PROGRESS, openProgress } from './progress.ts';
 
 /** The options of every format; a format may add its own. */
 interface LoadOptions {
@@ -58,46 +64,53 @@ type Named = LoadReport & { readonly file: string };
 
 /** Tells of one file, as much as was asked for. */
 function tell(report: Named, options: LoadOptions, isOneOfSeveral: boolean): void {
-  const { json, quiet, fetch } = options;
-  if (json || (fetch && NO_NEWS.includes(report.status))) return;
+  const { quiet, fetch } = options;
+  if (options.json || (fetch && NO_NEWS.includes(report.status))) return;
   if (!quiet) printReport(report, isOneOfSeveral ? report.file : null);
   else if (report.status === 'refused') printProblems(report);
 }
 
 /** Loads files one after another, each as a batch of its own, and tells of each. */
-async function loadFiles(requests: readonly Asked[], options: LoadOptions): Promise<void> {
-  const { json, quiet, fetch } = options;
+async function loadFiles(requests: readonly Asked[], options: LoadOptions): Promise<Answer> {
+  const { quiet, fetch } = options;
+  const asJson = options.json === true;
+  const isOne = requests.length === 1;
   const reports: Named[] = [];
-  const loadAll: Parameters<typeof withDatabase>[1] = async (client, config, signal) => {
+  const answerOf = (): Answer => ({
+    data: isOne ? reports[0] : reports,
+    print: () => (quiet ? undefined : printRefused(reports)),
+    exitCode: reports.some(isRefused) ? EXIT.refused : EXIT.ok,
+  });
+  const loadAll = async ({ client, config, signal }: Work): Promise<void> => {
     for (const request of requests) {
-      const progress = quiet || fetch ? NO_PROGRESS : progressOnStderr();
+      const progress = quiet || fetch ? NO_PROGRESS : openProgress();
       const report = await load(client, {
         ...request,
         jumpFactor: config.LOAD_JUMP_FACTOR,
         signal,
-        onProgress: (state) => progress.update(state),
+        onProgress: progress.update,
         onHeld(holders) {
           progress.end();
           if (!quiet) tellHeld(holders);
         },
         onPreview(preview) {
           progress.end();
-          const lines = json || quiet ? [] : previewLines(preview);
-          const heading = requests.length > 1 && lines.length > 0 ? [`${request.file}:`] : [];
+          const lines = asJson || quiet ? [] : previewLines(preview);
+          const heading = !isOne && lines.length > 0 ? [`${request.file}:`] : [];
           printLines(...heading, ...lines);
         },
       }).finally(() => progress.end());
       const named = { file: request.file, ...report };
       reports.push(named);
-      tell(named, options, requests.length > 1);
+      tell(named, options, !isOne);
     }
   };
-  await withDatabase({ schema: true }, loadAll).finally(() => {
-    // Also of what was loaded before a file that cannot be read.
-    if (json && reports.length > 0) printJson(requests.length === 1 ? reports[0] : reports);
-    if (!json && !quiet) printRefused(reports);
+  await withDatabase(loadAll).catch((error: unknown) => {
+    // What was loaded before a file that cannot be read is told too.
+    if (reports.length > 0) printAnswer(answerOf(), asJson);
+    throw error;
   });
-  if (reports.some(isRefused)) process.exitCode = EXIT.refused;
+  return answerOf();
 }
 
 /** The files to load: those that were named, or the one that is downloaded. */
@@ -121,13 +134,13 @@ function checkOptions(files: readonly string[], options: LoadOptions): void {
   }
 }
 
-async function run(format: FormatName, named: string[], options: LoadOptions): Promise<void> {
+async function run(format: FormatName, named: string[], options: LoadOptions): Promise<Answer> {
   checkOptions(named, options);
   const files = await filesOf(named, options);
   const { map } = options;
   const reader: Format = map === undefined ? FORMATS[format] : tableWith(await readMapping(map));
   const ordered = (await reader.inOrder?.(files)) ?? files;
-  await loadFiles(
+  return loadFiles(
     ordered.map((file) => ({ ...requestOf(format, file, options), reader })),
     options,
   );
@@ -138,28 +151,34 @@ const FETCH = `
 it: for cron. It prints nothing when nothing is new. A download that fails is exit code 1.
 `;
 
-function addFormat(parent: Command, name: FormatName): void {
+/** The command that loads files of a format. */
+function formatCommand(name: FormatName): (parent: Command) => void {
   const { title, accepts } = FORMATS[name];
   const isFetched = name === 'ecb';
   const isTable = name === 'table';
   const words = isTable ? `${name} --map map.yaml` : name;
-  const command = parent
-    .command(name)
-    .summary(title)
-    .description(`${title}: ${accepts}.`)
-    .argument(isFetched ? '[files...]' : '<files...>', 'paths of the files, each a load of its own')
-    .option('--vintage <day>', 'edition of a file that does not state it, as YYYY-MM-DD')
-    .option('--allow-corrections', 'let published values change; needs --reason')
-    .option('--accept-jumps', 'let values differ from their neighbours by more than the limit')
-    .option('--reason <text>', 'why; kept with the load')
-    .option('--dry-run', 'only tell what the load would do')
-    .option('--rejects <path>', 'write rejected rows to this CSV file, and load the others')
-    .option('--overwrite', 'let the file of --rejects replace one that is there')
-    .option('--quiet', 'print nothing but errors: for cron')
-    .option('--json', 'print data for a program: one report, or a list for several files')
-    .addHelpText(
-      'after',
-      `
+  const files = isFetched ? '[files...]' : '<files...>';
+  return command({
+    name,
+    summary: title,
+    description: `${title}: ${accepts}.`,
+    args: [[files, 'paths of the files, each a load of its own']],
+    options: [
+      option('--vintage <day>', 'edition of a file that does not state it, as YYYY-MM-DD'),
+      option('--allow-corrections', 'let published values change; needs --reason'),
+      option('--accept-jumps', 'let values differ from their neighbours by more than the limit'),
+      option('--reason <text>', 'why; kept with the load'),
+      option('--dry-run', 'only tell what the load would do'),
+      option('--rejects <path>', 'write rejected rows to this CSV file, and load the others'),
+      option('--overwrite', 'let the file of --rejects replace one that is there'),
+      option('--quiet', 'print nothing but errors: for cron'),
+      json('print data for a program: one report, or a list for several files'),
+      ...(isFetched ? [option('--fetch', 'download the current file, and load it')] : []),
+      ...(isTable
+        ? [required('--map <mapping>', 'path of the mapping (YAML): docs/mapping.md')]
+        : []),
+    ],
+    help: `
 A file is loaded whole, in one transaction and one revision, or not at all (exit code 3); what
 it does is told before. Loading the same file again changes nothing.
 ${isFetched ? FETCH : ''}
@@ -168,12 +187,8 @@ Examples:
   npm run --silent prices -- load ${words} FILE --dry-run
   npm run --silent prices -- load ${words} FILE --rejects rejects.csv
   npm run --silent prices -- load ${words} FILE --allow-corrections --reason "misprint"`,
-    )
-    .action((files: string[], options: LoadOptions) => run(name, files, options));
-  if (isFetched) command.option('--fetch', 'download the current file, and load it');
-  if (isTable) {
-    command.requiredOption('--map <mapping>', 'path of the mapping (YAML): docs/mapping.md');
-  }
+    run: (named: string[], options: LoadOptions) => run(name, named, options),
+  });
 }
 
 /** Adds `load <format> FILE…` for every format there is. */
@@ -182,7 +197,7 @@ export function addLoadCommands(program: Command): void {
     .command('load')
     .summary('load a file of prices or exchange rates')
     .description('Loads a file of prices or exchange rates, and tells what was loaded.');
-  for (const name of FORMAT_NAMES) addFormat(parent, name);
+  for (const name of FORMAT_NAMES) formatCommand(name)(parent);
   addLoadLog(parent);
   addLoadShow(parent);
   addLoadUndo(parent);

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import type { Command } from 'commander';
 import { configOf } from '../config.ts';
 import { openClient } from '../db/client.ts';
+import { command, json, option } from './command.ts';
 import { printLines } from './output.ts';
 
 const FILE = fileURLToPath(new URL('../../openapi.yaml', import.meta.url));
@@ -34,23 +34,18 @@ async function openapiTexts(): Promise<{ readonly yaml: string; readonly json: s
   }
 }
 
-async function openapi(options: { readonly write?: true; readonly json?: true }): Promise<void> {
-  const { yaml, json } = await openapiTexts();
-  if (options.write) {
-    await writeFile(FILE, yaml);
-    return printLines('Wrote openapi.yaml.');
-  }
-  printLines((options.json ? json : yaml).trimEnd());
-}
-
 /** Adds `openapi`. */
-export function addOpenapiCommand(program: Command): void {
-  program
-    .command('openapi')
-    .summary('print the OpenAPI document')
-    .description('Prints the OpenAPI 3.1 document of the service as YAML. No database is needed.')
-    .option('--json', 'print JSON')
-    .option('--write', 'write openapi.yaml of this project instead')
-    .addHelpText('after', '\nExample:\n  npm run --silent prices -- openapi --json > openapi.json')
-    .action(openapi);
-}
+export const addOpenapi = command({
+  name: 'openapi',
+  summary: 'print the OpenAPI document',
+  description: 'Prints the OpenAPI 3.1 document of the service as YAML. No database is needed.',
+  options: [json('print JSON'), option('--write', 'write openapi.yaml of this project instead')],
+  help: '\nExample:\n  npm run --silent prices -- openapi --json > openapi.json',
+  async run(options: { write?: true; json?: true }) {
+    const { yaml, json: text } = await openapiTexts();
+    if (options.write) {
+      await writeFile(FILE, yaml);
+      printLines('Wrote openapi.yaml.');
+    } else printLines((options.json ? text : yaml).trimEnd());
+  },
+});

@@ -52,32 +52,3 @@ export function printTable<T extends object>(
   const lineOf = (line: readonly string[]): string => line.map(fill).join('  ').trimEnd();
   printLines(lineOf(headings.map((name) => name.toUpperCase())), ...cells.map(lineOf));
 }
-
-/** Says how far a long command has come. */
-interface Progress {
-  update(text: string): void;
-  /** Clears the line, so that the result stands alone. */
-  end(): void;
-}
-
-const EVERY_MS = 100;
-const EVERY_PIPED_MS = 5_000;
-
-/** Progress on stderr: one line that changes on a terminal, a plain line now and then in a pipe. */
-export function openProgress(): Progress {
-  const isTerminal = process.stderr.isTTY === true;
-  let last = isTerminal ? 0 : Date.now();
-  let shown = false;
-  return {
-    update(text) {
-      const now = Date.now();
-      if (now - last < (isTerminal ? EVERY_MS : EVERY_PIPED_MS)) return;
-      last = now;
-      shown = true;
-      process.stderr.write(isTerminal ? `\r\u001b[2K${text}` : `${text}\n`);
-    },
-    end() {
-      if (shown && isTerminal) process.stderr.write('\r\u001b[2K');
-    },
-  };
-}

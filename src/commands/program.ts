@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { Command, Help, type Option } from 'commander';
+import { command, option } from './command.ts';
 import { addDatabaseCommands } from './db.ts';
 import { addKeyCommands } from './keys/keys.ts';
 import { addLoadCommands } from './load.ts';
-import { addOpenapiCommand } from './openapi.ts';
+import { addOpenapi } from './openapi.ts';
 import { addTokenCommands } from './token.ts';
 import { addWithdraw } from './withdraw.ts';
 
@@ -30,24 +31,22 @@ const versionOf = (): string => {
   return (JSON.parse(manifest) as { version: string }).version;
 };
 
-function addServeCommand(program: Command): void {
-  program
-    .command('serve')
-    .summary('run the service')
-    .description('Runs the service until it gets SIGINT or SIGTERM; the same as npm start.')
-    .option('--workers <number>', 'processes that answer on the port; SIGHUP replaces them')
-    .addHelpText(
-      'after',
-      `
+const addServe = command({
+  name: 'serve',
+  summary: 'run the service',
+  description: 'Runs the service until it gets SIGINT or SIGTERM; the same as npm start.',
+  options: [
+    option('--workers <number>', 'processes that answer on the port; SIGHUP replaces them'),
+  ],
+  help: `
 Examples:
   npm start
   PORT=8080 DATABASE_URL=postgres://… npm run --silent prices -- serve`,
-    )
-    .action(async () => {
-      // The file is the service's process: importing it starts it.
-      await import('../server.ts');
-    });
-}
+  async run() {
+    // The file is the service's process: importing it starts it.
+    await import('../server.ts');
+  },
+});
 
 /** What an option is for, and whether the command does without it. */
 const optionDescription = (option: Option): string => {
@@ -65,12 +64,12 @@ export function makeProgram(): Command {
     .exitOverride()
     .configureHelp({ optionDescription })
     .addHelpText('after', FOOTER);
-  addServeCommand(program);
+  addServe(program);
   addDatabaseCommands(program);
   addLoadCommands(program);
   addWithdraw(program);
   addKeyCommands(program);
   addTokenCommands(program);
-  addOpenapiCommand(program);
+  addOpenapi(program);
   return program;
 }

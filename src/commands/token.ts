@@ -2,11 +2,12 @@ import type { Command } from 'commander';
 import { SignJWT } from 'jose';
 import { scopesOf } from '../auth/scope-list.ts';
 import type { Config } from '../config.ts';
+import { command, json, option, required } from './command.ts';
 import { withDevelopmentSecret } from './development.ts';
 import { readConfig } from './environment.ts';
 import { UsageError } from './failure.ts';
 import { splitScopes } from './keys/arguments.ts';
-import { printJson, printLines } from './output.ts';
+import { printLines } from './output.ts';
 
 interface DevelopmentToken {
   /** The JWT_SECRET of the service: at least 32 bytes. */
@@ -45,7 +46,6 @@ interface TokenOptions {
   readonly scope: string[];
   readonly subject: string;
   readonly lifetime: string;
-  readonly json?: true;
 }
 
 /** Why nothing can be signed with these settings, by the name of the one that says so. */
@@ -57,60 +57,57 @@ function whyUnsigned(config: Config): string {
         'with JWT_SECRET in its place takes tokens that are signed here';
 }
 
-async function create(options: TokenOptions): Promise<void> {
-  const given = readConfig();
-  const config = await withDevelopmentSecret(given);
-  if (config.JWT_SECRET === undefined) throw new UsageError(whyUnsigned(config));
-  const lifetimeSeconds = /^[1-9]\d{0,8}$/.test(options.lifetime) ? Number(options.lifetime) : 0;
-  if (lifetimeSeconds === 0 || lifetimeSeconds > config.JWT_LIFETIME_MAX_SECONDS) {
-    throw new UsageError(
-      `--lifetime: from 1 to ${config.JWT_LIFETIME_MAX_SECONDS} seconds (JWT_LIFETIME_MAX_SECONDS)`,
-    );
-  }
-  const token = await createDevelopmentToken({
-    secret: config.JWT_SECRET,
-    issuer: config.JWT_ISSUER,
-    audience: config.JWT_AUDIENCE,
-    subject: options.subject,
-    scopes: options.scope,
-    lifetimeSeconds,
-  });
-  if (given.JWT_SECRET === undefined) {
-    // A terminal that lacks the settings of the service would get one that it refuses, unseen.
-    process.stderr.write(
-      `Signed with the development secret in ${config.DATA_DIR}: only a service that was ` +
-        'started on this folder, without DATABASE_URL and settings of tokens, takes it.\n',
-    );
-  }
-  if (options.json) printJson({ token, lifetimeSeconds });
-  else printLines(token);
-}
+const addCreate = command({
+  name: 'create',
+  summary: 'sign a token with JWT_SECRET',
+  description:
+    'Signs a token (HS256) with JWT_SECRET; with the development secret in DATA_DIR where ' +
+    'neither DATABASE_URL nor a setting of tokens is given.',
+  options: [
+    required(
+      '--scope <scope...>',
+      'prices:<market> or prices:*; repeat it, or separate with commas',
+    ).argParser(splitScopes),
+    option('--subject <text>', 'the claim sub').default('development'),
+    option('--lifetime <seconds>', 'life of the token in seconds').default('3600'),
+    json(),
+  ],
+  help: `
+Example:
+  curl -H "Authorization: Bearer $(npm run --silent prices -- token create --scope 'prices:*')" …`,
+  async run(options: TokenOptions) {
+    const given = readConfig();
+    const config = await withDevelopmentSecret(given);
+    if (config.JWT_SECRET === undefined) throw new UsageError(whyUnsigned(config));
+    const most = config.JWT_LIFETIME_MAX_SECONDS;
+    const lifetimeSeconds = /^[1-9]\d{0,8}$/.test(options.lifetime) ? Number(options.lifetime) : 0;
+    if (lifetimeSeconds === 0 || lifetimeSeconds > most) {
+      throw new UsageError(`--lifetime: from 1 to ${most} seconds (JWT_LIFETIME_MAX_SECONDS)`);
+    }
+    const token = await createDevelopmentToken({
+      secret: config.JWT_SECRET,
+      issuer: config.JWT_ISSUER,
+      audience: config.JWT_AUDIENCE,
+      subject: options.subject,
+      scopes: options.scope,
+      lifetimeSeconds,
+    });
+    if (given.JWT_SECRET === undefined) {
+      // A terminal that lacks the settings of the service would get one that it refuses, unseen.
+      process.stderr.write(
+        `Signed with the development secret in ${config.DATA_DIR}: only a service that was ` +
+          'started on this folder, without DATABASE_URL and settings of tokens, takes it.\n',
+      );
+    }
+    return { data: { token, lifetimeSeconds }, print: () => printLines(token) };
+  },
+});
 
 /** Adds `token create`. */
 export function addTokenCommands(program: Command): void {
-  program
+  const token = program
     .command('token')
     .summary('sign a bearer token for development')
-    .description('Bearer tokens for trying the service out.')
-    .command('create')
-    .summary('sign a token with JWT_SECRET')
-    .description(
-      'Signs a token (HS256) with JWT_SECRET; with the development secret in DATA_DIR where ' +
-        'neither DATABASE_URL nor a setting of tokens is given.',
-    )
-    .requiredOption(
-      '--scope <scope...>',
-      'prices:<market> or prices:*; repeat it, or separate with commas',
-      splitScopes,
-    )
-    .option('--subject <text>', 'the claim sub', 'development')
-    .option('--lifetime <seconds>', 'life of the token in seconds', '3600')
-    .option('--json', 'print data for a program')
-    .addHelpText(
-      'after',
-      `
-Example:
-  curl -H "Authorization: Bearer $(npm run --silent prices -- token create --scope 'prices:*')" …`,
-    )
-    .action(create);
+    .description('Bearer tokens for trying the service out.');
+  addCreate(token);
 }

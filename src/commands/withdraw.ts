@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { isDay } from '../ingest/dates.ts';
 import type { Selection } from '../ingest/withdraw/stage.ts';
 import {
@@ -6,12 +5,12 @@ import {
   type WithdrawnPoints,
   withdraw,
 } from '../ingest/withdraw/withdraw.ts';
-import { actor } from './actor.ts';
+import { command, json, option, required } from './command.ts';
 import { withDatabase } from './database.ts';
+import { actor } from './environment.ts';
 import { EXIT, UsageError } from './failure.ts';
-import { section, valuesText } from './load-preview.ts';
-import { errorLines } from './load-report.ts';
-import { countText, printJson, printLines, tellHeld } from './output.ts';
+import { errorLines, section, valuesText } from './load-report.ts';
+import { countText, printLines, tellHeld } from './output.ts';
 
 interface Options {
   readonly date?: string[];
@@ -60,49 +59,25 @@ function tell({ status, batch, revision, ...report }: WithdrawalReport): void {
   else printLines(`Withdrawn (batch ${batch}, revision ${revision}).`);
 }
 
-async function run(code: string | undefined, options: Options): Promise<void> {
-  const { reason, dryRun, json } = options;
-  const selection = selectionOf(code, options);
-  if (reason.trim() === '') throw new UsageError('--reason has to say why');
-  const report = await withDatabase({ schema: true }, (client, _config, signal) =>
-    withdraw(client, {
-      selection,
-      actor: actor(),
-      reason: reason.trim(),
-      dryRun,
-      signal,
-      onHeld: tellHeld,
-      onPreview: (points) => {
-        if (!json) printLines(...previewLines(points));
-      },
-    }),
-  );
-  if (json) printJson(report);
-  else tell(report);
-  if (report.status === 'refused') process.exitCode = EXIT.refused;
-}
-
 /** Adds `withdraw`. */
-export function addWithdraw(program: Command): void {
-  program
-    .command('withdraw')
-    .summary('take published points back')
-    .description(
-      'Withdraws points of a price: readers see them no more, and the past keeps them. No load ' +
-        'ever does that.',
-    )
-    .argument('[code]', 'code of the price')
-    .option('--date <days...>', 'these days, each with a value, as YYYY-MM-DD')
-    .option('--from <day>', 'all points from this day on')
-    .option('--to <day>', 'all points up to this day')
-    .option('--all', 'all points of the price')
-    .option('--file <path>', 'the points of a CSV file with the columns code and date')
-    .requiredOption('--reason <text>', 'why; kept with the withdrawal')
-    .option('--dry-run', 'only tell what would be withdrawn')
-    .option('--json', 'print data for a program')
-    .addHelpText(
-      'after',
-      `
+export const addWithdraw = command({
+  name: 'withdraw',
+  summary: 'take published points back',
+  description:
+    'Withdraws points of a price: readers see them no more, and the past keeps them. No load ' +
+    'ever does that.',
+  args: [['[code]', 'code of the price']],
+  options: [
+    option('--date <days...>', 'these days, each with a value, as YYYY-MM-DD'),
+    option('--from <day>', 'all points from this day on'),
+    option('--to <day>', 'all points up to this day'),
+    option('--all', 'all points of the price'),
+    option('--file <path>', 'the points of a CSV file with the columns code and date'),
+    required('--reason <text>', 'why; kept with the withdrawal'),
+    option('--dry-run', 'only tell what would be withdrawn'),
+    json(),
+  ],
+  help: `
 All points that are named are withdrawn, in one transaction and one revision, or none of them (exit
 code 3): a code or a day that has no value is refused. What it takes is told before. The withdrawal
 is a batch of the ledger; load undo brings the points back.
@@ -111,6 +86,22 @@ Examples:
   npm run --silent prices -- withdraw CP-NI-0001 --date 2026-01-08 --reason "not assessed"
   npm run --silent prices -- withdraw CP-NI-0001 --from 2026-01-01 --reason "ended" --dry-run
   npm run --silent prices -- withdraw --file points.csv --reason "published by mistake"`,
-    )
-    .action(run);
-}
+  async run(code: string | undefined, options: Options) {
+    const { dryRun } = options;
+    const selection = selectionOf(code, options);
+    const reason = options.reason.trim();
+    if (reason === '') throw new UsageError('--reason has to say why');
+    const onPreview = (points: WithdrawnPoints) => {
+      if (!options.json) printLines(...previewLines(points));
+    };
+    const request = { selection, actor: actor(), reason, dryRun, onPreview, onHeld: tellHeld };
+    const report = await withDatabase(({ client, signal }) =>
+      withdraw(client, { ...request, signal }),
+    );
+    return {
+      data: report,
+      print: () => tell(report),
+      exitCode: report.status === 'refused' ? EXIT.refused : EXIT.ok,
+    };
+  },
+});

@@ -32,7 +32,7 @@ async function withWriter<T>(
   config: Config,
   work: (client: Client) => Promise<T>,
 ): Promise<T> {
-  const writer = openWriter(chosen.url, config, () => {});
+  const writer = openWriter(chosen.url, config);
   try {
     return await work(writer);
   } finally {

@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
 import { type KeyEvent, type KeyInfo, listKeys, readAudit, showKey } from '../../auth/key-info.ts';
 import { createKey, revokeKey, rotateKey } from '../../auth/keys.ts';
-import { actor } from '../actor.ts';
+import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
+import { actor } from '../environment.ts';
 import { UsageError } from '../failure.ts';
-import { printJson, printTable, timeText } from '../output.ts';
+import { printTable, timeText } from '../output.ts';
 import {
   type ExpiryOptions,
   expiryOf,
@@ -13,54 +14,47 @@ import {
   spanOf,
   splitScopes,
 } from './arguments.ts';
-import { printKey, printKeyData, printMade, whenText } from './shown.ts';
+import { answerOf, dataOf, whenText } from './shown.ts';
+
+const ID = 'the 10 characters after cps_live_';
+const EXPIRES = 'a number of days (30d) or a day (2030-12-31, UTC); ';
 
 interface CreateOptions extends ExpiryOptions, LimitOptions {
   readonly name: string;
   readonly owner?: string;
   readonly scope: string[];
-  readonly json?: true;
 }
 
-const EXPIRES = 'a number of days (30d) or a day (2030-12-31, UTC); ';
-
-async function create(options: CreateOptions): Promise<void> {
-  const expiresAt = expiryOf(options);
-  const limits = limitsOf(options);
-  const { name, owner = null, scope: scopes } = options;
-  const made = await withDatabase({ schema: true }, ({ db }) =>
-    createKey(db, { name, owner, scopes, expiresAt, limits }, { actor: actor() }),
-  );
-  printMade(made, options.json === true);
-}
-
-function addCreate(keys: Command): void {
-  keys
-    .command('create')
-    .summary('make a key; it is shown once')
-    .description('Makes an API key and shows it, this once.')
-    .requiredOption('--name <text>', 'what the key is for')
-    .requiredOption(
+const addCreate = command({
+  name: 'create',
+  summary: 'make a key; it is shown once',
+  description: 'Makes an API key and shows it, this once.',
+  options: [
+    required('--name <text>', 'what the key is for'),
+    required(
       '--scope <scope...>',
       'prices:<market> or prices:*; repeat it, or separate with commas',
-      splitScopes,
-    )
-    .option('--owner <text>', 'who answers for it')
-    .option('--expires <when>', `${EXPIRES}365 days when not given`)
-    .option('--no-expiry', 'let it never end')
-    .option('--rate <limit>', 'its own rate limit, as 600/min; 0 for none')
-    .option('--burst <n>', 'requests at once within the rate; a tenth of it when not given')
-    .option('--concurrency <n>', 'its own limit of requests at the same time; 0 for none')
-    .option('--json', 'print data for a program')
-    .addHelpText(
-      'after',
-      `
+    ).argParser(splitScopes),
+    option('--owner <text>', 'who answers for it'),
+    option('--expires <when>', `${EXPIRES}365 days when not given`),
+    option('--no-expiry', 'let it never end'),
+    option('--rate <limit>', 'its own rate limit, as 600/min; 0 for none'),
+    option('--burst <n>', 'requests at once within the rate; a tenth of it when not given'),
+    option('--concurrency <n>', 'its own limit of requests at the same time; 0 for none'),
+    json(),
+  ],
+  help: `
 Examples:
   npm run --silent prices -- keys create --name "desk 4" --scope prices:nickel,prices:cobalt
   npm run --silent prices -- keys create --name all --scope 'prices:*' --expires 30d --json`,
-    )
-    .action(create);
-}
+  async run(options: CreateOptions) {
+    const expiresAt = expiryOf(options);
+    const limits = limitsOf(options);
+    const { name, owner = null, scope: scopes } = options;
+    const key = { name, owner, scopes, expiresAt, limits };
+    return answerOf(await withDatabase(({ db }) => createKey(db, key, { actor: actor() })));
+  },
+});
 
 interface RotateOptions extends ExpiryOptions {
   readonly grace: string;
@@ -68,47 +62,56 @@ interface RotateOptions extends ExpiryOptions {
   readonly json?: true;
 }
 
-async function rotate(id: string, options: RotateOptions): Promise<void> {
-  const rotation = {
-    graceMs: spanOf('--grace', options.grace),
-    expiresAt: options.expires === undefined && options.expiry ? 'as-before' : expiryOf(options),
-  } as const;
-  const { reason } = options;
-  const { made, old } = await withDatabase({ schema: true }, async ({ db }) => ({
-    made: await rotateKey(db, id, rotation, { actor: actor(), reason }),
-    old: await showKey(db, id),
-  }));
-  if (options.json !== true) {
-    const end = old.expiresAt === null || old.status === 'revoked' ? null : timeText(old.expiresAt);
-    process.stderr.write(`The key ${id} ${end === null ? 'ended now' : `works until ${end}`}.\n`);
-  }
-  printMade(made, options.json === true);
-}
-
-function addRotate(keys: Command): void {
-  keys
-    .command('rotate')
-    .summary('make a key that takes the place of another')
-    .description(
-      'Makes a key with the name, owner, scopes and limits of another, which works on for a while.',
-    )
-    .argument('<id>', 'the 10 characters after cps_live_ of the old key')
-    .option('--grace <span>', 'how long the old key works on: 24h, 15m, 7d, or 0', '24h')
-    .option(
+const addRotate = command({
+  name: 'rotate',
+  summary: 'make a key that takes the place of another',
+  description:
+    'Makes a key with the name, owner, scopes and limits of another, which works on for a while.',
+  args: [['<id>', `${ID} of the old key`]],
+  options: [
+    option('--grace <span>', 'how long the old key works on: 24h, 15m, 7d, or 0').default('24h'),
+    option(
       '--expires <when>',
       `${EXPIRES}as many days as the old key had when not given, or 365 where it never ends`,
-    )
-    .option('--no-expiry', 'let the new key never end')
-    .option('--reason <text>', 'why; kept in the audit table')
-    .option('--json', 'print data for a program')
-    .addHelpText(
-      'after',
-      `
+    ),
+    option('--no-expiry', 'let the new key never end'),
+    option('--reason <text>', 'why; kept in the audit table'),
+    json(),
+  ],
+  help: `
 Example:
   npm run --silent prices -- keys rotate 7hQ2mB9xTa --grace 24h`,
-    )
-    .action(rotate);
-}
+  async run(id: string, options: RotateOptions) {
+    const { grace, expires, expiry, reason } = options;
+    const rotation = {
+      graceMs: spanOf('--grace', grace),
+      expiresAt: expires === undefined && expiry ? 'as-before' : expiryOf(options),
+    } as const;
+    const { made, old } = await withDatabase(async ({ db }) => ({
+      made: await rotateKey(db, id, rotation, { actor: actor(), reason }),
+      old: await showKey(db, id),
+    }));
+    if (!options.json) {
+      const end = old.status === 'revoked' ? null : old.expiresAt;
+      const text = end === null ? 'ended now' : `works until ${timeText(end)}`;
+      process.stderr.write(`The key ${id} ${text}.\n`);
+    }
+    return answerOf(made);
+  },
+});
+
+const addRevoke = command({
+  name: 'revoke',
+  summary: 'end a key for good',
+  description: 'Ends a key for good. A key that was revoked before keeps its first reason.',
+  args: [['<id>', ID]],
+  options: [required('--reason <text>', 'why; kept with the key and in the audit table'), json()],
+  help: `
+Example:
+  npm run --silent prices -- keys revoke 7hQ2mB9xTa --reason "left the company"`,
+  run: async (id: string, { reason }: { reason: string }) =>
+    answerOf(await withDatabase(({ db }) => revokeKey(db, id, reason, { actor: actor() }))),
+});
 
 /** Whether a key that works was not used for a span, nor made within it. */
 const isUnused = ({ status, lastUsedAt, createdAt }: KeyInfo, sinceMs: number): boolean =>
@@ -121,42 +124,44 @@ const WIDTH = 40;
 const clipped = (text: string): string =>
   text.length > WIDTH ? `${text.slice(0, WIDTH - 1)}…` : text;
 
-function addLists(keys: Command): void {
-  keys
-    .command('list')
-    .summary('every key, oldest first')
-    .description('Lists every key, oldest first; never the secret part.')
-    .option('--unused <span>', 'only keys that work and were not used for so long, as 90d')
-    .option('--json', 'print data for a program')
-    .addHelpText('after', '\nExample:\n  npm run --silent prices -- keys list --unused 90d')
-    .action(async ({ unused, json }: { unused?: string; json?: true }) => {
-      const since = unused === undefined ? null : Date.now() - spanOf('--unused', unused);
-      const all = await withDatabase({ schema: true }, ({ db }) => listKeys(db));
-      const chosen = since === null ? all : all.filter((key) => isUnused(key, since));
-      if (json) return printKeyData(chosen);
-      printTable(chosen, {
-        id: (key) => key.id,
-        name: (key) => key.name,
-        owner: ({ owner }) => owner && clipped(owner),
-        status: (key) => key.status,
-        expires: (key) => whenText(key.expiresAt),
-        used: (key) => whenText(key.lastUsedAt),
-        scopes: (key) => key.scopes,
-      });
-    });
-  keys
-    .command('show')
-    .summary('one key by its id')
-    .description('Shows all that may be shown of one key.')
-    .argument('<id>', 'the 10 characters after cps_live_')
-    .option('--json', 'print data for a program')
-    .addHelpText('after', '\nExample:\n  npm run --silent prices -- keys show 7hQ2mB9xTa')
-    .action(async (id: string, options: { json?: true }) => {
-      const key = await withDatabase({ schema: true }, ({ db }) => showKey(db, id));
-      if (options.json) printKeyData(key);
-      else printKey(key);
-    });
+function printKeys(keys: readonly KeyInfo[]): void {
+  printTable(keys, {
+    id: (key) => key.id,
+    name: (key) => key.name,
+    owner: ({ owner }) => owner && clipped(owner),
+    status: (key) => key.status,
+    expires: (key) => whenText(key.expiresAt),
+    used: (key) => whenText(key.lastUsedAt),
+    scopes: (key) => key.scopes,
+  });
 }
+
+const addList = command({
+  name: 'list',
+  summary: 'every key, oldest first',
+  description: 'Lists every key, oldest first; never the secret part.',
+  options: [
+    option('--unused <span>', 'only keys that work and were not used for so long, as 90d'),
+    json(),
+  ],
+  help: '\nExample:\n  npm run --silent prices -- keys list --unused 90d',
+  async run({ unused }: { unused?: string }) {
+    const since = unused === undefined ? null : Date.now() - spanOf('--unused', unused);
+    const all = await withDatabase(({ db }) => listKeys(db));
+    const chosen = since === null ? all : all.filter((key) => isUnused(key, since));
+    return { data: chosen.map(dataOf), print: () => printKeys(chosen) };
+  },
+});
+
+const addShow = command({
+  name: 'show',
+  summary: 'one key by its id',
+  description: 'Shows all that may be shown of one key.',
+  args: [['<id>', ID]],
+  options: [json()],
+  help: '\nExample:\n  npm run --silent prices -- keys show 7hQ2mB9xTa',
+  run: async (id: string) => answerOf(await withDatabase(({ db }) => showKey(db, id))),
+});
 
 /** What the audit keeps of a key, or of one of its scopes, that is told. */
 type Side = { readonly scope?: string; readonly replaced_by?: string | null } | null;
@@ -174,55 +179,36 @@ function changeOf({ before, after, replaces }: KeyEvent): string {
   return heir === null || heir === was?.replaced_by ? '' : `replaced by ${heir}`;
 }
 
-function addAudit(keys: Command): void {
-  keys
-    .command('audit')
-    .summary('what was done to keys, newest first')
-    .description('Shows what was done to keys, by whom and why, newest first.')
-    .argument('[id]', 'only of one key')
-    .option('--limit <n>', 'so many entries at most', '100')
-    .option('--json', 'print data for a program, with before and after')
-    .addHelpText('after', '\nExample:\n  npm run --silent prices -- keys audit 7hQ2mB9xTa')
-    .action(async (id: string | undefined, options: { limit: string; json?: true }) => {
-      if (!/^[1-9]\d{0,5}$/.test(options.limit)) {
-        throw new UsageError(`--limit: "${options.limit}" is not a number from 1 to 999999`);
-      }
-      const limit = Number(options.limit);
-      const events = await withDatabase({ schema: true }, ({ db }) => readAudit(db, { id, limit }));
-      if (options.json) return printJson(events);
-      printTable(events, {
-        at: (event) => timeText(event.at),
-        actor: (event) => event.actor,
-        action: (event) => event.action,
-        id: (event) => event.id,
-        change: changeOf,
-        reason: (event) => event.reason,
-      });
-    });
+function printEvents(events: readonly KeyEvent[]): void {
+  printTable(events, {
+    at: (event) => timeText(event.at),
+    actor: (event) => event.actor,
+    action: (event) => event.action,
+    id: (event) => event.id,
+    change: changeOf,
+    reason: (event) => event.reason,
+  });
 }
 
-function addRevoke(keys: Command): void {
-  keys
-    .command('revoke')
-    .summary('end a key for good')
-    .description('Ends a key for good. A key that was revoked before keeps its first reason.')
-    .argument('<id>', 'the 10 characters after cps_live_')
-    .requiredOption('--reason <text>', 'why; kept with the key and in the audit table')
-    .option('--json', 'print data for a program')
-    .addHelpText(
-      'after',
-      `
-Example:
-  npm run --silent prices -- keys revoke 7hQ2mB9xTa --reason "left the company"`,
-    )
-    .action(async (id: string, options: { reason: string; json?: true }) => {
-      const key = await withDatabase({ schema: true }, ({ db }) =>
-        revokeKey(db, id, options.reason, { actor: actor() }),
-      );
-      if (options.json) printKeyData(key);
-      else printKey(key);
-    });
-}
+const addAudit = command({
+  name: 'audit',
+  summary: 'what was done to keys, newest first',
+  description: 'Shows what was done to keys, by whom and why, newest first.',
+  args: [['[id]', 'only of one key']],
+  options: [
+    option('--limit <n>', 'so many entries at most').default('100'),
+    json('print data for a program, with before and after'),
+  ],
+  help: '\nExample:\n  npm run --silent prices -- keys audit 7hQ2mB9xTa',
+  async run(id: string | undefined, { limit }: { limit: string }) {
+    if (!/^[1-9]\d{0,5}$/.test(limit)) {
+      throw new UsageError(`--limit: "${limit}" is not a number from 1 to 999999`);
+    }
+    const asked = { id, limit: Number(limit) };
+    const events = await withDatabase(({ db }) => readAudit(db, asked));
+    return { data: events, print: () => printEvents(events) };
+  },
+});
 
 /** Adds `keys create`, `list`, `show`, `rotate`, `revoke` and `audit`. */
 export function addKeyCommands(program: Command): void {
@@ -231,7 +217,8 @@ export function addKeyCommands(program: Command): void {
     .summary('make, list, rotate and revoke API keys')
     .description('Makes, lists, shows, rotates and revokes API keys.');
   addCreate(keys);
-  addLists(keys);
+  addList(keys);
+  addShow(keys);
   addRotate(keys);
   addRevoke(keys);
   addAudit(keys);

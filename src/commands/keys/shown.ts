@@ -1,7 +1,8 @@
 import type { KeyInfo } from '../../auth/key-info.ts';
 import type { KeyLimits } from '../../auth/key-row.ts';
 import type { NewKeyInfo } from '../../auth/keys.ts';
-import { printJson, printLines, timeText } from '../output.ts';
+import type { Answer } from '../command.ts';
+import { printLines, timeText } from '../output.ts';
 
 function limitsText(limits: KeyLimits | null): string {
   if (limits === null) return 'those of the service';
@@ -26,21 +27,18 @@ function limitsData({ perMinute, burst, concurrent }: KeyLimits) {
 }
 
 /**
- * Prints keys for a program. The limits of a key are null where it has none of its own; one that is
- * the service's is left out, as null says that nothing limits it.
+ * A key for a program. Its limits are null where it has none of its own; one that is the service's
+ * is left out, as null says that nothing limits it.
  */
-export function printKeyData(keys: KeyInfo | readonly KeyInfo[]): void {
-  const dataOf = (key: KeyInfo) => ({ ...key, limits: key.limits && limitsData(key.limits) });
-  printJson(Array.isArray(keys) ? keys.map(dataOf) : dataOf(keys as KeyInfo));
-}
+export const dataOf = (key: KeyInfo) => ({ ...key, limits: key.limits && limitsData(key.limits) });
 
 /** When something of a key happens, in words. */
 export const whenText = (instant: string | null): string =>
   instant === null ? 'never' : timeText(instant);
 
-/** Prints all that may be shown of a key. */
-export function printKey(key: KeyInfo): void {
-  printLines(
+/** All that may be shown of a key, a line for each fact. */
+function linesOf(key: KeyInfo): string[] {
+  return [
     `id       ${key.id}`,
     `name     ${key.name}`,
     `owner    ${key.owner ?? '–'}`,
@@ -55,15 +53,13 @@ export function printKey(key: KeyInfo): void {
     ...(key.revokedAt === null
       ? []
       : [`revoked  ${timeText(key.revokedAt)} (${key.revokedReason ?? 'no reason'})`]),
-  );
+  ];
 }
 
-/** Prints a key that was just made, with its text. */
-export function printMade(made: NewKeyInfo, asJson: boolean): void {
-  if (asJson) {
-    printKeyData(made);
-    return;
-  }
-  printKey(made);
-  printLines('', made.key, '', 'The key is shown this once; the database keeps only its digest.');
+const SHOWN_ONCE = 'The key is shown this once; the database keeps only its digest.';
+
+/** The answer of a command about one key; one that was just made is printed with its text. */
+export function answerOf(key: KeyInfo | NewKeyInfo): Answer {
+  const secret = 'key' in key ? ['', key.key, '', SHOWN_ONCE] : [];
+  return { data: dataOf(key), print: () => printLines(...linesOf(key), ...secret) };
 }
