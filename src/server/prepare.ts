@@ -1,10 +1,10 @@
 import { type ChosenDatabase, chooseDatabase, openWriter } from '../commands/database.ts';
-import { type DemoKey, endDemoKey, renewDemoKey } from '../commands/demo-key.ts';
 import { prepareEmbedded, withDevelopmentSecret } from '../commands/development.ts';
 import { isGiven } from '../commands/environment.ts';
 import type { Config } from '../config.ts';
 import type { Client } from '../db/client.ts';
 import type { ExamplePrice } from '../db/example.ts';
+import { type DemoKey, endDemoKey, renewDemoKey } from './demo-key.ts';
 import type { Life } from './life.ts';
 
 /** A database that can be served from, and the settings that hold with it. */

@@ -1,9 +1,9 @@
 import type { TSchema } from 'typebox';
+import { UsageError } from '../commands/failure.ts';
 import { SECRETS } from '../config/secret-files.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { faultOfSetting } from '../config.ts';
 import { VERSION } from '../version.ts';
-import { UsageError } from './failure.ts';
 
 const settingLine = ([name, schema]: [string, TSchema]): string => {
   const { default: fallback, description } = schema as { default?: unknown; description?: string };

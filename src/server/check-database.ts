@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely';
 import type { Logger } from 'pino';
+import { sentenceOf } from '../commands/failure.ts';
 import { databaseAddressOf } from '../config/addresses.ts';
 import type { Config } from '../config.ts';
 import { accountOf } from '../db/account.ts';
@@ -7,7 +8,6 @@ import { databaseProblem } from '../db/failures.ts';
 import { rateSourceSlugs } from '../db/health.ts';
 import { isSchemaCurrent } from '../db/migrate.ts';
 import type { Database } from '../db/schema.ts';
-import { sentenceOf } from './failure.ts';
 
 /** Says it when the setting names a source of rates that does not exist. */
 async function checkRateSource(
