@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { type AddressInfo, connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
-import { DownloadError, download } from '../src/commands/download.ts';
+import { DownloadError, download } from '../src/commands/load/download.ts';
 import { fixture, loadingDatabase } from './ingest/support.ts';
 import { zipOf } from './ingest/workbook.ts';
 import { makeFolder } from './support/folders.ts';

@@ -159,7 +159,7 @@ function faultOf(schema: { readonly $ref?: string }, value: unknown): string | n
   return validate(value) ? null : ajv.errorsText(validate.errors);
 }
 
-/** Whether an answer looks like that of the first market, which alone has its example. */
+/** True for an answer that looks like that of the first market, which alone has its example. */
 const isShownOnce = (path: string, type: string): boolean =>
   path.startsWith('/v3/prices/') &&
   !path.startsWith('/v3/prices/health') &&

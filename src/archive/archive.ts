@@ -10,7 +10,7 @@ export class FolderRefusal extends Error {
   readonly exitCode = 2;
 }
 
-/** How far an export or import has come. */
+/** Progress of an export or import. */
 export interface ArchiveProgress {
   /** The table that is written or read, or the file that is checked. */
   readonly what: string;

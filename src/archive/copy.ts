@@ -72,7 +72,7 @@ export function copyStatement(
   return `copy (${query}) to stdout (${OPTIONS[format]}, encoding 'UTF8')`;
 }
 
-/** What PostgreSQL's text format writes for the characters that it escapes. */
+/** The escape sequences of PostgreSQL's text format, by character. */
 const ESCAPED: Readonly<Record<string, string>> = {
   b: '\b',
   f: '\f',

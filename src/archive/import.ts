@@ -9,6 +9,7 @@ import { escapeIdentifier } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Client } from '../db/client.ts';
 import { inApplyTransaction, liftLimits, withSession } from '../db/connection.ts';
+import { chunksOf } from '../std/chunks.ts';
 import { type ArchiveProgress, ArchiveRefusal } from './archive.ts';
 import { columnList, lineEnds } from './copy.ts';
 import { type Manifest, type ManifestFile, readManifest } from './manifest.ts';
@@ -22,24 +23,11 @@ import {
 } from './restore.ts';
 import { ARCHIVED, type Column, migrationsOf, type Table, tablesOf } from './tables.ts';
 
-const CHUNK_BYTES = 262_144;
-
 /** A file of an archive, which stays open so that what is read is what was summed up. */
 interface ArchiveFile {
   readonly entry: ManifestFile;
   readonly handle: FileHandle;
   readonly stat: BigIntStats;
-}
-
-/** The bytes of a file from its start. */
-async function* bytesOf({ handle }: Pick<ArchiveFile, 'handle'>): AsyncGenerator<Buffer> {
-  for (let position = 0; ; ) {
-    const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
-    const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES, position);
-    if (bytesRead === 0) return;
-    position += bytesRead;
-    yield buffer.subarray(0, bytesRead);
-  }
 }
 
 async function openFile(folder: string, entry: ManifestFile): Promise<ArchiveFile> {
@@ -85,7 +73,7 @@ async function checkSum(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const hash = createHash('sha256');
-  for await (const bytes of bytesOf(file)) {
+  for await (const bytes of chunksOf(file.handle)) {
     signal?.throwIfAborted();
     hash.update(bytes);
     onBytes(bytes.length);
@@ -170,7 +158,7 @@ async function checkSums({ request, files, manifest }: Job): Promise<void> {
 
 /** Reads a file and reports the progress. */
 async function* watched({ request, meter }: Job, file: ArchiveFile): AsyncGenerator<Buffer> {
-  for await (const piece of bytesOf(file)) {
+  for await (const piece of chunksOf(file.handle)) {
     request.signal?.throwIfAborted();
     meter.rows += lineEnds(piece);
     const done = Math.min(meter.rows, meter.total);

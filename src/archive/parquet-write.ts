@@ -12,7 +12,7 @@ const DECIMAL_BYTES = 11;
 
 type Element = Omit<SchemaElement, 'name' | 'repetition_type'>;
 
-/** How a kind of value is written in Parquet. */
+/** The Parquet encoding of a kind of value. */
 interface Encoding {
   readonly element: Element;
   /** From the text that PostgreSQL wrote (`EXPRESSIONS` of copy.ts). */
@@ -80,7 +80,7 @@ const ENCODINGS: Readonly<Record<Kind, Encoding>> = {
   text: asText,
 };
 
-/** How the values of a column are written. */
+/** The encoding of the values of a column. */
 export const encodingOf = ({ kind }: Pick<Column, 'kind'>): Encoding => ENCODINGS[kind];
 
 /** The schema of the file of a table. */

@@ -83,7 +83,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 /** Tables that a migrated database has rows of; an import replaces these. */
 export const OF_THE_MIGRATION: readonly string[] = ['service', 'market'];
 
-/** How the values of a column are written; other types are carried as PostgreSQL prints them. */
+/** The kinds of column values; other types keep the text that PostgreSQL prints. */
 export type Kind =
   | 'integer'
   | 'bigint'
@@ -114,7 +114,7 @@ const DECIMALS = new Set(['low', 'mid', 'high', 'rate']);
 /** A column of a table, as the catalog of the database has it. */
 export interface Column {
   readonly name: string;
-  /** As PostgreSQL names it: `timestamp with time zone`. */
+  /** The name in PostgreSQL: `timestamp with time zone`. */
   readonly type: string;
   readonly kind: Kind;
   readonly isRequired: boolean;

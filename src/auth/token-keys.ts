@@ -12,7 +12,7 @@ import { type Algorithm, ASYMMETRIC, type TokenHeader } from './tokens.ts';
 
 /** Times of a remote key set, in milliseconds. */
 export interface RemoteKeyTimes {
-  /** How long one attempt to read it may take. */
+  /** Timeout of one attempt to read it. */
   readonly patience: number;
   /** After it was read, an unknown key is not looked for so long. */
   readonly cooldown: number;

@@ -26,7 +26,7 @@ interface ChangedPrice {
   /** The days between which its points changed; null where none did. */
   readonly first: string | null;
   readonly last: string | null;
-  /** How many points changed. */
+  /** Number of changed points. */
   readonly points: number;
 }
 

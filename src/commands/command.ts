@@ -3,7 +3,7 @@ import { nearest } from '../catalog/nearest.ts';
 import { UsageError } from './failure.ts';
 import { printJson } from './output.ts';
 
-/** What a command found or did. */
+/** The result of a command. */
 export interface Answer {
   /** For a program: --json prints it. */
   readonly data: unknown;

@@ -98,7 +98,7 @@ function releaseOnSignal(release: () => Promise<void>): Interruption {
   };
 }
 
-/** What a command works with, on a database that is open. */
+/** The parts of an open database that a command works with. */
 export interface Work {
   readonly client: Client;
   readonly db: Client['db'];

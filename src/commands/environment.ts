@@ -23,7 +23,7 @@ export function readConfig(): Config {
 /** Whether the setting was given, and is not its default. */
 export const isGiven = (name: keyof Config): boolean => (process.env[name] ?? '') !== '';
 
-/** Who runs a command, as the ledger and the audit of keys keep it. */
+/** The account that runs a command, for the ledger and the audit of keys. */
 export function actor(): string {
   try {
     return userInfo().username;

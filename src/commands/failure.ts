@@ -5,8 +5,8 @@ import { isLoginRefused } from '../db/failures.ts';
 import { MappingError } from '../ingest/table/mapping.ts';
 
 /**
- * What the exit code of a command says; shown by `--help`. An error of any folder that is meant for
- * a person carries its code as `exitCode`.
+ * The exit codes of commands, shown by `--help`. An error that is meant for a person carries its
+ * code as `exitCode`, whichever folder throws it.
  */
 export const EXIT = {
   ok: 0,
@@ -80,7 +80,7 @@ export function sentenceOf(error: unknown): string {
   return plain;
 }
 
-/** Whether an error is meant for a person: it has an exit code, and nobody needs its stack. */
+/** True for an error that is meant for a person: it has an exit code and is printed without stack. */
 const isExpected = (error: unknown): error is Error & { readonly exitCode: number } =>
   error instanceof Error && typeof (error as { exitCode?: unknown }).exitCode === 'number';
 

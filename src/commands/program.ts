@@ -3,10 +3,10 @@ import { Command, Help, type Option } from 'commander';
 import { command, option } from './command.ts';
 import { addDatabaseCommands } from './db.ts';
 import { addKeyCommands } from './keys/keys.ts';
-import { addLoadCommands } from './load.ts';
+import { addLoadCommands } from './load/load.ts';
+import { addWithdraw } from './load/withdraw.ts';
 import { addOpenapi } from './openapi.ts';
 import { addTokenCommands } from './token.ts';
-import { addWithdraw } from './withdraw.ts';
 
 const FOOTER = `
 Without DATABASE_URL the commands use the embedded PostgreSQL under DATA_DIR: the running

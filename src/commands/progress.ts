@@ -2,7 +2,7 @@ import type { ArchiveProgress } from '../archive/archive.ts';
 import type { LoadProgress } from '../ingest/request.ts';
 import { countText } from './output.ts';
 
-/** Where progress is shown, and by what clock. */
+/** The output of a progress display, and its clock. */
 interface Screen {
   readonly isTerminal: boolean;
   write(text: string): void;
@@ -17,7 +17,7 @@ const stderrScreen = (): Screen => ({
   now: () => performance.now(),
 });
 
-/** How far long work has come: a text, rows or bytes of an archive, or the step of a load. */
+/** Progress of long work: a text, rows or bytes of an archive, or the step of a load. */
 type State = string | ArchiveProgress | LoadProgress;
 
 /** Shows how far long work has come. */
@@ -34,7 +34,7 @@ interface Shown {
   readonly text: string;
   /** Share of the work that is done, from 0 to 1; null when it is not known. */
   readonly share: number | null;
-  /** How many lines of this phase a pipe should have by now. */
+  /** Number of lines of this phase that a pipe should have by now. */
   readonly linesDue: number;
 }
 

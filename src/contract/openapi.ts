@@ -159,7 +159,7 @@ export const descriptionOf = (limits: RequestLimits): string =>
 const ANY_REQUEST = [400, 408, 414, 431, 500];
 const SECURED = [401, 429, 503, 504];
 
-/** Whether a credential needs a scope for the operation. */
+/** True if a credential needs a scope for the operation. */
 const isScoped = ({ security = [] }: OperationObject): boolean =>
   security.some((each) => Object.values(each).flat().length > 0);
 

@@ -215,7 +215,7 @@ function withNearest(violation: Violation, { properties }: TObject, values: Flat
   return { ...violation, detail: `There is no ${name} ${shown(sent)}; did you mean ${near}?` };
 }
 
-/** How an address reads its query against a schema, strictly, as those of markets do. */
+/** Reads the query of an address strictly against a schema, as those of markets are read. */
 export function flatReader(schema: TObject): (url: string) => FlatQuery {
   const check = checkOf(schema);
   const legal = Object.keys(schema.properties);

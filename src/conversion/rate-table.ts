@@ -54,7 +54,7 @@ export const withoutRates = (iso: string): CurrencyRates => ({
   scale: new Uint8Array(0),
 });
 
-/** Whether a source has any rate of a currency. */
+/** True if a source has any rate of a currency. */
 export const hasAnyRate = ({ firstDay, lastDay }: CurrencyRates): boolean => firstDay <= lastDay;
 
 /** Whether a leg has a rate on a day; the base always has. */

@@ -268,7 +268,7 @@ export function openClient(options: ClientOptions): Client {
 /**
  * Asks short statements over the connection that hears notices, which is there when one is heard: a
  * pool that was not used for a while has to make its own first, and prepare the statement there.
- * Where it is not there they are read as all others.
+ * Without that connection they use the pool.
  */
 export const atOnce =
   ({ notices, reads, breaker }: Pick<Client, 'notices' | 'reads' | 'breaker'>): Reads['query'] =>

@@ -23,7 +23,7 @@ const CONNECTION_LOST = new RegExp(
 /** What it says, without a SQLSTATE, when there is no password, or no TLS that both agree on. */
 const NO_LOGIN = /^SASL: |does not support SSL|certificate/;
 
-/** Whether the server itself reported an error: then the connection is as good as before. */
+/** True if the server itself reported an error: then the connection can still be used. */
 export const isServerError = (error: unknown): boolean =>
   (error as { severity?: unknown } | null)?.severity === 'ERROR';
 

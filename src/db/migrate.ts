@@ -24,7 +24,7 @@ class DataLossError extends Error {
   readonly exitCode = 3;
 }
 
-/** What the runner of migrations writes, and writes again. */
+/** The data that the migration runner writes, each time it runs. */
 const OURS = ['kysely_migration', 'kysely_migration_lock', 'migration_file'];
 const CATALOG = ['service', 'market', 'access_scope'];
 
@@ -95,7 +95,7 @@ async function writeCatalog(db: Kysely<Database>): Promise<void> {
   });
 }
 
-/** Whether every market and scope of the catalog was written. */
+/** True if the database has every market and scope of the catalog. */
 async function hasCatalog(db: Kysely<Database>): Promise<boolean> {
   const { rows } = await sql<{ present: number }>`
     select count(*)::int as present from market join access_scope on market_id = market.id

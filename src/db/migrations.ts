@@ -14,7 +14,7 @@ import type { Database } from './schema.ts';
 /** The migrations of this version. */
 export const FOLDER = new URL('../../migrations/', import.meta.url);
 
-/** What a file of `migrations/` exports. */
+/** The exports of a file in `migrations/`. */
 interface MigrationModule {
   up(db: Kysely<unknown>): Promise<void>;
   down(db: Kysely<unknown>): Promise<void>;
@@ -55,7 +55,7 @@ export const readMigrations = async (folder: URL): Promise<readonly MigrationFil
 
 type AnyDatabase = Kysely<Database> | Kysely<unknown>;
 
-/** What ran on this database: a line for each migration. */
+/** The migrations of this database, a line each. */
 interface MigrationRun {
   readonly name: string;
   /** RFC 3339, as the runner's clock had it. */
@@ -95,7 +95,7 @@ export async function migrationRuns(db: AnyDatabase): Promise<readonly Migration
   return rows;
 }
 
-/** Whether a newer version than that of these names has migrated the database. */
+/** True if a newer version than that of these names has migrated the database. */
 export async function isAhead(db: AnyDatabase, names: readonly string[]): Promise<boolean> {
   const known = new Set(names);
   return (await migrationRuns(db)).some(({ name }) => !known.has(name));
@@ -138,7 +138,7 @@ export function refuseDrift(runs: readonly MigrationRun[], files: readonly Migra
 /** A migration that would run. */
 export interface Preview {
   readonly name: string;
-  /** Whether its statements are one transaction. */
+  /** True if its statements are one transaction. */
   readonly transaction: boolean;
   readonly statements: readonly string[];
 }

@@ -10,8 +10,8 @@ const SALT_BYTES = 16;
 const DIGEST_BYTES = 32;
 
 /**
- * What PostgreSQL stores of a password (RFC 5803): with it in place of the password, no statement
- * and no log of the server ever holds the password itself.
+ * The SCRAM verifier of a password (RFC 5803). Sent in place of the password, it keeps the password
+ * out of every statement and server log.
  * @param password of printable ASCII, which needs no normalisation
  */
 export function scramVerifier(password: string, salt: Buffer = randomBytes(SALT_BYTES)): string {

@@ -35,11 +35,11 @@ export class Servers {
   }
 }
 
-/** How a server stands to the one that is written to. */
+/** The state of a server in relation to the primary. */
 export interface Standing {
-  /** Whether it is a standby, which only reads. */
+  /** True for a standby, which only reads. */
   readonly isStandby: boolean;
-  /** How long it has lacked what is known to be missing, in milliseconds; 0 where nothing is. */
+  /** Age of the oldest missing data, in milliseconds; 0 if nothing is known to be missing. */
   readonly behindMs: number;
   /** All that it had received at this moment of `performance.now()` is shown, or more. */
   readonly asOfMs: number;
@@ -49,18 +49,18 @@ export interface Standing {
 interface Mark {
   readonly received: string | null;
   readonly atMs: number;
-  /** As of when it was known then to show everything. */
+  /** The moment up to which it was known then to show everything. */
   readonly asOfMs: number;
 }
 
 interface Row {
   readonly isStandby: boolean;
-  /** Whether it receives the log from another server. */
+  /** True if it receives the log from another server. */
   readonly isFed: boolean;
   readonly received: string | null;
-  /** Whether it shows what it had received at the last mark. */
+  /** True if it shows everything it had received at the last mark. */
   readonly isThere: boolean | null;
-  /** Whether it shows all that it has received. */
+  /** True if it shows all that it has received. */
   readonly isLevel: boolean | null;
 }
 
@@ -71,8 +71,8 @@ const QUESTION = `select pg_is_in_recovery() as "isStandby",
   pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() as "isLevel"`;
 
 /**
- * How servers stand, as it is seen from look to look. The time of the last transaction would not
- * tell: it grows old where nothing is written, and during a long one.
+ * The states of servers, from one check to the next. The time of the last transaction is no
+ * measure: it grows old while nothing is written, and during a long transaction.
  */
 export class Standings {
   readonly #marks = new Map<string, Mark>();
@@ -116,7 +116,7 @@ export interface Extent {
 
 /** Another server that answers. */
 export interface Candidate extends Standing {
-  /** Whether it lacks a revision that another server has told of. */
+  /** True if it lacks a revision that another server has reported. */
   readonly isLacking: boolean;
 }
 
@@ -125,8 +125,8 @@ const LACKS = `select epoch = $1 and $2::bigint > 0
   from service`;
 
 /**
- * Whether a server lacks the commit that another one has told of; one without the tables does, and
- * one of another epoch does not.
+ * True if a server lacks the commit that another one has reported. A server without the tables
+ * lacks it; a server of another epoch does not.
  */
 export async function lacks(client: pg.ClientBase, told: Extent | null): Promise<boolean> {
   if (told === null) return false;

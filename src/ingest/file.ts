@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename } from 'node:path';
-
-/** Bytes that are read at once. */
-const CHUNK_BYTES = 262_144;
+import { chunksOf } from '../std/chunks.ts';
 
 /** How much of a file has been read; of an archive, of the part that holds the data. */
 interface Meter {
@@ -26,16 +24,6 @@ export interface SourceFile {
   /** SHA-256 of the file as it is now. @param onBytes hears how far it is */
   sha256(signal?: AbortSignal, onBytes?: (bytes: number) => void): Promise<Buffer>;
   close(): Promise<void>;
-}
-
-async function* chunksOf(handle: FileHandle): AsyncGenerator<Buffer> {
-  for (let position = 0; ; ) {
-    const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
-    const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES, position);
-    if (bytesRead === 0) return;
-    position += bytesRead;
-    yield buffer.subarray(0, bytesRead);
-  }
 }
 
 /**

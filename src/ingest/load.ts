@@ -32,7 +32,7 @@ interface Job {
   readonly entry: Omit<BatchEntry, 'counts' | 'vintage'>;
   /** Tomorrow, in UTC. */
   readonly dateMax: string;
-  /** When the load began, RFC 3339 in UTC. */
+  /** Start of the load, RFC 3339 in UTC. */
   readonly now: string;
 }
 

@@ -236,9 +236,8 @@ export async function dropRejected({ trx, problems }: Rules): Promise<void> {
 }
 
 /**
- * Of the staged values of a file that is refused, how many have a fault, each counted once: those
- * of unknown codes, those beside a description that cannot be taken, and those that `load_change`
- * holds something against.
+ * The number of faulty staged values of a refused file, each counted once: values of unknown codes,
+ * values beside a rejected description, and values with a fault in `load_change`.
  */
 export async function countFaulty(
   { trx }: Pick<Rules, 'trx'>,

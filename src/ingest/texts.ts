@@ -1,11 +1,11 @@
 /** Characters that no text of ours holds: controls, line separators, halves of a character. */
 const UNFIT = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 
-/** Whether a text says something, within a length and in characters that may be shown anywhere. */
+/** True for a text that is not blank, within a length, in characters that may be shown anywhere. */
 const isFit = (text: string, lengthMax: number): boolean =>
   text.trim() !== '' && text.length <= lengthMax && !UNFIT.test(text);
 
-/** Whether a text may be a name, or what stands beside one. */
+/** True for a text that may be a name, or a text beside a name. */
 export const isLabel = (text: string): boolean => isFit(text, 200);
 
 export const NO_LABEL = 'The text is empty, too long (200 characters), or holds control characters';

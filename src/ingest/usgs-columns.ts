@@ -22,7 +22,7 @@ interface MappedColumn {
   readonly isInCents?: boolean;
 }
 
-/** What the user replaces in the mapping of a column that is none of the series. */
+/** The placeholder in the mapping of a column that belongs to no series; the user replaces it. */
 const OWN_CODE = 'CODE';
 const OWN_UNIT = 'UNIT';
 

@@ -112,7 +112,7 @@ function listReader(): RowReader {
   };
 }
 
-/** What reads the rows below a header. @throws Refusal for a table of another kind */
+/** A reader of the rows below a header. @throws Refusal for a table of another kind */
 function readerBelow(header: CsvRow): RowReader {
   const names = trimmed(header.fields);
   if (names.join() === LIST.join()) return listReader();

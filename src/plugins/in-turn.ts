@@ -41,10 +41,10 @@ interface Line {
   isParsing: boolean;
 }
 
-/** Whether the body of the last request is still arriving. */
+/** True while the body of the last request arrives. */
 const hasPartBody = ({ last }: Line): boolean => last?.complete === false;
 
-/** Whether the request that arrives on a connection waits for the answer to an earlier one. */
+/** True if the arriving request of a connection waits for the answer to an earlier one. */
 const isHeld = (line: Line): boolean =>
   hasPartBody(line) ? line.waiting.length > 0 : line.isBusy || line.unparsed.length > 0;
 
@@ -125,8 +125,8 @@ export class Pipelines {
   }
 
   /**
-   * Whether a request came too late because its connection is not read while earlier requests of it
-   * wait. Then it has `graceMs` from the end of that on, and is refused by `refuse` after it.
+   * True if a request is late because the service does not read its connection while earlier
+   * requests on it wait. Once it reads again, the client has at least `graceMs`; then `refuse` runs.
    */
   excuses(socket: Duplex, refuse: () => void): boolean {
     const line = this.#lines.get(socket as Socket);

@@ -1,39 +1,12 @@
 import { createHash } from 'node:crypto';
-import { isIPv4, isIPv6 } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../auth/principal.ts';
 import { Problem } from '../errors.ts';
+import { clientNetwork } from '../limits/address.ts';
 import { momentMs, type Rate, type Verdict } from '../limits/bucket.ts';
 import type { Limits } from '../limits/limits.ts';
 import type { HearVerdict } from './auth.ts';
 import { isOpen, isWaiting } from './gate.ts';
-
-/** The eight groups of an IPv6 address, or null when it is none. */
-function groupsOf(address: string): string[] | null {
-  if (!isIPv6(address)) return null;
-  const [head = '', tail] = address.split('::');
-  const split = (part: string): string[] => (part === '' ? [] : part.split(':'));
-  const before = split(head);
-  const after = tail === undefined ? [] : split(tail);
-  const missing = Math.max(8 - before.length - after.length, 0);
-  return [...before, ...Array.from({ length: missing }, () => '0'), ...after];
-}
-
-/**
- * The key of a client in a limit by address: an IPv4 address, or the /64 of an IPv6 address, since
- * a single machine has all of those (RFC 6177).
- */
-export function clientNetwork(address: string): string {
-  if (isIPv4(address)) return address;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (mapped !== undefined) return mapped;
-  const groups = groupsOf(address.replace(/%.*$/, ''));
-  if (groups === null) return address;
-  return `${groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`;
-}
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -100,15 +100,15 @@ export async function answerAt(
   return { metadata, records: found.shown, context };
 }
 
-/** How a format writes an answer, piece by piece. */
+/** A format that writes an answer piece by piece. */
 export interface Writer {
-  /** What stands before the first record, in slices. */
+  /** The bytes before the first record, in slices. */
   readonly head: (answer: Answer) => Iterable<Buffer>;
   /** One record, in slices. */
   readonly record: (terms: Terms, contents: Contents) => Iterable<Buffer>;
-  /** What stands between two records. */
+  /** The bytes between two records. */
   readonly between: Buffer;
-  /** What stands after the last record. */
+  /** The bytes after the last record. */
   readonly end: Buffer;
 }
 

@@ -82,7 +82,7 @@ const NO_RATE = ascii(',"conversionReason":"no-rate"');
 
 /** Upper bound of the bytes of one point without wide numbers, comma included: reserved first. */
 const POINT_BYTES_MAX = 640;
-/** What a point usually takes: the size a buffer begins with, for each point. */
+/** Usual size of a point: the initial size of a buffer, for each point. */
 const POINT_BYTES = 128;
 
 const COMMA = 0x2c;

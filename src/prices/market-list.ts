@@ -18,8 +18,8 @@ interface Extent {
 type Extents = ReadonlyMap<string, Extent>;
 
 /**
- * How many prices each market has and which days they span, now; on a server that has the commit of
- * a revision, see `requireCommit`.
+ * The number of prices of each market and the days that they span, now. The server must have the
+ * commit of the revision, see `requireCommit`.
  */
 export async function extentsNow(db: Kysely<Database>, revision = '0'): Promise<Extents> {
   const end = (order: 'asc' | 'desc') => sql`(select date from series

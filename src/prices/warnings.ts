@@ -52,8 +52,8 @@ export interface Warning {
   readonly existsSinceRevision?: string;
   readonly existsSince?: string;
   /**
-   * Of `rates_missing`: the currency, the points without a rate, and its newest rate. The days of
-   * points are null where none is requested, the newest rate where the source has none.
+   * Set for `rates_missing`: the currency, the points without a rate, and its newest rate. The days
+   * of points are null if none is requested, the newest rate if the source has none.
    */
   readonly currency?: string;
   readonly firstDateWithoutRate?: string | null;

@@ -13,7 +13,7 @@ const OURS = `
     and relname not like 'kysely%'
     and not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'e')`;
 
-/** How a trigger fires, as far as it is not the usual way. */
+/** The firing of a trigger where it is not the default. */
 const STATE = `case tgenabled when 'O' then '' when 'D' then ' disabled'
   when 'A' then ' always' else ' replica' end`;
 
@@ -66,7 +66,7 @@ select line from (
       and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
 ) as lines (line) order by line collate "C"`;
 
-/** What holds the data of this database together, a line each. */
+/** The constraints, triggers and indexes of this database, a line each. */
 export async function inForce(driver: pg.ClientBase): Promise<string[]> {
   // Definitions name what lies elsewhere by its schema.
   await driver.query('set local search_path = public, pg_temp');
@@ -89,7 +89,7 @@ const plain = (definition: string): string => definition.replace(/[()]/g, '');
 /** Beside what is recorded these would change what may be written; an index of one's own may be. */
 const MAY_NOT_BE_ADDED = /^(constraint|trigger|rule) /;
 
-/** What differs from the record of this version. */
+/** The differences from the record of this version. */
 export async function notInForce(driver: pg.ClientBase): Promise<Broken[]> {
   const recorded = byName((await readFile(FILE, 'utf8')).trim().split('\n'));
   const found = byName(await inForce(driver));

@@ -61,7 +61,7 @@ const all = (): object => ({
   dateFrom: new Date(Date.UTC(1990, 0, another())).toISOString().slice(0, 10),
 });
 
-/** When the market was filled, in milliseconds since 1970; its prices got other names later. */
+/** The moment the market was filled, in milliseconds since 1970; its names changed later. */
 let filledAt = 0;
 
 /** A moment of the past that no other request has. */

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { UsageError } from '../../src/commands/failure.ts';
-import { selectionOf } from '../../src/commands/withdraw.ts';
+import { selectionOf } from '../../src/commands/load/withdraw.ts';
 import { type BatchChange, showBatch } from '../../src/ingest/batches/changes.ts';
 import { readLog, UnknownBatchError } from '../../src/ingest/batches/log.ts';
 import { withdraw } from '../../src/ingest/withdraw/withdraw.ts';

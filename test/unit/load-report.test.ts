@@ -1,5 +1,5 @@
 import t from 'tap';
-import { errorLines } from '../../src/commands/load-report.ts';
+import { errorLines } from '../../src/commands/load/report.ts';
 
 t.test('a fault is told with its place, and a column that is its own value once', async (t) => {
   const error = { file: 'a.csv', line: 1, code: 'unknown_column', message: 'No' } as const;

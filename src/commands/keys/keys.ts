@@ -113,7 +113,7 @@ Example:
     answerOf(await withDatabase(({ db }) => revokeKey(db, id, reason, { actor: actor() }))),
 });
 
-/** Whether a key that works was not used for a span, nor made within it. */
+/** True for an active key that was neither used nor created since a moment. */
 const isUnused = ({ status, lastUsedAt, createdAt }: KeyInfo, sinceMs: number): boolean =>
   status === 'active' && Date.parse(lastUsedAt ?? createdAt) < sinceMs;
 
@@ -163,7 +163,7 @@ const addShow = command({
   run: async (id: string) => answerOf(await withDatabase(({ db }) => showKey(db, id))),
 });
 
-/** What the audit keeps of a key, or of one of its scopes, that is told. */
+/** The printed part of an audit entry: of a key, or of one of its scopes. */
 type Side = { readonly scope?: string; readonly replaced_by?: string | null } | null;
 
 /**

@@ -11,13 +11,13 @@ const BOTH = sql`
   was.low as was_low, was.mid as was_mid, was.high as was_high,
   became.low as is_low, became.mid as is_mid, became.high as is_high`;
 
-/** What a revision wrote of a table, also what was superseded since. */
+/** The rows that a revision wrote to a table, superseded ones included. */
 const written = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
   select ${columns} from ${sql.ref(table)} t where t.revision = ${revision}::bigint
   union all
   select ${columns} from ${sql.ref(`${table}_history`)} t where t.revision = ${revision}::bigint`;
 
-/** What it superseded. */
+/** The rows that a revision superseded. */
 const ended = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
   select ${columns} from ${sql.ref(`${table}_history`)} t
   where t.revision_to = ${revision}::bigint`;

@@ -13,7 +13,7 @@ import {
 } from './date-pattern.ts';
 import { multiplied } from './terms.ts';
 
-/** How the numbers of a file are written. */
+/** The notation of the numbers of a file. */
 export interface Notation {
   readonly decimal: 'point' | 'comma';
   readonly thousands: 'none' | 'comma' | 'point' | 'space' | 'apostrophe';

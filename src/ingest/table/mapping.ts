@@ -21,7 +21,7 @@ interface SchemaError {
 
 type SchemaNode = Readonly<Record<string, unknown>>;
 
-/** What lies at the end of a pointer inside a value. */
+/** The part of a value that a pointer names. */
 function at(value: unknown, pointer: string): unknown {
   let found = value;
   for (const part of pointer.split('/').slice(1)) {
@@ -64,7 +64,7 @@ function unknownMembers(error: SchemaError, node: SchemaNode): [name: string, me
   });
 }
 
-/** What stands in the place of what was expected, in words that help. */
+/** The found value in words, for a message about the expected one. */
 function messageOf(error: SchemaError, node: SchemaNode, value: unknown): string {
   const expected = `expected ${node['description'] ?? 'something else'}`;
   if (error.keyword === 'enum') {
@@ -80,7 +80,7 @@ function messageOf(error: SchemaError, node: SchemaNode, value: unknown): string
 
 const sentence = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-/** What is wrong with a mapping by its schema: each member with its line and the nearest word. */
+/** The schema errors of a mapping: each member with its line and the nearest word. */
 function violationsOf(schema: TSchema, { value, lines }: Written): Violation[] {
   const violations: Violation[] = [];
   const add = (pointer: string, parent: string, message: string): void => {
@@ -92,7 +92,7 @@ function violationsOf(schema: TSchema, { value, lines }: Written): Violation[] {
     const { keyword, instancePath } = error;
     const node = at(schema, error.schemaPath.slice(1)) as SchemaNode;
     if (keyword === 'additionalProperties') {
-      // Of a dictionary, the members have errors of their own.
+      // The members of a dictionary have errors of their own.
       if (node['additionalProperties'] !== false) continue;
       for (const [name, message] of unknownMembers(error, node)) {
         add(pointerTo(instancePath, name), instancePath, message);

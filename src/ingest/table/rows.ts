@@ -66,11 +66,11 @@ async function* inUtf8(
   if (rest !== '') yield checked(rest);
 }
 
-/** What may stand between two fields, by the name that a mapping has for it. */
+/** The separators of fields, by their names in a mapping. */
 export const DELIMITERS = { comma: ',', semicolon: ';', tab: '\t', pipe: '|' } as const;
 const QUOTES = { double: '"', single: "'", none: null } as const;
 
-/** How the fields of a text are written, beside its encoding. */
+/** The dialect of a text file, without its encoding. */
 type TextSettings = NonNullable<Mapping['text']>;
 
 /** Takes lines, and hands them on as rows. */

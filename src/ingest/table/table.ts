@@ -11,7 +11,7 @@ import { TableReader, type TableSource } from './reader.ts';
 import { sheetWithTable, textRows, workbookRows } from './rows.ts';
 import type { Mapping } from './schema.ts';
 
-/** What a mapping says of a price, by the names of an answer. */
+/** The stated attributes of a price in a mapping, by the names of an answer. */
 function attributesOf({ code: _, specification, ...attributes }: PriceEntry): Attributes {
   const texts = attributes as Attributes;
   if (specification === undefined) return texts;

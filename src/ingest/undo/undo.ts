@@ -1,31 +1,27 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
-import { inApplyTransaction, type OnHeld, openRevision, withSession } from '../../db/connection.ts';
+import { inApplyTransaction, openRevision, withSession } from '../../db/connection.ts';
 import { NO_COUNTS } from '../apply.ts';
 import { type Batch, readBatch } from '../batches/log.ts';
-import { type LoadCounts, nextBatch, type TakenBack, writeBatch } from '../ledger.ts';
+import {
+  type ChangeRequest,
+  type LoadCounts,
+  nextBatch,
+  type TakenBack,
+  writeBatch,
+} from '../ledger.ts';
 import type { Trx } from '../reference.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
 import { previewUndo, type UndoPreview } from './preview.ts';
 import { restoreRows, restoreValues, stageUndo } from './stage.ts';
 
-interface UndoRequest {
+interface UndoRequest extends ChangeRequest<UndoPreview> {
   /** The number of the batch to take back. */
   readonly batch: number;
-  /** Who undoes it. */
-  readonly actor: string;
-  readonly reason: string;
-  /** Stops before anything is written. */
-  readonly dryRun?: boolean | undefined;
-  readonly signal?: AbortSignal | undefined;
-  /** Called with the sessions that hold the lock of writers, when the wait for it takes long. */
-  readonly onHeld?: OnHeld | undefined;
-  /** Told what the undo will do before it does it. */
-  readonly onPreview?: ((preview: UndoPreview) => void) | undefined;
 }
 
-/** What became of an undo. */
+/** Result of an undo. */
 export interface UndoReport {
   readonly status: 'applied' | 'previewed';
   /** Its own number in the ledger; null of a dry run. */

@@ -41,7 +41,7 @@ interface NamedPoint {
   readonly date: string;
 }
 
-/** Where the two columns stand. */
+/** Positions of the two columns. */
 interface Layout {
   readonly code: number;
   readonly date: number;
@@ -161,7 +161,7 @@ export async function stageWithdrawal(
   await copied(driver, named());
 }
 
-/** What may be wrong with a named point, by the code of the problem. */
+/** The possible faults of a named point, by problem code. */
 type Fault = Extract<LoadErrorCode, 'unknown_code' | 'duplicate' | 'no_value'>;
 
 interface FaultyPoint {

@@ -4,32 +4,21 @@ import type { Client } from '../../db/client.ts';
 import {
   type Connection,
   inApplyTransaction,
-  type OnHeld,
   openRevision,
   withSession,
 } from '../../db/connection.ts';
 import { textOf } from '../../db/revisions.ts';
 import { NO_COUNTS } from '../apply.ts';
 import { openSource, type SourceFile } from '../file.ts';
-import { nextBatch, writeBatch } from '../ledger.ts';
+import { type ChangeRequest, nextBatch, writeBatch } from '../ledger.ts';
 import { Refused } from '../plan.ts';
 import { type Listed, PREVIEW_MAX, type Values } from '../preview.ts';
 import { type LoadProblem, Problems, problemOf } from '../problems.ts';
 import type { Trx } from '../reference.ts';
 import { checkWithdrawal, type Selection, stageWithdrawal, UNSTAGE } from './stage.ts';
 
-interface WithdrawalRequest {
+interface WithdrawalRequest extends ChangeRequest<WithdrawnPoints> {
   readonly selection: Selection;
-  /** Who withdraws. */
-  readonly actor: string;
-  readonly reason: string;
-  /** Stops before anything is written. */
-  readonly dryRun?: boolean | undefined;
-  readonly signal?: AbortSignal | undefined;
-  /** Called with the sessions that hold the lock of writers, when the wait for it takes long. */
-  readonly onHeld?: OnHeld | undefined;
-  /** Told what will be withdrawn before it is. */
-  readonly onPreview?: ((points: WithdrawnPoints) => void) | undefined;
 }
 
 /** A point that is withdrawn, with the value that it has until then. */
@@ -42,13 +31,13 @@ interface WithdrawnPoint {
 /** The first of the points, in the order of codes and dates. */
 export type WithdrawnPoints = Listed<WithdrawnPoint>;
 
-/** What became of a withdrawal. */
+/** Result of a withdrawal. */
 export interface WithdrawalReport {
   /** `refused`: nothing changed, `errors` say why. `previewed`: a dry run. */
   readonly status: 'applied' | 'refused' | 'previewed';
   /** Its number in the ledger; null when nothing changed. */
   readonly batch: number | null;
-  /** As an answer of the service shows it. */
+  /** In the form of an answer of the service. */
   readonly revision: string | null;
   readonly points: WithdrawnPoints;
   readonly errors: readonly (Omit<LoadProblem, 'file'> & { readonly file: string | null })[];

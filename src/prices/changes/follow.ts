@@ -9,12 +9,12 @@ class Bell {
   readonly #sleepers = new Set<() => void>();
   #rung = 0;
 
-  /** How often it rang. */
+  /** Number of rings so far. */
   get rung(): number {
     return this.#rung;
   }
 
-  /** How many wait for it. */
+  /** Number of waiters. */
   get sleepers(): number {
     return this.#sleepers.size;
   }

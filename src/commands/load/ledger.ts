@@ -1,13 +1,13 @@
-import { MARKETS } from '../catalog/markets.ts';
-import { nearest } from '../catalog/nearest.ts';
-import { type BatchChange, showBatch } from '../ingest/batches/changes.ts';
-import { type Batch, readLog } from '../ingest/batches/log.ts';
-import type { Values } from '../ingest/preview.ts';
-import { command, json, option } from './command.ts';
-import { withDatabase } from './database.ts';
-import { UsageError } from './failure.ts';
-import { valuesText } from './load-report.ts';
-import { countText, printLines, printTable, timeText, writeText } from './output.ts';
+import { MARKETS } from '../../catalog/markets.ts';
+import { nearest } from '../../catalog/nearest.ts';
+import { type BatchChange, showBatch } from '../../ingest/batches/changes.ts';
+import { type Batch, readLog } from '../../ingest/batches/log.ts';
+import type { Values } from '../../ingest/preview.ts';
+import { command, json, option } from '../command.ts';
+import { withDatabase } from '../database.ts';
+import { UsageError } from '../failure.ts';
+import { countText, printLines, printTable, timeText, writeText } from '../output.ts';
+import { valuesText } from './report.ts';
 
 /** A whole number greater than 0. @throws UsageError for any other text */
 export function wholeOf(text: string, what: string): number {

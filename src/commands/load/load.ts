@@ -1,26 +1,20 @@
 import type { Command } from 'commander';
-import type { Format } from '../ingest/format.ts';
-import { FORMAT_NAMES, FORMATS, type FormatName } from '../ingest/formats.ts';
-import { load } from '../ingest/load.ts';
-import type { LoadReport, LoadRequest } from '../ingest/request.ts';
-import { readMapping } from '../ingest/table/mapping.ts';
-import { tableWith } from '../ingest/table/table.ts';
-import { type Answer, command, json, option, printAnswer, required } from './command.ts';
-import { type Work, withDatabase } from './database.ts';
+import type { Format } from '../../ingest/format.ts';
+import { FORMAT_NAMES, FORMATS, type FormatName } from '../../ingest/formats.ts';
+import { load } from '../../ingest/load.ts';
+import type { LoadReport, LoadRequest } from '../../ingest/request.ts';
+import { readMapping } from '../../ingest/table/mapping.ts';
+import { tableWith } from '../../ingest/table/table.ts';
+import { type Answer, command, json, option, printAnswer, required } from '../command.ts';
+import { type Work, withDatabase } from '../database.ts';
+import { actor } from '../environment.ts';
+import { EXIT, UsageError } from '../failure.ts';
+import { printLines, tellHeld } from '../output.ts';
+import { NO_PROGRESS, openProgress } from '../progress.ts';
 import { fetchEcb } from './download.ts';
-import { actor } from './environment.ts';
-import { EXIT, UsageError } from './failure.ts';
-import { addLoadLog, addLoadShow } from './load-ledger.ts';
-import {
-  isRefused,
-  previewLines,
-  printProblems,
-  printRefused,
-  printReport,
-} from './load-report.ts';
-import { addLoadUndo } from './load-undo.ts';
-import { printLines, tellHeld } from './output.ts';
-import { NO_PROGRESS, openProgress } from './progress.ts';
+import { addLoadLog, addLoadShow } from './ledger.ts';
+import { isRefused, previewLines, printProblems, printRefused, printReport } from './report.ts';
+import { addLoadUndo } from './undo.ts';
 
 /** The options of every format; a format may add its own. */
 interface LoadOptions {
@@ -106,7 +100,7 @@ async function loadFiles(requests: readonly Asked[], options: LoadOptions): Prom
     }
   };
   await withDatabase(loadAll).catch((error: unknown) => {
-    // What was loaded before a file that cannot be read is told too.
+    // Earlier files stay loaded when a later one cannot be read, so their reports are printed.
     if (reports.length > 0) printAnswer(answerOf(), asJson);
     throw error;
   });

@@ -1,12 +1,12 @@
-import type { UndoPreview } from '../ingest/undo/preview.ts';
-import { UndoRefusal, type UndoReport, undo } from '../ingest/undo/undo.ts';
-import { command, json, option, required } from './command.ts';
-import { withDatabase } from './database.ts';
-import { actor } from './environment.ts';
-import { UsageError } from './failure.ts';
-import { wholeOf } from './load-ledger.ts';
-import { section, valuesText } from './load-report.ts';
-import { countText, printLines, tellHeld } from './output.ts';
+import type { UndoPreview } from '../../ingest/undo/preview.ts';
+import { UndoRefusal, type UndoReport, undo } from '../../ingest/undo/undo.ts';
+import { command, json, option, required } from '../command.ts';
+import { withDatabase } from '../database.ts';
+import { actor } from '../environment.ts';
+import { UsageError } from '../failure.ts';
+import { countText, printLines, tellHeld } from '../output.ts';
+import { wholeOf } from './ledger.ts';
+import { section, valuesText } from './report.ts';
 
 interface Options {
   readonly reason: string;

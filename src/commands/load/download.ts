@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isZip } from '../ingest/zip.ts';
-import { readConfig } from './environment.ts';
+import { isZip } from '../../ingest/zip.ts';
+import { readConfig } from '../environment.ts';
 
 /** A download that did not succeed; the message says why, in one line, and names the setting. */
 export class DownloadError extends Error {
@@ -89,7 +89,7 @@ export async function download(options: DownloadOptions): Promise<Buffer> {
   }
 }
 
-/** What the CSV and the XML of the ECB begin with. */
+/** The first bytes of the ECB's CSV and XML. */
 const BEGINNING = /^\ufeff?\s*(Date,|<\?xml|<gesmes:)/;
 
 /** The name under which a load notes a file, which is that of the address. */

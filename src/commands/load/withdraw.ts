@@ -1,16 +1,16 @@
-import { isDay } from '../ingest/dates.ts';
-import type { Selection } from '../ingest/withdraw/stage.ts';
+import { isDay } from '../../ingest/dates.ts';
+import type { Selection } from '../../ingest/withdraw/stage.ts';
 import {
   type WithdrawalReport,
   type WithdrawnPoints,
   withdraw,
-} from '../ingest/withdraw/withdraw.ts';
-import { command, json, option, required } from './command.ts';
-import { withDatabase } from './database.ts';
-import { actor } from './environment.ts';
-import { EXIT, UsageError } from './failure.ts';
-import { errorLines, section, valuesText } from './load-report.ts';
-import { countText, printLines, tellHeld } from './output.ts';
+} from '../../ingest/withdraw/withdraw.ts';
+import { command, json, option, required } from '../command.ts';
+import { withDatabase } from '../database.ts';
+import { actor } from '../environment.ts';
+import { EXIT, UsageError } from '../failure.ts';
+import { countText, printLines, tellHeld } from '../output.ts';
+import { errorLines, section, valuesText } from './report.ts';
 
 interface Options {
   readonly date?: string[];

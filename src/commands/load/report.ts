@@ -1,8 +1,8 @@
-import { shown } from '../errors.ts';
-import type { Listed, LoadPreview, Values } from '../ingest/preview.ts';
-import type { Remedy } from '../ingest/problems.ts';
-import type { LoadReport } from '../ingest/request.ts';
-import { countText, printLines } from './output.ts';
+import { shown } from '../../errors.ts';
+import type { Listed, LoadPreview, Values } from '../../ingest/preview.ts';
+import type { Remedy } from '../../ingest/problems.ts';
+import type { LoadReport } from '../../ingest/request.ts';
+import { countText, printLines } from '../output.ts';
 
 /** Entries of each list that a person is shown; --json has more. */
 const SHOWN_MAX = 10;
@@ -25,7 +25,7 @@ export function section<T>(
 
 const text = (value: string | null): string => (value === null ? 'none' : `"${shown(value)}"`);
 
-/** What a load will do, for a person; no line for one that would change nothing. */
+/** The preview of a load, for a person; empty for a load that would change nothing. */
 export function previewLines(preview: LoadPreview): string[] {
   const { newPrices, changedPrices, newNames, newCurrencies, newValues, corrections, again } =
     preview;
