@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { openEmbedded } from '../src/db/embedded.ts';
+import { openEmbedded } from '../src/db/embedded/embedded.ts';
 import { run } from './child.ts';
 import { clusterPids } from './cpu.ts';
 import { pointsOf, writeDescriptions, writeSeries } from './dataset.ts';

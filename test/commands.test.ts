@@ -5,8 +5,8 @@ import { jwtVerify } from 'jose';
 import t from 'tap';
 import { MARKETS } from '../src/catalog/markets.ts';
 import { makeProgram } from '../src/commands/program.ts';
-import { findPostmaster } from '../src/db/embedded-files.ts';
-import { choosePlace } from '../src/db/embedded-place.ts';
+import { findPostmaster } from '../src/db/embedded/files.ts';
+import { choosePlace } from '../src/db/embedded/place.ts';
 import { administer, seededDatabase, siblingUrl, testDatabase } from './support/database.ts';
 import { dataFolder, prices } from './support/running.ts';
 

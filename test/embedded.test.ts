@@ -6,8 +6,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import t from 'tap';
-import { openEmbedded, removeEmbedded } from '../src/db/embedded.ts';
-import { ownIdentity, withLock } from '../src/db/embedded-process.ts';
+import { openEmbedded, removeEmbedded } from '../src/db/embedded/embedded.ts';
+import { ownIdentity, withLock } from '../src/db/embedded/process.ts';
 import { dataFolder } from './support/running.ts';
 
 const USER = fileURLToPath(new URL('./support/embedded-user.ts', import.meta.url));

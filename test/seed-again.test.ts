@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import t from 'tap';
 import { openRevision } from '../src/db/connection.ts';
-import { lacksSamples, seed } from '../src/db/seed.ts';
+import { lacksSamples, seed } from '../src/db/seed/seed.ts';
 import { testDatabase } from './support/database.ts';
 
 t.test('samples are lacking until both of their steps are in the ledger', async (t) => {

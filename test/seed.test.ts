@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import t from 'tap';
 import type { Database } from '../src/db/schema.ts';
-import { seed } from '../src/db/seed.ts';
+import { seed } from '../src/db/seed/seed.ts';
 import { testDatabase } from './support/database.ts';
 
 const TABLES = [

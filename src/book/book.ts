@@ -1,5 +1,5 @@
 import { MARKETS, type Market } from '../catalog/markets.ts';
-import type { Newest } from '../db/pulse.ts';
+import type { Newest } from '../db/link/pulse.ts';
 import type { Reads } from '../db/reads.ts';
 import type { Sources } from '../prices/answer.ts';
 import type { Plan } from '../prices/plan.ts';

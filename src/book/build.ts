@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { dayOf } from '../conversion/calendar.ts';
+import type { Newest } from '../db/link/pulse.ts';
 import { headAt, revisionOf } from '../db/newest.ts';
-import type { Newest } from '../db/pulse.ts';
 import type { Reads } from '../db/reads.ts';
 import { commitIdOf, numberOf } from '../db/revisions.ts';
 import { columnsOf } from '../prices/copy-binary.ts';

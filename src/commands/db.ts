@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { contentHash, type PartHash } from '../db/content-hash.ts';
 import { renewEpoch } from '../db/epoch.ts';
-import { seed } from '../db/seed.ts';
+import { seed } from '../db/seed/seed.ts';
 import { addExport, addImport } from './archive.ts';
 import { command, json, option } from './command.ts';
 import { withDatabase } from './database.ts';

@@ -6,7 +6,7 @@ import type { Client } from '../db/client.ts';
 import { type ExamplePrice, examplePrice } from '../db/example.ts';
 import { migrateUp } from '../db/migrate.ts';
 import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/roles.ts';
-import { lacksSamples, seed } from '../db/seed.ts';
+import { lacksSamples, seed } from '../db/seed/seed.ts';
 
 /** Whether the settings say how tokens are checked. */
 const hasTokenSetting = (config: Config): boolean =>

@@ -80,7 +80,7 @@ export function sentenceOf(error: unknown): string {
   return plain;
 }
 
-/** True for an error that is meant for a person: it has an exit code and is printed without stack. */
+/** True for an error that is meant for a person: it has an exit code, and its stack is hidden. */
 const isExpected = (error: unknown): error is Error & { readonly exitCode: number } =>
   error instanceof Error && typeof (error as { exitCode?: unknown }).exitCode === 'number';
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
 import { Problem } from '../errors.ts';
-import type { Primary, Settled } from './primary.ts';
+import type { Primary, Settled } from './link/primary.ts';
 import { commitIdOf, numberIn } from './revisions.ts';
 import type { Database } from './schema.ts';
 

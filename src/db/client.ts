@@ -2,17 +2,17 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import type { LineBounds } from '../std/places.ts';
-import { Breaker, type BreakerOptions } from './breaker.ts';
 import { type Health, healthOf } from './health.ts';
-import { ANSWER_MS, type Notices, noticesOf } from './notices.ts';
-import { Primary } from './primary.ts';
-import { type Pulse, pulseOf } from './pulse.ts';
+import { Breaker, type BreakerOptions } from './link/breaker.ts';
+import { ANSWER_MS, type Notices, noticesOf } from './link/notices.ts';
+import { Primary } from './link/primary.ts';
+import { type Pulse, pulseOf } from './link/pulse.ts';
+import { Servers } from './link/servers.ts';
+import { destroy } from './link/silence.ts';
+import { type Watch, watchOf } from './link/watch.ts';
 import { type Around, type Reads, readsOf } from './reads.ts';
 import type { Database } from './schema.ts';
-import { Servers } from './servers.ts';
 import { orAborted } from './shared-work.ts';
-import { destroy } from './silence.ts';
-import { type Watch, watchOf } from './watch.ts';
 
 /**
  * A pool of PostgreSQL connections, the Kysely handle over it, and three connections beside it: one

@@ -1,11 +1,11 @@
 import { type Kysely, sql } from 'kysely';
-import type { Breaker } from './breaker.ts';
 import { instantOf } from './instant.ts';
+import type { Breaker } from './link/breaker.ts';
+import type { Newest, Pulse } from './link/pulse.ts';
+import type { Watch } from './link/watch.ts';
 import { isSchemaCurrent } from './migrate.ts';
-import type { Newest, Pulse } from './pulse.ts';
 import type { Reads } from './reads.ts';
 import type { Database } from './schema.ts';
-import type { Watch } from './watch.ts';
 
 export interface DatabaseHealth {
   readonly database: 'ok' | 'unavailable';

@@ -1,5 +1,5 @@
 import { instantOf } from './instant.ts';
-import type { Newest } from './pulse.ts';
+import type { Newest } from './link/pulse.ts';
 import { type Head, isAfter } from './revisions.ts';
 
 /** When nothing had been committed yet. */

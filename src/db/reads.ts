@@ -3,14 +3,14 @@ import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { Problem } from '../errors.ts';
 import { type Leave, Places } from '../std/places.ts';
-import type { Breaker } from './breaker.ts';
 import { cancelStatement } from './cancel.ts';
 import { isPassing, isServerError } from './failures.ts';
+import type { Breaker } from './link/breaker.ts';
+import { Silence } from './link/silence.ts';
+import type { Watch } from './link/watch.ts';
 import { Retries } from './retry.ts';
 import type { Database } from './schema.ts';
 import { orAborted } from './shared-work.ts';
-import { Silence } from './silence.ts';
-import type { Watch } from './watch.ts';
 
 /**
  * How the service reads: one statement at a time, each on any connection. A statement whose reader

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { inApplyTransaction, type OnHeld, openRevision } from '../db/connection.ts';
 import { textOf } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { writeCurrencies, writeSource } from './currencies.ts';
+import { writeCurrencies, writeSource } from './formats/currencies.ts';
 import {
   type EarlierBatch,
   earlierBatch,
@@ -14,7 +14,7 @@ import {
 import { type ApplyInput, changesAnything, type Plan, planOf } from './plan.ts';
 import { writePrices } from './prices.ts';
 import type { Trx } from './reference.ts';
-import { resolveCreated } from './resolve.ts';
+import { resolveCreated } from './staging/resolve.ts';
 
 interface Applied {
   readonly status: 'applied' | 'unchanged' | 'already-loaded';

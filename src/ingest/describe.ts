@@ -3,11 +3,11 @@ import { type Market, marketOf } from '../catalog/markets.ts';
 import { matchKey } from '../catalog/match-key.ts';
 import { didYouMean } from '../catalog/nearest.ts';
 import { DIMENSION_FIELDS } from './attributes.ts';
-import { DATE_MIN, isDay } from './dates.ts';
-import type { LoadErrorCode, Problems } from './problems.ts';
+import { DATE_MIN, isDay } from './parsing/dates.ts';
+import { isLabel, NO_LABEL, specificationOf } from './parsing/texts.ts';
 import type { PriceRecord } from './records.ts';
 import { KIND_OF, type Named, type Reference } from './reference.ts';
-import { isLabel, NO_LABEL, specificationOf } from './texts.ts';
+import type { LoadErrorCode, Problems } from './rejects/problems.ts';
 
 /** Columns of `price`, as far as a description states them. Ids of rows yet to come are 0. */
 export type Columns = Readonly<Record<string, string | number | null>>;

@@ -1,6 +1,6 @@
-import type { Problems } from './problems.ts';
-import { Refusal } from './problems.ts';
 import type { PriceRecord, ProductRecord, ValueRecord } from './records.ts';
+import type { Problems } from './rejects/problems.ts';
+import { Refusal } from './rejects/problems.ts';
 
 /** Prices, products and dimension values that one file may describe; they are held in memory. */
 const DESCRIPTIONS_MAX = 20_000;

@@ -2,10 +2,9 @@ import type { Client } from '../db/client.ts';
 import { type Connection, withSession } from '../db/connection.ts';
 import { instantOf } from '../db/instant.ts';
 import { alreadyLoaded, apply, NO_COUNTS, rehearse } from './apply.ts';
-import { DATE_MIN, isDay } from './dates.ts';
 import { openSource, type SourceFile } from './file.ts';
-import type { Format } from './format.ts';
-import { FORMATS } from './formats.ts';
+import type { Format } from './formats/format.ts';
+import { FORMATS } from './formats/formats.ts';
 import {
   type BatchEntry,
   type EarlierBatch,
@@ -14,13 +13,14 @@ import {
   nextBatch,
   writeBatch,
 } from './ledger.ts';
+import { DATE_MIN, isDay } from './parsing/dates.ts';
 import { type ApplyInput, Refused } from './plan.ts';
 import type { LoadPreview } from './preview.ts';
-import { type LoadErrorCode, Problems, problemOf } from './problems.ts';
-import { RejectsFile } from './rejects-file.ts';
+import { type LoadErrorCode, Problems, problemOf } from './rejects/problems.ts';
+import { RejectsFile } from './rejects/rejects-file.ts';
 import type { LoadReport, LoadRequest } from './request.ts';
-import { type Staged, stage } from './stage.ts';
-import { UNSTAGE } from './stage-tables.ts';
+import { type Staged, stage } from './staging/stage.ts';
+import { UNSTAGE } from './staging/stage-tables.ts';
 
 /** One load, while it is done. */
 interface Job {

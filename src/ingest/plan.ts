@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
 import { type Classified, compareValues, countValues } from './classify.ts';
-import { currencyName } from './currencies.ts';
-import type { Format, RateSource } from './format.ts';
+import { currencyName } from './formats/currencies.ts';
+import type { Format, RateSource } from './formats/format.ts';
 import { findJumps, leaveOutJumps } from './jumps.ts';
 import type { BatchEntry } from './ledger.ts';
 import { type LoadPreview, previewOf } from './preview.ts';
 import { type PricePlan, planPrices } from './price-plan.ts';
-import type { Problems } from './problems.ts';
 import type { Trx } from './reference.ts';
+import type { Problems } from './rejects/problems.ts';
 import {
   countFaulty,
   dropRejected,
@@ -17,9 +17,9 @@ import {
   rejectJumps,
   rejectUndescribed,
   rejectUnknown,
-} from './rejections.ts';
-import { markCareful, resolveSubjects } from './resolve.ts';
-import type { Staged } from './stage.ts';
+} from './rejects/rejections.ts';
+import { markCareful, resolveSubjects } from './staging/resolve.ts';
+import type { Staged } from './staging/stage.ts';
 import { POINTS, ratesOf, type Target } from './targets.ts';
 import { checkTerms } from './terms.ts';
 

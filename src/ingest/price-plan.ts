@@ -1,12 +1,12 @@
 import { matchKey } from '../catalog/match-key.ts';
-import { type NewRow, newRows } from './declared.ts';
 import { type Columns, describedColumns } from './describe.ts';
 import type { Descriptions } from './descriptions.ts';
+import { type NewRow, newRows } from './formats/declared.ts';
+import { specificationOf } from './parsing/texts.ts';
 import { CHANGEABLE, type CurrentPrice, currentPrices, IDENTITY } from './prices.ts';
-import type { LoadProblem, Problems } from './problems.ts';
 import type { PriceRecord } from './records.ts';
 import { KIND_OF, type Named, type Reference, readReference, type Trx } from './reference.ts';
-import { specificationOf } from './texts.ts';
+import type { LoadProblem, Problems } from './rejects/problems.ts';
 
 /** An attribute of a price that changes; references by their names. */
 export interface PriceChange {

@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
 import { columnName } from '../catalog/dimensions.ts';
 import { matchKey } from '../catalog/match-key.ts';
-import { writeNewRows } from './declared.ts';
 import { describedColumns } from './describe.ts';
+import { writeNewRows } from './formats/declared.ts';
 import type { PricePlan } from './price-plan.ts';
-import type { Problems } from './problems.ts';
 import type { PriceRecord } from './records.ts';
 import { KIND_OF, type Reference, readReference, type Trx } from './reference.ts';
+import type { Problems } from './rejects/problems.ts';
 
 /** What never changes of a price: column → field. */
 export const IDENTITY: Readonly<Record<string, string>> = {

@@ -1,9 +1,9 @@
 import type { OnHeld } from '../db/connection.ts';
-import type { Format } from './format.ts';
-import type { FormatName } from './formats.ts';
+import type { Format } from './formats/format.ts';
+import type { FormatName } from './formats/formats.ts';
 import type { LoadCounts } from './ledger.ts';
 import type { LoadPreview } from './preview.ts';
-import type { LoadProblem } from './problems.ts';
+import type { LoadProblem } from './rejects/problems.ts';
 
 /** How far a load is: it reads, then compares with the database, then writes. */
 export interface LoadProgress {

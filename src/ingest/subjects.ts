@@ -1,6 +1,6 @@
 import { matchKey } from '../catalog/match-key.ts';
 import { ownCopy } from './own-copy.ts';
-import { Refusal } from './problems.ts';
+import { Refusal } from './rejects/problems.ts';
 
 /** Whether a text can be the code of a price; the table of prices has the same rule. */
 export const isCode = (text: string): boolean => /^[!-~]{1,64}$/.test(text);

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { RateSource } from './format.ts';
+import type { RateSource } from './formats/format.ts';
 
 /**
  * Where the staged values of a load go: the points of prices or the rates of a source. Their price

@@ -1,8 +1,8 @@
-import { DATE_MIN, inUtc, isDay, isInstant } from './dates.ts';
-import { atMost, notDecimal, plainDecimal, tooPrecise } from './decimals.ts';
 import { ownCopy } from './own-copy.ts';
-import type { Problems } from './problems.ts';
+import { DATE_MIN, inUtc, isDay, isInstant } from './parsing/dates.ts';
+import { atMost, notDecimal, plainDecimal, tooPrecise } from './parsing/decimals.ts';
 import type { PointRecord, PriceRecord, RateRecord } from './records.ts';
+import type { Problems } from './rejects/problems.ts';
 import { isCode } from './subjects.ts';
 
 /** Validated values of one row, as they go into the staging table. */

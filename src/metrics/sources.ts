@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from '@prometheus-io/client';
-import type { BreakerState } from '../db/breaker.ts';
 import type { Client } from '../db/client.ts';
 import { instantOf } from '../db/instant.ts';
+import type { BreakerState } from '../db/link/breaker.ts';
 import type { Limits } from '../limits/limits.ts';
 
 /** The parts of a service that tell of themselves when they are asked. */

@@ -14,7 +14,7 @@ import { type KeySettings, type KeySource, keySourceOf } from '../auth/token-key
 import { type Claims, headerOf, principalOf, type TokenRules } from '../auth/tokens.ts';
 import { type FindKey, findKey, rememberedKeys, verifyKey } from '../auth/verify-key.ts';
 import { allows, marketsOpenTo, type Scope } from '../catalog/scopes.ts';
-import type { Newest, Pulse } from '../db/pulse.ts';
+import type { Newest, Pulse } from '../db/link/pulse.ts';
 import type { Database } from '../db/schema.ts';
 import { Problem } from '../errors.ts';
 

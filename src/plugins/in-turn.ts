@@ -126,7 +126,8 @@ export class Pipelines {
 
   /**
    * True if a request is late because the service does not read its connection while earlier
-   * requests on it wait. Once it reads again, the client has at least `graceMs`; then `refuse` runs.
+   * requests on it wait. From the end of that on, the client has at least `graceMs`, and is then
+   * refused by `refuse`.
    */
   excuses(socket: Duplex, refuse: () => void): boolean {
     const line = this.#lines.get(socket as Socket);

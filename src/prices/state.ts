@@ -2,8 +2,8 @@ import type { Kysely } from 'kysely';
 import { brokenBy } from '../contract/validate.ts';
 import { type RateSource, rateSource } from '../conversion/rates.ts';
 import type { AsOf } from '../db/as-of.ts';
+import type { Newest } from '../db/link/pulse.ts';
 import { headAt, revisionOf } from '../db/newest.ts';
-import type { Newest } from '../db/pulse.ts';
 import {
   findRevision,
   type Head,

@@ -2,7 +2,7 @@ import { listKeys } from '../auth/key-info.ts';
 import { createKey, revokeKey } from '../auth/keys.ts';
 import { ALL_MARKETS } from '../catalog/scopes.ts';
 import type { Client } from '../db/client.ts';
-import { isAlive, ownIdentity } from '../db/embedded-process.ts';
+import { isAlive, ownIdentity } from '../db/embedded/process.ts';
 
 const NAME = 'demo';
 /** The life of a demo key: a service that is killed leaves no key that works for long. */

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import type { Client } from '../../src/db/client.ts';
 import { type ContentHash, contentHash } from '../../src/db/content-hash.ts';
-import type { FormatName } from '../../src/ingest/formats.ts';
+import type { FormatName } from '../../src/ingest/formats/formats.ts';
 import { readMapping } from '../../src/ingest/table/mapping.ts';
 import { tableWith } from '../../src/ingest/table/table.ts';
 import { randomOf } from '../conversion/support.ts';

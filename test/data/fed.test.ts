@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
-import { H10_COUNTRIES } from '../../src/ingest/fed.ts';
+import { H10_COUNTRIES } from '../../src/ingest/formats/fed.ts';
 import { errorsOf, loadFile, loadingDatabase } from '../ingest/support.ts';
 import { serviceOn } from '../support/service.ts';
 import { dataFile } from './folder.ts';

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import t from 'tap';
 import type { Client } from '../../src/db/client.ts';
-import { USGS_SERIES } from '../../src/ingest/usgs-series.ts';
+import { USGS_SERIES } from '../../src/ingest/formats/usgs-series.ts';
 import {
   CORRECTING,
   contentOf,

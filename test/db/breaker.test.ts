@@ -1,5 +1,5 @@
 import t from 'tap';
-import { Breaker, type BreakerState } from '../../src/db/breaker.ts';
+import { Breaker, type BreakerState } from '../../src/db/link/breaker.ts';
 import { Retries } from '../../src/db/retry.ts';
 import type { Problem } from '../../src/errors.ts';
 import { until } from '../support/sockets.ts';

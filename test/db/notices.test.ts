@@ -1,6 +1,6 @@
 import t from 'tap';
 import { openClient } from '../../src/db/client.ts';
-import { type Notices, noticesOf } from '../../src/db/notices.ts';
+import { type Notices, noticesOf } from '../../src/db/link/notices.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { until } from '../support/sockets.ts';
 import { wireTo } from '../support/tcp-proxy.ts';

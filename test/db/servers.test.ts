@@ -1,6 +1,6 @@
 import t from 'tap';
+import { lacks, Servers } from '../../src/db/link/servers.ts';
 import { newestRevision } from '../../src/db/revisions.ts';
-import { lacks, Servers } from '../../src/db/servers.ts';
 import { testDatabase } from '../support/database.ts';
 import { inRevision, writeWorld } from '../support/world.ts';
 

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { ATTRIBUTES, POINT_FIELDS } from '../../src/ingest/attributes.ts';
-import { FORMAT_NAMES } from '../../src/ingest/formats.ts';
-import { LOAD_ERRORS } from '../../src/ingest/problems.ts';
-import { USGS_SERIES } from '../../src/ingest/usgs-series.ts';
-import { SERIES } from '../../src/ingest/worldbank.ts';
+import { FORMAT_NAMES } from '../../src/ingest/formats/formats.ts';
+import { USGS_SERIES } from '../../src/ingest/formats/usgs-series.ts';
+import { SERIES } from '../../src/ingest/formats/worldbank.ts';
+import { LOAD_ERRORS } from '../../src/ingest/rejects/problems.ts';
 import { loadingDatabase, loadText } from './support.ts';
 
 const page = await readFile(new URL('../../docs/loading.md', import.meta.url), 'utf8');

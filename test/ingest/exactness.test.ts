@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { cellDecimal, plainDecimal, tooPrecise, writtenOut } from '../../src/ingest/decimals.ts';
+import {
+  cellDecimal,
+  plainDecimal,
+  tooPrecise,
+  writtenOut,
+} from '../../src/ingest/parsing/decimals.ts';
 import {
   describePrices,
   errorsOf,

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import t from 'tap';
-import { H10_COUNTRIES } from '../../src/ingest/fed.ts';
+import { H10_COUNTRIES } from '../../src/ingest/formats/fed.ts';
 import { CORRECTING, errorsOf, loadingDatabase, loadText } from './support.ts';
 
 const table = (...lines: string[]): string => lines.map((line) => `${line}\n`).join('');

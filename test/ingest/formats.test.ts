@@ -1,5 +1,5 @@
 import t from 'tap';
-import { FORMAT_NAMES, FORMATS } from '../../src/ingest/formats.ts';
+import { FORMAT_NAMES, FORMATS } from '../../src/ingest/formats/formats.ts';
 import {
   CORRECTING,
   errorsOf,

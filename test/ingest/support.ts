@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import type t from 'tap';
 import type { Client } from '../../src/db/client.ts';
-import { seed } from '../../src/db/seed.ts';
+import { seed } from '../../src/db/seed/seed.ts';
 import { load } from '../../src/ingest/load.ts';
 import type { LoadReport, LoadRequest } from '../../src/ingest/request.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';

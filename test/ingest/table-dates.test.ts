@@ -1,6 +1,10 @@
 import t from 'tap';
+import {
+  builtInKind,
+  kindOfFormat,
+  momentOfSerial,
+} from '../../src/ingest/parsing/xlsx-formats.ts';
 import { datePattern, endOf, PatternError } from '../../src/ingest/table/date-pattern.ts';
-import { builtInKind, kindOfFormat, momentOfSerial } from '../../src/ingest/xlsx-formats.ts';
 
 t.test('dates are read by their pattern only; a month, quarter or year is its last day', (t) => {
   const cases: Record<string, Record<string, string | null>> = {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import t from 'tap';
+import { indexOfLetters, lettersOfIndex } from '../../src/ingest/parsing/xlsx-rows.ts';
 import { type Notation, numberReader } from '../../src/ingest/table/fields.ts';
 import { factorOf, multiplied, termsOf } from '../../src/ingest/table/terms.ts';
-import { indexOfLetters, lettersOfIndex } from '../../src/ingest/xlsx-rows.ts';
 
 /** Texts in a notation, and the numbers that they are. */
 const NUMBERS: [Notation, Record<string, string | null>][] = [

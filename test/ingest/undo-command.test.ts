@@ -1,6 +1,6 @@
 import t from 'tap';
 import { contentHash } from '../../src/db/content-hash.ts';
-import { seed } from '../../src/db/seed.ts';
+import { seed } from '../../src/db/seed/seed.ts';
 import { roledDatabase } from '../support/roles.ts';
 import { prices } from '../support/running.ts';
 import {

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { usgs } from '../../src/ingest/usgs.ts';
-import { USGS_SERIES } from '../../src/ingest/usgs-series.ts';
+import { usgs } from '../../src/ingest/formats/usgs.ts';
+import { USGS_SERIES } from '../../src/ingest/formats/usgs-series.ts';
 import {
   CORRECTING,
   errorsOf,

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import type { Client } from '../../src/db/client.ts';
-import { seed } from '../../src/db/seed.ts';
+import { seed } from '../../src/db/seed/seed.ts';
 import type { Selection } from '../../src/ingest/withdraw/stage.ts';
 import { type WithdrawalReport, withdraw } from '../../src/ingest/withdraw/withdraw.ts';
 import { roledDatabase } from '../support/roles.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { seed } from '../../src/db/seed.ts';
+import { seed } from '../../src/db/seed/seed.ts';
 import { CORRECTING, fixture, loadFile, loadText } from '../ingest/support.ts';
 import { n, pinkSheet } from '../ingest/workbook.ts';
 import { roledDatabase } from '../support/roles.ts';

@@ -3,7 +3,7 @@ import { listKeys } from '../../src/auth/key-info.ts';
 import { createKey, revokeKey } from '../../src/auth/keys.ts';
 import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate.ts';
 import { applyRoles, LOGINS, roleName } from '../../src/db/roles.ts';
-import { seed } from '../../src/db/seed.ts';
+import { seed } from '../../src/db/seed/seed.ts';
 import { administer, setting, siblingUrl, testDatabase } from '../support/database.ts';
 import { accountPrefix, addressAs, clientAs, roledDatabase } from '../support/roles.ts';
 import { serviceOn } from '../support/service.ts';

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { type Client, openClient } from '../../src/db/client.ts';
-import { noticesOf } from '../../src/db/notices.ts';
+import { noticesOf } from '../../src/db/link/notices.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { hear } from '../support/following.ts';
 import { roledDatabase } from '../support/roles.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { Breaker } from '../../src/db/breaker.ts';
+import { Breaker } from '../../src/db/link/breaker.ts';
 import { type EnterOptions, type LineBounds, Places } from '../../src/std/places.ts';
 import { until } from '../support/sockets.ts';
 import { failureOf } from '../support/world.ts';

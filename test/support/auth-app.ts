@@ -1,7 +1,7 @@
 import { fastify } from 'fastify';
 import type { Kysely } from 'kysely';
 import type t from 'tap';
-import type { Pulse } from '../../src/db/pulse.ts';
+import type { Pulse } from '../../src/db/link/pulse.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { type Access, type AuthSettings, auth } from '../../src/plugins/auth.ts';
 import { problems } from '../../src/plugins/problems.ts';

@@ -5,17 +5,17 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import type t from 'tap';
 import { openClient } from '../../src/db/client.ts';
-import { openEmbedded } from '../../src/db/embedded.ts';
+import { openEmbedded } from '../../src/db/embedded/embedded.ts';
 import {
   clusterOf,
   environment,
   logFileOf,
   readPidFile,
   whoOf,
-} from '../../src/db/embedded-files.ts';
-import { choosePlace } from '../../src/db/embedded-place.ts';
+} from '../../src/db/embedded/files.ts';
+import { choosePlace } from '../../src/db/embedded/place.ts';
 import { migrateUp } from '../../src/db/migrate.ts';
-import { seed } from '../../src/db/seed.ts';
+import { seed } from '../../src/db/seed/seed.ts';
 import type { TestDatabase } from './database.ts';
 import { makeFolder } from './folders.ts';
 import type { Quota } from './quota.ts';

@@ -1,8 +1,8 @@
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { removeEmbedded } from '../../src/db/embedded.ts';
-import { isAlive, ownIdentity } from '../../src/db/embedded-process.ts';
+import { removeEmbedded } from '../../src/db/embedded/embedded.ts';
+import { isAlive, ownIdentity } from '../../src/db/embedded/process.ts';
 
 const PREFIX = 'commodity-prices-tests-';
 const OWNER = 'owner';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Client, openClient } from '../../src/db/client.ts';
 import { migrateUp } from '../../src/db/migrate.ts';
-import { seed } from '../../src/db/seed.ts';
+import { seed } from '../../src/db/seed/seed.ts';
 import { administer, siblingUrl } from './database.ts';
 
 async function withClient(url: string, work: (client: Client) => Promise<unknown>): Promise<void> {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { seed } from '../../src/db/seed.ts';
+import { seed } from '../../src/db/seed/seed.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
 import { exported, imported } from '../archive/support.ts';
 import { loadText, points } from '../ingest/support.ts';

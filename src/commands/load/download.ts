@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isZip } from '../../ingest/zip.ts';
+import { isZip } from '../../ingest/parsing/zip.ts';
 import { readConfig } from '../environment.ts';
 
 /** A download that did not succeed; the message says why, in one line, and names the setting. */

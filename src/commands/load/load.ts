@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { Format } from '../../ingest/format.ts';
-import { FORMAT_NAMES, FORMATS, type FormatName } from '../../ingest/formats.ts';
+import type { Format } from '../../ingest/formats/format.ts';
+import { FORMAT_NAMES, FORMATS, type FormatName } from '../../ingest/formats/formats.ts';
 import { load } from '../../ingest/load.ts';
 import type { LoadReport, LoadRequest } from '../../ingest/request.ts';
 import { readMapping } from '../../ingest/table/mapping.ts';

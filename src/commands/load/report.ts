@@ -1,6 +1,6 @@
 import { shown } from '../../errors.ts';
 import type { Listed, LoadPreview, Values } from '../../ingest/preview.ts';
-import type { Remedy } from '../../ingest/problems.ts';
+import type { Remedy } from '../../ingest/rejects/problems.ts';
 import type { LoadReport } from '../../ingest/request.ts';
 import { countText, printLines } from '../output.ts';
 

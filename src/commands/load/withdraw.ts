@@ -1,4 +1,4 @@
-import { isDay } from '../../ingest/dates.ts';
+import { isDay } from '../../ingest/parsing/dates.ts';
 import type { Selection } from '../../ingest/withdraw/stage.ts';
 import {
   type WithdrawalReport,

@@ -1,6 +1,6 @@
-import { isDay, isInstant } from '../dates.ts';
+import { isDay, isInstant } from '../parsing/dates.ts';
+import { cellPlace, indexOfLetters } from '../parsing/xlsx-rows.ts';
 import { isCode } from '../subjects.ts';
-import { cellPlace, indexOfLetters } from '../xlsx-rows.ts';
 import { checkSources } from './check-sources.ts';
 import type { Mapping, Published } from './schema.ts';
 import type { ColumnRef } from './schema-parts.ts';

@@ -1,4 +1,4 @@
-import { daysIn, dayText, isDay, MONTHS } from '../dates.ts';
+import { daysIn, dayText, isDay, MONTHS } from '../parsing/dates.ts';
 
 /** What a date names: a day, or a whole month, quarter or year, which is dated on its last day. */
 export const PERIODS = ['day', 'month', 'quarter', 'year'] as const;

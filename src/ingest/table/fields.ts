@@ -1,8 +1,8 @@
-import { isDay } from '../dates.ts';
-import { cellDecimal } from '../decimals.ts';
-import type { LoadErrorCode } from '../problems.ts';
-import { momentOfSerial } from '../xlsx-formats.ts';
-import type { Cell } from '../xlsx-rows.ts';
+import { isDay } from '../parsing/dates.ts';
+import { cellDecimal } from '../parsing/decimals.ts';
+import { momentOfSerial } from '../parsing/xlsx-formats.ts';
+import type { Cell } from '../parsing/xlsx-rows.ts';
+import type { LoadErrorCode } from '../rejects/problems.ts';
 import {
   type DatePattern,
   datePattern,

@@ -1,7 +1,7 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import { Refusal } from '../problems.ts';
+import { indexOfLetters, lettersOfIndex } from '../parsing/xlsx-rows.ts';
 import type { PointField, PointPlaces } from '../records.ts';
-import { indexOfLetters, lettersOfIndex } from '../xlsx-rows.ts';
+import { Refusal } from '../rejects/problems.ts';
 import { DayReader, Fault, type Field, plainText, shownText, type TableRow } from './fields.ts';
 import { DELIMITERS } from './rows.ts';
 import type { Mapping, Published } from './schema.ts';

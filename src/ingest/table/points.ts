@@ -1,6 +1,6 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import type { Problems } from '../problems.ts';
 import { type PointField, type PointRecord, valuesText } from '../records.ts';
+import type { Problems } from '../rejects/problems.ts';
 import {
   DayReader,
   Fault,

@@ -1,6 +1,6 @@
-import { otherSeparator } from '../csv-rows.ts';
-import { Refusal } from '../problems.ts';
-import { cellPlace } from '../xlsx-rows.ts';
+import { otherSeparator } from '../parsing/csv-rows.ts';
+import { cellPlace } from '../parsing/xlsx-rows.ts';
+import { Refusal } from '../rejects/problems.ts';
 import { bordersOf } from './check.ts';
 import { DayReader, Fault, plainText, shownText, type TableRow } from './fields.ts';
 import { type Columns, delimiterHint } from './layout.ts';

@@ -1,6 +1,6 @@
-import { rejectWrongQuote } from '../csv-rows.ts';
-import { type Problems, Refusal } from '../problems.ts';
+import { rejectWrongQuote } from '../parsing/csv-rows.ts';
 import type { PointRecord, SourceRecord } from '../records.ts';
+import { type Problems, Refusal } from '../rejects/problems.ts';
 import {
   DayReader,
   Fault,

@@ -1,9 +1,9 @@
-import { RowReader } from '../csv-rows.ts';
 import type { SourceFile } from '../file.ts';
-import { lineBlocks } from '../lines.ts';
-import { type Problems, Refusal } from '../problems.ts';
-import { type Sheet, sheetOf, sheetRows, type Workbook } from '../xlsx.ts';
-import { indexOfLetters, type SheetRow } from '../xlsx-rows.ts';
+import { RowReader } from '../parsing/csv-rows.ts';
+import { lineBlocks } from '../parsing/lines.ts';
+import { type Sheet, sheetOf, sheetRows, type Workbook } from '../parsing/xlsx.ts';
+import { indexOfLetters, type SheetRow } from '../parsing/xlsx-rows.ts';
+import { type Problems, Refusal } from '../rejects/problems.ts';
 import type { Field, TableRow } from './fields.ts';
 import type { Mapping } from './schema.ts';
 

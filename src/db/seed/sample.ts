@@ -1,0 +1,268 @@
+import { type Insertable, type RawBuilder, sql, type Transaction } from 'kysely';
+import { SAMPLE_SOURCE, type SampleRate, sampleRates } from '../../../seeds/rates.ts';
+import { UNITS } from '../../../seeds/reference/units.ts';
+import { VALUES } from '../../../seeds/reference/values.ts';
+import type { SampleMarket, SamplePrice } from '../../../seeds/sample.ts';
+import { type SamplePoint, seriesOf } from '../../../seeds/series.ts';
+import { columnName, DIMENSIONS, type Kind } from '../../catalog/dimensions.ts';
+import { matchKey } from '../../catalog/match-key.ts';
+import { type Connection, copyInto, openRevision } from '../connection.ts';
+import type { Database, PriceDimensions, PriceRow } from '../schema.ts';
+import { digestOf, finishBatch, isSamplePrice, LINES, recordBatch, wasLoaded } from './batch.ts';
+
+type Trx = Transaction<Database>;
+
+/** Ids of the rows that prices refer to, by a text that names each: its slug, or its name. */
+type Ids = ReadonlyMap<string, number>;
+
+/** The row of the seeds, also under another name; else the one that was added with its name. */
+function idIn(ids: Ids, slug: string, name = slug): number {
+  const id = ids.get(slug) ?? ids.get(name);
+  if (id === undefined) throw new Error(`the database has no ${name}`);
+  return id;
+}
+
+/** The slug of a value, which stays when somebody edits its name. */
+function valueId(ids: Ids, kind: Kind, name: string): number {
+  const values: Readonly<Record<string, string>> = VALUES[kind];
+  const slug = Object.keys(values).find((each) => values[each] === name);
+  return idIn(ids, `${kind}/${slug}`, `${kind} ${matchKey(name)}`);
+}
+
+async function referenceIds(trx: Trx): Promise<Ids> {
+  const markets = await trx.selectFrom('market').select(['id', 'slug']).execute();
+  const slugs = new Map(markets.map(({ id, slug }) => [id, slug]));
+  const products = await trx
+    .selectFrom('product')
+    .select(['id', 'market_id', 'slug', 'match_key'])
+    .execute();
+  const values = await trx
+    .selectFrom('dimension_value')
+    .select(['id', 'kind', 'slug', 'match_key'])
+    .execute();
+  const currencies = await trx.selectFrom('currency').select(['id', 'iso']).execute();
+  const units = await trx
+    .selectFrom('unit_of_measure')
+    .select(['id', 'slug', 'name_key'])
+    .execute();
+  return new Map([
+    ...markets.map(({ id, slug }) => [`market ${slug}`, id] as const),
+    ...products.map((row) => [`${slugs.get(row.market_id)} ${row.match_key}`, row.id] as const),
+    ...products.map((row) => [`${slugs.get(row.market_id)}/${row.slug}`, row.id] as const),
+    ...values.map(({ id, kind, match_key }) => [`${kind} ${match_key}`, id] as const),
+    ...values.map(({ id, kind, slug }) => [`${kind}/${slug}`, id] as const),
+    ...currencies.map(({ id, iso }) => [`currency ${iso}`, id] as const),
+    ...units.map(({ id, name_key }) => [`unit ${name_key}`, id] as const),
+    ...units.map(({ id, slug }) => [`unit/${slug}`, id] as const),
+  ]);
+}
+
+function dimensionsOf(ids: Ids, price: SamplePrice): PriceDimensions {
+  const columns = Object.values(DIMENSIONS).map(({ field, kind }) => {
+    const name = price.dimensions[field] ?? null;
+    return [columnName(field), name === null ? null : valueId(ids, kind, name)];
+  });
+  return {
+    ...Object.fromEntries(columns),
+    price_category_id: valueId(ids, 'price-category', price.category),
+    frequency_id: valueId(ids, 'frequency', price.frequency),
+  };
+}
+
+function rowOf(ids: Ids, market: SampleMarket, price: SamplePrice): Insertable<PriceRow> {
+  const unit = UNITS[price.unit];
+  const product = market.products.find(({ slug }) => slug === price.product);
+  return {
+    market_id: idIn(ids, `market ${market.slug}`),
+    code: price.code,
+    code_key: matchKey(price.code),
+    price_type: price.type,
+    currency_id: price.currency === null ? null : idIn(ids, `currency ${price.currency}`),
+    unit_id: idIn(ids, `unit/${price.unit}`, `unit ${matchKey(unit.name)}`),
+    unit_dimension: unit.dimension,
+    product_id: idIn(
+      ids,
+      `${market.slug}/${price.product}`,
+      `${market.slug} ${matchKey(product?.name ?? price.product)}`,
+    ),
+    name: price.name,
+    short_name: price.shortName,
+    specification: JSON.stringify(price.specification),
+    assessment_launched_at: price.launched,
+    ...dimensionsOf(ids, price),
+  };
+}
+
+/**
+ * Adds the sample prices that the database never had, and returns how many. A price that is there
+ * in any form, or was there and was removed, stays as its owners left it.
+ */
+async function writePrices(trx: Trx, markets: readonly SampleMarket[]): Promise<number> {
+  const present = await trx
+    .selectFrom('price')
+    .select('code_key')
+    .union(trx.selectFrom('price_history').select('code_key'))
+    .execute();
+  const known = new Set(present.map((row) => row.code_key));
+  const ids = await referenceIds(trx);
+  const rows = markets.flatMap((market) =>
+    market.prices
+      .filter(({ code }) => !known.has(matchKey(code)))
+      .map((price) => rowOf(ids, market, price)),
+  );
+  if (rows.length === 0) return 0;
+  await openRevision(trx, 'seeds: sample data');
+  await trx.insertInto('price').values(rows).execute();
+  return rows.length;
+}
+
+/** Told as rows are sent: how many of how many, and which kind of row. */
+export type Progress = (done: number, total: number, what: string) => void;
+
+/** The points of one sample price. */
+export interface SampleSeries {
+  readonly code: string;
+  readonly points: readonly SamplePoint[];
+}
+
+/** The points of every sample price, made by the recipe of the seeds. */
+export const sampleSeries = (markets: readonly SampleMarket[]): SampleSeries[] =>
+  markets.flatMap(({ prices }) =>
+    prices.map((price) => ({ code: price.code, points: seriesOf(price) })),
+  );
+
+/** What was first published, in COPY's text format; corrections come in a revision of their own. */
+const pointLines = ({ code, points }: SampleSeries): string =>
+  points
+    .map(({ date, low, mid, high, publishedAt }) =>
+      [code, date, low, mid, high, `${publishedAt}\n`].join('\t'),
+    )
+    .join('');
+
+const rateLine = ({ currency, date, rate }: SampleRate): string =>
+  `${currency}\t${date}\t${rate}\n`;
+
+const STAGING = `
+  create temporary table seed_point (
+    code text, date date, low numeric, mid numeric, high numeric, published_at timestamptz
+  ) on commit drop;
+  create temporary table seed_rate (iso text, date date, rate numeric) on commit drop;
+  create temporary table new_point (
+    price_id integer, date date, low numeric, mid numeric, high numeric, published_at timestamptz
+  ) on commit drop;
+  create temporary table new_rate (currency_id smallint, date date, rate numeric) on commit drop`;
+
+/**
+ * Picks what the database lacks and never had: what was withdrawn is not published again. The
+ * insert reads from what was picked, because a statement that also looks into the table it fills
+ * can slow down with every row, when the planner takes that table for an empty one.
+ */
+const pickPoints = sql`
+  insert into new_point
+  select p.id, n.date, n.low, n.mid, n.high, n.published_at
+  from seed_point n join price p on p.code = n.code and ${isSamplePrice}
+  where not exists (select from series s where s.price_id = p.id and s.date = n.date)
+    and not exists (select from series_history h where h.price_id = p.id and h.date = n.date)`;
+const pickRates = sql`
+  insert into new_rate
+  select c.id, n.date, n.rate from seed_rate n join currency c on c.iso = n.iso
+  where not exists (select from fx_rate r
+      where r.source = ${SAMPLE_SOURCE} and r.currency_id = c.id and r.date = n.date)
+    and not exists (select from fx_rate_history h
+      where h.source = ${SAMPLE_SOURCE} and h.currency_id = c.id and h.date = n.date)`;
+const samePoints = sql`
+  seed_point n join price p on p.code = n.code and ${isSamplePrice}
+  join series s on s.price_id = p.id and s.date = n.date
+  where (s.low, s.mid, s.high) is not distinct from (n.low, n.mid, n.high)`;
+const sameRates = sql`
+  seed_rate n join currency c on c.iso = n.iso
+  join fx_rate r on r.source = ${SAMPLE_SOURCE} and r.currency_id = c.id and r.date = n.date
+  where r.rate = n.rate`;
+
+async function countOf(trx: Transaction<Database>, rows: RawBuilder<unknown>): Promise<number> {
+  const { rows: counted } = await sql<{ count: number }>`
+    select count(*)::integer as count from ${rows}`.execute(trx);
+  return counted[0]?.count ?? 0;
+}
+
+const affectedBy = async (
+  trx: Transaction<Database>,
+  statement: RawBuilder<unknown>,
+): Promise<number> => Number((await statement.execute(trx)).numAffectedRows ?? 0);
+
+/** Sends everything to the staging tables, reporting as it goes. */
+async function stage(
+  { driver }: Connection,
+  series: readonly SampleSeries[],
+  rates: readonly SampleRate[],
+  onProgress: Progress,
+): Promise<void> {
+  const total = series.reduce((sum, { points }) => sum + points.length, rates.length);
+  let done = 0;
+  function* points(): Generator<string> {
+    for (const each of series) {
+      yield pointLines(each);
+      done += each.points.length;
+      onProgress(done, total, 'points');
+    }
+  }
+  await driver.query(STAGING);
+  await copyInto(driver, 'seed_point', points());
+  await copyInto(driver, 'seed_rate', [rates.map(rateLine).join('')]);
+  await driver.query('analyze seed_point; analyze seed_rate');
+  onProgress(total, total, 'rates');
+}
+
+export interface SampleReport {
+  readonly prices: number;
+  readonly points: number;
+  readonly rates: number;
+}
+
+const NOTHING: SampleReport = { prices: 0, points: 0, rates: 0 };
+
+/**
+ * Adds the sample prices, series and rates that the database never had, in one revision and with
+ * a line in the ledger; does nothing when exactly these were loaded before. What is there already
+ * is never overwritten: points that differ count as outdated.
+ */
+export async function writeSample(
+  trx: Transaction<Database>,
+  connection: Connection,
+  markets: readonly SampleMarket[],
+  series: readonly SampleSeries[],
+  onProgress: Progress,
+): Promise<SampleReport> {
+  const rates = sampleRates();
+  const sha256 = digestOf([...series.map(pointLines), ...rates.map(rateLine)]);
+  if (await wasLoaded(trx, sha256)) return NOTHING;
+  const prices = await writePrices(trx, markets);
+  await stage(connection, series, rates, onProgress);
+  const points = await affectedBy(trx, pickPoints);
+  const newRates = await affectedBy(trx, pickRates);
+  const rows = series.reduce((sum, each) => sum + each.points.length, rates.length);
+  const inserted = points + newRates;
+  const unchanged = (await countOf(trx, samePoints)) + (await countOf(trx, sameRates));
+  if (inserted > 0) await openRevision(trx, 'seeds: sample data');
+  const batch = await recordBatch(trx, {
+    file_name: LINES.samples,
+    sha256,
+    reason: null,
+    prices_added: prices,
+    rows,
+    inserted,
+    unchanged,
+    corrected: 0,
+    outdated: rows - inserted - unchanged,
+  });
+  await sql`
+    insert into series (price_id, date, low, mid, high, published_at, batch_id)
+    select price_id, date, low, mid, high, published_at, ${batch}::integer
+    from new_point`.execute(trx);
+  await sql`
+    insert into fx_rate (source, currency_id, date, rate, batch_id)
+    select ${SAMPLE_SOURCE}, currency_id, date, rate, ${batch}::integer
+    from new_rate`.execute(trx);
+  await finishBatch(trx, batch);
+  return { prices, points, rates: newRates };
+}

@@ -1,0 +1,144 @@
+import { type Kysely, sql, type Transaction } from 'kysely';
+import { type SampleMarket, sampleMarkets } from '../../../seeds/sample.ts';
+import type { Client } from '../client.ts';
+import {
+  type Connection,
+  inApplyTransaction,
+  openRevision,
+  withConnection,
+} from '../connection.ts';
+import { isSchemaCurrent } from '../migrate.ts';
+import type { Database } from '../schema.ts';
+import { digestOf, finishBatch, isSamplePrice, LINES, recordBatch, wasLoaded } from './batch.ts';
+import { writeReference } from './reference.ts';
+import {
+  type Progress,
+  type SampleReport,
+  type SampleSeries,
+  sampleSeries,
+  writeSample,
+} from './sample.ts';
+
+const REASON = 'sample corrections: points that were first published wrong';
+
+/** Points as they were published first, with what corrects them; texts are exact decimals. */
+const correctionsOf = (series: readonly SampleSeries[]) =>
+  series.flatMap(({ code, points }) =>
+    points.flatMap(({ corrected, ...wrong }) =>
+      corrected ? [{ code, date: wrong.date, wrong: wrong.mid, ...corrected }] : [],
+    ),
+  );
+
+/**
+ * Corrects the few sample points that the seeds publish wrong at first, in a revision of their
+ * own, and returns how many. A point that anybody else has corrected or changed stays.
+ */
+async function writeCorrections(
+  trx: Transaction<Database>,
+  series: readonly SampleSeries[],
+): Promise<number> {
+  const corrections = correctionsOf(series);
+  const text = JSON.stringify(corrections);
+  const sha256 = digestOf([text]);
+  if (await wasLoaded(trx, sha256)) return 0;
+  const wanted = sql`
+    jsonb_to_recordset(${text}::jsonb) as n (code text, date date, wrong numeric, low numeric,
+      mid numeric, high numeric, "correctedAt" timestamptz)
+    join price p on p.code = n.code and ${isSamplePrice}`;
+  const { rows: open } = await sql<{ price_id: number; date: string }>`
+    select s.price_id, s.date from ${wanted}
+    join series s on s.price_id = p.id and s.date = n.date
+    where s.corrections = 0 and s.mid = n.wrong`.execute(trx);
+  // With nothing to correct the line is written all the same: it says that this step is done.
+  if (open.length > 0) await openRevision(trx, `seeds: ${REASON}`);
+  const batch = await recordBatch(trx, {
+    file_name: LINES.corrections,
+    sha256,
+    reason: REASON,
+    prices_added: 0,
+    rows: corrections.length,
+    inserted: 0,
+    unchanged: 0,
+    corrected: open.length,
+    outdated: corrections.length - open.length,
+  });
+  await sql`
+    update series s set low = n.low, mid = n.mid, high = n.high, published_at = n."correctedAt",
+      corrections = s.corrections + 1, batch_id = ${batch}::integer
+    from ${wanted}
+    where s.price_id = p.id and s.date = n.date and s.corrections = 0 and s.mid = n.wrong
+  `.execute(trx);
+  await finishBatch(trx, batch);
+  return open.length;
+}
+
+interface SeedOptions {
+  /** Only reference data: a database of real prices has no samples. */
+  readonly reference?: boolean;
+  readonly onProgress?: Progress;
+}
+
+/** What a run wrote; all zero when the database had everything. */
+interface SeedReport {
+  /** Rows of currencies, units, dimension values and products. */
+  readonly reference: { readonly inserted: number };
+  /** What was added of the sample data, and the points corrected; null when not asked for. */
+  readonly sample: (SampleReport & { readonly corrected: number }) | null;
+}
+
+const VACUUM = `vacuum (analyze, skip_locked)
+  series, fx_rate, price, product, dimension_value, unit_of_measure, currency, load_batch`;
+
+async function seedSample(
+  connection: Connection,
+  markets: readonly SampleMarket[],
+  onProgress: Progress,
+): Promise<SampleReport & { corrected: number }> {
+  const { db } = connection;
+  const series = sampleSeries(markets);
+  const added = await inApplyTransaction(db, (trx) =>
+    writeSample(trx, connection, markets, series, onProgress),
+  );
+  const corrected = await inApplyTransaction(db, (trx) => writeCorrections(trx, series));
+  return { ...added, corrected };
+}
+
+/**
+ * Brings a migrated database to what the seeds hold: reference data, and unless only that is
+ * asked for, the sample prices, their series and the sample rates. Each step is one transaction
+ * and one revision: reference data, samples, corrections. It adds what is missing; names,
+ * prices, points and rates that are there are never touched. A second run writes nothing, and one
+ * after a crash goes on where that one stopped.
+ * @throws when the schema is not current
+ */
+export async function seed(client: Client, options: SeedOptions = {}): Promise<SeedReport> {
+  const { reference: referenceOnly = false, onProgress = () => {} } = options;
+  if (!(await isSchemaCurrent(client.db))) {
+    throw new Error('the database schema is not the one this version needs: migrate it first');
+  }
+  return withConnection(client.pool, async (connection) => {
+    const markets = await sampleMarkets();
+    const reference = await inApplyTransaction(connection.db, (trx) =>
+      writeReference(trx, markets),
+    );
+    const sample = referenceOnly ? null : await seedSample(connection, markets, onProgress);
+    // The planner and index-only scans would else wait for autovacuum after a bulk load.
+    if (sample && sample.points + sample.corrected > 0) await connection.driver.query(VACUUM);
+    return { reference, sample };
+  });
+}
+
+/**
+ * Whether a database that comes with samples still has to get them: nothing but reference data is
+ * there, or a run stopped between the samples and their corrections. The ledger says which, since
+ * samples may have been removed on purpose; a database of other prices or rates gets none.
+ */
+export async function lacksSamples(db: Kysely<Database>): Promise<boolean> {
+  const { rows } = await sql<{ lacks: boolean }>`
+    with line as (select file_name from load_batch where format = 'seed' and status = 'applied')
+    select case when exists (select from line where file_name = ${LINES.samples})
+      then not exists (select from line where file_name = ${LINES.corrections})
+      else not exists (select from price) and not exists (select from fx_rate)
+        and not exists (select from line) end as lacks`.execute(db);
+  return rows[0]?.lacks ?? true;
+}

@@ -1,0 +1,125 @@
+import { sql } from 'kysely';
+import { matchKey } from '../../catalog/match-key.ts';
+import { didYouMean } from '../../catalog/nearest.ts';
+import { idOf } from '../../db/ids.ts';
+import { isLabel, NO_LABEL } from '../parsing/texts.ts';
+import type { ProductRecord, ValueRecord } from '../records.ts';
+import { KIND_OF, put, type Reference, type Trx } from '../reference.ts';
+import type { Problems } from '../rejects/problems.ts';
+
+/** A row that a file declares, where the database lacks it. */
+export type NewRow =
+  | { readonly record: ProductRecord; readonly marketId: number; readonly key: string }
+  | { readonly record: ValueRecord; readonly kind: string; readonly key: string };
+
+/**
+ * The declared products and values that do not exist yet. They are put into the reference without
+ * an id, so that descriptions can already be checked against them.
+ */
+export function newRows(
+  records: readonly (ProductRecord | ValueRecord)[],
+  reference: Reference,
+  problems: Problems,
+): NewRow[] {
+  const rows: NewRow[] = [];
+  for (const record of records) {
+    problems.record = record;
+    const row = newRow(record, reference, problems);
+    if (!row) continue;
+    const named = { id: 0, name: record.name };
+    if ('marketId' in row) put(reference.products, row.marketId, [row.key], named);
+    else put(reference.values, row.kind, [row.key], named);
+    rows.push(row);
+  }
+  return rows;
+}
+
+function newRow(
+  record: ProductRecord | ValueRecord,
+  { markets, products, values }: Reference,
+  problems: Problems,
+): NewRow | null {
+  const { file, line, name } = record;
+  const key = matchKey(name);
+  const labels: Record<string, string> =
+    record.kind === 'product'
+      ? { name, alias: record.alias, chemicalCode: record.chemicalCode }
+      : { name };
+  for (const [column, value] of Object.entries(labels)) {
+    if (isLabel(value)) continue;
+    problems.add('invalid_text', NO_LABEL, { file, line, column, value });
+    return null;
+  }
+  if (record.kind === 'product') {
+    const marketId = markets.get(record.market);
+    if (marketId !== undefined) {
+      return products.get(marketId)?.has(key) ? null : { record, marketId, key };
+    }
+    const message = `There is no such market${didYouMean(record.market, markets.keys())}`;
+    const place = { file, line, column: 'market', value: record.market };
+    problems.add('unknown_market', message, place);
+    return null;
+  }
+  const kind = KIND_OF.get(record.dimension);
+  const { dimension } = record;
+  const known = kind === undefined ? undefined : values.get(kind);
+  if (known?.has(key)) return null;
+  // What depends on frequencies has to know each.
+  if (kind !== undefined && kind !== 'frequency') return { record, kind, key };
+  const others = [...KIND_OF.keys()].filter((field) => field !== 'frequency');
+  const frequencies = [...new Set([...(known?.values() ?? [])].map((each) => each.name))];
+  const message =
+    kind === undefined
+      ? `There is no dimension of this name to add to${didYouMean(dimension, others)}`
+      : `No frequency can be added: there are ${frequencies.join(', ')}`;
+  problems.add('unsupported_field', message, { file, line, column: 'dimension', value: dimension });
+  return null;
+}
+
+/** A name as part of an id and an address: `99.8% Ni min` → `99.8-ni-min`. */
+const slugOf = (name: string): string =>
+  name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}.]+/gu, '-')
+    .replace(/^-|-$/g, '') || 'value';
+
+/** A slug that no other row has: the second of the same name gets `-2`. */
+async function freeSlug(name: string, isTaken: (slug: string) => Promise<boolean>) {
+  const slug = slugOf(name);
+  for (let count = 1; ; count += 1) {
+    const candidate = count === 1 ? slug : `${slug}-${count}`;
+    if (!(await isTaken(candidate))) return candidate;
+  }
+}
+
+/** Writes declared products and values; a revision must be open. */
+export async function writeNewRows(trx: Trx, rows: readonly NewRow[]): Promise<void> {
+  for (const row of rows) {
+    const { name } = row.record;
+    if ('marketId' in row) {
+      const { market, alias, chemicalCode, isSustainable } = row.record;
+      const slug = await freeSlug(name, async (candidate) => {
+        const taken = await sql`select from product
+          where market_id = ${row.marketId} and slug = ${candidate}`.execute(trx);
+        return taken.rows.length > 0;
+      });
+      const uuid = idOf('product', market, slug);
+      await sql`
+        insert into product
+          (uuid, market_id, slug, name, alias, chemical_code, is_sustainable, match_key)
+        values (${uuid}, ${row.marketId}, ${slug}, ${name}, ${alias}, ${chemicalCode},
+          ${isSustainable}, ${row.key})`.execute(trx);
+    } else {
+      const slug = await freeSlug(name, async (candidate) => {
+        const taken = await sql`select from dimension_value
+          where kind = ${row.kind} and slug = ${candidate}`.execute(trx);
+        return taken.rows.length > 0;
+      });
+      const uuid = idOf(row.kind as 'purity', slug);
+      await sql`
+        insert into dimension_value (uuid, kind, slug, name, match_key)
+        values (${uuid}, ${row.kind}, ${slug}, ${name}, ${row.key})`.execute(trx);
+    }
+  }
+}

@@ -1,0 +1,196 @@
+import { didYouMean } from '../../catalog/nearest.ts';
+import { type CsvRow, csvRows } from '../parsing/csv-rows.ts';
+import { isDay } from '../parsing/dates.ts';
+import type { SourceRecord } from '../records.ts';
+import { type Problems, Refusal } from '../rejects/problems.ts';
+import type { Format, ReadContext } from './format.ts';
+
+/** The currency of a column of the H.10, and the days on which the country had it. */
+interface CountryCurrency {
+  readonly iso: string;
+  /** Null where it is older than any rate. */
+  readonly first: string | null;
+  /** Null where it goes on. */
+  readonly last: string | null;
+}
+
+const since = (iso: string, first: string): CountryCurrency => ({ iso, first, last: null });
+const until = (iso: string, last: string): CountryCurrency => ({ iso, first: null, last });
+const always = (iso: string): CountryCurrency => ({ iso, first: null, last: null });
+
+/** The last day of the notes of those that took the euro first. */
+const EURO = '2001-12-31';
+
+/**
+ * The columns of the H.10 by country. The Federal Reserve names countries and no currencies, so
+ * that a name must be read with the date: a rate of Germany is one of the mark, until there was
+ * none any more. Currencies and days are those of ISO 4217.
+ */
+export const H10_COUNTRIES: Readonly<Record<string, CountryCurrency>> = {
+  Australia: always('AUD'),
+  Austria: until('ATS', EURO),
+  Belgium: until('BEF', EURO),
+  Brazil: since('BRL', '1994-07-01'),
+  Canada: always('CAD'),
+  China: always('CNY'),
+  Denmark: always('DKK'),
+  Euro: since('EUR', '1999-01-01'),
+  Finland: until('FIM', EURO),
+  France: until('FRF', EURO),
+  Germany: until('DEM', EURO),
+  Greece: until('GRD', '2000-12-31'),
+  'Hong Kong': always('HKD'),
+  India: always('INR'),
+  Ireland: until('IEP', EURO),
+  Italy: until('ITL', EURO),
+  Japan: always('JPY'),
+  Malaysia: always('MYR'),
+  Mexico: since('MXN', '1993-01-01'),
+  Netherlands: until('NLG', EURO),
+  'New Zealand': always('NZD'),
+  Norway: always('NOK'),
+  Portugal: until('PTE', EURO),
+  Singapore: always('SGD'),
+  'South Africa': always('ZAR'),
+  'South Korea': always('KRW'),
+  Spain: until('ESP', EURO),
+  'Sri Lanka': always('LKR'),
+  Sweden: always('SEK'),
+  Switzerland: always('CHF'),
+  Taiwan: always('TWD'),
+  Thailand: always('THB'),
+  'United Kingdom': always('GBP'),
+  // The Federal Reserve gives the years before 2008 in the bolívar of 2008, which is a thousand of
+  // the older ones. It has been renewed twice since, and the tables do not say which is meant.
+  Venezuela: until('VEF', '2018-08-19'),
+};
+
+interface Column extends CountryCurrency {
+  readonly country: string;
+}
+
+/** Until then no pound cost less than a dollar: a fact by which a turned table is known. */
+const POUND_ABOVE_DOLLAR_UNTIL = '2025-12-31';
+
+const isDate = (name: string | undefined): boolean => /^(Date|Data)$/.test(name?.trim() ?? '');
+
+/** The countries of the header. @throws Refusal for another table than that of days */
+function columnsOf({ line, fields }: CsvRow): Column[] {
+  const [date, ...countries] = fields.map((each) => each.trim());
+  if (isDate(date) && countries[0] === 'Country') {
+    const message =
+      'The table has one row for each country and month: averages of months are no rates of days';
+    throw new Refusal('period_averages', message, { line, value: fields.join() });
+  }
+  if (!isDate(date) || countries.length === 0) {
+    const message = 'The first line of the H.10 is "Date" and a column for each country';
+    throw new Refusal('invalid_layout', message, { line, value: fields.join() });
+  }
+  return countries.map((country, index) => {
+    const currency = H10_COUNTRIES[country];
+    if (!currency || countries.indexOf(country) < index) {
+      const what = currency ? 'The country is there twice' : 'The H.10 has no such country';
+      const message = `${what}${currency ? '' : didYouMean(country, Object.keys(H10_COUNTRIES))}`;
+      throw new Refusal('unknown_column', message, { line, column: country, value: country });
+    }
+    return { country, ...currency };
+  });
+}
+
+/** @throws Refusal for a table that gives dollars for a pound, which would be taken for pounds */
+function checkDirection({ iso }: Column, date: string, rate: string, line: number): void {
+  if (iso !== 'GBP' || date > POUND_ABOVE_DOLLAR_UNTIL || !(Number(rate) >= 1)) return;
+  const message = 'The table gives dollars for a pound; every column must be units for one dollar';
+  throw new Refusal('unit_mismatch', message, { line, column: 'United Kingdom', value: rate });
+}
+
+/** Why a column has no rate on a day; null when it may have one. */
+function whyNone({ country, iso, first, last }: Column, date: string): string | null {
+  if (first !== null && date < first) return `${country} has had the ${iso} since ${first}`;
+  if (last !== null && date > last) return `${country} had the ${iso} until ${last}`;
+  return null;
+}
+
+function ratesOf(
+  { line, fields }: CsvRow,
+  columns: readonly Column[],
+  problems: Problems,
+): SourceRecord[] {
+  const [date = '', ...rates] = fields.map((each) => each.trim());
+  return columns.flatMap((column, index) => {
+    const rate = rates[index] ?? '';
+    if (rate === '' || rate === 'ND') return [];
+    checkDirection(column, date, rate, line);
+    const why = whyNone(column, date);
+    if (why === null) return [{ kind: 'rate', line, currency: column.iso, date, rate } as const];
+    problems.reject('out_of_range', why, { line, column: column.country, value: rate });
+    return [];
+  });
+}
+
+/** Whether a day is a Saturday or Sunday, on which there is no rate. */
+const isWeekend = (day: string): boolean => [0, 6].includes(new Date(day).getUTCDay());
+
+/** The day of a row; null after noting why there is none. */
+function dayIn({ line, fields }: CsvRow, held: number, problems: Problems): string | null {
+  const day = fields[0]?.trim() ?? '';
+  if (isDay(day) && !isWeekend(day)) return day;
+  const why = isDay(day)
+    ? 'a day of a week-end, which has no rate'
+    : 'not a day such as 2017-12-01';
+  problems.rejected += held;
+  problems.add('invalid_date', `The date is ${why}`, { line, column: 'Date', value: day });
+  return null;
+}
+
+/**
+ * Reads the daily rates of the Federal Reserve (H.10): a row for each business day, a column for
+ * each country, all in units of its currency for one US dollar. The vintage is the newest day.
+ * Averages of months are refused: each is dated on the first of its month, on which they would
+ * pass for rates of that day, and no rule could tell them from these later.
+ */
+async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[]> {
+  let columns: Column[] | null = null;
+  let newest = '';
+  let hasOtherDays = false;
+  for await (const rows of csvRows(file.bytes(), problems)) {
+    const records: SourceRecord[] = [];
+    for (const row of rows) {
+      if (columns === null) {
+        columns = columnsOf(row);
+        continue;
+      }
+      if (row.fields.length !== columns.length + 1) {
+        const message = `The row has ${row.fields.length} fields, the header ${columns.length + 1}`;
+        problems.reject('wrong_column_count', message, { line: row.line });
+        continue;
+      }
+      const rates = ratesOf(row, columns, problems);
+      const day = dayIn(row, rates.length, problems);
+      if (day === null) continue;
+      if (!day.endsWith('-01')) hasOtherDays = true;
+      if (rates.length > 0 && day > newest) newest = day;
+      records.push(...rates);
+    }
+    yield records;
+  }
+  if (newest === '') return;
+  if (!hasOtherDays) {
+    const message = 'Every date is the first of a month: averages of months are no rates of days';
+    throw new Refusal('period_averages', message);
+  }
+  yield [{ kind: 'vintage', date: newest }];
+}
+
+export const fed: Format = {
+  title: 'Federal Reserve, H.10 foreign exchange rates, daily',
+  accepts: 'the table with a row for each day and a column for each country, as CSV',
+  lineage: ['fed'],
+  needsVintage: true,
+  source: {
+    slug: 'FED',
+    name: 'Federal Reserve foreign exchange rates (H.10)',
+    base: 'USD',
+  },
+  read,
+};

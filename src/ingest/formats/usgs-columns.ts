@@ -1,0 +1,257 @@
+import type { CsvRow } from '../parsing/csv-rows.ts';
+import {
+  type LoadErrorCode,
+  type Place,
+  type Problems,
+  problemOf,
+  Refusal,
+} from '../rejects/problems.ts';
+import type { Mapping } from '../table/schema.ts';
+import { KILOGRAMS, SUFFIXES, UNITS, type UsgsSeries } from './usgs-price.ts';
+import { NOT_LOADED } from './usgs-rare-earths.ts';
+import { NO_VALUE, priceIn, releaseDay } from './usgs-values.ts';
+
+/** The header of a salient table, and the release that the table is of. */
+interface Heading {
+  readonly line: number;
+  readonly names: readonly string[];
+  readonly release: number;
+}
+
+/** A column of a salient table and its price: a series, or one that the user has described. */
+interface MappedColumn {
+  /** Place from 0. */
+  readonly at: number;
+  readonly series: UsgsSeries | null;
+  /** Unit of measure of a column without a series. */
+  readonly unit?: string;
+  readonly isInCents?: boolean;
+}
+
+/** The placeholder in the mapping of a column that belongs to no series; the user replaces it. */
+const OWN_CODE = 'CODE';
+const OWN_UNIT = 'UNIT';
+
+function columnOf({ at, series, unit, isInCents }: MappedColumn) {
+  const inCents = series?.isInCents ?? isInCents ?? false;
+  return {
+    code: series?.code ?? OWN_CODE,
+    mid: at + 1,
+    published: {
+      currency: inCents ? 'USc' : 'USD',
+      unit: series ? UNITS[series.unit] : (unit ?? OWN_UNIT),
+    },
+  };
+}
+
+function priceOf({ code, attributes }: UsgsSeries) {
+  const { specification, ...texts } = attributes;
+  return { code, ...texts, specification: JSON.parse(specification ?? '[]') };
+}
+
+const without = <T extends { kind: string }>(record: T): Omit<T, 'kind'> => {
+  const { kind: _, ...members } = record;
+  return members;
+};
+
+/** A mapping with which `load table` reads columns of a salient table as `load usgs` does. */
+function tableMapping(columns: readonly MappedColumn[], { line, release }: Heading): Mapping {
+  const all = columns.flatMap(({ series }) => (series ? [series] : []));
+  const needs = all.flatMap((each) => each.needs);
+  const products = needs.flatMap((each) => (each.kind === 'product' ? [without(each)] : []));
+  const values = needs.flatMap((each) => (each.kind === 'value' ? [without(each)] : []));
+  const day = releaseDay(release);
+  return {
+    rows: { header: line },
+    date: { column: 3, pattern: 'yyyy' },
+    columns: columns.map(columnOf),
+    numbers: { thousands: 'comma', missing: [...NO_VALUE, ''] },
+    publishedAt: { constant: `${day}T00:00:00Z` },
+    vintage: { constant: day },
+    ...(all.length > 0 ? { prices: all.map(priceOf) } : {}),
+    ...(products.length > 0 ? { products } : {}),
+    ...(values.length > 0 ? { values } : {}),
+  } as Mapping;
+}
+
+/** The column of a series; its place counts from 0. */
+export interface SeriesColumn {
+  readonly series: UsgsSeries;
+  readonly at: number;
+}
+
+/** A price column by the parts of its name: `Price_LME_dt` has the word `lme`, the suffix `dt`. */
+interface PriceColumn {
+  readonly at: number;
+  readonly name: string;
+  /** Exchange or basis, in lower case. */
+  readonly words: readonly string[];
+  /** Names the currency and unit; null where the name does not end in one suffix that is known. */
+  readonly suffix: string | null;
+}
+
+const seriesText = ({ code, title, isInCents, unit }: UsgsSeries): string =>
+  `${code} (${title}, US ${isInCents ? 'cents' : 'dollars'} per ${unit})`;
+
+/** Splits the name of a column into its words and the suffixes at its end. */
+function partsOf(name: string, known: ReadonlySet<string>) {
+  // Release 2024 adds "(both used)" to a heading with two suffixes.
+  const text = name.toLowerCase().replace(/ \(both used\)$/, '');
+  const words = text.split(/[\s_-]+/).filter((each) => each !== '' && each !== 'price');
+  const suffixes: string[] = [];
+  while (known.has(words.at(-1) ?? '')) suffixes.unshift(words.pop() as string);
+  return { words, suffixes };
+}
+
+/** The places of a name among others. */
+const placesOf = (name: string, names: readonly string[]): number[] =>
+  names.flatMap((each, place) => (each === name ? [place] : []));
+
+/**
+ * The price columns of a table. Columns that share a heading with as many suffixes have one each,
+ * from the left; `checkOrder` compares their values.
+ */
+function priceColumns(names: readonly string[], known: ReadonlySet<string>): PriceColumn[] {
+  return names.flatMap((name, at) => {
+    if (!/price/i.test(name)) return [];
+    const { words, suffixes } = partsOf(name, known);
+    const places = placesOf(name, names);
+    const isOneEach = suffixes.length === places.length;
+    if (isOneEach) return [{ at, name, words, suffix: suffixes[places.indexOf(at)] ?? null }];
+    return [{ at, name, words, suffix: suffixes.length === 1 ? (suffixes[0] ?? null) : null }];
+  });
+}
+
+/** Whether a column has every word that names the series, its suffix, and no word of another. */
+function isOf({ column }: UsgsSeries, { words, suffix }: PriceColumn): boolean {
+  if (column === null || suffix === null || !column.suffixes.includes(suffix)) return false;
+  const { needed, allowed } = column;
+  return (
+    needed.every((each) => words.includes(each)) &&
+    words.every((each) => needed.includes(each) || allowed.includes(each))
+  );
+}
+
+/** The price columns of one table, and the series that each of them may hold. */
+class Columns {
+  readonly held: readonly UsgsSeries[];
+  readonly heading: Heading;
+  readonly known: ReadonlySet<string>;
+  readonly all: readonly PriceColumn[];
+  readonly certain: readonly SeriesColumn[];
+
+  constructor(held: readonly UsgsSeries[], heading: Heading) {
+    this.held = held;
+    this.heading = heading;
+    const own = held.flatMap((each) => each.column?.suffixes ?? []);
+    this.known = new Set([...Object.keys(SUFFIXES), ...own]);
+    this.all = priceColumns(heading.names, this.known);
+    this.certain = held.flatMap((series) => {
+      const [column, second] = this.of(series);
+      return column && !second ? [{ series, at: column.at }] : [];
+    });
+  }
+
+  of(series: UsgsSeries): PriceColumn[] {
+    return this.all.filter((each) => isOf(series, each));
+  }
+
+  /** The series that a column which is not known may hold: none of them has a column. */
+  candidates({ suffix }: PriceColumn): UsgsSeries[] {
+    return this.held.filter(
+      (series) =>
+        this.of(series).length === 0 &&
+        (suffix === null || series.column?.suffixes.includes(suffix) === true),
+    );
+  }
+
+  mapping(when: string, column: MappedColumn) {
+    return { when, mapping: tableMapping([...this.certain, column], this.heading) };
+  }
+
+  /** How `load table` loads a column as each of some series, or as a price of the user's own. */
+  remedies({ at, suffix }: PriceColumn, candidates: readonly UsgsSeries[]) {
+    if (candidates.length > 0) {
+      return candidates.map((series) =>
+        this.mapping(`it holds ${seriesText(series)}`, { series, at }),
+      );
+    }
+    const terms = suffix === null ? undefined : SUFFIXES[suffix];
+    const when =
+      `${OWN_CODE} is replaced by the code of a price that you have described` +
+      (terms ? '' : `, and ${OWN_UNIT} by its unit`);
+    const unit = terms && { unit: UNITS[terms.unit], isInCents: terms.isInCents };
+    return [this.mapping(when, { series: null, at, ...unit })];
+  }
+}
+
+type Fault = readonly [code: LoadErrorCode, message: string, place: Place];
+
+/** Checks a price column; null when the column is known. */
+function faultOf(columns: Columns, column: PriceColumn): Fault | null {
+  const place = { line: columns.heading.line, column: column.name };
+  const series = columns.held.find((each) => isOf(each, column));
+  if (series) {
+    const all = columns.of(series);
+    if (all.length === 1) return null;
+    const places = all.map(({ name, at }) => `${name} (column ${at + 1})`).join(' and ');
+    const message = `${places} may each hold ${seriesText(series)}`;
+    const remedies = columns.remedies(column, [series]);
+    return ['ambiguous_column', message, { ...place, remedies }];
+  }
+  if (column.words.some((each) => NOT_LOADED.has(each))) return null;
+  const remedies = columns.remedies(column, columns.candidates(column));
+  if (column.suffix !== null) {
+    return ['unknown_column', 'No price of this name is known', { ...place, remedies }];
+  }
+  const message = `The name does not end in one unit of ${[...columns.known].join(', ')}`;
+  return ['unit_mismatch', message, { ...place, remedies }];
+}
+
+/**
+ * Finds the column of each series by the parts of its name: the word `price`, an exchange or basis,
+ * and a suffix for currency and unit.
+ * @throws Refusal for a price column that is unknown, for two that may hold the same series, and
+ *   for a series without a column
+ */
+export function columnsOf(
+  held: readonly UsgsSeries[],
+  heading: Heading,
+  problems: Problems,
+): readonly SeriesColumn[] {
+  const columns = new Columns(held, heading);
+  const faults = columns.all.map((each) => faultOf(columns, each)).filter((each) => each !== null);
+  for (const fault of faults.slice(1)) problems.refuse(problemOf(...fault));
+  if (faults[0]) throw new Refusal(...faults[0]);
+  const lacking = held.find((each) => columns.of(each).length === 0);
+  if (lacking === undefined) return columns.certain;
+  const message = `The table of ${lacking.commodity} has no column for ${seriesText(lacking)}`;
+  throw new Refusal('missing_column', message, { line: heading.line });
+}
+
+/** Dollars per kilogram; only to compare the order of magnitude of two columns. */
+const perKilogram = ({ unit, isInCents }: UsgsSeries, price: string): number =>
+  Number(price) / KILOGRAMS[unit] / (isInCents ? 100 : 1);
+
+/**
+ * Compares columns that share a heading. They are in the order of its suffixes when their values
+ * are the same price.
+ * @throws Refusal when they differ by more than a factor of 2
+ */
+export function checkOrder(
+  columns: readonly SeriesColumn[],
+  { names }: Heading,
+  { line, fields }: CsvRow,
+): void {
+  const prices = columns.flatMap(({ series, at }) => {
+    const name = names[at] ?? '';
+    const price = placesOf(name, names).length > 1 ? priceIn(fields[at] ?? '') : null;
+    return price ? [{ name, value: perKilogram(series, price) }] : [];
+  });
+  for (const { name, value } of prices) {
+    const other = prices.find((each) => each.name === name && each.value > 2 * value);
+    if (other === undefined) continue;
+    const message = 'The columns of this name are not in the order of the units in it';
+    throw new Refusal('unit_mismatch', message, { line, column: name });
+  }
+}

@@ -1,0 +1,201 @@
+import { didYouMean } from '../../catalog/nearest.ts';
+import { openSource } from '../file.ts';
+import { type CsvRow, csvRows } from '../parsing/csv-rows.ts';
+import type { SourceRecord } from '../records.ts';
+import { type Problems, Refusal } from '../rejects/problems.ts';
+import type { Format, ReadContext } from './format.ts';
+import { checkOrder, columnsOf, type SeriesColumn } from './usgs-columns.ts';
+import type { UsgsSeries } from './usgs-price.ts';
+import { USGS_SERIES } from './usgs-series.ts';
+import { describedBy, pointOf, releaseDay, releaseOf } from './usgs-values.ts';
+
+/**
+ * Reads a row of one table: descriptions and points. Problems are noted.
+ * @throws Refusal when the table makes no sense from here on
+ */
+type RowReader = (row: CsvRow, release: number, problems: Problems) => SourceRecord[];
+
+/** The columns of a table with a row for each series and year, in their order. */
+const LIST = [
+  'release',
+  'market',
+  'series',
+  'year',
+  'value',
+  'currency_code_as_published',
+  'unit',
+  'estimated',
+];
+
+const trimmed = (fields: readonly string[]): string[] => fields.map((each) => each.trim());
+
+function checkContinued({ lastRelease, code }: UsgsSeries, release: number, line: number): void {
+  if (lastRelease === null || release <= lastRelease) return;
+  const message = `From release ${lastRelease + 1} on this price is another and no more ${code}`;
+  throw new Refusal('unit_mismatch', message, { line, value: `MCS${release}` });
+}
+
+/** The series of a commodity that salient tables hold. @throws Refusal when there is none */
+function seriesOf(commodity: string, line: number): UsgsSeries[] {
+  const held = USGS_SERIES.filter((each) => each.commodity === commodity && each.column !== null);
+  if (held.length > 0) return held;
+  const hint = didYouMean(commodity, new Set(USGS_SERIES.map((each) => each.commodity)));
+  const place = { line, column: 'Commodity', value: commodity };
+  throw new Refusal('invalid_layout', `No price of this commodity is loaded${hint}`, place);
+}
+
+/** A salient table: one commodity, a row for each year, a column for each price. */
+function salientReader(header: CsvRow): RowReader {
+  const names = trimmed(header.fields);
+  let commodity: string | null = null;
+  let columns: readonly SeriesColumn[] = [];
+  return (row, release, problems) => {
+    const { line, fields } = row;
+    const [, name = '', year = ''] = trimmed(fields);
+    const heading = { line: header.line, names, release };
+    const records: SourceRecord[] = [];
+    if (commodity === null) {
+      const held = seriesOf(name, line);
+      for (const series of held) checkContinued(series, release, line);
+      columns = columnsOf(held, heading, problems);
+      commodity = name;
+      records.push(...held.flatMap((series) => describedBy(series, line)));
+    }
+    if (name !== commodity) {
+      const message = `The table is of ${commodity}, and a salient table of one commodity`;
+      throw new Refusal('invalid_layout', message, { line, column: 'Commodity', value: name });
+    }
+    checkOrder(columns, heading, row);
+    for (const { series, at } of columns) {
+      const place = { line, column: names[at] ?? '', year, release };
+      records.push(...pointOf(series, fields[at] ?? '', place, problems));
+    }
+    return records;
+  };
+}
+
+/** The series of a row of a list; null after noting why there is none. */
+function listed({ line, fields }: CsvRow, problems: Problems): UsgsSeries | null {
+  const [, market, title = '', , , currency = '', unit = ''] = trimmed(fields);
+  const ofMarket = USGS_SERIES.filter((each) => each.market === market);
+  const named = ofMarket.filter((each) => each.title === title);
+  const series = named.find((each) => each.unit === unit);
+  const isMoneyOf = (each: UsgsSeries): boolean => currency === (each.isInCents ? 'USc' : 'USD');
+  if (series && isMoneyOf(series)) return series;
+  if (named.length === 0) {
+    const hint = didYouMean(
+      title,
+      ofMarket.map((each) => each.title),
+    );
+    const place = { line, column: 'series', value: title };
+    problems.reject('unknown_code', `No price of this series is loaded${hint}`, place);
+    return null;
+  }
+  const terms = named.map((each) => `${each.isInCents ? 'USc' : 'USD'}/${each.unit}`);
+  const place = { line, column: 'unit', value: `${currency}/${unit}` };
+  problems.reject('unit_mismatch', `The series is in ${terms.join(' or ')}`, place);
+  return null;
+}
+
+/** A list: a row for each series and year, as it is copied out of the printed summaries. */
+function listReader(): RowReader {
+  const described = new Set<UsgsSeries>();
+  return (row, release, problems) => {
+    const series = listed(row, problems);
+    if (!series) return [];
+    checkContinued(series, release, row.line);
+    const opened = described.has(series) ? [] : describedBy(series, row.line);
+    described.add(series);
+    const [, , , year = '', value = ''] = row.fields;
+    const place = { line: row.line, column: 'value', year: year.trim(), release };
+    return [...opened, ...pointOf(series, value, place, problems)];
+  };
+}
+
+/** A reader of the rows below a header. @throws Refusal for a table of another kind */
+function readerBelow(header: CsvRow): RowReader {
+  const names = trimmed(header.fields);
+  if (names.join() === LIST.join()) return listReader();
+  const [source = '', commodity, year] = names;
+  const isSalient = /^(Data)?Source$/.test(source) && commodity === 'Commodity' && year === 'Year';
+  if (isSalient) return salientReader(header);
+  const what = names.includes('Country') ? 'This table is by country' : 'This is another table';
+  const message = `${what}; one of salient statistics begins with DataSource, Commodity, Year`;
+  const value = names.filter((name) => name !== '').join(', ');
+  throw new Refusal('invalid_layout', message, { line: header.line, value });
+}
+
+/** The release of a row, which every row names first. @throws Refusal when it does not */
+function releaseIn({ line, fields }: CsvRow, known: number | null): number {
+  const [text = ''] = fields;
+  const release = releaseOf(text);
+  const place = { line, column: 'release', value: text };
+  if (release === null) {
+    throw new Refusal('invalid_vintage', 'The release is not written as MCS2025', place);
+  }
+  if (known !== null && release !== known) {
+    const message = `The file is of release MCS${known}, and a file is of one release`;
+    throw new Refusal('invalid_vintage', message, place);
+  }
+  return release;
+}
+
+/**
+ * Reads tables of the Mineral Commodity Summaries of the U.S. Geological Survey, as published: the
+ * salient table of a commodity, or a list of prices that was copied out of a release. A value is
+ * that of a year and is dated on its last day. It counts as published on the day of the release,
+ * which is also the vintage: a table says no more of it than the year of the release.
+ */
+async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[]> {
+  let reader: RowReader | null = null;
+  let width = 0;
+  let release: number | null = null;
+  for await (const rows of csvRows(file.bytes(), problems)) {
+    const records: SourceRecord[] = [];
+    for (const row of rows) {
+      if (row.fields.every((field) => field.trim() === '')) continue;
+      if (reader === null) {
+        reader = readerBelow(row);
+        width = row.fields.length;
+      } else if (row.fields.length !== width) {
+        const message = `The row has ${row.fields.length} fields, the header ${width}`;
+        const text = row.fields.join(',');
+        problems.reject('wrong_column_count', message, { line: row.line, text });
+      } else {
+        if (release === null) {
+          release = releaseIn(row, null);
+          records.push({ kind: 'vintage', date: releaseDay(release) });
+        } else releaseIn(row, release);
+        records.push(...reader(row, release, problems));
+      }
+    }
+    yield records;
+  }
+}
+
+/** The release that a file is of, as its first rows name it; "" for a file that does not. */
+async function releaseNamed(path: string): Promise<string> {
+  const file = await openSource(path);
+  try {
+    const { value } = await file.bytes().next();
+    return /^"?(MCS\d{4})\b/m.exec(value?.toString('latin1') ?? '')?.[1] ?? '';
+  } finally {
+    await file.close();
+  }
+}
+
+async function inOrder(paths: readonly string[]): Promise<string[]> {
+  const named = await Promise.all(
+    paths.map(async (path) => ({ path, release: await releaseNamed(path) })),
+  );
+  return named.sort((a, b) => a.release.localeCompare(b.release)).map(({ path }) => path);
+}
+
+export const usgs: Format = {
+  title: 'U.S. Geological Survey, Mineral Commodity Summaries, annual prices',
+  accepts: 'the original salient tables (mcs2025-nicke_salient.csv …) or a list of prices, as CSV',
+  lineage: ['usgs'],
+  needsVintage: true,
+  inOrder,
+  read,
+};

@@ -1,0 +1,117 @@
+import { didYouMean } from '../../catalog/nearest.ts';
+import { ATTRIBUTES, POINT_FIELDS, REJECT_FIELDS } from '../attributes.ts';
+import type { Format, ReadContext } from '../formats/format.ts';
+import type { Attributes, SourceRecord } from '../records.ts';
+import { type Problems, Refusal } from '../rejects/problems.ts';
+import { type CsvRow, csvRows } from './csv-rows.ts';
+
+/** Where each field of a row stands; -1 for a column that the file does not have. */
+interface Layout {
+  readonly width: number;
+  readonly point: Readonly<
+    Record<'code' | 'date' | 'low' | 'mid' | 'high' | 'publishedAt', number>
+  >;
+  /** The columns that describe the price. */
+  readonly attributes: readonly (readonly [name: string, index: number])[];
+}
+
+function checkHeader({ line, fields }: CsvRow): void {
+  const known = [...POINT_FIELDS, ...ATTRIBUTES];
+  const ignored: readonly string[] = REJECT_FIELDS;
+  for (const [index, name] of fields.entries()) {
+    const place = { line, column: name, value: name };
+    if (!known.includes(name) && !ignored.includes(name)) {
+      const hint =
+        fields.length === 1 && /[;\t]/.test(name)
+          ? '; columns are separated by commas'
+          : didYouMean(name, known);
+      throw new Refusal('unknown_column', `There is no column of this name${hint}`, place);
+    }
+    if (fields.indexOf(name) < index) {
+      throw new Refusal('unknown_column', 'The column is there twice', place);
+    }
+  }
+  const needs = (name: string, why: string): void => {
+    if (fields.includes(name)) return;
+    throw new Refusal('missing_column', `The column ${name} is missing: ${why}`, { line });
+  };
+  needs('code', 'it says which price a row is about');
+  if (fields.includes('date') || !fields.some((name) => ATTRIBUTES.includes(name))) {
+    needs('mid', 'a value on a date needs it');
+    needs('date', 'a value is that of a day');
+  }
+}
+
+function layoutOf(header: CsvRow): Layout {
+  checkHeader(header);
+  const { fields } = header;
+  const at = (name: string): number => fields.indexOf(name);
+  return {
+    width: fields.length,
+    point: {
+      code: at('code'),
+      date: at('date'),
+      low: at('low'),
+      mid: at('mid'),
+      high: at('high'),
+      publishedAt: at('publishedAt'),
+    },
+    attributes: ATTRIBUTES.flatMap((name) => (at(name) < 0 ? [] : [[name, at(name)] as const])),
+  };
+}
+
+/** The description in a row; null when all its fields are empty. */
+function attributesOf(fields: readonly string[], layout: Layout): Attributes | null {
+  const attributes: Record<string, string | null> = {};
+  let isEmpty = true;
+  for (const [name, index] of layout.attributes) {
+    attributes[name] = fields[index] || null;
+    if (fields[index]) isEmpty = false;
+  }
+  return isEmpty ? null : attributes;
+}
+
+/** Adds what one row says: a description of its price, a point, or both. */
+function addRow(row: CsvRow, layout: Layout, records: SourceRecord[], problems: Problems): void {
+  const { line, fields } = row;
+  if (fields.length !== layout.width) {
+    const message = `The row has ${fields.length} fields, the header ${layout.width}`;
+    problems.reject('wrong_column_count', message, { line, text: fields.join(',') });
+    return;
+  }
+  const { point } = layout;
+  const textOf = (index: number): string | null => fields[index] || null;
+  const code = fields[point.code] ?? '';
+  const attributes = layout.attributes.length > 0 ? attributesOf(fields, layout) : null;
+  if (attributes) records.push({ kind: 'price', line, code, attributes, whenPresent: 'compare' });
+  const date = fields[point.date] ?? '';
+  const mid = textOf(point.mid);
+  const low = textOf(point.low);
+  const high = textOf(point.high);
+  const publishedAt = textOf(point.publishedAt);
+  const holdsPoint = date !== '' || mid !== null || low !== null || high !== null;
+  if (holdsPoint || !attributes) {
+    records.push({ kind: 'point', line, code, date, low, mid, high, publishedAt });
+  }
+}
+
+/** Reads our own CSV, described in `docs/loading.md`. */
+async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[]> {
+  let layout: Layout | null = null;
+  for await (const rows of csvRows(file.bytes(), problems)) {
+    const records: SourceRecord[] = [];
+    for (const row of rows) {
+      if (layout === null) layout = layoutOf(row);
+      else addRow(row, layout, records, problems);
+    }
+    yield records;
+  }
+}
+
+export const csv: Format = {
+  title: 'Prices and their series, one point a row (docs/loading.md)',
+  accepts: 'CSV in UTF-8 with a header row',
+  lineage: ['csv', 'ndjson', 'table'],
+  needsVintage: false,
+  read,
+};

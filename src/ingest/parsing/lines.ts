@@ -1,0 +1,106 @@
+import { isUtf8 } from 'node:buffer';
+import { type Problems, Refusal } from '../rejects/problems.ts';
+
+/** Longest line; beyond it the line is skipped as a problem, so that memory stays bounded. */
+export const LINE_BYTES_MAX = 1_048_576;
+
+const LF = 0x0a;
+const BOM = '\ufeff';
+
+/** Lines in a row. A line that cannot be read is null, and its problem has been noted. */
+interface LineBlock {
+  /** Number of the first line, from 1. */
+  readonly first: number;
+  readonly lines: readonly (string | null)[];
+}
+
+/** Refuses what no text format of ours can be: UTF-16, and binary files that people mistake. */
+function refuseForeign(head: Buffer): void {
+  const mark = head.subarray(0, 2).toString('latin1');
+  if (mark === '\xff\xfe' || mark === '\xfe\xff') {
+    throw new Refusal('invalid_encoding', 'The file is UTF-16: save it as UTF-8', { line: 1 });
+  }
+  if (mark === 'PK') {
+    throw new Refusal('invalid_layout', 'The file is a ZIP archive or a workbook, not text', {
+      line: 1,
+    });
+  }
+}
+
+function readableLine(bytes: Buffer, line: number, problems: Problems): string | null {
+  if (bytes.length > LINE_BYTES_MAX) return tooLong(line, problems);
+  if (bytes.includes(0)) {
+    problems.reject('invalid_encoding', 'The line holds a NUL character', { line });
+    return null;
+  }
+  if (!isUtf8(bytes)) {
+    const value = bytes.toString('latin1');
+    problems.reject('invalid_encoding', 'The line is not UTF-8', { line, value, text: value });
+    return null;
+  }
+  return bytes.toString('utf8').replace(/\r$/, '');
+}
+
+function tooLong(line: number, problems: Problems): null {
+  const message = `The line is longer than ${LINE_BYTES_MAX} bytes`;
+  problems.reject('line_too_long', message, { line });
+  return null;
+}
+
+/** Splits complete lines; the usual block is decoded at once, one with a fault line by line. */
+function linesOf(block: Buffer, first: number, problems: Problems): (string | null)[] {
+  if (isUtf8(block) && !block.includes(0) && block.length <= LINE_BYTES_MAX) {
+    const text = `${block.toString('utf8')}\n`;
+    return (text.includes('\r') ? text.replaceAll('\r\n', '\n') : text).slice(0, -1).split('\n');
+  }
+  const lines: (string | null)[] = [];
+  for (let start = 0; start <= block.length; ) {
+    const found = block.indexOf(LF, start);
+    const end = found < 0 ? block.length : found;
+    lines.push(readableLine(block.subarray(start, end), first + lines.length, problems));
+    start = end + 1;
+  }
+  return lines;
+}
+
+/** What follows the rest of a line that was skipped, with null in the place of that line. */
+function linesAfterSkipped(block: Buffer, first: number, problems: Problems): (string | null)[] {
+  const end = block.indexOf(LF);
+  return end < 0 ? [null] : [null, ...linesOf(block.subarray(end + 1), first + 1, problems)];
+}
+
+/**
+ * Reads UTF-8 text as lines, in constant memory. LF and CRLF end a line, a byte order mark at the
+ * start is dropped, and the last line may lack its end.
+ * @throws Refusal for a file that is not text in UTF-8 at all
+ */
+export async function* lineBlocks(
+  bytes: AsyncIterable<Buffer>,
+  problems: Problems,
+): AsyncGenerator<LineBlock> {
+  let next = 1;
+  let rest: Buffer = Buffer.alloc(0);
+  let skipping = false;
+  const blockOf = (block: Buffer): LineBlock => {
+    const lines = (skipping ? linesAfterSkipped : linesOf)(block, next, problems);
+    skipping = false;
+    if (next === 1) lines[0] = lines[0]?.replace(BOM, '') ?? null;
+    const first = next;
+    next += lines.length;
+    return { first, lines };
+  };
+  for await (const chunk of bytes) {
+    if (next === 1 && rest.length === 0 && !skipping) refuseForeign(chunk);
+    const end = chunk.lastIndexOf(LF);
+    if (end >= 0) yield blockOf(Buffer.concat([rest, chunk.subarray(0, end)]));
+    // A copy, since the chunk would otherwise be kept alive by its last few bytes.
+    const tail = chunk.subarray(end + 1);
+    rest = end >= 0 ? Buffer.from(tail) : Buffer.concat([rest, tail]);
+    if (rest.length > LINE_BYTES_MAX) {
+      if (!skipping) tooLong(next, problems);
+      skipping = true;
+      rest = Buffer.alloc(0);
+    }
+  }
+  if (rest.length > 0 || skipping) yield blockOf(rest);
+}

@@ -1,0 +1,232 @@
+import { shown } from '../../errors.ts';
+import { ownCopy } from '../own-copy.ts';
+import type { PointField, SourceRecord } from '../records.ts';
+
+/** What can be wrong with a file: code → meaning. Append-only; documented in `docs/loading.md`. */
+export const LOAD_ERRORS = {
+  invalid_layout: 'The file is not what its format says',
+  invalid_archive: 'The ZIP archive is damaged, encrypted or too large once unpacked',
+  invalid_encoding: 'Bytes that are not UTF-8, or a NUL character',
+  line_too_long: 'A line or a text of more than 1 MiB',
+  empty_file: 'The file holds no values',
+  file_changed: 'The file was written to while it was read',
+  too_many_prices: 'The file names more prices than one load takes',
+  invalid_vintage: 'The vintage is missing, impossible, or not the one that the file states',
+  unknown_column: 'A column that the format does not have',
+  missing_column: 'A column that the format needs',
+  ambiguous_column: 'A column that may hold the same prices as another one',
+  wrong_column_count: 'A row with more or fewer fields than the header',
+  invalid_quote: 'A quotation mark where RFC 4180 has none',
+  invalid_json: 'A line that is not one JSON object',
+  unknown_member: 'A JSON member that the record does not have',
+  wrong_type: 'A value of another type',
+  missing_value: 'A value that every row needs',
+  invalid_number: 'A value that is not a plain decimal number',
+  too_precise: 'More than 10 decimals, or more than 15 significant digits',
+  out_of_range: 'A value or date outside the range allowed',
+  low_mid_high: 'low, mid and high that are not in order',
+  invalid_date: 'A text that is not a real calendar day',
+  invalid_time: 'A text that is not an RFC 3339 instant',
+  invalid_text: 'A text that is too long or holds control characters',
+  unit_mismatch: 'A column in another unit than expected',
+  currency_mismatch: 'Values in another currency than their price',
+  duplicate: 'A price and date, or a currency and date, given before in the same file',
+  conflicting: 'A second statement about a price that contradicts the first',
+  unknown_code: 'A code that no price has and that the file does not describe',
+  unknown_market: 'A market that the catalog does not have',
+  unknown_currency: 'A currency that ISO 4217 does not have, or that no price can be in',
+  unknown_unit: 'A unit of measure that the reference data do not have',
+  unknown_product: 'A product that the market does not have',
+  unknown_value: 'A dimension value that the reference data do not have',
+  unsupported_field: 'A dimension that belongs to other markets',
+  invalid_price: 'A description that breaks a rule of prices and payables',
+  immutable: 'Market, code, type, currency or unit of a price, which never change',
+  correction_not_allowed: 'A published value or description would change, without permission',
+  jump: 'A value that differs too much from the one beside it, without permission',
+  invalid_code: 'A code that is not 1 to 64 visible ASCII characters',
+  period_averages: 'Averages of a month or year, where rates of days are needed',
+  no_value: 'A day to be withdrawn on which the price has no value',
+} as const;
+
+export type LoadErrorCode = keyof typeof LOAD_ERRORS;
+
+/** How `load table` can load a column that the format refuses. */
+export interface Remedy {
+  /** The condition, as a clause: "it holds …". */
+  readonly when: string;
+  readonly mapping: object;
+}
+
+/** One thing wrong, and where: the line (or sheet row) counts from 1. */
+export interface LoadProblem {
+  /** Only where it is not the file that is loaded: the mapping. */
+  readonly file?: string;
+  readonly line: number | null;
+  readonly column: string | null;
+  /** What stood there, cut to 64 characters. */
+  readonly value: string | null;
+  readonly code: LoadErrorCode;
+  readonly message: string;
+  readonly remedies?: readonly Remedy[];
+}
+
+/** A problem after which the rest of the file makes no sense; it ends the reading. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly problem: LoadProblem;
+
+  constructor(code: LoadErrorCode, message: string, place: Place = {}) {
+    super(message);
+    this.problem = problemOf(code, message, place);
+  }
+}
+
+export interface Place {
+  readonly file?: string | undefined;
+  readonly line?: number | null;
+  readonly column?: string | null;
+  readonly value?: string | null;
+  readonly remedies?: readonly Remedy[];
+  /** The text of a row that could not be taken apart, for the file of rejected rows. */
+  readonly text?: string | null;
+}
+
+/** The values of a rejected row, under the names that they have in a CSV file of ours. */
+export type RowValues = Readonly<Record<string, string | null>>;
+
+/** The values of a record; what our CSV has no columns for, as a line of our NDJSON. */
+function valuesOf(record: SourceRecord): RowValues {
+  if (record.kind === 'point') {
+    const { code, date, low, mid, high, publishedAt } = record;
+    return { code, date, low, mid, high, publishedAt };
+  }
+  if (record.kind === 'rate') {
+    const { currency, date, rate } = record;
+    return { currency, date, rate };
+  }
+  if (record.kind === 'price') return { code: record.code, ...record.attributes };
+  if (record.kind === 'vintage') return {};
+  const { kind, line: _, file: __, ...members } = record;
+  return { rejectText: JSON.stringify({ [kind]: members }) };
+}
+
+/** Takes rejected rows, so that the others can be loaded without them. */
+export interface RejectSink {
+  add(problem: LoadProblem, row: RowValues): void;
+}
+
+/** A short text of the file that may be shown, as a copy: a slice would keep its block alive. */
+const shownCopy = (text: string | null): string | null =>
+  text === null ? null : ownCopy(shown(text));
+
+/** A sentence that may quote the file: no control character of it reaches a terminal. */
+const sentence = (text: string): string =>
+  ownCopy(
+    text
+      .replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd')
+      .slice(0, MESSAGE_MAX)
+      .toWellFormed(),
+  );
+
+const MESSAGE_MAX = 1_000;
+
+/** A problem at a place, with no more of what stood there than may be shown. */
+export const problemOf = (
+  code: LoadErrorCode,
+  message: string,
+  { file, line = null, column = null, value = null, remedies }: Place,
+): LoadProblem => ({
+  ...(file === undefined ? {} : { file }),
+  line,
+  column: shownCopy(column),
+  value: shownCopy(value),
+  code,
+  message: sentence(message),
+  ...(remedies === undefined ? {} : { remedies }),
+});
+
+/** A place in the words of the file, where its columns have names of their own. */
+function inWordsOf(record: SourceRecord | null, place: Place): Place {
+  if (record?.kind !== 'point' || !record.places || !place.column) return place;
+  return { ...place, column: record.places.nameOf(place.column as PointField, record.line) };
+}
+
+/** Problems that are kept to be shown; all are counted. */
+export const PROBLEMS_MAX = 1_000;
+
+/**
+ * The problems of one load, and how many of its rows they reject. With a sink the rejected rows
+ * are set aside, and only what is wrong with the file as a whole refuses it.
+ */
+export class Problems {
+  readonly kept: LoadProblem[] = [];
+  total = 0;
+  rejected = 0;
+  /** Problems of the file as a whole. */
+  fatal = 0;
+  /** The last problem that was told. */
+  latest: LoadProblem | null = null;
+  /** What is being looked at. */
+  record: SourceRecord | null = null;
+  readonly sink: RejectSink | null;
+
+  constructor(sink: RejectSink | null = null) {
+    this.sink = sink;
+  }
+
+  /** Whether the load cannot be done. */
+  get refuses(): boolean {
+    return this.sink === null ? this.total > 0 : this.fatal > 0;
+  }
+
+  /** Notes a problem of a row or of a description. */
+  add(code: LoadErrorCode, message: string, place: Place = {}): void {
+    const isKept = this.kept.length < PROBLEMS_MAX;
+    if (!isKept && this.sink === null) {
+      this.total += 1;
+      return;
+    }
+    this.note(problemOf(code, message, inWordsOf(this.record, place)));
+    if (this.latest) this.setAside(this.latest, place.text);
+  }
+
+  /** Notes a problem and rejects the row that has it. */
+  reject(code: LoadErrorCode, message: string, place: Place): void {
+    this.rejected += 1;
+    this.add(code, message, place);
+  }
+
+  /** Rejects a row for a problem that was told already. */
+  rejectFor(problem: LoadProblem): void {
+    this.rejected += 1;
+    this.setAside(problem);
+  }
+
+  /** Counts rejected rows whose problems are too many to be listed. */
+  leftOut(rows: number): void {
+    this.total += rows;
+    this.rejected += rows;
+  }
+
+  /** Notes a problem of the file as a whole. */
+  refuse(problem: LoadProblem): void {
+    this.fatal += 1;
+    this.note(problem);
+  }
+
+  /** The kept problems in the order of the file. */
+  inOrder(): LoadProblem[] {
+    return this.kept.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
+  }
+
+  private note(problem: LoadProblem): void {
+    this.total += 1;
+    this.latest = problem;
+    if (this.kept.length < PROBLEMS_MAX) this.kept.push(problem);
+  }
+
+  private setAside(problem: LoadProblem, text: string | null = null): void {
+    const row = this.record === null ? {} : valuesOf(this.record);
+    this.sink?.add(problem, text === null ? row : { ...row, rejectText: text });
+  }
+}

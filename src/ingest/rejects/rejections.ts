@@ -1,0 +1,256 @@
+import { type RawBuilder, sql } from 'kysely';
+import { didYouMean } from '../../catalog/nearest.ts';
+import { rowsOf } from '../../db/connection.ts';
+import { instantOf } from '../../db/instant.ts';
+import { type PointPlaces, type PointRecord, type RateRecord, valuesText } from '../records.ts';
+import type { Trx } from '../reference.ts';
+import type { Target } from '../targets.ts';
+import { type LoadErrorCode, type LoadProblem, PROBLEMS_MAX, type Problems } from './problems.ts';
+
+/** A staged value, by the name that the file gives its price or currency. */
+interface Staged {
+  readonly line: string;
+  readonly subject: number;
+  readonly name: string;
+  readonly date: string;
+  readonly low: string | null;
+  readonly mid: string;
+  readonly high: string | null;
+  readonly published_at: string | null;
+  readonly place: number;
+  /** Its values as they stand in the file; null where they are stored so. */
+  readonly written: string | null;
+}
+
+interface Told {
+  readonly code: LoadErrorCode;
+  readonly message: string;
+  readonly column: string;
+  readonly value: string;
+}
+
+const COLUMNS = 'line subject date low mid high published_at place written'.split(' ');
+
+const STAGED = (table: string) =>
+  sql`${sql.join(COLUMNS.map((column) => sql.ref(`${table}.${column}`)))}, u.name`;
+
+/** A staged value as it was read, for the file of rejected rows. */
+function recordOf(row: Staged, { target, places }: Rules): PointRecord | RateRecord {
+  const { name, date, low, mid, high, published_at } = row;
+  const line = Number(row.line);
+  if (target.covered === 'currency_id') {
+    return { kind: 'rate', line, currency: name, date, rate: mid };
+  }
+  const publishedAt = published_at === null ? null : instantOf(published_at);
+  const point: PointRecord = { kind: 'point', line, code: name, date, low, mid, high, publishedAt };
+  const place = places[row.place - 1];
+  return place ? { ...point, places: place } : point;
+}
+
+/** What the rules that need the database work with. */
+export interface Rules {
+  readonly trx: Trx;
+  readonly target: Target;
+  readonly problems: Problems;
+  /** Where values stand, by their place less 1. */
+  readonly places: readonly PointPlaces[];
+}
+
+/** Rejects the rows of a query: all of them into a sink, else the first are listed. */
+async function rejectAll<T extends Staged>(
+  rules: Rules,
+  query: RawBuilder<T>,
+  tell: (row: T) => Told | LoadProblem,
+): Promise<void> {
+  const { trx, problems } = rules;
+  const reject = (row: T): void => {
+    const told = tell(row);
+    problems.record = recordOf(row, rules);
+    if ('line' in told) problems.rejectFor(told);
+    else problems.reject(told.code, told.message, { ...told, line: Number(row.line) });
+    problems.record = null;
+  };
+  if (problems.sink) {
+    const ordered = sql<T>`select * from (${query}) as found order by line, name, date`;
+    for await (const row of rowsOf(trx, ordered)) reject(row);
+    return;
+  }
+  const { rows } = await sql<T & { readonly total: string }>`
+    select *, count(*) over () as total from (${query}) as found
+    order by line, name, date limit ${PROBLEMS_MAX}`.execute(trx);
+  for (const row of rows) reject(row);
+  problems.leftOut(Number(rows[0]?.total ?? 0) - rows.length);
+}
+
+/** Rejects every row whose price or currency is neither known nor described. */
+export async function rejectUnknown(
+  rules: Rules,
+  code: 'unknown_code' | 'unknown_currency',
+  known: () => Promise<readonly string[]>,
+): Promise<void> {
+  const { trx, problems } = rules;
+  const unknown = await sql`
+    select from pg_temp.load_subject where id is null and not described and rows > 0 limit 1`;
+  if ((await unknown.execute(trx)).rows.length === 0) return;
+  const candidates = await known();
+  const hints = new Map<string, string>();
+  const what = code === 'unknown_code' ? 'No price has this code' : 'There is no such currency';
+  const query = sql<Staged & { readonly rejected_line: string | null }>`
+    select ${STAGED('v')}, u.rejected_line
+    from pg_temp.load_value v join pg_temp.load_subject u using (subject)
+    where u.id is null and not u.described`;
+  await rejectAll(rules, query, ({ name, rejected_line }) => {
+    const described = `, and its description in line ${rejected_line} was rejected`;
+    // Comparing with every name is slow, so only the first few unknown ones get a suggestion.
+    const offered = hints.get(name) ?? (hints.size < 20 ? didYouMean(name, candidates) : '');
+    if (hints.size < 20) hints.set(name, offered);
+    const hint = rejected_line === null ? offered : described;
+    return { code, message: `${what}${hint}`, column: 'code', value: name };
+  });
+  if (!problems.sink) return;
+  await sql`
+    delete from pg_temp.load_value v using pg_temp.load_subject u
+    where u.subject = v.subject and u.id is null and not u.described`.execute(trx);
+}
+
+/**
+ * Rejects the values that stand beside a description that was rejected: a row is taken whole.
+ * @param failed the problem of each description, by the number of its price
+ */
+export async function rejectUndescribed(
+  rules: Rules,
+  failed: ReadonlyMap<number, LoadProblem>,
+): Promise<void> {
+  if (failed.size === 0 || !rules.problems.sink) return;
+  const query = sql<Staged>`
+    select ${STAGED('c')} from pg_temp.load_change c join pg_temp.load_subject u using (subject)
+    where c.line = u.rejected_line and c.state <> 'fixed'`;
+  await rejectAll(rules, query, ({ subject }) => failed.get(subject) as LoadProblem);
+  await sql`
+    update pg_temp.load_change c set state = 'refused' from pg_temp.load_subject u
+    where u.subject = c.subject and c.line = u.rejected_line and c.state <> 'fixed'`.execute(
+    rules.trx,
+  );
+}
+
+/** Rejects every second mention of a price or currency on the same date. */
+export async function rejectDuplicates(rules: Rules): Promise<void> {
+  const query = sql<Staged & { readonly first_line: string }>`
+    select ${STAGED('c')}, c.first_line
+    from pg_temp.load_change c join pg_temp.load_subject u using (subject)
+    where c.state = 'duplicate'`;
+  await rejectAll(rules, query, ({ name, date, first_line }) => ({
+    code: 'duplicate',
+    message: `${name} was given for ${date} in line ${first_line} already`,
+    column: 'date',
+    value: date,
+  }));
+}
+
+/** A value that stands against a rule, and the first of its parts that does. */
+interface AtFault extends Staged {
+  readonly field: 'low' | 'mid' | 'high';
+}
+
+/** The part at fault as it stands in the file; all of them where the parts cannot be told apart. */
+function partOf(row: AtFault): string {
+  const own = row[row.field] ?? '';
+  if (row.written === null) return own;
+  const isThere = (['low', 'mid', 'high'] as const).filter((field) => row[field] !== null);
+  const parts = row.written.split(' / ');
+  const part = parts.length === isThere.length ? parts[isThere.indexOf(row.field)] : undefined;
+  return part ?? row.written;
+}
+
+/** Where the value of a row stands, and what stands there; a rate stands under its currency. */
+const valuePlace = (row: AtFault, { target }: Rules) =>
+  target.covered === 'currency_id'
+    ? { of: row.date, column: row.name, value: row.mid }
+    : { of: `${row.name}, ${row.date},`, column: row.field, value: partOf(row) };
+
+interface Change extends AtFault {
+  readonly low_before: string | null;
+  readonly mid_before: string;
+  readonly high_before: string | null;
+}
+
+/** Rejects every row that would change a published value. */
+export async function rejectCorrections(rules: Rules): Promise<void> {
+  const query = sql<Change>`
+    select ${STAGED('c')}, c.low_before, c.mid_before, c.high_before,
+      case when c.mid <> c.mid_before then 'mid'
+        when c.low is distinct from c.low_before then 'low' else 'high' end as field
+    from pg_temp.load_change c join pg_temp.load_subject u using (subject)
+    where c.state = 'changed'`;
+  await rejectAll(rules, query, (row) => {
+    const before = valuesText(row.low_before, row.mid_before, row.high_before);
+    const value = valuesText(row.low, row.mid, row.high);
+    const { of, ...place } = valuePlace(row, rules);
+    const change = `The value of ${of} is ${before} and would become ${value}`;
+    const message = `${change}; to change it load the file with --allow-corrections and --reason`;
+    return { code: 'correction_not_allowed', message, ...place };
+  });
+  if (!rules.problems.sink) return;
+  await sql`
+    update pg_temp.load_change set state = 'refused' where state = 'changed'`.execute(rules.trx);
+}
+
+interface Jump extends AtFault {
+  readonly day_beside: string;
+  readonly low_beside: string | null;
+  readonly mid_beside: string;
+  readonly high_beside: string | null;
+}
+
+/** Rejects every row that `findJumps` found. */
+export async function rejectJumps(rules: Rules, factor: string): Promise<void> {
+  const query = sql<Jump>`
+    select ${STAGED('c')}, '2000-01-01'::date + c.beside[4]::integer as day_beside,
+      c.beside[1] as low_beside, c.beside[2] as mid_beside, c.beside[3] as high_beside,
+      case when jumps(c.mid, c.beside[2], ${factor}::numeric) then 'mid'
+        when jumps(c.low, c.beside[1], ${factor}::numeric) then 'low' else 'high' end as field
+    from pg_temp.load_change c join pg_temp.load_subject u using (subject)
+    where c.beside is not null`;
+  await rejectAll(rules, query, (row) => {
+    const value = valuesText(row.low, row.mid, row.high);
+    const beside = valuesText(row.low_beside, row.mid_beside, row.high_beside);
+    const other =
+      row.day_beside === row.date
+        ? `its value until now, ${beside}`
+        : `that of ${row.day_beside}, ${beside}`;
+    const { of, ...place } = valuePlace(row, rules);
+    const message =
+      `The value of ${of} is ${value}: it differs from ${other}, by more than a factor of ` +
+      `${factor}; to load it use --accept-jumps`;
+    return { code: 'jump', message, ...place };
+  });
+}
+
+/** Takes the rejected rows out of what was staged, so that what is left is what is loaded. */
+export async function dropRejected({ trx, problems }: Rules): Promise<void> {
+  if (!problems.sink || problems.rejected === 0) return;
+  await sql`
+    delete from pg_temp.load_value v using pg_temp.load_change c
+    where c.line = v.line and c.subject = v.subject and c.place = v.place
+      and c.state in ('duplicate', 'refused')`.execute(trx);
+}
+
+/**
+ * The number of faulty staged values of a refused file, each counted once: values of unknown codes,
+ * values beside a rejected description, and values with a fault in `load_change`.
+ */
+export async function countFaulty(
+  { trx }: Pick<Rules, 'trx'>,
+  mayCorrect: boolean,
+): Promise<number> {
+  const { rows } = await sql<{ count: string }>`
+    select count(*) from (
+      select v.line, v.subject, v.place
+      from pg_temp.load_value v join pg_temp.load_subject u using (subject)
+      where (u.id is null and not u.described) or v.line = u.rejected_line
+      union
+      select line, subject, place from pg_temp.load_change
+      where state = 'duplicate' or beside is not null or (state = 'changed' and not ${mayCorrect})
+    ) as faulty`.execute(trx);
+  return Number(rows[0]?.count);
+}
