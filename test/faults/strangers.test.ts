@@ -9,6 +9,7 @@ import { within } from '../support/figures.ts';
 import { flood } from '../support/flood.ts';
 import { heapOf, TELLS_HEAP } from '../support/heap.ts';
 import { agentOf, quantile, send, sendAll } from '../support/load.ts';
+import { counted, TELLS_METRICS } from '../support/metrics.ts';
 import { grownAtMost, type Served, served } from '../support/served.ts';
 import { Caller, until } from '../support/sockets.ts';
 
@@ -183,13 +184,19 @@ fault(
   },
 );
 
+/** Requests of which the refusals are more bytes than the system buffers for a connection. */
+const UNREAD = 12_000;
+
+const REFUSED = { name: 'prices_refusals_total', labels: { code: /^missing_credentials$/ } };
+
 fault(
   'F51c',
   'twice as many connections as there are places, none of which reads its refusals',
   'requests for prices are answered: 0 × 503',
   async (t) => {
-    const places = 4;
-    const service = await served(t, database, { ...LIMITS, RUNNING_MAX: String(places) });
+    const places = byLength(1, 4);
+    const limits = { ...LIMITS, RUNNING_MAX: String(places) };
+    const service = await served(t, database, { ...limits, ...TELLS_METRICS });
     const prices = flood(t, service, { path: '/v3/prices/nickel', body: '{}' });
     const enough = byLength(20, 400);
     const sample = async () => {
@@ -200,10 +207,16 @@ fault(
     const callers = Array.from({ length: 2 * places }, () => new Caller(t, service.port));
     for (const { socket } of callers) {
       socket.pause();
-      // More answers than the system buffers for a connection.
-      socket.write(get('/v3/me').repeat(byLength(500, 12_000)));
+      socket.write(get('/v3/me').repeat(UNREAD));
     }
-    await pause(byLength(300, 20_000));
+    let [seen, calm] = [-1, 0];
+    await until('every connection is stuck', async () => {
+      const refused = await counted(service, REFUSED);
+      calm = refused === seen ? calm + 1 : 0;
+      seen = refused;
+      return calm > 50;
+    });
+    t.ok(seen < callers.length * UNREAD, `${seen} refusals went out`);
     prices.pace({ perSecond: 50, lines: 4 });
     await sample();
     const during = await sample();
