@@ -141,19 +141,19 @@ t.test('a database without the schema is migrated by command only', async (t) =>
 
   const early = await prices(t, { DATABASE_URL }, 'keys', 'list');
   t.match(early, { code: 2, stderr: /db migrate/ });
-  t.match(await status(), [{ name: '0001-schema', executedAt: null }]);
+  t.match(await status(), [{ name: '0001-revisions', executedAt: null }]);
 
   const preview = await db('migrate', '--dry-run');
   t.equal(preview.code, 0);
   t.match(preview.stdout, /create table price \(/);
-  t.match(await status(), [{ name: '0001-schema', executedAt: null }], 'it changed nothing');
+  t.match(await status(), [{ name: '0001-revisions', executedAt: null }], 'it changed nothing');
   await administer(DATABASE_URL, preview.stdout);
   t.pass('what it printed runs as it is');
   await administer(DATABASE_URL, 'drop schema public cascade', 'create schema public');
 
-  t.match(await db('migrate'), { code: 0, stdout: /Ran 0001-schema/ });
+  t.match(await db('migrate'), { code: 0, stdout: /Ran 0001-revisions/ });
   t.match(await db('migrate'), { code: 0, stdout: /up to date/ });
-  t.match(await status(), [{ name: '0001-schema', executedAt: /^20/ }]);
+  t.match(await status(), [{ name: '0001-revisions', executedAt: /^20/ }]);
   t.match(await db('migrate', '--dry-run', '--json'), { code: 0, stdout: '[]\n' });
   t.match(await db('seed', '--reference', '--json'), { code: 0, stdout: /"sample": null/ });
   t.match(await db('migrate', '--down', '--yes'), { code: 0, stdout: /Took back \d{4}-/ });

@@ -54,7 +54,7 @@ const run = async (...args: string[]): Promise<string> => {
 
 t.test('openapi.yaml is what the routes make', async (t) => {
   const yaml = await run('src/commands/main.ts', 'openapi');
-  t.equal(yaml === COMMITTED, true, 'no drift: npm run openapi writes the file anew');
+  t.equal(yaml === COMMITTED, true, 'no drift: npm run generate writes the file again');
   const json = await run('src/commands/main.ts', 'openapi', '--json');
   t.same(JSON.parse(json), document, 'JSON and YAML say the same');
 });

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import t from 'tap';
+import { MARKETS } from '../src/catalog/markets.ts';
 import type { Database } from '../src/db/schema.ts';
 import { seed } from '../src/db/seed/seed.ts';
 import { testDatabase } from './support/database.ts';
@@ -141,7 +142,7 @@ t.test(
       ),
       [
         { revision: '1', markets: 1, others: 'reference' },
-        { revision: '2', markets: 17, others: 'fx:SAMPLE' },
+        { revision: '2', markets: MARKETS.length, others: 'fx:SAMPLE' },
         { revision: '3', markets: 6, others: null },
       ],
     );

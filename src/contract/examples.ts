@@ -35,9 +35,9 @@ const { converted, csv, values } = made.first;
 /** The answer of the first market with the values of its filters. */
 export const valuesExample: object = values;
 
-/** The requests and answers of a market. */
-const examplesOf = ({ slug }: Market): MarketExamples =>
-  (made.markets as Readonly<Record<MarketSlug, MarketExamples>>)[slug];
+/** The requests and answers of a market; none for a new one, until `npm run generate` asks it. */
+const examplesOf = ({ slug }: Market): MarketExamples | undefined =>
+  (made.markets as Readonly<Partial<Record<MarketSlug, MarketExamples>>>)[slug];
 
 const SUMMARIES = {
   plain: 'Prices as they were published',
@@ -61,7 +61,9 @@ export function convertedRequest({ request, answer }: MarketExamples): PriceRequ
 
 /** The examples of a market, by their names among the components. */
 export function exampleComponents(market: Market): Record<string, Example> {
-  const { answer } = examplesOf(market);
+  const found = examplesOf(market);
+  if (found === undefined) return {};
+  const { answer } = found;
   const lines = answer.data.map((each) => `${JSON.stringify(each)}\n`).join('');
   const all: Record<string, Example> = {
     Plain: { summary: SUMMARIES.plain, value: answer },
@@ -87,6 +89,7 @@ const named = (market: Market, names: Readonly<Record<string, string>>): Example
 /** The examples of a body that asks a market for prices. */
 export function requestExamples(market: Market): Readonly<Record<string, Example>> {
   const asked = examplesOf(market);
+  if (asked === undefined) return {};
   return {
     plain: { summary: SUMMARIES.plain, value: asked.request },
     converted: { summary: SUMMARIES.converted, value: convertedRequest(asked) },
@@ -95,6 +98,7 @@ export function requestExamples(market: Market): Readonly<Record<string, Example
 
 /** The examples of an answer with prices, by media type; the first market has all of them. */
 export function answerExamples(market: Market): Readonly<Record<string, Examples>> {
+  if (examplesOf(market) === undefined) return {};
   const isWhole = market === MARKETS[0];
   return {
     [FORMATS.json.media]: named(market, {
@@ -108,8 +112,8 @@ export function answerExamples(market: Market): Readonly<Record<string, Examples
   };
 }
 
-const { code, lastAssessedAt, latestPublishedAt, series, ...described } = examplesOf(MARKETS[0])
-  .answer.data[0] as unknown as Readonly<Record<string, unknown>>;
+const { code, lastAssessedAt, latestPublishedAt, series, ...described } = (examplesOf(MARKETS[0])
+  ?.answer.data[0] ?? {}) as Readonly<Record<string, unknown>>;
 
 const changed = (mid: number, publishedAt: string, corrections: number) => ({
   low: 18700,

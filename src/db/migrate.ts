@@ -13,6 +13,7 @@ import {
   readMigrations,
   recordFiles,
   refuseDrift,
+  refuseUnreleased,
 } from './migrations.ts';
 import { asOnlyRunner, type Patience, untilUnlocked, waits } from './only-runner.ts';
 import { renewRights } from './roles.ts';
@@ -194,6 +195,7 @@ export async function migrateUp(
       await untilUnlocked(one, () => prepareLog(one), patience);
       const runs = await migrationRuns(one);
       refuseDrift(runs, files);
+      refuseUnreleased(runs, files);
       const done = new Set(runs.map(({ name }) => name));
       await recordFiles(
         one,

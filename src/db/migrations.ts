@@ -135,6 +135,23 @@ export function refuseDrift(runs: readonly MigrationRun[], files: readonly Migra
   );
 }
 
+/**
+ * Refuses a database that lacks this version's first migration but has others: one of the versions
+ * before 1.0.0, whose migrations were replaced.
+ * @throws MigrationDriftError
+ */
+export function refuseUnreleased(
+  runs: readonly MigrationRun[],
+  files: readonly MigrationFile[],
+): void {
+  const [first] = files;
+  if (runs.length === 0 || runs.some(({ name }) => name === first?.name)) return;
+  throw new MigrationDriftError(
+    'a version before 1.0.0 made this database, and 1.0.0 cannot migrate it: load the files into ' +
+      'a new database. The embedded database is new when DATA_DIR names another folder',
+  );
+}
+
 /** A migration that would run. */
 export interface Preview {
   readonly name: string;

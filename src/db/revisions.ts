@@ -127,18 +127,14 @@ interface FoundRevision {
   readonly revision: string | null;
 }
 
-/**
- * The revision that a text on the wire names. Only revisions from before there were commit ids,
- * and "0", are also known by a text without one.
- */
+/** The revision that a text on the wire names; "0" has no commit id. */
 export async function findRevision(db: Kysely<Database>, text: string): Promise<FoundRevision> {
   const [prefix, number] = text.split('.');
   const { rows } = await sql<FoundRevision>`
     select s.epoch, ${NEWEST} as newest,
       case when ${number}::bigint = 0 and s.epoch = ${prefix} then '0'
         else (select concat_ws('.', r.number, r.commit_id) from revision r
-          where r.number = ${number}::bigint and (s.epoch || r.commit_id = ${prefix}
-            or (s.epoch = ${prefix} and r.number <= s.numbered_until))) end as revision
+          where r.number = ${number}::bigint and s.epoch || r.commit_id = ${prefix}) end as revision
     from service s`.execute(db);
   const [found] = rows;
   if (!found) throw new Error('the table service has no row');

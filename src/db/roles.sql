@@ -111,7 +111,6 @@ begin
 end $$;
 
 -- By default every account may take any advisory lock, and as many as the server has memory for.
--- The schema of before has locks of writers and readers among them.
 do $$
 declare
   each regprocedure;
@@ -121,12 +120,8 @@ begin
   end if;
   for each in select oid::regprocedure from pg_proc
       where pronamespace = 'pg_catalog'::regnamespace and proname ~ '^pg_(try_)?advisory_(xact_)?lock' loop
-    if to_regclass('public.write_lock') is null then
-      execute format('grant execute on function %s to public', each);
-    else
-      execute format('revoke execute on function %s from public', each);
-      execute format('grant execute on function %s to prices_owner, prices_migrator', each);
-    end if;
+    execute format('revoke execute on function %s from public', each);
+    execute format('grant execute on function %s to prices_owner, prices_migrator', each);
   end loop;
 end $$;
 

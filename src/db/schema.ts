@@ -12,8 +12,6 @@ interface Service {
   keys_version: Given<string>;
   /** Names the last of them. */
   keys_change_id: Given<string>;
-  /** The newest revision before there were commit ids. */
-  numbered_until: Given<string>;
 }
 
 interface MarketRow {

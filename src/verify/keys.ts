@@ -3,10 +3,6 @@ import type { Rule } from './rule.ts';
 /** What the audit does not tell of a key; its triggers leave it out. */
 const HIDDEN = `'{digest,digest_alg,last_used_at,id}'::text[]`;
 
-/** Whether a key is older than the audit, which then knows it only from its first change on. */
-const IS_OLDER = `k.created_at <= (
-  select "timestamp"::timestamptz from kysely_migration where name = '0008-credentials')`;
-
 /** What the audit tells last of each scope of a key. */
 const LAST_SCOPES = `
   select distinct on (public_id, scope) public_id, scope, held
@@ -33,18 +29,16 @@ export const KEY_RULES: readonly Rule[] = [
             else 'is not what the audit says' end as problem
         from api_key k full join last l using (public_id)
         where case when k.id is null then l.after is not null
-          when l.public_id is null then not ${IS_OLDER}
-          else l.after is null or to_jsonb(k) - ${HIDDEN}
+          else l.public_id is null or l.after is null or to_jsonb(k) - ${HIDDEN}
             <> to_jsonb(jsonb_populate_record(k, l.after)) - ${HIDDEN} end
       union all
       select coalesce(h.public_id, l.public_id), coalesce(h.scope, l.scope),
           case when h.scope is null then 'was taken without a word'
             else 'was given without a word' end
-        from (select k.public_id, s.scope, ${IS_OLDER} as older
+        from (select k.public_id, s.scope
             from api_key_scope s join api_key k on k.id = s.api_key_id) as h
           full join (${LAST_SCOPES}) as l on l.public_id = h.public_id and l.scope = h.scope
-        where case when l.scope is null then not h.older
-          else l.held <> (h.scope is not null) end
+        where (l.scope is null or l.held <> (h.scope is not null))
           and exists (select from api_key k where k.public_id in (h.public_id, l.public_id))`,
   },
   {

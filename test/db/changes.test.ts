@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import t from 'tap';
-import { migrateDown, migrateUp } from '../../src/db/migrate.ts';
 import { testDatabase } from '../support/database.ts';
 import { type ModelChange, publisherOn } from '../support/publishing.ts';
 import {
@@ -86,23 +85,6 @@ for (const seed of [20_261_121, 7, 99]) {
     },
   );
 }
-
-t.test('a database of before is numbered as if it had always been', async (t) => {
-  const { pool, db } = await testDatabase(t);
-  await writeWorld(pool);
-  const publisher = await publisherOn(pool, 4);
-  for (let turn = 0; turn < 40; turn += 1) await publisher.transact();
-  const before = await segmentsOf(pool);
-  const markets = 'select market_id from change_segment order by first_seq';
-  const ofMarkets = (await pool.query(markets)).rows;
-  while ((await migrateDown(db, { loseData: true })) !== '0002-changes');
-  await migrateUp(db);
-  t.same(await segmentsOf(pool), before);
-  t.same((await pool.query(markets)).rows, ofMarkets);
-  t.same(await outside(pool, publisher.changes), []);
-  for (let turn = 0; turn < 10; turn += 1) await publisher.transact();
-  t.same(await segmentsOf(pool), expectedSegments(publisher.changes), 'and it goes on from there');
-});
 
 t.test('a price that comes and goes in one revision has changed nothing', async (t) => {
   const { pool } = await testDatabase(t);

@@ -146,17 +146,6 @@ t.test('a writer that waits says who holds the lock, and gives up after its time
   t.match(await loadText(t, waiting(t, url, 100), 'csv', text), { status: 'applied' });
 });
 
-t.test('a load that waited while the lock was replaced does not write', async (t) => {
-  const { pool } = await loadingDatabase(t);
-  const failure = await failureOf(
-    inTransaction(pool, async (old) => {
-      await old.query('select pg_advisory_xact_lock(7130541502)');
-      await old.query("select open_revision('compared with what is no longer there')");
-    }),
-  );
-  t.match(failure, { code: '40001', message: 'the schema was migrated while this load waited' });
-});
-
 t.test('sessions of our own may be idle for hours, whatever the account says', async (t) => {
   const { pool, url } = await loadingDatabase(t);
   await pool.query(

@@ -29,13 +29,13 @@ t.test('the command tells a file that is not what ran', async (t) => {
   const before = await prices(t, { DATABASE_URL }, 'db', 'migrate', '--dry-run');
   t.same([before.code, before.stdout], [0, '-- The schema is up to date: nothing would run.\n']);
   await pool.query(
-    "update migration_file set sha256 = repeat('0', 64) where name = '0002-changes'",
+    "update migration_file set sha256 = repeat('0', 64) where name = '0002-reference'",
   );
   for (const mode of [[], ['--dry-run']]) {
     const { code, stdout, stderr } = await prices(t, { DATABASE_URL }, 'db', 'migrate', ...mode);
     t.same([code, stdout], [1, '']);
-    t.match(stderr, /^commodity-prices: migrations\/0002-changes\.ts is not the file [^\n]*\n$/);
+    t.match(stderr, /^commodity-prices: migrations\/0002-reference\.ts is not the file [^\n]*\n$/);
   }
   const status = await prices(t, { DATABASE_URL }, 'db', 'migrate', '--status');
-  t.match(status.stdout, /0002-changes +20\S+ +its file is not what ran\n/);
+  t.match(status.stdout, /0002-reference +20\S+ +its file is not what ran\n/);
 });

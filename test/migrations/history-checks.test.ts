@@ -1,10 +1,6 @@
 import t from 'tap';
-import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate.ts';
 import { failureOf, inTransaction } from '../support/world.ts';
 import { storedWorld } from '../verify/support.ts';
-
-/** The first of the migrations that bring the CHECK constraints of the history tables. */
-const FIRST_OF_CHECKS = '0026-history-checked';
 
 /** Rows of the past that no load could have written, and the constraint that each breaks. */
 const BROKEN: ReadonlyMap<string, string> = new Map([
@@ -31,31 +27,4 @@ t.test('the past refuses each value that its table refuses, also with triggers o
     t.match(refusal, { code: '23514' }, constraint);
     t.match(refusal.message, /check constraint/, constraint);
   }
-});
-
-t.test('rows of the past that break a rule are named, and the schema stays as it is', async (t) => {
-  const { db, pool } = await storedWorld(t);
-  while ((await migrateDown(db, { loseData: true })) !== FIRST_OF_CHECKS);
-  await inTransaction(pool, async (client) => {
-    await client.query('set local session_replication_role = replica');
-    await client.query(`update series_history set low = 100 where date = '2020-01-31'`);
-    await client.query(`update fx_rate_history set rate = -1.1052`);
-  });
-  const refusal = await failureOf(migrateUp(db));
-  t.match(refusal.message, /series_history.*series_low_mid_high: 3 rows, such as \{.*"low": 100/);
-  const ran = (await migrationStatus(db)).filter(({ state }) => state === 'ran');
-  t.notOk(ran.some(({ name }) => /history-check/.test(name)));
-  await inTransaction(pool, async (client) => {
-    await client.query('set local session_replication_role = replica');
-    await client.query(`update series_history set low = null where low = 100`);
-  });
-  t.match(
-    (await failureOf(migrateUp(db))).message,
-    /fx_rate_history.*is_a_positive_number: 1 rows/,
-  );
-  await inTransaction(pool, async (client) => {
-    await client.query('set local session_replication_role = replica');
-    await client.query('update fx_rate_history set rate = 1.1052');
-  });
-  t.ok((await migrateUp(db)).length >= 3, 'and goes on once they are mended');
 });

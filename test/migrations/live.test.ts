@@ -1,13 +1,13 @@
 import t from 'tap';
-import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate.ts';
+import { migrateUp } from '../../src/db/migrate.ts';
 import { CORRECTING, fixture, loadFile } from '../ingest/support.ts';
 import { checkBounds, tellFigures } from '../support/faults.ts';
 import { within } from '../support/figures.ts';
-import { type Migrations, migrationsWith, type Step } from '../support/migrations.ts';
+import { type Migrations, migrationsWith } from '../support/migrations.ts';
 import { type RoledDatabase, roledDatabase, serviceClient } from '../support/roles.ts';
-import { serviceOn } from '../support/service.ts';
 import { type Listening, listening, until } from '../support/sockets.ts';
 import { type Steady, steadily } from '../support/steady.ts';
+import { EXPANSION } from './expansion.ts';
 
 type Test = Parameters<typeof roledDatabase>[0];
 type Checks = Pick<typeof t, 'same' | 'ok' | 'comment'>;
@@ -46,81 +46,6 @@ async function noneFailed(t: Checks, asking: Steady): Promise<void> {
   const times = [before.p99Ms, since.p99Ms, since.longestMs].map(Math.round).join(', ');
   t.comment(`p99 before, p99 and longest while it was migrated: ${times} ms`);
 }
-
-/** Brings the schema to the oldest form on which this version answers; returns what is left. */
-async function oldestOf(t: Test, database: RoledDatabase): Promise<string[]> {
-  const migrator = database.as('migrator');
-  while ((await migrateDown(migrator.db, { loseData: true })) !== '0002-changes');
-  for (;;) {
-    const left = (await migrationStatus(migrator.db)).filter(({ state }) => state === 'pending');
-    const [next] = left;
-    const answers = await serviceOn(t, { ...database, client: serviceClient(t, database) })
-      .then((service) => service.post('nickel', {}))
-      .then(({ status }) => status === 200)
-      .catch(() => false);
-    if (answers || !next) return left.map(({ name }) => name);
-    await migrateUp(migrator.db, { until: next.name });
-  }
-}
-
-t.test(
-  'no request fails from the oldest schema that this version can use, to its own',
-  async (t) => {
-    const database = await roledDatabase(t, { seeded: true });
-    const pending = await oldestOf(t, database);
-    const asking = await busyService(t, database);
-    t.same(await migrateUp(database.as('migrator').db, { triesMax: 1_000 }), pending);
-    await noneFailed(t, asking);
-  },
-);
-
-/** What a later version may do to the schema: everything that this version need not know of. */
-const EXPANSION: Readonly<Record<string, Step>> = {
-  '0101-column': {
-    // With no writer on its way, column, history and the function that keeps it change as one.
-    up: `
-      select lock_revisions();;
-      alter table price add column rank integer;;
-      alter table price_history add column rank integer;;
-      do $do$
-      declare
-        columns text := (select string_agg(quote_ident(attname), ', ' order by attnum)
-          from pg_attribute where attrelid = 'price'::regclass and attnum > 0 and not attisdropped);
-      begin
-        execute format($f$
-          create or replace function price_keep() returns trigger language plpgsql
-            security definer set search_path = pg_catalog, public, pg_temp as $$
-          begin
-            insert into price_history (%1$s, revision_to)
-              select %1$s, current_revision() from superseded where revision < current_revision();
-            return null;
-          end $$
-        $f$, columns);
-      end $do$;;
-      create function price_ranked_at(at bigint) returns table (id integer, rank integer)
-        language sql stable parallel safe
-      begin atomic
-        select id, rank from price where revision <= at
-        union all
-        select id, rank from price_history where revision <= at and revision_to > at;
-      end`,
-  },
-  '0102-check': {
-    up: 'alter table price add constraint price_rank check (rank > 0) not valid',
-  },
-  '0103-validated': { up: 'alter table price validate constraint price_rank' },
-  '0104-index': {
-    up: `drop index concurrently if exists series_published;;
-      create index concurrently series_published on series (published_at)`,
-    transaction: false,
-  },
-  '0105-table': {
-    up: `create table price_note (price_id integer references price (id), note text not null)`,
-  },
-  '0106-not-null': {
-    up: `alter table load_batch add column host text not null default 'unknown'`,
-  },
-};
 
 t.test('this version works on the schema of the next, which comes while it works', async (t) => {
   const database = await roledDatabase(t, { seeded: true });

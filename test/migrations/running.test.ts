@@ -69,8 +69,8 @@ t.test('what ran before files were recorded counts as what its file is now', asy
   const { url: folder, pathOf } = await migrationsWith(t, {});
   await database.pool.query('drop table migration_file');
   t.same(await migrateUp(database.db, { folder }), []);
-  await appendFile(pathOf('0001-schema'), '\n');
-  await t.rejects(migrateUp(database.db, { folder }), /0001-schema\.ts is not the file/);
+  await appendFile(pathOf('0001-revisions'), '\n');
+  await t.rejects(migrateUp(database.db, { folder }), /0001-revisions\.ts is not the file/);
 });
 
 t.test('a database that a newer version has migrated stays as it is', async (t) => {
@@ -85,6 +85,19 @@ t.test('a database that a newer version has migrated stays as it is', async (t) 
   await database.as('loader').pool.query('insert into made_one values (1)');
   t.equal(await stateOf(database, (await migrationsWith(t, {})).url, '0101-one'), 'unknown');
   await t.rejects(applyRoles(database.db, database.prefix), /a newer version has migrated/);
+});
+
+t.test('a database of a version before 1.0.0 is refused, and stays as it is', async (t) => {
+  const { db, pool } = await testDatabase(t);
+  await pool.query("delete from kysely_migration where name > '0001-revisions'");
+  await pool.query("update kysely_migration set name = '0001-schema'");
+  await pool.query("update migration_file set name = '0001-schema' where name = '0001-revisions'");
+  await t.rejects(migrateUp(db), {
+    name: 'MigrationDriftError',
+    message: /a version before 1\.0\.0 made this database.*load the files into a new database/,
+  });
+  const { rows } = await pool.query('select name from kysely_migration');
+  t.same(rows, [{ name: '0001-schema' }]);
 });
 
 t.test('what would run is printed, and nothing is run, locked or waited for', async (t) => {

@@ -8,33 +8,39 @@ import type { Database } from '../../src/db/schema.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
 import { testDatabase } from '../support/database.ts';
 import { tellFigures } from '../support/faults.ts';
+import { migrationsWith } from '../support/migrations.ts';
+import { EXPANSION } from './expansion.ts';
 
-/** Brings a schema back to a version of before; what that did not know goes with it. */
-async function backTo(db: Kysely<Database>, name: string): Promise<void> {
+/** Takes migrations back until one is the newest. */
+async function backTo(db: Kysely<Database>, folder: URL, name: string): Promise<void> {
   for (;;) {
-    const ran = (await migrationStatus(db)).filter(({ state }) => state === 'ran');
+    const ran = (await migrationStatus(db, { folder })).filter(({ state }) => state === 'ran');
     if (ran.at(-1)?.name === name) return;
-    await migrateDown(db, { loseData: true });
+    await migrateDown(db, { folder, loseData: true });
   }
 }
 
-t.test(
-  'from every version before the schema becomes this one, and no number changes',
-  async (t) => {
-    const { client, db } = await testDatabase(t, { seeded: true });
-    const all = (await migrationStatus(db)).map(({ name }) => name);
-    const before = await contentHash(client);
-    const { id, key } = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
-    for (const [at, name] of all.entries()) {
-      await backTo(db, name);
-      t.same(await migrateUp(db), all.slice(at + 1), `from ${name}`);
-      t.same(await migrateUp(db), [], 'and a second run has nothing to do');
-      t.same((await contentHash(client)).parts, before.parts);
-      t.match(await verifyKey((each) => findKey(db, each), key, Date.now()), { id });
-      const { rules } = await verify(client, RULES, () => {});
-      const broken = rules.filter(({ count }) => count > 0);
-      t.same(broken, [], 'all that must hold of the data and the schema holds');
-    }
-    tellFigures('F43', { 'versions before': all.length });
-  },
-);
+t.test('from each version to each later one and back, no number and no key changes', async (t) => {
+  const { client, db } = await testDatabase(t, { seeded: true });
+  const { url: folder } = await migrationsWith(t, EXPANSION);
+  const released = (await migrationStatus(db)).at(-1)?.name ?? '';
+  const versions = [released, ...Object.keys(EXPANSION)];
+  const before = await contentHash(client);
+  const { id, key } = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
+  t.same(await migrateUp(db, { folder }), versions.slice(1));
+  for (const [at, name] of versions.entries()) {
+    await backTo(db, folder, name);
+    t.same((await contentHash(client)).parts, before.parts, `back to ${name}`);
+    t.same(await migrateUp(db, { folder }), versions.slice(at + 1), `from ${name}`);
+    t.same(await migrateUp(db, { folder }), [], 'and a second run has nothing to do');
+    t.same((await contentHash(client)).parts, before.parts);
+    t.match(await verifyKey((each) => findKey(db, each), key, Date.now()), { id });
+  }
+  await backTo(db, folder, released);
+  // The test migrations replace price_keep(), so its text is not that of the record.
+  const others = RULES.filter(({ name }) => name !== 'in-force');
+  const { rules } = await verify(client, others, () => {});
+  const broken = rules.filter(({ count }) => count > 0);
+  t.same(broken, [], 'all that must hold of the data holds');
+  tellFigures('F43', { 'versions before': versions.length - 1 });
+});

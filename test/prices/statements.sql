@@ -256,8 +256,7 @@ select s.epoch, coalesce((select concat_ws('.', number, commit_id) from revision
   order by first_seq desc limit 1), 0)
   and coalesce((select revision from change_segment where first_seq > $4::bigint
   order by first_seq limit 1), 9223372036854775807)
-  and (s.epoch || r.commit_id = $5
-  or (s.epoch = $6 and r.number <= s.numbered_until))) as "isKnown"
+  and s.epoch || r.commit_id = $5) as "isKnown"
   from service s;
 
 -- changes of two markets

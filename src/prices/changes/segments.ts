@@ -29,8 +29,7 @@ const isKnown = (position: string) => {
           order by first_seq desc limit 1), 0)
       and coalesce((select revision from change_segment where first_seq > ${number}::bigint
           order by first_seq limit 1), 9223372036854775807)
-      and (s.epoch || r.commit_id = ${prefix}
-        or (s.epoch = ${prefix} and r.number <= s.numbered_until)))`;
+      and s.epoch || r.commit_id = ${prefix})`;
 };
 
 /**

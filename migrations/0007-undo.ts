@@ -18,7 +18,7 @@ const DIMENSIONS = [
   'service_id',
 ];
 
-/** Whether a row was not there before a revision, and was there after it. */
+/** The condition that a row was not there before a revision, and was there after it. */
 const madeIn = (table: string, row: string): string => `(
   (${row}.revision = at
     or exists (select from ${table}_history h where h.id = ${row}.id and h.revision = at))
@@ -100,7 +100,7 @@ begin
     return null;
   end if;
   delete from price where id in (select prices_made_in(taken.revision));
-  -- Told once: what is deleted in between would be told no more.
+  -- Read once: rows that are deleted in between would not be found again.
   made := array(select m.id from names_made_in(taken.revision) m where m.kind = 'product');
   delete from product where id = any(made);
   made := array(select m.id from names_made_in(taken.revision) m where m.kind = 'currency');
@@ -110,36 +110,22 @@ begin
   delete from dimension_value where id = any(made);
   return null;
 end $$;
+comment on function take_back() is
+  'Takes back the batch that an undo names: its prices and names go, unless others use them.';
 revoke execute on function take_back() from public;
 create trigger load_batch_takes_back after insert on load_batch for each row
   when (new.undoes is not null) execute function take_back();
 `;
 
-const UP = `
--- Readers go on; a writer waits, so that no load falls between the old rules and the new.
-select lock_revisions();
-
--- As for prices: the coverage of an undone batch stays, also of currencies that went with it.
-alter table load_coverage drop constraint load_coverage_currency_id_fkey;
-${MADE}
-${TAKE_BACK}`;
-
-const DOWN = `
-select lock_revisions();
-drop trigger load_batch_takes_back on load_batch;
-drop function take_back();
-drop function names_made_in(bigint);
-drop function prices_made_in(bigint);
-delete from load_coverage c where currency_id is not null
-  and not exists (select from currency where id = c.currency_id);
-alter table load_coverage
-  add constraint load_coverage_currency_id_fkey foreign key (currency_id) references currency (id);
-`;
-
 export async function up(db: Kysely<unknown>): Promise<void> {
-  await sql.raw(UP).execute(db);
+  for (const part of [MADE, TAKE_BACK]) await sql.raw(part).execute(db);
 }
 
 export async function down(db: Kysely<unknown>): Promise<void> {
-  await sql.raw(DOWN).execute(db);
+  await sql
+    .raw(`
+    drop trigger load_batch_takes_back on load_batch;
+    drop function take_back(), names_made_in(bigint), prices_made_in(bigint);
+  `)
+    .execute(db);
 }

@@ -1,0 +1,104 @@
+// Writes every generated file of the project: see HELP.
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { MARKETS, type Market } from '../src/catalog/markets.ts';
+import { scopeOf } from '../src/catalog/scopes.ts';
+import { inForce } from '../src/verify/schema.ts';
+import { type TestDatabase, testDatabase } from '../test/support/database.ts';
+import { madeExamples } from '../test/support/examples.ts';
+import { startServer } from '../test/support/server.ts';
+import { dropDatabases, makeTemplates } from '../test/support/templates.ts';
+import { inTransaction } from '../test/support/world.ts';
+import { schemaText } from './schema.ts';
+
+const HELP = `Usage: npm run generate
+
+Writes the files that are made from others, in this order. Run it after a change of the catalog, the
+schema, the sample data or the contract, and read what changed in them.
+
+  src/db/schema.sql           the whole schema, for reading
+  src/verify/in-force.txt     the record of the schema that db verify compares
+  src/contract/examples.json  examples of the OpenAPI document, as a freshly seeded service answers
+  openapi.yaml                the OpenAPI document
+  README.md                   its table of markets
+
+It uses the PostgreSQL of TEST_DATABASE_URL, else a container, else an embedded one.
+`;
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+const write = async (file: string, text: string): Promise<void> => {
+  await writeFile(new URL(`../${file}`, import.meta.url), text);
+  process.stdout.write(`Wrote ${file}\n`);
+};
+
+const HEADING = '| Market | Scope | Filters of its own |\n|---|---|---|\n';
+
+const rowOf = ({ slug, filters }: Market): string =>
+  `| \`${slug}\` | \`${scopeOf(slug)}\` | ${filters.map((each) => `\`${each}\``).join(', ')} |\n`;
+
+/** Writes the rows of the table of markets, which stands between its heading and an empty line. */
+async function writeReadme(): Promise<void> {
+  const text = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+  const [before, after] = text.split(HEADING);
+  if (after === undefined) throw new Error(`README.md lacks the heading of the table: ${HEADING}`);
+  const rest = after.slice(after.indexOf('\n\n') + 1);
+  await write('README.md', [before, HEADING, ...MARKETS.map(rowOf), rest].join(''));
+}
+
+/** The files made from the schema and the sample data of a database. */
+async function fromDatabase(test: Teardown, database: TestDatabase): Promise<void> {
+  await write('src/db/schema.sql', await schemaText(database.pool));
+  const lines = await inTransaction(database.pool, inForce, 'rollback');
+  await write('src/verify/in-force.txt', `${lines.join('\n')}\n`);
+  // Answers are checked against openapi.yaml, which this module reads when it is loaded.
+  await writeOpenapi();
+  const { serviceOn } = await import('../test/support/service.ts');
+  const examples = await madeExamples(await serviceOn(test, database));
+  await write('src/contract/examples.json', `${JSON.stringify(examples, null, 1)}\n`);
+}
+
+/** Runs in a process of its own: this one has the examples of before. */
+async function writeOpenapi(): Promise<void> {
+  const args = ['src/commands/main.ts', 'openapi', '--write'];
+  await promisify(execFile)(process.execPath, args, { cwd: ROOT });
+}
+
+/** Steps that undo what a run made, last first: what the helpers of tests need of a test. */
+class Teardown {
+  readonly #steps: (() => unknown)[] = [];
+
+  teardown(step: () => unknown): void {
+    this.#steps.push(step);
+  }
+
+  async end(): Promise<void> {
+    for (const step of this.#steps.reverse()) await step();
+  }
+}
+
+async function main(): Promise<void> {
+  const server = await startServer();
+  const test = new Teardown();
+  test.teardown(() => server.stop());
+  try {
+    const prefix = await makeTemplates(server.url);
+    test.teardown(() => dropDatabases(server.url, prefix));
+    Object.assign(process.env, { TEST_DATABASE_URL: server.url, TEST_DATABASE_PREFIX: prefix });
+    await fromDatabase(test, await testDatabase(test as never, { seeded: true }));
+  } finally {
+    await test.end();
+  }
+  await writeOpenapi();
+  process.stdout.write('Wrote openapi.yaml\n');
+  await writeReadme();
+}
+
+if (process.argv.length > 2) {
+  const isHelp = ['--help', '-h'].includes(process.argv[2] ?? '');
+  (isHelp ? process.stdout : process.stderr).write(HELP);
+  process.exit(isHelp ? 0 : 2);
+}
+await main();
