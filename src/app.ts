@@ -174,7 +174,7 @@ async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) 
   const used = usagePool ? usage(app, usagePool, { limits, deniedBurst }) : null;
   await app.register(auth, {
     db: reads.db(),
-    ...(config.PRICE_BOOK_BYTES > 0 ? { pulse } : {}),
+    pulse,
     settings: config,
     lag: { nowMs: () => watch.lagMs, mostMs: config.KEYS_LAG_MS_MAX },
     heard: (request, verdict) => {

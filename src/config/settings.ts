@@ -125,7 +125,7 @@ export const SETTINGS = {
     536_870_912,
     0,
     Number.MAX_SAFE_INTEGER,
-    'Memory for prices, answers and keys that are kept ready; 0 keeps none',
+    'Memory for prices and answers that are kept ready; 0 keeps none',
   ),
 
   LOAD_JUMP_FACTOR: Type.String({

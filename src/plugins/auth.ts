@@ -32,8 +32,13 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who is asking; null on routes that are open to anyone. */
     principal: Principal | null;
-    /** A look at the database that began after the request came; null where none was needed. */
-    newest: Promise<Newest> | null;
+    /**
+     * The newest revision, read after the request came: each request reads it once, and concurrent
+     * requests share the query. Rejects while the database is away.
+     */
+    readonly newest: Promise<Newest>;
+    /** That reading once it has begun. */
+    newestRead: Promise<Newest> | null;
     /**
      * Checks the credential once more, for a request that has waited since: it may have ended.
      * @throws Problem as at the first check
@@ -73,7 +78,7 @@ export type HearVerdict = (request: FastifyRequest, verdict: Verdict) => void;
 
 interface AuthOptions {
   readonly db: Kysely<Database>;
-  /** With it keys are remembered, and each request is told the state that it may trust. */
+  /** Reads the newest revision. Without it keys are not cached and `request.newest` throws. */
   readonly pulse?: Pulse;
   readonly settings: AuthSettings;
   readonly lag?: Lag;
@@ -131,13 +136,14 @@ function accessOf({ routeOptions }: FastifyRequest): Access {
   throw new Error(`The route ${routeOptions.url} does not say who may use it`);
 }
 
-/** Begins the one look that a request takes; its failure is told to whoever waits for it. */
-function lookOnce(request: FastifyRequest, pulse: Pulse): Promise<Newest> {
-  if (request.newest === null) {
-    request.newest = pulse.look();
-    request.newest.catch(() => {});
+/** Begins to read the newest revision for a request, unless it has; a failure waits for a reader. */
+function lookOnce(request: FastifyRequest, pulse: Pulse | undefined): Promise<Newest> {
+  if (pulse === undefined) throw new Error('auth was registered without the newest revision');
+  if (request.newestRead === null) {
+    request.newestRead = pulse.look();
+    request.newestRead.catch(() => {});
   }
-  return request.newest;
+  return request.newestRead;
 }
 
 /** How the key of a request is looked up. */
@@ -183,7 +189,12 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
     };
   };
   app.decorateRequest('principal', null);
-  app.decorateRequest('newest', null);
+  app.decorateRequest('newestRead', null);
+  app.decorateRequest('newest', {
+    getter() {
+      return lookOnce(this, pulse);
+    },
+  });
   const identified = async (request: FastifyRequest): Promise<Principal> => {
     const { kind, text } = credentialOf(request.raw.rawHeaders);
     if (kind !== 'key') return verifyToken(request);
@@ -202,7 +213,7 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
     return request.work.until(identity);
   };
   app.decorateRequest('verifyAgain', function (this: FastifyRequest) {
-    this.newest = null;
+    this.newestRead = null;
     return verified(this);
   });
   app.decorateRequest('lacking', function (this: FastifyRequest, refusal: Problem) {
