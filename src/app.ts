@@ -165,8 +165,8 @@ function begin(
 /** Who may, and how often: limits, credentials and scopes, in the order of their checks. */
 async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) {
   const { config, client, usagePool } = options;
-  const { reads, pulse, watch, breaker } = client;
-  letIn(app, limits.gate, breaker);
+  const { reads, link } = client;
+  letIn(app, limits.gate, link.lines);
   const { OPEN_WAITING_MAX: waitingMax, WAITING_MS_MAX: waitMs } = config;
   letOpenIn(app, { waitingMax, waitMs }, config.OPEN_PER_SECOND);
   const failed = limitsBeforeAuth(app, limits);
@@ -174,9 +174,9 @@ async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) 
   const used = usagePool ? usage(app, usagePool, { limits, deniedBurst }) : null;
   await app.register(auth, {
     db: reads.db(),
-    pulse,
+    link,
     settings: config,
-    lag: { nowMs: () => watch.lagMs, mostMs: config.KEYS_LAG_MS_MAX },
+    lag: { nowMs: () => link.lagMs, mostMs: config.KEYS_LAG_MS_MAX },
     heard: (request, verdict) => {
       failed(request, verdict);
       used?.heard(request, verdict);
@@ -191,9 +191,9 @@ async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) 
 
 /** The feed of changes, read apart from the prices. */
 function feedOfChanges(app: FastifyInstance, { config, client }: AppOptions): void {
-  const { reads, notices } = client;
+  const { reads, link } = client;
   // Readers of the past have their own states, and leave those of the newest answers alone.
-  changeRoutes(app, feedOf({ reads, references: referenceReader(REFERENCES_KEPT) }, notices), {
+  changeRoutes(app, feedOf({ reads, references: referenceReader(REFERENCES_KEPT) }, link), {
     limit: Math.min(config.CHANGES_LIMIT, config.CHANGES_LIMIT_MAX),
     limitMax: config.CHANGES_LIMIT_MAX,
     waitMaxSeconds: config.CHANGES_WAIT_MAX_SECONDS,
@@ -240,7 +240,7 @@ function sourcesOf({ config, client }: AppOptions): Sources {
 /** Wires the service together. It never listens and makes no connection by itself. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, client, metrics } = options;
-  const limits = new Limits(limitSettingsOf(config), client.breaker);
+  const limits = new Limits(limitSettingsOf(config), client.link.lines);
   const lines = new LogLimit(options.logger, config.LOG_ANONYMOUS_PER_SECOND);
   const observer: Observer = { metrics, lines };
   const refusals = new Refusals(tellRefused(options.logger, observer));
@@ -270,7 +270,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const book = priceBook(app, { bytes: config.PRICE_BOOK_BYTES, sources, client });
   if (metrics) watchSources(metrics.registry, { client, limits, exchange, book });
   healthRoutes(app, VERSION, config.FX_SOURCE, client.health);
-  app.addHook('onListen', async () => client.watch.start());
+  app.addHook('onListen', async () => client.link.start());
   meRoute(app, limits);
   marketsRoute(app, sources);
   referenceRoutes(app, sources);

@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import { databaseProblem } from '../db/failures.ts';
-import type { Newest } from '../db/link/pulse.ts';
+import type { Newest } from '../db/newest.ts';
 import type { Database } from '../db/schema.ts';
 import { sharedReading } from '../db/shared-work.ts';
 import { Problem } from '../errors.ts';

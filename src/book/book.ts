@@ -1,6 +1,5 @@
 import { MARKETS, type Market } from '../catalog/markets.ts';
-import type { Newest } from '../db/link/pulse.ts';
-import type { Reads } from '../db/reads.ts';
+import type { Newest } from '../db/newest.ts';
 import type { Sources } from '../prices/answer.ts';
 import type { Plan } from '../prices/plan.ts';
 import { isShownBy } from '../prices/state.ts';
@@ -50,8 +49,6 @@ interface BookOptions {
   readonly bytes: number;
   /** What the database answers with. */
   readonly sources: Sources;
-  /** Asks a short statement. */
-  readonly ask: Reads['query'];
   /** Told what went wrong behind the answers. */
   readonly onError: (error: Error) => void;
 }
@@ -85,12 +82,11 @@ export class PriceBook {
   #requests = 0;
 
   constructor(options: BookOptions) {
-    const { sources, ask, bytes } = options;
+    const { sources, bytes } = options;
     this.#options = options;
     this.budget = new Budget(bytes);
     this.#press = {
       reads: sources.reads,
-      ask,
       references: sources.references,
       counts: this.counts,
       turns: this.turns,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { dayOf } from '../conversion/calendar.ts';
-import type { Newest } from '../db/link/pulse.ts';
+import type { Newest } from '../db/newest.ts';
 import { headAt, revisionOf } from '../db/newest.ts';
 import type { Reads } from '../db/reads.ts';
 import { commitIdOf, numberOf } from '../db/revisions.ts';
@@ -43,21 +43,19 @@ const CHANGED = {
 
 /** The changes of the prices of a market after one revision, up to another. */
 export const changedPrices = (
-  ask: Reads['query'],
+  reads: Reads,
   slug: string,
   after: string,
   until: string,
   signal: AbortSignal,
 ): Promise<readonly ChangedPrice[]> => {
   const values = [numberOf(after), numberOf(until), slug, commitIdOf(until)];
-  return ask({ ...CHANGED, values }, signal);
+  return reads.query({ ...CHANGED, values }, signal);
 };
 
 /** Where editions are read from, and what is counted of it. */
 export interface Press {
   readonly reads: Reads;
-  /** Asks a short statement. */
-  readonly ask: Reads['query'];
   readonly references: ReferenceReader;
   readonly counts: {
     builds: number;
@@ -162,20 +160,20 @@ export async function differenceOf(
 ): Promise<Difference> {
   const until = revisionOf(newest, market.slug);
   if (until === state.market) return { changed: [], points: 0 };
-  const changed = await changedPrices(press.ask, market.slug, state.market, until, signal);
+  const changed = await changedPrices(press.reads, market.slug, state.market, until, signal);
   return { changed, points: changed.reduce((sum, { points }) => sum + points, 0) };
 }
 
 /** The points of some days, as they are at a revision. */
 async function pointsOf(
-  { reads, ask }: Press,
+  { reads }: Press,
   wanted: readonly PriceDays[],
   revision: string,
   signal: AbortSignal,
 ) {
   const days = wanted.reduce((sum, { first, last }) => sum + 1 + dayOf(last) - dayOf(first), 0);
   if (days > FEW_DAYS) return reads.copy(daysStatement(wanted, revision), columnsOf, signal);
-  return columnsOfRows(await ask<FewPointsRow>(fewPoints(wanted, revision), signal));
+  return columnsOfRows(await reads.query<FewPointsRow>(fewPoints(wanted, revision), signal));
 }
 
 /** The series of changed prices as they are now, blocks shared with what they were. */
@@ -209,7 +207,7 @@ async function changedBlocks(
 
 /** The changed prices as they are now, their series aside. */
 async function changedPricesAt(
-  { reads, ask, counts }: Press,
+  { reads, counts }: Press,
   shelf: Shelf,
   changed: readonly ChangedPrice[],
   revision: string,
@@ -222,7 +220,7 @@ async function changedPricesAt(
     .compile();
   // Prepared once on each connection: planning it takes longer than answering it.
   const query = { name: 'changed_prices_at', text, values: [...parameters] };
-  const selected = await ask<SelectedPrice>(query, signal);
+  const selected = await reads.query<SelectedPrice>(query, signal);
   counts.pricesRead += selected.length;
   return selected;
 }

@@ -1,5 +1,5 @@
 import type { Market } from '../catalog/markets.ts';
-import type { Newest } from '../db/link/pulse.ts';
+import type { Newest } from '../db/newest.ts';
 import type { SelectedPrice } from '../prices/query.ts';
 import type { References } from '../prices/references.ts';
 import type { Block } from './block.ts';

@@ -1,7 +1,7 @@
 import type { Format } from '../contract/formats.ts';
 import type { Segment } from '../conversion/segments.ts';
 import { summaryDays } from '../conversion/summary.ts';
-import type { Newest } from '../db/link/pulse.ts';
+import type { Newest } from '../db/newest.ts';
 import { revisionText } from '../db/revisions.ts';
 import type { Answer, Sources } from '../prices/answer.ts';
 import type { SeriesColumns, SeriesSource } from '../prices/columns.ts';

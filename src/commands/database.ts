@@ -53,10 +53,10 @@ export function openWriter(address: string, config: Config): Client {
 }
 
 /** Finds out which of several servers can be written to. */
-async function findServer({ servers, watch }: Client): Promise<void> {
-  if (servers.others.length === 0) return;
-  watch.start();
-  await watch.firstLook;
+async function findServer({ link }: Client): Promise<void> {
+  if (link.others.length === 0) return;
+  link.start();
+  await link.firstCheck;
 }
 
 interface Interruption {

@@ -109,7 +109,7 @@ async function withCopy<T>(
  */
 async function drill(work: Work, folder: string, options: DrillOptions): Promise<Drill> {
   const { client: original, signal, progress } = work;
-  const address = original.servers.current;
+  const address = original.link.url;
   const tools = await toolsFor(original, options.by);
   const [exported, dump] = [join(folder, 'export'), join(folder, 'prices.dump')];
   const steps: { step: string; seconds: number }[] = [];

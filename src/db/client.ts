@@ -1,42 +1,41 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
-import type { LineBounds } from '../std/places.ts';
+import { Primary } from './as-of.ts';
 import { type Health, healthOf } from './health.ts';
-import { Breaker, type BreakerOptions } from './link/breaker.ts';
-import { ANSWER_MS, type Notices, noticesOf } from './link/notices.ts';
-import { Primary } from './link/primary.ts';
-import { type Pulse, pulseOf } from './link/pulse.ts';
-import { Servers } from './link/servers.ts';
+import { Link, type LinkOptions } from './link/link.ts';
 import { destroy } from './link/silence.ts';
-import { type Watch, watchOf } from './link/watch.ts';
 import { type Around, type Reads, readsOf } from './reads.ts';
 import type { Database } from './schema.ts';
-import { orAborted } from './shared-work.ts';
 
 /**
- * A pool of PostgreSQL connections, the Kysely handle over it, and three connections beside it: one
- * for the looks that requests share, one that hears what is committed, and one that watches whether
- * the database answers. Each is made when it is needed first.
+ * A pool of PostgreSQL connections, the Kysely handle over it, and the link beside it: one more
+ * connection, made when it is needed first, by which the state of the database is known.
  */
 export interface Client {
   readonly db: Kysely<Database>;
   readonly pool: pg.Pool;
   /** Statements that end with the requests that they are for. */
   readonly reads: Reads;
-  readonly pulse: Pulse;
-  readonly notices: Notices;
-  readonly watch: Watch;
+  readonly link: Link;
   /** Asks the primary, where a standby is in use. */
   readonly primary: Primary;
-  readonly breaker: Breaker;
   readonly health: Health;
-  /** Where the database is, of which several servers may hold the same. */
-  readonly servers: Servers;
   close(): Promise<void>;
 }
 
-export interface ClientOptions {
+/** Options of the link that are those of the client. */
+type Shared =
+  | 'awayMs'
+  | 'behindMs'
+  | 'catchUp'
+  | 'onBehind'
+  | 'onChange'
+  | 'onError'
+  | 'onMove'
+  | 'silenceMs';
+
+export interface ClientOptions extends Partial<Pick<LinkOptions, Shared>> {
   readonly url: string;
   /** Servers that hold the same, to go to when that one is away, in this order. */
   readonly others?: readonly string[];
@@ -55,23 +54,8 @@ export interface ClientOptions {
   readonly readOnly: boolean;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
-  /** How long the database may say nothing before it counts as away, in milliseconds. */
-  readonly silenceMs?: number;
-  /** How long statements wait for a database that went away; longer than a restart by default. */
-  readonly rideOutMs?: number;
-  /** Bounds of the waiting lines until the backlog of an interruption is gone. */
-  readonly catchUp?: LineBounds;
-  /** How long a standby may be behind before another server is used, in milliseconds. */
-  readonly behindMs?: number;
   /** What is done around each statement that is read. */
   readonly around?: Around | undefined;
-  readonly onError?: (error: Error) => void;
-  /** Told when the database goes away and comes back. */
-  readonly onChange?: BreakerOptions['onChange'];
-  /** Told when another server is used from now on, why, and its address. */
-  readonly onMove?: (why: Error, url: string) => void;
-  /** Told when a standby is behind, and no other server can take its place. */
-  readonly onBehind?: (why: Error) => void;
 }
 
 const asText = (value: string): string => value;
@@ -139,19 +123,27 @@ const mustWrite = ({ url, readOnly }: ClientOptions): boolean =>
   !readOnly ||
   /^(primary|read-write)$/.test(new URL(url).searchParams.get('target_session_attrs') ?? '');
 
+/** The connections of a pool, each of which belongs to an epoch of the link. */
+interface Epochs {
+  readonly pool: pg.Pool;
+  /** Closes connections of earlier epochs, and makes as many as there were before. */
+  renew(): Promise<void>;
+  epochOf(client: pg.ClientBase): number;
+}
+
 /**
- * A pool of connections to the server in use, each of which belongs to an epoch of the breaker.
- * Clients that write give up a silent server by themselves; readers do so for each statement.
+ * A pool of connections to the server in use. Clients that write give up a silent server by
+ * themselves; readers do so for each statement.
  */
-function poolOf(options: ClientOptions, servers: Servers, breaker: Breaker) {
+function poolOf(options: ClientOptions, link: () => Link): Epochs {
   const { readOnly, statementTimeoutMs, onError } = options;
   const answerMs = statementTimeoutMs + ANSWER_MARGIN_MS;
   const patience = readOnly || statementTimeoutMs === 0 ? {} : { query_timeout: answerMs };
   const epochs = new Map<pg.ClientBase, number>();
   class Session extends pg.Client {
     constructor(config: pg.ClientConfig) {
-      super({ ...config, ...patience, ...sessionOf(options, servers.current) });
-      epochs.set(this, breaker.epoch);
+      super({ ...config, ...patience, ...sessionOf(options, link().url) });
+      epochs.set(this, link().epoch);
       this.once('end', () => epochs.delete(this));
     }
   }
@@ -175,16 +167,16 @@ function poolOf(options: ClientOptions, servers: Servers, breaker: Breaker) {
   const warm = async (): Promise<void> => {
     for (;;) {
       const client = await pool.connect();
-      const isNew = epochOf(client) === breaker.epoch;
+      const isNew = epochOf(client) === link().epoch;
       client.release(!isNew);
       if (isNew) return;
     }
   };
-  /** Ends the connections of earlier epochs, and makes as many as there were before. */
   const renew = async (): Promise<void> => {
     // A transaction that writes may still be whole.
     if (!readOnly) return;
-    for (const [client, epoch] of epochs) if (epoch < breaker.epoch) destroy(client as pg.Client);
+    const { epoch } = link();
+    for (const [client, made] of epochs) if (made < epoch) destroy(client as pg.Client);
     await Promise.allSettled(Array.from({ length: pool.ending ? 0 : most }, warm));
   };
   return { pool, renew, epochOf };
@@ -197,80 +189,49 @@ async function end(pool: pg.Pool, db: Kysely<Database>): Promise<void> {
   await Promise.race([ended, pause(GOODBYE_MS, undefined, { ref: false })]);
 }
 
-const primaryOf = (options: ClientOptions, servers: Servers): Primary =>
-  new Primary({
-    urls: () => servers.others,
-    connection: (url) => sessionOf(options, url, 'as of'),
-    silenceMs: options.silenceMs ?? options.acquireTimeoutMs,
-  });
-
 /** Opens a pool; no connection is made before the first query. */
 export function openClient(options: ClientOptions): Client {
-  const { acquireTimeoutMs, statementTimeoutMs, rideOutMs } = options;
-  const servers = new Servers([options.url, ...(options.others ?? [])]);
-  const onError = (error: Error) => options.onError?.(error);
-  const breaker = new Breaker({ ...options, verify: () => watch.verify() });
-  const { pool, epochOf, renew: renewPool } = poolOf(options, servers, breaker);
+  const { acquireTimeoutMs, statementTimeoutMs, awayMs } = options;
+  const silenceMs = options.silenceMs ?? acquireTimeoutMs;
+  const { pool, epochOf, renew } = poolOf(options, () => link);
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
-  const watch = watchOf({
-    connection: (url) => sessionOf(options, url, 'watch'),
-    servers,
+  const link = new Link({
+    ...options,
+    urls: [options.url, ...(options.others ?? [])],
+    connection: (url) => ({
+      ...sessionOf(options, url, 'link'),
+      keepAlive: true,
+      // A reading of the newest revision may wait for a lock.
+      query_timeout: acquireTimeoutMs,
+    }),
     mustWrite: mustWrite(options),
     behindMs: options.behindMs ?? BEHIND_MS,
-    breaker,
-    silenceMs: options.silenceMs ?? acquireTimeoutMs,
-    newest: () => pulse.newest,
+    silenceMs,
+    renewPool: renew,
+    // It reads the newest revision as well.
     onAnswer: () => void health.refresh(),
-    onMove: (why) => options.onMove?.(why, servers.current),
-    renew: () => {
-      breaker.renew();
-      pulse.move();
-      notices.move();
-      breaker.warmUp(renewPool());
-    },
-    onBehind: (why) => options.onBehind?.(why),
   });
   const reads = readsOf({
     pool,
     epochOf,
-    breaker,
-    watch,
+    link,
     connectionsMax: options.connectionsMax,
     waitMs: options.waitMs ?? acquireTimeoutMs,
     waitingMax: options.waitingMax || Number.POSITIVE_INFINITY,
     answerMs: statementTimeoutMs && statementTimeoutMs + ANSWER_MARGIN_MS,
-    retryForMs: rideOutMs && rideOutMs + RETRY_MARGIN_MS,
+    retryForMs: awayMs && awayMs + RETRY_MARGIN_MS,
     around: options.around,
   });
-  const pulse = pulseOf({
-    connection: () => sessionOf(options, servers.current, 'pulse'),
-    reads,
-    breaker,
-    patienceMs: acquireTimeoutMs,
-    onError,
+  const health = healthOf(reads, link);
+  const primary = new Primary({
+    urls: () => link.others,
+    connection: (url) => sessionOf(options, url, 'as of'),
+    silenceMs,
   });
-  const health = healthOf({ reads, pulse, breaker, watch });
-  const notices = noticesOf({
-    connection: () => sessionOf(options, servers.current, 'notices'),
-    onError,
-    // Who lets the database say nothing for longer means this connection as well.
-    answerMs: Math.max(ANSWER_MS, options.silenceMs ?? acquireTimeoutMs),
-  });
-  const primary = primaryOf(options, servers);
   const close = async (): Promise<void> => {
     primary.close();
-    await Promise.all([watch.close(), pulse.close(), notices.close()]);
+    link.close();
     await end(pool, db);
   };
-  return { db, pool, reads, pulse, notices, watch, primary, breaker, health, servers, close };
+  return { db, pool, reads, link, primary, health, close };
 }
-
-/**
- * Asks short statements over the connection that hears notices, which is there when one is heard: a
- * pool that was not used for a while has to make its own first, and prepare the statement there.
- * Without that connection they use the pool.
- */
-export const atOnce =
-  ({ notices, reads, breaker }: Pick<Client, 'notices' | 'reads' | 'breaker'>): Reads['query'] =>
-  async <Row extends pg.QueryResultRow>(query: pg.QueryConfig, signal?: AbortSignal) =>
-    (await orAborted(notices.ask<Row>(query), breaker.lifeline)) ?? reads.query<Row>(query, signal);

@@ -1,9 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 import { instantOf } from './instant.ts';
-import type { Breaker } from './link/breaker.ts';
-import type { Newest, Pulse } from './link/pulse.ts';
-import type { Watch } from './link/watch.ts';
+import type { Link } from './link/link.ts';
 import { isSchemaCurrent } from './migrate.ts';
+import type { Newest } from './newest.ts';
 import type { Reads } from './reads.ts';
 import type { Database } from './schema.ts';
 
@@ -54,63 +53,44 @@ async function publications(db: Kysely<Database>): Promise<ReadonlyMap<string, s
   return new Map(rows.flatMap(({ slug, at }) => (at === null ? [] : [[slug, instantOf(at)]])));
 }
 
-interface HealthOptions {
-  readonly reads: Reads;
-  readonly pulse: Pulse;
-  readonly breaker: Breaker;
-  readonly watch: Watch;
-}
+/** The health of the database, read in the background whenever a check of it is answered. */
+export function healthOf(reads: Reads, link: Link): Health {
+  let seen: DatabaseHealth | null = null;
+  let looking: Promise<void> | null = null;
 
-class Board implements Health {
-  readonly #options: HealthOptions;
-  #seen: DatabaseHealth | null = null;
-  #looking: Promise<void> | null = null;
-
-  constructor(options: HealthOptions) {
-    this.#options = options;
-  }
-
-  known(): DatabaseHealth | null {
-    return this.#options.breaker.state === 'closed' ? this.#seen : DOWN;
-  }
-
-  async seen(): Promise<DatabaseHealth> {
-    const { watch } = this.#options;
-    watch.start();
-    if (this.#seen === null) {
-      const patience = Promise.withResolvers<void>();
-      const timer = setTimeout(patience.resolve, PATIENCE_MS);
-      const first = watch.firstLook.then(() => this.#looking);
-      await Promise.race([first, patience.promise]);
-      clearTimeout(timer);
-    }
-    return this.known() ?? DOWN;
-  }
-
-  refresh(): Promise<void> {
-    this.#looking ??= this.#look()
-      .then((seen) => {
-        this.#seen = seen;
-      })
-      // What was seen last holds; whether the database answers at all is the breaker's to say.
-      .catch(() => {})
-      .finally(() => {
-        this.#looking = null;
-      });
-    return this.#looking;
-  }
-
-  async #look(): Promise<DatabaseHealth> {
-    const { reads, pulse } = this.#options;
+  const look = async (): Promise<DatabaseHealth> => {
     const db = reads.db();
     if (!(await isSchemaCurrent(db))) return OUTDATED;
-    const newest = await pulse.look();
+    const newest = await link.look();
     // Nothing was committed since.
-    if (this.#seen !== null && this.#seen.newest === newest) return this.#seen;
+    if (seen !== null && seen.newest === newest) return seen;
     const [rateSources, publishedAt] = await Promise.all([rateSourceSlugs(db), publications(db)]);
     return { database: 'ok', schema: 'ok', rateSources, publishedAt, newest };
-  }
+  };
+  const known = (): DatabaseHealth | null => (link.state === 'up' ? seen : DOWN);
+  return {
+    known,
+    seen: async () => {
+      link.start();
+      if (seen === null) {
+        const patience = Promise.withResolvers<void>();
+        const timer = setTimeout(patience.resolve, PATIENCE_MS);
+        await Promise.race([link.firstCheck.then(() => looking), patience.promise]);
+        clearTimeout(timer);
+      }
+      return known() ?? DOWN;
+    },
+    refresh: () => {
+      looking ??= look()
+        .then((found) => {
+          seen = found;
+        })
+        // The last health holds; the link knows whether the database answers at all.
+        .catch(() => {})
+        .finally(() => {
+          looking = null;
+        });
+      return looking;
+    },
+  };
 }
-
-/** How the database is; it is looked at in the background, whenever it answers. */
-export const healthOf = (options: HealthOptions): Health => new Board(options);

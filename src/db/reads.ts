@@ -5,9 +5,8 @@ import { Problem } from '../errors.ts';
 import { type Leave, Places } from '../std/places.ts';
 import { cancelStatement } from './cancel.ts';
 import { isPassing, isServerError } from './failures.ts';
-import type { Breaker } from './link/breaker.ts';
+import type { Link } from './link/link.ts';
 import { Silence } from './link/silence.ts';
-import type { Watch } from './link/watch.ts';
 import { Retries } from './retry.ts';
 import type { Database } from './schema.ts';
 import { orAborted } from './shared-work.ts';
@@ -46,8 +45,7 @@ interface ReadsOptions {
   readonly pool: pg.Pool;
   /** The epoch in which a connection was made: one from an earlier epoch may be dead. */
   readonly epochOf: (client: pg.PoolClient) => number;
-  readonly breaker: Breaker;
-  readonly watch: Watch;
+  readonly link: Link;
   /** Statements at a time: the connections of the pool. */
   readonly connectionsMax: number;
   /** How long a statement waits for one of them, in milliseconds. */
@@ -110,8 +108,8 @@ class Reading implements Reads {
 
   constructor(options: ReadsOptions) {
     this.#options = options;
-    const { connectionsMax, waitingMax, waitMs, breaker } = options;
-    this.slots = new Places(connectionsMax, { waitingMax, waitMs }, breaker);
+    const { connectionsMax, waitingMax, waitMs, link } = options;
+    this.slots = new Places(connectionsMax, { waitingMax, waitMs }, link.lines);
     this.retries = new Retries(options.retryForMs);
     this.#shared = this.#handle(NEVER);
   }
@@ -164,9 +162,9 @@ class Reading implements Reads {
 
   /** @throws Interrupted where the whole database went away, not only this connection */
   async #attempt<T>(work: Work<T>, signal: AbortSignal, isCopy: boolean): Promise<T> {
-    const { breaker, watch } = this.#options;
+    const { link } = this.#options;
     const leave = await this.#enter(signal, isCopy);
-    const { epoch } = breaker;
+    const { epoch } = link;
     try {
       const client = await this.#connect(signal);
       const answer = await this.#answer(client, work, signal, isCopy);
@@ -175,8 +173,8 @@ class Reading implements Reads {
     } catch (error) {
       leave();
       if (!isPassing(error) || isServerError(error)) throw error;
-      await orAborted(watch.hint(), signal);
-      const isSame = breaker.state === 'closed' && breaker.epoch === epoch;
+      await orAborted(link.hint(), signal);
+      const isSame = link.state === 'up' && link.epoch === epoch;
       throw isSame ? error : new Interrupted('the database went away', { cause: error });
     } finally {
       leave();
@@ -190,9 +188,9 @@ class Reading implements Reads {
    * database would do nothing else. A statement without a time limit loses nothing by waiting.
    */
   async #enter(signal: AbortSignal, isCopy: boolean): Promise<Leave> {
-    this.#options.breaker.check();
-    const { catchUp } = this.#options.breaker;
-    const isShared = signal === NEVER && catchUp !== null;
+    const { link } = this.#options;
+    link.check();
+    const isShared = signal === NEVER && link.lines.catchUp !== null;
     const isFirst = !isCopy && (isShared || this.#begun.has(signal));
     const leave = await this.slots.enter({ signal, isFirst, isPatient: isCopy });
     if (leave === null) throw overloaded();
@@ -200,29 +198,29 @@ class Reading implements Reads {
   }
 
   async #connect(signal: AbortSignal): Promise<pg.PoolClient> {
-    const { pool, breaker, epochOf } = this.#options;
+    const { pool, link, epochOf } = this.#options;
     for (;;) {
       const connecting = pool.connect();
-      const client = await unlessAborted(connecting, [signal, breaker.lifeline], () => {
+      const client = await unlessAborted(connecting, [signal, link.lifeline], () => {
         // It comes later, and nobody wants it any more.
         connecting.then((late) => late.release()).catch(() => {});
       });
-      if (epochOf(client) === breaker.epoch) return client;
+      if (epochOf(client) === link.epoch) return client;
       client.release(true);
     }
   }
 
   async #answer<T>(client: pg.PoolClient, work: Work<T>, signal: AbortSignal, isCopy: boolean) {
-    const { breaker, watch, answerMs } = this.#options;
+    const { link, answerMs } = this.#options;
     let isSpoiled = false;
     const spoil = (): void => {
       isSpoiled = true;
       cancelStatement(client);
     };
     try {
-      const signals = [signal, breaker.lifeline];
+      const signals = [signal, link.lifeline];
       const answer = await unlessAborted(work(client), signals, spoil, answerMs);
-      watch.heard();
+      link.heard();
       return answer;
     } catch (error) {
       // Half of a COPY may still be on the line.

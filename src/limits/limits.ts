@@ -1,9 +1,12 @@
-import { type Leave, type LineBounds, type Link, Places } from '../std/places.ts';
+import { type Leave, type LineBounds, type Lines, Places } from '../std/places.ts';
 import { Buckets, type Rate, type Verdict } from './bucket.ts';
+
+/** Nobody waits: what finds no place is refused. */
+const NO_LINE: LineBounds = { waitingMax: 0, waitMs: 0 };
 
 /** Limits the concurrent requests of each name. */
 export class Concurrency {
-  readonly #running = new Map<string, number>();
+  readonly #running = new Map<string, Places>();
 
   get size(): number {
     return this.#running.size;
@@ -11,16 +14,13 @@ export class Concurrency {
 
   /** Admits one more request of a name; null if it has reached `most`. 0 is no limit. */
   enter(name: string, most: number): Leave | null {
-    const running = this.#running.get(name) ?? 0;
-    if (most > 0 && running >= most) return null;
-    this.#running.set(name, running + 1);
-    let isInside = true;
+    const places = this.#running.get(name) ?? new Places(0, NO_LINE);
+    const leave = places.take(most);
+    if (leave === null) return null;
+    this.#running.set(name, places);
     return () => {
-      if (!isInside) return;
-      isInside = false;
-      const left = (this.#running.get(name) ?? 1) - 1;
-      if (left === 0) this.#running.delete(name);
-      else this.#running.set(name, left);
+      leave();
+      if (places.taken === 0 && this.#running.get(name) === places) this.#running.delete(name);
     };
   }
 }
@@ -65,10 +65,10 @@ export class Limits {
   readonly #principals = new Buckets(NAMES_MAX);
   readonly #failures = new Buckets(NAMES_MAX);
 
-  /** @param link the database, without which no request can be answered */
-  constructor(settings: LimitSettings, link?: Link) {
+  /** @param lines those before the database, without which no request can be answered */
+  constructor(settings: LimitSettings, lines?: Lines) {
     this.#settings = settings;
-    this.gate = new Places(settings.gate.runningMax, settings.gate, link);
+    this.gate = new Places(settings.gate.runningMax, settings.gate, lines);
   }
 
   /** Principals whose requests are being counted. */

@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 import type { Client } from '../db/client.ts';
 import { instantOf } from '../db/instant.ts';
-import type { BreakerState } from '../db/link/breaker.ts';
+import type { LinkState } from '../db/link/link.ts';
 import type { Limits } from '../limits/limits.ts';
 
 /** The parts of a service that tell of themselves when they are asked. */
@@ -69,11 +69,16 @@ function gauges(
   });
 }
 
-const STATES: readonly BreakerState[] = ['closed', 'lost', 'open'];
+/** The states of the link by the names that dashboards and alerts know. */
+const STATES: readonly (readonly [name: string, state: LinkState])[] = [
+  ['closed', 'up'],
+  ['lost', 'away'],
+  ['open', 'down'],
+];
 
 const secondsOf = (instant: string): number => Date.parse(instant) / 1000;
 
-function database(registry: Registry, { pool, reads, pulse, breaker }: Client): void {
+function database(registry: Registry, { pool, reads, link }: Client): void {
   gauge(registry, { name: 'prices_pool_connections', help: 'Connections of the pool' }, () => {
     return pool.totalCount;
   });
@@ -97,22 +102,22 @@ function database(registry: Registry, { pool, reads, pulse, breaker }: Client): 
     registry,
     'state',
     { name: 'prices_database_state', help: '1 for the state that the database is in' },
-    () => STATES.map((state) => [state, state === breaker.state ? 1 : 0]),
+    () => STATES.map(([name, state]) => [name, state === link.state ? 1 : 0]),
   );
   counter(
     registry,
     { name: 'prices_database_outages_total', help: 'How often the database was away for longer' },
-    () => breaker.outages,
+    () => link.outages,
   );
   counter(
     registry,
     { name: 'prices_looks_total', help: 'Looks at the database for its newest revision' },
-    () => pulse.counts.looks,
+    () => link.counts.looks,
   );
   counter(
     registry,
     { name: 'prices_looks_asked_total', help: 'Requests that shared these looks' },
-    () => pulse.counts.asked,
+    () => link.counts.asked,
   );
 }
 

@@ -14,7 +14,8 @@ import { type KeySettings, type KeySource, keySourceOf } from '../auth/token-key
 import { type Claims, headerOf, principalOf, type TokenRules } from '../auth/tokens.ts';
 import { type FindKey, findKey, rememberedKeys, verifyKey } from '../auth/verify-key.ts';
 import { allows, marketsOpenTo, type Scope } from '../catalog/scopes.ts';
-import type { Newest, Pulse } from '../db/link/pulse.ts';
+import type { Link } from '../db/link/link.ts';
+import type { Newest } from '../db/newest.ts';
 import type { Database } from '../db/schema.ts';
 import { Problem } from '../errors.ts';
 
@@ -79,7 +80,7 @@ export type HearVerdict = (request: FastifyRequest, verdict: Verdict) => void;
 interface AuthOptions {
   readonly db: Kysely<Database>;
   /** Reads the newest revision. Without it keys are not cached and `request.newest` throws. */
-  readonly pulse?: Pulse;
+  readonly link?: Link;
   readonly settings: AuthSettings;
   readonly lag?: Lag;
   readonly heard?: HearVerdict;
@@ -136,21 +137,30 @@ function accessOf({ routeOptions }: FastifyRequest): Access {
   throw new Error(`The route ${routeOptions.url} does not say who may use it`);
 }
 
-/** Begins to read the newest revision for a request, unless it has; a failure waits for a reader. */
-function lookOnce(request: FastifyRequest, pulse: Pulse | undefined): Promise<Newest> {
-  if (pulse === undefined) throw new Error('auth was registered without the newest revision');
+/** Begins to read the newest revision for a request, once; a failure waits for who awaits it. */
+function lookOnce(request: FastifyRequest, link: Link | undefined): Promise<Newest> {
+  if (link === undefined) throw new Error('auth was registered without the newest revision');
   if (request.newestRead === null) {
-    request.newestRead = pulse.look();
+    request.newestRead = link.look();
     request.newestRead.catch(() => {});
   }
   return request.newestRead;
 }
 
+function decorateNewest(app: FastifyInstance, link: Link | undefined): void {
+  app.decorateRequest('newestRead', null);
+  app.decorateRequest('newest', {
+    getter() {
+      return lookOnce(this, link);
+    },
+  });
+}
+
 /** How the key of a request is looked up. */
-function keyFinder(db: Kysely<Database>, pulse?: Pulse): (request: FastifyRequest) => FindKey {
-  if (!pulse) return () => (id) => findKey(db, id);
+function keyFinder(db: Kysely<Database>, link?: Link): (request: FastifyRequest) => FindKey {
+  if (!link) return () => (id) => findKey(db, id);
   const keysAt = rememberedKeys(db, KEYS_KEPT);
-  return (request) => async (id, digest) => keysAt(await lookOnce(request, pulse), id, digest);
+  return (request) => async (id, digest) => keysAt(await lookOnce(request, link), id, digest);
 }
 
 /**
@@ -171,7 +181,7 @@ function scopeRefusal(access: Exclude<Access, 'none'>, held: ReadonlySet<string>
 }
 
 async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void> {
-  const { db, pulse, settings, lag, heard = () => {}, enter } = options;
+  const { db, link, settings, lag, heard = () => {}, enter } = options;
   const source = await keySourceOf(settings);
   const rules: TokenRules = {
     issuer: settings.JWT_ISSUER,
@@ -180,7 +190,7 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
     leewaySeconds: settings.JWT_LEEWAY_SECONDS,
   };
   const verifyToken = source ? await tokenVerifier(app, source, rules) : refuseTokens;
-  const keyFinderOf = keyFinder(db, pulse);
+  const keyFinderOf = keyFinder(db, link);
   const findKeyOf = (request: FastifyRequest): FindKey => {
     const find = keyFinderOf(request);
     return async (id, digest) => {
@@ -189,12 +199,7 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
     };
   };
   app.decorateRequest('principal', null);
-  app.decorateRequest('newestRead', null);
-  app.decorateRequest('newest', {
-    getter() {
-      return lookOnce(this, pulse);
-    },
-  });
+  decorateNewest(app, link);
   const identified = async (request: FastifyRequest): Promise<Principal> => {
     const { kind, text } = credentialOf(request.raw.rawHeaders);
     if (kind !== 'key') return verifyToken(request);
@@ -227,7 +232,7 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
     const access = accessOf(request);
     if (access === 'none') return;
     request.principal = await verified(request);
-    if (pulse) lookOnce(request, pulse);
+    if (link) lookOnce(request, link);
     const refusal = scopeRefusal(access, request.principal.scopes);
     if (refusal !== null) throw request.lacking(refusal);
   });

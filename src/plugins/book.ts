@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { PriceBook } from '../book/book.ts';
-import { atOnce, type Client } from '../db/client.ts';
+import type { Client } from '../db/client.ts';
 import { databaseProblem } from '../db/failures.ts';
 import type { Sources } from '../prices/answer.ts';
 
@@ -29,14 +29,13 @@ export function priceBook(app: FastifyInstance, options: PriceBookOptions): Pric
     const level = databaseProblem(error) === null ? 'warn' : 'debug';
     app.log[level]({ err: error }, 'the price book was not brought up to date');
   };
-  const ask = atOnce(client);
-  const book = bytes > 0 ? new PriceBook({ bytes, sources, ask, onError }) : null;
+  const book = bytes > 0 ? new PriceBook({ bytes, sources, onError }) : null;
   app.decorate('book', book);
   if (book === null) return null;
-  const look = () => client.pulse.look();
+  const look = () => client.link.look();
   let forget = () => {};
   app.addHook('onListen', async () => {
-    forget = client.notices.onNotice('revision', () => {
+    forget = client.link.onCommit(() => {
       book.refresh(look).catch(onError);
     });
     book.fill(look).catch(onError);

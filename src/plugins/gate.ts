@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
 import { Problem } from '../errors.ts';
-import { type Leave, type LineBounds, type Link, Places } from '../std/places.ts';
+import { type Leave, type LineBounds, type Lines, Places } from '../std/places.ts';
 import { CAREFUL_HEADERS } from './headers.ts';
 import { shownPath } from './path.ts';
 import type { Refusals } from './refuse.ts';
@@ -88,7 +88,7 @@ export const placeOf =
  * a request goes on without a place for as long as it needs no database, and waits only then: a
  * wrong credential is refused as at any time. Registered before `auth`.
  */
-export function letIn(app: FastifyInstance, gate: Places, link: Link): void {
+export function letIn(app: FastifyInstance, gate: Places, lines: Lines): void {
   app.decorateRequest('needsPlace', false);
   app.decorateRequest('leavePlace', null);
   // A client without a credential may leave its refusals unread, and must take no place with them.
@@ -101,7 +101,7 @@ export function letIn(app: FastifyInstance, gate: Places, link: Link): void {
     const leave = gate.take();
     request.needsPlace = leave === null;
     if (leave !== null) admit(request, leave);
-    if (leave !== null || link.isAway) return done();
+    if (leave !== null || lines.isAway) return done();
     placeOf(gate)(request).then(() => done(), done);
   });
 }

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { MARKETS } from '../catalog/markets.ts';
 import { scopeOf } from '../catalog/scopes.ts';
 import { filtersOf } from '../contract/market.ts';
-import type { Newest } from '../db/link/pulse.ts';
+import type { Newest } from '../db/newest.ts';
 import { requireCommit } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { keptReadings } from '../db/shared-work.ts';

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import { brokenBy } from '../contract/validate.ts';
 import { type RateSource, rateSource } from '../conversion/rates.ts';
 import type { AsOf } from '../db/as-of.ts';
-import type { Newest } from '../db/link/pulse.ts';
+import type { Newest } from '../db/newest.ts';
 import { headAt, revisionOf } from '../db/newest.ts';
 import {
   findRevision,

@@ -3,7 +3,7 @@ import type { FilterName } from '../catalog/dimensions.ts';
 import type { Market } from '../catalog/markets.ts';
 import { Names } from '../catalog/nearest.ts';
 import { filtersOf } from '../contract/market.ts';
-import type { Newest } from '../db/link/pulse.ts';
+import type { Newest } from '../db/newest.ts';
 import { headAt } from '../db/newest.ts';
 import { type Head, headOf } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';

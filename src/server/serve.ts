@@ -7,7 +7,7 @@ import { sentenceOf } from '../commands/failure.ts';
 import { databaseAddressOf, serverAddressesOf } from '../config/addresses.ts';
 import { type Config, ConfigError } from '../config.ts';
 import { type Client, openClient } from '../db/client.ts';
-import type { BreakerOptions } from '../db/link/breaker.ts';
+import type { LinkOptions } from '../db/link/link.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { addressOf } from './banner.ts';
@@ -57,22 +57,22 @@ async function listen(app: FastifyInstance, config: Config): Promise<number> {
   return (app.server.address() as AddressInfo).port;
 }
 
-/** One of many connections; whether the database itself is away is told once, by the watch. */
+/** One of many connections; whether the database itself is away is told once, by the link. */
 const heedLoss = (logger: Logger) => (error: Error) =>
   logger.debug({ err: error }, 'a connection to the database was lost');
 
 /** Says once that the database is away, and once that it is back. */
 const tellOutage =
-  (logger: Logger): NonNullable<BreakerOptions['onChange']> =>
+  (logger: Logger): NonNullable<LinkOptions['onChange']> =>
   (state, before, error) => {
     const tell = (level: News['level'], line: string | null): void =>
       tellOnce(logger, { about: 'the database', state, level, line });
-    if (state === 'open') {
+    if (state === 'down') {
       tell('error', `${sentenceOf(error)}; every answer is 503 until that is mended`);
-    } else if (state === 'lost') {
+    } else if (state === 'away') {
       tell('info', null);
     } else {
-      const wasLong = before === 'open';
+      const wasLong = before === 'down';
       tell('info', wasLong ? 'the database answers again' : 'the database was away for a moment');
     }
   };
@@ -103,7 +103,7 @@ const openReader = ({ url, config, logger, tracing }: Served): Client =>
     waitMs: config.POOL_WAIT_MS,
     waitingMax: config.POOL_WAITING_MAX,
     silenceMs: config.DATABASE_SILENCE_MS,
-    rideOutMs: config.DATABASE_AWAY_MS_MAX,
+    awayMs: config.DATABASE_AWAY_MS_MAX,
     catchUp: { waitingMax: config.BACKLOG_MAX, waitMs: config.BACKLOG_MS_MAX },
     behindMs: config.DATABASE_LAG_MS_MAX,
     onChange: tellOutage(logger),
@@ -126,7 +126,7 @@ function openUsage(url: string, logger: Logger): Client {
     onError: heedLoss(logger),
   });
   // Of several servers it finds the one that can be written to.
-  if (client.servers.others.length > 0) client.watch.start();
+  if (client.link.others.length > 0) client.link.start();
   return client;
 }
 
@@ -162,6 +162,6 @@ export async function serve(served: Served, life: Life): Promise<string> {
   life.checkpoint();
   const port = await listen(app, config);
   // A database that cannot be used is no reason not to start: it may come back.
-  void client.watch.firstLook.then(() => checkDatabase(client.db, config, logger));
+  void client.link.firstCheck.then(() => checkDatabase(client.db, config, logger));
   return addressOf(config.HOST, port);
 }

@@ -7,46 +7,107 @@ export interface LineBounds {
   readonly waitMs: number;
 }
 
-/** A waiting line that stops while its link is away. */
-export interface Line {
-  /** Waiters that have a time limit. */
-  readonly backlog: number;
-  /** Stops the clock; nobody enters. */
-  pause(): void;
-  /** Starts the clock again and fills the free places. */
-  resume(): void;
-  /** Rejects every waiter, each with an error of its own. */
-  refuse(errorOf: () => Error): void;
+/** The usual bounds of a backlog: longer than a restart of a database takes. */
+const CATCH_UP: LineBounds = { waitingMax: 512, waitMs: 2_000 };
+
+interface LinesOptions {
+  /** Bounds from an interruption until the backlog is gone. */
+  readonly catchUp?: LineBounds | undefined;
+  /** Finds out whether an interruption has begun; null if the last answer is recent. */
+  readonly verify?: () => Promise<void> | null;
 }
 
-/** A dependency that may be interrupted, such as the database. Several lines may share one. */
-export interface Link {
+/**
+ * The waiting lines before one dependency, such as the database. An interruption of it stops their
+ * clocks, and is a backlog afterwards, not overload: until all lines were empty once, or somebody
+ * waited in vain, wider bounds hold.
+ */
+export class Lines {
+  readonly #options: LinesOptions;
+  readonly #lines: Places[] = [];
+  #isAway = false;
+  #isDown = false;
+  #isCatchingUp = false;
+  /** The work that makes the dependency fit for its load again; null once that is over. */
+  #warming: Promise<unknown> | null = null;
+
+  constructor(options: LinesOptions = {}) {
+    this.#options = options;
+  }
+
   /** True during an interruption: nobody enters, and no clock runs. */
-  readonly isAway: boolean;
-  /** Wider bounds, from an interruption until the lines were empty once; null at other times. */
-  readonly catchUp: LineBounds | null;
-  /** Adds a line, which the link pauses, resumes and refuses. */
-  join(line: Line): void;
-  /** Called by a line whose backlog is gone. */
-  settle(): void;
-  /**
-   * Finds out whether an interruption has begun that nobody has noticed yet; null where the last
-   * answer is recent. Time limits end only after this.
-   */
-  verify(): Promise<void> | null;
-  /** Called by a line whose waiter waited in vain: this is overload, not a backlog. */
-  giveUp(): void;
-}
+  get isAway(): boolean {
+    return this.#isAway;
+  }
 
-/** A link that is never interrupted. */
-const ALWAYS_UP: Link = {
-  isAway: false,
-  catchUp: null,
-  join: () => {},
-  settle: () => {},
-  verify: () => null,
-  giveUp: () => {},
-};
+  /** The wider bounds while they hold. */
+  get catchUp(): LineBounds | null {
+    return this.#isCatchingUp ? (this.#options.catchUp ?? CATCH_UP) : null;
+  }
+
+  join(line: Places): void {
+    this.#lines.push(line);
+  }
+
+  /** An interruption begins. */
+  pause(): void {
+    this.#isAway = true;
+    this.#isCatchingUp = true;
+    for (const line of this.#lines) line.pause();
+  }
+
+  /** The interruption takes too long: rejects all waiters, each with an error of its own. */
+  refuse(errorOf: () => Error): void {
+    this.#isAway = false;
+    this.#isDown = true;
+    for (const line of this.#lines) line.refuse(errorOf);
+    for (const line of this.#lines) line.resume();
+  }
+
+  /** The interruption is over. */
+  resume(): void {
+    this.#isAway = false;
+    this.#isDown = false;
+    for (const line of this.#lines) line.resume();
+    this.settle();
+  }
+
+  /**
+   * The dependency is not yet fit for its load: the wider bounds hold at least until it is, also
+   * for those who wait already.
+   */
+  warmUp(warming: Promise<unknown>): void {
+    this.#isCatchingUp = true;
+    this.#warming = warming;
+    const warmed = (): void => {
+      if (this.#warming !== warming) return;
+      this.#warming = null;
+      this.settle();
+    };
+    warming.then(warmed, warmed);
+    if (this.#isAway) return;
+    for (const line of this.#lines) {
+      line.pause();
+      line.resume();
+    }
+  }
+
+  /** Called by a line whose backlog is gone. */
+  settle(): void {
+    if (this.#isAway || this.#isDown || this.#warming !== null) return;
+    if (this.#lines.every(({ backlog }) => backlog === 0)) this.#isCatchingUp = false;
+  }
+
+  /** Called before a time limit ends: the interruption may have begun unnoticed. */
+  verify(): Promise<void> | null {
+    return this.#options.verify?.() ?? null;
+  }
+
+  /** Called by a line whose waiter waited in vain: this is overload, not a backlog. */
+  giveUp(): void {
+    if (this.#warming === null) this.#isCatchingUp = false;
+  }
+}
 
 export interface EnterOptions {
   /** Removes the waiter from the line when it aborts. */
@@ -71,10 +132,10 @@ const TIMER_MS = 1;
  * A number of places and a FIFO line before them. The clock of the line runs only while the link
  * is up: an interruption uses up nobody's time limit.
  */
-export class Places implements Line {
+export class Places {
   readonly #most: number;
   readonly #usual: LineBounds;
-  readonly #link: Link;
+  readonly #lines: Lines;
   #taken = 0;
   #counted = 0;
   #backlog = 0;
@@ -86,12 +147,15 @@ export class Places implements Line {
   #timer: NodeJS.Timeout | undefined;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
-  /** @param most places; 0 for no limit */
-  constructor(most: number, usual: LineBounds, link: Link = ALWAYS_UP) {
+  /**
+   * @param most places; 0 for no limit
+   * @param lines those before the same dependency; without it nothing interrupts this one
+   */
+  constructor(most: number, usual: LineBounds, lines: Lines = new Lines()) {
     this.#most = most;
     this.#usual = usual;
-    this.#link = link;
-    link.join(this);
+    this.#lines = lines;
+    lines.join(this);
   }
 
   get taken(): number {
@@ -102,18 +166,22 @@ export class Places implements Line {
     return this.#first.size + this.#others.size;
   }
 
+  /** Waiters that have a time limit. */
   get backlog(): number {
     return this.#backlog;
   }
 
   /** Whether a newcomer is refused at once. */
   get isFull(): boolean {
-    return !this.#isFree && this.#counted >= this.#bounds.waitingMax;
+    return !this.#isFree() && this.#counted >= this.#bounds.waitingMax;
   }
 
-  /** A place if one is free now; null otherwise. */
-  take(): Leave | null {
-    if (!this.#isFree) return null;
+  /**
+   * A place if one is free now; null otherwise.
+   * @param most places for this newcomer, where they differ
+   */
+  take(most = this.#most): Leave | null {
+    if (!this.#isFree(most)) return null;
     this.#taken += 1;
     let isInside = true;
     return () => {
@@ -147,7 +215,7 @@ export class Places implements Line {
         if (!isPatient) this.#backlog -= 1;
         if (this.#backlog > 0) return;
         this.#disarm();
-        this.#link.settle();
+        this.#lines.settle();
       };
       const waiter: Waiter = {
         enter: () => {
@@ -170,6 +238,7 @@ export class Places implements Line {
     });
   }
 
+  /** Stops the clock; nobody enters. */
   pause(): void {
     if (this.#runsSince === null) return;
     this.#pausedAtMs = this.#nowMs();
@@ -179,6 +248,7 @@ export class Places implements Line {
     for (const waiter of this.#all()) waiter.dueMs = Math.max(waiter.dueMs, dueMs);
   }
 
+  /** Starts the clock again and fills the free places. */
   resume(): void {
     if (this.#runsSince !== null) return;
     this.#runsSince = performance.now();
@@ -186,16 +256,17 @@ export class Places implements Line {
     this.#arm(Math.min(...[...this.#all()].map(({ dueMs }) => dueMs)));
   }
 
+  /** Rejects every waiter, each with an error of its own. */
   refuse(errorOf: () => Error): void {
     for (const waiter of [...this.#all()]) waiter.refuse(errorOf());
   }
 
-  get #isFree(): boolean {
-    return !this.#link.isAway && (this.#most === 0 || this.#taken < this.#most);
+  #isFree(most = this.#most): boolean {
+    return !this.#lines.isAway && (most === 0 || this.#taken < most);
   }
 
   get #bounds(): LineBounds {
-    const { catchUp } = this.#link;
+    const { catchUp } = this.#lines;
     if (catchUp === null) return this.#usual;
     return {
       waitingMax: Math.max(this.#usual.waitingMax, catchUp.waitingMax),
@@ -209,7 +280,7 @@ export class Places implements Line {
   }
 
   #fill(): void {
-    while (this.#isFree) {
+    while (this.#isFree()) {
       const [next] = this.#first.size > 0 ? this.#first : this.#others;
       if (next === undefined) return;
       next.enter();
@@ -236,7 +307,7 @@ export class Places implements Line {
 
   #expire(): void {
     this.#timer = undefined;
-    const verified = this.#link.verify();
+    const verified = this.#lines.verify();
     if (verified === null) this.#refuseLate();
     else void verified.then(() => this.#refuseLate());
   }
@@ -245,7 +316,7 @@ export class Places implements Line {
     if (this.#runsSince === null) return;
     const nowMs = this.#nowMs() + TIMER_MS;
     const late = [...this.#all()].filter(({ dueMs }) => dueMs <= nowMs);
-    if (late.length > 0) this.#link.giveUp();
+    if (late.length > 0) this.#lines.giveUp();
     for (const waiter of late) waiter.refuse(null);
     this.#arm(Math.min(...[...this.#all()].map(({ dueMs }) => dueMs)));
   }

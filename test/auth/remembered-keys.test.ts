@@ -13,7 +13,7 @@ type Tested = Parameters<typeof testDatabase>[0];
 async function remembering(test: Tested) {
   const database = await testDatabase(test);
   const { db, client } = database;
-  const app = await authApp(test, { db, pulse: client.pulse });
+  const app = await authApp(test, { db, link: client.link });
   const ask = async (key: string) => {
     const answer = await app.inject({ url: '/nickel', headers: { 'x-api-key': key } });
     return [answer.statusCode, answer.json().code];
@@ -98,7 +98,7 @@ async function counted({ db, client }: TestDatabase) {
     transformResult: async ({ result }) => result,
   };
   const keysAt = rememberedKeys(db.withPlugin(counting), 10);
-  const newest = await client.pulse.look();
+  const newest = await client.link.look();
   const asked = async (publicId: string, digest: Buffer, times = 1): Promise<number> => {
     const before = lookups;
     const asking = Array.from({ length: times }, () => keysAt(newest, publicId, digest));

@@ -150,9 +150,9 @@ for (const [when, last] of [
     const one = { connectionsMax: 1, waitMs: 600_000, waitingMax: 3 };
     const { client, end } = await busyReader(t, one, [1]);
     if (last === 'own') {
-      client.breaker.lose(new Error('away'));
-      client.breaker.warmUp(new Promise(() => {}));
-      client.breaker.close();
+      client.link.lines.pause();
+      client.link.lines.warmUp(new Promise(() => {}));
+      client.link.lines.resume();
     }
     const order: string[] = [];
     const asks = [

@@ -1,18 +1,8 @@
 import t from 'tap';
-import { lacks, Servers } from '../../src/db/link/servers.ts';
+import { lacks } from '../../src/db/link/servers.ts';
 import { newestRevision } from '../../src/db/revisions.ts';
 import { testDatabase } from '../support/database.ts';
 import { inRevision, writeWorld } from '../support/world.ts';
-
-t.test('the others are those that are not in use, in their order', async (t) => {
-  const servers = new Servers(['one', 'two', 'three']);
-  t.equal(servers.current, 'one');
-  t.same(servers.others, ['two', 'three']);
-  servers.use('two');
-  t.equal(servers.current, 'two');
-  t.same(servers.others, ['one', 'three']);
-  t.throws(() => new Servers([]), { message: /at least one/ });
-});
 
 t.test(
   'a server lacks the commit that another has told of, unless its data are others',

@@ -41,9 +41,7 @@ const ENV = { ...OWN_TIMES, PRICE_BOOK_BYTES: '0', RUNNING_MAX: '64' };
 const service = await cluster.using((database) => served(t, database, ENV));
 /** The same behind a wire that can be cut. */
 const wire = await wireTo(t, cluster.url);
-const wired = await cluster.using((database) =>
-  served(t, { ...database, url: wire.url }, { ...ENV, POOL_WAITING_MAX: '64' }),
-);
+const wired = await cluster.using((database) => served(t, { ...database, url: wire.url }, ENV));
 const quota = quotaOf(t);
 if (LENGTH !== 'short') {
   for (const { running } of [service, wired]) quota.add(running.child.pid ?? 0);
@@ -395,8 +393,8 @@ async function whileStopped<T>(pids: readonly number[], work: () => Promise<T>):
 
 for (const [id, program, stoppedMs] of [
   ['F4', 'commodity-prices', 30_000],
-  // No request waits for this one: so long is longer than any may take.
-  ['F4b', 'commodity-prices pulse', 12_000],
+  // Longer than any request may take.
+  ['F4b', 'commodity-prices link', 12_000],
 ] as const) {
   fault(
     id,

@@ -18,7 +18,7 @@ t.before(async () => {
   const database = await seededDatabase(t);
   service = await serviceOn(t, database);
   bookless = await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' });
-  const look = () => database.client.pulse.look();
+  const look = () => database.client.link.look();
   await service.app.book?.fill(look);
 });
 

@@ -14,7 +14,7 @@ import { wireTo } from '../support/tcp-proxy.ts';
 type Test = Parameters<typeof testDatabase>[0];
 
 /** However slow the machine is, it is no outage. */
-const PATIENT = { silenceMs: 60_000, rideOutMs: 60_000 };
+const PATIENT = { silenceMs: 60_000, awayMs: 60_000 };
 
 const PATH = `/v3/prices/${BULK_MARKET.slug}`;
 const QUESTIONS = [
@@ -78,7 +78,7 @@ t.test('no request fails when sessions of the service are ended', async (t) => {
   t.same(failed, []);
   t.ok(sent >= 220);
   // A session that stalls with its machine ends late.
-  await until('the database is there', () => client.breaker.state === 'closed');
+  await until('the database is there', () => client.link.state === 'up');
 });
 
 t.test('no request fails when the database is away for a moment', async (t) => {
@@ -87,9 +87,9 @@ t.test('no request fails when the database is away for a moment', async (t) => {
   for (let round = 0; round < 3; round += 1) {
     await steady.next(20);
     wire.cut(true);
-    await until('it is noticed', () => client.breaker.state === 'lost');
+    await until('it is noticed', () => client.link.state === 'away');
     wire.cut(false);
-    await until('it is back', () => client.breaker.state === 'closed');
+    await until('it is back', () => client.link.state === 'up');
   }
   await steady.next(20);
   t.same((await steady.stop()).failed, []);
@@ -111,7 +111,7 @@ t.test(
     );
     const before = client.pool.totalCount;
     wire.cut(true);
-    await until('it is noticed', () => client.breaker.state === 'lost');
+    await until('it is noticed', () => client.link.state === 'away');
     const bad = postText({ key: `${key}x` }, BULK_MARKET.slug, {}, 'Connection: close\r\n');
     for (const [status, asked] of [
       [404, get('/v3/nothing')],
@@ -132,16 +132,16 @@ t.test(
     wire.cut(false);
     await Promise.all(parked);
     t.same(statuses.slice(1), Array(20).fill('200'));
-    await until('the bounds are the usual ones', () => client.breaker.catchUp === null);
+    await until('the bounds are the usual ones', () => client.link.lines.catchUp === null);
     t.ok(client.pool.totalCount >= before);
   },
 );
 
 t.test('all that wait for a database that stays away are refused at once', async (t) => {
-  const { wire, client, post } = await wired(t, { rideOutMs: 1_000 }, GATE);
+  const { wire, client, post } = await wired(t, { awayMs: 1_000 }, GATE);
   await until('it answers', async () => (await post()).status === 200);
   wire.cut(true);
-  await until('it is noticed', () => client.breaker.state !== 'closed');
+  await until('it is noticed', () => client.link.state !== 'up');
   const refused = await Promise.all(Array.from({ length: 10 }, post));
   const codes = new Set(refused.map(({ status, json }) => `${status} ${json.code}`));
   t.same(
@@ -177,7 +177,7 @@ for (const [what, away] of [
     else wire.freeze();
     const caught = await waiting?.();
     if (caught) t.match(caught.json.code, /^(database|auth)_unavailable$/);
-    await until('it is noticed', () => client.breaker.state === 'open');
+    await until('it is noticed', () => client.link.state === 'down');
     const refused = await post();
     t.equal(refused.status, 503);
     t.match(refused.json.code, /^(database|auth)_unavailable$/);
@@ -197,7 +197,7 @@ t.test('a silence that ends as it began spoils nothing', async (t) => {
   const { wire, client, inOrder } = await wired(t);
   await inOrder();
   wire.freeze();
-  await until('it is noticed', () => client.breaker.state === 'open');
+  await until('it is noticed', () => client.link.state === 'down');
   // What was sent meanwhile is lost: a line that lives again is not the one that it was.
   wire.cut(false);
   await inOrder();

@@ -1,7 +1,7 @@
 import { fastify } from 'fastify';
 import type { Kysely } from 'kysely';
 import type t from 'tap';
-import type { Pulse } from '../../src/db/link/pulse.ts';
+import type { Link } from '../../src/db/link/link.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { type Access, type AuthSettings, auth } from '../../src/plugins/auth.ts';
 import { problems } from '../../src/plugins/problems.ts';
@@ -36,7 +36,7 @@ type Test = Pick<typeof t, 'teardown'>;
 /** An application that listens: the auth plugin, and routes that tell who asked what. */
 export async function authApp(
   test: Test,
-  options: { readonly db: Kysely<Database>; readonly settings?: AuthSettings; pulse?: Pulse },
+  options: { readonly db: Kysely<Database>; readonly settings?: AuthSettings; link?: Link },
 ) {
   const app = fastify({ genReqId: requestIdOf });
   problems(app);

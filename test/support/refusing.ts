@@ -7,6 +7,7 @@ import { NO_TOKENS, SECRET } from './auth-app.ts';
 import { faultOf } from './conformity.ts';
 import { NO_LIMITS } from './no-limits.ts';
 import type { Reply } from './service.ts';
+import { until } from './sockets.ts';
 import { goodClaims, secretToken } from './tokens.ts';
 
 /** An address of this machine at which nobody listens. */
@@ -34,9 +35,12 @@ export async function serviceWithoutDatabase(
     statementTimeoutMs: timeoutMs,
     readOnly: true,
     applicationName: 'commodity-prices test',
+    ...(url === CLOSED ? { awayMs: 0 } : {}),
   });
-  // It is known to be away: in the first two seconds requests would wait for it.
-  if (url === CLOSED) client.breaker.open(new Error('there is no database'));
+  if (url === CLOSED) {
+    client.link.start();
+    await until('the database is known to be down', () => client.link.state === 'down');
+  }
   const { JWT_ISSUER, JWT_AUDIENCE } = NO_TOKENS;
   const config = configOf({ JWT_ISSUER, JWT_AUDIENCE, JWT_SECRET: SECRET, ...NO_LIMITS, ...env });
   const app = await buildApp({ config, client });

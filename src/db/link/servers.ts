@@ -1,39 +1,6 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { isServerError } from '../failures.ts';
 import { commitIdOf, numberOf } from '../revisions.ts';
-import { answered, destroy } from './silence.ts';
-
-/**
- * Where the database is: one of several servers that hold it, in the order in which they are to be
- * tried. All connections go to one of them at a time, since another may not have its newest data.
- */
-export class Servers {
-  readonly #all: readonly string[];
-  #current: string;
-
-  /** @param urls an address for each server; at least one */
-  constructor(urls: readonly string[]) {
-    const [first] = urls;
-    if (first === undefined) throw new Error('a database has at least one server');
-    this.#all = urls;
-    this.#current = first;
-  }
-
-  /** The address of the server in use. */
-  get current(): string {
-    return this.#current;
-  }
-
-  /** The addresses of the others. */
-  get others(): readonly string[] {
-    return this.#all.filter((url) => url !== this.#current);
-  }
-
-  /** Uses this server from now on. */
-  use(url: string): void {
-    this.#current = url;
-  }
-}
 
 /** The state of a server in relation to the primary. */
 export interface Standing {
@@ -64,6 +31,7 @@ interface Row {
   readonly isLevel: boolean | null;
 }
 
+/** It takes no lock on a table: a server that answers at all answers this. */
 const QUESTION = `select pg_is_in_recovery() as "isStandby",
   exists (select from pg_stat_wal_receiver) as "isFed",
   pg_last_wal_receive_lsn()::text as "received",
@@ -109,15 +77,9 @@ export class Standings {
 }
 
 /** The epoch of a server, and a revision that it has. */
-export interface Extent {
+interface Extent {
   readonly epoch: string;
   readonly revision: string;
-}
-
-/** Another server that answers. */
-export interface Candidate extends Standing {
-  /** True if it lacks a revision that another server has reported. */
-  readonly isLacking: boolean;
 }
 
 const LACKS = `select epoch = $1 and $2::bigint > 0
@@ -138,35 +100,5 @@ export async function lacks(client: pg.ClientBase, told: Extent | null): Promise
   } catch (error) {
     if (isServerError(error)) return true;
     throw error;
-  }
-}
-
-async function ask(
-  client: pg.Client,
-  url: string,
-  standings: Standings,
-  told: Extent | null,
-): Promise<Candidate> {
-  await client.connect();
-  const standing = await standings.of(url, client);
-  return { ...standing, isLacking: await lacks(client, told) };
-}
-
-/** Looks at another server; null when it does not answer in time, or lets us not in. */
-export async function candidateAt(
-  url: string,
-  connection: pg.ClientConfig,
-  standings: Standings,
-  told: Extent | null,
-  silenceMs: number,
-): Promise<Candidate | null> {
-  const client = new pg.Client(connection);
-  client.on('error', () => {});
-  try {
-    return await answered(ask(client, url, standings, told), silenceMs);
-  } catch {
-    return null;
-  } finally {
-    destroy(client);
   }
 }

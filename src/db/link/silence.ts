@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
 
 /** A server that says nothing at all: it stands still, or the line does. */
@@ -27,24 +26,9 @@ export async function answered<T>(answer: Promise<T>, silenceMs: number): Promis
   }
 }
 
-const GOODBYE_MS = 1_000;
-
 /** Closes the socket at once: the server may never answer again. */
 export function destroy(client: pg.Client): void {
   (
     client as unknown as { connection: { stream: { destroy(): void } } }
   ).connection.stream.destroy();
-}
-
-/**
- * Ends a connection, and waits up to a second for the server to close it: a server that has stopped
- * never does, and the driver would wait without end.
- */
-export async function goodbye(client: pg.Client): Promise<void> {
-  const patience = new AbortController();
-  const waited = pause(GOODBYE_MS, undefined, { signal: patience.signal });
-  await Promise.race([client.end(), waited]).catch(() => {});
-  patience.abort();
-  waited.catch(() => {});
-  destroy(client);
 }

@@ -1,5 +1,5 @@
 import { databaseProblem } from '../../db/failures.ts';
-import type { Notices } from '../../db/link/notices.ts';
+import type { Link } from '../../db/link/link.ts';
 import { sharedReading } from '../../db/shared-work.ts';
 import { LARGE_WAITING_MAX, Readings } from '../readings.ts';
 import { type ChangeSources, type ChangesAsked, type Page, readPage } from './page.ts';
@@ -53,9 +53,7 @@ class Bell {
   }
 }
 
-/** The channel on which each commit of data tells its number. */
-const CHANNEL = 'revision';
-/** How often those who wait look by themselves while notices cannot be heard. */
+/** How often those who wait look by themselves while the link does not hear of commits. */
 const POLL_MS = 2_000;
 /** How many of those who may wait read at the same time: they come all at once, in hundreds. */
 const READERS = 2;
@@ -106,8 +104,8 @@ function checkPassing(error: unknown): void {
   if (databaseProblem(error) === null) throw error;
 }
 
-/** The feed over a database whose commits are told by notices. */
-export function feedOf(sources: ChangeSources, notices: Notices): Feed {
+/** The feed over a database whose commits the link tells. */
+export function feedOf(sources: ChangeSources, link: Link): Feed {
   const bell = new Bell();
   const readings = new Readings(READERS, Number.POSITIVE_INFINITY);
   const large = new Readings(1, LARGE_WAITING_MAX);
@@ -117,7 +115,7 @@ export function feedOf(sources: ChangeSources, notices: Notices): Feed {
 
   /** What is left of the time given, and until when to sleep at most. */
   const napOf = (leftMs: number, hasFailed: boolean): number =>
-    notices.isHeard(CHANNEL) && !hasFailed ? leftMs : Math.min(leftMs, POLL_MS);
+    link.hears && !hasFailed ? leftMs : Math.min(leftMs, POLL_MS);
 
   /** Goes on from an empty page, read when it had rung so often, until something comes. */
   async function wait(asked: ChangesAsked, empty: Heard, untilMs: number, signal: AbortSignal) {
@@ -151,7 +149,7 @@ export function feedOf(sources: ChangeSources, notices: Notices): Feed {
     follow: async (asked, waitMs, signal) => {
       const untilMs = performance.now() + waitMs;
       // Before the first look, so that nothing that comes after it is missed.
-      if (!isStopped) unsubscribe ??= notices.onNotice(CHANNEL, () => bell.ring());
+      if (!isStopped) unsubscribe ??= link.onCommit(() => bell.ring());
       const { rung } = bell;
       const page = await readings.run(() => readPage(sources, asked, signal), signal);
       if (page.changes.length > 0) return page;

@@ -1,0 +1,331 @@
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { type Client, type ClientOptions, openClient } from '../../src/db/client.ts';
+import type { LinkState } from '../../src/db/link/link.ts';
+import { numberOf } from '../../src/db/revisions.ts';
+import { type Cluster, ownCluster } from '../support/cluster.ts';
+import { until } from '../support/sockets.ts';
+import { cutOff, standbyOf } from '../support/standby.ts';
+import { wireTo } from '../support/tcp-proxy.ts';
+import { tell } from '../support/tell.ts';
+import { failureOf, inRevision, inTransaction } from '../support/world.ts';
+
+type Test = Pick<typeof t, 'teardown' | 'ok' | 'same' | 'equal'>;
+
+/** The table in the docstring of the link: `state: event` and the next state. */
+const TABLE: ReadonlyMap<string, string> = new Map(
+  [
+    ...readFileSync(new URL('../../src/db/link/link.ts', import.meta.url), 'utf8').matchAll(
+      /^ \* \| (up|away|down) \| ([^|]+) \| (up|away|down) \|/gm,
+    ),
+  ].map(([, state, event, next = '']) => [`${state}: ${event}`, next]),
+);
+
+const walked = new Set<string>();
+
+/** However slow the machine is, it is no outage. */
+const PATIENT = { silenceMs: 20_000, awayMs: 60_000 };
+
+interface Change {
+  readonly from: LinkState;
+  readonly to: LinkState;
+  readonly atMs: number;
+}
+
+/** A client, and what its link has reported. */
+interface Linked {
+  readonly client: Client;
+  readonly changes: Change[];
+  readonly moves: string[];
+  readonly behind: string[];
+  readonly commits: (string | null)[];
+  /** Changes of the state that were walked. */
+  seen: number;
+}
+
+function linked(test: Test, urls: readonly string[], more: Partial<ClientOptions> = {}): Linked {
+  const [url = '', ...others] = urls;
+  const changes: Change[] = [];
+  const moves: string[] = [];
+  const behind: string[] = [];
+  const client = openClient({
+    url,
+    others,
+    connectionsMax: 2,
+    acquireTimeoutMs: 20_000,
+    statementTimeoutMs: 60_000,
+    readOnly: true,
+    applicationName: 'linked',
+    onChange: (to, from) => changes.push({ from, to, atMs: performance.now() }),
+    onMove: (_why, moved) => moves.push(moved),
+    onBehind: ({ message }) => behind.push(message),
+    ...PATIENT,
+    ...more,
+  });
+  test.teardown(() => client.close());
+  const commits: (string | null)[] = [];
+  return { client, changes, moves, behind, commits, seen: 0 };
+}
+
+/** Has the link check, and hear of commits. */
+async function begin({ client, commits }: Linked): Promise<void> {
+  client.link.onCommit((payload) => commits.push(payload));
+  await client.link.firstCheck;
+  await until('it hears', () => client.link.hears);
+}
+
+/** Does what a row of the table is about, and waits for its next state. */
+async function walk(
+  test: Test,
+  here: Linked,
+  row: string,
+  cause: () => unknown = () => {},
+): Promise<void> {
+  const [from] = row.split(':');
+  const next = TABLE.get(row);
+  test.ok(next, `the table has a row ${row}`);
+  const { changes } = here;
+  await cause();
+  if (next === from) {
+    test.same(changes.slice(here.seen), [], `${row}: the state stays`);
+  } else {
+    const at = () => changes.findIndex((each, index) => index >= here.seen && each.to === next);
+    await until(`${row}: ${next}`, () => at() >= 0);
+    test.equal(changes[at()]?.from, from);
+    here.seen = at() + 1;
+  }
+  walked.add(row);
+}
+
+const commit = (writer: Cluster, name: string): Promise<number> =>
+  writer.using(({ pool }) =>
+    inRevision(pool, `update price set name = '${name}' where code = 'CP-NI-0001'`),
+  );
+
+const later = (ms: number): Promise<void> => {
+  const begun = performance.now();
+  return until('time passes', () => performance.now() - begun > ms);
+};
+
+const first = await ownCluster(t);
+const second = await standbyOf(t, first);
+
+t.test('the link to a server that stays', async (t) => {
+  const here = linked(t, [first.url], { connectionsMax: 1 });
+  const { client, commits } = here;
+  const pidOf = async () => (await client.reads.query({ text: 'select pg_backend_pid()' }))[0];
+  await walk(t, here, 'up: first check', () => begin(here));
+  t.equal((await first.sessions('linked link')).length, 1, 'one connection beside the pool');
+  await walk(t, here, 'up: commit on a primary', async () => {
+    const number = await commit(first, 'Told');
+    await until('it is told', () => commits.includes(String(number)));
+  });
+  const [session] = await first.sessions('linked link');
+  const pool = await pidOf();
+  const { epoch } = client.link;
+  commits.length = 0;
+  await walk(t, here, 'up: connection ends, server answers', async () => {
+    await first.ask(`select pg_terminate_backend(${session})`);
+    await until('it listens again', () => commits.length >= 2 && client.link.hears);
+  });
+  t.same(commits, [null, null], 'once when it was lost, once when it was made');
+  t.not((await first.sessions('linked link'))[0], session);
+  t.same([await pidOf(), client.link.epoch], [pool, epoch], 'the pool stays');
+});
+
+t.test('a reading that waits for a lock is no silence', async (t) => {
+  const here = linked(t, [first.url], { silenceMs: 1_000 });
+  const { link } = here.client;
+  await begin(here);
+  const looking = await first.using(({ pool }) =>
+    inTransaction(pool, async (client) => {
+      await client.query('lock table service in access exclusive mode');
+      const looking = link.look();
+      await walk(t, here, 'up: reading takes long, server answers', async () => {
+        await until('a check has a connection of its own', async () => {
+          return (await first.sessions('linked link')).length === 2;
+        });
+        await later(1_500);
+      });
+      return { looking };
+    }),
+  );
+  t.ok(await looking.looking);
+});
+
+t.test('a connection that is cut', async (t) => {
+  const wire = await wireTo(t, first.url);
+  const here = linked(t, [wire.url]);
+  const { client, commits } = here;
+  await begin(here);
+  await walk(t, here, 'up: connection ends, server refuses', () => wire.cut(true));
+  t.ok(client.link.lines.isAway);
+  const waiting = Promise.all([client.reads.query({ text: 'select 1' }), client.link.look()]);
+  const { epoch } = client.link;
+  commits.length = 0;
+  await walk(t, here, 'away: server answers', () => wire.cut(false));
+  await waiting;
+  t.equal(client.link.epoch, epoch + 1);
+  await until('it listens again', () => client.link.hears);
+  t.ok(commits.includes(null), 'commits may have been missed');
+  t.equal(client.link.outages, 0);
+});
+
+/** Stops a server for as long as work takes. */
+async function whileStopped(server: Cluster, work: () => Promise<void>): Promise<void> {
+  const pids = await server.processes();
+  for (const pid of pids) tell(pid, 'SIGSTOP');
+  try {
+    await work();
+  } finally {
+    for (const pid of pids) tell(pid, 'SIGCONT');
+  }
+}
+
+t.test('a server that stands still', async (t) => {
+  const here = linked(t, [first.url], { silenceMs: 500, awayMs: 1_500 });
+  const { client } = here;
+  await begin(here);
+  await until('it was quiet before', () => client.link.state === 'up');
+  here.seen = here.changes.length;
+  await whileStopped(first, async () => {
+    await walk(t, here, 'up: silence');
+    const waiting = [client.reads.query({ text: 'select 1' }), client.link.look()].map(failureOf);
+    await walk(t, here, 'away: bound passed');
+    for (const each of await Promise.all(waiting)) t.match(each, { code: 'database_unavailable' });
+    const expected = { code: 'database_unavailable', headers: { 'retry-after': /^[1-5]$/ } };
+    t.match(await failureOf(client.reads.query({ text: 'select 1' })), expected);
+    t.match(await failureOf(client.link.look()), expected);
+    t.equal(client.link.outages, 1);
+  });
+  await walk(t, here, 'down: server answers');
+  t.same(await client.reads.query({ text: 'select 1 as one' }), [{ one: 1 }]);
+  t.ok(await client.link.look());
+});
+
+t.test('the time of a silent database counts from the unanswered question', async (t) => {
+  const wire = await wireTo(t, first.url);
+  const here = linked(t, [wire.url], { silenceMs: 1_000, awayMs: 1_000 });
+  await begin(here);
+  wire.freeze();
+  await until('it is down', () => here.client.link.state === 'down');
+  const [away, down] = here.changes.slice(-2);
+  t.same([away?.to, down?.to], ['away', 'down']);
+  t.ok((down?.atMs ?? 0) - (away?.atMs ?? 0) < 500, 'the silence is part of it');
+});
+
+t.test('the cause of a refusal is the last error of the database', async (t) => {
+  const wire = await wireTo(t, first.url);
+  const here = linked(t, [wire.url], { silenceMs: 500, awayMs: 2_000 });
+  const { link } = here.client;
+  await begin(here);
+  wire.freeze();
+  await until('it is away', () => link.state === 'away');
+  wire.cut(true);
+  await until('it is down', () => link.state === 'down');
+  const refusals = new Set<unknown>();
+  for (let count = 0; count < 200; count += 1) {
+    try {
+      link.check();
+    } catch (error) {
+      t.match(error, { code: 'database_unavailable', cause: { message: /terminated/ } });
+      refusals.add((error as { headers: object }).headers['retry-after' as never]);
+    }
+  }
+  t.same([...refusals].toSorted(), ['1', '2', '3', '4', '5'], 'they do not come back together');
+});
+
+t.test('a listener that throws harms no other', async (t) => {
+  const errors: string[] = [];
+  const here = linked(t, [first.url], { onError: ({ message }) => errors.push(message) });
+  const { link } = here.client;
+  const stop = link.onCommit((payload) => {
+    if (payload !== null) throw new Error(`no use for ${payload}`);
+  });
+  await begin(here);
+  const number = await commit(first, 'For both');
+  await until('it is told', () => here.commits.includes(String(number)));
+  t.same(errors, [`no use for ${number}`]);
+  stop();
+  const next = await commit(first, 'For one');
+  await until('it is told', () => here.commits.includes(String(next)));
+  t.equal(errors.length, 1, 'one that has ended is not called');
+});
+
+t.test('a standby', async (t) => {
+  const here = linked(t, [second.url], { behindMs: 500 });
+  const { link } = here.client;
+  await begin(here);
+  await link.look();
+  here.commits.length = 0;
+  await walk(t, here, 'up: commit on a standby', async () => {
+    await commit(first, 'Read from a standby');
+    await until('it is told', () => here.commits.length > 0);
+  });
+  const both = linked(t, [second.url, first.url], { behindMs: 500 });
+  await begin(both);
+  t.equal(both.client.link.url, second.url);
+  const { epoch } = both.client.link;
+  await second.ask('select pg_wal_replay_pause()');
+  const behind = await commit(first, 'Not replayed');
+  await walk(t, both, 'up: standby behind, another server will do', () =>
+    until('it has moved', () => both.moves.length > 0),
+  );
+  t.same([both.moves, both.client.link.url], [[first.url], first.url]);
+  t.equal(both.client.link.epoch, epoch + 1);
+  t.equal(numberOf((await both.client.link.look()).revision), String(behind));
+  t.same(both.behind, []);
+  await walk(t, here, 'up: standby behind, no other server will do', () =>
+    until('it is told', () => here.behind.length > 0),
+  );
+  t.match(here.behind, [/^the standby is [\d.]+ s behind$/]);
+  t.ok(link.lagMs > 500);
+  await second.ask('select pg_wal_replay_resume()');
+});
+
+t.test('a primary is needed', async (t) => {
+  const here = linked(t, [second.url, first.url], { readOnly: false });
+  await walk(t, here, 'up: standby where a primary is needed', () => here.client.link.start());
+  await walk(t, here, 'away: another server will do');
+  await here.client.link.firstCheck;
+  t.same([here.moves, here.client.link.url], [[first.url], first.url]);
+  t.equal(here.client.link.epoch, 1);
+});
+
+t.test('commits that a standby lacks, and its promotion', async (t) => {
+  await cutOff(first, second);
+  const here = linked(t, [first.url, second.url], { awayMs: 4_000 });
+  const { client, changes, moves } = here;
+  await begin(here);
+  const lost = await commit(first, 'Lost');
+  const known = await client.link.look();
+  t.equal(numberOf(known.revision), String(lost));
+  const alone = linked(t, [second.url]);
+  await begin(alone);
+  await alone.client.link.look();
+  await first.kill();
+  await until('it is away', () => client.link.state === 'away');
+  here.seen = changes.length;
+  await walk(t, here, 'away: another server lacks the newest commit', () => later(1_000));
+  await until('it is down', () => client.link.state === 'down');
+  t.same(moves, [], 'it waits for a server that has lost nothing');
+  here.seen = changes.length;
+  const [away] = changes.slice(-2);
+  await walk(t, here, 'down: another server will do');
+  t.ok((changes.at(-1)?.atMs ?? 0) - (away?.atMs ?? 0) > 4_500);
+  t.same(moves, [second.url]);
+  const found = await client.link.look();
+  t.same([found.order, found.history], [known.order + 1, known.history + 1]);
+  await walk(t, alone, 'up: standby promoted', async () => {
+    alone.commits.length = 0;
+    await second.ask('select pg_promote()');
+    await until('it listens', () => alone.commits.includes(null));
+    const number = await commit(second, 'Written after a promotion');
+    await until('it is told', () => alone.commits.includes(String(number)));
+  });
+});
+
+t.test('every row of the table was walked', async (t) => {
+  t.ok(TABLE.size > 0);
+  t.same([...walked].toSorted(), [...TABLE.keys()].toSorted());
+});
