@@ -42,8 +42,8 @@ const UNLIMITED = { RATE_PER_MINUTE: '0', CONCURRENT_MAX: '0', RUNNING_MAX: '0' 
 /** From SQL, 64 answers at once take long: nobody is sent away. */
 const PATIENT = {
   PRICE_BOOK_BYTES: '0',
-  POOL_WAIT_MS: '60000',
-  POOL_WAITING_MAX: '0',
+  WAITING_MS_MAX: '60000',
+  WAITING_MAX: '10000',
   REQUEST_DEADLINE_MS: '600000',
   DATABASE_STATEMENT_TIMEOUT_MS: '600000',
 };

@@ -1,7 +1,7 @@
 import type { Static, TSchema } from 'typebox';
 import Value from 'typebox/value';
 import { addressFault, databaseAddressFault, networksFault } from './config/addresses.ts';
-import { SETTINGS } from './config/settings.ts';
+import { REMOVED_SETTINGS, SETTINGS } from './config/settings.ts';
 
 type Schemas = typeof SETTINGS;
 type Optional = {
@@ -102,6 +102,9 @@ export function configOf(
     } else if (fallback !== undefined) config[name] = fallback;
   }
   faults.push(...tokenFaults(env));
+  for (const [name, instead] of Object.entries(REMOVED_SETTINGS)) {
+    if (env[name]) faults.push(`${name}: this setting no longer exists; ${instead}`);
+  }
   if (faults.length > 0) throw new ConfigError(...faults);
   return Object.freeze(config) as Config;
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { databaseAddressOf, serverAddressesOf } from '../src/config/addresses.ts';
 import { SECRETS, secretsFromFiles } from '../src/config/secret-files.ts';
-import { SETTINGS } from '../src/config/settings.ts';
+import { REMOVED_SETTINGS, SETTINGS } from '../src/config/settings.ts';
 import { ConfigError, configOf } from '../src/config.ts';
 import { makeFolder } from './support/folders.ts';
 
@@ -121,6 +121,17 @@ t.test('a bad value names its variable', async (t) => {
       const expected = { name: 'ConfigError', message: new RegExp(`^${name}: `) };
       t.throws(() => configOf({ [name]: value }), expected, `${name}=${value.slice(0, 20)}`);
     }
+  }
+});
+
+t.test('a setting that no longer exists is refused with what to set instead', async (t) => {
+  for (const [name, instead] of Object.entries(REMOVED_SETTINGS)) {
+    t.notOk(name in SETTINGS);
+    t.throws(() => configOf({ [name]: '1' }), {
+      name: 'ConfigError',
+      message: `${name}: this setting no longer exists; ${instead}`,
+    });
+    t.doesNotThrow(() => configOf({ [name]: '' }), 'empty counts as not set');
   }
 });
 

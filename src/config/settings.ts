@@ -87,8 +87,6 @@ export const SETTINGS = {
 
   DATABASE_CONNECTIONS_MAX: whole(8, 1, 200, 'Connections to PostgreSQL'),
   DATABASE_ACQUIRE_TIMEOUT_MS: whole(2_000, 50, 60_000, 'Longest time to make a connection'),
-  POOL_WAIT_MS: whole(500, 1, 60_000, 'Longest wait of a statement for a free connection'),
-  POOL_WAITING_MAX: whole(64, 0, 10_000, 'Statements that may wait for one; 0 for no limit'),
   DATABASE_STATEMENT_TIMEOUT_MS: whole(8_000, 100, 600_000, 'Longest run of one statement'),
   DATABASE_SILENCE_MS: whole(500, 50, 60_000, 'Longest silence of a database that is not away'),
   DATABASE_AWAY_MS_MAX: whole(
@@ -162,8 +160,13 @@ export const SETTINGS = {
     'Refusals of one key in a minute that the audit notes as a burst; 0 for none',
   ),
   RUNNING_MAX: whole(64, 0, 10_000, 'Requests that are worked on at a time; 0 for no limit'),
-  WAITING_MAX: whole(128, 0, 10_000, 'Requests that may wait until one of these is answered'),
-  WAITING_MS_MAX: whole(500, 1, 10_000, 'How long each of them waits, in milliseconds'),
+  WAITING_MAX: whole(
+    128,
+    0,
+    10_000,
+    'Requests that may wait for a place, and statements that may wait for a connection',
+  ),
+  WAITING_MS_MAX: whole(500, 1, 60_000, 'How long each of them waits, in milliseconds'),
   OPEN_WAITING_MAX: whole(
     128,
     0,
@@ -237,3 +240,9 @@ export const SETTINGS = {
     description: 'Address that the metrics listen on; nothing asks for a credential there',
   }),
 } as const;
+
+/** Settings that no longer exist, each with what to set instead. */
+export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
+  POOL_WAIT_MS: 'set WAITING_MS_MAX, which limits the wait for a connection as well',
+  POOL_WAITING_MAX: 'set WAITING_MAX, which limits the statements that wait as well',
+};

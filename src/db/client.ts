@@ -44,7 +44,7 @@ export interface ClientOptions extends Partial<Pick<LinkOptions, Shared>> {
   readonly acquireTimeoutMs: number;
   /** How long a read waits for a free one; as long as that when it is not given. */
   readonly waitMs?: number;
-  /** How many reads may wait for one; no limit when it is 0 or not given. */
+  /** How many reads may wait for one; no limit when it is not given. */
   readonly waitingMax?: number;
   /** Server-side limit of one statement in milliseconds; 0 for none. */
   readonly statementTimeoutMs: number;
@@ -217,7 +217,7 @@ export function openClient(options: ClientOptions): Client {
     link,
     connectionsMax: options.connectionsMax,
     waitMs: options.waitMs ?? acquireTimeoutMs,
-    waitingMax: options.waitingMax || Number.POSITIVE_INFINITY,
+    waitingMax: options.waitingMax ?? Number.POSITIVE_INFINITY,
     answerMs: statementTimeoutMs && statementTimeoutMs + ANSWER_MARGIN_MS,
     retryForMs: awayMs && awayMs + RETRY_MARGIN_MS,
     around: options.around,

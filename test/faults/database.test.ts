@@ -88,8 +88,8 @@ fault(
     const minutes = {
       DATABASE_STATEMENT_TIMEOUT_MS: '300000',
       REQUEST_DEADLINE_MS: '300000',
-      POOL_WAIT_MS: '500',
-      POOL_WAITING_MAX: '64',
+      WAITING_MS_MAX: '500',
+      WAITING_MAX: '64',
     };
     const rate = { RATE_PER_MINUTE: '1', RATE_BURST: String(BURST) };
     const { port } = await warm(t, database, { ...minutes, ...rate, ...TOKENS });

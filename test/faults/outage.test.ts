@@ -37,7 +37,7 @@ const LARGEST: readonly Ask[] = [
 
 const cluster = await ownCluster(t);
 /** Every answer needs the database; the gate is what a service has by itself. */
-const ENV = { ...OWN_TIMES, PRICE_BOOK_BYTES: '0', RUNNING_MAX: '64' };
+const ENV = { ...OWN_TIMES, PRICE_BOOK_BYTES: '0', RUNNING_MAX: '64', WAITING_MAX: '128' };
 const service = await cluster.using((database) => served(t, database, ENV));
 /** The same behind a wire that can be cut. */
 const wire = await wireTo(t, cluster.url);

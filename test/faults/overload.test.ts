@@ -27,7 +27,7 @@ const PATIENCE = byLength<Record<string, string>>(
     REQUEST_DEADLINE_MS: '120000',
     DATABASE_STATEMENT_TIMEOUT_MS: '120000',
     DATABASE_SILENCE_MS: '60000',
-    POOL_WAIT_MS: '60000',
+    WAITING_MS_MAX: '60000',
   },
   {},
 );

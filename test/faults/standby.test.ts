@@ -28,6 +28,7 @@ type Test = typeof t;
 const RATE = byLength(20, 50);
 /** The gate is what a service has by itself where it is measured. */
 const RUNNING_MAX = byLength('0', '64');
+const WAITING_MAX = byLength('10000', '128');
 const KEYS_LAG_MS_MAX = byLength('5000', '10000');
 const PRICES: Ask = { path: '/v3/prices/nickel', body: '{"options":{"includeSeries":true}}' };
 const QUESTIONS: readonly Ask[] = [
@@ -51,7 +52,7 @@ await confined(primary, standby);
 
 /** A service on some servers, once it answers; its key is made on the one that is written to. */
 async function on(writer: Cluster, url: string, env: Record<string, string> = {}): Promise<Served> {
-  const own = { DATABASE_URL: url, PRICE_BOOK_BYTES: '0', RUNNING_MAX, ...env };
+  const own = { DATABASE_URL: url, PRICE_BOOK_BYTES: '0', RUNNING_MAX, WAITING_MAX, ...env };
   const service = await writer.using((database) => served(t, database, own));
   if (LENGTH !== 'short') quota.add(service.running.child.pid ?? 0);
   await until('its key has come', async () => (await ask(service)).status === 200);

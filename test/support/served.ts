@@ -12,7 +12,7 @@ export const OWN_TIMES = {
   DATABASE_ACQUIRE_TIMEOUT_MS: '2000',
   DATABASE_STATEMENT_TIMEOUT_MS: '8000',
   REQUEST_DEADLINE_MS: '8000',
-  POOL_WAIT_MS: '500',
+  WAITING_MS_MAX: '500',
 };
 
 /** What is measured at full length is the service as it is. */
