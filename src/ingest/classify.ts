@@ -1,28 +1,23 @@
 import { sql } from 'kysely';
 import type { Trx } from './reference.ts';
+import type { Load } from './request.ts';
 import type { Target } from './targets.ts';
-
-/** The edition of a load, and those it is compared with. */
-interface Edition {
-  readonly lineage: readonly string[];
-  readonly vintage: string | null;
-}
 
 /**
  * Whether the value `n` was brought by a newer edition (vintage) than that of the load. An edition
  * held a date that it covers, unless an older one wrote the value there later, which it could only
  * do where the newer one had none.
  */
-const isOutdated = (target: Target, { lineage, vintage }: Edition) => sql`
+const isOutdated = ({ target, format, vintage }: Load) => sql`
   exists (select from load_coverage o join load_batch b on b.id = o.batch_id
     where ${sql.ref(`o.${target.covered}`)} = n.id
       and n.date between o.first_date and o.last_date
-      and b.undone_by is null and b.format = any(${lineage}::text[])
+      and b.undone_by is null and b.format = any(${format.lineage}::text[])
       and b.vintage > ${vintage}::date
       -- What an edition wrote after that batch, the batch cannot have held.
       and not exists (select from load_batch w
         where w.id = n.batch_id and w.id > b.id and w.vintage < b.vintage
-          and w.format = any(${lineage}::text[])))`;
+          and w.format = any(${format.lineage}::text[])))`;
 
 /**
  * Compares the values of the careful prices or currencies with the current ones, into
@@ -34,33 +29,30 @@ const isOutdated = (target: Target, { lineage, vintage }: Edition) => sql`
  * - `fixed`: a current value between those of the file, to compare neighbours with.
  * - `duplicate`: a second mention of a date in the file.
  */
-export async function compareValues(
-  trx: Trx,
-  target: Target,
-  edition: Edition,
-  { withFixed }: { readonly withFixed: boolean },
-): Promise<void> {
+export async function compareValues(trx: Trx, load: Load): Promise<void> {
+  const { target, vintage, mayJump } = load;
   await sql`
-    insert into pg_temp.load_change (line, subject, id, date, low, mid, high, published_at,
+    insert into pg_temp.load_change (source, line, subject, id, date, low, mid, high, published_at,
       place, written, low_before, mid_before, high_before, state, corrections)
-    select f.line, coalesce(f.subject, n.subject), coalesce(f.id, n.id), coalesce(f.date, n.date),
+    select ${target.source}, f.line, coalesce(f.subject, n.subject), coalesce(f.id, n.id), coalesce(f.date, n.date),
       f.low, f.mid, f.high, f.published_at, f.place, f.written, n.low, n.mid, n.high,
       case
         when f.line is null then 'fixed'
-        when n.mid is null and f.has_past and ${target.isWithdrawn(edition.vintage)}
+        when n.mid is null and f.has_past and ${target.isWithdrawn(vintage)}
           then 'withdrawn'
         when n.mid is null then 'new'
         when (f.low, f.mid, f.high) is not distinct from (n.low, n.mid, n.high) then 'same'
-        when ${isOutdated(target, edition)} then 'outdated'
+        when ${isOutdated(load)} then 'outdated'
         else 'changed'
       end,
-      case when n.mid is null and f.has_past then f.corrections end
+      case when n.mid is not null then n.corrections + 1
+        when f.has_past then f.corrections end
     from (
       select v.*, u.id, u.has_past,
         case when u.has_past then ${pastOf(target)} end as corrections
       from pg_temp.load_value v join pg_temp.load_subject u using (subject)
       where u.is_careful) as f
-    ${withFixed ? sql`full` : sql`left`} join (
+    ${mayJump ? sql`left` : sql`full`} join (
       select u.subject, u.id, s.*
       from pg_temp.load_subject u cross join lateral (
         select s.date, s.batch_id, ${target.values} from ${target.held}
@@ -77,7 +69,7 @@ export async function compareValues(
       window same as (partition by v.subject, v.date order by v.line, v.place)) as d
     where d.mention > 1 and c.line = d.line and c.subject = d.subject
       and c.place = d.place`.execute(trx);
-  await sql`analyze pg_temp.load_change (line, subject, date, state)`.execute(trx);
+  await sql`analyze pg_temp.load_change (source, line, subject, date, state)`.execute(trx);
 }
 
 /** The corrections of a value that is gone, of a staged value `v`. */
@@ -86,7 +78,7 @@ const pastOf = (target: Target) => sql`(
   cross join lateral (select ${target.pastCorrections} as corrections) as p)`;
 
 /** What a load would do with the values of a file that are right. */
-export interface Classified {
+interface Classified {
   readonly inserted: number;
   readonly unchanged: number;
   readonly corrected: number;

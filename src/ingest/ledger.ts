@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import type { OnHeld } from '../db/connection.ts';
 import type { Database } from '../db/schema.ts';
 import type { Trx } from './reference.ts';
+import type { Load, LoadCounts } from './request.ts';
 import type { Target } from './targets.ts';
 
 /** The common members of a request for a withdrawal and for an undo. */
@@ -16,21 +17,6 @@ export interface ChangeRequest<Preview> {
   readonly onHeld?: OnHeld | undefined;
   /** Called before anything is written. */
   readonly onPreview?: ((preview: Preview) => void) | undefined;
-}
-
-/**
- * What became of the values of a file: rows is the sum of the five that follow it. Of a refused
- * file only those that have a fault are counted, each once.
- */
-export interface LoadCounts {
-  readonly rows: number;
-  readonly inserted: number;
-  readonly unchanged: number;
-  readonly corrected: number;
-  readonly outdated: number;
-  readonly rejected: number;
-  readonly pricesAdded: number;
-  readonly pricesChanged: number;
 }
 
 /** What a batch did that is no load. */
@@ -136,12 +122,12 @@ export interface EarlierBatch {
  */
 export async function earlierBatch(
   db: Kysely<Database>,
-  entry: Pick<BatchEntry, 'sha256' | 'mappingSha256' | 'format'>,
+  { sha256, request, format }: Pick<Load, 'sha256' | 'request' | 'format'>,
 ): Promise<EarlierBatch | null> {
   const { rows } = await sql<EarlierBatch>`
     select id, vintage from load_batch
-    where sha256 = ${entry.sha256} and format = ${entry.format} and status = 'applied'
-      and mapping_sha256 is not distinct from ${entry.mappingSha256}::bytea
+    where sha256 = ${sha256} and format = ${request.format} and status = 'applied'
+      and mapping_sha256 is not distinct from ${format.mappingSha256 ?? null}::bytea
       and undone_by is null and rejected = 0`.execute(db);
   return rows[0] ?? null;
 }

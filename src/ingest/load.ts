@@ -1,44 +1,50 @@
+import { sql } from 'kysely';
 import type { Client } from '../db/client.ts';
-import { type Connection, withSession } from '../db/connection.ts';
+import {
+  type Connection,
+  inApplyTransaction,
+  openRevision,
+  withSession,
+} from '../db/connection.ts';
 import { instantOf } from '../db/instant.ts';
-import { alreadyLoaded, apply, NO_COUNTS, rehearse } from './apply.ts';
+import { textOf } from '../db/revisions.ts';
+import { writeChanges } from './change-set.ts';
 import { openSource, type SourceFile } from './file.ts';
-import type { Format } from './formats/format.ts';
+import { writeCurrencies, writeSource } from './formats/currencies.ts';
 import { FORMATS } from './formats/formats.ts';
 import {
   type BatchEntry,
   type EarlierBatch,
   earlierBatch,
-  type LoadCounts,
   nextBatch,
   writeBatch,
+  writeCoverage,
 } from './ledger.ts';
 import { DATE_MIN, isDay } from './parsing/dates.ts';
-import { type ApplyInput, Refused } from './plan.ts';
-import type { LoadPreview } from './preview.ts';
-import { type LoadErrorCode, Problems, problemOf } from './rejects/problems.ts';
+import { changesAnything, planLoad, Refused } from './plan.ts';
+import { writePrices } from './prices.ts';
+import type { Trx } from './reference.ts';
+import { type LoadErrorCode, problemOf } from './rejects/problems.ts';
 import { RejectsFile } from './rejects/rejects-file.ts';
-import type { LoadReport, LoadRequest } from './request.ts';
-import { type Staged, stage } from './staging/stage.ts';
+import { type Load, type LoadReport, type LoadRequest, NO_COUNTS, newLoad } from './request.ts';
+import { resolveCreated } from './staging/resolve.ts';
+import { stage } from './staging/stage.ts';
 import { UNSTAGE } from './staging/stage-tables.ts';
 
-/** One load, while it is done. */
-interface Job {
-  readonly request: LoadRequest;
-  readonly format: Format;
-  readonly file: SourceFile;
-  readonly problems: Problems;
-  readonly rejects: RejectsFile | null;
-  readonly entry: Omit<BatchEntry, 'counts' | 'vintage'>;
-  /** Tomorrow, in UTC. */
-  readonly dateMax: string;
-  /** Start of the load, RFC 3339 in UTC. */
-  readonly now: string;
-}
+/** Result of a load but for what its report has in any case. */
+type Done = Pick<LoadReport, 'status' | 'batch' | 'revision' | 'vintage' | 'counts'>;
+
+/** What is reported of a load that has ended. */
+const doneAs = (
+  status: LoadReport['status'],
+  { vintage, counts }: Load,
+  batch: number | null = null,
+  revision: string | null = null,
+): Done => ({ status, batch, revision, vintage, counts });
 
 /** The edition: what the file states, else what the caller says; the two never contradict. */
-function vintageOf(read: Staged, { request, format, problems, dateMax }: Job): string | null {
-  const stated = read.vintage;
+function vintageOf({ request, format, problems, bounds, rows, ...load }: Load): string | null {
+  const stated = load.vintage;
   const given = request.vintage ?? null;
   const vintage = stated ?? given;
   const fail = (message: string): null => {
@@ -50,11 +56,11 @@ function vintageOf(read: Staged, { request, format, problems, dateMax }: Job): s
   }
   if (vintage === null) {
     // Without a single value there is another problem, of which this would be an echo.
-    const isMissed = format.needsVintage && read.rows > 0;
+    const isMissed = format.needsVintage && rows > 0;
     return isMissed ? fail('The file does not state its edition: give its vintage') : null;
   }
-  if (isDay(vintage) && vintage >= DATE_MIN && vintage <= dateMax) return vintage;
-  return fail(`The vintage is not a day from ${DATE_MIN} to ${dateMax}, written YYYY-MM-DD`);
+  if (isDay(vintage) && vintage >= DATE_MIN && vintage <= bounds.dateMax) return vintage;
+  return fail(`The vintage is not a day from ${DATE_MIN} to ${bounds.dateMax}, written YYYY-MM-DD`);
 }
 
 /** SHA-256 of a file, told as progress. @param rows that were read of it before */
@@ -64,14 +70,15 @@ const hashOf = (file: SourceFile, { onProgress, signal }: LoadRequest, rows: num
   );
 
 /** Looks at the file as a whole, once it has been read; notes problems. */
-async function checkFile({ file, problems, entry, request }: Job, read: Staged): Promise<void> {
+async function checkFile(load: Load): Promise<void> {
+  const { file, problems, request, rowsRead } = load;
   const refuse = (code: LoadErrorCode, message: string) =>
     problems.refuse(problemOf(code, message, {}));
-  const hash = await hashOf(file, request, read.rowsRead);
-  if (!hash.equals(entry.sha256)) {
+  const hash = await hashOf(file, request, rowsRead);
+  if (!hash.equals(load.sha256)) {
     refuse('file_changed', 'The file was changed while it was read: load it again');
   }
-  if (read.rowsRead === 0 && read.descriptions.count === 0 && problems.total === 0) {
+  if (rowsRead === 0 && load.descriptions.count === 0 && problems.total === 0) {
     refuse('empty_file', 'The file holds no values');
   }
 }
@@ -102,30 +109,106 @@ async function requireReference({ driver }: Connection): Promise<void> {
   );
 }
 
-/** The problems of a job, as its report has them. */
-const errorsOf = ({ problems, file }: Job): Pick<LoadReport, 'errors' | 'errorsTotal'> => ({
-  errors: problems.inOrder().map((problem) => ({ file: file.path, ...problem })),
-  errorsTotal: problems.total,
+/** The line of the ledger about a load. */
+const entryOf = ({ request, format, file, ...load }: Load): BatchEntry => ({
+  format: request.format,
+  fileName: file.name,
+  sha256: load.sha256,
+  mappingSha256: format.mappingSha256 ?? null,
+  vintage: load.vintage,
+  actor: request.actor,
+  reason: load.reason,
+  startedAt: load.startedAt,
+  counts: load.counts,
 });
 
 /** Writes a refusal into the ledger, in a transaction of its own; a dry run leaves no line. */
-async function refuse(
-  { db }: Connection,
-  job: Job,
-  { rowsRead }: Staged,
-  vintage: string | null,
-): Promise<Omit<LoadReport, 'preview' | 'rejects'>> {
-  const { problems, entry, request } = job;
-  const counts = { ...NO_COUNTS, rows: rowsRead, rejected: problems.rejected };
+async function refuse({ db }: Connection, load: Load): Promise<Done> {
+  load.counts = { ...NO_COUNTS, rows: load.rowsRead, rejected: load.problems.rejected };
   const record = () =>
     db.transaction().execute(async (trx) => {
       const id = await nextBatch(trx);
-      await writeBatch(trx, id, 'refused', null, { ...entry, vintage, counts });
+      await writeBatch(trx, id, 'refused', null, entryOf(load));
       return id;
     });
-  const batch = request.dryRun ? null : await record();
-  return { status: 'refused', batch, revision: null, vintage, counts, ...errorsOf(job) };
+  const batch = load.request.dryRun ? null : await record();
+  return doneAs('refused', load, batch);
 }
+
+/** A file that an earlier batch loaded changes nothing. */
+const alreadyLoaded = ({ id, vintage }: EarlierBatch): Done => ({
+  status: 'already-loaded',
+  batch: id,
+  revision: null,
+  vintage,
+  counts: NO_COUNTS,
+});
+
+/** Writes what is planned in one revision, which it returns as text. */
+async function write(trx: Trx, load: Load, batch: number): Promise<string> {
+  const { target, request, format, file, startedAt, counts, ranges } = load;
+  const why = load.reason ?? `load ${request.format} ${file.name}`;
+  const number = await openRevision(trx, why);
+  await writeCurrencies(trx, load.currencies);
+  if (format.source) await writeSource(trx, format.source);
+  await writePrices(trx, load.prices, load.problems);
+  await resolveCreated(trx, target);
+  // A value that was published without a time is published when it is loaded.
+  const publishedAt = sql`coalesce(c.published_at, ${startedAt})`;
+  const day = format.correctedAt === 'vintage' ? load.vintage : null;
+  const correctedAt = sql`coalesce(${day}::date::timestamp at time zone 'UTC', ${publishedAt})`;
+  const stamp = { batch: sql`${batch}`, publishedAt, correctedAt };
+  await writeChanges(trx, [target], stamp, { withdrawn: 0, ...counts }, ranges.isInOrder);
+  return number;
+}
+
+/** Sorting and hashing of millions of rows, a few times at once; else it goes through files. */
+const WORK_MEMORY = sql`set local work_mem = '128MB'`;
+
+/** Tells that a step of a load that was read has begun. */
+const tellStep = ({ request, rowsRead, file }: Load, step: 'comparing' | 'writing'): void =>
+  request.onProgress?.({ step, rows: rowsRead, ...file.meter });
+
+/**
+ * Brings staged values into the database: one transaction, under the one lock of all writers, so
+ * that what was compared is still so when it is written.
+ * @throws Refused after a rollback
+ */
+const apply = ({ db }: Connection, load: Load): Promise<Done> =>
+  inApplyTransaction(
+    db,
+    async (trx) => {
+      await sql`set local synchronous_commit = on`.execute(trx);
+      await WORK_MEMORY.execute(trx);
+      const earlier = await earlierBatch(trx, load);
+      if (earlier) return alreadyLoaded(earlier);
+      await planLoad(trx, load);
+      tellStep(load, 'writing');
+      const batch = await nextBatch(trx);
+      const number = changesAnything(load) ? await write(trx, load, batch) : null;
+      await writeBatch(trx, batch, 'applied', number, entryOf(load));
+      if (load.vintage !== null) await writeCoverage(trx, batch, load.target);
+      const revision = number === null ? null : await textOf(trx, number);
+      // The last thing that can fail: what is committed has its rejected rows beside it.
+      await load.rejects?.place();
+      return doneAs(number === null ? 'unchanged' : 'applied', load, batch, revision);
+    },
+    load.request.onHeld,
+  );
+
+/**
+ * Finds out what a load would do, and does not do it: nothing is written, and no writer waits.
+ * @throws Refused
+ */
+const rehearse = ({ db }: Connection, load: Load): Promise<Done> =>
+  db
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .execute(async (trx) => {
+      await WORK_MEMORY.execute(trx);
+      await planLoad(trx, load);
+      return doneAs('previewed', load);
+    });
 
 /** Rows from which on the planner's picture of a table is out of date. */
 const MANY_ROWS = 10_000;
@@ -134,86 +217,45 @@ const MANY_ROWS = 10_000;
  * Tells the planner of a bulk load, which it would else learn from autovacuum minutes later. An
  * account that does not own the table gets a warning from PostgreSQL, and nothing fails.
  */
-async function refreshPlans({ driver }: Connection, { format }: Job, counts: LoadCounts) {
+async function refreshPlans({ driver }: Connection, { format, counts }: Load): Promise<void> {
   if (counts.inserted + counts.corrected < MANY_ROWS) return;
   await driver.query(format.source ? 'analyze fx_rate' : 'analyze series');
 }
 
-/** What the apply step is given, and told while it works. */
-function inputOf(
-  { request, format, problems, entry, file }: Job,
-  staged: Staged,
-  vintage: string | null,
-  onPreview: (preview: LoadPreview) => void,
-): ApplyInput {
-  const progress = { rows: staged.rowsRead, ...file.meter };
-  const permissions = {
-    corrections: request.allowCorrections === true && Boolean(request.reason?.trim()),
-    jumps: request.acceptJumps === true,
-    jumpFactor: request.jumpFactor,
-  };
-  request.onProgress?.({ step: 'comparing', ...progress });
-  return {
-    format,
-    staged,
-    entry: { ...entry, vintage },
-    permissions,
-    problems,
-    async onPreview(preview) {
-      onPreview(preview);
-      await request.onPreview?.(preview);
-      if (!problems.refuses && !request.dryRun)
-        request.onProgress?.({ step: 'writing', ...progress });
-    },
-  };
-}
-
-async function loadFile(connection: Connection, job: Job): Promise<LoadReport> {
-  const { request, format, file, problems, rejects, dateMax, now } = job;
-  const { jumpFactor, signal } = request;
-  const staged = await stage(connection.driver, format.read({ file, problems }), {
-    bounds: { dateMax, now },
-    problems,
-    jumpFactor,
-    hasPlaces: format.mappingSha256 !== undefined,
-    onProgress: (rows) => request.onProgress?.({ step: 'reading', rows, ...file.meter }),
-    signal,
-  });
-  const vintage = staged.isWhole ? vintageOf(staged, job) : null;
-  if (staged.isWhole) await checkFile(job, staged);
-  let preview: LoadPreview | null = null;
-  let report: Omit<LoadReport, 'preview' | 'rejects'>;
+/** Reads a file, compares it with the database and writes it, or finds out that it may not be. */
+async function run(connection: Connection, load: Load): Promise<Done> {
   try {
-    if (!staged.isWhole) throw new Refused();
-    const input = inputOf(job, staged, vintage, (found) => {
-      preview = found;
-    });
-    const { db } = connection;
-    const done = request.dryRun
-      ? await rehearse(db, input)
-      : await apply(db, input, async () => rejects?.place(), request.onHeld);
-    report = { ...done, ...errorsOf(job) };
+    const isWhole = await stage(connection.driver, load);
+    load.vintage = isWhole ? vintageOf(load) : null;
+    if (!isWhole) throw new Refused();
+    await checkFile(load);
+    tellStep(load, 'comparing');
+    return await (load.request.dryRun ? rehearse : apply)(connection, load);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    report = await refuse(connection, job, staged, vintage);
+    return refuse(connection, load);
   }
-  // What is committed was done: a load does not fail because of what comes after it.
-  if (report.status === 'applied') {
-    await refreshPlans(connection, job, report.counts).catch(() => {});
-  }
-  await connection.driver.query(UNSTAGE).catch(() => {});
-  const rejected = report.status === 'refused' || !rejects?.isPlaced ? null : rejects.path;
-  return { ...report, preview, rejects: rejected };
 }
 
-/** A report of a load for which there was nothing to do. */
-const doneBefore = (earlier: EarlierBatch): LoadReport => ({
-  ...alreadyLoaded(earlier),
-  errors: [],
-  errorsTotal: 0,
-  preview: null,
-  rejects: null,
-});
+/** Runs a load, and reports it. */
+async function report(connection: Connection, load: Load): Promise<LoadReport> {
+  const { problems, file, rejects } = load;
+  const { status, batch, revision, vintage, counts } = await run(connection, load);
+  // What is committed was done: a load does not fail because of what comes after it.
+  if (status === 'applied') await refreshPlans(connection, load).catch(() => {});
+  await connection.driver.query(UNSTAGE).catch(() => {});
+  return {
+    status,
+    batch,
+    revision,
+    vintage,
+    counts,
+    errors: problems.inOrder().map((problem) => ({ file: file.path, ...problem })),
+    errorsTotal: problems.total,
+    preview: load.preview,
+    rejects: status === 'refused' || !rejects?.isPlaced ? null : rejects.path,
+  };
+}
 
 /** Loads on one connection, unless the very file was loaded before. */
 async function loadOn(
@@ -223,28 +265,28 @@ async function loadOn(
 ): Promise<LoadReport> {
   await requireReference(connection);
   const { now, tomorrow } = await timeOf(connection);
-  const format: Format = request.reader ?? FORMATS[request.format];
-  const entry = {
-    format: request.format,
-    fileName: file.name,
-    sha256: await hashOf(file, request, 0),
-    mappingSha256: format.mappingSha256 ?? null,
-    actor: request.actor,
-    reason: request.reason?.trim() || null,
+  const format = request.reader ?? FORMATS[request.format];
+  const sha256 = await hashOf(file, request, 0);
+  const opened = {
+    request,
+    format,
+    file,
+    sha256,
     startedAt: now,
+    bounds: { dateMax: tomorrow, now: instantOf(now) },
   };
-  const earlier = await earlierBatch(connection.db, entry);
-  if (earlier) return doneBefore(earlier);
+  const earlier = await earlierBatch(connection.db, opened);
+  if (earlier) {
+    const nothing = { errors: [], errorsTotal: 0, preview: null, rejects: null };
+    return { ...alreadyLoaded(earlier), ...nothing };
+  }
   const { file: path, overwrite } = request.rejects ?? { file: null, overwrite: false };
   const rejects = path === null ? null : await RejectsFile.begin(path, file.path, overwrite);
   let failed = true;
   try {
-    const problems = new Problems(rejects);
-    const bounds = { dateMax: tomorrow, now: instantOf(now) };
-    const job = { request, format, file, problems, rejects, entry, ...bounds };
-    const report = await loadFile(connection, job);
+    const done = await report(connection, newLoad({ ...opened, rejects }));
     failed = false;
-    return report;
+    return done;
   } finally {
     await rejects?.end({ failed });
   }

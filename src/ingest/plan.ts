@@ -1,13 +1,10 @@
 import { sql } from 'kysely';
-import { type Classified, compareValues, countValues } from './classify.ts';
+import { compareValues, countValues } from './classify.ts';
 import { currencyName } from './formats/currencies.ts';
-import type { Format, RateSource } from './formats/format.ts';
 import { findJumps, leaveOutJumps } from './jumps.ts';
-import type { BatchEntry } from './ledger.ts';
-import { type LoadPreview, previewOf } from './preview.ts';
-import { type PricePlan, planPrices } from './price-plan.ts';
+import { previewOf } from './preview.ts';
+import { planPrices } from './price-plan.ts';
 import type { Trx } from './reference.ts';
-import type { Problems } from './rejects/problems.ts';
 import {
   countFaulty,
   dropRejected,
@@ -18,72 +15,35 @@ import {
   rejectUndescribed,
   rejectUnknown,
 } from './rejects/rejections.ts';
+import type { Load } from './request.ts';
 import { markCareful, resolveSubjects } from './staging/resolve.ts';
-import type { Staged } from './staging/stage.ts';
-import { POINTS, ratesOf, type Target } from './targets.ts';
 import { checkTerms } from './terms.ts';
-
-/** What a load may do, as its caller has asked for it. */
-interface Permissions {
-  /** Whether published values may change: permission and reason were given. */
-  readonly corrections: boolean;
-  /** Whether values may differ from their neighbours as much as they like. */
-  readonly jumps: boolean;
-  /** How much they may differ otherwise: a factor, as decimal text. */
-  readonly jumpFactor: string;
-}
-
-/** What the apply step works on. */
-export interface ApplyInput {
-  readonly format: Format;
-  readonly staged: Staged;
-  readonly entry: Omit<BatchEntry, 'counts'>;
-  readonly permissions: Permissions;
-  readonly problems: Problems;
-  /** Told what the load will do, once that is known and before anything is written. */
-  readonly onPreview: (preview: LoadPreview) => Promise<void>;
-}
-
-/** Everything that a load would do, found out before anything is written. */
-export interface Plan {
-  readonly target: Target;
-  readonly source: RateSource | null;
-  readonly currencies: readonly string[];
-  readonly prices: PricePlan;
-  readonly values: Classified;
-  readonly preview: LoadPreview;
-}
 
 /** Ends the transaction without a trace; the problems say why. */
 export class Refused extends Error {
   override readonly name = 'Refused';
 }
 
-/** Rejects rates of what is no currency; returns the currencies that have to be added. */
-async function planCurrencies({ trx, ...rules }: Rules, staged: Staged): Promise<string[]> {
+/** Rejects rates of what is no currency, and finds the currencies that have to be added. */
+async function planCurrencies(rules: Rules, load: Load): Promise<void> {
+  const { trx } = rules;
   const rows = await trx.selectFrom('currency').select('iso').execute();
   const known = rows.map(({ iso }) => iso);
-  const missing = staged.subjects.names.filter((iso) => !known.includes(iso));
-  const added = missing.filter((iso) => currencyName(iso) !== undefined);
-  await sql`update pg_temp.load_subject set described = true where name = any(${added})`.execute(
-    trx,
-  );
-  await rejectUnknown({ trx, ...rules }, 'unknown_currency', async () => known);
-  return added;
+  const missing = load.subjects.names.filter((iso) => !known.includes(iso));
+  load.currencies = missing.filter((iso) => currencyName(iso) !== undefined);
+  await sql`
+    update pg_temp.load_subject set described = true
+    where name = any(${load.currencies})`.execute(trx);
+  await rejectUnknown(rules, 'unknown_currency', async () => known);
 }
 
-/** Finds out what becomes of the prices that the file describes, and rejects unknown codes. */
-async function planDescriptions(
-  rules: Rules,
-  staged: Staged,
-  isPermitted: boolean,
-): Promise<PricePlan> {
+/** Marks the prices whose descriptions cannot be taken, and rejects unknown codes. */
+async function checkDescribed(rules: Rules, { prices, descriptions }: Load): Promise<void> {
   const { trx, problems } = rules;
-  const plan = await planPrices(trx, staged.descriptions, isPermitted, problems);
-  if (plan.failed.size > 0) {
-    const numbers = [...plan.failed.keys()];
+  if (prices.failed.size > 0) {
+    const numbers = [...prices.failed.keys()];
     const lines = numbers.map((number) => {
-      const { file, line } = staged.descriptions.prices.get(number) ?? {};
+      const { file, line } = descriptions.prices.get(number) ?? {};
       // Values stand beside a description only where it stands in the file that is loaded.
       return file === undefined ? (line ?? null) : null;
     });
@@ -97,21 +57,18 @@ async function planDescriptions(
     const codes = await trx.selectFrom('price').select('code').execute();
     return codes.map(({ code }) => code);
   });
-  return plan;
 }
 
 /** Compares what has to be compared, and rejects what may not be loaded. */
-async function compare(rules: Rules, input: ApplyInput, prices: PricePlan): Promise<void> {
-  const { trx, target, problems } = rules;
-  const { permissions, format, entry } = input;
-  const { jumps: acceptsJumps, jumpFactor } = permissions;
-  if (!(await markCareful(trx, target, { acceptsJumps }))) return;
-  const edition = { lineage: format.lineage, vintage: entry.vintage };
-  await compareValues(trx, target, edition, { withFixed: !acceptsJumps });
-  await rejectUndescribed(rules, prices.failed);
+async function compare(rules: Rules, load: Load): Promise<void> {
+  const { trx, problems } = rules;
+  const { jumpFactor } = load.request;
+  if (!(await markCareful(trx, load))) return;
+  await compareValues(trx, load);
+  await rejectUndescribed(rules, load.prices.failed);
   await rejectDuplicates(rules);
-  if (!permissions.corrections) await rejectCorrections(rules);
-  if (!acceptsJumps && (await findJumps(trx, jumpFactor))) {
+  if (!load.mayCorrect) await rejectCorrections(rules);
+  if (!load.mayJump && (await findJumps(trx, jumpFactor))) {
     if (problems.sink) await leaveOutJumps(trx, jumpFactor);
     await rejectJumps(rules, jumpFactor);
   }
@@ -119,39 +76,40 @@ async function compare(rules: Rules, input: ApplyInput, prices: PricePlan): Prom
 }
 
 /**
- * Finds out what a load would do, and everything that is against it.
+ * Finds out what a staged load would do, and everything that is against it, before anything is
+ * written.
  * @throws Refused when something is
  */
-export async function planOf(trx: Trx, input: ApplyInput): Promise<Plan> {
-  const { format, staged, permissions, problems } = input;
-  const source = format.source ?? null;
-  const target = source ? ratesOf(source) : POINTS;
-  const rules = { trx, target, problems, places: staged.places };
-  await resolveSubjects(trx, staged, target);
-  const currencies = source ? await planCurrencies(rules, staged) : [];
-  const prices = source
-    ? await planPrices(trx, staged.descriptions, false, problems)
-    : await planDescriptions(rules, staged, permissions.corrections);
-  await checkTerms(trx, staged, problems);
-  await compare(rules, input, prices);
+export async function planLoad(trx: Trx, load: Load): Promise<void> {
+  const { format, problems, request, descriptions } = load;
+  const rules = { trx, target: load.target, problems, places: load.places };
+  await resolveSubjects(trx, load);
+  if (format.source) await planCurrencies(rules, load);
+  load.prices = await planPrices(trx, descriptions, load.mayCorrect && !format.source, problems);
+  if (!format.source) await checkDescribed(rules, load);
+  await checkTerms(trx, load, problems);
+  await compare(rules, load);
   if (!problems.sink && problems.refuses) {
-    const wrongInFile = staged.rowsRead - staged.rows;
-    problems.rejected = wrongInFile + (await countFaulty(rules, permissions.corrections));
+    problems.rejected = load.rowsRead - load.rows + (await countFaulty(rules, load.mayCorrect));
   }
-  const values = await countValues(trx);
-  const { rejected } = problems;
-  const preview = await previewOf(trx, { currencies, prices, values, rejected });
-  await input.onPreview(preview);
+  load.counts = {
+    rows: load.rowsRead,
+    ...(await countValues(trx)),
+    rejected: problems.rejected,
+    pricesAdded: load.prices.created.length,
+    pricesChanged: load.prices.changed.length,
+  };
+  load.preview = await previewOf(trx, load);
+  await request.onPreview?.(load.preview);
   if (problems.refuses) throw new Refused();
-  return { target, source, currencies, prices, values, preview };
 }
 
-/** Whether there is anything to write. */
-export const changesAnything = ({ currencies, prices, values }: Plan): boolean =>
+/** Whether a planned load changes anything. */
+export const changesAnything = ({ currencies, prices, counts }: Load): boolean =>
   currencies.length +
     prices.newRows.length +
     prices.created.length +
     prices.changed.length +
-    values.inserted +
-    values.corrected >
+    counts.inserted +
+    counts.corrected >
   0;

@@ -26,6 +26,15 @@ export interface PricePlan {
   readonly failed: ReadonlyMap<number, LoadProblem>;
 }
 
+/** A file that describes no price. */
+export const NO_PRICES: PricePlan = {
+  newRows: [],
+  created: [],
+  changed: [],
+  changes: [],
+  failed: new Map(),
+};
+
 /** What descriptions are compared with. */
 interface Comparison {
   readonly reference: Reference;
@@ -113,11 +122,11 @@ export async function planPrices(
   isPermitted: boolean,
   problems: Problems,
 ): Promise<PricePlan> {
+  if (descriptions.count === 0) return NO_PRICES;
   const created: PriceRecord[] = [];
   const changed: PriceRecord[] = [];
   const changes: PriceChange[] = [];
   const failed = new Map<number, LoadProblem>();
-  if (descriptions.count === 0) return { newRows: [], created, changed, changes, failed };
   const reference = await readReference(trx);
   const rows = newRows(descriptions.others, reference, problems);
   const current = await currentPrices(trx, descriptions.prices.values());

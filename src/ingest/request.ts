@@ -1,9 +1,18 @@
 import type { OnHeld } from '../db/connection.ts';
+import type { Listed, ValueChange } from './change-set.ts';
+import { Descriptions } from './descriptions.ts';
+import type { SourceFile } from './file.ts';
 import type { Format } from './formats/format.ts';
 import type { FormatName } from './formats/formats.ts';
-import type { LoadCounts } from './ledger.ts';
-import type { LoadPreview } from './preview.ts';
-import type { LoadProblem } from './rejects/problems.ts';
+import { NO_PRICES, type PriceChange, type PricePlan } from './price-plan.ts';
+import { Ranges } from './ranges.ts';
+import type { PointPlaces } from './records.ts';
+import { type LoadProblem, Problems } from './rejects/problems.ts';
+import type { RejectsFile } from './rejects/rejects-file.ts';
+import { Subjects } from './subjects.ts';
+import { POINTS, ratesOf, type Target } from './targets.ts';
+import { TermsOfPrices } from './terms.ts';
+import type { Bounds } from './validate.ts';
 
 /** How far a load is: it reads, then compares with the database, then writes. */
 export interface LoadProgress {
@@ -15,6 +24,61 @@ export interface LoadProgress {
   readonly bytes: number;
   readonly bytesTotal: number | null;
 }
+
+/** The new values of one price or currency. */
+interface NewValues {
+  readonly code: string;
+  readonly values: number;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** What a load will do, told before it does it. */
+export interface LoadPreview {
+  readonly newPrices: Listed<{ readonly code: string; readonly name: string | null }>;
+  /** One entry for each attribute that changes. */
+  readonly changedPrices: Listed<PriceChange>;
+  /** Products and values of dimensions that are added. */
+  readonly newNames: Listed<{ readonly kind: string; readonly name: string }>;
+  readonly newCurrencies: readonly string[];
+  /** By price or currency, in the order of codes; `values` is the sum of them all. */
+  readonly newValues: Listed<NewValues> & { readonly values: number };
+  /** In the order of codes and dates. */
+  readonly corrections: Listed<ValueChange>;
+  /** Values on days whose value was withdrawn, which are published again. */
+  readonly again: Listed<Omit<ValueChange, 'before'>>;
+  readonly unchanged: number;
+  /** Left alone: a newer edition brought another value, or it was withdrawn. */
+  readonly outdated: number;
+  readonly rejected: number;
+}
+
+/**
+ * What became of the values of a file: rows is the sum of the five that follow it. Of a refused
+ * file only those that have a fault are counted, each once.
+ */
+export interface LoadCounts {
+  readonly rows: number;
+  readonly inserted: number;
+  readonly unchanged: number;
+  readonly corrected: number;
+  readonly outdated: number;
+  readonly rejected: number;
+  readonly pricesAdded: number;
+  readonly pricesChanged: number;
+}
+
+/** Counts of what changes nothing. */
+export const NO_COUNTS: LoadCounts = {
+  rows: 0,
+  inserted: 0,
+  unchanged: 0,
+  corrected: 0,
+  outdated: 0,
+  rejected: 0,
+  pricesAdded: 0,
+  pricesChanged: 0,
+};
 
 export interface LoadRequest {
   readonly format: FormatName;
@@ -71,4 +135,75 @@ export interface LoadReport {
   readonly preview: LoadPreview | null;
   /** The file of rejected rows, when there are any and it was asked for. */
   readonly rejects: string | null;
+}
+
+/** What is known of a load once its file is open. */
+interface Opened {
+  readonly request: LoadRequest;
+  readonly format: Format;
+  readonly file: SourceFile;
+  /** Of the file as it was before it was read. */
+  readonly sha256: Buffer;
+  /** When the load began, by the clock of the server and in its notation. */
+  readonly startedAt: string;
+  readonly bounds: Bounds;
+  readonly rejects: RejectsFile | null;
+}
+
+/** One load from its request to its report: each step adds what it has found out. */
+export interface Load extends Opened {
+  readonly reason: string | null;
+  /** Whether published values may change: permission and reason were given. */
+  readonly mayCorrect: boolean;
+  /** Whether values may differ from their neighbours as much as they like. */
+  readonly mayJump: boolean;
+  readonly target: Target;
+  readonly problems: Problems;
+
+  /** The prices or currencies that the file names. */
+  readonly subjects: Subjects;
+  readonly descriptions: Descriptions;
+  readonly ranges: Ranges;
+  readonly terms: TermsOfPrices;
+  /** Where values stand, by their place less 1. */
+  readonly places: PointPlaces[];
+  /** The edition that the file states, else the one that the request gives. */
+  vintage: string | null;
+  /** Points or rates that are right by themselves. */
+  rows: number;
+  /** Values of the file, also those that are not right. */
+  rowsRead: number;
+
+  /** Currencies that the load adds. */
+  currencies: readonly string[];
+  prices: PricePlan;
+  counts: LoadCounts;
+  preview: LoadPreview | null;
+}
+
+/** A load of which nothing has been read. */
+export function newLoad(opened: Opened): Load {
+  const { request, format, rejects } = opened;
+  const problems = new Problems(rejects);
+  const reason = request.reason?.trim() || null;
+  return {
+    ...opened,
+    reason,
+    mayCorrect: request.allowCorrections === true && reason !== null,
+    mayJump: request.acceptJumps === true,
+    target: format.source ? ratesOf(format.source) : POINTS,
+    problems,
+    subjects: new Subjects(),
+    descriptions: new Descriptions(problems),
+    ranges: new Ranges(request.jumpFactor),
+    terms: new TermsOfPrices(problems),
+    places: [],
+    vintage: null,
+    rows: 0,
+    rowsRead: 0,
+    currencies: [],
+    prices: NO_PRICES,
+    counts: NO_COUNTS,
+    preview: null,
+  };
 }

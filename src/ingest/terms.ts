@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import { matchKey } from '../catalog/match-key.ts';
 import { didYouMean } from '../catalog/nearest.ts';
+import type { Descriptions } from './descriptions.ts';
 import type { StatedTerms } from './records.ts';
 import { type Reference, readReference, type Trx } from './reference.ts';
 import { type Problems, problemOf } from './rejects/problems.ts';
-import type { Staged } from './staging/stage.ts';
 
 interface Noted {
   readonly terms: StatedTerms;
@@ -37,6 +37,12 @@ export class TermsOfPrices {
   }
 }
 
+/** What a file says of its prices. */
+interface Stated {
+  readonly terms: TermsOfPrices;
+  readonly descriptions: Descriptions;
+}
+
 /** What a price is in. */
 interface Own {
   readonly code: string;
@@ -46,8 +52,8 @@ interface Own {
 }
 
 /** The terms of the prices that exist, and of those that the file describes, by their number. */
-async function ownTerms(trx: Trx, staged: Staged, reference: Reference): Promise<Map<number, Own>> {
-  const numbers = [...staged.terms.byNumber.keys()];
+async function ownTerms(trx: Trx, stated: Stated, reference: Reference): Promise<Map<number, Own>> {
+  const numbers = [...stated.terms.byNumber.keys()];
   const { rows } = await sql<Own & { subject: number }>`
     select s.subject, p.code, c.iso, p.unit_id, m.name as unit
     from pg_temp.load_subject s join price p on p.id = s.id
@@ -55,7 +61,7 @@ async function ownTerms(trx: Trx, staged: Staged, reference: Reference): Promise
     where s.subject = any(${numbers}::integer[])`.execute(trx);
   const own = new Map<number, Own>(rows.map(({ subject, ...each }) => [subject, each]));
   for (const number of numbers) {
-    const described = staged.descriptions.prices.get(number);
+    const described = stated.descriptions.prices.get(number);
     if (own.has(number) || !described) continue;
     const { currency, unitOfMeasure } = described.attributes as Record<string, string | null>;
     const unit = reference.units.get(matchKey(unitOfMeasure ?? ''));
@@ -93,11 +99,11 @@ function compare(own: Own, { terms, line }: Noted, reference: Reference, problem
  * Compares what the file says of the currency and unit of its values with the prices. Nothing is
  * converted: a value is stored in the terms of its price, in which it was published.
  */
-export async function checkTerms(trx: Trx, staged: Staged, problems: Problems): Promise<void> {
-  const { byNumber } = staged.terms;
+export async function checkTerms(trx: Trx, stated: Stated, problems: Problems): Promise<void> {
+  const { byNumber } = stated.terms;
   if (byNumber.size === 0) return;
   const reference = await readReference(trx);
-  const own = await ownTerms(trx, staged, reference);
+  const own = await ownTerms(trx, stated, reference);
   for (const [number, noted] of byNumber) {
     const price = own.get(number);
     // A code that there is not has a problem of its own.

@@ -2,12 +2,12 @@ import { MARKETS } from '../../catalog/markets.ts';
 import { nearest } from '../../catalog/nearest.ts';
 import { type BatchChange, showBatch } from '../../ingest/batches/changes.ts';
 import { type Batch, readLog } from '../../ingest/batches/log.ts';
-import type { Values } from '../../ingest/preview.ts';
+import type { Values } from '../../ingest/change-set.ts';
 import { command, json, option } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { UsageError } from '../failure.ts';
 import { countText, printLines, printTable, timeText, writeText } from '../output.ts';
-import { valuesText } from './report.ts';
+import { changeText } from './report.ts';
 
 /** A whole number greater than 0. @throws UsageError for any other text */
 export function wholeOf(text: string, what: string): number {
@@ -80,11 +80,12 @@ Examples:
 
 /** A change on one line. */
 function changeLine({ operation, code, of, date, before, after }: BatchChange): string {
-  const name = `${operation.padEnd(13)} ${of === null ? '' : `${of} `}${code}`;
+  const kind = `${operation.padEnd(13)} ${of === null ? '' : `${of} `}`;
   if (date !== null) {
-    const values = [before, after].filter((each) => each !== null) as Values[];
-    return `${name} ${date}: ${values.map(valuesText).join(' → ')}`;
+    const values = { before: before as Values | null, after: after as Values | null };
+    return `${kind}${changeText({ code, date, ...values })}`;
   }
+  const name = `${kind}${code}`;
   const lists = [before, after].map((each) => (each === null ? null : JSON.stringify(each)));
   const told = lists.filter((each) => each !== null);
   return told.length === 0 ? name : `${name}: ${told.join(' → ')}`;

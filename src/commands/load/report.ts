@@ -1,70 +1,68 @@
 import { shown } from '../../errors.ts';
-import type { Listed, LoadPreview, Values } from '../../ingest/preview.ts';
+import type { Listed, Values } from '../../ingest/change-set.ts';
 import type { Remedy } from '../../ingest/rejects/problems.ts';
-import type { LoadReport } from '../../ingest/request.ts';
+import type { LoadPreview, LoadReport } from '../../ingest/request.ts';
 import { countText, printLines } from '../output.ts';
 
 /** Entries of each list that a person is shown; --json has more. */
 const SHOWN_MAX = 10;
 
 /** Low, mid and high; `–` for what a value does not have. */
-export const valuesText = ({ low, mid, high }: Values): string =>
+const valuesText = ({ low, mid, high }: Values): string =>
   low === null && high === null ? mid : `${low ?? '–'} / ${mid} / ${high ?? '–'}`;
 
-/** A heading, the first entries below it, and how many more there are; nothing for no entry. */
+/** A value before, after, or both, as far as it has changed. */
+interface Changed {
+  readonly code: string;
+  readonly date: string;
+  readonly before?: Values | null;
+  readonly after?: Values | null;
+}
+
+/** A change of a value: `XX-NI-1 2024-12-30: 111 → 112`. */
+export function changeText({ code, date, before = null, after = null }: Changed): string {
+  const values = [before, after].filter((each) => each !== null);
+  return `${code} ${date}: ${values.map(valuesText).join(' → ')}`;
+}
+
+/** What a load, a withdrawal or an undo does of one kind: a heading, entries, and their number. */
 export function section<T>(
-  heading: string,
+  name: string,
   { total, shown: all }: Listed<T>,
   line: (entry: T) => string,
-) {
+  count = countText(total),
+): string[] {
   if (total === 0) return [];
   const lines = all.slice(0, SHOWN_MAX).map((entry) => `  ${line(entry)}`);
   const more = total - lines.length;
-  return [heading, ...lines, ...(more > 0 ? [`  and ${countText(more)} more`] : [])];
+  return [`${name}: ${count}`, ...lines, ...(more > 0 ? [`  and ${countText(more)} more`] : [])];
 }
 
 const text = (value: string | null): string => (value === null ? 'none' : `"${shown(value)}"`);
 
 /** The preview of a load, for a person; empty for a load that would change nothing. */
 export function previewLines(preview: LoadPreview): string[] {
-  const { newPrices, changedPrices, newNames, newCurrencies, newValues, corrections, again } =
-    preview;
+  const { newCurrencies, newValues } = preview;
   const currencies = { total: newCurrencies.length, shown: newCurrencies };
   const codes = `${countText(newValues.total)} ${newValues.total === 1 ? 'code' : 'codes'}`;
   return [
+    ...section('New prices', preview.newPrices, ({ code, name }) => `${code} ${text(name)}`),
     ...section(
-      `New prices: ${countText(newPrices.total)}`,
-      newPrices,
-      ({ code, name }) => `${code} ${text(name)}`,
-    ),
-    ...section(
-      `Changed attributes of prices: ${countText(changedPrices.total)}`,
-      changedPrices,
+      'Changed attributes of prices',
+      preview.changedPrices,
       ({ code, field, before, after }) => `${code} ${field}: ${text(before)} → ${text(after)}`,
     ),
+    ...section('New names', preview.newNames, ({ kind, name }) => `${kind} ${text(name)}`),
+    ...section('New currencies', currencies, (iso) => iso),
     ...section(
-      `New names: ${countText(newNames.total)}`,
-      newNames,
-      ({ kind, name }) => `${kind} ${text(name)}`,
-    ),
-    ...section(`New currencies: ${countText(newCurrencies.length)}`, currencies, (iso) => iso),
-    ...section(
-      `New values: ${countText(newValues.values)}, of ${codes}`,
+      'New values',
       newValues,
       ({ code, values, from, to }) =>
         `${code} ${countText(values)}, ${from === to ? from : `${from} to ${to}`}`,
+      `${countText(newValues.values)}, of ${codes}`,
     ),
-    ...section(
-      `Published again after they were withdrawn: ${countText(again.total)}`,
-      again,
-      ({ code, date, after }) => `${code} ${date}: ${valuesText(after)}`,
-    ),
-    ...section(
-      `Corrections: ${countText(corrections.total)}`,
-      corrections,
-      ({ code, date, before, after }) =>
-        `${code} ${date}: ${valuesText(before)} → ${valuesText(after)}`,
-    ),
+    ...section('Published again after they were withdrawn', preview.again, changeText),
+    ...section('Corrections', preview.corrections, changeText),
   ];
 }
 

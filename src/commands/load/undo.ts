@@ -1,12 +1,17 @@
-import type { UndoPreview } from '../../ingest/undo/preview.ts';
-import { UndoRefusal, type UndoReport, undo } from '../../ingest/undo/undo.ts';
+import {
+  type DatedValue,
+  type UndoPreview,
+  UndoRefusal,
+  type UndoReport,
+  undo,
+} from '../../ingest/undo/undo.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { actor } from '../environment.ts';
 import { UsageError } from '../failure.ts';
-import { countText, printLines, tellHeld } from '../output.ts';
+import { printLines, tellHeld } from '../output.ts';
 import { wholeOf } from './ledger.ts';
-import { section, valuesText } from './report.ts';
+import { changeText, section } from './report.ts';
 
 interface Options {
   readonly reason: string;
@@ -16,37 +21,17 @@ interface Options {
 
 /** What an undo will do, for a person. */
 function previewLines(preview: UndoPreview): string[] {
-  const count = (name: string, { total }: { readonly total: number }): string =>
-    `${name}: ${countText(total)}`;
   const price = ({ code, name }: { readonly code: string; readonly name: string }) =>
     `${code} "${name}"`;
-  const { removedPrices, restoredPrices, changedPrices, removedNames, ...values } = preview;
-  const { withdrawn, corrected, restored } = values;
+  const value = ({ values, ...each }: DatedValue) => changeText({ ...each, before: values });
   const lines = [
-    ...section(count('Prices taken back', removedPrices), removedPrices, price),
-    ...section(count('Prices brought back', restoredPrices), restoredPrices, price),
-    ...section(count('Prices described as before', changedPrices), changedPrices, price),
-    ...section(
-      count('Names taken back', removedNames),
-      removedNames,
-      ({ kind, name }) => `${kind} "${name}"`,
-    ),
-    ...section(
-      count('Values withdrawn', withdrawn),
-      withdrawn,
-      (each) => `${each.code} ${each.date}: ${valuesText(each.values)}`,
-    ),
-    ...section(
-      count('Values as before', corrected),
-      corrected,
-      ({ code, date, before, after }) =>
-        `${code} ${date}: ${valuesText(before)} → ${valuesText(after)}`,
-    ),
-    ...section(
-      count('Values brought back', restored),
-      restored,
-      (each) => `${each.code} ${each.date}: ${valuesText(each.values)}`,
-    ),
+    ...section('Prices taken back', preview.removedPrices, price),
+    ...section('Prices brought back', preview.restoredPrices, price),
+    ...section('Prices described as before', preview.changedPrices, price),
+    ...section('Names taken back', preview.removedNames, ({ kind, name }) => `${kind} "${name}"`),
+    ...section('Values withdrawn', preview.withdrawn, value),
+    ...section('Values as before', preview.corrected, changeText),
+    ...section('Values brought back', preview.restored, value),
   ];
   return lines.length > 0 ? lines : ['The batch changed nothing.'];
 }

@@ -9,8 +9,8 @@ import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { actor } from '../environment.ts';
 import { EXIT, UsageError } from '../failure.ts';
-import { countText, printLines, tellHeld } from '../output.ts';
-import { errorLines, section, valuesText } from './report.ts';
+import { printLines, tellHeld } from '../output.ts';
+import { changeText, errorLines, section } from './report.ts';
 
 interface Options {
   readonly date?: string[];
@@ -43,13 +43,6 @@ export function selectionOf(code: string | undefined, options: Options): Selecti
   if (date) return { code: code as string, dates: date };
   return { code: code as string, from, to };
 }
-
-const previewLines = (points: WithdrawnPoints): string[] =>
-  section(
-    `Withdrawn: ${countText(points.total)}`,
-    points,
-    ({ code, date, before }) => `${code} ${date}: ${valuesText(before)}`,
-  );
 
 function tell({ status, batch, revision, ...report }: WithdrawalReport): void {
   if (status === 'refused') {
@@ -92,7 +85,7 @@ Examples:
     const reason = options.reason.trim();
     if (reason === '') throw new UsageError('--reason has to say why');
     const onPreview = (points: WithdrawnPoints) => {
-      if (!options.json) printLines(...previewLines(points));
+      if (!options.json) printLines(...section('Withdrawn', points, changeText));
     };
     const request = { selection, actor: actor(), reason, dryRun, onPreview, onHeld: tellHeld };
     const report = await withDatabase(({ client, signal }) =>

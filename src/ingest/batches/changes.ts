@@ -1,15 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { rowsOf, withSession } from '../../db/connection.ts';
-import type { Values } from '../preview.ts';
+import { type ValueRow, type Values, valueChange } from '../change-set.ts';
 import { CHANGEABLE } from '../prices.ts';
 import type { Trx } from '../reference.ts';
 import { type Batch, readBatch } from './log.ts';
-
-/** Numbers on the left were there before a revision, those on the right after it. */
-const BOTH = sql`
-  was.low as was_low, was.mid as was_mid, was.high as was_high,
-  became.low as is_low, became.mid as is_mid, became.high as is_high`;
 
 /** The rows that a revision wrote to a table, superseded ones included. */
 const written = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
@@ -63,56 +58,92 @@ const pricesIn = (revision: string): RawBuilder<PriceRow> => {
     order by coalesce(became.code, was.code) collate "C"`;
 };
 
-/** Low, mid and high before and after a revision; no mid is no value. */
-interface ValueRow {
-  readonly code: string;
-  /** The source of a rate. */
-  readonly source: string | null;
-  readonly date: string;
-  readonly was_low: string | null;
-  readonly was_mid: string | null;
-  readonly was_high: string | null;
-  readonly is_low: string | null;
-  readonly is_mid: string | null;
-  readonly is_high: string | null;
-}
+/** What a value was before a revision, and what it became; no mid is no value. */
+const BOTH = sql`
+  was.low as was_low, was.mid as was_mid, was.high as was_high,
+  was.published_at as was_published_at, was.batch_id as was_batch_id,
+  became.low, became.mid, became.high`;
 
 /** The points that a revision changed: each price tells between which days they lie. */
-const pointsIn = (revision: string): RawBuilder<ValueRow> => {
+const pointsIn = (revision: string) => {
   const within = sql`s.price_id = g.price_id and s.date between g.first_date and g.last_date`;
-  const columns = sql`s.date, s.low, s.mid, s.high`;
-  return sql<ValueRow>`
-    select p.code, null as source, c.*
-    from change_segment g
-      cross join lateral (select code from price where id = g.price_id
-        union all select code from price_history where id = g.price_id limit 1) as p
-      cross join lateral (
-        select date, ${BOTH}
-        from (
-          select ${columns} from series s where ${within} and s.revision = g.revision
-          union all
-          select ${columns} from series_history s where ${within} and s.revision = g.revision
-        ) as became
-        full join (
-          select ${columns} from series_history s where ${within} and s.revision_to = g.revision
-        ) as was using (date)
-        order by date) as c
-    where g.revision = ${revision}::bigint and g.points > 0
-    order by p.code collate "C", c.date`;
+  const columns = sql`s.date, s.low, s.mid, s.high, s.published_at, s.batch_id`;
+  return sql`
+    select g.price_id as id, null::text as source, c.*
+    from change_segment g cross join lateral (
+      select date, ${BOTH}
+      from (
+        select ${columns} from series s where ${within} and s.revision = g.revision
+        union all
+        select ${columns} from series_history s where ${within} and s.revision = g.revision
+      ) as became
+      full join (
+        select ${columns} from series_history s where ${within} and s.revision_to = g.revision
+      ) as was using (date)
+      order by date) as c
+    where g.revision = ${revision}::bigint and g.points > 0`;
 };
 
 /** The exchange rates that a revision changed. */
-const ratesIn = (revision: string): RawBuilder<ValueRow> => {
-  const columns = sql`t.source, t.currency_id, t.date,
-    null::numeric as low, t.rate as mid, null::numeric as high`;
-  return sql<ValueRow>`
-    select coalesce(c.iso, (select h.iso from currency_history h where h.id = currency_id limit 1))
-        as code, source, date, ${BOTH}
+const ratesIn = (revision: string) => {
+  const columns = sql`t.source, t.currency_id, t.date, null::numeric as low, t.rate as mid,
+    null::numeric as high, null::timestamptz as published_at, t.batch_id`;
+  return sql`
+    select currency_id as id, source, date, ${BOTH}
     from (${written('fx_rate', columns, revision)}) as became
-      full join (${ended('fx_rate', columns, revision)}) as was using (source, currency_id, date)
-      left join currency c on c.id = currency_id
-    order by source, code, date`;
+      full join (${ended('fx_rate', columns, revision)}) as was using (source, currency_id, date)`;
 };
+
+/** A value never counts fewer corrections than it did at any time. */
+const CORRECTIONS = sql`
+  case when v.was_mid is null then null when now.mid is not null then now.corrections + 1 else (
+    select max(h.corrections) from series_history h where h.price_id = v.id and h.date = v.date)
+  end`;
+
+/**
+ * Fills `load_change` with what takes the values that a revision changed back: each becomes what
+ * it was before.
+ */
+export async function stageUndone(trx: Trx, revision: string): Promise<void> {
+  const fill = (
+    changed: RawBuilder<unknown>,
+    now: RawBuilder<unknown>,
+    corrections: RawBuilder<unknown>,
+  ) => sql`
+    insert into pg_temp.load_change (source, id, date, low, mid, high, published_at, batch_id,
+      corrections, low_before, mid_before, high_before, state)
+    select v.source, v.id, v.date, v.was_low, v.was_mid, v.was_high, v.was_published_at,
+      v.was_batch_id, ${corrections}, now.low, now.mid, now.high,
+      case when v.was_mid is null and now.mid is null then 'same' when v.was_mid is null then 'gone'
+        when now.mid is null then 'new' else 'changed' end
+    from (${changed}) as v left join ${now}`;
+  const point = sql`series now on now.price_id = v.id and now.date = v.date`;
+  const rate = sql`(select source, currency_id, date, null::numeric as low, rate as mid,
+      null::numeric as high from fx_rate) as now
+    on now.source = v.source and now.currency_id = v.id and now.date = v.date`;
+  await fill(pointsIn(revision), point, CORRECTIONS).execute(trx);
+  await fill(ratesIn(revision), rate, sql`null`).execute(trx);
+  await sql`analyze pg_temp.load_change`.execute(trx);
+}
+
+/** Low, mid and high before and after a revision, for `load show`. */
+type ShownValue = ValueRow & { readonly source: string | null };
+
+const SHOWN = sql`v.source, v.date, v.was_low as low_before, v.was_mid as mid_before,
+  v.was_high as high_before, v.low, v.mid, v.high`;
+
+/** The changed points in the order of their codes and days. */
+const shownPoints = (revision: string) => sql<ShownValue>`
+  select p.code, ${SHOWN} from (${pointsIn(revision)}) as v
+    cross join lateral (select code from price where id = v.id
+      union all select code from price_history where id = v.id limit 1) as p
+  order by p.code collate "C", v.date`;
+
+const shownRates = (revision: string) => sql<ShownValue>`
+  select coalesce(c.iso, (select h.iso from currency_history h where h.id = v.id limit 1)) as code,
+    ${SHOWN}
+  from (${ratesIn(revision)}) as v left join currency c on c.id = v.id
+  order by source, code, date`;
 
 /** Attributes of a price by their fields; what they refer to by name. */
 type Attributes = Readonly<Record<string, unknown>>;
@@ -140,17 +171,10 @@ export interface BatchChange {
   readonly after: Values | Attributes | null;
 }
 
-function valuesOf(row: ValueRow, side: 'was' | 'is'): Values | null {
-  const mid = row[`${side}_mid`];
-  return mid === null ? null : { low: row[`${side}_low`], mid, high: row[`${side}_high`] };
-}
-
-function valueChange(row: ValueRow): BatchChange {
-  const before = valuesOf(row, 'was');
-  const after = valuesOf(row, 'is');
+function shownChange({ source: of, ...row }: ShownValue): BatchChange {
+  const { before, after, ...change } = valueChange(row);
   const operation = after === null ? 'withdrawn' : before === null ? 'published' : 'corrected';
-  const { code, source, date } = row;
-  return { operation, code, of: source, date, before, after };
+  return { operation, of, ...change, before, after };
 }
 
 /** Names of products and dimension values by their ids, also of those that are no more. */
@@ -212,8 +236,8 @@ async function* changesOf(trx: Trx, revision: string): AsyncGenerator<BatchChang
   }));
   const names = await namesOf(trx);
   yield* rowsAs(trx, pricesIn(revision), (row) => priceChange(row, names));
-  yield* rowsAs(trx, pointsIn(revision), valueChange);
-  yield* rowsAs(trx, ratesIn(revision), valueChange);
+  yield* rowsAs(trx, shownPoints(revision), shownChange);
+  yield* rowsAs(trx, shownRates(revision), shownChange);
 }
 
 /**

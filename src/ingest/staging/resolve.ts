@@ -1,13 +1,14 @@
 import { sql } from 'kysely';
 import type { Trx } from '../reference.ts';
+import type { Load } from '../request.ts';
 import type { Target } from '../targets.ts';
-import type { Staged } from './stage.ts';
 
 /** Numbers the prices or currencies of the file in the database, as far as they exist. */
-export async function resolveSubjects(trx: Trx, staged: Staged, target: Target): Promise<void> {
-  const { names, keys } = staged.subjects;
-  const described = names.map((_, number) => staged.descriptions.prices.has(number));
-  const { rows, first, last, ascending, smooth } = staged.ranges.columns(names.length);
+export async function resolveSubjects(trx: Trx, load: Load): Promise<void> {
+  const { descriptions, ranges, target } = load;
+  const { names, keys } = load.subjects;
+  const described = names.map((_, number) => descriptions.prices.has(number));
+  const { rows, first, last, ascending, smooth } = ranges.columns(names.length);
   await sql`
     insert into pg_temp.load_subject (subject, name, key, described, id,
       rows, first_date, last_date, is_ascending, is_smooth)
@@ -49,23 +50,19 @@ const neighbour = (target: Target, side: 'before' | 'after') => sql`(
  * as a whole, and right.
  * @returns whether there are any
  */
-export async function markCareful(
-  trx: Trx,
-  target: Target,
-  { acceptsJumps }: { readonly acceptsJumps: boolean },
-): Promise<boolean> {
+export async function markCareful(trx: Trx, { target, mayJump }: Load): Promise<boolean> {
   await sql`
     update pg_temp.load_subject u set
       has_now = exists (select from ${target.held}
         and s.date between u.first_date and u.last_date),
       has_past = ${target.hasPast},
-      before = ${acceptsJumps ? sql`null` : neighbour(target, 'before')},
-      after = ${acceptsJumps ? sql`null` : neighbour(target, 'after')}
+      before = ${mayJump ? sql`null` : neighbour(target, 'before')},
+      after = ${mayJump ? sql`null` : neighbour(target, 'after')}
     where u.id is not null and u.rows > 0`.execute(trx);
   const careful = await sql`
     update pg_temp.load_subject u set is_careful = true
     where u.rows > 0 and (u.id is not null or u.described)
       and (has_now or has_past or not is_ascending or before is not null or after is not null
-        or rejected_line is not null or (not is_smooth and not ${acceptsJumps}))`.execute(trx);
+        or rejected_line is not null or (not is_smooth and not ${mayJump}))`.execute(trx);
   return Number(careful.numAffectedRows) > 0;
 }

@@ -39,8 +39,9 @@ create temp table load_subject (
   after numeric[]
 );
 create temp table load_change (
+  source text,
   line bigint,
-  subject integer not null,
+  subject integer,
   id integer,
   date date not null,
   low numeric,
@@ -54,6 +55,7 @@ create temp table load_change (
   high_before numeric,
   state text not null,
   corrections integer,
+  batch_id integer,
   first_line bigint,
   beside numeric[]
 )`;

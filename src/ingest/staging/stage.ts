@@ -2,85 +2,46 @@ import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import type { PoolClient } from 'pg';
 import { type CopyStreamQuery, from } from 'pg-copy-streams';
-import { Descriptions } from '../descriptions.ts';
-import { Ranges } from '../ranges.ts';
 import type { PointPlaces, PointRecord, SourceRecord, StatedTerms } from '../records.ts';
-import { type Problems, Refusal } from '../rejects/problems.ts';
-import { Subjects } from '../subjects.ts';
-import { TermsOfPrices } from '../terms.ts';
-import { type Bounds, type StagedValue, Validator } from '../validate.ts';
+import { Refusal } from '../rejects/problems.ts';
+import type { Load } from '../request.ts';
+import { type StagedValue, Validator } from '../validate.ts';
 import { copyLine, copyStatement, placedLine, TABLES } from './stage-tables.ts';
 
-/** A file in the staging tables. */
-export interface Staged {
-  /** Points or rates that are right by themselves. */
-  readonly rows: number;
-  /** Values of the file, also those that are not right. */
-  readonly rowsRead: number;
-  /** False when the file makes no sense from some place on; the problem has been noted. */
-  readonly isWhole: boolean;
-  readonly subjects: Subjects;
-  readonly descriptions: Descriptions;
-  readonly ranges: Ranges;
-  readonly terms: TermsOfPrices;
-  /** Where values stand, by their place less 1. */
-  readonly places: readonly PointPlaces[];
-  /** The edition that the file states. */
-  readonly vintage: string | null;
-}
-
-interface StageOptions {
-  readonly bounds: Bounds;
-  readonly problems: Problems;
-  /** How much two neighbouring values may differ, as decimal text. */
-  readonly jumpFactor: string;
-  /** Whether the columns of the file have names of their own. */
-  readonly hasPlaces: boolean;
-  onProgress(rows: number): void;
-  readonly signal: AbortSignal | undefined;
-}
-
-/** Takes records one after another and keeps what is not a value. */
+/** Takes records one after another; what is not a value goes into the load. */
 class Collector {
-  readonly subjects = new Subjects();
-  readonly descriptions: Descriptions;
-  readonly ranges: Ranges;
-  readonly terms: TermsOfPrices;
-  /** Numbered from 1. */
-  readonly places = new Map<PointPlaces, number>();
-  vintage: string | null = null;
-  rows = 0;
+  private readonly load: Load;
   private readonly validator: Validator;
-  private readonly problems: Problems;
+  /** Numbered from 1. */
+  private readonly places = new Map<PointPlaces, number>();
   /** Of a description that was rejected: the values beside it are not taken either. */
   private rejectedLine = 0;
 
-  constructor({ bounds, problems, jumpFactor }: StageOptions) {
-    this.problems = problems;
-    this.terms = new TermsOfPrices(problems);
-    this.validator = new Validator(bounds, problems);
-    this.descriptions = new Descriptions(problems);
-    this.ranges = new Ranges(jumpFactor);
+  constructor(load: Load) {
+    this.load = load;
+    this.validator = new Validator(load.bounds, load.problems);
   }
 
   /** The lines of COPY for the values among some records. */
   takeAll(records: readonly SourceRecord[]): string {
+    const { problems } = this.load;
     let text = '';
     for (const record of records) {
-      this.problems.record = record;
+      problems.record = record;
       text += this.take(record);
     }
-    this.problems.record = null;
+    problems.record = null;
     return text;
   }
 
   /** The line of COPY for a value, or nothing. */
   private take(record: SourceRecord): string {
+    const { problems, subjects, descriptions } = this.load;
     const hasCode = record.kind === 'point' || record.kind === 'price';
     if (hasCode && this.validator.codeFails(record)) return '';
     if (record.kind === 'point') {
-      if (record.line === this.rejectedLine && this.problems.latest) {
-        this.problems.rejectFor(this.problems.latest);
+      if (record.line === this.rejectedLine && problems.latest) {
+        problems.rejectFor(problems.latest);
         return '';
       }
       const value = this.validator.point(record);
@@ -94,29 +55,33 @@ class Collector {
       const value = this.validator.rate(record);
       return value === null ? '' : this.copied(record.line, record.currency, value);
     }
-    if (record.kind === 'vintage') this.vintage = record.date;
+    if (record.kind === 'vintage') this.load.vintage = record.date;
     else if (record.kind === 'price') {
-      const number = this.subjects.numberOf(record.code, record.line);
-      if (!this.descriptions.addPrice(number, record)) this.rejectedLine = record.line;
-    } else this.descriptions.add(record);
+      const number = subjects.numberOf(record.code, record.line);
+      if (!descriptions.addPrice(number, record)) this.rejectedLine = record.line;
+    } else descriptions.add(record);
     return '';
   }
 
   /** Whether a point is in the same terms as those before it of its price. */
   private hasTerms({ code, line }: PointRecord, terms: StatedTerms): boolean {
-    return this.terms.note(this.subjects.numberOf(code, line), terms, line);
+    const { terms: known, subjects } = this.load;
+    return known.note(subjects.numberOf(code, line), terms, line);
   }
 
   private placeOf(places: PointPlaces): number {
-    const place = this.places.get(places) ?? this.places.size + 1;
+    const known = this.places.get(places);
+    if (known !== undefined) return known;
+    const place = this.load.places.push(places);
     this.places.set(places, place);
     return place;
   }
 
   private copied(line: number, name: string, value: StagedValue): string {
-    this.rows += 1;
-    const number = this.subjects.numberOf(name, line);
-    this.ranges.note(number, value);
+    const { load } = this;
+    load.rows += 1;
+    const number = load.subjects.numberOf(name, line);
+    load.ranges.note(number, value);
     return copyLine(line, number, value);
   }
 }
@@ -134,20 +99,18 @@ async function abandon(copy: CopyStreamQuery, ended: Promise<void>, error: unkno
 }
 
 /**
- * Reads records into temporary tables of the connection, validating every row; problems are noted
- * and the rows that have them are left out. Memory does not grow with the file. Nothing is locked
- * and no transaction is open meanwhile.
+ * Reads the file of a load into temporary tables of the connection, validating every row; problems
+ * are noted and the rows that have them are left out. Memory does not grow with the file. Nothing
+ * is locked and no transaction is open meanwhile.
+ * @returns false when the file makes no sense from some place on; the problem has been noted
  * @throws errors of the file system and of the database
  */
-export async function stage(
-  connection: PoolClient,
-  batches: AsyncIterable<readonly SourceRecord[]>,
-  options: StageOptions,
-): Promise<Staged> {
-  const { problems, signal } = options;
+export async function stage(connection: PoolClient, load: Load): Promise<boolean> {
+  const { format, file, problems, request } = load;
   await connection.query(TABLES);
-  const collector = new Collector(options);
-  const copy = connection.query(from(copyStatement(options.hasPlaces)));
+  const collector = new Collector(load);
+  const hasPlaces = format.mappingSha256 !== undefined;
+  const copy = connection.query(from(copyStatement(hasPlaces)));
   // What it still holds when the server refuses would be written to a connection that it has left.
   copy.on('error', (error) => copy.destroy(error));
   const ended = finished(copy);
@@ -155,10 +118,11 @@ export async function stage(
   ended.catch(() => {});
   let isWhole = true;
   try {
-    for await (const batch of batches) {
-      signal?.throwIfAborted();
+    for await (const batch of format.read({ file, problems })) {
+      request.signal?.throwIfAborted();
       await write(copy, collector.takeAll(batch), ended);
-      options.onProgress(collector.rows + problems.rejected);
+      const rows = load.rows + problems.rejected;
+      request.onProgress?.({ step: 'reading', rows, ...file.meter });
     }
     copy.end();
     await ended;
@@ -168,8 +132,6 @@ export async function stage(
     problems.refuse(error.problem);
     isWhole = false;
   }
-  const { rows, subjects, descriptions, ranges, terms, vintage } = collector;
-  const rowsRead = rows + problems.rejected;
-  const places = [...collector.places.keys()];
-  return { rows, rowsRead, isWhole, subjects, descriptions, ranges, terms, places, vintage };
+  load.rowsRead = load.rows + problems.rejected;
+  return isWhole;
 }

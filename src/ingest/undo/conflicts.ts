@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { columnName } from '../../catalog/dimensions.ts';
 import type { Batch } from '../batches/log.ts';
 import { KIND_OF, type Trx } from '../reference.ts';
-import { type RowTable, removedIn } from './stage.ts';
+import { type RowTable, removedIn } from './rows.ts';
 
 /** A later revision that stands on what a batch did. */
 export interface Conflict {
@@ -24,11 +24,11 @@ function laterValues(table: 'series' | 'fx_rate', revision: string): Revisions {
       : sql`t.source = v.source and t.currency_id = v.id and t.date = v.date`;
   const history = sql.ref(`${table}_history`);
   return sql`
-    select t.revision from pg_temp.undo_value v join ${sql.ref(table)} t on ${key}
+    select t.revision from pg_temp.load_change v join ${sql.ref(table)} t on ${key}
       where t.revision > ${revision}::bigint
-    union select t.revision from pg_temp.undo_value v join ${history} t on ${key}
+    union select t.revision from pg_temp.load_change v join ${history} t on ${key}
       where t.revision > ${revision}::bigint
-    union select t.revision_to from pg_temp.undo_value v join ${history} t on ${key}
+    union select t.revision_to from pg_temp.load_change v join ${history} t on ${key}
       where t.revision_to > ${revision}::bigint`;
 }
 
@@ -58,7 +58,7 @@ const isLost = (table: RowTable, id: RawBuilder<unknown>, revision: string) => s
 function lostSubjects(revision: string): Revisions {
   const of = (table: 'price' | 'currency', condition: RawBuilder<unknown>) => sql`
     select r.revision from (
-      select distinct id from pg_temp.undo_value where mid is not null and ${condition}) as v
+      select distinct id from pg_temp.load_change where mid is not null and ${condition}) as v
       cross join lateral (${removals(table, sql`v.id`)}) as r
     where ${isLost(table, sql`v.id`, revision)}`;
   return sql`${of('price', sql`source is null`)}

@@ -1,20 +1,50 @@
 import { createHash } from 'node:crypto';
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { inApplyTransaction, openRevision, withSession } from '../../db/connection.ts';
-import { NO_COUNTS } from '../apply.ts';
+
+import { stageUndone } from '../batches/changes.ts';
 import { type Batch, readBatch } from '../batches/log.ts';
 import {
-  type ChangeRequest,
-  type LoadCounts,
-  nextBatch,
-  type TakenBack,
-  writeBatch,
-} from '../ledger.ts';
+  firstOf,
+  type Listed,
+  listChanges,
+  type ValueChange,
+  type Values,
+  writeChanges,
+} from '../change-set.ts';
+import { type ChangeRequest, nextBatch, type TakenBack, writeBatch } from '../ledger.ts';
 import type { Trx } from '../reference.ts';
+import { type LoadCounts, NO_COUNTS } from '../request.ts';
+import { TABLES, UNSTAGE } from '../staging/stage-tables.ts';
+import { POINTS, ratesOf, type Stamp } from '../targets.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
-import { previewUndo, type UndoPreview } from './preview.ts';
-import { restoreRows, restoreValues, stageUndo } from './stage.ts';
+import { pricesChangedIn, removedIn, restoreRows } from './rows.ts';
+
+interface Named {
+  readonly code: string;
+  readonly name: string;
+}
+
+/** A value that goes, or comes back; of a rate the code is source and currency. */
+export interface DatedValue {
+  readonly code: string;
+  readonly date: string;
+  readonly values: Values;
+}
+
+/** What an undo will do, told before it does it. */
+export interface UndoPreview {
+  readonly removedPrices: Listed<Named>;
+  readonly restoredPrices: Listed<Named>;
+  /** Prices whose attributes become what they were. */
+  readonly changedPrices: Listed<Named>;
+  /** Products, values of dimensions and currencies that nothing else uses. */
+  readonly removedNames: Listed<{ readonly kind: string; readonly name: string }>;
+  readonly withdrawn: Listed<DatedValue>;
+  readonly corrected: Listed<ValueChange>;
+  readonly restored: Listed<DatedValue>;
+}
 
 interface UndoRequest extends ChangeRequest<UndoPreview> {
   /** The number of the batch to take back. */
@@ -87,17 +117,41 @@ async function checkLater(trx: Trx, batch: Batch, number: string | null): Promis
   throw new UndoRefusal(`the same file was loaded again since: ${named(again)}`, again);
 }
 
-const nothing = <T>(): { total: number; shown: readonly T[] } => ({ total: 0, shown: [] });
+/** Finds out what taking a revision back will do, null for none; its values are staged. */
+async function previewUndo(trx: Trx, revision: string | null): Promise<UndoPreview> {
+  const dated = async (state: 'gone' | 'new'): Promise<Listed<DatedValue>> => {
+    const { total, shown } = await listChanges(trx, state);
+    const values = shown.map(({ code, date, before, after }) => ({
+      code,
+      date,
+      values: (before ?? after) as Values,
+    }));
+    return { total, shown: values };
+  };
+  const prices = (query: RawBuilder<unknown>) =>
+    firstOf(trx, sql<Named>`select h.code, h.name ${query}`);
+  return {
+    removedPrices: await prices(
+      sql`from price h where h.id in (select prices_made_in(${revision}::bigint))`,
+    ),
+    restoredPrices: await prices(removedIn('price', revision)),
+    changedPrices: await prices(pricesChangedIn(revision)),
+    removedNames: await firstOf(
+      trx,
+      sql<{ kind: string; name: string }>`
+        select kind, name from names_made_in(${revision}::bigint)`,
+    ),
+    withdrawn: await dated('gone'),
+    corrected: await listChanges(trx, 'changed'),
+    restored: await dated('new'),
+  };
+}
 
-/** What undoing a batch does that changed nothing. */
-const NO_PREVIEW: UndoPreview = {
-  removedPrices: nothing(),
-  restoredPrices: nothing(),
-  changedPrices: nothing(),
-  removedNames: nothing(),
-  withdrawn: nothing(),
-  corrected: nothing(),
-  restored: nothing(),
+/** What an undo writes beside the values: all of it is what it was. */
+const AS_BEFORE: Stamp = {
+  batch: sql`c.batch_id`,
+  publishedAt: sql`c.published_at`,
+  correctedAt: sql`c.published_at`,
 };
 
 /** Writes what the preview tells, and counts it. */
@@ -107,18 +161,19 @@ async function write(
   preview: UndoPreview,
 ): Promise<LoadCounts & TakenBack> {
   await restoreRows(trx, number);
-  const { gone, back, again } = await restoreValues(trx);
-  const planned = [preview.withdrawn, preview.corrected, preview.restored];
-  const done = [gone, back, again];
-  if (planned.some(({ total }, at) => total !== done[at])) {
-    throw new Error(`wrote ${done.join(', ')} values where others were planned`);
-  }
+  const { rows } = await sql<{ slug: string | null }>`
+    select distinct source as slug from pg_temp.load_change`.execute(trx);
+  const targets = rows.map(({ slug }) => (slug === null ? POINTS : ratesOf({ slug })));
+  const written = {
+    withdrawn: preview.withdrawn.total,
+    corrected: preview.corrected.total,
+    inserted: preview.restored.total,
+  };
+  await writeChanges(trx, targets, AS_BEFORE, written);
   return {
     ...NO_COUNTS,
-    rows: gone + back + again,
-    inserted: again,
-    corrected: back,
-    withdrawn: gone,
+    ...written,
+    rows: written.withdrawn + written.corrected + written.inserted,
     pricesAdded: preview.restoredPrices.total,
     pricesChanged: preview.changedPrices.total,
     pricesRemoved: preview.removedPrices.total,
@@ -132,9 +187,10 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
   const batch = await readBatch(trx, request.batch);
   checkState(batch);
   const number = batch.revision?.split('.')[1] ?? null;
-  if (number !== null) await stageUndo(trx, number);
+  await sql.raw(TABLES).execute(trx);
+  if (number !== null) await stageUndone(trx, number);
   await checkLater(trx, batch, number);
-  const preview = number === null ? NO_PREVIEW : await previewUndo(trx, number);
+  const preview = await previewUndo(trx, number);
   request.onPreview?.(preview);
   const common = { undoes: batch.batch, preview };
   if (dryRun) return { status: 'previewed', batch: null, revision: null, ...common };
@@ -169,7 +225,11 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
  */
 export const undo = (client: Client, request: UndoRequest): Promise<UndoReport> =>
   withSession(client, request.signal, ({ db }) => {
-    const work = (trx: Trx) => undoIn(trx, request);
+    const work = async (trx: Trx) => {
+      const report = await undoIn(trx, request);
+      await sql.raw(UNSTAGE).execute(trx);
+      return report;
+    };
     return request.dryRun
       ? db.transaction().setIsolationLevel('repeatable read').execute(work)
       : inApplyTransaction(db, work, request.onHeld);

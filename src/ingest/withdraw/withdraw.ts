@@ -8,13 +8,13 @@ import {
   withSession,
 } from '../../db/connection.ts';
 import { textOf } from '../../db/revisions.ts';
-import { NO_COUNTS } from '../apply.ts';
+import { type Listed, PREVIEW_MAX, type Values } from '../change-set.ts';
 import { openSource, type SourceFile } from '../file.ts';
 import { type ChangeRequest, nextBatch, writeBatch } from '../ledger.ts';
 import { Refused } from '../plan.ts';
-import { type Listed, PREVIEW_MAX, type Values } from '../preview.ts';
 import type { Trx } from '../reference.ts';
 import { type LoadProblem, Problems, problemOf } from '../rejects/problems.ts';
+import { NO_COUNTS } from '../request.ts';
 import { checkWithdrawal, type Selection, stageWithdrawal, UNSTAGE } from './stage.ts';
 
 interface WithdrawalRequest extends ChangeRequest<WithdrawnPoints> {
