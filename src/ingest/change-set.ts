@@ -68,13 +68,13 @@ type Change = 'new' | 'changed' | 'gone';
 
 /**
  * The changes of one state in `load_change`: of a load under the names that the file gives its
- * prices. Values that a load publishes for the first time are too many to be listed.
+ * prices, of what is withdrawn under their codes. Values that a load publishes for the first time are too many to be listed.
  */
 export async function listChanges(trx: Trx, state: Change): Promise<Listed<ValueChange>> {
   const { total, shown } = await firstOf(
     trx,
     sql<ValueRow>`
-      select coalesce(u.name,
+      select coalesce(case when c.state = 'gone' then p.code end, u.name,
           c.source || ' ' || coalesce(r.iso,
             (select iso from currency_history h where h.id = c.id limit 1)),
           p.code, (select code from price_history h where h.id = c.id limit 1)) as code,

@@ -27,6 +27,7 @@ const isOutdated = ({ target, format, vintage }: Load) => sql`
  *   edition is not newer than that: it stays so.
  * - `same`, `changed`, and `outdated`, when a newer edition brought the current one.
  * - `fixed`: a current value between those of the file, to compare neighbours with.
+ * - `gone`: a current value that is to be withdrawn. `missing`: there is none to be withdrawn.
  * - `duplicate`: a second mention of a date in the file.
  */
 export async function compareValues(trx: Trx, load: Load): Promise<void> {
@@ -38,6 +39,7 @@ export async function compareValues(trx: Trx, load: Load): Promise<void> {
       f.low, f.mid, f.high, f.published_at, f.place, f.written, n.low, n.mid, n.high,
       case
         when f.line is null then 'fixed'
+        when f.mid is null then case when n.mid is null then 'missing' else 'gone' end
         when n.mid is null and f.has_past and ${target.isWithdrawn(vintage)}
           then 'withdrawn'
         when n.mid is null then 'new'

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import type { OnHeld } from '../db/connection.ts';
 import type { Database } from '../db/schema.ts';
 import type { Trx } from './reference.ts';
-import type { Load, LoadCounts } from './request.ts';
+import type { LoadCounts, Opened } from './request.ts';
 import type { Target } from './targets.ts';
 
 /** The common members of a request for a withdrawal and for an undo. */
@@ -19,12 +19,6 @@ export interface ChangeRequest<Preview> {
   readonly onPreview?: ((preview: Preview) => void) | undefined;
 }
 
-/** What a batch did that is no load. */
-export interface TakenBack {
-  readonly withdrawn?: number;
-  readonly pricesRemoved?: number;
-}
-
 /** One line of the ledger. */
 export interface BatchEntry {
   readonly format: string;
@@ -36,7 +30,7 @@ export interface BatchEntry {
   readonly actor: string;
   readonly reason: string | null;
   readonly startedAt: string;
-  readonly counts: LoadCounts & TakenBack;
+  readonly counts: LoadCounts;
   /** The batch that an undo takes back. */
   readonly undoes?: number;
 }
@@ -122,11 +116,11 @@ export interface EarlierBatch {
  */
 export async function earlierBatch(
   db: Kysely<Database>,
-  { sha256, request, format }: Pick<Load, 'sha256' | 'request' | 'format'>,
+  { sha256, formatName, format }: Opened,
 ): Promise<EarlierBatch | null> {
   const { rows } = await sql<EarlierBatch>`
     select id, vintage from load_batch
-    where sha256 = ${sha256} and format = ${request.format} and status = 'applied'
+    where sha256 = ${sha256} and format = ${formatName} and status = 'applied'
       and mapping_sha256 is not distinct from ${format.mappingSha256 ?? null}::bytea
       and undone_by is null and rejected = 0`.execute(db);
   return rows[0] ?? null;

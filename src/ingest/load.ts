@@ -11,6 +11,7 @@ import { textOf } from '../db/revisions.ts';
 import { writeChanges } from './change-set.ts';
 import { openSource, type SourceFile } from './file.ts';
 import { writeCurrencies, writeSource } from './formats/currencies.ts';
+import type { Format } from './formats/format.ts';
 import { FORMATS } from './formats/formats.ts';
 import {
   type BatchEntry,
@@ -26,7 +27,14 @@ import { writePrices } from './prices.ts';
 import type { Trx } from './reference.ts';
 import { type LoadErrorCode, problemOf } from './rejects/problems.ts';
 import { RejectsFile } from './rejects/rejects-file.ts';
-import { type Load, type LoadReport, type LoadRequest, NO_COUNTS, newLoad } from './request.ts';
+import {
+  type Load,
+  type LoadReport,
+  type LoadRequest,
+  NO_COUNTS,
+  newLoad,
+  type Opened,
+} from './request.ts';
 import { resolveCreated } from './staging/resolve.ts';
 import { stage } from './staging/stage.ts';
 import { UNSTAGE } from './staging/stage-tables.ts';
@@ -64,7 +72,7 @@ function vintageOf({ request, format, problems, bounds, rows, ...load }: Load): 
 }
 
 /** SHA-256 of a file, told as progress. @param rows that were read of it before */
-const hashOf = (file: SourceFile, { onProgress, signal }: LoadRequest, rows: number) =>
+const hashOf = (file: SourceFile, { onProgress, signal }: Opened['request'], rows: number) =>
   file.sha256(signal, (bytes) =>
     onProgress?.({ step: 'hashing', rows, bytes, bytesTotal: file.size }),
   );
@@ -78,9 +86,8 @@ async function checkFile(load: Load): Promise<void> {
   if (!hash.equals(load.sha256)) {
     refuse('file_changed', 'The file was changed while it was read: load it again');
   }
-  if (rowsRead === 0 && load.descriptions.count === 0 && problems.total === 0) {
-    refuse('empty_file', 'The file holds no values');
-  }
+  const isEmpty = rowsRead === 0 && load.descriptions.count === 0 && problems.total === 0;
+  if (isEmpty && !load.withdraws) refuse('empty_file', 'The file holds no values');
 }
 
 /** The time of the server, so that all loads are measured by one clock. */
@@ -111,7 +118,7 @@ async function requireReference({ driver }: Connection): Promise<void> {
 
 /** The line of the ledger about a load. */
 const entryOf = ({ request, format, file, ...load }: Load): BatchEntry => ({
-  format: request.format,
+  format: load.formatName,
   fileName: file.name,
   sha256: load.sha256,
   mappingSha256: format.mappingSha256 ?? null,
@@ -122,7 +129,10 @@ const entryOf = ({ request, format, file, ...load }: Load): BatchEntry => ({
   counts: load.counts,
 });
 
-/** Writes a refusal into the ledger, in a transaction of its own; a dry run leaves no line. */
+/**
+ * Writes the refusal of a load into the ledger, in a transaction of its own; a dry run leaves no
+ * line.
+ */
 async function refuse({ db }: Connection, load: Load): Promise<Done> {
   load.counts = { ...NO_COUNTS, rows: load.rowsRead, rejected: load.problems.rejected };
   const record = () =>
@@ -131,7 +141,7 @@ async function refuse({ db }: Connection, load: Load): Promise<Done> {
       await writeBatch(trx, id, 'refused', null, entryOf(load));
       return id;
     });
-  const batch = load.request.dryRun ? null : await record();
+  const batch = load.request.dryRun || load.withdraws ? null : await record();
   return doneAs('refused', load, batch);
 }
 
@@ -146,8 +156,8 @@ const alreadyLoaded = ({ id, vintage }: EarlierBatch): Done => ({
 
 /** Writes what is planned in one revision, which it returns as text. */
 async function write(trx: Trx, load: Load, batch: number): Promise<string> {
-  const { target, request, format, file, startedAt, counts, ranges } = load;
-  const why = load.reason ?? `load ${request.format} ${file.name}`;
+  const { target, format, file, startedAt, counts, ranges } = load;
+  const why = load.reason ?? `load ${load.formatName} ${file.name}`;
   const number = await openRevision(trx, why);
   await writeCurrencies(trx, load.currencies);
   if (format.source) await writeSource(trx, format.source);
@@ -162,6 +172,9 @@ async function write(trx: Trx, load: Load, batch: number): Promise<string> {
   return number;
 }
 
+/** Finds out what a staged load does. @throws Refused */
+type Planner = (trx: Trx, load: Load) => Promise<void>;
+
 /** Sorting and hashing of millions of rows, a few times at once; else it goes through files. */
 const WORK_MEMORY = sql`set local work_mem = '128MB'`;
 
@@ -174,20 +187,20 @@ const tellStep = ({ request, rowsRead, file }: Load, step: 'comparing' | 'writin
  * that what was compared is still so when it is written.
  * @throws Refused after a rollback
  */
-const apply = ({ db }: Connection, load: Load): Promise<Done> =>
+const apply = ({ db }: Connection, load: Load, plan: Planner): Promise<Done> =>
   inApplyTransaction(
     db,
     async (trx) => {
       await sql`set local synchronous_commit = on`.execute(trx);
       await WORK_MEMORY.execute(trx);
-      const earlier = await earlierBatch(trx, load);
+      const earlier = load.withdraws ? null : await earlierBatch(trx, load);
       if (earlier) return alreadyLoaded(earlier);
-      await planLoad(trx, load);
+      await plan(trx, load);
       tellStep(load, 'writing');
       const batch = await nextBatch(trx);
       const number = changesAnything(load) ? await write(trx, load, batch) : null;
       await writeBatch(trx, batch, 'applied', number, entryOf(load));
-      if (load.vintage !== null) await writeCoverage(trx, batch, load.target);
+      if (load.vintage !== null && !load.withdraws) await writeCoverage(trx, batch, load.target);
       const revision = number === null ? null : await textOf(trx, number);
       // The last thing that can fail: what is committed has its rejected rows beside it.
       await load.rejects?.place();
@@ -200,13 +213,13 @@ const apply = ({ db }: Connection, load: Load): Promise<Done> =>
  * Finds out what a load would do, and does not do it: nothing is written, and no writer waits.
  * @throws Refused
  */
-const rehearse = ({ db }: Connection, load: Load): Promise<Done> =>
+const rehearse = ({ db }: Connection, load: Load, plan: Planner): Promise<Done> =>
   db
     .transaction()
     .setIsolationLevel('repeatable read')
     .execute(async (trx) => {
       await WORK_MEMORY.execute(trx);
-      await planLoad(trx, load);
+      await plan(trx, load);
       return doneAs('previewed', load);
     });
 
@@ -223,38 +236,41 @@ async function refreshPlans({ driver }: Connection, { format, counts }: Load): P
 }
 
 /** Reads a file, compares it with the database and writes it, or finds out that it may not be. */
-async function run(connection: Connection, load: Load): Promise<Done> {
+async function run(connection: Connection, load: Load, plan: Planner): Promise<Done> {
   try {
     const isWhole = await stage(connection.driver, load);
     load.vintage = isWhole ? vintageOf(load) : null;
     if (!isWhole) throw new Refused();
     await checkFile(load);
     tellStep(load, 'comparing');
-    return await (load.request.dryRun ? rehearse : apply)(connection, load);
+    return await (load.request.dryRun ? rehearse : apply)(connection, load, plan);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     return refuse(connection, load);
   }
 }
 
-/** Runs a load, and reports it. */
-async function report(connection: Connection, load: Load): Promise<LoadReport> {
-  const { problems, file, rejects } = load;
-  const { status, batch, revision, vintage, counts } = await run(connection, load);
+/** Does a load or a withdrawal whose file is open. */
+export async function runLoad(connection: Connection, load: Load, plan: Planner): Promise<Done> {
+  const done = await run(connection, load, plan);
   // What is committed was done: a load does not fail because of what comes after it.
-  if (status === 'applied') await refreshPlans(connection, load).catch(() => {});
+  if (done.status === 'applied') await refreshPlans(connection, load).catch(() => {});
   await connection.driver.query(UNSTAGE).catch(() => {});
-  return {
-    status,
-    batch,
-    revision,
-    vintage,
-    counts,
-    errors: problems.inOrder().map((problem) => ({ file: file.path, ...problem })),
-    errorsTotal: problems.total,
-    preview: load.preview,
-    rejects: status === 'refused' || !rejects?.isPlaced ? null : rejects.path,
-  };
+  return done;
+}
+
+/** Notes the file and the time of a load that begins. */
+export async function openLoad(
+  connection: Connection,
+  file: SourceFile,
+  request: Opened['request'],
+  formatName: Opened['formatName'],
+  format: Format,
+): Promise<Opened> {
+  const { now, tomorrow } = await timeOf(connection);
+  const sha256 = await hashOf(file, request, 0);
+  const bounds = { dateMax: tomorrow, now: instantOf(now) };
+  return { request, formatName, format, file, sha256, startedAt: now, bounds };
 }
 
 /** Loads on one connection, unless the very file was loaded before. */
@@ -264,17 +280,8 @@ async function loadOn(
   request: LoadRequest,
 ): Promise<LoadReport> {
   await requireReference(connection);
-  const { now, tomorrow } = await timeOf(connection);
   const format = request.reader ?? FORMATS[request.format];
-  const sha256 = await hashOf(file, request, 0);
-  const opened = {
-    request,
-    format,
-    file,
-    sha256,
-    startedAt: now,
-    bounds: { dateMax: tomorrow, now: instantOf(now) },
-  };
+  const opened = await openLoad(connection, file, request, request.format, format);
   const earlier = await earlierBatch(connection.db, opened);
   if (earlier) {
     const nothing = { errors: [], errorsTotal: 0, preview: null, rejects: null };
@@ -284,9 +291,17 @@ async function loadOn(
   const rejects = path === null ? null : await RejectsFile.begin(path, file.path, overwrite);
   let failed = true;
   try {
-    const done = await report(connection, newLoad({ ...opened, rejects }));
+    const load = newLoad(opened, rejects);
+    const { status, ...done } = await runLoad(connection, load, planLoad);
     failed = false;
-    return done;
+    return {
+      status,
+      ...done,
+      errors: load.problems.inOrder().map((problem) => ({ file: file.path, ...problem })),
+      errorsTotal: load.problems.total,
+      preview: load.preview,
+      rejects: status === 'refused' || !rejects?.isPlaced ? null : rejects.path,
+    };
   } finally {
     await rejects?.end({ failed });
   }

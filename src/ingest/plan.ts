@@ -37,6 +37,12 @@ async function planCurrencies(rules: Rules, load: Load): Promise<void> {
   await rejectUnknown(rules, 'unknown_currency', async () => known);
 }
 
+/** The codes of all prices. */
+export async function codesOf(trx: Trx): Promise<string[]> {
+  const rows = await trx.selectFrom('price').select('code').execute();
+  return rows.map(({ code }) => code);
+}
+
 /** Marks the prices whose descriptions cannot be taken, and rejects unknown codes. */
 async function checkDescribed(rules: Rules, { prices, descriptions }: Load): Promise<void> {
   const { trx, problems } = rules;
@@ -53,10 +59,7 @@ async function checkDescribed(rules: Rules, { prices, descriptions }: Load): Pro
       from unnest(${numbers}::integer[], ${lines}::bigint[]) as f (subject, line)
       where f.subject = u.subject`.execute(trx);
   }
-  await rejectUnknown(rules, 'unknown_code', async () => {
-    const codes = await trx.selectFrom('price').select('code').execute();
-    return codes.map(({ code }) => code);
-  });
+  await rejectUnknown(rules, 'unknown_code', () => codesOf(trx));
 }
 
 /** Compares what has to be compared, and rejects what may not be loaded. */
@@ -111,5 +114,6 @@ export const changesAnything = ({ currencies, prices, counts }: Load): boolean =
     prices.created.length +
     prices.changed.length +
     counts.inserted +
-    counts.corrected >
+    counts.corrected +
+    (counts.withdrawn ?? 0) >
   0;

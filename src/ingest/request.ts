@@ -66,6 +66,10 @@ export interface LoadCounts {
   readonly rejected: number;
   readonly pricesAdded: number;
   readonly pricesChanged: number;
+  /** Of a withdrawal or an undo. */
+  readonly withdrawn?: number;
+  /** Of an undo. */
+  readonly pricesRemoved?: number;
 }
 
 /** Counts of what changes nothing. */
@@ -138,8 +142,10 @@ export interface LoadReport {
 }
 
 /** What is known of a load once its file is open. */
-interface Opened {
-  readonly request: LoadRequest;
+export interface Opened {
+  readonly request: Omit<LoadRequest, 'format' | 'reader'>;
+  /** In the ledger; `withdraw` takes points out instead of bringing them. */
+  readonly formatName: FormatName | 'withdraw';
   readonly format: Format;
   readonly file: SourceFile;
   /** Of the file as it was before it was read. */
@@ -147,7 +153,6 @@ interface Opened {
   /** When the load began, by the clock of the server and in its notation. */
   readonly startedAt: string;
   readonly bounds: Bounds;
-  readonly rejects: RejectsFile | null;
 }
 
 /** One load from its request to its report: each step adds what it has found out. */
@@ -157,7 +162,10 @@ export interface Load extends Opened {
   readonly mayCorrect: boolean;
   /** Whether values may differ from their neighbours as much as they like. */
   readonly mayJump: boolean;
+  /** Whether the values of the file are to go. */
+  readonly withdraws: boolean;
   readonly target: Target;
+  readonly rejects: RejectsFile | null;
   readonly problems: Problems;
 
   /** The prices or currencies that the file names. */
@@ -182,8 +190,8 @@ export interface Load extends Opened {
 }
 
 /** A load of which nothing has been read. */
-export function newLoad(opened: Opened): Load {
-  const { request, format, rejects } = opened;
+export function newLoad(opened: Opened, rejects: RejectsFile | null): Load {
+  const { request, format } = opened;
   const problems = new Problems(rejects);
   const reason = request.reason?.trim() || null;
   return {
@@ -191,7 +199,9 @@ export function newLoad(opened: Opened): Load {
     reason,
     mayCorrect: request.allowCorrections === true && reason !== null,
     mayJump: request.acceptJumps === true,
+    withdraws: opened.formatName === 'withdraw',
     target: format.source ? ratesOf(format.source) : POINTS,
+    rejects,
     problems,
     subjects: new Subjects(),
     descriptions: new Descriptions(problems),

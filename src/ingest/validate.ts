@@ -9,7 +9,8 @@ import { isCode } from './subjects.ts';
 export interface StagedValue {
   readonly date: string;
   readonly low: string | null;
-  readonly mid: string;
+  /** null of a day whose value is to be withdrawn. */
+  readonly mid: string | null;
   readonly high: string | null;
   /** RFC 3339 in UTC. */
   readonly publishedAt: string | null;
@@ -113,7 +114,7 @@ export class Validator {
       this.lastCode = code;
       return false;
     }
-    const isTold = line === this.lineWithoutCode;
+    const isTold = line === this.lineWithoutCode && line > 0;
     if (isTold && kind === 'point' && this.problems.latest) {
       this.problems.rejectFor(this.problems.latest);
     }
@@ -127,6 +128,14 @@ export class Validator {
       this.problems.add('invalid_code', message, place);
     }
     return true;
+  }
+
+  /** A day whose value is to be withdrawn, or null when it is rejected. */
+  day({ line, date }: PointRecord): StagedValue | null {
+    if (isDay(date)) return { date, low: null, mid: null, high: null, publishedAt: null };
+    const place = { line, column: 'date', value: date };
+    this.problems.reject('invalid_date', 'The date is not a real day, written YYYY-MM-DD', place);
+    return null;
   }
 
   /** A point that may be stored, or null when it is rejected. The first problem is noted. */

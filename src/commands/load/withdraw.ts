@@ -1,5 +1,5 @@
 import { isDay } from '../../ingest/parsing/dates.ts';
-import type { Selection } from '../../ingest/withdraw/stage.ts';
+import type { Selection } from '../../ingest/withdraw/withdraw.ts';
 import {
   type WithdrawalReport,
   type WithdrawnPoints,

@@ -137,7 +137,8 @@ export const problemOf = (
   { file, line = null, column = null, value = null, remedies }: Place,
 ): LoadProblem => ({
   ...(file === undefined ? {} : { file }),
-  line,
+  // Line 0 is that of what the command line names.
+  line: line === 0 ? null : line,
   column: shownCopy(column),
   value: shownCopy(value),
   code,

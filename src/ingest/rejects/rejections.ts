@@ -147,6 +147,19 @@ export async function rejectDuplicates(rules: Rules): Promise<void> {
   }));
 }
 
+/** Rejects every day to be withdrawn on which its price has no value. */
+export async function rejectMissing(rules: Rules): Promise<void> {
+  const query = sql<Staged>`
+    select ${STAGED('c')} from pg_temp.load_change c join pg_temp.load_subject u using (subject)
+    where c.state = 'missing'`;
+  await rejectAll(rules, query, ({ name, date }) => ({
+    code: 'no_value',
+    message: `${name} has no value on ${date}`,
+    column: 'date',
+    value: date,
+  }));
+}
+
 /** A value that stands against a rule, and the first of its parts that does. */
 interface AtFault extends Staged {
   readonly field: 'low' | 'mid' | 'high';

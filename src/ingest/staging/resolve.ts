@@ -46,11 +46,14 @@ const neighbour = (target: Target, side: 'before' | 'after') => sql`(
 /**
  * Finds the prices or currencies whose values have to be compared one by one: those that have
  * values between the first and the last date of the file, now or in the past, or beside them; that
- * come out of order, and so may come twice; that do not surely move smoothly. All others are new
- * as a whole, and right.
+ * come out of order, and so may come twice; that do not surely move smoothly; that are to go. All
+ * others are new as a whole, and right.
  * @returns whether there are any
  */
-export async function markCareful(trx: Trx, { target, mayJump }: Load): Promise<boolean> {
+export async function markCareful(
+  trx: Trx,
+  { target, mayJump, withdraws }: Load,
+): Promise<boolean> {
   await sql`
     update pg_temp.load_subject u set
       has_now = exists (select from ${target.held}
@@ -62,7 +65,7 @@ export async function markCareful(trx: Trx, { target, mayJump }: Load): Promise<
   const careful = await sql`
     update pg_temp.load_subject u set is_careful = true
     where u.rows > 0 and (u.id is not null or u.described)
-      and (has_now or has_past or not is_ascending or before is not null or after is not null
+      and (${withdraws} or has_now or has_past or not is_ascending or before is not null or after is not null
         or rejected_line is not null or (not is_smooth and not ${mayJump}))`.execute(trx);
   return Number(careful.numAffectedRows) > 0;
 }

@@ -4,6 +4,7 @@ import type { StagedValue } from '../validate.ts';
  * Temporary tables are unlogged and go with the connection. `load_value` holds points and rates
  * alike (a rate in `mid`); its numbers are typed here once, so that no later step sees text.
  * `load_subject` has the prices or currencies, `load_change` the values that have to be compared.
+ * `load_value` has no mid for a day whose value is to be withdrawn.
  * A value is known by its line, subject and place: a line of a table may have several of a price.
  */
 export const TABLES = `
@@ -13,7 +14,7 @@ create temp table load_value (
   subject integer not null,
   date date not null,
   low numeric,
-  mid numeric not null,
+  mid numeric,
   high numeric,
   published_at timestamptz,
   place integer not null default 0,
@@ -77,7 +78,7 @@ export const copyEscaped = (text: string): string =>
 /** One line of COPY in text format. Nothing in it needs an escape: all of it was validated. */
 export const copyLine = (line: number, subject: number, value: StagedValue): string => {
   const { date, low, mid, high, publishedAt } = value;
-  const range = `${low ?? '\\N'}\t${mid}\t${high ?? '\\N'}`;
+  const range = `${low ?? '\\N'}\t${mid ?? '\\N'}\t${high ?? '\\N'}`;
   return `${line}\t${subject}\t${date}\t${range}\t${publishedAt ?? '\\N'}\n`;
 };
 

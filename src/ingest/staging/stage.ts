@@ -44,7 +44,8 @@ class Collector {
         problems.rejectFor(problems.latest);
         return '';
       }
-      const value = this.validator.point(record);
+      const { withdraws } = this.load;
+      const value = withdraws ? this.validator.day(record) : this.validator.point(record);
       if (value !== null && record.terms && !this.hasTerms(record, record.terms)) return '';
       if (value === null) return '';
       const copied = this.copied(record.line, record.code, value);

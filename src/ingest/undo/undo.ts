@@ -13,7 +13,7 @@ import {
   type Values,
   writeChanges,
 } from '../change-set.ts';
-import { type ChangeRequest, nextBatch, type TakenBack, writeBatch } from '../ledger.ts';
+import { type ChangeRequest, nextBatch, writeBatch } from '../ledger.ts';
 import type { Trx } from '../reference.ts';
 import { type LoadCounts, NO_COUNTS } from '../request.ts';
 import { TABLES, UNSTAGE } from '../staging/stage-tables.ts';
@@ -155,11 +155,7 @@ const AS_BEFORE: Stamp = {
 };
 
 /** Writes what the preview tells, and counts it. */
-async function write(
-  trx: Trx,
-  number: string,
-  preview: UndoPreview,
-): Promise<LoadCounts & TakenBack> {
+async function write(trx: Trx, number: string, preview: UndoPreview): Promise<LoadCounts> {
   await restoreRows(trx, number);
   const { rows } = await sql<{ slug: string | null }>`
     select distinct source as slug from pg_temp.load_change`.execute(trx);

@@ -1,35 +1,48 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
+import { matchKey } from '../../catalog/match-key.ts';
+import { didYouMean } from '../../catalog/nearest.ts';
 import type { Client } from '../../db/client.ts';
-import {
-  type Connection,
-  inApplyTransaction,
-  openRevision,
-  withSession,
-} from '../../db/connection.ts';
-import { textOf } from '../../db/revisions.ts';
-import { type Listed, PREVIEW_MAX, type Values } from '../change-set.ts';
+import { type Connection, withSession } from '../../db/connection.ts';
+import { type Listed, listChanges, type ValueChange } from '../change-set.ts';
+import { compareValues } from '../classify.ts';
 import { openSource, type SourceFile } from '../file.ts';
-import { type ChangeRequest, nextBatch, writeBatch } from '../ledger.ts';
-import { Refused } from '../plan.ts';
+import type { Format, ReadContext } from '../formats/format.ts';
+import type { ChangeRequest } from '../ledger.ts';
+import { openLoad, runLoad } from '../load.ts';
+import { type CsvRow, csvRows } from '../parsing/csv-rows.ts';
+import { codesOf, Refused } from '../plan.ts';
+import type { PointRecord } from '../records.ts';
 import type { Trx } from '../reference.ts';
-import { type LoadProblem, Problems, problemOf } from '../rejects/problems.ts';
-import { NO_COUNTS } from '../request.ts';
-import { checkWithdrawal, type Selection, stageWithdrawal, UNSTAGE } from './stage.ts';
+import { type LoadProblem, type Problems, problemOf, Refusal } from '../rejects/problems.ts';
+import { rejectDuplicates, rejectMissing, rejectUnknown } from '../rejects/rejections.ts';
+import { type Load, newLoad } from '../request.ts';
+import { markCareful, resolveSubjects } from '../staging/resolve.ts';
+
+/** The points to be withdrawn: those of a price, or what a CSV file of code and date names. */
+export type Selection =
+  | { readonly file: string }
+  | {
+      readonly code: string;
+      /** These days; each has to have a value. */
+      readonly dates: readonly string[];
+    }
+  | {
+      readonly code: string;
+      /** The days from one to another; null for no bound. */
+      readonly from: string | null;
+      readonly to: string | null;
+    };
+
+/** A point that is withdrawn, with the value that it has until then. */
+type WithdrawnPoint = Omit<ValueChange, 'after'>;
+
+/** The first of the points, in the order of codes and dates. */
+export type WithdrawnPoints = Listed<WithdrawnPoint>;
 
 interface WithdrawalRequest extends ChangeRequest<WithdrawnPoints> {
   readonly selection: Selection;
 }
-
-/** A point that is withdrawn, with the value that it has until then. */
-interface WithdrawnPoint {
-  readonly code: string;
-  readonly date: string;
-  readonly before: Values;
-}
-
-/** The first of the points, in the order of codes and dates. */
-export type WithdrawnPoints = Listed<WithdrawnPoint>;
 
 /** Result of a withdrawal. */
 export interface WithdrawalReport {
@@ -44,111 +57,170 @@ export interface WithdrawalReport {
   readonly errorsTotal: number;
 }
 
-/** A file that names points, and its SHA-256 before it was read. */
-interface Source {
-  readonly file: SourceFile;
-  readonly sha256: Buffer;
+/** A point without a value, which is to be withdrawn. */
+const namedPoint = (line: number, code: string, date: string): PointRecord => ({
+  kind: 'point',
+  line,
+  code,
+  date,
+  low: null,
+  mid: null,
+  high: null,
+  publishedAt: null,
+});
+
+/**
+ * Whether the first of the two columns is the code.
+ * @throws Refusal for other columns than these two: a file of values is for loading
+ */
+function isCodeFirst({ line, fields }: CsvRow): boolean {
+  const isThere = fields.includes('code') && fields.includes('date');
+  if (isThere && fields.length === 2) return fields[0] === 'code';
+  const message = 'The file has to have the columns code and date, and no others';
+  const value = fields.join(',');
+  throw new Refusal(value === '' ? 'missing_column' : 'unknown_column', message, { line, value });
 }
 
-/** What the ledger says about what was named. */
-function nameOf(selection: Selection): string {
-  if ('file' in selection) return selection.file;
+/** Reads a CSV file with the columns `code` and `date`. */
+async function* readNamed({ file, problems }: ReadContext): AsyncGenerator<PointRecord[]> {
+  let codeFirst: boolean | null = null;
+  for await (const rows of csvRows(file.bytes(), problems)) {
+    const points: PointRecord[] = [];
+    for (const row of rows) {
+      const { line, fields } = row;
+      const [first = '', second = ''] = fields;
+      if (codeFirst === null) codeFirst = isCodeFirst(row);
+      else if (fields.length !== 2) {
+        const message = `The row has ${fields.length} fields, the header 2`;
+        problems.reject('wrong_column_count', message, { line });
+      } else if (codeFirst) points.push(namedPoint(line, first, second));
+      else points.push(namedPoint(line, second, first));
+    }
+    yield points;
+  }
+}
+
+/** The format of what a selection names: points without values. */
+const formatOf = (selection: Selection): Format => ({
+  title: 'Points to be withdrawn',
+  accepts: 'CSV with the columns code and date',
+  lineage: [],
+  needsVintage: false,
+  async *read(context) {
+    if ('file' in selection) yield* readNamed(context);
+    else if ('dates' in selection) {
+      yield [...new Set(selection.dates)].map((date) => namedPoint(0, selection.code, date));
+    }
+  },
+});
+
+/** What the ledger says about what the command line names. */
+function nameOf(selection: Exclude<Selection, { file: string }>): string {
   const { code } = selection;
   if ('dates' in selection) {
     const [first = '', ...more] = selection.dates;
     return `${code} ${first}${more.length > 0 ? ` and ${more.length} more` : ''}`;
   }
   const { from, to } = selection;
-  if (from === null && to === null) return code;
   return `${code}${from === null ? '' : ` from ${from}`}${to === null ? '' : ` to ${to}`}`;
 }
 
-async function pointsOf(trx: Trx): Promise<WithdrawnPoints> {
-  const { rows } = await sql<Values & { code: string; date: string; total: string }>`
-    select p.code, s.date, s.low, s.mid, s.high, count(*) over () as total
-    from pg_temp.withdrawal w join series s on s.price_id = w.id and s.date = w.date
-      join price p on p.id = w.id
-    order by p.code collate "C", s.date limit ${PREVIEW_MAX}`.execute(trx);
-  const shown = rows.map(({ code, date, low, mid, high }) => ({
-    code,
-    date,
-    before: { low, mid, high },
-  }));
-  return { total: Number(rows[0]?.total ?? 0), shown };
+/** Stands for the file where the command line names the points. */
+const withoutFile = (selection: Exclude<Selection, { file: string }>): SourceFile => ({
+  path: '',
+  name: nameOf(selection),
+  size: 0,
+  descriptor: -1,
+  meter: { bytes: 0, bytesTotal: 0 },
+  head: Buffer.alloc(0),
+  async *bytes() {},
+  sha256: async () => createHash('sha256').update(JSON.stringify(selection)).digest(),
+  close: async () => {},
+});
+
+type Range = Extract<Selection, { from: string | null }>;
+
+/** Stages the points of a price between two days as they are now. */
+async function stageRange(trx: Trx, { code, from, to }: Range, problems: Problems): Promise<void> {
+  const price = await trx
+    .selectFrom('price')
+    .select(['id', 'code'])
+    .where('code_key', '=', matchKey(code))
+    .executeTakeFirst();
+  if (!price) {
+    const message = `No price has this code${didYouMean(code, await codesOf(trx))}`;
+    problems.reject('unknown_code', message, { column: 'code', value: code });
+    return;
+  }
+  const staged = await sql`
+    insert into pg_temp.load_change
+      (id, date, low_before, mid_before, high_before, state)
+    select price_id, date, low, mid, high, 'gone' from series
+    where price_id = ${price.id}
+      and date between coalesce(${from}::date, '-infinity') and coalesce(${to}::date, 'infinity')
+    `.execute(trx);
+  if (Number(staged.numAffectedRows) > 0) return;
+  const span = from === null && to === null ? '' : ' on these days';
+  problems.reject('no_value', `${price.code} has no value${span}`, {});
 }
 
-/** Takes the points out of the data; their last values stay in the history. */
-async function write(
+/**
+ * Finds the points that are named and notes those that there are not, by the rules of loads.
+ * @throws Refused when there are such
+ */
+async function planWithdrawal(
   trx: Trx,
-  { selection, actor, reason }: WithdrawalRequest,
-  source: Source | null,
-  withdrawn: number,
-): Promise<Pick<WithdrawalReport, 'batch' | 'revision'>> {
-  const { rows } = await sql<{ now: string; today: string }>`
-    select clock_timestamp() as now, (clock_timestamp() at time zone 'UTC')::date as today`.execute(
-    trx,
-  );
-  const number = await openRevision(trx, reason);
-  const batch = await nextBatch(trx);
-  const deleted = await sql`
-    delete from series s using pg_temp.withdrawal w
-    where s.price_id = w.id and s.date = w.date`.execute(trx);
-  if (Number(deleted.numAffectedRows) !== withdrawn) {
-    throw new Error(`withdrew ${deleted.numAffectedRows} points where ${withdrawn} were planned`);
+  load: Load,
+  selection: Selection,
+): Promise<WithdrawnPoints> {
+  const { problems, target, places } = load;
+  const rules = { trx, target, problems, places };
+  if (problems.refuses) throw new Refused();
+  if ('from' in selection) await stageRange(trx, selection, problems);
+  else {
+    await resolveSubjects(trx, load);
+    await rejectUnknown(rules, 'unknown_code', () => codesOf(trx));
+    await markCareful(trx, load);
+    await compareValues(trx, load);
+    await rejectDuplicates(rules);
+    await rejectMissing(rules);
   }
-  await writeBatch(trx, batch, 'applied', number, {
-    format: 'withdraw',
-    fileName: source?.file.name ?? nameOf(selection),
-    sha256: source?.sha256 ?? createHash('sha256').update(JSON.stringify(selection)).digest(),
-    mappingSha256: null,
-    // An older edition, which does not know of it yet, does not publish the points again.
-    vintage: rows[0]?.today ?? null,
-    actor,
-    reason,
-    startedAt: rows[0]?.now ?? '',
-    counts: { ...NO_COUNTS, rows: withdrawn, withdrawn },
-  });
-  return { batch, revision: await textOf(trx, number) };
+  if (problems.refuses) throw new Refused();
+  const { total, shown } = await listChanges(trx, 'gone');
+  if (total === 0) {
+    problems.refuse(problemOf('empty_file', 'The file names no points', {}));
+    throw new Refused();
+  }
+  load.counts = { ...load.counts, rows: total, withdrawn: total };
+  return { total, shown: shown.map(({ after: _, ...point }) => point) };
 }
 
 async function withdrawOn(
-  { db, driver }: Connection,
-  request: WithdrawalRequest,
-  source: Source | null,
+  connection: Connection,
+  file: SourceFile,
+  { selection, onPreview, ...request }: WithdrawalRequest,
 ): Promise<WithdrawalReport> {
-  const { selection, dryRun } = request;
-  const problems = new Problems();
+  const asked = { ...request, file: file.path, jumpFactor: '2', acceptJumps: true };
+  const opened = await openLoad(connection, file, asked, 'withdraw', formatOf(selection));
+  const load = newLoad(opened, null);
+  // An older edition, which does not know of it yet, does not publish the points again.
+  load.vintage = opened.startedAt.slice(0, 10);
   let points: WithdrawnPoints = { total: 0, shown: [] };
-  await stageWithdrawal(driver, selection, source, problems);
-  const work = async (trx: Trx): Promise<Pick<WithdrawalReport, 'batch' | 'revision'>> => {
-    if (!problems.refuses) await checkWithdrawal(trx, selection, problems);
-    if (problems.refuses) throw new Refused();
-    points = await pointsOf(trx);
-    if (points.total === 0) {
-      problems.refuse(problemOf('empty_file', 'The file names no points', {}));
-      throw new Refused();
-    }
-    request.onPreview?.(points);
-    if (dryRun) return { batch: null, revision: null };
-    return write(trx, request, source, points.total);
+  const { status, batch, revision } = await runLoad(connection, load, async (trx) => {
+    points = await planWithdrawal(trx, load, selection);
+    onPreview?.(points);
+  });
+  const { problems } = load;
+  const path = 'file' in selection ? file.path : null;
+  const errors = problems.inOrder().map((problem) => ({ file: path, ...problem }));
+  return {
+    status: status as WithdrawalReport['status'],
+    batch,
+    revision,
+    points,
+    errors,
+    errorsTotal: problems.total,
   };
-  let done: Pick<WithdrawalReport, 'status' | 'batch' | 'revision'>;
-  try {
-    done = dryRun
-      ? {
-          status: 'previewed',
-          ...(await db.transaction().setIsolationLevel('repeatable read').execute(work)),
-        }
-      : { status: 'applied', ...(await inApplyTransaction(db, work, request.onHeld)) };
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    done = { status: 'refused', batch: null, revision: null };
-  }
-  // What is committed was done, whatever becomes of the connection.
-  await driver.query(UNSTAGE).catch(() => {});
-  const file = source?.file.path ?? null;
-  const errors = problems.inOrder().map((problem) => ({ file, ...problem }));
-  return { ...done, points, errors, errorsTotal: problems.total };
 }
 
 /**
@@ -163,13 +235,10 @@ export async function withdraw(
   request: WithdrawalRequest,
 ): Promise<WithdrawalReport> {
   const { selection, signal } = request;
-  const file = 'file' in selection ? await openSource(selection.file) : null;
+  const file = 'file' in selection ? await openSource(selection.file) : withoutFile(selection);
   try {
-    const source = file && { file, sha256: await file.sha256(signal) };
-    return await withSession(client, signal, (connection) =>
-      withdrawOn(connection, request, source),
-    );
+    return await withSession(client, signal, (connection) => withdrawOn(connection, file, request));
   } finally {
-    await file?.close();
+    await file.close();
   }
 }
