@@ -32,10 +32,10 @@ export async function firstOf<T extends object>(
   trx: Trx,
   query: RawBuilder<T>,
 ): Promise<Listed<T>> {
-  const { rows } = await sql<T & { total?: string }>`
-    select *, count(*) over () as total from (${query}) as found
+  const { rows } = await sql<T & { total?: number }>`
+    select *, (count(*) over ())::float8 as total from (${query}) as found
     order by 1, 2 limit ${PREVIEW_MAX}`.execute(trx);
-  const total = Number(rows[0]?.total ?? 0);
+  const total = rows[0]?.total ?? 0;
   for (const row of rows) delete row.total;
   return { total, shown: rows };
 }
@@ -68,7 +68,8 @@ type Change = 'new' | 'changed' | 'gone';
 
 /**
  * The changes of one state in `load_change`: of a load under the names that the file gives its
- * prices, of what is withdrawn under their codes. Values that a load publishes for the first time are too many to be listed.
+ * prices, of what is withdrawn under their codes. Values that a load publishes for the first time
+ * are too many to be listed.
  */
 export async function listChanges(trx: Trx, state: Change): Promise<Listed<ValueChange>> {
   const { total, shown } = await firstOf(

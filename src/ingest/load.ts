@@ -1,14 +1,10 @@
 import { sql } from 'kysely';
 import type { Client } from '../db/client.ts';
-import {
-  type Connection,
-  inApplyTransaction,
-  openRevision,
-  withSession,
-} from '../db/connection.ts';
+import { type Connection, openRevision, withSession } from '../db/connection.ts';
 import { instantOf } from '../db/instant.ts';
 import { textOf } from '../db/revisions.ts';
 import { writeChanges } from './change-set.ts';
+import { resolveCreated } from './compare.ts';
 import { openSource, type SourceFile } from './file.ts';
 import { writeCurrencies, writeSource } from './formats/currencies.ts';
 import type { Format } from './formats/format.ts';
@@ -17,6 +13,7 @@ import {
   type BatchEntry,
   type EarlierBatch,
   earlierBatch,
+  inChange,
   nextBatch,
   writeBatch,
   writeCoverage,
@@ -35,7 +32,6 @@ import {
   newLoad,
   type Opened,
 } from './request.ts';
-import { resolveCreated } from './staging/resolve.ts';
 import { stage } from './staging/stage.ts';
 import { UNSTAGE } from './staging/stage-tables.ts';
 
@@ -88,15 +84,6 @@ async function checkFile(load: Load): Promise<void> {
   }
   const isEmpty = rowsRead === 0 && load.descriptions.count === 0 && problems.total === 0;
   if (isEmpty && !load.withdraws) refuse('empty_file', 'The file holds no values');
-}
-
-/** The time of the server, so that all loads are measured by one clock. */
-async function timeOf({ driver }: Connection): Promise<{ now: string; tomorrow: string }> {
-  const { rows } = await driver.query<{ now: string; tomorrow: string }>(`
-    select clock_timestamp() as now, (clock_timestamp() at time zone 'UTC')::date + 1 as tomorrow`);
-  const [time] = rows;
-  if (!time) throw new Error('the database told no time');
-  return time;
 }
 
 /** A database that was never given the currencies, units and frequencies that every load needs. */
@@ -175,53 +162,33 @@ async function write(trx: Trx, load: Load, batch: number): Promise<string> {
 /** Finds out what a staged load does. @throws Refused */
 type Planner = (trx: Trx, load: Load) => Promise<void>;
 
-/** Sorting and hashing of millions of rows, a few times at once; else it goes through files. */
-const WORK_MEMORY = sql`set local work_mem = '128MB'`;
-
 /** Tells that a step of a load that was read has begun. */
 const tellStep = ({ request, rowsRead, file }: Load, step: 'comparing' | 'writing'): void =>
   request.onProgress?.({ step, rows: rowsRead, ...file.meter });
 
 /**
  * Brings staged values into the database: one transaction, under the one lock of all writers, so
- * that what was compared is still so when it is written.
+ * that what was compared is still so when it is written. A dry run finds out what it would bring.
  * @throws Refused after a rollback
  */
 const apply = ({ db }: Connection, load: Load, plan: Planner): Promise<Done> =>
-  inApplyTransaction(
-    db,
-    async (trx) => {
-      await sql`set local synchronous_commit = on`.execute(trx);
-      await WORK_MEMORY.execute(trx);
-      const earlier = load.withdraws ? null : await earlierBatch(trx, load);
-      if (earlier) return alreadyLoaded(earlier);
-      await plan(trx, load);
-      tellStep(load, 'writing');
-      const batch = await nextBatch(trx);
-      const number = changesAnything(load) ? await write(trx, load, batch) : null;
-      await writeBatch(trx, batch, 'applied', number, entryOf(load));
-      if (load.vintage !== null && !load.withdraws) await writeCoverage(trx, batch, load.target);
-      const revision = number === null ? null : await textOf(trx, number);
-      // The last thing that can fail: what is committed has its rejected rows beside it.
-      await load.rejects?.place();
-      return doneAs(number === null ? 'unchanged' : 'applied', load, batch, revision);
-    },
-    load.request.onHeld,
-  );
-
-/**
- * Finds out what a load would do, and does not do it: nothing is written, and no writer waits.
- * @throws Refused
- */
-const rehearse = ({ db }: Connection, load: Load, plan: Planner): Promise<Done> =>
-  db
-    .transaction()
-    .setIsolationLevel('repeatable read')
-    .execute(async (trx) => {
-      await WORK_MEMORY.execute(trx);
-      await plan(trx, load);
-      return doneAs('previewed', load);
-    });
+  inChange(db, load.request, async (trx) => {
+    const { withdraws, vintage, request } = load;
+    const earlier = withdraws || request.dryRun ? null : await earlierBatch(trx, load);
+    if (earlier) return alreadyLoaded(earlier);
+    await plan(trx, load);
+    if (request.dryRun) return doneAs('previewed', load);
+    await sql`set local synchronous_commit = on`.execute(trx);
+    tellStep(load, 'writing');
+    const batch = await nextBatch(trx);
+    const number = changesAnything(load) ? await write(trx, load, batch) : null;
+    await writeBatch(trx, batch, 'applied', number, entryOf(load));
+    if (vintage !== null && !withdraws) await writeCoverage(trx, batch, load.target);
+    const revision = number === null ? null : await textOf(trx, number);
+    // The last thing that can fail: what is committed has its rejected rows beside it.
+    await load.rejects?.place();
+    return doneAs(number === null ? 'unchanged' : 'applied', load, batch, revision);
+  });
 
 /** Rows from which on the planner's picture of a table is out of date. */
 const MANY_ROWS = 10_000;
@@ -243,7 +210,7 @@ async function run(connection: Connection, load: Load, plan: Planner): Promise<D
     if (!isWhole) throw new Refused();
     await checkFile(load);
     tellStep(load, 'comparing');
-    return await (load.request.dryRun ? rehearse : apply)(connection, load, plan);
+    return await apply(connection, load, plan);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     return refuse(connection, load);
@@ -259,7 +226,7 @@ export async function runLoad(connection: Connection, load: Load, plan: Planner)
   return done;
 }
 
-/** Notes the file and the time of a load that begins. */
+/** Notes the file and the time of a load that begins: the server's, so all loads have one clock. */
 export async function openLoad(
   connection: Connection,
   file: SourceFile,
@@ -267,7 +234,9 @@ export async function openLoad(
   formatName: Opened['formatName'],
   format: Format,
 ): Promise<Opened> {
-  const { now, tomorrow } = await timeOf(connection);
+  const { rows } = await connection.driver.query<{ now: string; tomorrow: string }>(`
+    select clock_timestamp() as now, (clock_timestamp() at time zone 'UTC')::date + 1 as tomorrow`);
+  const { now = '', tomorrow = '' } = rows[0] ?? {};
   const sha256 = await hashOf(file, request, 0);
   const bounds = { dateMax: tomorrow, now: instantOf(now) };
   return { request, formatName, format, file, sha256, startedAt: now, bounds };

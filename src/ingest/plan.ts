@@ -1,9 +1,17 @@
 import { sql } from 'kysely';
-import { compareValues, countValues } from './classify.ts';
+import { firstOf, type Listed, listChanges, PREVIEW_MAX } from './change-set.ts';
+import {
+  compareValues,
+  countValues,
+  findJumps,
+  leaveOutJumps,
+  markCareful,
+  NEW_AS_A_WHOLE,
+  NEW_BY_ITSELF,
+  resolveSubjects,
+} from './compare.ts';
 import { currencyName } from './formats/currencies.ts';
-import { findJumps, leaveOutJumps } from './jumps.ts';
-import { previewOf } from './preview.ts';
-import { planPrices } from './price-plan.ts';
+import { planPrices } from './prices.ts';
 import type { Trx } from './reference.ts';
 import {
   countFaulty,
@@ -15,8 +23,7 @@ import {
   rejectUndescribed,
   rejectUnknown,
 } from './rejects/rejections.ts';
-import type { Load } from './request.ts';
-import { markCareful, resolveSubjects } from './staging/resolve.ts';
+import type { Load, LoadPreview } from './request.ts';
 import { checkTerms } from './terms.ts';
 
 /** Ends the transaction without a trace; the problems say why. */
@@ -76,6 +83,54 @@ async function compare(rules: Rules, load: Load): Promise<void> {
     await rejectJumps(rules, jumpFactor);
   }
   await dropRejected(rules);
+}
+
+const listed = <T>(all: readonly T[]): Listed<T> => ({
+  total: all.length,
+  shown: all.slice(0, PREVIEW_MAX),
+});
+
+/** The new values by price or currency. */
+const newValuesOf = (trx: Trx): Promise<Omit<LoadPreview['newValues'], 'values'>> =>
+  firstOf(
+    trx,
+    sql<LoadPreview['newValues']['shown'][number]>`
+      select name as code, rows::float8 as values, first_date as "from", last_date as "to"
+      from pg_temp.load_subject u
+      where ${NEW_AS_A_WHOLE} and rows > 0
+      union all
+      select u.name, count(*)::float8, min(c.date), max(c.date)
+      from pg_temp.load_change c join pg_temp.load_subject u using (subject)
+      where ${NEW_BY_ITSELF} group by u.name`,
+  );
+
+/** Puts together what a load will do, from its plan and the staging tables. */
+async function previewOf(trx: Trx, load: Load): Promise<LoadPreview> {
+  const { currencies, prices, counts } = load;
+  const created = prices.created.map(({ code, attributes }) => ({
+    code,
+    name: attributes['name'] ?? null,
+  }));
+  const names = prices.newRows.map(({ record }) => ({
+    kind: record.kind === 'product' ? record.kind : record.dimension,
+    name: record.name,
+  }));
+  const again = await listChanges(trx, 'new');
+  return {
+    newPrices: listed(created),
+    changedPrices: listed(prices.changes),
+    newNames: listed(names),
+    newCurrencies: currencies,
+    newValues: { ...(await newValuesOf(trx)), values: counts.inserted },
+    corrections: await listChanges(trx, 'changed'),
+    again: {
+      total: again.total,
+      shown: again.shown.map(({ before: _, ...value }) => value),
+    },
+    unchanged: counts.unchanged,
+    outdated: counts.outdated,
+    rejected: counts.rejected,
+  };
 }
 
 /**

@@ -4,7 +4,7 @@ import { Descriptions } from './descriptions.ts';
 import type { SourceFile } from './file.ts';
 import type { Format } from './formats/format.ts';
 import type { FormatName } from './formats/formats.ts';
-import { NO_PRICES, type PriceChange, type PricePlan } from './price-plan.ts';
+import { NO_PRICES, type PriceChange, type PricePlan } from './prices.ts';
 import { Ranges } from './ranges.ts';
 import type { PointPlaces } from './records.ts';
 import { type LoadProblem, Problems } from './rejects/problems.ts';

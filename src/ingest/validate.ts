@@ -74,15 +74,18 @@ class Good extends Map<string, string> {
 export class Validator {
   private readonly bounds: Bounds;
   private readonly problems: Problems;
+  private readonly withdraws: boolean;
   private readonly days = new Good();
   /** In UTC, by the text of the file. */
   private readonly times = new Good();
   private lastCode: string | null = null;
   private lineWithoutCode = 0;
 
-  constructor(bounds: Bounds, problems: Problems) {
+  /** @param withdraws whether the points are values that are to go: a code and a day each */
+  constructor(bounds: Bounds, problems: Problems, withdraws: boolean) {
     this.bounds = bounds;
     this.problems = problems;
+    this.withdraws = withdraws;
   }
 
   private dateFails(row: Row): boolean {
@@ -122,7 +125,8 @@ export class Validator {
     if (kind === 'point') this.problems.rejected += 1;
     this.lineWithoutCode = line;
     const place = { line, column: 'code', value: code };
-    if (code === '') this.problems.add('missing_value', 'The code is missing', place);
+    if (code === '' && !this.withdraws)
+      this.problems.add('missing_value', 'The code is missing', place);
     else {
       const message = 'A code has 1 to 64 visible ASCII characters, and no spaces';
       this.problems.add('invalid_code', message, place);
@@ -131,7 +135,7 @@ export class Validator {
   }
 
   /** A day whose value is to be withdrawn, or null when it is rejected. */
-  day({ line, date }: PointRecord): StagedValue | null {
+  private day({ line, date }: PointRecord): StagedValue | null {
     if (isDay(date)) return { date, low: null, mid: null, high: null, publishedAt: null };
     const place = { line, column: 'date', value: date };
     this.problems.reject('invalid_date', 'The date is not a real day, written YYYY-MM-DD', place);
@@ -140,6 +144,7 @@ export class Validator {
 
   /** A point that may be stored, or null when it is rejected. The first problem is noted. */
   point(row: PointRecord): StagedValue | null {
+    if (this.withdraws) return this.day(row);
     const { line, publishedAt } = row;
     if (this.dateFails(row) || this.timeFails(publishedAt, line)) return null;
     if (row.mid === null) {

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { contentHash } from '../../src/db/content-hash.ts';
-import { readLog } from '../../src/ingest/batches/log.ts';
+import { readLog } from '../../src/ingest/ledger.ts';
 import { withdraw } from '../../src/ingest/withdraw/withdraw.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
 import { fixture, loadFile, loadingDatabase, loadText, points } from '../ingest/support.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { readBatch, UnknownBatchError } from '../../src/ingest/batches/log.ts';
+import { readBatch, UnknownBatchError } from '../../src/ingest/ledger.ts';
 import { withdraw } from '../../src/ingest/withdraw/withdraw.ts';
 import { prices } from '../support/running.ts';
 import {

@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { Client } from '../../src/db/client.ts';
 import { contentHash } from '../../src/db/content-hash.ts';
-import { readBatch } from '../../src/ingest/batches/log.ts';
+import { readBatch } from '../../src/ingest/ledger.ts';
 import { withdraw } from '../../src/ingest/withdraw/withdraw.ts';
 import { pastOf, told } from '../support/feed.ts';
 import { readAll } from '../support/feed-reader.ts';

@@ -1,8 +1,8 @@
 import { MARKETS } from '../../catalog/markets.ts';
 import { nearest } from '../../catalog/nearest.ts';
-import { type BatchChange, showBatch } from '../../ingest/batches/changes.ts';
-import { type Batch, readLog } from '../../ingest/batches/log.ts';
 import type { Values } from '../../ingest/change-set.ts';
+import { type BatchChange, showBatch } from '../../ingest/history.ts';
+import { type Batch, readLog } from '../../ingest/ledger.ts';
 import { command, json, option } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { UsageError } from '../failure.ts';

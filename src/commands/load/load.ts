@@ -40,18 +40,9 @@ type Asked = Omit<LoadRequest, 'signal' | 'jumpFactor' | 'onProgress' | 'onPrevi
 
 /** What the options of the command line ask of a load. */
 function requestOf(format: FormatName, file: string, options: LoadOptions): Asked {
-  const { vintage, allowCorrections, acceptJumps, reason, rejects, overwrite, dryRun } = options;
-  return {
-    format,
-    file,
-    actor: actor(),
-    vintage,
-    allowCorrections,
-    acceptJumps,
-    reason,
-    rejects: rejects === undefined ? undefined : { file: rejects, overwrite: overwrite === true },
-    dryRun,
-  };
+  const { rejects: path, overwrite = false } = options;
+  const rejects = path === undefined ? undefined : { file: path, overwrite };
+  return { ...options, format, file, actor: actor(), rejects };
 }
 
 type Named = LoadReport & { readonly file: string };

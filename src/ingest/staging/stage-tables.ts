@@ -72,7 +72,7 @@ export const copyStatement = (hasPlaces: boolean): string =>
   `copy pg_temp.load_value (${(hasPlaces ? PLACED_COLUMNS : COLUMNS).join(', ')}) from stdin`;
 
 /** A text as COPY's text format writes it. */
-export const copyEscaped = (text: string): string =>
+const copyEscaped = (text: string): string =>
   text.replace(/[\\\t\n\r]/g, (character) => `\\${character}`);
 
 /** One line of COPY in text format. Nothing in it needs an escape: all of it was validated. */

@@ -19,7 +19,7 @@ class Collector {
 
   constructor(load: Load) {
     this.load = load;
-    this.validator = new Validator(load.bounds, load.problems);
+    this.validator = new Validator(load.bounds, load.problems, load.withdraws);
   }
 
   /** The lines of COPY for the values among some records. */
@@ -44,8 +44,7 @@ class Collector {
         problems.rejectFor(problems.latest);
         return '';
       }
-      const { withdraws } = this.load;
-      const value = withdraws ? this.validator.day(record) : this.validator.point(record);
+      const value = this.validator.point(record);
       if (value !== null && record.terms && !this.hasTerms(record, record.terms)) return '';
       if (value === null) return '';
       const copied = this.copied(record.line, record.code, value);

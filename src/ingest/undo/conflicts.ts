@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import { columnName } from '../../catalog/dimensions.ts';
-import type { Batch } from '../batches/log.ts';
+import { type RowTable, removedIn } from '../history.ts';
+import type { Batch } from '../ledger.ts';
 import { KIND_OF, type Trx } from '../reference.ts';
-import { type RowTable, removedIn } from './rows.ts';
 
 /** A later revision that stands on what a batch did. */
 export interface Conflict {

@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
-import { inApplyTransaction, openRevision, withSession } from '../../db/connection.ts';
-
-import { stageUndone } from '../batches/changes.ts';
-import { type Batch, readBatch } from '../batches/log.ts';
+import { openRevision, withSession } from '../../db/connection.ts';
 import {
   firstOf,
   type Listed,
@@ -13,13 +10,20 @@ import {
   type Values,
   writeChanges,
 } from '../change-set.ts';
-import { type ChangeRequest, nextBatch, writeBatch } from '../ledger.ts';
+import { pricesChangedIn, removedIn, restoreRows, stageUndone } from '../history.ts';
+import {
+  type Batch,
+  type ChangeRequest,
+  inChange,
+  nextBatch,
+  readBatch,
+  writeBatch,
+} from '../ledger.ts';
 import type { Trx } from '../reference.ts';
 import { type LoadCounts, NO_COUNTS } from '../request.ts';
 import { TABLES, UNSTAGE } from '../staging/stage-tables.ts';
 import { POINTS, ratesOf, type Stamp } from '../targets.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
-import { pricesChangedIn, removedIn, restoreRows } from './rows.ts';
 
 interface Named {
   readonly code: string;
@@ -178,7 +182,6 @@ async function write(trx: Trx, number: string, preview: UndoPreview): Promise<Lo
 
 async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
   const { actor, reason, dryRun } = request;
-  await sql`set local work_mem = '128MB'`.execute(trx);
   const { rows } = await sql<{ now: string }>`select clock_timestamp() as now`.execute(trx);
   const batch = await readBatch(trx, request.batch);
   checkState(batch);
@@ -220,13 +223,10 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
  * taken back; nothing has changed then
  */
 export const undo = (client: Client, request: UndoRequest): Promise<UndoReport> =>
-  withSession(client, request.signal, ({ db }) => {
-    const work = async (trx: Trx) => {
+  withSession(client, request.signal, ({ db }) =>
+    inChange(db, request, async (trx) => {
       const report = await undoIn(trx, request);
       await sql.raw(UNSTAGE).execute(trx);
       return report;
-    };
-    return request.dryRun
-      ? db.transaction().setIsolationLevel('repeatable read').execute(work)
-      : inApplyTransaction(db, work, request.onHeld);
-  });
+    }),
+  );

@@ -5,7 +5,7 @@ import { didYouMean } from '../../catalog/nearest.ts';
 import type { Client } from '../../db/client.ts';
 import { type Connection, withSession } from '../../db/connection.ts';
 import { type Listed, listChanges, type ValueChange } from '../change-set.ts';
-import { compareValues } from '../classify.ts';
+import { compareValues, markCareful, resolveSubjects } from '../compare.ts';
 import { openSource, type SourceFile } from '../file.ts';
 import type { Format, ReadContext } from '../formats/format.ts';
 import type { ChangeRequest } from '../ledger.ts';
@@ -17,7 +17,6 @@ import type { Trx } from '../reference.ts';
 import { type LoadProblem, type Problems, problemOf, Refusal } from '../rejects/problems.ts';
 import { rejectDuplicates, rejectMissing, rejectUnknown } from '../rejects/rejections.ts';
 import { type Load, newLoad } from '../request.ts';
-import { markCareful, resolveSubjects } from '../staging/resolve.ts';
 
 /** The points to be withdrawn: those of a price, or what a CSV file of code and date names. */
 export type Selection =

@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Client } from '../../db/client.ts';
-import { rowsOf, withSession } from '../../db/connection.ts';
-import { type ValueRow, type Values, valueChange } from '../change-set.ts';
-import { CHANGEABLE } from '../prices.ts';
-import type { Trx } from '../reference.ts';
-import { type Batch, readBatch } from './log.ts';
+import type { Client } from '../db/client.ts';
+import { rowsOf, withSession } from '../db/connection.ts';
+import { type ValueRow, type Values, valueChange } from './change-set.ts';
+import { type Batch, readBatch } from './ledger.ts';
+import { CHANGEABLE, CHANGEABLE_COLUMNS, listOf } from './prices.ts';
+import type { Trx } from './reference.ts';
 
 /** The rows that a revision wrote to a table, superseded ones included. */
 const written = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
@@ -16,6 +16,46 @@ const written = (table: string, columns: RawBuilder<unknown>, revision: string) 
 const ended = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
   select ${columns} from ${sql.ref(`${table}_history`)} t
   where t.revision_to = ${revision}::bigint`;
+
+/** The tables of what prices refer to, and of prices, each after those that it refers to. */
+const ROWS = ['currency', 'product', 'dimension_value', 'price'] as const;
+export type RowTable = (typeof ROWS)[number];
+
+/** Rows that a revision removed and that are not there now, as `h`: a query without its columns. */
+export const removedIn = (table: RowTable, revision: string | null): RawBuilder<unknown> => sql`
+  from ${sql.ref(`${table}_history`)} h
+  where h.revision_to = ${revision}::bigint
+    and not exists (select from ${sql.ref(table)} t where t.id = h.id)`;
+
+/** Prices `price` whose attributes a revision changed, and `h`, what they were before it. */
+export const pricesChangedIn = (revision: string | null): RawBuilder<unknown> => sql`
+  from price_history h join price on price.id = h.id
+  where h.revision_to = ${revision}::bigint
+    and row(${listOf(CHANGEABLE_COLUMNS, 'price')})
+      is distinct from row(${listOf(CHANGEABLE_COLUMNS, 'h')})`;
+
+async function columnsOf(trx: Trx, table: RowTable): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select attname as name from pg_attribute
+    where attrelid = to_regclass(quote_ident(${table})) and attnum > 0 and not attisdropped
+      and attname <> 'revision'
+    order by attnum`.execute(trx);
+  return rows.map(({ name }) => name);
+}
+
+/** Brings back the rows that a revision removed, each under the id that it had. */
+export async function restoreRows(trx: Trx, revision: string): Promise<void> {
+  for (const table of ROWS) {
+    const columns = await columnsOf(trx, table);
+    await sql`
+      insert into ${sql.ref(table)} (${listOf(columns)}) overriding system value
+      select ${listOf(columns, 'h')} ${removedIn(table, revision)}`.execute(trx);
+  }
+  await sql`
+    update price set (${listOf(CHANGEABLE_COLUMNS)}) = row(${listOf(CHANGEABLE_COLUMNS, 'was')})
+    from (select h.* ${pricesChangedIn(revision)}) as was
+    where was.id = price.id`.execute(trx);
+}
 
 /** Rows of the reference data: kind and name before and after a revision. */
 interface NameRow {
