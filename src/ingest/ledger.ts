@@ -1,24 +1,10 @@
 import { type Kysely, sql } from 'kysely';
-import { inApplyTransaction, type OnHeld } from '../db/connection.ts';
+import { inApplyTransaction } from '../db/connection.ts';
 import { instantOf } from '../db/instant.ts';
 import type { Database } from '../db/schema.ts';
 import type { Trx } from './reference.ts';
-import type { LoadCounts, Opened } from './request.ts';
+import type { ChangeRequest, LoadCounts, Opened } from './request.ts';
 import type { Target } from './targets.ts';
-
-/** The common members of a request for a withdrawal and for an undo. */
-export interface ChangeRequest<Preview> {
-  /** Account that makes the change. */
-  readonly actor: string;
-  readonly reason: string;
-  /** Stops before anything is written. */
-  readonly dryRun?: boolean | undefined;
-  readonly signal?: AbortSignal | undefined;
-  /** Called with the sessions that hold the lock of writers, when the wait for it takes long. */
-  readonly onHeld?: OnHeld | undefined;
-  /** Called before anything is written. */
-  readonly onPreview?: ((preview: Preview) => void) | undefined;
-}
 
 /** A line of the ledger as it is written. */
 export interface BatchEntry {

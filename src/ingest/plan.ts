@@ -143,7 +143,7 @@ export async function planLoad(trx: Trx, load: Load): Promise<void> {
   const rules = { trx, target: load.target, problems, places: load.places };
   await resolveSubjects(trx, load);
   if (format.source) await planCurrencies(rules, load);
-  load.prices = await planPrices(trx, descriptions, load.mayCorrect && !format.source, problems);
+  load.prices = await planPrices(trx, descriptions, load.mayCorrect, problems);
   if (!format.source) await checkDescribed(rules, load);
   await checkTerms(trx, load, problems);
   await compare(rules, load);

@@ -84,14 +84,26 @@ export const NO_COUNTS: LoadCounts = {
   pricesChanged: 0,
 };
 
-export interface LoadRequest {
+/** The common members of a request for a load, a withdrawal and an undo. */
+export interface ChangeRequest<Preview> {
+  /** Account that makes the change. */
+  readonly actor: string;
+  readonly reason: string;
+  /** Stops before anything is written, also into the ledger. */
+  readonly dryRun?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Called with the sessions that hold the lock of writers, when the wait for it takes long. */
+  readonly onHeld?: OnHeld | undefined;
+  /** Called with what the change will do, and waited for, before anything is written. */
+  readonly onPreview?: ((preview: Preview) => void | Promise<void>) | undefined;
+}
+
+export interface LoadRequest extends Omit<ChangeRequest<LoadPreview>, 'reason'> {
   readonly format: FormatName;
   /** Reads the file in place of the format's own reader, with what the caller knows of it. */
   readonly reader?: Format | undefined;
   /** Path of the file. */
   readonly file: string;
-  /** Who loads it. */
-  readonly actor: string;
   /** The edition of a file that does not state it, YYYY-MM-DD. */
   readonly vintage?: string | undefined;
   /** Whether published values may change; needs a reason as well. */
@@ -105,14 +117,7 @@ export interface LoadRequest {
   readonly acceptJumps?: boolean | undefined;
   /** Where rejected rows are written, so that the others are loaded; without it any refuses all. */
   readonly rejects?: { readonly file: string; readonly overwrite: boolean } | undefined;
-  /** Stops before anything is written, also into the ledger. */
-  readonly dryRun?: boolean | undefined;
-  readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
-  /** Called with the sessions that hold the lock of writers, when the wait for it takes long. */
-  readonly onHeld?: OnHeld | undefined;
-  /** Told, and waited for, before the load does what it tells, also when it is refused then. */
-  readonly onPreview?: ((preview: LoadPreview) => void | Promise<void>) | undefined;
 }
 
 /** What became of a load. */

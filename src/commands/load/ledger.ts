@@ -1,7 +1,7 @@
 import { MARKETS } from '../../catalog/markets.ts';
 import { nearest } from '../../catalog/nearest.ts';
 import type { Values } from '../../ingest/change-set.ts';
-import { type BatchChange, showBatch } from '../../ingest/history.ts';
+import type { BatchChange } from '../../ingest/history.ts';
 import { type Batch, readLog } from '../../ingest/ledger.ts';
 import { command, json, option } from '../command.ts';
 import { withDatabase } from '../database.ts';
@@ -134,6 +134,7 @@ Examples:
   // Changes may be many: they are printed while they are read.
   async run(number: string, options: { json?: true }) {
     const batch = wholeOf(number, 'the number of a batch');
+    const { showBatch } = await import('../../ingest/history.ts');
     const tell = (line: Batch, changes: AsyncIterable<BatchChange>) =>
       tellChanges(line, changes, options.json === true);
     await withDatabase(({ client, signal }) => showBatch(client, batch, tell, signal));

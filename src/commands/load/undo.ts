@@ -1,10 +1,4 @@
-import {
-  type DatedValue,
-  type UndoPreview,
-  UndoRefusal,
-  type UndoReport,
-  undo,
-} from '../../ingest/undo/undo.ts';
+import type { DatedValue, UndoPreview, UndoReport } from '../../ingest/undo/undo.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { actor } from '../environment.ts';
@@ -75,6 +69,7 @@ Examples:
       if (!options.json) printLines(...previewLines(preview));
     };
     const request = { batch, actor: actor(), reason, dryRun, onPreview, onHeld: tellHeld };
+    const { UndoRefusal, undo } = await import('../../ingest/undo/undo.ts');
     try {
       const report = await withDatabase(({ client, signal }) =>
         undo(client, { ...request, signal }),

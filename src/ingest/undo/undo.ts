@@ -11,16 +11,9 @@ import {
   writeChanges,
 } from '../change-set.ts';
 import { pricesChangedIn, removedIn, restoreRows, stageUndone } from '../history.ts';
-import {
-  type Batch,
-  type ChangeRequest,
-  inChange,
-  nextBatch,
-  readBatch,
-  writeBatch,
-} from '../ledger.ts';
+import { type Batch, inChange, nextBatch, readBatch, writeBatch } from '../ledger.ts';
 import type { Trx } from '../reference.ts';
-import { type LoadCounts, NO_COUNTS } from '../request.ts';
+import { type ChangeRequest, type LoadCounts, NO_COUNTS } from '../request.ts';
 import { TABLES, UNSTAGE } from '../staging/stage-tables.ts';
 import { POINTS, ratesOf, type Stamp } from '../targets.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
@@ -190,7 +183,7 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
   if (number !== null) await stageUndone(trx, number);
   await checkLater(trx, batch, number);
   const preview = await previewUndo(trx, number);
-  request.onPreview?.(preview);
+  await request.onPreview?.(preview);
   const common = { undoes: batch.batch, preview };
   if (dryRun) return { status: 'previewed', batch: null, revision: null, ...common };
   const changes = Object.values(preview).some(({ total }) => total > 0);

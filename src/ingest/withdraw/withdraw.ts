@@ -8,7 +8,6 @@ import { type Listed, listChanges, type ValueChange } from '../change-set.ts';
 import { compareValues, markCareful, resolveSubjects } from '../compare.ts';
 import { openSource, type SourceFile } from '../file.ts';
 import type { Format, ReadContext } from '../formats/format.ts';
-import type { ChangeRequest } from '../ledger.ts';
 import { openLoad, runLoad } from '../load.ts';
 import { type CsvRow, csvRows } from '../parsing/csv-rows.ts';
 import { codesOf, Refused } from '../plan.ts';
@@ -16,7 +15,7 @@ import type { PointRecord } from '../records.ts';
 import type { Trx } from '../reference.ts';
 import { type LoadProblem, type Problems, problemOf, Refusal } from '../rejects/problems.ts';
 import { rejectDuplicates, rejectMissing, rejectUnknown } from '../rejects/rejections.ts';
-import { type Load, newLoad } from '../request.ts';
+import { type ChangeRequest, type Load, newLoad } from '../request.ts';
 
 /** The points to be withdrawn: those of a price, or what a CSV file of code and date names. */
 export type Selection =
@@ -207,7 +206,7 @@ async function withdrawOn(
   let points: WithdrawnPoints = { total: 0, shown: [] };
   const { status, batch, revision } = await runLoad(connection, load, async (trx) => {
     points = await planWithdrawal(trx, load, selection);
-    onPreview?.(points);
+    await onPreview?.(points);
   });
   const { problems } = load;
   const path = 'file' in selection ? file.path : null;
