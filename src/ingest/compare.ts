@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
+import type { Target } from './change-set.ts';
 import type { Trx } from './reference.ts';
 import type { Load, LoadCounts } from './request.ts';
-import type { Target } from './targets.ts';
 
 /** A value as the functions of the database compare it: low, mid, high, and its day as a number. */
 const comparable = (low: string, mid: string, high: string, date = 'c.date') =>

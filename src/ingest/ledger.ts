@@ -2,9 +2,9 @@ import { type Kysely, sql } from 'kysely';
 import { inApplyTransaction } from '../db/connection.ts';
 import { instantOf } from '../db/instant.ts';
 import type { Database } from '../db/schema.ts';
+import type { Target } from './change-set.ts';
 import type { Trx } from './reference.ts';
 import type { ChangeRequest, LoadCounts, Opened } from './request.ts';
-import type { Target } from './targets.ts';
 
 /** A line of the ledger as it is written. */
 export interface BatchEntry {

@@ -2,7 +2,9 @@ import { shown } from '../../errors.ts';
 import type { Listed, Values } from '../../ingest/change-set.ts';
 import type { Remedy } from '../../ingest/rejects/problems.ts';
 import type { LoadPreview, LoadReport } from '../../ingest/request.ts';
-import { countText, printLines } from '../output.ts';
+import { actor } from '../environment.ts';
+import { UsageError } from '../failure.ts';
+import { countText, printLines, tellHeld } from '../output.ts';
 
 /** Entries of each list that a person is shown; --json has more. */
 const SHOWN_MAX = 10;
@@ -171,4 +173,27 @@ export function printReport(report: LoadReport, path: string | null = null): voi
       : []),
     ...(rejects === null ? [] : [`The rejected rows are in ${rejects}.`]),
   );
+}
+
+/** The options of a command that takes data back. */
+export interface TakingOptions {
+  readonly reason: string;
+  readonly dryRun?: true;
+  readonly json?: true;
+}
+
+/**
+ * What the commands that take data back ask, and print before they do it.
+ * @throws UsageError without a reason
+ */
+export function takingRequest<Preview>(
+  { reason: text, dryRun, json }: TakingOptions,
+  linesOf: (preview: Preview) => readonly string[],
+) {
+  const reason = text.trim();
+  if (reason === '') throw new UsageError('--reason has to say why');
+  const onPreview = (preview: Preview): void => {
+    if (!json) printLines(...linesOf(preview));
+  };
+  return { actor: actor(), reason, dryRun, onPreview, onHeld: tellHeld };
 }

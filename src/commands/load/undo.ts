@@ -1,17 +1,9 @@
 import type { DatedValue, UndoPreview, UndoReport } from '../../ingest/undo/undo.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
-import { actor } from '../environment.ts';
-import { UsageError } from '../failure.ts';
-import { printLines, tellHeld } from '../output.ts';
+import { printLines } from '../output.ts';
 import { wholeOf } from './ledger.ts';
-import { changeText, section } from './report.ts';
-
-interface Options {
-  readonly reason: string;
-  readonly dryRun?: true;
-  readonly json?: true;
-}
+import { changeText, section, type TakingOptions, takingRequest } from './report.ts';
 
 /** What an undo will do, for a person. */
 function previewLines(preview: UndoPreview): string[] {
@@ -60,15 +52,9 @@ file that was undone can be loaded again.
 Examples:
   npm run --silent prices -- load undo 12 --reason "the file was a draft" --dry-run
   npm run --silent prices -- load undo 12 --reason "the file was a draft"`,
-  async run(text: string, options: Options) {
-    const { dryRun } = options;
+  async run(text: string, options: TakingOptions) {
     const batch = wholeOf(text, 'the number of a batch');
-    const reason = options.reason.trim();
-    if (reason === '') throw new UsageError('--reason has to say why');
-    const onPreview = (preview: UndoPreview) => {
-      if (!options.json) printLines(...previewLines(preview));
-    };
-    const request = { batch, actor: actor(), reason, dryRun, onPreview, onHeld: tellHeld };
+    const request = { batch, ...takingRequest(options, previewLines) };
     const { UndoRefusal, undo } = await import('../../ingest/undo/undo.ts');
     try {
       const report = await withDatabase(({ client, signal }) =>

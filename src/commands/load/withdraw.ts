@@ -7,20 +7,16 @@ import {
 } from '../../ingest/withdraw/withdraw.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
-import { actor } from '../environment.ts';
 import { EXIT, UsageError } from '../failure.ts';
-import { printLines, tellHeld } from '../output.ts';
-import { changeText, errorLines, section } from './report.ts';
+import { printLines } from '../output.ts';
+import { changeText, errorLines, section, type TakingOptions, takingRequest } from './report.ts';
 
-interface Options {
+interface Options extends TakingOptions {
   readonly date?: string[];
   readonly from?: string;
   readonly to?: string;
   readonly all?: true;
   readonly file?: string;
-  readonly reason: string;
-  readonly dryRun?: true;
-  readonly json?: true;
 }
 
 /** What the command line names. @throws UsageError when that is nothing, or too much */
@@ -80,14 +76,9 @@ Examples:
   npm run --silent prices -- withdraw CP-NI-0001 --from 2026-01-01 --reason "ended" --dry-run
   npm run --silent prices -- withdraw --file points.csv --reason "published by mistake"`,
   async run(code: string | undefined, options: Options) {
-    const { dryRun } = options;
     const selection = selectionOf(code, options);
-    const reason = options.reason.trim();
-    if (reason === '') throw new UsageError('--reason has to say why');
-    const onPreview = (points: WithdrawnPoints) => {
-      if (!options.json) printLines(...section('Withdrawn', points, changeText));
-    };
-    const request = { selection, actor: actor(), reason, dryRun, onPreview, onHeld: tellHeld };
+    const lines = (points: WithdrawnPoints) => section('Withdrawn', points, changeText);
+    const request = { selection, ...takingRequest(options, lines) };
     const report = await withDatabase(({ client, signal }) =>
       withdraw(client, { ...request, signal }),
     );

@@ -2,9 +2,9 @@ import { type RawBuilder, sql } from 'kysely';
 import { didYouMean } from '../../catalog/nearest.ts';
 import { rowsOf } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
+import type { Target } from '../change-set.ts';
 import { type PointPlaces, type PointRecord, type RateRecord, valuesText } from '../records.ts';
 import type { Trx } from '../reference.ts';
-import type { Target } from '../targets.ts';
 import { type LoadErrorCode, type LoadProblem, PROBLEMS_MAX, type Problems } from './problems.ts';
 
 /** A staged value, by the name that the file gives its price or currency. */

@@ -6,6 +6,9 @@ import {
   firstOf,
   type Listed,
   listChanges,
+  POINTS,
+  ratesOf,
+  type Stamp,
   type ValueChange,
   type Values,
   writeChanges,
@@ -15,7 +18,6 @@ import { type Batch, inChange, nextBatch, readBatch, writeBatch } from '../ledge
 import type { Trx } from '../reference.ts';
 import { type ChangeRequest, type LoadCounts, NO_COUNTS } from '../request.ts';
 import { TABLES, UNSTAGE } from '../staging/stage-tables.ts';
-import { POINTS, ratesOf, type Stamp } from '../targets.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
 
 interface Named {
