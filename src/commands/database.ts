@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { serverAddressesOf } from '../config/addresses.ts';
 import type { Config } from '../config.ts';
 import { type Client, openClient } from '../db/client.ts';
-import { type EmbeddedOptions, openEmbedded } from '../db/embedded/embedded.ts';
+import type { EmbeddedOptions } from '../db/embedded/embedded.ts';
 import { isSchemaCurrent, migrateUp } from '../db/migrate.ts';
 import { readConfig } from './environment.ts';
 import { report, UsageError } from './failure.ts';
@@ -33,6 +33,7 @@ export async function chooseDatabase(
       release: async () => {},
     };
   }
+  const { openEmbedded } = await import('../db/embedded/embedded.ts');
   const { url, notice, release } = await openEmbedded(config.DATA_DIR, { onOpen });
   return { url, isEmbedded: true, notice, release };
 }

@@ -1,5 +1,5 @@
 import { matchKey } from '../catalog/match-key.ts';
-import { ownCopy } from './own-copy.ts';
+import { ownCopy } from './parsing/texts.ts';
 import { Refusal } from './rejects/problems.ts';
 
 /** Whether a text can be the code of a price; the table of prices has the same rule. */

@@ -1,6 +1,6 @@
-import { ownCopy } from './own-copy.ts';
 import { DATE_MIN, inUtc, isDay, isInstant } from './parsing/dates.ts';
 import { atMost, notDecimal, plainDecimal, tooPrecise } from './parsing/decimals.ts';
+import { ownCopy } from './parsing/texts.ts';
 import type { PointRecord, PriceRecord, RateRecord } from './records.ts';
 import type { Problems } from './rejects/problems.ts';
 import { isCode } from './subjects.ts';

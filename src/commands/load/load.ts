@@ -11,7 +11,6 @@ import { actor } from '../environment.ts';
 import { EXIT, UsageError } from '../failure.ts';
 import { printLines, tellHeld } from '../output.ts';
 import { NO_PROGRESS, openProgress } from '../progress.ts';
-import { fetchEcb } from './download.ts';
 import { addLoadLog, addLoadShow } from './ledger.ts';
 import { isRefused, previewLines, printProblems, printRefused, printReport } from './report.ts';
 import { addLoadUndo } from './undo.ts';
@@ -101,9 +100,10 @@ async function loadFiles(requests: readonly Asked[], options: LoadOptions): Prom
 /** The files to load: those that were named, or the one that is downloaded. */
 async function filesOf(named: string[], { fetch }: LoadOptions): Promise<string[]> {
   if (fetch && named.length > 0) throw new UsageError('take files or --fetch, not both');
-  if (fetch) return [await fetchEcb()];
-  if (named.length === 0) throw new UsageError('name a file, or take --fetch');
-  return named;
+  if (!fetch && named.length === 0) throw new UsageError('name a file, or take --fetch');
+  if (!fetch) return named;
+  const { fetchEcb } = await import('./download.ts');
+  return [await fetchEcb()];
 }
 
 /** Refuses options that do not go together. */

@@ -1,5 +1,5 @@
 import { shown } from '../../errors.ts';
-import { ownCopy } from '../own-copy.ts';
+import { ownCopy } from '../parsing/texts.ts';
 import type { PointField, SourceRecord } from '../records.ts';
 
 /** What can be wrong with a file: code → meaning. Append-only; documented in `docs/loading.md`. */

@@ -1,5 +1,5 @@
-import { ownCopy } from '../own-copy.ts';
 import { dayAfter } from '../parsing/dates.ts';
+import { ownCopy } from '../parsing/texts.ts';
 import { datePattern, ISO_DAY } from './date-pattern.ts';
 import { Fault, type Field, MomentReader, type TableRow, textOf } from './fields.ts';
 import type { Columns } from './layout.ts';
