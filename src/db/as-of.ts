@@ -5,6 +5,7 @@ import { Problem } from '../errors.ts';
 import { answered, destroy } from './link/silence.ts';
 import { commitIdOf, numberIn } from './revisions.ts';
 import type { Database } from './schema.ts';
+import { sharedNext } from './shared-work.ts';
 
 /** A moment by the clock of the primary, and the last revision committed at or before it. */
 interface Settled {
@@ -39,7 +40,7 @@ interface PrimaryOptions {
 export class Primary {
   readonly #options: PrimaryOptions;
   #client: pg.Client | null = null;
-  #asking: Promise<void> | null = null;
+  readonly #askNext = sharedNext(() => this.#ask());
   #settled: Settled | null = null;
   #readMs = 0;
 
@@ -56,12 +57,7 @@ export class Primary {
     if (this.#options.urls().length === 0) return null;
     if (this.#has(instant)) return this.#settled;
     // A query under way may have read the clock before this call.
-    await this.#asking;
-    if (this.#has(instant)) return this.#settled;
-    this.#asking ??= this.#ask().finally(() => {
-      this.#asking = null;
-    });
-    await this.#asking;
+    await this.#askNext();
     if (this.#has(instant)) return this.#settled;
     return this.#client === null ? null : 'future';
   }

@@ -42,9 +42,9 @@ export interface ClientOptions extends Partial<Pick<LinkOptions, Shared>> {
   readonly connectionsMax: number;
   /** How long making a connection may take, in milliseconds. */
   readonly acquireTimeoutMs: number;
-  /** How long a read waits for a free one; as long as that when it is not given. */
+  /** How long a read waits for a free connection; `acquireTimeoutMs` by default. */
   readonly waitMs?: number;
-  /** How many reads may wait for one; no limit when it is not given. */
+  /** How many reads may wait for one; no limit by default. */
   readonly waitingMax?: number;
   /** Server-side limit of one statement in milliseconds; 0 for none. */
   readonly statementTimeoutMs: number;

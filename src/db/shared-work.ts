@@ -40,6 +40,28 @@ export function sharedReading<T>(): (key: string, read: () => Promise<T>) => Pro
 }
 
 /**
+ * Has each call share the run that begins after it: one runs, and one is next. A result is then
+ * never older than the call.
+ */
+export function sharedNext<T>(work: () => Promise<T>): () => Promise<T> {
+  let current: Promise<T> | null = null;
+  let next: Promise<T> | null = null;
+  const begin = (): Promise<T> => {
+    next = null;
+    const run = work().finally(() => {
+      if (current === run) current = null;
+    });
+    current = run;
+    return run;
+  };
+  return () => {
+    if (current === null) return begin();
+    next ??= current.then(begin, begin);
+    return next;
+  };
+}
+
+/**
  * Waits for work that other callers may share: an aborted signal ends this wait, not the work.
  * @throws what the work throws, and the reason of the signal
  */

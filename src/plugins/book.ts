@@ -25,7 +25,7 @@ interface PriceBookOptions {
 export function priceBook(app: FastifyInstance, options: PriceBookOptions): PriceBook | null {
   const { bytes, sources, client } = options;
   const onError = (error: Error) => {
-    // A database that is away is told once, by those who watch it.
+    // The link reports a database that is away, once.
     const level = databaseProblem(error) === null ? 'warn' : 'debug';
     app.log[level]({ err: error }, 'the price book was not brought up to date');
   };

@@ -63,7 +63,7 @@ export async function checkDatabase(
         'has it; run: npm run --silent prices -- db migrate',
     );
   } catch (error) {
-    // A database that is away is told by those who watch it.
+    // The link reports a database that is away.
     if (databaseProblem(error)?.code === 'database_unavailable') return;
     logger.error(`${sentenceOf(error)}; every answer is 503 until that is mended`);
   }

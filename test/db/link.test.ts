@@ -153,6 +153,26 @@ t.test('a reading that waits for a lock is no silence', async (t) => {
   t.ok(await looking.looking);
 });
 
+t.test('a session of the link that stands still', async (t) => {
+  const here = linked(t, [first.url], { silenceMs: 1_000, acquireTimeoutMs: 5_000 });
+  const { client } = here;
+  await begin(here);
+  const [session = 0] = await first.sessions('linked link');
+  const { epoch } = client.link;
+  tell(session, 'SIGSTOP');
+  try {
+    await walk(t, here, 'up: silence of this session alone', () =>
+      until('another is made', async () => {
+        await client.reads.query({ text: 'select 1' });
+        return (await first.sessions('linked link')).some((pid) => pid !== session);
+      }),
+    );
+  } finally {
+    tell(session, 'SIGCONT');
+  }
+  t.equal(client.link.epoch, epoch, 'the pool stays');
+});
+
 t.test('a connection that is cut', async (t) => {
   const wire = await wireTo(t, first.url);
   const here = linked(t, [wire.url]);

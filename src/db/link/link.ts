@@ -3,7 +3,7 @@ import { Problem } from '../../errors.ts';
 import { type LineBounds, Lines } from '../../std/places.ts';
 import { databaseProblem, isPassing, isServerError } from '../failures.ts';
 import { type Newest, readNewest } from '../newest.ts';
-import { orAborted } from '../shared-work.ts';
+import { orAborted, sharedNext } from '../shared-work.ts';
 import { lacks, type Standing, Standings } from './servers.ts';
 import { answered, destroy, Silence } from './silence.ts';
 
@@ -98,6 +98,7 @@ const unavailable = (cause: unknown): Problem =>
  * | up | connection ends, server answers | up | connects again; the pool stays |
  * | up | reading takes long, server answers | up | the check uses a connection of its own |
  * | up | connection ends, server refuses | away | the waiting lines pause |
+ * | up | silence of this session alone | up | connects again; the pool stays |
  * | up | silence | away | the time counts from the unanswered question |
  * | up | standby where a primary is needed | away | the other servers are searched |
  * | up | standby behind, another server will do | up | moves there; a new epoch |
@@ -118,6 +119,12 @@ export class Link {
   readonly counts = { looks: 0, asked: 0 };
   /** The waiting lines before the database, which stop while it is away. */
   readonly lines: Lines;
+  /**
+   * Something failed: checks at once. Settled once it is known whether the database is away. A
+   * check under way may have had its answer before the failure.
+   */
+  readonly hint: () => Promise<void> = sharedNext(() => this.#check());
+  readonly #readNext: () => Promise<Newest> = sharedNext(() => this.#read());
   readonly #options: LinkOptions;
   readonly #standings = new Standings();
   readonly #firstCheck = Promise.withResolvers<void>();
@@ -134,13 +141,7 @@ export class Link {
   #isListening = false;
   #timer: NodeJS.Timeout | undefined;
   #bound: NodeJS.Timeout | undefined;
-  /** The check under way, and the one that begins after it. */
-  #checking: Promise<void> | null = null;
-  #nextCheck: Promise<void> | null = null;
   #newest: Newest | null = null;
-  /** The reading under way, and the one that begins after it. */
-  #reading: Promise<Newest> | null = null;
-  #nextReading: Promise<Newest> | null = null;
   #isStarted = false;
   #isClosed = false;
   #error = new Error('the database has not failed');
@@ -218,14 +219,6 @@ export class Link {
     void this.hint();
   }
 
-  /** Something failed: checks at once. Settled once it is known whether the database is away. */
-  hint(): Promise<void> {
-    // A check under way may have had its answer before the failure.
-    if (this.#checking === null) return this.#check();
-    this.#nextCheck ??= this.#checking.then(() => this.#check());
-    return this.#nextCheck;
-  }
-
   /** Checks, unless the database answered just now; null then. */
   verify(): Promise<void> | null {
     return performance.now() - this.#heardAt < RECENT_MS ? null : this.hint();
@@ -255,10 +248,7 @@ export class Link {
    */
   look(): Promise<Newest> {
     this.counts.asked += 1;
-    if (this.#reading === null) return this.#beginReading();
-    const begin = () => this.#beginReading();
-    this.#nextReading ??= this.#reading.then(begin, begin);
-    return this.#nextReading;
+    return this.#readNext();
   }
 
   close(): void {
@@ -272,17 +262,8 @@ export class Link {
     for (const client of this.#clients) destroy(client);
   }
 
-  #beginReading(): Promise<Newest> {
-    this.counts.looks += 1;
-    this.#nextReading = null;
-    const reading = this.#read().finally(() => {
-      if (this.#reading === reading) this.#reading = null;
-    });
-    this.#reading = reading;
-    return reading;
-  }
-
   async #read(): Promise<Newest> {
+    this.counts.looks += 1;
     for (let failures = 0; ; ) {
       const client = await this.#connected();
       try {
@@ -336,18 +317,9 @@ export class Link {
     return asking;
   }
 
-  #check(): Promise<void> {
-    this.#nextCheck = null;
-    if (this.#isClosed || this.#awaySince !== null) return Promise.resolve();
+  async #check(): Promise<void> {
+    if (this.#isClosed || this.#awaySince !== null) return;
     clearTimeout(this.#timer);
-    this.#checking = this.#probe().finally(() => {
-      this.#checking = null;
-      if (this.#awaySince === null) this.#firstCheck.resolve();
-    });
-    return this.#checking;
-  }
-
-  async #probe(): Promise<void> {
     const begun = performance.now();
     try {
       await this.#heed(await this.#askStanding());
@@ -357,18 +329,13 @@ export class Link {
       if (this.#isClosed) return;
       this.#error = error;
       this.#drop();
-      if (!this.#isAnswer(error, begun)) {
+      if (!isServerError(error)) {
         // A server that is silent now may have been so since the question was sent.
-        this.#goAway(error, error instanceof Silence ? begun : performance.now());
-        return;
+        const isSilent = error instanceof Silence;
+        this.#goAway(error, isSilent ? Math.max(begun, this.#heardAt) : performance.now());
       }
     }
     if (this.#awaySince === null) this.#answered();
-  }
-
-  /** An answer to another connection is one as well. */
-  #isAnswer(error: Error, begun: number): boolean {
-    return error instanceof Silence ? this.#heardAt > begun : isServerError(error);
   }
 
   async #askStanding(): Promise<Standing> {
@@ -389,20 +356,37 @@ export class Link {
     return opened.standing;
   }
 
+  /**
+   * Waits for an answer, which ends by itself at the latest with the time limits of a connection. A
+   * server that answers others meanwhile is slow, not silent.
+   * @throws Silence, and what the answer fails with
+   */
+  async #unlessSilent<T>(answer: Promise<T>): Promise<T> {
+    for (;;) {
+      const begun = performance.now();
+      try {
+        return await answered(answer, this.#options.silenceMs);
+      } catch (thrown) {
+        if (!(thrown instanceof Silence) || this.#heardAt <= begun) throw thrown;
+      }
+    }
+  }
+
   /** The standing by way of the connection; null while a question before it takes long. */
-  #standingOver(client: pg.Client, url: string): Promise<Standing | null> {
-    const late = Promise.withResolvers<null>();
+  async #standingOver(client: pg.Client, url: string): Promise<Standing | null> {
+    const turn = Promise.withResolvers<void>();
     let isLate = false;
-    const timer = setTimeout(() => {
+    const asked = this.#ask(client, async () => {
+      turn.resolve();
+      return isLate ? null : this.#unlessSilent(this.#standings.of(url, client));
+    });
+    try {
+      await answered(turn.promise, this.#options.silenceMs);
+    } catch {
       isLate = true;
-      late.resolve(null);
-    }, PERIOD_MS);
-    const question = async (): Promise<Standing | null> => {
-      clearTimeout(timer);
-      if (isLate) return null;
-      return answered(this.#standings.of(url, client), this.#options.silenceMs);
-    };
-    return Promise.race([this.#ask(client, question), late.promise]);
+      return null;
+    }
+    return asked;
   }
 
   /** Leaves a server that is no longer the right one. @throws Unfit if it may not be used */
@@ -442,13 +426,14 @@ export class Link {
     if (this.#isClosed) return;
     const nowMs = performance.now();
     this.#heardAt = nowMs;
+    this.#firstCheck.resolve();
     clearTimeout(this.#timer);
     if (!this.#isStarted) return;
     if (nowMs - this.#reportedAt >= REPORT_MS) {
       this.#reportedAt = nowMs;
       this.#options.onAnswer?.();
     }
-    this.#timer = setTimeout(() => void this.#check(), PERIOD_MS).unref();
+    this.#timer = setTimeout(() => void this.hint(), PERIOD_MS).unref();
   }
 
   #goAway(error: Error, sinceMs: number): void {
@@ -511,7 +496,7 @@ export class Link {
     this.lines.resume();
     this.#back.resolve();
     this.#answered();
-    void this.#check();
+    void this.hint();
   }
 
   /** Goes to the first of the other servers that will do; returns whether there was one. */
@@ -557,8 +542,7 @@ export class Link {
   /** Connects to a server and asks for its standing. @throws Silence, and the server's errors */
   async #open(url: string): Promise<Opened> {
     if (this.#isClosed) throw new Error('the link is closed');
-    const { connection, silenceMs } = this.#options;
-    const client = new pg.Client(connection(url));
+    const client = new pg.Client(this.#options.connection(url));
     this.#clients.add(client);
     client.on('error', (error) => this.#lost(client, error));
     client.on('end', () => {
@@ -573,7 +557,11 @@ export class Link {
       return this.#standings.of(url, client);
     };
     try {
-      return { client, standing: await answered(first(), silenceMs) };
+      const standing =
+        url === this.#url
+          ? await this.#unlessSilent(first())
+          : await answered(first(), this.#options.silenceMs);
+      return { client, standing };
     } catch (error) {
       destroy(client);
       throw error;
