@@ -19,7 +19,12 @@ import { served } from '../support/served.ts';
 import { Caller, postText, until } from '../support/sockets.ts';
 
 /** What a service has by itself: it turns away what is too much. */
-const GATE = { RUNNING_MAX: '64', WAITING_MAX: '128', PRICE_BOOK_BYTES: '0' };
+const GATE = {
+  RUNNING_MAX: '64',
+  WAITING_MAX: '128',
+  WAITING_MS_MAX: '500',
+  PRICE_BOOK_BYTES: '0',
+};
 
 /** In the short form nothing depends on how fast the machine is. */
 const PATIENCE = byLength<Record<string, string>>(

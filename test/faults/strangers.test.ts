@@ -195,7 +195,8 @@ fault(
   'requests for prices are answered: 0 × 503',
   async (t) => {
     const places = byLength(1, 4);
-    const limits = { ...LIMITS, RUNNING_MAX: String(places) };
+    const waiting = { WAITING_MAX: '128', WAITING_MS_MAX: '500' };
+    const limits = { ...LIMITS, RUNNING_MAX: String(places), ...waiting };
     const service = await served(t, database, { ...limits, ...TELLS_METRICS });
     const prices = flood(t, service, { path: '/v3/prices/nickel', body: '{}' });
     const enough = byLength(20, 400);
