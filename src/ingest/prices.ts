@@ -2,12 +2,12 @@ import { sql } from 'kysely';
 import { columnName } from '../catalog/dimensions.ts';
 import { matchKey } from '../catalog/match-key.ts';
 import { type Columns, describedColumns } from './describe.ts';
-import type { Descriptions } from './descriptions.ts';
 import { type NewRow, newRows, writeNewRows } from './formats/declared.ts';
 import { specificationOf } from './parsing/texts.ts';
 import type { PriceRecord } from './records.ts';
 import { KIND_OF, type Named, type Reference, readReference, type Trx } from './reference.ts';
 import type { LoadProblem, Problems } from './rejects/problems.ts';
+import type { Descriptions } from './subjects.ts';
 
 /** What never changes of a price: column → field. */
 const IDENTITY: Readonly<Record<string, string>> = {

@@ -1,6 +1,5 @@
 import type { OnHeld } from '../db/connection.ts';
 import { type Listed, POINTS, ratesOf, type Target, type ValueChange } from './change-set.ts';
-import { Descriptions } from './descriptions.ts';
 import type { SourceFile } from './file.ts';
 import type { Format } from './formats/format.ts';
 import type { FormatName } from './formats/formats.ts';
@@ -9,7 +8,7 @@ import { Ranges } from './ranges.ts';
 import type { PointPlaces } from './records.ts';
 import { type LoadProblem, Problems } from './rejects/problems.ts';
 import type { RejectsFile } from './rejects/rejects-file.ts';
-import { Subjects } from './subjects.ts';
+import { Descriptions, Subjects } from './subjects.ts';
 import { TermsOfPrices } from './terms.ts';
 import type { Bounds } from './validate.ts';
 

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import { matchKey } from '../catalog/match-key.ts';
 import { didYouMean } from '../catalog/nearest.ts';
-import type { Descriptions } from './descriptions.ts';
 import type { StatedTerms } from './records.ts';
 import { type Reference, readReference, type Trx } from './reference.ts';
 import { type Problems, problemOf } from './rejects/problems.ts';
+import type { Descriptions } from './subjects.ts';
 
 interface Noted {
   readonly terms: StatedTerms;

@@ -119,7 +119,18 @@ t.test('what is not there is named, and nothing is withdrawn', async (t) => {
     [null, null, 'no_value'],
   ]);
   t.strictSame(await named({ code: 'AA', from: null, to: null }), [[null, 'AA', 'unknown_code']]);
+  t.strictSame(await named({ code: 'A B', dates: ['2026-01-08', '2026-01-15'] }), [
+    [null, 'A B', 'invalid_code'],
+    [null, 'A B', 'invalid_code'],
+  ]);
   const files: [string, unknown[][]][] = [
+    [
+      'code,date\n,2026-01-08\nA B,2026-01-08\n',
+      [
+        [2, '', 'invalid_code'],
+        [3, 'A B', 'invalid_code'],
+      ],
+    ],
     [
       'code,date\nA,2026-01-08\nC,2026-01-08\na,2026-01-08\nB,2026-01-01\n',
       [

@@ -11,9 +11,8 @@ import { actor } from '../environment.ts';
 import { EXIT, UsageError } from '../failure.ts';
 import { printLines, tellHeld } from '../output.ts';
 import { NO_PROGRESS, openProgress } from '../progress.ts';
-import { addLoadLog, addLoadShow } from './ledger.ts';
+import { addLoadLog, addLoadShow, addLoadUndo } from './ledger.ts';
 import { isRefused, previewLines, printProblems, printRefused, printReport } from './report.ts';
-import { addLoadUndo } from './undo.ts';
 
 /** The options of every format; a format may add its own. */
 interface LoadOptions {
