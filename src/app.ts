@@ -3,7 +3,6 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import type pg from 'pg';
 import { MARKETS } from './catalog/markets.ts';
 import type { Config } from './config.ts';
-import { COMMON_SCHEMAS } from './contract/common.ts';
 import {
   type BodyLimits,
   publishedOf,
@@ -11,6 +10,7 @@ import {
   schemasOf,
   sharedOf,
 } from './contract/market.ts';
+import { COMMON_SCHEMAS } from './contract/openapi.ts';
 import { ratesReader } from './conversion/rates.ts';
 import { asOfReader } from './db/as-of.ts';
 import type { Client } from './db/client.ts';

@@ -4,7 +4,7 @@ import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
 import { readConfig } from './commands/environment.ts';
 import { EXIT, exitCodeOf, report } from './commands/failure.ts';
-import { misspeltSettings } from './config/misspelt.ts';
+import { misspeltSettings } from './config/environment.ts';
 import { tracingSettingsOf } from './config/tracing.ts';
 import type { Config } from './config.ts';
 import { answerToPrimary, type Metrics, metricsOf } from './metrics/metrics.ts';

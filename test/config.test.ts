@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { databaseAddressOf, serverAddressesOf } from '../src/config/addresses.ts';
-import { SECRETS, secretsFromFiles } from '../src/config/secret-files.ts';
+import { SECRETS, secretsFromFiles } from '../src/config/environment.ts';
 import { REMOVED_SETTINGS, SETTINGS } from '../src/config/settings.ts';
 import { ConfigError, configOf } from '../src/config.ts';
 import { makeFolder } from './support/folders.ts';

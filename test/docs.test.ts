@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { MARKETS } from '../src/catalog/markets.ts';
 import { EXIT } from '../src/commands/failure.ts';
 import { makeProgram } from '../src/commands/program.ts';
-import { SECRETS } from '../src/config/secret-files.ts';
+import { SECRETS } from '../src/config/environment.ts';
 import { REMOVED_SETTINGS, SETTINGS } from '../src/config/settings.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../src/errors.ts';
 import { seededDatabase } from './support/database.ts';

@@ -1,7 +1,7 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import t from 'tap';
-import { findTools } from '../src/commands/dump-tools.ts';
+import { findTools } from '../src/commands/db-drill.ts';
 import { makeFolder } from './support/folders.ts';
 
 /** Stands in for the tools of PostgreSQL; tells beside the dump with what it was called. */

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { SETTINGS } from '../src/config/settings.ts';
-import { NODE_FLAGS } from '../src/server/node-flags.ts';
+import { NODE_FLAGS } from '../src/server/workers.ts';
 
 const SERVER = fileURLToPath(new URL('../src/server.ts', import.meta.url));
 /** Where it serves after all, it is ended. */

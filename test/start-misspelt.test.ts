@@ -1,5 +1,5 @@
 import t from 'tap';
-import { misspeltSettings } from '../src/config/misspelt.ts';
+import { misspeltSettings } from '../src/config/environment.ts';
 import { SETTINGS } from '../src/config/settings.ts';
 import { startService } from './support/running.ts';
 

@@ -18,7 +18,7 @@ const LAYERS: Readonly<Record<string, string>> = {
   contract: 'catalog errors secrets',
   std: '',
   db: 'catalog errors seeds migrations std',
-  auth: 'catalog db errors',
+  auth: 'catalog db errors limits',
   conversion: 'catalog db errors turns',
   wire: 'turns',
   limits: 'std',
@@ -38,8 +38,8 @@ const LAYERS: Readonly<Record<string, string>> = {
     'auth catalog config contract db errors ingest metrics prices app commands version limits ' +
     'tracing',
   commands:
-    'archive auth catalog config contract db errors ingest plugins prices routes app server ' +
-    'verify version',
+    'archive auth catalog config contract db errors ingest limits plugins prices routes app ' +
+    'server verify version',
 };
 
 /** Who may import a package, and use the process. */

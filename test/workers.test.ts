@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
-import { NODE_FLAGS } from '../src/server/node-flags.ts';
+import { NODE_FLAGS } from '../src/server/workers.ts';
 import { seededDatabase } from './support/database.ts';
 import { startService } from './support/running.ts';
 import { keyFor } from './support/service.ts';

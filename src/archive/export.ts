@@ -6,10 +6,11 @@ import { to as copyTo } from 'pg-copy-streams';
 import type { Client } from '../db/client.ts';
 import { liftLimits, withSession } from '../db/connection.ts';
 import { VERSION } from '../version.ts';
-import { type ArchiveProgress, FolderRefusal } from './archive.ts';
 import { copyStatement, type FileFormat, lineEnds, linesOf, rowsOf } from './copy.ts';
 import {
   ARCHIVE,
+  type ArchiveProgress,
+  FolderRefusal,
   fileNameOf,
   MANIFEST_FILE,
   MANIFEST_PART,
@@ -17,7 +18,7 @@ import {
   type ManifestFile,
   writeManifest,
 } from './manifest.ts';
-import { parquetTable } from './parquet-write.ts';
+import { writeParquet } from './parquet-write.ts';
 import { openSink, type Sink, type Written } from './sink.ts';
 import { ARCHIVED, migrationsOf, type Table, tablesOf } from './tables.ts';
 
@@ -73,11 +74,7 @@ async function* watched(job: Job, table: Table, statement: string): AsyncGenerat
 async function writeRows(job: Job, table: Table, sink: Sink): Promise<Written> {
   const { format, markets } = job.request;
   const bytes = watched(job, table, copyStatement(table, format, markets));
-  if (format === 'parquet') {
-    const file = parquetTable(sink, table.columns);
-    for await (const lines of linesOf(bytes)) await file.add(lines);
-    return file.finish();
-  }
+  if (format === 'parquet') return writeParquet(sink, table.columns, linesOf(bytes));
   for await (const each of bytes) await sink.write(each);
   return sink.finish();
 }

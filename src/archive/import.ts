@@ -10,9 +10,14 @@ import { from as copyFrom } from 'pg-copy-streams';
 import type { Client } from '../db/client.ts';
 import { inApplyTransaction, liftLimits, withSession } from '../db/connection.ts';
 import { chunksOf } from '../std/chunks.ts';
-import { type ArchiveProgress, ArchiveRefusal } from './archive.ts';
 import { columnList, lineEnds } from './copy.ts';
-import { type Manifest, type ManifestFile, readManifest } from './manifest.ts';
+import {
+  type ArchiveProgress,
+  ArchiveRefusal,
+  type Manifest,
+  type ManifestFile,
+  readManifest,
+} from './manifest.ts';
 import {
   clear,
   keepOwn,

@@ -2,8 +2,28 @@ import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import Value from 'typebox/value';
-import { ArchiveRefusal } from './archive.ts';
 import { FILE_FORMATS, type FileFormat } from './copy.ts';
+
+/** An archive, or a database to take one in, that is not as it must be; nothing was written. */
+export class ArchiveRefusal extends Error {
+  override readonly name = 'ArchiveRefusal';
+  readonly exitCode = 3;
+}
+
+/** A folder that an archive cannot be written into. */
+export class FolderRefusal extends Error {
+  override readonly name = 'FolderRefusal';
+  readonly exitCode = 2;
+}
+
+/** Progress of an export or import. */
+export interface ArchiveProgress {
+  /** The table that is written or read, or the file that is checked. */
+  readonly what: string;
+  readonly done: number;
+  readonly total: number;
+  readonly unit: 'rows' | 'bytes';
+}
 
 /** The name of the manifest; a folder without it is no archive. */
 export const MANIFEST_FILE = 'manifest.json';

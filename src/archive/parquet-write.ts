@@ -115,15 +115,15 @@ class SinkWriter extends ByteWriter {
   }
 }
 
-/** Writes the rows of a table as one Parquet file. */
-interface ParquetTable {
-  /** Takes rows as lines of PostgreSQL's text format. */
-  add(lines: readonly string[]): Promise<void>;
-  finish(): Promise<Written>;
-}
-
-/** Begins the Parquet file of a table: row groups of 65,536 rows, compressed with Snappy. */
-export function parquetTable(sink: Sink, columns: readonly Column[]): ParquetTable {
+/**
+ * Writes the rows of a table, given as lines of PostgreSQL's text format, as one Parquet file: row
+ * groups of 65,536 rows, compressed with Snappy.
+ */
+export async function writeParquet(
+  sink: Sink,
+  columns: readonly Column[],
+  pieces: AsyncIterable<readonly string[]>,
+): Promise<Written> {
   const encodings = columns.map(encodingOf);
   const writer = new ParquetWriter({
     writer: new SinkWriter(sink),
@@ -143,20 +143,16 @@ export function parquetTable(sink: Sink, columns: readonly Column[]): ParquetTab
     data = columns.map(() => []);
     held = 0;
   };
-  return {
-    async add(lines) {
-      for (const line of lines) {
-        valuesOf(line).forEach((value, at) => {
-          data[at]?.push(value === null ? null : encodings[at]?.encode(value));
-        });
-        held += 1;
-        if (held === GROUP_ROWS) await writeGroup();
-      }
-    },
-    async finish() {
-      if (held > 0) await writeGroup();
-      await writer.finish();
-      return sink.finish();
-    },
-  };
+  for await (const lines of pieces) {
+    for (const line of lines) {
+      valuesOf(line).forEach((value, at) => {
+        data[at]?.push(value === null ? null : encodings[at]?.encode(value));
+      });
+      held += 1;
+      if (held === GROUP_ROWS) await writeGroup();
+    }
+  }
+  if (held > 0) await writeGroup();
+  await writer.finish();
+  return sink.finish();
 }

@@ -1,6 +1,7 @@
 import type pg from 'pg';
-import { escapeIdentifier, escapeLiteral } from 'pg';
-import { ArchiveRefusal } from './archive.ts';
+import { escapeIdentifier } from 'pg';
+import { identitiesOf } from '../db/identities.ts';
+import { ArchiveRefusal } from './manifest.ts';
 import { ARCHIVED, OF_THE_MIGRATION } from './tables.ts';
 
 const NAMES = ARCHIVED.map((each) => each.name);
@@ -87,33 +88,13 @@ export async function keepOwn(driver: pg.ClientBase): Promise<void> {
     from own_market o join market m on m.slug = o.slug where a.scope = o.scope`);
 }
 
-/** Where the ids of a table live on beside the table itself. */
-const REMEMBERED: Readonly<Record<string, string>> = { price: 'change_segment.price_id' };
-
-const IDENTITIES = `
-  select c.relname as table, a.attname as column
-  from pg_attribute a join pg_class c on c.oid = a.attrelid
-  where a.attrelid = any (select to_regclass(quote_ident(name)) from unnest($1::text[]) as u (name))
-    and a.attidentity <> ''`;
-
 /** Lets new rows get ids that no row had before, also none that is only history. */
 export async function setSequences(driver: pg.ClientBase): Promise<void> {
-  const { rows } = await driver.query<{ table: string; column: string }>(IDENTITIES, [NAMES]);
-  for (const { table, column } of rows) {
-    const history = `${table}_history`;
-    const places = [
-      `${table}.${column}`,
-      ...(NAMES.includes(history) ? [`${history}.${column}`] : []),
-      ...(table in REMEMBERED ? [REMEMBERED[table] ?? ''] : []),
-    ];
-    const newest = places.map((place) => {
-      const [from = '', name = ''] = place.split('.').map(escapeIdentifier);
-      return `(select max(${name}) from ${from})`;
-    });
+  const counted = await identitiesOf(driver);
+  for (const { sequence, newest } of counted.filter(({ table }) => NAMES.includes(table))) {
     await driver.query(
-      `select setval(pg_get_serial_sequence(${escapeLiteral(escapeIdentifier(table))},
-          ${escapeLiteral(column)}), coalesce(newest, 1), newest is not null)
-        from (select greatest(${newest.join(', ')}) as newest) as ids`,
+      `select setval('${sequence}'::regclass, coalesce(newest, 1), newest is not null)
+        from (select ${newest} as newest) as ids`,
     );
   }
 }

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { FOLDER, migrationNames } from '../db/migrations.ts';
-import { ArchiveRefusal } from './archive.ts';
+import { ArchiveRefusal } from './manifest.ts';
 
 /** A table whose rows an archive carries. */
 interface ArchivedTable {

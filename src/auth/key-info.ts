@@ -1,8 +1,9 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { instantOf } from '../db/instant.ts';
+import { instantOf, instantOrNull } from '../db/instant.ts';
 import type { Database } from '../db/schema.ts';
+import type { KeyLimits } from '../limits/limits.ts';
 import { isPublicId } from './key-format.ts';
-import { instantOrNull, type KeyLimits, limitsOf, scopesOfRow } from './key-row.ts';
+import { limitsOf, scopesOfRow } from './verify-key.ts';
 
 /** The key that each key took the place of, by their public ids. */
 const predecessors = (db: Kysely<Database>) =>

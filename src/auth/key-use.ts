@@ -2,113 +2,101 @@ import type pg from 'pg';
 
 const MINUTE_MS = 60_000;
 
-/**
- * Does something once a minute, never twice at a time.
- * @param work never fails
- * @returns what stops it, after it was done once more
- */
-function eachMinute(work: () => Promise<void>): () => Promise<void> {
-  let running = Promise.resolve();
-  const timer = setInterval(() => {
-    running = running.then(work);
-  }, MINUTE_MS);
-  timer.unref();
-  return async () => {
-    clearInterval(timer);
-    await running;
-    await work();
-  };
-}
-
-/** Times only ever grow, whichever instance tells its own first. */
+/** Times only ever grow, whichever instance reports its own first. */
 const WRITE_USED = `
 update api_key set last_used_at = used.at
   from unnest($1::text[], $2::timestamptz[]) as used (public_id, at)
   where api_key.public_id = used.public_id
     and (last_used_at is null or last_used_at < used.at)`;
 
-/** Notes when keys were used. Nothing waits for it, and no request fails because of it. */
-interface LastUsed {
-  note(publicId: string, nowMs: number): void;
-  /** Writes what was noted, and stops. */
-  close(): Promise<void>;
-}
-
-/**
- * Writes the last use of each key once a minute, to the minute, with an account that may do only
- * that. What could not be written is kept and written later.
- * @param onFailure told of each failure to write
- */
-export function lastUsedOf(pool: pg.Pool, onFailure: (error: Error) => void): LastUsed {
-  let noted = new Map<string, number>();
-  const write = async (): Promise<void> => {
-    if (noted.size === 0) return;
-    const batch = noted;
-    noted = new Map();
-    const instants = [...batch.values()].map((ms) => new Date(ms).toISOString());
-    try {
-      await pool.query(WRITE_USED, [[...batch.keys()], instants]);
-    } catch (error) {
-      for (const [id, ms] of batch) noted.set(id, Math.max(ms, noted.get(id) ?? 0));
-      onFailure(error as Error);
-    }
-  };
-  return {
-    note: (publicId, nowMs) => {
-      noted.set(publicId, nowMs - (nowMs % MINUTE_MS));
-    },
-    close: eachMinute(write),
-  };
-}
+const WRITE_DENIED = 'select note_denied($1::text[], $2::integer[])';
 
 /** Ids that are counted at a time, some 100 bytes each: whoever guesses draws any number. */
 const IDS_MAX = 10_000;
 
-const WRITE_DENIED = 'select note_denied($1::text[], $2::integer[])';
-
-/** Counts with which keys requests are refused. Nothing waits for it. */
-interface DeniedKeys {
-  /** A request was refused: the public id of its key is well formed, and may be that of none. */
-  note(publicId: string): void;
-  /** Writes what was counted, and stops. */
-  close(): Promise<void>;
+interface KeyUseOptions {
+  /** How many refusals of one key in a minute are a burst; 0 for none. */
+  readonly deniedBurst: number;
+  /** Called for each failure to write the last use, and the bursts. */
+  readonly onUsedFailure: (error: Error) => void;
+  readonly onDeniedFailure: (error: Error) => void;
 }
 
 /**
- * Has the audit tell of each key with which many requests were refused within a minute: somebody
- * guesses its secret, or uses it where it is of no use. Short of memory, the ids that were refused
- * longest ago are forgotten first. What could not be written is told, and counted anew.
- * @param least how many refusals in a minute are a burst; 0 for none
- * @param onFailure told of each failure to write
+ * Writes once a minute when keys were last used, to the minute, and which keys were refused in
+ * bursts, with an account that may do only that. Nothing waits for it, and no request fails because
+ * of it.
  */
-export function deniedKeysOf(
-  pool: pg.Pool,
-  least: number,
-  onFailure: (error: Error) => void,
-): DeniedKeys {
-  let counts = new Map<string, number>();
-  const write = async (): Promise<void> => {
-    const bursts = [...counts].filter(([, count]) => count >= least);
-    counts = new Map();
-    if (bursts.length === 0) return;
+export class KeyUse {
+  readonly #pool: pg.Pool;
+  readonly #options: KeyUseOptions;
+  readonly #timer: NodeJS.Timeout;
+  #used = new Map<string, number>();
+  #denied = new Map<string, number>();
+  #running = Promise.resolve();
+
+  constructor(pool: pg.Pool, options: KeyUseOptions) {
+    this.#pool = pool;
+    this.#options = options;
+    this.#timer = setInterval(() => this.write(), MINUTE_MS);
+    this.#timer.unref();
+  }
+
+  /** Notes the use of a key. */
+  noteUse(publicId: string, nowMs: number): void {
+    this.#used.set(publicId, nowMs - (nowMs % MINUTE_MS));
+  }
+
+  /**
+   * Counts a refused request; the public id of its key is well formed, and may be that of no key.
+   * Short of memory, the ids that were refused longest ago are forgotten first.
+   */
+  countDenied(publicId: string): void {
+    if (this.#options.deniedBurst === 0) return;
+    const count = (this.#denied.get(publicId) ?? 0) + 1;
+    this.#denied.delete(publicId);
+    this.#denied.set(publicId, count);
+    if (this.#denied.size <= IDS_MAX) return;
+    const [oldest = ''] = this.#denied.keys();
+    this.#denied.delete(oldest);
+  }
+
+  /** Writes what was noted, never twice at a time. Never fails. */
+  write(): Promise<void> {
+    this.#running = this.#running.then(async () => {
+      await this.#writeUsed().catch(this.#options.onUsedFailure);
+      await this.#writeDenied().catch(this.#options.onDeniedFailure);
+    });
+    return this.#running;
+  }
+
+  /** Writes what was noted, and stops. */
+  close(): Promise<void> {
+    clearInterval(this.#timer);
+    return this.write();
+  }
+
+  /** Times that could not be written are kept and written later. */
+  async #writeUsed(): Promise<void> {
+    if (this.#used.size === 0) return;
+    const batch = this.#used;
+    this.#used = new Map();
+    const instants = [...batch.values()].map((ms) => new Date(ms).toISOString());
     try {
-      await pool.query(WRITE_DENIED, [bursts.map(([id]) => id), bursts.map(([, count]) => count)]);
+      await this.#pool.query(WRITE_USED, [[...batch.keys()], instants]);
     } catch (error) {
-      onFailure(error as Error);
+      for (const [id, ms] of batch) this.#used.set(id, Math.max(ms, this.#used.get(id) ?? 0));
+      throw error;
     }
-  };
-  return {
-    note: (publicId) => {
-      if (least === 0) return;
-      const count = (counts.get(publicId) ?? 0) + 1;
-      counts.delete(publicId);
-      counts.set(publicId, count);
-      if (counts.size <= IDS_MAX) return;
-      for (const oldest of counts.keys()) {
-        counts.delete(oldest);
-        break;
-      }
-    },
-    close: eachMinute(write),
-  };
+  }
+
+  /** Has the audit tell of keys whose secret is guessed, or that are used where they may not be. */
+  async #writeDenied(): Promise<void> {
+    const { deniedBurst } = this.#options;
+    const bursts = [...this.#denied].filter(([, count]) => count >= deniedBurst);
+    this.#denied = new Map();
+    if (bursts.length === 0) return;
+    const [ids, counts] = [bursts.map(([id]) => id), bursts.map(([, count]) => count)];
+    await this.#pool.query(WRITE_DENIED, [ids, counts]);
+  }
 }

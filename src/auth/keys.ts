@@ -1,9 +1,9 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
+import { scopesOf } from '../catalog/scopes.ts';
 import type { Database } from '../db/schema.ts';
+import type { KeyLimits } from '../limits/limits.ts';
 import { newKey } from './key-format.ts';
 import { checkId, checkText, KeyError, type KeyInfo, showKey } from './key-info.ts';
-import type { KeyLimits } from './key-row.ts';
-import { scopesOf } from './scope-list.ts';
 import { digestOf } from './verify-key.ts';
 
 /** The life of a key, unless its maker asks for another, in days. */

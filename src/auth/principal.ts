@@ -1,4 +1,4 @@
-import type { KeyLimits } from './key-row.ts';
+import type { KeyLimits } from '../limits/limits.ts';
 
 /** Who is asking, once the credential was checked. */
 export interface Principal {

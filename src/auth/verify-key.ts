@@ -1,12 +1,13 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import { databaseProblem } from '../db/failures.ts';
+import { instantOrNull } from '../db/instant.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Database } from '../db/schema.ts';
 import { sharedReading } from '../db/shared-work.ts';
 import { Problem } from '../errors.ts';
+import type { KeyLimits } from '../limits/limits.ts';
 import { publicIdOf } from './key-format.ts';
-import { instantOrNull, type KeyLimits, limitsOf, scopesOfRow } from './key-row.ts';
 import type { Principal } from './principal.ts';
 import { authUnavailable, expiredApiKey, invalidApiKey, revokedApiKey } from './refusals.ts';
 
@@ -22,6 +23,18 @@ interface KeyRecord {
   /** The clock of the database when the key was read, and `performance.now()` then. */
   readonly readAt: { readonly databaseMs: number; readonly ownMs: number };
   readonly limits: KeyLimits | null;
+}
+
+/** The scopes of the key that a query on `api_key` is at. */
+export const scopesOfRow = sql<string[]>`array(
+  select scope from api_key_scope where api_key_id = api_key.id order by scope)`;
+
+/** The limits in a row of `api_key`; null when it has none of its own. */
+export function limitsOf(
+  row: Readonly<Record<'rate_per_minute' | 'rate_burst' | 'concurrent', number | null>>,
+): KeyLimits | null {
+  const { rate_per_minute: perMinute, rate_burst: burst, concurrent } = row;
+  return perMinute === null && concurrent === null ? null : { perMinute, burst, concurrent };
 }
 
 /**
@@ -85,14 +98,12 @@ async function lookUp(
 
 /**
  * Checks the key of a request. Only a client that knows the secret learns that a key expired or
- * was revoked.
- *
- * @param at the time to judge the expiry by, in milliseconds since 1970; unless given, that of the
- *   clock of the database, whatever the clock of this machine says
+ * was revoked. The clock of the database decides whether it expired, whatever the clock of this
+ * machine says.
  * @throws Problem invalid_api_key, api_key_expired, api_key_revoked; auth_unavailable when the
  *   lookup fails, schema_outdated when there is nothing to look in
  */
-export async function verifyKey(find: FindKey, text: string, at?: number): Promise<Principal> {
+export async function verifyKey(find: FindKey, text: string): Promise<Principal> {
   const publicId = publicIdOf(text);
   if (publicId === null) throw invalidApiKey();
   const digest = digestOf(text);
@@ -101,7 +112,7 @@ export async function verifyKey(find: FindKey, text: string, at?: number): Promi
   if (key === undefined || !matches) throw invalidApiKey();
   if (key.revoked) throw revokedApiKey(publicId);
   const { expiresAt, readAt } = key;
-  const nowMs = at ?? readAt.databaseMs + performance.now() - readAt.ownMs;
+  const nowMs = readAt.databaseMs + performance.now() - readAt.ownMs;
   if (expiresAt !== null && Date.parse(expiresAt) <= nowMs) {
     throw expiredApiKey(publicId, expiresAt);
   }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { contentHash, type PartHash } from '../db/content-hash.ts';
-import { renewEpoch } from '../db/epoch.ts';
+import { renewEpoch } from '../db/revisions.ts';
 import { seed } from '../db/seed/seed.ts';
 import { addExport, addImport } from './archive.ts';
 import { command, json, option } from './command.ts';

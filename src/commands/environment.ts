@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { secretsFromFiles } from '../config/secret-files.ts';
+import { secretsFromFiles } from '../config/environment.ts';
 import { type Config, configOf } from '../config.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { ArchiveProgress } from '../archive/archive.ts';
+import type { ArchiveProgress } from '../archive/manifest.ts';
 import type { LoadProgress } from '../ingest/request.ts';
 import { countText } from './output.ts';
 

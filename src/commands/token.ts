@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { SignJWT } from 'jose';
-import { scopesOf } from '../auth/scope-list.ts';
+import { scopesOf } from '../catalog/scopes.ts';
 import type { Config } from '../config.ts';
 import { command, json, option, required } from './command.ts';
 import { withDevelopmentSecret } from './development.ts';

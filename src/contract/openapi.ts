@@ -1,6 +1,7 @@
 import { MARKETS } from '../catalog/markets.ts';
 import { PROBLEMS, VIOLATIONS } from '../errors.ts';
-import { paragraphs } from './components.ts';
+import { CHANGE_COMPONENTS } from './changes.ts';
+import { COMPONENTS, Me, paragraphs } from './components.ts';
 import {
   answerExamples,
   changeExamples,
@@ -16,7 +17,21 @@ import {
 import { FORMATS } from './formats.ts';
 import { pascal } from './market.ts';
 import { sharedParameters } from './parameters.ts';
+import { POINT_COMPONENTS } from './points.ts';
+import { ProblemSchema, ViolationSchema } from './problem.ts';
+import { REFERENCE_COMPONENTS } from './reference.ts';
 import { HEADERS, headerRefs, REFUSAL_STATUSES, refusalResponse } from './refusals.ts';
+
+/** Every schema that is not of one market. */
+export const COMMON_SCHEMAS = [
+  ...COMPONENTS,
+  ...POINT_COMPONENTS,
+  ...REFERENCE_COMPONENTS,
+  ...CHANGE_COMPONENTS,
+  Me,
+  ViolationSchema,
+  ProblemSchema,
+];
 
 type Members = Record<string, unknown>;
 

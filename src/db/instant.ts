@@ -8,6 +8,10 @@ export function instantOf(timestamp: string): string {
   return `${timestamp.slice(0, -3).replace(' ', 'T')}Z`;
 }
 
+/** A time of the database as RFC 3339 text; null for none and for infinity. */
+export const instantOrNull = (time: string | null): string | null =>
+  time === null || time === 'infinity' ? null : instantOf(time);
+
 const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59);
 const RFC3339 = /^(.{10})T(.{8})(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/;
 

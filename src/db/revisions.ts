@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { inApplyTransaction } from './connection.ts';
 import { instantOf } from './instant.ts';
 import type { Database } from './schema.ts';
 
@@ -111,7 +112,7 @@ export async function textOf(db: Kysely<Database>, number: string): Promise<stri
  * the moment lies in the future. What it returns for a moment it returns for ever.
  */
 export async function revisionAsOf(db: Kysely<Database>, instant: string): Promise<string | null> {
-  // The function may have waited for a commit that its statement does not see.
+  // `revision_as_of` may have waited for a commit that this statement does not see.
   const { rows } = await sql<{ revision: string | null }>`
     select case when number is not null then concat_ws('.', number, commit_id_of(number)) end
       as revision
@@ -140,3 +141,34 @@ export async function findRevision(db: Kysely<Database>, text: string): Promise<
   if (!found) throw new Error('the table service has no row');
   return found;
 }
+
+/** The epoch before and after it was renewed. */
+interface RenewedEpoch {
+  readonly before: string;
+  readonly after: string;
+  /** The newest revision, as it is on the wire from now on. */
+  readonly revision: string;
+}
+
+/**
+ * Gives the data a new epoch: every revision, cursor, ETag and position of the feed that was told
+ * until now is unknown from now on. Waits for the writer that is under way; readers go on.
+ */
+export const renewEpoch = (db: Kysely<Database>): Promise<RenewedEpoch> =>
+  inApplyTransaction(db, async (trx) => {
+    const { rows } = await sql<{ before: string; after: string }>`
+      with before as materialized (select epoch from service),
+      fresh as materialized (
+        select substr(md5(gen_random_uuid()::text), 1, 6) as epoch from generate_series(1, 20)),
+      changed as (
+        update service set epoch =
+          (select epoch from fresh where epoch <> (select epoch from before) limit 1)
+        returning epoch)
+      select before.epoch as before, changed.epoch as after from before, changed`.execute(trx);
+    const [renewed] = rows;
+    if (!renewed) throw new Error('the table service has no row');
+    const { revision } = await newestRevision(trx);
+    // Services look again, and tell those who wait for changes at a place that is no more.
+    await sql`select pg_notify('revision', ${numberOf(revision)})`.execute(trx);
+    return { ...renewed, revision: wireText(renewed.after, revision) };
+  });

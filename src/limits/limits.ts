@@ -1,8 +1,36 @@
+import { isIPv4, isIPv6 } from 'node:net';
 import { type Leave, type LineBounds, type Lines, Places } from '../std/places.ts';
 import { Buckets, type Rate, type Verdict } from './bucket.ts';
 
 /** Nobody waits: what finds no place is refused. */
 const NO_LINE: LineBounds = { waitingMax: 0, waitMs: 0 };
+
+/** The eight groups of an IPv6 address, or null when it is none. */
+function groupsOf(address: string): string[] | null {
+  if (!isIPv6(address)) return null;
+  const [head = '', tail] = address.split('::');
+  const split = (part: string): string[] => (part === '' ? [] : part.split(':'));
+  const before = split(head);
+  const after = tail === undefined ? [] : split(tail);
+  const missing = Math.max(8 - before.length - after.length, 0);
+  return [...before, ...Array.from({ length: missing }, () => '0'), ...after];
+}
+
+/**
+ * The key of a client in a limit by address: an IPv4 address, or the /64 of an IPv6 address, since
+ * a single machine has all of those (RFC 6177).
+ */
+export function clientNetwork(address: string): string {
+  if (isIPv4(address)) return address;
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined) return mapped;
+  const groups = groupsOf(address.replace(/%.*$/, ''));
+  if (groups === null) return address;
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`;
+}
 
 /** Limits the concurrent requests of each name. */
 export class Concurrency {
@@ -31,8 +59,8 @@ export interface PrincipalLimits extends Rate {
   readonly concurrent: number;
 }
 
-/** Limits of a principal's own; a number that is null is that of the settings. */
-interface OwnLimits {
+/** Limits of an API key's own. 0 is no limit; null is the limit of the settings. */
+export interface KeyLimits {
   readonly perMinute: number | null;
   readonly burst: number | null;
   readonly concurrent: number | null;
@@ -77,7 +105,7 @@ export class Limits {
   }
 
   /** The limits of a principal: its own, and those of the settings where it has none. */
-  of(own: OwnLimits | null): PrincipalLimits {
+  of(own: KeyLimits | null): PrincipalLimits {
     const usual = this.#settings.principal;
     const rate =
       own?.perMinute == null ? usual : { perMinute: own.perMinute, burst: own.burst ?? 1 };

@@ -22,43 +22,47 @@ interface BookTold {
   >;
 }
 
-interface Named {
-  readonly name: string;
-  readonly help: string;
+/** One number: its name without `prices_`, what it says, and how it is read. */
+type Told = readonly [name: string, help: string, read: () => number];
+
+/** Numbers that are read when the metrics are. */
+function gauges(registry: Registry, ...all: readonly Told[]): void {
+  for (const [name, help, read] of all) {
+    new Gauge({
+      name: `prices_${name}`,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(read());
+      },
+    });
+  }
 }
 
-/** A number that is read when the metrics are. */
-function gauge(registry: Registry, named: Named, read: () => number): void {
-  new Gauge({
-    ...named,
-    registers: [registry],
-    collect() {
-      this.set(read());
-    },
-  });
+/** Numbers that only grow, counted elsewhere. */
+function counters(registry: Registry, ...all: readonly Told[]): void {
+  for (const [name, help, read] of all) {
+    new Counter({
+      name: `prices_${name}_total`,
+      help,
+      registers: [registry],
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    });
+  }
 }
 
-/** A number that only grows, counted elsewhere. */
-function counter(registry: Registry, named: Named, read: () => number): void {
-  new Counter({
-    ...named,
-    registers: [registry],
-    collect() {
-      this.reset();
-      this.inc(read());
-    },
-  });
-}
-
-/** Numbers by one label; instances that tell the same thing are told once: the latest. */
-function gauges(
+/** Numbers by one label; instances that report the same thing are counted once: the latest. */
+function labelled(
   registry: Registry,
-  label: string,
-  named: Named,
+  [name, help, label]: readonly [name: string, help: string, label: string],
   read: () => Iterable<readonly [label: string, value: number]>,
 ): void {
   new Gauge({
-    ...named,
+    name: `prices_${name}`,
+    help,
     labelNames: [label],
     registers: [registry],
     aggregator: 'max',
@@ -79,65 +83,42 @@ const STATES: readonly (readonly [name: string, state: LinkState])[] = [
 const secondsOf = (instant: string): number => Date.parse(instant) / 1000;
 
 function database(registry: Registry, { pool, reads, link }: Client): void {
-  gauge(registry, { name: 'prices_pool_connections', help: 'Connections of the pool' }, () => {
-    return pool.totalCount;
-  });
-  gauge(registry, { name: 'prices_pool_idle', help: 'Connections that nobody uses' }, () => {
-    return pool.idleCount;
-  });
-  gauge(registry, { name: 'prices_statements_running', help: 'Statements that run' }, () => {
-    return reads.slots.taken;
-  });
-  gauge(
-    registry,
-    { name: 'prices_statements_waiting', help: 'Statements that wait for a connection' },
-    () => reads.slots.waiting,
-  );
-  counter(
-    registry,
-    { name: 'prices_statement_retries_total', help: 'Statements that were tried once more' },
-    () => reads.retries.count,
-  );
   gauges(
     registry,
-    'state',
-    { name: 'prices_database_state', help: '1 for the state that the database is in' },
-    () => STATES.map(([name, state]) => [name, state === link.state ? 1 : 0]),
+    ['pool_connections', 'Connections of the pool', () => pool.totalCount],
+    ['pool_idle', 'Connections that nobody uses', () => pool.idleCount],
+    ['statements_running', 'Statements that run', () => reads.slots.taken],
+    ['statements_waiting', 'Statements that wait for a connection', () => reads.slots.waiting],
   );
-  counter(
-    registry,
-    { name: 'prices_database_outages_total', help: 'How often the database was away for longer' },
-    () => link.outages,
+  labelled(registry, ['database_state', '1 for the state that the database is in', 'state'], () =>
+    STATES.map(([name, state]) => [name, state === link.state ? 1 : 0]),
   );
-  counter(
+  counters(
     registry,
-    { name: 'prices_looks_total', help: 'Looks at the database for its newest revision' },
-    () => link.counts.looks,
-  );
-  counter(
-    registry,
-    { name: 'prices_looks_asked_total', help: 'Requests that shared these looks' },
-    () => link.counts.asked,
+    ['statement_retries', 'Statements that were tried once more', () => reads.retries.count],
+    ['database_outages', 'How often the database was away for longer', () => link.outages],
+    ['looks', 'Looks at the database for its newest revision', () => link.counts.looks],
+    ['looks_asked', 'Requests that shared these looks', () => link.counts.asked],
   );
 }
 
 function freshness(registry: Registry, { health }: Client): void {
-  gauges(
+  labelled(
     registry,
-    'market',
-    {
-      name: 'prices_latest_publication_timestamp_seconds',
-      help: 'When the newest value of the market was published',
-    },
+    [
+      'latest_publication_timestamp_seconds',
+      'When the newest value of the market was published',
+      'market',
+    ],
     () => [...(health.known()?.publishedAt ?? [])].map(([slug, at]) => [slug, secondsOf(at)]),
   );
-  gauges(
+  labelled(
     registry,
-    'scope',
-    {
-      name: 'prices_last_revision_timestamp_seconds',
-      help: 'When a market, the reference data or a source of rates was last changed',
-    },
+    [
+      'last_revision_timestamp_seconds',
+      'When a market, the reference data or a source of rates was last changed',
+      'scope',
+    ],
     () =>
       [...(health.known()?.newest?.scopes ?? [])].map(([scope, { committedAt }]) => [
         scope,
@@ -147,54 +128,39 @@ function freshness(registry: Registry, { health }: Client): void {
 }
 
 function load(registry: Registry, { limits, exchange }: MetricSources): void {
-  gauge(registry, { name: 'prices_requests_running', help: 'Requests that are worked on' }, () => {
-    return limits.gate.taken;
-  });
-  gauge(registry, { name: 'prices_requests_waiting', help: 'Requests at the gate' }, () => {
-    return limits.gate.waiting;
-  });
-  gauge(
+  gauges(
     registry,
-    { name: 'prices_principals_running', help: 'Principals with a request under way' },
-    () => limits.concurrency.size,
+    ['requests_running', 'Requests that are worked on', () => limits.gate.taken],
+    ['requests_waiting', 'Requests at the gate', () => limits.gate.waiting],
+    ['principals_running', 'Principals with a request under way', () => limits.concurrency.size],
+    ['rate_limited_names', 'Principals whose rate is being counted', () => limits.principals],
   );
-  gauge(
-    registry,
-    { name: 'prices_rate_limited_names', help: 'Principals whose rate is being counted' },
-    () => limits.principals,
-  );
-  counter(
-    registry,
-    {
-      name: 'prices_limits_exchange_failures_total',
-      help: 'Turns, one a second, that could not share what is counted for rate limits',
-    },
+  counters(registry, [
+    'limits_exchange_failures',
+    'Turns, one a second, that could not share what is counted for rate limits',
     () => exchange?.failures ?? 0,
-  );
+  ]);
 }
 
 function book(registry: Registry, { budget, counts }: BookTold): void {
-  gauge(registry, { name: 'prices_book_bytes', help: 'Bytes that the price book holds' }, () => {
-    return budget.state.bytes;
-  });
-  gauge(registry, { name: 'prices_book_limit_bytes', help: 'Bytes that it may hold' }, () => {
-    return budget.state.limit;
-  });
-  const counted: readonly [string, string, () => number][] = [
-    ['answers', 'Requests that were answered from the price book', () => counts.answers],
+  gauges(
+    registry,
+    ['book_bytes', 'Bytes that the price book holds', () => budget.state.bytes],
+    ['book_limit_bytes', 'Bytes that it may hold', () => budget.state.limit],
+  );
+  counters(
+    registry,
+    ['book_answers', 'Requests that were answered from the price book', () => counts.answers],
     [
-      'repeats',
+      'book_repeats',
       'Of those, the ones put together before for who asked the same',
       () => counts.repeats,
     ],
-    ['misses', 'Requests that it left to the database', () => counts.misses],
-    ['builds', 'Markets that it read whole', () => counts.builds],
-    ['refreshes', 'Markets of which it read what had changed', () => counts.refreshes],
-    ['evictions', 'Things that it forgot for others', () => budget.state.evictions],
-  ];
-  for (const [name, help, read] of counted) {
-    counter(registry, { name: `prices_book_${name}_total`, help }, read);
-  }
+    ['book_misses', 'Requests that it left to the database', () => counts.misses],
+    ['book_builds', 'Markets that it read whole', () => counts.builds],
+    ['book_refreshes', 'Markets of which it read what had changed', () => counts.refreshes],
+    ['book_evictions', 'Things that it forgot for others', () => budget.state.evictions],
+  );
 }
 
 /** Adds what the parts of the service tell of themselves. */

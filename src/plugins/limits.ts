@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../auth/principal.ts';
 import { Problem } from '../errors.ts';
-import { clientNetwork } from '../limits/address.ts';
 import { momentMs, type Rate, type Verdict } from '../limits/bucket.ts';
-import type { Limits } from '../limits/limits.ts';
+import { clientNetwork, type Limits } from '../limits/limits.ts';
 import type { HearVerdict } from './auth.ts';
 import { isOpen, isWaiting } from './gate.ts';
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type pg from 'pg';
 import { publicIdOf } from '../auth/key-format.ts';
-import { deniedKeysOf, lastUsedOf } from '../auth/key-use.ts';
+import { KeyUse } from '../auth/key-use.ts';
 import type { Principal } from '../auth/principal.ts';
 import type { Limits } from '../limits/limits.ts';
 import { Exchange } from '../limits/shared.ts';
@@ -30,27 +30,30 @@ export function usage(
   pool: pg.Pool,
   { limits, deniedBurst }: { readonly limits: Limits; readonly deniedBurst: number },
 ): { readonly exchange: Exchange; readonly heard: HearVerdict } {
-  const lastUsed = lastUsedOf(pool, (error) => {
-    app.log.warn(
-      { err: error },
-      'the last use of keys could not be written; it will be tried again',
-    );
+  const keyUse = new KeyUse(pool, {
+    deniedBurst,
+    onUsedFailure(error) {
+      app.log.warn(
+        { err: error },
+        'the last use of keys could not be written; it will be tried again',
+      );
+    },
+    onDeniedFailure(error) {
+      app.log.warn({ err: error }, 'keys that are refused in bursts could not be noted');
+    },
   });
   const exchange = new Exchange(pool, limits, (error) => {
     if (error) app.log.warn({ err: error }, 'rate limits hold for each instance by itself');
     else app.log.info('rate limits hold for all instances together again');
   });
-  const denied = deniedKeysOf(pool, deniedBurst, (error) => {
-    app.log.warn({ err: error }, 'keys that are refused in bursts could not be noted');
-  });
   const heard: HearVerdict = (request, { principal, refusal }) => {
-    if (principal?.kind === 'key') lastUsed.note(principal.id, Date.now());
+    if (principal?.kind === 'key') keyUse.noteUse(principal.id, Date.now());
     if (refusal?.statusCode !== 401 && refusal?.statusCode !== 403) return;
     const id = deniedWith(request, principal);
-    if (id !== null) denied.note(id);
+    if (id !== null) keyUse.countDenied(id);
   };
   app.addHook('onClose', async () => {
-    await Promise.all([lastUsed.close(), denied.close(), exchange.close()]);
+    await Promise.all([keyUse.close(), exchange.close()]);
   });
   return { exchange, heard };
 }

@@ -1,4 +1,4 @@
-import type { ExamplePrice } from '../db/example.ts';
+import type { ExamplePrice } from '../db/seed/seed.ts';
 
 /** What the terminal shows when the service runs on its own database. */
 interface Welcome {

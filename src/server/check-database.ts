@@ -3,10 +3,10 @@ import type { Logger } from 'pino';
 import { sentenceOf } from '../commands/failure.ts';
 import { databaseAddressOf } from '../config/addresses.ts';
 import type { Config } from '../config.ts';
-import { accountOf } from '../db/account.ts';
 import { databaseProblem } from '../db/failures.ts';
 import { rateSourceSlugs } from '../db/health.ts';
 import { isSchemaCurrent } from '../db/migrate.ts';
+import { accountOf } from '../db/roles.ts';
 import type { Database } from '../db/schema.ts';
 
 /** Says it when the setting names a source of rates that does not exist. */

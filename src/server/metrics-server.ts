@@ -9,21 +9,15 @@ interface Exposition {
   metrics(): Promise<string>;
 }
 
-/** A listener that answers `GET /metrics`, and nothing else. */
-interface MetricsServer {
-  readonly port: number;
-  close(): Promise<void>;
-}
-
 /**
- * Serves metrics on a port of their own: whoever may ask for prices need not see them, and they
- * are told however busy the service is.
+ * Serves metrics at `GET /metrics` on a port of their own, and nothing else: whoever may ask for
+ * prices need not see them, and they are reported however busy the service is.
  * @throws ConfigError when the port or host cannot be had
  */
 export async function serveMetrics(
   read: () => Promise<Exposition>,
   { port, host }: { readonly port: number; readonly host: string },
-): Promise<MetricsServer> {
+): Promise<{ readonly port: number; close(): Promise<void> }> {
   const server = createServer(async ({ method, url }, reply) => {
     const isRead = method === 'GET' || method === 'HEAD';
     if (url !== '/metrics' || !isRead) {

@@ -1,11 +1,63 @@
+import { listKeys } from '../auth/key-info.ts';
+import { createKey, revokeKey } from '../auth/keys.ts';
+import { ALL_MARKETS } from '../catalog/scopes.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from '../commands/database.ts';
-import { prepareEmbedded, withDevelopmentSecret } from '../commands/development.ts';
+import { ownSecret, withDevelopmentSecret } from '../commands/development.ts';
 import { isGiven } from '../commands/environment.ts';
 import type { Config } from '../config.ts';
 import type { Client } from '../db/client.ts';
-import type { ExamplePrice } from '../db/example.ts';
-import { type DemoKey, endDemoKey, renewDemoKey } from './demo-key.ts';
+import { isAlive, ownIdentity } from '../db/embedded/process.ts';
+import { migrateUp } from '../db/migrate.ts';
+import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/roles.ts';
+import { type ExamplePrice, examplePrice, lacksSamples, seed } from '../db/seed/seed.ts';
 import type { Life } from './life.ts';
+
+const DEMO_NAME = 'demo';
+/** The life of a demo key: a service that is killed leaves no key that works for long. */
+const DEMO_LIFE_MS = 24 * 3_600_000;
+const DEMO_OWNER = 'made at the start without DATABASE_URL';
+
+/** The owner of a demo key: which service shows it, and the process that this service is. */
+const ownerOf = (address: string, identity: string): string =>
+  `${DEMO_OWNER}, for ${address} of process ${identity}`;
+
+const OWNER_FORM = new RegExp(`^${DEMO_OWNER}(?:, for (\\S+) of process (.+))?$`);
+
+/** The key that the terminal shows, and the other services that run on the same database. */
+interface DemoKey {
+  readonly id: string;
+  readonly key: string;
+  readonly others: readonly string[];
+}
+
+/**
+ * Makes a key for every market, valid for 24 hours, and revokes those of services that have ended.
+ * Only for a service that listens, at this address: a start that fails leaves no key behind.
+ */
+async function renewDemoKey({ db }: Client, address: string): Promise<DemoKey> {
+  const keys = await listKeys(db);
+  const owner = ownerOf(address, await ownIdentity());
+  const { id: ownId, key } = await createKey(db, {
+    name: DEMO_NAME,
+    owner,
+    scopes: [ALL_MARKETS],
+    expiresAt: new Date(Date.now() + DEMO_LIFE_MS),
+  });
+  const others: string[] = [];
+  for (const { id, name, owner: of, status } of keys) {
+    const form = OWNER_FORM.exec(of ?? '');
+    if (name !== DEMO_NAME || form === null || status === 'revoked') continue;
+    const [, other, identity] = form;
+    if (other !== undefined && (await isAlive(identity ?? ''))) others.push(other);
+    else await revokeKey(db, id, 'a later start made another');
+  }
+  return { id: ownId, key, others };
+}
+
+/** Revokes the key of a service that stops. Of one that is killed, the next start does. */
+async function endDemoKey({ db }: Client, id: string): Promise<void> {
+  await revokeKey(db, id, 'the service that showed it stopped');
+}
 
 /** A database that can be served from, and the settings that hold with it. */
 export interface Prepared {
@@ -46,6 +98,36 @@ function withLevel(config: Config, isEmbedded: boolean): Config {
   return isQuiet ? ({ ...config, LOG_LEVEL: 'warn' } as Config) : config;
 }
 
+/**
+ * Brings the embedded database to where the service can answer: newest schema, the accounts, and
+ * the sample data unless they were loaded before or the database holds others. Returns its address
+ * with the account that reads and does nothing else, its address with the account that notes use,
+ * and a price to ask for.
+ * @param url its address with the account that may do everything
+ */
+async function fillEmbedded(client: Client, url: string, dataDir: string) {
+  await migrateUp(client.db);
+  // The same password at every start: another service may be running on this database.
+  const passwords = {
+    service: await ownSecret(dataDir, 'service-password'),
+    usage: await ownSecret(dataDir, 'usage-password'),
+  };
+  const logins = Object.entries(passwords) as [Login, string][];
+  await applyRoles(client.db, ROLE_PREFIX, new Map(logins));
+  if (await lacksSamples(client.db)) {
+    tell('Loading the sample prices');
+    await seed(client);
+  }
+  const addressOf = (login: keyof typeof passwords): string => {
+    const address = new URL(url);
+    address.username = roleName(ROLE_PREFIX, login);
+    address.password = passwords[login];
+    return address.href;
+  };
+  const example = await examplePrice(client.db);
+  return { url: addressOf('service'), usageUrl: addressOf('usage'), example };
+}
+
 /** Finds the database that the settings name, or starts and fills the embedded one. */
 export async function prepare(given: Config, life: Life): Promise<Prepared> {
   const chosen = await chooseDatabase(given, (step) => {
@@ -73,7 +155,7 @@ export async function prepare(given: Config, life: Life): Promise<Prepared> {
     return { config, url: chosen.url, usageUrl, own: null, demoKey, release };
   }
   const { url, usageUrl, example } = await withWriter(chosen, config, (writer) =>
-    prepareEmbedded(writer, chosen.url, config.DATA_DIR, tell),
+    fillEmbedded(writer, chosen.url, config.DATA_DIR),
   );
   life.checkpoint();
   return { config, url, usageUrl, own: { example, notice: chosen.notice }, demoKey, release };

@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox';
 import { UsageError } from '../commands/failure.ts';
-import { SECRETS } from '../config/secret-files.ts';
+import { SECRETS } from '../config/environment.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { faultOfSetting } from '../config.ts';
 import { VERSION } from '../version.ts';

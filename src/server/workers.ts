@@ -7,10 +7,16 @@ import { clusterExposition } from '../metrics/metrics.ts';
 import { addressOf } from './banner.ts';
 import type { Life } from './life.ts';
 import { serveMetrics } from './metrics-server.ts';
-import { NODE_FLAGS } from './node-flags.ts';
 import { deliveriesTo, heirless, type Left, retire, whatIsUnderWay } from './passing.ts';
 import type { Prepared } from './prepare.ts';
 import { hearWorkers } from './told-once.ts';
+
+/**
+ * What Node is told when it runs the service. The part of its heap where objects are young would
+ * grow to twice as much by itself, and a process that was busy once keeps that. `npm start` and the
+ * image name it too: it counts from the start.
+ */
+export const NODE_FLAGS: readonly string[] = ['--max-semi-space-size=16'];
 
 interface WorkersOptions {
   readonly count: number;

@@ -35,19 +35,6 @@ const WITHDRAWN = `select revision, sum(rows) as rows from (
 /** Of the ledger of loads. */
 export const BATCH_RULES: readonly Rule[] = [
   {
-    name: 'batches-add-up',
-    meaning:
-      'The rows of an applied batch are those inserted, unchanged, corrected, outdated, ' +
-      'withdrawn and rejected; none is negative.',
-    broken: `select id as batch, status, rows, inserted, unchanged, corrected, outdated, withdrawn,
-        rejected
-      from load_batch
-      where status = 'applied'
-          and rows <> inserted + unchanged + corrected + outdated + withdrawn + rejected
-        or least(rows, inserted, unchanged, corrected, outdated, withdrawn, rejected,
-          prices_added, prices_changed, prices_removed) < 0`,
-  },
-  {
     name: 'batches-counted',
     meaning:
       'As many values carry the number of a batch as it inserted and corrected, in its revision; ' +
@@ -128,8 +115,7 @@ export const BATCH_RULES: readonly Rule[] = [
       from (select *, lead(first_date) over (
           partition by batch_id, price_id, currency_id order by first_date) as next
         from load_coverage) as c left join load_batch b on b.id = c.batch_id
-      where first_date > last_date or next <= last_date or num_nonnulls(price_id, currency_id) <> 1
-        or b.vintage is null or b.status <> 'applied'
+      where next <= last_date or b.vintage is null or b.status <> 'applied'
       union all
       select b.id, v.price_id, v.currency_id, null, null, null, v.date
       from (

@@ -43,13 +43,9 @@ export const KEY_RULES: readonly Rule[] = [
   },
   {
     name: 'keys-sound',
-    meaning:
-      'A key ends after it was made, has a reason when it was revoked, holds a scope, and was ' +
-      'replaced by another key.',
-    broken: `select k.public_id as key, created_at, expires_at, revoked_at, replaced_by
-      from api_key k
-      where expires_at <= created_at or (revoked_at is null) <> (revoked_reason is null)
-        or replaced_by = k.id or octet_length(digest) <> 32
+    meaning: 'A key holds a scope, and was replaced by another key.',
+    broken: `select k.public_id as key, replaced_by from api_key k
+      where replaced_by = k.id
         or not exists (select from api_key_scope s where s.api_key_id = k.id)`,
   },
 ];

@@ -93,14 +93,12 @@ export const PRICE_RULES: readonly Rule[] = [
   {
     name: 'payables-in-percent',
     meaning:
-      'A payable has no currency and a unit of percentages; a price has a currency and another ' +
-      'unit; the dimension beside a unit is that of the unit.',
+      'The dimension beside the unit of a price is that of the unit, by which CHECK constraints ' +
+      'know that a payable is in percent.',
     broken: `select p."table", p.code, p.revision, price_type, currency_id, u.slug as unit,
         unit_dimension
       from ${PRICES} p left join unit_of_measure u on u.id = unit_id
-      where (price_type = 'payable') <> (currency_id is null)
-        or (price_type = 'payable') <> (unit_dimension = 'ratio')
-        or price_type not in ('price', 'payable') or unit_dimension is distinct from u.dimension`,
+      where unit_dimension is distinct from u.dimension`,
   },
   {
     name: 'identity-fixed',

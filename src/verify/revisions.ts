@@ -16,7 +16,7 @@ const badChain = ({ table, key, mayReturn }: Versioned): string => {
         where exists (select from ${table}_history h where ${same})
     ) as versions
   ) as chained
-  where revision_to <= revision or next < revision_to or (revision_to is null and next is not null)
+  where next < revision_to or (revision_to is null and next is not null)
     or next = revision${mayReturn ? '' : ' or next > revision_to'}`;
 };
 
@@ -133,8 +133,7 @@ export const REVISION_RULES: readonly Rule[] = [
       where (s.points, s.price_changes) is distinct from
           (coalesce(c.points, 0), (o.price_id is not null)::integer)
         and not (p.id is null and (s.market_id, revision) in (select * from ${LEFT_OUT} as l))
-        or c.first < s.first_date or c.last > s.last_date or p.market_id <> s.market_id
-        or s.points > 0 and s.first_date is null`,
+        or c.first < s.first_date or c.last > s.last_date or p.market_id <> s.market_id`,
   },
   {
     name: 'changes-numbered',

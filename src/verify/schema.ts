@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { MARKETS } from '../catalog/markets.ts';
 import { SCOPES, scopeOf } from '../catalog/scopes.ts';
+import { identitiesOf } from '../db/identities.ts';
 import type { Broken, Rule } from './rule.ts';
 
 const FILE = new URL('./in-force.txt', import.meta.url);
@@ -131,45 +132,16 @@ async function strangeMarkets(driver: pg.ClientBase): Promise<Broken[]> {
   ];
 }
 
-const IDENTITIES = `
-  select c.relname as table, a.attname as column, s.sequence::text,
-    has_sequence_privilege(s.sequence, 'select') as "isReadable"
-  from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attidentity <> ''
-    cross join lateral (select pg_get_serial_sequence(quote_ident(relname), attname)::regclass
-      as sequence) as s
-  where c.relnamespace = 'public'::regnamespace order by 1, 2`;
-
-/** Where else the ids of a table live on. */
-const REMEMBERED: Readonly<Record<string, readonly string[]>> = {
-  price: ['change_segment.price_id', 'price_history.id'],
-  ...Object.fromEntries(
-    ['currency', 'unit_of_measure', 'dimension_value', 'product'].map((table) => [
-      table,
-      [`${table}_history.id`],
-    ]),
-  ),
-};
-
 async function usedIds(driver: pg.ClientBase): Promise<Broken[]> {
-  const { rows } = await driver.query<{
-    table: string;
-    column: string;
-    sequence: string;
-    isReadable: boolean;
-  }>(IDENTITIES);
   const broken: Broken[] = [];
-  for (const { table, column, sequence, isReadable } of rows) {
+  for (const { table, sequence, isReadable, newest } of await identitiesOf(driver)) {
     if (!isReadable) {
       broken.push({ table, problem: 'this account may not read its sequence: run db roles' });
       continue;
     }
-    const places = [`${table}.${column}`, ...(REMEMBERED[table] ?? [])].map((place) => {
-      const [from, name] = place.split('.');
-      return `(select max(${name}) from ${from})`;
-    });
     const { rows: used } = await driver.query(
       `select '${table}' as table, used, last from (
-        select greatest(${places.join(', ')})::bigint as used,
+        select ${newest} as used,
           coalesce(pg_sequence_last_value('${sequence}'::regclass), 0) as last) as ids
       where used > last`,
     );

@@ -1,7 +1,7 @@
-import type { ArchiveProgress } from '../../src/archive/archive.ts';
 import type { FileFormat } from '../../src/archive/copy.ts';
 import { exportArchive } from '../../src/archive/export.ts';
 import { importArchive } from '../../src/archive/import.ts';
+import type { ArchiveProgress } from '../../src/archive/manifest.ts';
 import { openClient } from '../../src/db/client.ts';
 
 /**

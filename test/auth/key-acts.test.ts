@@ -3,7 +3,7 @@ import t from 'tap';
 import { buildApp } from '../../src/app.ts';
 import { newKey } from '../../src/auth/key-format.ts';
 import { readAudit } from '../../src/auth/key-info.ts';
-import { deniedKeysOf, lastUsedOf } from '../../src/auth/key-use.ts';
+import { KeyUse } from '../../src/auth/key-use.ts';
 import { createKey, revokeKey } from '../../src/auth/keys.ts';
 import { configOf } from '../../src/config.ts';
 import { KEY_RULES } from '../../src/verify/keys.ts';
@@ -14,6 +14,9 @@ import { type RoledDatabase, roledDatabase } from '../support/roles.ts';
 
 type App = Awaited<ReturnType<typeof buildApp>>;
 type Db = Parameters<typeof readAudit>[0];
+
+const useOf = (pool: pg.Pool, deniedBurst: number, onFailure: (error: Error) => void) =>
+  new KeyUse(pool, { deniedBurst, onUsedFailure: onFailure, onDeniedFailure: onFailure });
 
 const FOREVER = { expiresAt: null };
 
@@ -34,8 +37,8 @@ t.test('the first use of a key is told by the audit, and none after it', async (
   const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], ...FOREVER });
   await createKey(db, { name: 'never used', scopes: ['prices:*'], ...FOREVER });
   for (const instant of ['2026-03-05T16:10:00Z', '2026-03-05T16:11:00Z', '2026-03-05T16:09:00Z']) {
-    const used = lastUsedOf(pool, (error) => t.error(error));
-    used.note(id, Date.parse(instant));
+    const used = useOf(pool, 0, (error) => t.error(error));
+    used.noteUse(id, Date.parse(instant));
     await used.close();
   }
   const expected = { action: 'first-used', id, before: null, reason: null };
@@ -119,18 +122,18 @@ t.test('a key that is refused in a burst is told by the audit, once an hour', as
 t.test('whoever draws ids by the thousand hides no burst, and fills no memory', async (t) => {
   const { db, pool } = await testDatabase(t);
   const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], ...FOREVER });
-  const denied = deniedKeysOf(pool, 3, (error) => t.error(error));
+  const denied = useOf(pool, 3, (error) => t.error(error));
   for (let round = 0; round < 3; round += 1) {
-    denied.note(id);
-    for (let at = 0; at < 9_999; at += 1) denied.note(newKey().publicId);
+    denied.countDenied(id);
+    for (let at = 0; at < 9_999; at += 1) denied.countDenied(newKey().publicId);
   }
   await denied.close();
   const acts = await actsOf(db);
   t.match(acts, [{ id, action: 'denied-burst', after: { denied: 3 } }]);
   t.equal(acts.length, 1);
   for (let round = 0; round < 3; round += 1) {
-    denied.note(id);
-    for (let at = 0; at < 10_000; at += 1) denied.note(newKey().publicId);
+    denied.countDenied(id);
+    for (let at = 0; at < 10_000; at += 1) denied.countDenied(newKey().publicId);
   }
   await pool.query(`alter table key_audit disable trigger all; delete from key_audit`);
   await denied.close();
@@ -142,9 +145,9 @@ t.test('a burst that cannot be noted fails nothing but itself', async (t) => {
   const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], ...FOREVER });
   await pool.query('alter function note_denied rename to elsewhere');
   const errors: Error[] = [];
-  const denied = deniedKeysOf(pool, 2, (error) => errors.push(error));
+  const denied = useOf(pool, 2, (error) => errors.push(error));
   const burst = async () => {
-    for (const _ of [1, 2]) denied.note(id);
+    for (const _ of [1, 2]) denied.countDenied(id);
     await denied.close();
   };
   await burst();

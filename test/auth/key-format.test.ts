@@ -48,7 +48,7 @@ t.test('a key with any one character changed is refused without a lookup', async
       const { text } = newKey();
       fc.pre(text[at] !== to);
       const changed = text.slice(0, at) + to + text.slice(at + 1);
-      const code = await verifyKey(find, changed, Date.now()).catch((error) => error.code);
+      const code = await verifyKey(find, changed).catch((error) => error.code);
       return code === 'invalid_api_key';
     }),
     { numRuns: 5_000 },

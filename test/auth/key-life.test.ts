@@ -1,12 +1,17 @@
+import type pg from 'pg';
 import t from 'tap';
 import { KeyError, listKeys, readAudit, showKey } from '../../src/auth/key-info.ts';
-import { lastUsedOf } from '../../src/auth/key-use.ts';
+import { KeyUse } from '../../src/auth/key-use.ts';
 import { createKey, revokeKey, rotateKey } from '../../src/auth/keys.ts';
-import { findKey, verifyKey } from '../../src/auth/verify-key.ts';
+import { type FindKey, findKey, verifyKey } from '../../src/auth/verify-key.ts';
 import { testDatabase } from '../support/database.ts';
 import { until } from '../support/sockets.ts';
 
 const HOUR_MS = 3_600_000;
+/** Writes the last use of keys alone. */
+const useOf = (pool: pg.Pool, onUsedFailure: (error: Error) => void): KeyUse =>
+  new KeyUse(pool, { deniedBurst: 0, onUsedFailure, onDeniedFailure: onUsedFailure });
+
 const inDays = (days: number): Date => new Date(Date.now() + days * 24 * HOUR_MS);
 
 t.test(
@@ -35,9 +40,14 @@ t.test(
     const left = Date.parse(String(expiresAt)) - Date.now();
     t.ok(left > HOUR_MS - 60_000 && left <= HOUR_MS, 'an hour is left');
     const find = (id: string) => findKey(db, id);
-    t.match(await verifyKey(find, old.key, Date.now()), { id: old.id });
-    t.match(await verifyKey(find, heir.key, Date.now()), { id: heir.id, limits });
-    await t.rejects(verifyKey(find, old.key, Date.parse(String(expiresAt))), {
+    t.match(await verifyKey(find, old.key), { id: old.id });
+    t.match(await verifyKey(find, heir.key), { id: heir.id, limits });
+    const atEnd: FindKey = async (id) => {
+      const record = await findKey(db, id);
+      const readAt = { databaseMs: Date.parse(String(expiresAt)), ownMs: performance.now() };
+      return record && { ...record, readAt };
+    };
+    await t.rejects(verifyKey(atEnd, old.key), {
       code: 'api_key_expired',
     });
     await t.rejects(
@@ -148,8 +158,8 @@ t.test('the last use of a key is written to the minute, and only ever grows', as
   const { db, pool } = await testDatabase(t);
   const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
   const use = async (instant: string) => {
-    const used = lastUsedOf(pool, (error) => t.error(error));
-    used.note(id, Date.parse(instant));
+    const used = useOf(pool, (error) => t.error(error));
+    used.noteUse(id, Date.parse(instant));
     await used.close();
     return (await showKey(db, id)).lastUsedAt;
   };
@@ -166,8 +176,8 @@ t.test('a use that could not be written is told, and written later', async (t) =
     query: (...args: Parameters<typeof pool.query>) =>
       errors.length === 0 ? Promise.reject(new Error('no database')) : pool.query(...args),
   });
-  const used = lastUsedOf(failing, (error) => errors.push(error));
-  used.note(id, Date.parse('2026-03-05T16:10:00Z'));
+  const used = useOf(failing, (error) => errors.push(error));
+  used.noteUse(id, Date.parse('2026-03-05T16:10:00Z'));
   await used.close();
   t.equal(errors.length, 1);
   await used.close();

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import t from 'tap';
 import { KeyError, listKeys, showKey } from '../../src/auth/key-info.ts';
 import { createKey, revokeKey } from '../../src/auth/keys.ts';
-import { UnknownScopeError } from '../../src/auth/scope-list.ts';
+import { UnknownScopeError } from '../../src/catalog/scopes.ts';
 import { testDatabase } from '../support/database.ts';
 
 const inDays = (days: number): Date => new Date(Date.now() + days * 86_400_000);

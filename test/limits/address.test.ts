@@ -1,5 +1,5 @@
 import t from 'tap';
-import { clientNetwork } from '../../src/limits/address.ts';
+import { clientNetwork } from '../../src/limits/limits.ts';
 
 t.test('a client is its IPv4 address, or the /64 of its IPv6 one', async (t) => {
   const networks: Readonly<Record<string, string>> = {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type t from 'tap';
-import { NODE_FLAGS } from '../../src/server/node-flags.ts';
+import { NODE_FLAGS } from '../../src/server/workers.ts';
 import { makeFolder } from './folders.ts';
 import { NO_LIMITS } from './no-limits.ts';
 

@@ -87,9 +87,13 @@ const PRICES: Readonly<Record<string, Damage>> = {
     `delete from access_scope where scope = 'prices:copper'`,
   ),
   'a payable with a currency': damage(
-    ['payables-in-percent', 'in-force'],
+    'in-force',
     'alter table price drop constraint price_payable_has_no_currency',
     `update price set currency_id = (select min(id) from currency) where code = 'XX-9'`,
+  ),
+  'a unit with the dimension of another': damage(
+    'payables-in-percent',
+    `update price set unit_dimension = 'volume' where code = 'XX-1'`,
   ),
   'a price whose past had another currency': damage(
     'identity-fixed',

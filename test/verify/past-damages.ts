@@ -72,7 +72,7 @@ export const LEDGERS: Readonly<Record<string, Damage>> = {
     `update change_segment set first_seq = first_seq + 100 where revision = ${LAST}`,
   ),
   'a batch that does not add up': damage(
-    ['batches-add-up', 'in-force'],
+    'in-force',
     'alter table load_batch drop constraint load_batch_adds_up',
     `update load_batch set rows = rows + 1 where id = ${FIRST_BATCH}`,
   ),

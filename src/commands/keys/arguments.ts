@@ -1,5 +1,5 @@
-import type { KeyLimits } from '../../auth/key-row.ts';
 import { KEY_LIFETIME_DAYS } from '../../auth/keys.ts';
+import type { KeyLimits } from '../../limits/limits.ts';
 import { UsageError } from '../failure.ts';
 
 const DAY_MS = 86_400_000;

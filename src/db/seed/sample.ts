@@ -1,16 +1,89 @@
+import { createHash } from 'node:crypto';
 import { type Insertable, type RawBuilder, sql, type Transaction } from 'kysely';
 import { SAMPLE_SOURCE, type SampleRate, sampleRates } from '../../../seeds/rates.ts';
 import { UNITS } from '../../../seeds/reference/units.ts';
 import { VALUES } from '../../../seeds/reference/values.ts';
-import type { SampleMarket, SamplePrice } from '../../../seeds/sample.ts';
+import { SAMPLE_MARK, type SampleMarket, type SamplePrice } from '../../../seeds/sample.ts';
 import { type SamplePoint, seriesOf } from '../../../seeds/series.ts';
 import { columnName, DIMENSIONS, type Kind } from '../../catalog/dimensions.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { type Connection, copyInto, openRevision } from '../connection.ts';
 import type { Database, PriceDimensions, PriceRow } from '../schema.ts';
-import { digestOf, finishBatch, isSamplePrice, LINES, recordBatch, wasLoaded } from './batch.ts';
 
 type Trx = Transaction<Database>;
+
+const FORMAT = 'seed';
+const ACTOR = 'seed';
+
+/** The two lines of the ledger that the sample data leave, once each was written. */
+export const LINES = { samples: 'seeds', corrections: 'seeds, corrections' } as const;
+
+/** What a line of the ledger says about seeds. */
+interface SeedBatch {
+  readonly file_name: (typeof LINES)[keyof typeof LINES];
+  readonly sha256: Buffer;
+  readonly reason: string | null;
+  readonly prices_added: number;
+  readonly rows: number;
+  readonly inserted: number;
+  readonly unchanged: number;
+  readonly corrected: number;
+  readonly outdated: number;
+}
+
+/** SHA-256 over all the lines of a batch, the key by which it is loaded once. */
+export function digestOf(lines: Iterable<string>): Buffer {
+  const hash = createHash('sha256');
+  for (const line of lines) hash.update(line);
+  return hash.digest();
+}
+
+/** Whether exactly these seeds were loaded before. */
+export async function wasLoaded(trx: Trx, sha256: Buffer): Promise<boolean> {
+  const rows = await trx
+    .selectFrom('load_batch')
+    .select('id')
+    .where('sha256', '=', sha256)
+    .where('format', '=', FORMAT)
+    .where('status', '=', 'applied')
+    .execute();
+  return rows.length > 0;
+}
+
+/**
+ * Writes a line of the ledger, with the revision that is open, and returns its id, which the rows
+ * of the batch carry. `finishBatch` notes when they were in.
+ */
+export async function recordBatch(trx: Trx, batch: SeedBatch): Promise<number> {
+  const { id } = await trx
+    .insertInto('load_batch')
+    .values({
+      ...batch,
+      format: FORMAT,
+      vintage: null,
+      actor: ACTOR,
+      status: 'applied',
+      started_at: sql<string>`now()`,
+      finished_at: sql<string>`clock_timestamp()`,
+      revision: sql<string | null>`current_revision()`,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  return id;
+}
+
+/** Notes when the batch ended. */
+export const finishBatch = (trx: Trx, id: number): Promise<unknown> =>
+  trx
+    .updateTable('load_batch')
+    .set({ finished_at: sql<string>`clock_timestamp()` })
+    .where('id', '=', id)
+    .execute();
+
+const mark = JSON.stringify([{ name: SAMPLE_MARK.name }]);
+
+/** Whether the price `p` is one of the seeds; no other gets points or corrections from them. */
+export const isSamplePrice = sql`p.specification @> ${mark}::jsonb`;
 
 /** Ids of the rows that prices refer to, by a text that names each: its slug, or its name. */
 type Ids = ReadonlyMap<string, number>;
@@ -179,16 +252,14 @@ const sameRates = sql`
   join fx_rate r on r.source = ${SAMPLE_SOURCE} and r.currency_id = c.id and r.date = n.date
   where r.rate = n.rate`;
 
-async function countOf(trx: Transaction<Database>, rows: RawBuilder<unknown>): Promise<number> {
+async function countOf(trx: Trx, rows: RawBuilder<unknown>): Promise<number> {
   const { rows: counted } = await sql<{ count: number }>`
     select count(*)::integer as count from ${rows}`.execute(trx);
   return counted[0]?.count ?? 0;
 }
 
-const affectedBy = async (
-  trx: Transaction<Database>,
-  statement: RawBuilder<unknown>,
-): Promise<number> => Number((await statement.execute(trx)).numAffectedRows ?? 0);
+const affectedBy = async (trx: Trx, statement: RawBuilder<unknown>): Promise<number> =>
+  Number((await statement.execute(trx)).numAffectedRows ?? 0);
 
 /** Sends everything to the staging tables, reporting as it goes. */
 async function stage(
@@ -227,7 +298,7 @@ const NOTHING: SampleReport = { prices: 0, points: 0, rates: 0 };
  * is never overwritten: points that differ count as outdated.
  */
 export async function writeSample(
-  trx: Transaction<Database>,
+  trx: Trx,
   connection: Connection,
   markets: readonly SampleMarket[],
   series: readonly SampleSeries[],

@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Answer, Outcome, Task } from './runner.ts';
+
+const RUNNER = fileURLToPath(new URL('runner.ts', import.meta.url));
+
+/** Commands that write nothing for longer than this are taken for hanging. */
+const COMMAND_MAX_MS = 120_000;
+
+/** Settings that must not differ between the two sides, or reach another database. */
+const ENVIRONMENT = { DATABASE_URL: '', LOG_LEVEL: 'info', LOAD_JUMP_FACTOR: '', DATA_DIR: '' };
+
+/** A task without the number that `Checkout` gives it. */
+type Work = Task extends infer T ? (T extends Task ? Omit<T, 'id'> : never) : never;
+
+/** A checkout of the project, with one process that runs its commands one after another. */
+export class Checkout {
+  readonly folder: string;
+  private readonly child: ChildProcess;
+  private readonly waiting = new Map<number, (answer: Answer) => void>();
+  private last = 0;
+  private said = '';
+
+  constructor(folder: string) {
+    this.folder = folder;
+    const own = join(folder, 'node_modules', '.bin', 'node');
+    this.child = spawn(existsSync(own) ? own : process.execPath, [RUNNER, folder], {
+      env: { ...process.env, ...ENVIRONMENT },
+      // A process group of its own: a signal to ours ends the sequence under way first.
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    });
+    this.child.stderr?.on('data', (chunk) => {
+      this.said = (this.said + chunk).slice(-4_000);
+    });
+    this.child.on('message', (answer: Answer) => this.waiting.get(answer.id)?.(answer));
+    this.child.on('exit', () => {
+      const error = `the process of ${folder} ended: ${this.said}`;
+      for (const [id, resolve] of this.waiting) resolve({ id, error });
+    });
+  }
+
+  /** Runs a command of `prices` in a folder, on a database. */
+  async run(url: string, folder: string, words: readonly string[]): Promise<Outcome> {
+    const { outcome } = await this.ask({ kind: 'command', url, folder, words });
+    if (!outcome) throw new Error(`${this.folder}: no outcome`);
+    return outcome;
+  }
+
+  /** Every change of the feed of a database, as JSON texts. */
+  async feed(url: string): Promise<readonly string[]> {
+    return (await this.ask({ kind: 'feed', url })).changes ?? [];
+  }
+
+  stop(): void {
+    if (this.child.connected) this.child.disconnect();
+  }
+
+  private async ask(work: Work): Promise<Answer> {
+    this.last += 1;
+    const id = this.last;
+    const { promise, resolve } = Promise.withResolvers<Answer>();
+    this.waiting.set(id, resolve);
+    const timer = setTimeout(
+      () => resolve({ id, error: `no answer for ${COMMAND_MAX_MS} ms` }),
+      COMMAND_MAX_MS,
+    );
+    if (!this.child.connected) resolve({ id, error: `the process has ended: ${this.said}` });
+    else this.child.send({ ...work, id });
+    const answer = await promise;
+    clearTimeout(timer);
+    this.waiting.delete(id);
+    if (answer.error !== undefined) throw new Error(`${this.folder}: ${answer.error}`);
+    return answer;
+  }
+}

@@ -1,0 +1,45 @@
+import { uniformOf } from '../../seeds/random.ts';
+
+/** Choices that are the same for the same text on every machine. */
+export class Random {
+  private readonly next: () => number;
+
+  constructor(text: string) {
+    this.next = uniformOf(text);
+  }
+
+  /** A whole number from `least` to `most`. */
+  int(least: number, most: number): number {
+    return least + Math.floor(this.next() * (most - least + 1));
+  }
+
+  chance(probability: number): boolean {
+    return this.next() < probability;
+  }
+
+  pick<T>(all: readonly T[]): T {
+    return all[this.int(0, all.length - 1)] as T;
+  }
+
+  /** Some of them, in their order. */
+  some<T>(all: readonly T[], least: number, most: number): T[] {
+    const count = Math.min(all.length, this.int(least, most));
+    const left = all.map((_, index) => index);
+    const taken = Array.from(
+      { length: count },
+      () => left.splice(this.int(0, left.length - 1), 1)[0] as number,
+    );
+    return taken.sort((a, b) => a - b).map((index) => all[index] as T);
+  }
+
+  /** One of several, each as often as its weight says. */
+  weighted<T>(all: readonly (readonly [weight: number, value: T])[]): T {
+    const total = all.reduce((sum, [weight]) => sum + weight, 0);
+    let left = this.next() * total;
+    for (const [weight, value] of all) {
+      left -= weight;
+      if (left < 0) return value;
+    }
+    return (all[0] as readonly [number, T])[1];
+  }
+}

@@ -1,0 +1,145 @@
+import type pg from 'pg';
+
+/** A column of a table. */
+interface Column {
+  readonly table: string;
+  readonly name: string;
+  readonly type: string;
+}
+
+type Row = Readonly<Record<string, string | null>>;
+
+/** What numbers of one database mean, so that two databases can be compared. */
+export interface Names {
+  /** Place of a batch in the ledger, by its number. */
+  readonly batches: ReadonlyMap<string, string>;
+  /** What an identity refers to, by the kind of row and the identity. */
+  readonly rows: ReadonlyMap<string, string>;
+  /** Moments from here on are moments of the run, RFC 3339 in UTC. */
+  readonly began: string;
+}
+
+/** Random or counted by nothing but the order of statements. */
+const IGNORED = /^(epoch|commit_id|keys_change_id|id|opened_by)$/;
+
+/** The kind of row that a column refers to. */
+function kindOf(column: string): string | null {
+  if (column === 'price_id') return 'price';
+  if (column === 'currency_id' || column === 'base_currency_id') return 'currency';
+  if (column === 'unit_id') return 'unit';
+  if (column === 'product_id') return 'product';
+  if (column === 'market_id') return 'market';
+  return column.endsWith('_id') ? 'value' : null;
+}
+
+const isBatch = (column: string): boolean => /^(batch_id|undoes|undone_by)$/.test(column);
+
+const IDENTITIES = `
+  select 'price ' || id, code_key || ' #' || row_number() over (partition by code_key order by id)
+    from (select id, code_key from price union select id, code_key from price_history) as p
+  union all select 'currency ' || id, iso from currency
+  union all select 'unit ' || id, slug from unit_of_measure
+  union all select 'product ' || id, market_id || ' ' || slug from product
+  union all select 'market ' || id, slug from market
+  union all select 'value ' || id, kind || ' ' || slug from dimension_value`;
+
+/** Reads what the identities of a database stand for. */
+export async function namesOf(client: pg.Client, began: string): Promise<Names> {
+  const rows = await client.query<string[]>({ text: IDENTITIES, rowMode: 'array' });
+  const batches = await client.query('select id::text from load_batch order by id');
+  return {
+    batches: new Map(batches.rows.map(({ id }, index) => [id, `#${index + 1}`])),
+    rows: new Map(rows.rows.map(([id = '', name = '']) => [id, name])),
+    began,
+  };
+}
+
+/** A moment of the run is `now`; an earlier one comes from a file and stays. */
+const momentOf = (text: string, began: string): string => (text >= began ? 'now' : text);
+
+function cellOf({ name, type }: Column, text: string | null, names: Names): string | null {
+  if (text === null) return null;
+  if (isBatch(name)) return names.batches.get(text) ?? 'no batch';
+  const kind = kindOf(name);
+  if (kind !== null) return names.rows.get(`${kind} ${text}`) ?? `no ${kind}`;
+  return type === 'timestamp with time zone' ? momentOf(text, names.began) : text;
+}
+
+/** The line of an undo names the batch in its file name, and its hash is made of the number. */
+function withoutNumber(row: Row, names: Names): Row {
+  if (row['format'] !== 'undo') return row;
+  const file = row['file_name']?.replace(/^\d+/, (id) => names.batches.get(id) ?? id) ?? null;
+  return { ...row, file_name: file, sha256: null };
+}
+
+const COLUMNS = `
+  select c.table_name as table, c.column_name as name, c.data_type as type
+  from information_schema.columns c
+    join information_schema.tables t using (table_schema, table_name)
+  where c.table_schema = current_schema() and t.table_type = 'BASE TABLE'
+    and c.table_name !~ '^kysely_|^migration_|^api_key|^key_'
+  order by c.table_name, c.column_name`;
+
+const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/** The text of a column: moments in UTC, so that they sort. */
+const textOf = ({ name, type }: Column): string =>
+  type === 'timestamp with time zone'
+    ? `to_char(${quoted(name)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+    : `${quoted(name)}::text`;
+
+/** All rows of the tables of a database in words that two databases share, by table. */
+export async function stateOf(
+  client: pg.Client,
+  names: Names,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const { rows: all } = await client.query<Column>(COLUMNS);
+  const state = new Map<string, readonly string[]>();
+  for (const table of new Set(all.map((each) => each.table))) {
+    const columns = all.filter((each) => each.table === table && !IGNORED.test(each.name));
+    const list = columns.map((each) => `${textOf(each)} as ${quoted(each.name)}`).join(', ');
+    const { rows } = await client.query<Row>(`select ${list} from ${quoted(table)}`);
+    const lines = rows.map((row) => {
+      const cells = columns.map((each) => [each.name, cellOf(each, row[each.name] ?? null, names)]);
+      return JSON.stringify(withoutNumber(Object.fromEntries(cells), names));
+    });
+    state.set(table, lines.sort());
+  }
+  return state;
+}
+
+/** Members that hold the number of a batch. */
+const BATCH_MEMBERS = new Set(['batch', 'undoes', 'undoneBy']);
+/** Members whose wording may differ, and moments that always do. */
+const FREE_MEMBERS = new Set(['message', 'when', 'startedAt', 'finishedAt', 'recordedAt', 'seq']);
+
+/** A revision on the wire: only its number is the same on both sides. */
+const REVISION = /^[0-9a-z]{8,40}\.(\d+)$/;
+const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/;
+
+function textValue(key: string, text: string, names: Names, isUndo: boolean): unknown {
+  if (key === 'revision') return text.replace(REVISION, 'revision $1');
+  if (MOMENT.test(text)) return momentOf(text, names.began);
+  if (isUndo && key === 'sha256') return null;
+  if (isUndo && key === 'file') {
+    return text.replace(/^\d+/, (id) => names.batches.get(id) ?? id);
+  }
+  return text;
+}
+
+/** A JSON value without wording, identities and times. */
+export function plainOf(value: unknown, names: Names, key = '', isUndo = false): unknown {
+  if (Array.isArray(value)) return value.map((each) => plainOf(each, names, key, isUndo));
+  if (typeof value === 'object' && value !== null) {
+    const isOfUndo = (value as Record<string, unknown>)['format'] === 'undo';
+    return Object.fromEntries(
+      Object.entries(value)
+        .filter(([name]) => !FREE_MEMBERS.has(name))
+        .map(([name, each]) => [name, plainOf(each, names, name, isOfUndo)]),
+    );
+  }
+  if (typeof value === 'number' && BATCH_MEMBERS.has(key)) {
+    return names.batches.get(String(value)) ?? value;
+  }
+  return typeof value === 'string' ? textValue(key, value, names, isUndo) : value;
+}
