@@ -39,8 +39,8 @@ import { work } from './plugins/work.ts';
 import type { Sources } from './prices/answer.ts';
 import { feedOf } from './prices/changes/follow.ts';
 import { sqlMissing } from './prices/missing-rates-sql.ts';
-import { sqlSelector } from './prices/page.ts';
 import { referenceReader } from './prices/references.ts';
+import { sqlSelector } from './prices/select.ts';
 import { sqlSeries } from './prices/series-sql.ts';
 import { stateReader } from './prices/state.ts';
 import { vocabularyReader } from './prices/vocabulary.ts';
@@ -230,7 +230,6 @@ function sourcesOf({ config, client }: AppOptions): Sources {
     ),
     vocabularies,
     select: sqlSelector(vocabularies),
-    hasAll: false,
     series: sqlSeries(reads),
     missing: sqlMissing,
     pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,

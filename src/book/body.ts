@@ -1,68 +1,22 @@
-import type { Answer, Metadata } from '../prices/answer.ts';
-import type { Plan } from '../prices/plan.ts';
+import type { Answer } from '../prices/answer.ts';
+import { canonicalKey } from '../prices/plan.ts';
 import type { Body } from '../wire/body.ts';
+import { HELD_BYTES, joinedSlices } from './answers.ts';
+import { OVERHEAD_BYTES, Remembered } from './budget.ts';
 import { type Fragment, fragmentOf } from './fragment.ts';
-import { BYTES_PER_POINT, FRAMES, type LineFormat, SLICE_POINTS } from './frames.ts';
 import { gzipSlices } from './gzip.ts';
-import { BETWEEN, headOf } from './heads.ts';
-import {
-  HELD_BYTES,
-  inSmall,
-  isAskedAgain,
-  joinedSlices,
-  Layout,
-  layoutKey,
-  rememberLayout,
-} from './layout.ts';
-import {
-  type BookRecord,
-  headWithSummary,
-  recordsOf,
-  type Source,
-  withoutRateIn,
-} from './records.ts';
+import { type LineFormat, type Sink, type Source, walk } from './walk.ts';
 
-/** The points of a record, without the comma before the first. */
-function* pointSlices({ stretches }: BookRecord, fragments: readonly Fragment[]) {
-  for (const [index, { from, to }] of stretches.entries()) {
-    const slice = (fragments[index] as Fragment).slice(from, to);
-    yield index === 0 ? slice.subarray(1) : slice;
-  }
-}
-
-/** The head of a record, after what ends the record before it. */
-function headText(source: Source, answer: Answer, record: BookRecord, withoutRate: number) {
-  const { context: terms } = answer;
-  if (terms.plan.options.includeSummary) {
-    return headWithSummary(source, answer, record, withoutRate);
-  }
-  const { bookPrice: of, planned } = record;
-  return headOf({ of, terms, planned, withoutRate }, source.budget, source.turns);
-}
-
-/** An answer in the book as slices, of fragments and heads as they are. */
-function* plainSlices(source: Source, answer: Answer, format: LineFormat): Generator<Buffer> {
-  const { budget, turns } = source;
-  const frame = FRAMES[format];
-  for (const slice of frame.head(answer)) {
-    turns.spend(Math.ceil(slice.length / BYTES_PER_POINT));
-    yield* inSmall(slice);
-  }
-  let written = 0;
-  for (const record of recordsOf(source, answer)) {
-    const { stretches, terms } = record;
-    // Fragments come first: the head says if any point has no rate.
-    const fragments = stretches.map(({ block }) => fragmentOf(block, terms, budget, turns));
-    const withoutRate = terms.conversion ? withoutRateIn(record, fragments) : 0;
-    const head = headText(source, answer, record, withoutRate);
-    turns.spend(SLICE_POINTS * (1 + Math.max(1, fragments.length)));
-    if (written > 0 && frame.between) yield frame.between;
-    yield* inSmall(written > 0 && !frame.between ? head : head.subarray(BETWEEN.length));
-    yield* pointSlices(record, fragments);
-    written += 1;
-  }
-  yield written > 0 ? frame.end : frame.endOfNothing;
-}
+/** The bytes of an answer: slices of fragments and heads as they are. */
+const bytesSink = ({ budget, turns }: Source): Sink<Buffer, Fragment> => ({
+  text: (bytes) => bytes,
+  head: (head, isWhole) => (isWhole ? head.text : head.bare),
+  block: (block, terms) => fragmentOf(block, terms, budget, turns),
+  points: (fragment, { from, to }, _terms, hasComma) => {
+    const slice = fragment.slice(from, to);
+    return hasComma ? slice : slice.subarray(1);
+  },
+});
 
 /** Bytes of a batch: enough that a write costs little beside them. */
 const BATCH_BYTES = 1_048_576;
@@ -90,35 +44,64 @@ async function* batchesOf(slices: Iterable<Buffer>, { turns }: Source) {
   if (batch.length > 0) yield batch;
 }
 
-/** What is sent again, and what it says of itself. */
-export interface Repeated {
-  readonly metadata: Metadata;
-  readonly bytes: number;
-  readonly body: () => Body;
+/** Slices but for their first bytes. */
+function* after(bytes: number, slices: Iterable<Buffer>) {
+  let left = bytes;
+  for (const slice of slices) {
+    if (left < slice.length) yield slice.subarray(left);
+    left = Math.max(0, left - slice.length);
+  }
 }
 
+/** Bytes of a buffer beside what it shows. */
+const SLICE_BYTES = 128;
+
 /**
- * What is sent to who asks the same again at the same state, without finding its prices again; null
- * where it is not remembered, or is so long that a reader must not hold it.
- * @param revision the state of the answer, as on the wire
+ * How a long answer is put together, for those who ask the same: slices of fragments and heads, the
+ * small ones joined. It is evicted before anything that it is made of.
  */
-export function repeatedBody(
-  source: Source,
-  plan: Plan,
-  revision: string,
-  format: LineFormat,
-  coding: 'gzip' | null,
-): Repeated | null {
-  const key = layoutKey(source, plan, revision, format, coding);
-  const known = key.of.get(key.text);
-  if (!known?.slices || known.length > HELD_BYTES) return null;
-  const { metadata, slices, length } = known;
-  const body = (): Body => {
-    source.counts.repeats += 1;
-    source.budget.use(known);
-    return { batches: [slices], bytes: length };
-  };
-  return { metadata, bytes: length, body };
+export class LongAnswer extends Remembered {
+  override readonly holdsOthers = true;
+  /** Null once it is evicted. */
+  slices: readonly Buffer[] | null;
+  /** Bytes of the answer. */
+  readonly length: number;
+  readonly bytes: number;
+  readonly #of: Map<string, LongAnswer>;
+  readonly #key: string;
+
+  constructor(of: Map<string, LongAnswer>, key: string, parts: readonly Buffer[]) {
+    super();
+    const slices = joinedSlices(parts);
+    const shared = new Set(parts);
+    const own = slices.filter((slice) => !shared.has(slice));
+    this.slices = slices;
+    this.length = parts.reduce((sum, { length }) => sum + length, 0);
+    const around = OVERHEAD_BYTES + 2 * key.length + SLICE_BYTES * slices.length;
+    this.bytes = own.reduce((sum, { length }) => sum + length, around);
+    this.#of = of;
+    this.#key = key;
+  }
+
+  /**
+   * Its slices, and once it is evicted those that are made again: a reader however slow must not
+   * hold what the budget has evicted.
+   */
+  *slicesOr(again: () => Iterable<Buffer>): Generator<Buffer> {
+    let bytes = 0;
+    for (let index = 0; this.slices !== null; index += 1) {
+      const slice = this.slices[index];
+      if (slice === undefined) return;
+      bytes += slice.length;
+      yield slice;
+    }
+    yield* after(bytes, again());
+  }
+
+  forget(): void {
+    this.slices = null;
+    this.#of.delete(this.#key);
+  }
 }
 
 /**
@@ -132,21 +115,22 @@ export function bookBody(
   format: LineFormat,
   coding: 'gzip' | null,
 ): Body {
-  const { budget, edition, turns, counts } = source;
-  const again = () => (coding === 'gzip' ? gzipSlices : plainSlices)(source, answer, format);
-  const bodyOf = (layout: Layout): Body => {
-    const { slices, length } = layout;
-    const isHeld = slices !== null && length <= HELD_BYTES;
-    const batches = isHeld ? [slices] : batchesOf(layout.slicesOr(again), source);
-    return { batches, bytes: length };
-  };
+  const { turns, budget, edition, rates } = source;
   const { metadata, context } = answer;
-  const key = layoutKey(source, context.plan, metadata.revision, format, coding);
-  const known = key.of.get(key.text);
+  const again = () =>
+    coding === 'gzip'
+      ? gzipSlices(source, answer, format)
+      : walk(source, answer, format, bytesSink(source));
+  const longBody = (long: LongAnswer): Body => ({
+    batches: batchesOf(long.slicesOr(again), source),
+    bytes: long.length,
+  });
+  const state = `${metadata.revision} ${rates?.slug}.${rates?.revision}`;
+  const key = `${format} ${coding} ${state} ${canonicalKey(context.plan)}`;
+  const known = edition.long.get(key);
   if (known) {
-    counts.repeats += 1;
     budget.use(known);
-    return bodyOf(known);
+    return longBody(known);
   }
   const { evictions } = budget.state;
   const slices = again();
@@ -161,17 +145,16 @@ export function bookBody(
     const rest = bytes <= HELD_BYTES ? continued(made, slices) : again();
     return { batches: batchesOf(rest, source), bytes: null };
   }
-  if (!isAskedAgain(key)) {
-    const isHeld = bytes <= HELD_BYTES;
-    return { batches: isHeld ? [joinedSlices(made).slices] : batchesOf(again(), source), bytes };
-  }
-  const layout = new Layout(key, metadata, made, budget.state.limit);
-  // What was given up while it was made, or to make room for it, must not be held by it.
+  if (bytes <= HELD_BYTES) return { batches: [joinedSlices(made)], bytes };
+  const long = new LongAnswer(edition.long, key, made);
+  // What was evicted while it was made, or to make room for it, must not be held by it.
   const isWhole = () => edition.in === budget && budget.state.evictions === evictions;
-  if (isWhole() && budget.add(layout) && isWhole()) rememberLayout(key, layout, budget);
-  else {
-    budget.remove(layout);
-    if (layout.length > HELD_BYTES) layout.forget();
+  // Warnings are in no other answer, and may be long.
+  if (metadata.warnings.length === 0 && isWhole() && budget.add(long) && isWhole()) {
+    edition.long.set(key, long);
+  } else {
+    budget.remove(long);
+    long.forget();
   }
-  return bodyOf(layout);
+  return longBody(long);
 }

@@ -1,8 +1,9 @@
 import { MARKETS, type Market } from '../catalog/markets.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Sources } from '../prices/answer.ts';
-import type { Plan } from '../prices/plan.ts';
+import type { Asker, Plan } from '../prices/plan.ts';
 import { isShownBy } from '../prices/state.ts';
+import { type SentAnswer, SentAnswers, type StateAt } from './answers.ts';
 import { Budget } from './budget.ts';
 import {
   buildEdition,
@@ -12,9 +13,8 @@ import {
   type Press,
   refreshEdition,
 } from './build.ts';
-import { type Edition, replaceEdition } from './edition.ts';
-import { type Opened, openedBook } from './opened.ts';
-import { type BookCounts, type Place, roomFor } from './place.ts';
+import { type Edition, replaceEdition, roomFor, type Shelf } from './edition.ts';
+import { type BookCounts, type Opened, openedBook } from './opened.ts';
 import type { TurnCounts } from './turns.ts';
 
 /*
@@ -30,14 +30,15 @@ import type { TurnCounts } from './turns.ts';
  *         fragment   the same points as JSON, native or converted           fragment.ts
  *       head     its record up to the points, as JSON                       heads.ts
  *     selection  what filters select, as the database said                  selection.ts
- *     layout     the slices of a whole answer, for who asks the same        layout.ts
+ *   answer       the bytes of a whole answer, for who asks the same         answers.ts
+ *   long answer  the slices of one that is too long for that                body.ts
  *
  * A request brings a look at the database that began after it came (`request.newest`). The book
  * answers at the state of this look or a later one, never an earlier: what was committed before
  * the request is in the answer. If the edition is older it is refreshed first, or left to the
  * database when that takes longer. An answer is a list of slices of fragments and heads, written
- * as they are (`records.ts`, `body.ts`). Fragments, heads, selections and layouts are made when
- * they are needed first.
+ * as they are (`walk.ts`, `body.ts`, `gzip.ts`). Fragments, heads and selections are made when they
+ * are needed first; a whole answer is copied when the same request comes for the second time.
  *
  * Everything that is remembered counts towards one budget of bytes, and what was used longest ago
  * goes first (`budget.ts`). What is not in the book, does not fit or is of the past is read from
@@ -75,7 +76,7 @@ export class PriceBook {
   readonly turns: TurnCounts = { turns: 0, longest: 0, points: 0 };
   readonly #options: BookOptions;
   readonly #press: Press;
-  readonly #places: ReadonlyMap<string, Place>;
+  readonly #shelves: ReadonlyMap<string, Shelf>;
   readonly #closing = new AbortController();
   /** Builds, one after the other: they read much. */
   #builds: Promise<void> = Promise.resolve();
@@ -91,16 +92,17 @@ export class PriceBook {
       counts: this.counts,
       turns: this.turns,
     };
-    const place = (market: Market): Place => ({
+    const shelf = (market: Market): Shelf => ({
       market,
       budget: this.budget,
       edition: null,
       work: null,
       isShort: NO,
+      answers: new SentAnswers(this.budget),
       asked: 0,
       askedBefore: 0,
     });
-    this.#places = new Map(MARKETS.map((market) => [market.slug, place(market)]));
+    this.#shelves = new Map(MARKETS.map((market) => [market.slug, shelf(market)]));
   }
 
   /**
@@ -108,13 +110,11 @@ export class PriceBook {
    * for a state of the past.
    * @param newest a look that began after the request came
    */
-  async open(plan: Plan, newest: Newest | null): Promise<Opened | null> {
-    if (newest === null || !isShownBy(newest, plan)) return null;
-    const place = this.#placeOf(plan.market.slug);
-    this.#requests += 1;
-    place.askedBefore = place.asked;
-    place.asked = this.#requests;
-    const edition = await this.#editionAt(place, newest);
+  async open(plan: Plan, newest: Newest): Promise<Opened | null> {
+    if (!isShownBy(newest, plan)) return null;
+    const shelf = this.#shelfOf(plan.market.slug);
+    this.#note(shelf);
+    const edition = await this.#editionAt(shelf, newest);
     // Meanwhile it may have become newer than what is asked for.
     if (edition === null || !isShownBy(edition.newest, plan)) {
       this.counts.misses += 1;
@@ -124,32 +124,58 @@ export class PriceBook {
     this.budget.use(edition);
     const { sources } = this.#options;
     const { budget, turns, counts } = this;
-    return openedBook({ edition, budget, turns, counts }, sources, newest);
+    const { answers } = shelf;
+    return openedBook({ edition, answers, budget, turns, counts }, sources, newest);
+  }
+
+  /**
+   * The answer to the same request as it was sent before; null where there is none that holds at
+   * the newest revision.
+   * @param request its text, see `requestText`
+   * @param look finds the newest revision, after the request came
+   */
+  async again(
+    slug: string,
+    request: string,
+    { openMarkets }: Asker,
+    look: () => Promise<Newest>,
+  ): Promise<SentAnswer | null> {
+    const shelf = this.#shelfOf(slug);
+    const answer = shelf.answers.get(request);
+    if (answer === undefined || !answer.isOpenTo(openMarkets)) return null;
+    const { sources } = this.#options;
+    const state: StateAt = (plan, newest) => sources.state(() => sources.db, plan, newest);
+    if (!(await answer.isCurrent(await look(), state))) return null;
+    this.#note(shelf);
+    this.counts.answers += 1;
+    this.counts.repeats += 1;
+    this.budget.use(answer);
+    return answer;
   }
 
   /** Brings every market into the book, as far as it fits, one after the other. */
   async fill(look: () => Promise<Newest>): Promise<void> {
-    for (const place of this.#places.values()) {
+    for (const shelf of this.#shelves.values()) {
       if (this.#closing.signal.aborted) return;
-      if (place.edition === null) this.#begin(place, await look());
-      await place.work;
+      if (shelf.edition === null) this.#begin(shelf, await look());
+      await shelf.work;
     }
   }
 
   /** Brings the editions that there are to the newest state, before anybody asks. */
   async refresh(look: () => Promise<Newest>): Promise<void> {
     const newest = await look();
-    for (const place of this.#places.values()) {
-      if (place.edition === null || isFresh(place.edition, newest, place.market.slug)) continue;
-      await place.work;
-      this.#begin(place, newest);
-      await place.work;
+    for (const shelf of this.#shelves.values()) {
+      if (shelf.edition === null || isFresh(shelf.edition, newest, shelf.market.slug)) continue;
+      await shelf.work;
+      this.#begin(shelf, newest);
+      await shelf.work;
     }
   }
 
   /** Waits until no edition is being made. */
   async settled(): Promise<void> {
-    for (const place of this.#places.values()) await place.work;
+    for (const shelf of this.#shelves.values()) await shelf.work;
   }
 
   /** Ends all work; what it would have made is not needed any more. */
@@ -158,69 +184,77 @@ export class PriceBook {
     await this.settled();
   }
 
-  #placeOf(slug: string): Place {
-    const place = this.#places.get(slug);
-    if (!place) throw new Error(`no market ${slug}`);
-    return place;
+  /** Notes that a market was asked for. */
+  #note(shelf: Shelf): void {
+    this.#requests += 1;
+    shelf.askedBefore = shelf.asked;
+    shelf.asked = this.#requests;
+    if (shelf.edition) this.budget.use(shelf.edition);
   }
 
-  async #editionAt(place: Place, newest: Newest): Promise<Edition | null> {
-    const { slug } = place.market;
+  #shelfOf(slug: string): Shelf {
+    const shelf = this.#shelves.get(slug);
+    if (!shelf) throw new Error(`no market ${slug}`);
+    return shelf;
+  }
+
+  async #editionAt(shelf: Shelf, newest: Newest): Promise<Edition | null> {
+    const { slug } = shelf.market;
     // The work under way may be for an older look; then once more, for this one.
     for (let round = 0; round < 3; round += 1) {
-      const { edition } = place;
+      const { edition } = shelf;
       if (edition !== null && isFresh(edition, newest, slug)) {
         if (newest.order > edition.newest.order) edition.newest = newest;
         return edition;
       }
-      if (place.work === null) this.#begin(place, newest);
-      const { work } = place;
-      if (!(await place.isShort)) return null;
+      if (shelf.work === null) this.#begin(shelf, newest);
+      const { work } = shelf;
+      if (!(await shelf.isShort)) return null;
       await work;
     }
     return null;
   }
 
   /** Begins to make the edition of a look, unless work is under way. */
-  #begin(place: Place, newest: Newest): void {
-    if (place.work !== null || this.#closing.signal.aborted) return;
+  #begin(shelf: Shelf, newest: Newest): void {
+    if (shelf.work !== null || this.#closing.signal.aborted) return;
     const short = Promise.withResolvers<boolean>();
-    place.isShort = short.promise;
-    const work = this.#renew(place, newest, short.resolve)
+    shelf.isShort = short.promise;
+    const work = this.#renew(shelf, newest, short.resolve)
       .catch((error: Error) => {
         if (!this.#closing.signal.aborted) this.#options.onError(error);
       })
       .finally(() => {
         short.resolve(false);
-        place.work = null;
-        place.isShort = NO;
+        shelf.work = null;
+        shelf.isShort = NO;
       });
-    place.work = work;
+    shelf.work = work;
   }
 
   /** Makes the edition of a look; `tell` hears whether a request should wait for it. */
-  async #renew(place: Place, newest: Newest, tell: (isShort: boolean) => void): Promise<void> {
-    const { edition } = place;
+  async #renew(shelf: Shelf, newest: Newest, tell: (isShort: boolean) => void): Promise<void> {
+    const { edition } = shelf;
     const { signal } = this.#closing;
     if (edition === null || !canRefresh(edition, newest)) {
       tell(false);
-      replaceEdition(place, null);
-      await this.#build(place, newest);
+      replaceEdition(shelf, null);
+      await this.#build(shelf, newest);
       return;
     }
-    const difference = await differenceOf(this.#press, place, edition, newest, signal);
+    const difference = await differenceOf(this.#press, shelf, edition, newest, signal);
     tell(difference.points <= POINTS_AWAITED);
-    const next = await refreshEdition(this.#press, place, edition, newest, difference, signal);
+    const next = await refreshEdition(this.#press, shelf, edition, newest, difference, signal);
     // Evicted meanwhile, it stays away: others needed the room.
-    if (place.edition === edition) replaceEdition(place, next);
+    if (shelf.edition === edition) replaceEdition(shelf, next);
   }
 
-  #build(place: Place, newest: Newest): Promise<void> {
+  #build(shelf: Shelf, newest: Newest): Promise<void> {
     const build = this.#builds.then(async () => {
       this.#closing.signal.throwIfAborted();
-      const room = roomFor(place, this.#places.values());
-      const edition = await buildEdition(this.#press, place, newest, room, this.#closing.signal);
-      if (edition) replaceEdition(place, edition);
+      const room = roomFor(shelf, this.#shelves.values());
+      const edition = await buildEdition(this.#press, shelf, newest, room, this.#closing.signal);
+      if (edition) replaceEdition(shelf, edition);
     });
     this.#builds = build.catch(() => {});
     return build;

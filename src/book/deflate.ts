@@ -4,7 +4,6 @@ import type { Block } from './block.ts';
 import { type Budget, OVERHEAD_BYTES, Remembered } from './budget.ts';
 import { joinedCrc, joinedShift, shiftOf } from './crc.ts';
 import { type Fragment, fragmentFor, remember, type SeriesTerms } from './fragment.ts';
-import { inSmall } from './layout.ts';
 import type { Turns } from './turns.ts';
 
 /** Compressed bytes, and what is known of the text that they stand for. */
@@ -56,7 +55,7 @@ function stored(text: Buffer): Buffer {
 
 /** A piece that holds its text as it is. */
 export const storedPiece = (text: Buffer): Piece => ({
-  slices: inSmall(stored(text)),
+  slices: [stored(text)],
   ...sumsOf(text),
 });
 

@@ -2,10 +2,12 @@ import type { Market } from '../catalog/markets.ts';
 import type { Newest } from '../db/newest.ts';
 import type { SelectedPrice } from '../prices/query.ts';
 import type { References } from '../prices/references.ts';
+import type { SentAnswers } from './answers.ts';
 import type { Block } from './block.ts';
+import type { LongAnswer } from './body.ts';
 import { type Budget, OVERHEAD_BYTES, Remembered } from './budget.ts';
 import { outdate } from './fragment.ts';
-import { forgetLayouts, type Layouts } from './layout.ts';
+import type { RecordHead } from './heads.ts';
 import type { Selection } from './selection.ts';
 
 /** One price as an edition shows it. */
@@ -17,7 +19,7 @@ export interface BookPrice {
    * What is remembered of its record, its series aside; shared by the editions between which
    * neither the price nor the reference data changed.
    */
-  readonly heads: Map<string, Remembered>;
+  readonly heads: Map<string, RecordHead>;
   /** Bytes of all this but the heads. */
   readonly bytes: number;
 }
@@ -33,11 +35,20 @@ export const bookPrice = (price: SelectedPrice, blocks: readonly Block[]): BookP
   ),
 });
 
-/** The place of a market in the book: its edition in use, if there is one. */
+/** The place of a market in the book: its edition in use, if there is one, and work on another. */
 export interface Shelf {
   readonly market: Market;
   readonly budget: Budget;
+  /** What was asked for more than once. */
+  readonly answers: SentAnswers;
   edition: Edition | null;
+  /** The work that ends with another edition; requests share it. */
+  work: Promise<void> | null;
+  /** Whether requests may wait for it. */
+  isShort: Promise<boolean>;
+  /** When the market was asked for last and before that, by the count of all requests. */
+  asked: number;
+  askedBefore: number;
 }
 
 /** What an edition is made of. */
@@ -66,8 +77,8 @@ export class Edition extends Remembered {
   readonly bytes: number;
   /** What filters select, by what they are. */
   readonly selections = new Map<string, Selection>();
-  /** How answers are put together. */
-  readonly layouts: Layouts = new Map();
+  /** How long answers are put together. */
+  readonly long = new Map<string, LongAnswer>();
   readonly #shelf: Shelf;
 
   constructor(shelf: Shelf, parts: EditionParts) {
@@ -99,12 +110,15 @@ export function replaceEdition(shelf: Shelf, next: Edition | null): void {
 
 function discard(before: Edition, next: Edition | null, budget: Budget): void {
   budget.remove(before);
+  for (const long of before.long.values()) {
+    budget.remove(long);
+    long.forget();
+  }
   for (const selection of before.selections.values()) {
     if (next?.selectsAsBefore) selection.moveTo(next.selections);
     else budget.remove(selection);
   }
   before.selections.clear();
-  forgetLayouts(before.layouts, budget);
   for (const [id, { blocks, heads }] of before.prices) {
     const after = next?.prices.get(id);
     if (after?.heads !== heads) {
@@ -115,4 +129,20 @@ function discard(before: Edition, next: Edition | null, budget: Budget): void {
     const kept = new Set(after?.blocks);
     for (const block of blocks) if (!kept.has(block)) outdate(block, budget);
   }
+}
+
+/** The part of the budget that editions may take; the rest is for what is made of them. */
+const EDITIONS_SHARE = 0.6;
+
+/**
+ * Bytes that an edition may take. It may drive out only what nobody has asked for since this
+ * market was asked for the time before last, or two markets would drive each other out for ever.
+ */
+export function roomFor(shelf: Shelf, all: Iterable<Shelf>): number {
+  let room = EDITIONS_SHARE * shelf.budget.state.limit;
+  for (const other of all) {
+    if (other === shelf || other.edition === null) continue;
+    if (other.asked >= shelf.askedBefore) room -= other.edition.bytes;
+  }
+  return room;
 }

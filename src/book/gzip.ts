@@ -5,21 +5,12 @@ import {
   deflatedBlock,
   joinedPieces,
   type Piece,
-  prefixedPieces,
   storedPiece,
 } from './deflate.ts';
 import { type SeriesTerms, textOf } from './fragment.ts';
-import { BYTES_PER_POINT, FRAMES, type LineFormat, SLICE_POINTS } from './frames.ts';
-import { BETWEEN, deflatedHeadOf, HEAD_COST } from './heads.ts';
-import {
-  type BookRecord,
-  headWithSummary,
-  recordsOf,
-  type Source,
-  withoutRateIn,
-} from './records.ts';
 import type { Stretch } from './series.ts';
 import type { Turns } from './turns.ts';
+import { type LineFormat, type Sink, type Source, walk } from './walk.ts';
 
 /*
  * An answer as one member of gzip (RFC 1952), put together from pieces that were compressed before:
@@ -65,57 +56,22 @@ function pointsPiece(
   return piece;
 }
 
-/** The head of a record, with or without what ends the record before it. */
-function headPiece(
-  source: Source,
-  answer: Answer,
-  record: BookRecord,
-  withoutRate: number,
-  which: 'whole' | 'bare',
-): Piece {
-  const { context: terms } = answer;
-  if (terms.plan.options.includeSummary) {
-    const text = headWithSummary(source, answer, record, withoutRate);
-    source.turns.spend(HEAD_COST);
-    return prefixedPieces(text, BETWEEN.length)[which];
-  }
-  const { bookPrice: of, planned } = record;
-  return deflatedHeadOf({ of, terms, planned, withoutRate }, source.budget, source.turns)[which];
-}
-
-function* piecesOf(source: Source, answer: Answer, format: LineFormat): Generator<Piece> {
-  const { budget, turns } = source;
-  const frame = FRAMES[format];
-  for (const slice of frame.head(answer)) {
-    source.turns.spend(Math.ceil(slice.length / BYTES_PER_POINT));
-    yield storedPiece(slice);
-  }
-  const between = frame.between && storedPiece(frame.between);
-  let written = 0;
-  for (const record of recordsOf(source, answer)) {
-    const { stretches, terms } = record;
-    const blocks = stretches.map(({ block }) => deflatedBlock(block, terms, budget, turns));
-    const withoutRate = terms.conversion ? withoutRateIn(record, blocks) : 0;
-    if (written > 0 && between) yield between;
-    const which = written > 0 && !between ? 'whole' : 'bare';
-    yield headPiece(source, answer, record, withoutRate, which);
-    for (const [index, stretch] of stretches.entries()) {
-      yield pointsPiece(turns, terms, stretch, blocks[index] as DeflatedBlock, index > 0);
-    }
-    written += 1;
-  }
-  yield storedPiece(written > 0 ? frame.end : frame.endOfNothing);
-}
+/** Compressed pieces of an answer. */
+const piecesSink = ({ budget, turns }: Source): Sink<Piece, DeflatedBlock> => ({
+  text: storedPiece,
+  head: (head, isWhole) => head.pieces(turns)[isWhole ? 'whole' : 'bare'],
+  block: (block, terms) => deflatedBlock(block, terms, budget, turns),
+  points: (made, stretch, terms, hasComma) => pointsPiece(turns, terms, stretch, made, hasComma),
+});
 
 /** An answer in the book as the slices of one member of gzip. */
 export function* gzipSlices(source: Source, answer: Answer, format: LineFormat): Generator<Buffer> {
   let crc = 0;
   let length = 0;
   yield MEMBER_HEAD;
-  for (const piece of piecesOf(source, answer, format)) {
+  for (const piece of walk(source, answer, format, piecesSink(source))) {
     crc = joinedCrc(crc, piece.crc, piece.shift);
     length += piece.length;
-    source.turns.spend(SLICE_POINTS);
     for (const slice of piece.slices) if (slice.length > 0) yield slice;
   }
   const end = Buffer.alloc(LAST_BLOCK.length + 8);

@@ -9,25 +9,45 @@ import type { Turns } from './turns.ts';
 /** What ends a record, so that the next one may begin. */
 export const BETWEEN = ']},';
 
-/** A record up to its points, after what ends the record before it. */
-class RecordHead extends Remembered {
-  readonly text: Buffer;
-  readonly bytes: number;
-  readonly #heads: Map<string, Remembered>;
-  readonly #key: string;
+/** What compressing a head costs, in points that are encoded. */
+const DEFLATE_POINTS = 200;
 
-  constructor(heads: Map<string, Remembered>, key: string, text: string) {
+/** A record up to its points, after what ends the record before it. */
+export class RecordHead extends Remembered {
+  readonly text: Buffer;
+  bytes: number;
+  readonly #forget: () => void;
+  #pieces: { readonly whole: Piece; readonly bare: Piece } | null = null;
+
+  /** @param key its key among those of the price, where it is cached */
+  constructor(text: string, heads?: Map<string, RecordHead>, key = '') {
     super();
     const written = Buffer.from(`${BETWEEN}${text}`);
     this.text = Buffer.allocUnsafeSlow(written.length);
     written.copy(this.text);
     this.bytes = written.length + 2 * key.length + OVERHEAD_BYTES;
-    this.#heads = heads;
-    this.#key = key;
+    this.#forget = () => heads?.delete(key);
+  }
+
+  /** The text without what ends the record before it. */
+  get bare(): Buffer {
+    return this.text.subarray(BETWEEN.length);
+  }
+
+  /** The same, compressed. */
+  pieces(turns: Turns): { readonly whole: Piece; readonly bare: Piece } {
+    if (this.#pieces !== null) return this.#pieces;
+    turns.spend(DEFLATE_POINTS);
+    const pieces = prefixedPieces(this.text, BETWEEN.length);
+    this.#pieces = pieces;
+    const bytes = this.bytes + (pieces.whole.slices[0]?.length ?? 0) + OVERHEAD_BYTES;
+    if (this.in === null) this.bytes = bytes;
+    else this.in.resize(this, bytes);
+    return pieces;
   }
 
   forget(): void {
-    this.#heads.delete(this.#key);
+    this.#forget();
   }
 }
 
@@ -37,23 +57,6 @@ function keyOf({ plan, targets }: Terms, { outcome }: PlannedPrice, isPartial: b
   const { status, reason, conversion } = outcome;
   const to = [targets.currency?.id, targets.unit?.unit.id, plan.options.decimals];
   return [...to, status, reason, conversion?.pair?.source, isPartial].join();
-}
-
-/** What is remembered under a key of a record, or made now and remembered. */
-function rememberedIn<T extends Remembered>(
-  heads: Map<string, Remembered>,
-  key: string,
-  budget: Budget,
-  make: () => T,
-): T {
-  const known = heads.get(key) as T | undefined;
-  if (known) {
-    budget.use(known);
-    return known;
-  }
-  const made = make();
-  if (budget.add(made)) heads.set(key, made);
-  return made;
 }
 
 /** Which head of a record is meant, and what it is made from. */
@@ -67,56 +70,21 @@ interface HeadWanted {
 /** What making a head costs, in points that are encoded. */
 const HEAD_POINTS = 50;
 
-/** The head of a record without a summary. */
+/** The head of a record without a summary: cached, or made now and cached. */
 export function headOf(
-  { of, terms, planned, withoutRate }: HeadWanted,
+  { of: { heads, price }, terms, planned, withoutRate }: HeadWanted,
   budget: Budget,
   turns: Turns,
-): Buffer {
-  const { heads, price } = of;
+): RecordHead {
   const key = keyOf(terms, planned, withoutRate > 0);
-  const make = () => {
-    turns.spend(HEAD_POINTS);
-    const description = descriptionOf(terms, { ...planned, price }, null, withoutRate);
-    return new RecordHead(heads, key, recordHead(terms, description));
-  };
-  return rememberedIn(heads, key, budget, make).text;
-}
-
-/** What compressing a head costs, in points that are encoded. */
-export const HEAD_COST = 200;
-
-/** The same, compressed. */
-export function deflatedHeadOf(wanted: HeadWanted, budget: Budget, turns: Turns): DeflatedHead {
-  const { of, terms, planned, withoutRate } = wanted;
-  const key = `${keyOf(terms, planned, withoutRate > 0)} deflated`;
-  const make = () => {
-    turns.spend(HEAD_COST);
-    return new DeflatedHead(of.heads, key, headOf(wanted, budget, turns));
-  };
-  return rememberedIn(of.heads, key, budget, make);
-}
-
-/** The head of a record, compressed. */
-class DeflatedHead extends Remembered {
-  readonly whole: Piece;
-  /** Without what ends the record before it. */
-  readonly bare: Piece;
-  readonly bytes: number;
-  readonly #heads: Map<string, Remembered>;
-  readonly #key: string;
-
-  constructor(heads: Map<string, Remembered>, key: string, text: Buffer) {
-    super();
-    const { whole, bare } = prefixedPieces(text, BETWEEN.length);
-    this.whole = whole;
-    this.bare = bare;
-    this.bytes = (whole.slices[0]?.length ?? 0) + 2 * key.length + 2 * OVERHEAD_BYTES;
-    this.#heads = heads;
-    this.#key = key;
+  const known = heads.get(key);
+  if (known) {
+    budget.use(known);
+    return known;
   }
-
-  forget(): void {
-    this.#heads.delete(this.#key);
-  }
+  turns.spend(HEAD_POINTS);
+  const description = descriptionOf(terms, { ...planned, price }, null, withoutRate);
+  const made = new RecordHead(recordHead(terms, description), heads, key);
+  if (budget.add(made)) heads.set(key, made);
+  return made;
 }

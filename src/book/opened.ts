@@ -2,23 +2,21 @@ import type { Format } from '../contract/formats.ts';
 import type { Segment } from '../conversion/segments.ts';
 import { summaryDays } from '../conversion/summary.ts';
 import type { Newest } from '../db/newest.ts';
-import { revisionText } from '../db/revisions.ts';
 import type { Answer, Sources } from '../prices/answer.ts';
 import type { SeriesColumns, SeriesSource } from '../prices/columns.ts';
 import type { Missing, MissingReader } from '../prices/missing-rates.ts';
 import type { Plan } from '../prices/plan.ts';
 import type { State } from '../prices/state.ts';
 import type { Body } from '../wire/body.ts';
+import type { Sent, SentAnswers } from './answers.ts';
 import type { Block } from './block.ts';
-import { bookBody, type Repeated, repeatedBody } from './body.ts';
+import { bookBody } from './body.ts';
 import type { Budget } from './budget.ts';
 import type { Edition } from './edition.ts';
-import type { LineFormat } from './frames.ts';
-import type { BookCounts } from './place.ts';
-import { daysOf } from './records.ts';
 import { selectIn } from './selection.ts';
 import { columnsOfStretches, type Days, stretchesOf } from './series.ts';
 import { type TurnCounts, Turns } from './turns.ts';
+import { daysOf, type LineFormat } from './walk.ts';
 
 /** The first and last day of the points of a series within some days; null where there are none. */
 function pointsWithin(blocks: readonly Block[], { first, last }: Days): Days | null {
@@ -103,8 +101,11 @@ export interface Opened {
    * make them.
    */
   body(answer: Answer, format: Format, state: State, coding: 'gzip' | null): Body | null;
-  /** What was put together before for the same plan at the same state; null where nothing was. */
-  repeated(plan: Plan, format: Format, state: State, coding: 'gzip' | null): Repeated | null;
+  /**
+   * Caches the answer to a request that was made before.
+   * @param slices its bytes, unless they are more than so many or not there yet
+   */
+  keep(request: string, sent: Sent, slices: (bytesMax: number) => readonly Buffer[] | null): void;
   /** Whether it makes the bytes of such an answer, and so has them as gzip at little cost. */
   offersGzip(plan: Plan, format: Format): boolean;
 }
@@ -131,17 +132,34 @@ const seriesIn =
     return found;
   };
 
+/** What the book did so far. */
+export interface BookCounts {
+  /** Requests that were answered from the book, and that were left to the database. */
+  answers: number;
+  misses: number;
+  /** Of these, the ones that were sent as the same had been before. */
+  repeats: number;
+  builds: number;
+  refreshes: number;
+  /** Rows of prices and of points that were read. */
+  pricesRead: number;
+  pointsRead: number;
+  /** Filters that the database was asked for. */
+  filtersRead: number;
+}
+
 /** What is opened, and what is counted of it. */
 interface OpenedFrom {
   readonly edition: Edition;
+  readonly answers: SentAnswers;
   readonly budget: Budget;
   readonly turns: TurnCounts;
-  readonly counts: Pick<BookCounts, 'filtersRead' | 'repeats'>;
+  readonly counts: Pick<BookCounts, 'filtersRead'>;
 }
 
 /** Opens an edition for one request. */
 export function openedBook(from: OpenedFrom, sources: Sources, asked: Newest): Opened {
-  const { edition, budget, counts } = from;
+  const { edition, answers, budget, counts } = from;
   const turns = new Turns(from.turns);
   // A request that came before the last refresh may see it: it is only newer than it must be.
   const newest = edition.newest.order > asked.order ? edition.newest : asked;
@@ -157,19 +175,18 @@ export function openedBook(from: OpenedFrom, sources: Sources, asked: Newest): O
         };
         return selectIn(reading, edition, plan, head, sources.vocabularies, budget);
       },
-      hasAll: true,
       series: seriesIn(edition, turns),
       missing: () => missingIn(edition, turns),
       pricesPerStatement: PRICES_AT_ONCE,
     },
     body: (answer, format, { rates }, coding) => {
       if (!isKept(answer.context.plan, format)) return null;
-      return bookBody({ edition, budget, turns, counts, rates }, answer, format, coding);
+      return bookBody({ edition, budget, turns, rates }, answer, format, coding);
     },
-    repeated: (plan, format, { head, rates }, coding) => {
-      if (!isKept(plan, format)) return null;
-      const source = { edition, budget, turns, counts, rates };
-      return repeatedBody(source, plan, revisionText(head), format, coding);
+    keep: (request, sent, slices) => {
+      if (!answers.isRepeated(request)) return;
+      const parts = slices(answers.bytesMax);
+      if (parts !== null) answers.keep(request, sent, newest, parts);
     },
     offersGzip: isKept,
   };

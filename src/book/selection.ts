@@ -1,7 +1,7 @@
 import type { Head } from '../db/revisions.ts';
-import type { Asking, Selected } from '../prices/page.ts';
 import type { Plan } from '../prices/plan.ts';
 import { type SelectedPrice, selectIds } from '../prices/query.ts';
+import type { Asking, Selected } from '../prices/select.ts';
 import type { VocabularyReader } from '../prices/vocabulary.ts';
 import { type Unmatched, unmatchedIn } from '../prices/warnings.ts';
 import { type Budget, OVERHEAD_BYTES, Remembered } from './budget.ts';
@@ -58,18 +58,9 @@ function priceIn(edition: Edition, id: number): SelectedPrice {
   throw new Error(`the book has no price ${id}`);
 }
 
-/** The filters of plans as texts, for as long as the plans are remembered themselves. */
-const keys = new WeakMap<Plan, string>();
-
 /** The filters as a text. Values count as they were sent, because warnings show them so. */
-function keyOf(plan: Plan): string {
-  const known = keys.get(plan);
-  if (known !== undefined) return known;
-  const { codes, lists } = plan;
-  const key = JSON.stringify([codes, ...lists.map(({ name, values }) => [name, values])]);
-  keys.set(plan, key);
-  return key;
-}
+const keyOf = ({ codes, lists }: Plan): string =>
+  JSON.stringify([codes, ...lists.map(({ name, values }) => [name, values])]);
 
 /** What a plan selects in an edition: as it is remembered, or as the database says now. */
 export async function selectIn(

@@ -154,6 +154,13 @@ const KEYWORDS: Record<string, (error: SchemaError) => [ViolationCode, string]> 
 
 type Members = Readonly<Record<string, unknown>>;
 
+/** The body of a request as it was sent. */
+export interface SentBody {
+  readonly bytes: Buffer;
+  /** Its value. @throws Problem `malformed_json` with what is wrong */
+  readonly parse: () => unknown;
+}
+
 /** True for an object with members. */
 export const isMembers = (value: unknown): value is Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

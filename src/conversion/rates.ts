@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import { commitIdOf, numberIn, numberOf, requireCommit } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { keptReadings } from '../db/shared-work.ts';
+import { keptAt } from '../db/shared-work.ts';
 import { type CurrencyRates, currencyRates, type RateTable } from './rate-table.ts';
 
 /** The source whose rates an answer at some revision uses. */
@@ -79,9 +79,9 @@ export async function rateSource(
 
 async function loadRates(
   db: Kysely<Database>,
-  { slug, revision }: RateSource,
-  base: RateTable['base'],
-): Promise<RateTable> {
+  { slug, revision, base }: RateSource,
+): Promise<RateTable | null> {
+  if (base === null) return null;
   // One row for each currency: hundreds of thousands of small rows would cost far more to read.
   const { rows } = await sql<{ id: number; iso: string; days: string; rates: string }>`
     select c.id, c.iso,
@@ -111,11 +111,10 @@ export type RatesReader = (
  * A reader that reads each state of each source once and keeps the last ones used. `keep` bounds
  * how many; the whole ECB history is some 4 MB.
  */
-export function ratesReader(keep: number): RatesReader {
-  const kept = keptReadings<RateTable>(keep);
-  return async (db, epoch, source) => {
-    const { slug, revision, base } = source;
-    if (base === null) return null;
-    return kept(`${slug}:${epoch}.${revision}`, () => loadRates(db, source, base));
-  };
-}
+export const ratesReader = (keep: number): RatesReader =>
+  keptAt(
+    keep,
+    // A source that does not exist yet has no base.
+    (_db, epoch, { slug, base, revision }) => `${slug}:${base?.id}:${epoch}.${revision}`,
+    (db, _epoch, source) => loadRates(db, source),
+  );

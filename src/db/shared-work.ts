@@ -1,29 +1,27 @@
-/** Returns the cached result of a key, or loads it. */
-type KeptReadings<T> = (key: string, read: () => Promise<T>) => Promise<T>;
+import { LRUCache } from 'lru-cache';
 
 /**
- * An LRU cache of results that never change. Concurrent callers share one load; failures are not
- * cached.
- * @param keep how many results it holds
+ * Caches what a load returns for the data of one revision, which never changes. Concurrent callers
+ * share one load; failures are not cached.
+ * @param keep how many results the LRU cache holds
+ * @param keyOf names the revision, and what of it a call asks for
  */
-export function keptReadings<T>(keep: number): KeptReadings<T> {
-  const kept = new Map<string, Promise<T>>();
-  return (key, read) => {
-    const found = kept.get(key);
-    const reading = found ?? read();
-    // Deleting and setting an entry keeps the map in the order of use.
-    kept.delete(key);
-    kept.set(key, reading);
-    if (!found) {
-      reading.catch(() => {
-        if (kept.get(key) === reading) kept.delete(key);
-      });
-    }
-    for (const oldest of kept.keys()) {
-      if (kept.size <= keep) break;
-      kept.delete(oldest);
-    }
-    return reading;
+export function keptAt<Args extends readonly unknown[], T>(
+  keep: number,
+  keyOf: (...args: Args) => string,
+  load: (...args: Args) => Promise<T>,
+): (...args: Args) => Promise<T> {
+  const kept = new LRUCache<string, Promise<T>>({ max: keep });
+  return (...args) => {
+    const key = keyOf(...args);
+    const known = kept.get(key);
+    if (known) return known;
+    const loading = load(...args);
+    kept.set(key, loading);
+    loading.catch(() => {
+      if (kept.peek(key) === loading) kept.delete(key);
+    });
+    return loading;
   };
 }
 

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { SentBody } from '../contract/validate.ts';
 import { Problem } from '../errors.ts';
 import { turn } from '../turns.ts';
 import { BodyBytes } from './body-bytes.ts';
@@ -85,34 +86,6 @@ function parseJson(bytes: Buffer, depthMax: number): unknown {
 
 /** Bodies beyond so many bytes are parsed in a turn of the event loop of their own. */
 const LONG_BYTES = 16_384;
-/** Bodies up to so many bytes are remembered: clients repeat themselves. */
-const SHORT_BYTES = 2_048;
-/** Bytes of all that are remembered; their values may take some twenty times as much. */
-const REMEMBERED_BYTES = 262_144;
-
-/**
- * A parser that knows what it has parsed before: the same bytes give the very same value, which
- * nobody may change.
- */
-export function rememberingParser(depthMax: number): (bytes: Buffer) => unknown {
-  const known = new Map<string, unknown>();
-  let all = 0;
-  return (bytes) => {
-    if (bytes.length > SHORT_BYTES) return parseJson(bytes, depthMax);
-    // One character for each byte.
-    const key = bytes.toString('latin1');
-    const value = known.get(key) ?? parseJson(bytes, depthMax);
-    // What was used last comes last.
-    if (!known.delete(key)) all += key.length;
-    known.set(key, value);
-    for (const [oldest] of known) {
-      if (all <= REMEMBERED_BYTES) break;
-      known.delete(oldest);
-      all -= oldest.length;
-    }
-    return value;
-  };
-}
 
 /** Refuses what would be read as something else than it says. */
 function checkMediaType(request: FastifyRequest): void {
@@ -132,9 +105,11 @@ interface BodyOptions {
   readonly bytesMax: number;
 }
 
-/** Accepts `application/json` alone as a request body. */
+/**
+ * Accepts `application/json` alone as a request body, which routes get as a `SentBody`: an answer
+ * that is cached is found by its bytes.
+ */
 export function jsonBody(app: FastifyInstance, { depthMax, bytesMax }: BodyOptions): void {
-  const parse = rememberingParser(depthMax);
   app.removeAllContentTypeParsers();
   // Without Content-Type an empty body reaches no parser.
   app.addHook('preValidation', (request, _reply, done) => {
@@ -147,7 +122,8 @@ export function jsonBody(app: FastifyInstance, { depthMax, bytesMax }: BodyOptio
       try {
         if (failure !== null) throw failure;
         checkMediaType(request);
-        done(null, parse(bytes));
+        const sent: SentBody = { bytes, parse: () => parseJson(bytes, depthMax) };
+        done(null, sent);
       } catch (error) {
         done(error as Error);
       }

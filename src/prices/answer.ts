@@ -1,23 +1,25 @@
 import type { Kysely } from 'kysely';
 import type { Format } from '../contract/formats.ts';
-import type { RateTable } from '../conversion/rate-table.ts';
+import { parameterPointer } from '../contract/problem.ts';
 import type { RatesReader } from '../conversion/rates.ts';
 import type { Reads } from '../db/reads.ts';
-import { revisionText } from '../db/revisions.ts';
+import { type Head, revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
+import { mapped } from '../turns.ts';
 import type { SeriesSource } from './columns.ts';
 import { type Contents, contentsOfAll, type RecordContext, type Terms } from './contents.ts';
 import { csvWriter } from './csv.ts';
+import { cursorText } from './cursor.ts';
 import { jsonWriter, ndjsonWriter } from './json.ts';
-import type { MissingReader } from './missing-rates.ts';
-import type { PlannedPrice } from './outcomes.ts';
-import { type Asking, findPrices, type Selector } from './page.ts';
-import type { Plan } from './plan.ts';
+import { type MissingReader, withMissingRates } from './missing-rates.ts';
+import { outcomesOf, type PlannedPrice, vatWarnings, withoutRefused } from './outcomes.ts';
+import { canonicalText, type Plan } from './plan.ts';
 import type { ReferenceReader } from './references.ts';
+import type { Asking, Selector } from './select.ts';
 import type { State, StateReader } from './state.ts';
 import { targetsOf } from './targets.ts';
 import type { VocabularyReader } from './vocabulary.ts';
-import type { Warning } from './warnings.ts';
+import { checkStrict, unmatchedWarnings, type Warning } from './warnings.ts';
 
 /** What answering needs: where prices, reference data, rates and series are read. */
 export interface Sources {
@@ -32,8 +34,6 @@ export interface Sources {
   readonly state: StateReader;
   readonly vocabularies: VocabularyReader;
   readonly select: Selector;
-  /** Whether it has all prices at hand, so that a page is best cut from them. */
-  readonly hasAll: boolean;
   readonly series: SeriesSource;
   /** Looks for requested points without a rate, for one request. */
   readonly missing: (db: Asking) => MissingReader;
@@ -60,12 +60,29 @@ export interface Answer {
   readonly context: RecordContext;
 }
 
-const ratesOf = async (sources: Sources, { head, rates }: State): Promise<RateTable | null> =>
-  rates && sources.rates(sources.db, head.epoch, rates);
+/** A page of prices in the order of their codes, and the cursor that goes on after it. */
+function pageOf(plan: Plan, head: Head, kept: readonly PlannedPrice[]) {
+  const { limit, after } = plan.page;
+  // Codes are ASCII, so that their order is the same here as in the database.
+  const rest = after === null ? kept : kept.filter(({ price }) => price.code > after.code);
+  const shown = limit === null ? rest : rest.slice(0, limit);
+  const last = shown.at(-1);
+  if (last === undefined || shown.length === rest.length) return { shown, nextCursor: null };
+  const position = { revision: revisionText(head), code: last.price.code };
+  return { shown, nextCursor: cursorText(canonicalText(plan), position) };
+}
+
+/** Warnings with the places of a request in its address, where it has its filters there. */
+async function placedIn({ by }: Plan, warnings: readonly Warning[]): Promise<readonly Warning[]> {
+  if (by === 'body' || warnings.length === 0) return warnings;
+  return mapped(warnings, (each) => ({ ...each, pointer: parameterPointer(each.pointer) }));
+}
 
 /**
  * Answers a plan from one state of the database, the one that was found for it: everything is
- * read at its revision, however much is committed meanwhile.
+ * read at its revision, however much is committed meanwhile. What is told and refused is that of
+ * the whole request, so it is the same on every page. Prices that are left out take no place on a
+ * page.
  * @throws Problem for a currency or unit that is not known, for values that match nothing when the
  *   plan is strict, and for prices that cannot be converted when it says so; what the database
  *   throws
@@ -73,31 +90,35 @@ const ratesOf = async (sources: Sources, { head, rates }: State): Promise<RateTa
 export async function answerAt(
   sources: Sources,
   plan: Plan,
-  state: State,
+  { head, rates: source }: State,
   work: RecordContext['work'],
 ): Promise<Answer> {
   const { series, pricesPerStatement } = sources;
   const signal = () => work.signal;
   const db = () => sources.reads.db(signal());
-  const { head } = state;
   const { revision } = head;
   const references = await sources.references(sources.db, head);
   const targets = targetsOf(plan.options, references);
-  const rates = await ratesOf(sources, state);
-  const { vocabularies, select, hasAll } = sources;
-  const given = { plan, state, references, targets, rates, vocabularies };
-  const finding = { ...given, db, select, missing: sources.missing(db), hasAll, signal };
-  const found = await findPrices(finding);
+  const rates = source && (await sources.rates(sources.db, head.epoch, source));
+  const selected = await sources.select(db, plan, head, signal);
+  const unmatched = unmatchedWarnings(plan, selected.unmatched);
+  checkStrict(plan, unmatched);
+  const outcomes = await outcomesOf(plan, selected.prices, targets, references, rates);
+  const inUse = { source: source?.slug ?? null, rates, references, targets };
+  const rated = await withMissingRates(sources.missing(db), plan, outcomes, revision, inUse);
+  const { kept, warnings: omitted } = withoutRefused(plan, rated.planned);
+  const told = [...unmatched, ...rated.warnings, ...omitted, ...(await vatWarnings(kept))];
+  const { shown, nextCursor } = pageOf(plan, head, kept);
   const metadata = {
     market: plan.market.slug,
     revision: revisionText(head),
     asOf: head.committedAt,
-    count: found.shown.length,
-    nextCursor: found.nextCursor,
-    warnings: found.warnings,
+    count: shown.length,
+    nextCursor,
+    warnings: await placedIn(plan, told),
   };
   const context = { plan, revision, references, targets, series, pricesPerStatement, work };
-  return { metadata, records: found.shown, context };
+  return { metadata, records: shown, context };
 }
 
 /** A format that writes an answer piece by piece. */

@@ -5,7 +5,7 @@ import { filtersOf } from '../contract/market.ts';
 import type { Newest } from '../db/newest.ts';
 import { requireCommit } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { keptReadings } from '../db/shared-work.ts';
+import { keptAt } from '../db/shared-work.ts';
 
 interface Extent {
   readonly slug: string;
@@ -33,21 +33,17 @@ export async function extentsNow(db: Kysely<Database>, revision = '0'): Promise<
   return new Map(rows.map((each) => [each.slug, each]));
 }
 
-/** What the markets hold as of a look at the database, or now where nobody looked. */
-type ExtentReader = (db: () => Kysely<Database>, newest: Newest | null) => Promise<Extents>;
-
 /**
  * A reader that keeps what the markets held when anything was committed last: reading it looks at
  * both ends of every series. It is read after the look, so it is never older than that.
  * @param shared reads what is kept; a request that leaves does not end it for the others
  */
-export function extentReader(shared: Kysely<Database>): ExtentReader {
-  const kept = keptReadings<Extents>(1);
-  return (db, newest) => {
-    if (newest === null) return extentsNow(db());
-    return kept(`${newest.epoch}.${newest.revision}`, () => extentsNow(shared, newest.revision));
-  };
-}
+export const extentReader = (shared: Kysely<Database>): ((newest: Newest) => Promise<Extents>) =>
+  keptAt(
+    1,
+    ({ epoch, revision }) => `${epoch}.${revision}`,
+    ({ revision }) => extentsNow(shared, revision),
+  );
 
 /** The markets for the holder of some scopes: of one that they do not open, only its names. */
 export function marketList(

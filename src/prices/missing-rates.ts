@@ -7,9 +7,9 @@ import {
   withoutRates,
 } from '../conversion/rate-table.ts';
 import { type Legs, type Segment, segmentsOf } from '../conversion/segments.ts';
-import type { Planned } from './outcomes.ts';
+import type { PlannedPrice } from './outcomes.ts';
 import type { Plan } from './plan.ts';
-import type { PriceTerms, SelectedPrice } from './query.ts';
+import type { SelectedPrice } from './query.ts';
 import type { References } from './references.ts';
 import type { Targets } from './targets.ts';
 import type { Warning } from './warnings.ts';
@@ -39,12 +39,11 @@ export type MissingReader = (
 ) => Promise<Missing>;
 
 /** The days that requested points of a price can have, as far as that is known without a look. */
-function requestedDays({ range, options }: Plan, price: PriceTerms | SelectedPrice) {
+function requestedDays({ range, options }: Plan, price: SelectedPrice) {
   const to = range.to === null ? Number.POSITIVE_INFINITY : dayOf(range.to);
   // A summary looks back over the beginning of the range.
   const isOpen = range.from === null || options.includeSummary;
   const first = isOpen || range.from === null ? Number.NEGATIVE_INFINITY : dayOf(range.from);
-  if (!('last_date' in price)) return { first, last: to };
   const newest = price.last_date === null ? Number.NEGATIVE_INFINITY : dayOf(price.last_date);
   return { first, last: Math.min(to, newest) };
 }
@@ -52,7 +51,7 @@ function requestedDays({ range, options }: Plan, price: PriceTerms | SelectedPri
 const legsKey = ({ from, to }: Legs): string => `${from?.iso}>${to?.iso}`;
 
 /** The rates that a request converts with. */
-export interface RatesInUse {
+interface RatesInUse {
   /** Slug of the source; null where no currency is converted. */
   readonly source: string | null;
   /** Null where the source does not exist. */
@@ -82,7 +81,7 @@ function legsReader({ rates, references, targets }: RatesInUse) {
     if (found === undefined) unrated.set(id, leg);
     return leg;
   };
-  return ({ price, outcome }: Planned<PriceTerms>): Legs | null => {
+  return ({ price, outcome }: PlannedPrice): Legs | null => {
     if (outcome?.conversion?.pair) return outcome.conversion.pair;
     if (outcome?.reason !== 'no-rate' || price.currency_id === null) return null;
     return targets.currency && { from: legOf(price.currency_id), to: legOf(targets.currency.id) };
@@ -92,7 +91,7 @@ function legsReader({ rates, references, targets }: RatesInUse) {
 /** The prices of which requested points may have no rate, by their legs. */
 function suspectsOf(
   plan: Plan,
-  planned: readonly Planned<PriceTerms>[],
+  planned: readonly PlannedPrice[],
   legsOf: ReturnType<typeof legsReader>,
 ): Suspects[] {
   const { includeSeries, includeSummary } = plan.options;
@@ -162,18 +161,16 @@ class Lacking {
 }
 
 /** What becomes of the prices of a request where rates are missing. */
-interface Rated<Price extends PriceTerms> {
-  readonly planned: readonly Planned<Price>[];
+interface Rated {
+  readonly planned: readonly PlannedPrice[];
   readonly warnings: readonly Warning[];
-  /** Numbers of the prices of whose requested points none can be converted. */
-  readonly unconvertible: ReadonlySet<number>;
 }
 
 /** Refuses the conversion of some prices for want of rates. */
-export const refusedOf = <Price extends PriceTerms>(
-  planned: readonly Planned<Price>[],
+const refusedOf = (
+  planned: readonly PlannedPrice[],
   unconvertible: ReadonlySet<number>,
-): readonly Planned<Price>[] => {
+): readonly PlannedPrice[] => {
   if (unconvertible.size === 0) return planned;
   const outcome: Outcome = refused('no-rate');
   return planned.map((each) => (unconvertible.has(each.price.id) ? { ...each, outcome } : each));
@@ -184,13 +181,13 @@ export const refusedOf = <Price extends PriceTerms>(
  * all, and refuses the conversion of a price of which no requested point can be converted. Nothing
  * is read where the rates cover the requested days.
  */
-export async function withMissingRates<Price extends PriceTerms>(
+export async function withMissingRates(
   read: MissingReader,
   plan: Plan,
-  planned: readonly Planned<Price>[],
+  planned: readonly PlannedPrice[],
   revision: string,
   inUse: RatesInUse,
-): Promise<Rated<Price>> {
+): Promise<Rated> {
   const lacking = new Lacking();
   const unconvertible = new Set<number>();
   const legsOf = legsReader(inUse);
@@ -205,5 +202,5 @@ export async function withMissingRates<Price extends PriceTerms>(
     for (const id of missing.unconvertible) unconvertible.add(id);
   }
   const warnings = lacking.warnings(inUse.source ?? '');
-  return { planned: refusedOf(planned, unconvertible), warnings, unconvertible };
+  return { planned: refusedOf(planned, unconvertible), warnings };
 }

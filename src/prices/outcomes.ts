@@ -4,19 +4,16 @@ import { Problem } from '../errors.ts';
 import { mapped } from '../turns.ts';
 import type { Plan } from './plan.ts';
 import { isConverting } from './plan-options.ts';
-import type { PriceTerms, SelectedPrice } from './query.ts';
+import type { SelectedPrice } from './query.ts';
 import type { References } from './references.ts';
 import type { Targets } from './targets.ts';
 import type { Warning } from './warnings.ts';
 
 /** A price, and what its conversion comes to; null when none was asked for. */
-export interface Planned<Price extends PriceTerms> {
-  readonly price: Price;
+export interface PlannedPrice {
+  readonly price: SelectedPrice;
   readonly outcome: Outcome | null;
 }
-
-/** A price of the answer. */
-export type PlannedPrice = Planned<SelectedPrice>;
 
 /** Codes that a warning names before it counts the rest. */
 const CODES_NAMED = 50;
@@ -33,7 +30,7 @@ const REFUSED_FOR = [
 ] as const;
 
 /** The codes of refused prices by the reason: `No exchange rate: A, B. Incompatible unit: C`. */
-function namedByReason(refused: readonly Planned<PriceTerms>[], most: number): string {
+function namedByReason(refused: readonly PlannedPrice[], most: number): string {
   const parts = REFUSED_FOR.map(([reason, words]) => {
     const those = refused.filter(({ outcome }) => outcome?.reason === reason);
     const codes = those.map(({ price }) => price.code);
@@ -43,13 +40,13 @@ function namedByReason(refused: readonly Planned<PriceTerms>[], most: number): s
 }
 
 /** Decides what happens to each price when a conversion is asked for. */
-export async function outcomesOf<Price extends PriceTerms>(
+export async function outcomesOf(
   plan: Plan,
-  prices: readonly Price[],
+  prices: readonly SelectedPrice[],
   targets: Targets,
   references: References,
   rates: RateTable | null,
-): Promise<Planned<Price>[]> {
+): Promise<PlannedPrice[]> {
   if (!isConverting(plan.options)) return mapped(prices, (price) => ({ price, outcome: null }));
   const target = { currency: targets.currency?.id ?? null, unit: targets.unit?.unit ?? null };
   return mapped(prices, (price) => {
@@ -65,10 +62,10 @@ export async function outcomesOf<Price extends PriceTerms>(
  * Does with prices that cannot be converted what the request says.
  * @throws Problem `unconvertible_records` naming the codes, with `onUnconvertible: error`
  */
-export function withoutRefused<Price extends PriceTerms>(
+export function withoutRefused(
   plan: Plan,
-  planned: readonly Planned<Price>[],
-): { kept: readonly Planned<Price>[]; warnings: Warning[] } {
+  planned: readonly PlannedPrice[],
+): { kept: readonly PlannedPrice[]; warnings: Warning[] } {
   const { onUnconvertible } = plan.options;
   const refused = planned.filter((each) => each.outcome?.status === 'refused');
   if (refused.length === 0 || onUnconvertible === 'keep') return { kept: planned, warnings: [] };
@@ -90,7 +87,7 @@ export function withoutRefused<Price extends PriceTerms>(
 }
 
 /** The words of a specification that say that VAT is in the numbers; undefined where none do. */
-const vatOf = (price: PriceTerms): string | undefined =>
+const vatOf = (price: SelectedPrice): string | undefined =>
   price.specification.find(
     ({ name, value }) =>
       /^vat$/i.test(name.trim()) && /\bincl/i.test(value) && !/\b(not|excl\w*)\b/i.test(value),
@@ -100,7 +97,7 @@ const vatOf = (price: PriceTerms): string | undefined =>
  * Chinese domestic prices include VAT: in another currency they look like export prices, which
  * they are not. One warning for each such record whose currency was converted.
  */
-export async function vatWarnings(planned: readonly Planned<PriceTerms>[]): Promise<Warning[]> {
+export async function vatWarnings(planned: readonly PlannedPrice[]): Promise<Warning[]> {
   const warnings = await mapped(planned, ({ price, outcome }): readonly Warning[] => {
     const vat = outcome?.conversion?.pair ? vatOf(price) : undefined;
     if (vat === undefined) return [];

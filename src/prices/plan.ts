@@ -178,16 +178,9 @@ export function canonicalText({ market, range, codes, lists, options }: Plan): s
   ]);
 }
 
-/** The texts of plans, for as long as the plans are remembered themselves. */
-const keys = new WeakMap<Plan, string>();
-
 /** The same with page and warnings, so that it identifies one answer at each state. */
 export function canonicalKey(plan: Plan): string {
-  const known = keys.get(plan);
-  if (known !== undefined) return known;
   const { page, by, openMarkets } = plan;
   const more = JSON.stringify([page.limit, page.after?.code, by, openMarkets]);
-  const key = `${canonicalText(plan)} ${more}`;
-  keys.set(plan, key);
-  return key;
+  return `${canonicalText(plan)} ${more}`;
 }

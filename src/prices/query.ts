@@ -37,18 +37,14 @@ function conditionOf(filter: ListFilter, revision: string): RawBuilder<boolean> 
     where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys))`;
 }
 
-/** What decides how a price is converted, and what is told about that. */
-export interface PriceTerms {
+/** A price as it was at a revision, without its points. */
+export interface PriceAttributes extends PriceDimensions {
   readonly id: number;
   readonly code: string;
   readonly price_type: 'price' | 'payable';
   readonly currency_id: number | null;
   readonly unit_id: number;
   readonly specification: readonly SpecificationEntry[];
-}
-
-/** A price as it was at a revision, without its points. */
-export interface PriceAttributes extends PriceTerms, PriceDimensions {
   readonly product_id: number;
   readonly name: string;
   readonly short_name: string | null;
@@ -71,11 +67,11 @@ export const marketPrices = (slug: string, revision: string): RawBuilder<Selecte
 export type PriceFilters = Pick<Plan, 'market' | 'codes' | 'lists'>;
 
 /** The order of codes. */
-export const BY_CODE = sql`p.code collate "C"`;
+const BY_CODE = sql`p.code collate "C"`;
 
-/** The prices that a plan selects at a revision, in the order of their codes. */
-export function filtered(db: Kysely<Database>, plan: PriceFilters, revision: string) {
-  let query = db.selectFrom(marketPrices(plan.market.slug, revision).as('p')).orderBy(BY_CODE);
+/** The prices that a plan selects at a revision. */
+function filtered(db: Kysely<Database>, plan: PriceFilters, revision: string) {
+  let query = db.selectFrom(marketPrices(plan.market.slug, revision).as('p'));
   if (plan.codes) {
     query = query.where(sql<boolean>`p.code_key = any(${plan.codes.map(codeKey)}::text[])`);
   }
@@ -83,18 +79,37 @@ export function filtered(db: Kysely<Database>, plan: PriceFilters, revision: str
   return query;
 }
 
-/** The latest point of each price `p`. */
-export const latestPoint = (revision: string) =>
-  sql<{ date: string; published_at: string }>`latest_point_at(p.id, ${numberIn(revision)})`.as(
-    'latest',
-  );
+/** Some of the prices of a plan: so many after a code. */
+export interface Stretch {
+  readonly after: string | null;
+  /** Null is as many as there are. */
+  readonly most: number | null;
+}
 
-/** The statement that selects the prices of a plan at a revision, in the order of their codes. */
-export const selectionOf = (db: Kysely<Database>, plan: PriceFilters, revision: string) =>
-  filtered(db, plan, revision)
-    .leftJoinLateral(latestPoint(revision), (join) => join.onTrue())
+export const WHOLE: Stretch = { after: null, most: null };
+
+/**
+ * The statement that selects prices of a plan at a revision, in the order of their codes. Latest
+ * points are looked up for the stretch only, not for every price.
+ */
+export function selectionOf(
+  db: Kysely<Database>,
+  plan: PriceFilters,
+  revision: string,
+  { after, most }: Stretch = WHOLE,
+) {
+  let prices = filtered(db, plan, revision).selectAll('p');
+  if (after !== null) prices = prices.where(sql<boolean>`${BY_CODE} > ${after}`);
+  if (most !== null) prices = prices.orderBy(BY_CODE).limit(most);
+  const latest = sql<{ date: string; published_at: string }>`
+    latest_point_at(p.id, ${numberIn(revision)})`;
+  return db
+    .selectFrom(prices.as('p'))
+    .leftJoinLateral(latest.as('latest'), (join) => join.onTrue())
     .selectAll('p')
-    .select(['latest.date as last_date', 'latest.published_at as last_published_at']);
+    .select(['latest.date as last_date', 'latest.published_at as last_published_at'])
+    .orderBy(BY_CODE);
+}
 
 /** The numbers of the prices that a plan selects at a revision, in the order of their codes. */
 export async function selectIds(
@@ -102,13 +117,6 @@ export async function selectIds(
   plan: PriceFilters,
   revision: string,
 ): Promise<readonly number[]> {
-  const rows = await filtered(db, plan, revision).select('p.id').execute();
+  const rows = await filtered(db, plan, revision).select('p.id').orderBy(BY_CODE).execute();
   return rows.map(({ id }) => id);
 }
-
-/** Runs the selection. Throws what the database throws. */
-export const selectPrices = (
-  db: Kysely<Database>,
-  plan: Plan,
-  revision: string,
-): Promise<readonly SelectedPrice[]> => selectionOf(db, plan, revision).execute();

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import type { Unit } from '../conversion/units.ts';
 import { type Head, numberIn, requireCommit } from '../db/revisions.ts';
 import type { Currency, Database, DimensionValue, Product, UnitOfMeasure } from '../db/schema.ts';
-import { keptReadings } from '../db/shared-work.ts';
+import { keptAt } from '../db/shared-work.ts';
 
 /** The objects that records show, by the numbers that `price` refers to them with. */
 export interface References {
@@ -91,11 +91,10 @@ export type ReferenceReader = (
   head: Pick<Head, 'epoch' | 'reference'>,
 ) => Promise<References>;
 
-/**
- * A reader that keeps the states it used last. `keep` bounds how many.
- */
-export function referenceReader(keep: number): ReferenceReader {
-  const kept = keptReadings<References>(keep);
-  return (db, { epoch, reference }) =>
-    kept(`${epoch}.${reference}`, () => loadReferences(db, reference));
-}
+/** A reader that caches the states used last. `keep` bounds how many. */
+export const referenceReader = (keep: number): ReferenceReader =>
+  keptAt(
+    keep,
+    (_db, { epoch, reference }) => `${epoch}.${reference}`,
+    (db, { reference }) => loadReferences(db, reference),
+  );

@@ -16,7 +16,7 @@ import {
   wireText,
 } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { keptReadings } from '../db/shared-work.ts';
+import { keptAt } from '../db/shared-work.ts';
 import { type Problem, startAgain } from '../errors.ts';
 import type { Plan } from './plan.ts';
 import { IN_THE_FUTURE, type Moment } from './plan-options.ts';
@@ -27,6 +27,16 @@ export interface State {
   /** Where exchange rates come from; null where the answer converts no currency. */
   readonly rates: RateSource | null;
 }
+
+/** Whether two states have the same answer to everything. */
+export const isSameState = (one: State, other: State): boolean =>
+  revisionText(one.head) === revisionText(other.head) &&
+  one.head.reference === other.head.reference &&
+  one.rates?.slug === other.rates?.slug &&
+  one.rates?.revision === other.rates?.revision;
+
+/** What decides which state a plan reads. */
+export type StatePlan = Pick<Plan, 'market' | 'options' | 'page'>;
 
 /** Rejects a revision that the database does not have, by the option that named it. */
 const unknownRevision = (option: 'revision' | 'cursor', detail: string): Problem =>
@@ -56,7 +66,7 @@ async function boundOf(db: Kysely<Database>, moment: Moment, asOf: AsOf): Promis
 }
 
 /** A walk stays at its state, also when each of its requests names a past one. */
-function checkWalk({ page }: Plan, head: Head): void {
+function checkWalk({ page }: StatePlan, head: Head): void {
   if (page.after === null || page.after.revision === revisionText(head)) return;
   const detail = `This cursor goes on at ${page.after.revision}; leave out asOf and revision`;
   throw unknownRevision('cursor', detail);
@@ -72,7 +82,7 @@ function checkWalk({ page }: Plan, head: Head): void {
  */
 async function stateOf(
   db: Kysely<Database>,
-  plan: Plan,
+  plan: StatePlan,
   source: string,
   asOf: AsOf = revisionAsOf,
 ): Promise<State> {
@@ -95,7 +105,7 @@ async function stateOf(
  * Whether a look shows the state that a plan reads: that of now, or of a revision after which
  * nothing was committed that the answer depends on, as on the pages of a walk.
  */
-export function isShownBy(newest: Newest, { market, options }: Plan): boolean {
+export function isShownBy(newest: Newest, { market, options }: StatePlan): boolean {
   const { moment, currency } = options;
   if (moment.kind !== 'revision') return moment.kind === 'now';
   const shown = [newest.revision, ...[...newest.scopes.values()].map((each) => each.revision), '0'];
@@ -115,8 +125,8 @@ export function isShownBy(newest: Newest, { market, options }: Plan): boolean {
 /** Finds the state that a plan reads, from a look at the database where it shows that state. */
 export type StateReader = (
   db: () => Kysely<Database>,
-  plan: Plan,
-  newest: Newest | null,
+  plan: StatePlan,
+  newest: Newest,
 ) => Promise<State>;
 
 /** What the choice of a source depends on: the rates of all of them, and the reference data. */
@@ -133,11 +143,9 @@ function rateKey(newest: Newest): string {
  * @param source the configured source of exchange rates
  */
 export function stateReader(shared: Kysely<Database>, source: string, asOf?: AsOf): StateReader {
-  const kept = keptReadings<RateSource>(1);
-  const ratesAt = (newest: Newest): Promise<RateSource> =>
-    kept(rateKey(newest), () => rateSource(shared, source, newest.revision));
+  const ratesAt = keptAt(1, rateKey, ({ revision }) => rateSource(shared, source, revision));
   return async (db, plan, newest) => {
-    if (newest === null || !isShownBy(newest, plan)) return stateOf(db(), plan, source, asOf);
+    if (!isShownBy(newest, plan)) return stateOf(db(), plan, source, asOf);
     const { slug } = plan.market;
     const rates = plan.options.currency === null ? null : await ratesAt(newest);
     const head = headAt(newest, rates === null ? [slug] : [slug, ...rates.scopes]);

@@ -1,13 +1,11 @@
 import { type Kysely, sql } from 'kysely';
 import type { FilterName } from '../catalog/dimensions.ts';
-import type { Market } from '../catalog/markets.ts';
+import { MARKETS, type Market } from '../catalog/markets.ts';
 import { Names } from '../catalog/nearest.ts';
 import { filtersOf } from '../contract/market.ts';
-import type { Newest } from '../db/newest.ts';
-import { headAt } from '../db/newest.ts';
-import { type Head, headOf } from '../db/revisions.ts';
+import type { Head } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { keptReadings } from '../db/shared-work.ts';
+import { keptAt } from '../db/shared-work.ts';
 import { columnOf, marketPrices, valuesAt } from './query.ts';
 
 /** A value that at least one price of the market has. */
@@ -41,33 +39,6 @@ export async function usedValues(
   return rows;
 }
 
-/** The values of a market's filters, and the state that they are of. */
-interface ValuesAt {
-  readonly head: Head;
-  readonly used: readonly UsedValue[];
-}
-
-/** The values as of a look at the database, or now where nobody looked. */
-type ValuesReader = (db: () => Kysely<Database>, newest: Newest | null) => Promise<ValuesAt>;
-
-/**
- * A reader that caches the values of the newest state that was asked for; they never change.
- * @param shared reads cached values; a request that is cancelled does not end it for the others
- */
-export function valuesReader(shared: Kysely<Database>, market: Market): ValuesReader {
-  const kept = keptReadings<readonly UsedValue[]>(1);
-  return async (db, newest) => {
-    if (newest === null) {
-      const head = await headOf(db(), [market.slug]);
-      return { head, used: await usedValues(db(), market, head.revision) };
-    }
-    const head = headAt(newest, [market.slug]);
-    const { epoch, revision } = head;
-    const read = () => usedValues(shared, market, revision);
-    return { head, used: await kept(`${epoch}.${revision}`, read) };
-  };
-}
-
 /** The values that the prices of a market have in one filter. */
 interface FilterVocabulary {
   /** Match keys and ids: all that a request may name a value by. */
@@ -77,6 +48,8 @@ interface FilterVocabulary {
 
 /** What a request can name in a market at one state. */
 interface Vocabulary {
+  /** Every value, in the order of the filters and of the names. */
+  readonly used: readonly UsedValue[];
   of(filter: FilterName): FilterVocabulary;
   codes(): Promise<Names>;
 }
@@ -105,25 +78,30 @@ async function vocabularyOf(
       names: new Names(values.map((each) => each.name)),
     });
   }
-  const codes = keptReadings<Names>(1);
   return {
+    used,
     of: (filter) => filters.get(filter) ?? NOTHING,
-    codes: () => codes('', () => codesOf(db, market, revision)),
+    codes: keptAt(
+      1,
+      () => 'codes',
+      () => codesOf(db, market, revision),
+    ),
   };
 }
 
 /** Reads the vocabulary of a market at the state of a head. */
 export type VocabularyReader = (market: Market, head: Head) => Promise<Vocabulary>;
 
-/** States of markets that are kept; what a revision holds never changes. */
-const KEPT = 8;
+/** States of markets that are kept: the newest one of each, and one before. */
+const KEPT = 2 * MARKETS.length;
 
 /**
  * A reader that keeps the vocabularies of the states that were asked for last.
  * @param shared reads what is kept; a request that leaves does not end it for the others
  */
-export function vocabularyReader(shared: Kysely<Database>): VocabularyReader {
-  const kept = keptReadings<Vocabulary>(KEPT);
-  return (market, { epoch, revision }) =>
-    kept(`${market.slug} ${epoch}.${revision}`, () => vocabularyOf(shared, market, revision));
-}
+export const vocabularyReader = (shared: Kysely<Database>): VocabularyReader =>
+  keptAt(
+    KEPT,
+    (market, { epoch, revision }) => `${market.slug} ${epoch}.${revision}`,
+    (market, { revision }) => vocabularyOf(shared, market, revision),
+  );

@@ -9,7 +9,7 @@ import { Problem, shown, type WarningCode } from '../errors.ts';
 import { Slice } from '../turns.ts';
 import type { Plan } from './plan.ts';
 import { namesPast } from './plan-options.ts';
-import type { PriceTerms } from './query.ts';
+import type { SelectedPrice } from './query.ts';
 import type { VocabularyReader } from './vocabulary.ts';
 
 /** A price that was added after a revision. */
@@ -120,7 +120,7 @@ export async function unmatchedIn(
   vocabularies: VocabularyReader,
   plan: Plan,
   head: Head,
-  found: readonly PriceTerms[],
+  found: readonly SelectedPrice[],
 ): Promise<readonly Unmatched[]> {
   const codes = new Set(found.map((each) => codeKey(each.code)));
   const missing = missingIn('codes', plan.codes ?? [], (code) => codes.has(codeKey(code)));

@@ -4,7 +4,7 @@ import { needlessParameters } from '../contract/query.ts';
 import { VIOLATIONS_MAX } from '../contract/validate.ts';
 import { eitherOf, Problem } from '../errors.ts';
 import { preferredType } from '../wire/accept.ts';
-import { codingOf } from './coded.ts';
+import { codingOf } from './reply.ts';
 
 const notAcceptable = (offered: readonly string[]): Problem =>
   new Problem('not_acceptable', `Accept ${eitherOf(offered)}`);

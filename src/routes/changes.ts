@@ -12,9 +12,8 @@ import type { Feed } from '../prices/changes/follow.ts';
 import type { ChangesAsked, Page } from '../prices/changes/page.ts';
 import { turn } from '../turns.ts';
 import { listFormatOf } from './accept.ts';
-import { codingOf, sendCoded } from './coded.ts';
-import { VARY } from './etag.ts';
 import { changesOperation } from './operations.ts';
+import { codingOf, sendCoded, VARY } from './reply.ts';
 
 /** A taken place, and when it ends by the clock of `performance.now`. */
 interface Place {

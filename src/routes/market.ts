@@ -6,50 +6,61 @@ import { FORMATS, pricesContent } from '../contract/formats.ts';
 import { filtersOf, type MarketSchemas } from '../contract/market.ts';
 import { parametersOf } from '../contract/parameters.ts';
 import { queryReader, strayParameters } from '../contract/query.ts';
-import { type BodyCheck, bodyCheckOf } from '../contract/validate.ts';
+import { type BodyCheck, bodyCheckOf, type SentBody } from '../contract/validate.ts';
+import { headAt } from '../db/newest.ts';
 import { revisionText } from '../db/revisions.ts';
-import { Problem, type Violation } from '../errors.ts';
+import { Problem } from '../errors.ts';
 import type { Sources } from '../prices/answer.ts';
-import { type Asker, type Plan, planOf } from '../prices/plan.ts';
-import { valuesReader } from '../prices/vocabulary.ts';
+import { type Asker, planOf } from '../prices/plan.ts';
 import { turn } from '../turns.ts';
 import { checkAsksForAll, formatOf } from './accept.ts';
-import { codingOf } from './coded.ts';
-import { sendTagged } from './etag.ts';
 import { NOT_MODIFIED, postOperation, readOperation, valuesOperation } from './operations.ts';
-import { type Shown, sendPrices } from './send-prices.ts';
+import { codingOf, sendTagged } from './reply.ts';
+import { type Asked, requestText, type Shown, sendPrices } from './send-prices.ts';
 
 /** Filters in a body that nobody reads would be filters lost. */
-function refuseBody({ headers }: FastifyRequest): void {
-  const length = headers['content-length'] ?? '0';
-  if (length === '0' && headers['transfer-encoding'] === undefined) return;
+function refuseBody(request: FastifyRequest): void {
+  if (!hasBody(request)) return;
   const detail = 'GET takes filters and options in the address; send a body by POST';
   throw new Problem('malformed_request', detail);
 }
 
-const areSame = (one: readonly string[], other: readonly string[]): boolean =>
-  one.length === other.length && one.every((each, index) => each === other[index]);
+const hasBody = ({ headers }: FastifyRequest): boolean =>
+  (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined;
 
 const askerOf = ({ principal }: FastifyRequest, by: Asker['by']): Asker => ({
   by,
   openMarkets: () => marketsOpenTo(principal?.scopes ?? new Set()),
 });
 
-/** Makes plans of the bodies of one market; the very same body of a like sender has the same. */
-function plannerOf(market: Market, check: BodyCheck) {
-  const known = new WeakMap<object, Plan>();
-  return (body: unknown, broken: readonly Violation[], asker: Asker): Plan => {
-    if (typeof body !== 'object' || body === null || broken.length > 0) {
-      return planOf(market, check, body, asker, broken);
-    }
-    const before = known.get(body);
-    const isKnown =
-      before && (before.codes === null || areSame(before.openMarkets, asker.openMarkets()));
-    if (isKnown) return before;
-    const plan = planOf(market, check, body, asker);
-    known.set(body, plan);
-    return plan;
+/** What a market is asked for by GET: everything is in the address. */
+function askedByAddress(
+  request: FastifyRequest,
+  market: Market,
+  check: BodyCheck,
+  read: ReturnType<typeof queryReader>,
+): Asked {
+  const asker = askerOf(request, 'address');
+  const text = hasBody(request) ? null : requestText(request, '');
+  const planned = () => {
+    const { body, broken, format: named } = read(request.url);
+    const format = named ?? formatOf(request);
+    codingOf(request);
+    refuseBody(request);
+    return { plan: planOf(market, check, body, asker, broken), format };
   };
+  return { market, asker, text, planned };
+}
+
+/** What a market is asked for by POST. */
+function askedByBody(request: FastifyRequest, market: Market, check: BodyCheck): Asked {
+  const { bytes, parse } = request.body as SentBody;
+  const asker = askerOf(request, 'body');
+  const planned = () => ({
+    plan: planOf(market, check, parse(), asker, strayParameters(request.url)),
+    format: formatOf(request),
+  });
+  return { market, asker, text: requestText(request, bytes.toString('latin1')), planned };
 }
 
 /** `POST`, `GET` and `HEAD /v3/prices/<slug>` of one market: the same read, by body or query. */
@@ -61,21 +72,15 @@ export function priceRoutes(
 ): void {
   const url = `/v3/prices/${market.slug}`;
   const config = { access: { scope: scopeOf(market.slug) } };
-  const planned = plannerOf(market, bodyCheckOf(market, schemas));
+  const check = bodyCheckOf(market, schemas);
   const read = queryReader(schemas);
   const response = { 200: pricesContent(schemas) };
 
   const byQuery: Pick<RouteOptions, 'url' | 'config' | 'handler'> = {
     url,
     config,
-    handler: async (request, reply) => {
-      const { body, broken, format } = read(request.url);
-      const chosen = format ?? formatOf(request);
-      codingOf(request);
-      refuseBody(request);
-      const plan = planned(body, broken, askerOf(request, 'address'));
-      return sendPrices(request, reply, shown, plan, chosen);
-    },
+    handler: async (request, reply) =>
+      sendPrices(request, reply, shown, askedByAddress(request, market, check, read)),
   };
   app.route({
     ...byQuery,
@@ -98,11 +103,8 @@ export function priceRoutes(
       done(null, payload);
     },
     schema: { ...postOperation(market), body: ref(schemas.request), response },
-    handler: async (request, reply) => {
-      const asker = askerOf(request, 'body');
-      const plan = planned(request.body, strayParameters(request.url), asker);
-      return sendPrices(request, reply, shown, plan, formatOf(request));
-    },
+    handler: async (request, reply) =>
+      sendPrices(request, reply, shown, askedByBody(request, market, check)),
   });
 }
 
@@ -116,7 +118,6 @@ export function valuesRoute(
   schemas: MarketSchemas,
   sources: Sources,
 ): void {
-  const valuesAt = valuesReader(sources.db, market);
   app.get(`/v3/prices/${market.slug}/filters`, {
     config: { access: { scope: scopeOf(market.slug) } },
     preParsing: async (request) => checkAsksForAll(request),
@@ -129,10 +130,9 @@ export function valuesRoute(
     },
     handler: async (request, reply) => {
       const { work } = request;
-      const newest = request.newest && (await work.until(request.newest));
-      const { head, used } = await work.until(
-        valuesAt(() => sources.reads.db(work.signal), newest),
-      );
+      const newest = await work.until(request.newest);
+      const head = headAt(newest, [market.slug]);
+      const { used } = await work.until(sources.vocabularies(market, head));
       // Many values take milliseconds to write: one answer in each turn.
       if (used.length > VALUES_AT_ONCE) await turn();
       const data = Object.fromEntries(

@@ -4,8 +4,8 @@ import { MarketList, ref } from '../contract/components.ts';
 import type { Sources } from '../prices/answer.ts';
 import { extentReader, marketList } from '../prices/market-list.ts';
 import { checkAsksForAll } from './accept.ts';
-import { sendTagged } from './etag.ts';
 import { listOperation, NOT_MODIFIED } from './operations.ts';
+import { sendTagged } from './reply.ts';
 
 /** `GET /v3/prices`: which markets there are, and which of them the caller may read. */
 export function marketsRoute(app: FastifyInstance, sources: Sources): void {
@@ -20,8 +20,8 @@ export function marketsRoute(app: FastifyInstance, sources: Sources): void {
     handler: async (request, reply) => {
       const scopes = request.principal?.scopes ?? new Set<string>();
       const { work } = request;
-      const newest = request.newest && (await work.until(request.newest));
-      const extents = await work.until(extentsAt(() => sources.reads.db(work.signal), newest));
+      const newest = await work.until(request.newest);
+      const extents = await work.until(extentsAt(newest));
       const data = marketList(extents, (scope) => allows(scopes, scope));
       const type = 'application/json; charset=utf-8';
       return sendTagged(request, reply, type, JSON.stringify({ data }));

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Coding } from '../wire/accept.ts';
+import { keptAt } from '../db/shared-work.ts';
+import { CODINGS, type Coding, type WantedCoding } from '../wire/accept.ts';
 import { BodyStream } from '../wire/body.ts';
 import { compressed } from '../wire/compress.ts';
-import { BYTES_MIN, codingOf } from './coded.ts';
-import { namedBy, taggedHeaders, tagOf } from './etag.ts';
+import { BYTES_MIN, codingOf, namedBy, taggedHeaders, tagOf } from './reply.ts';
 
 /** The bytes of a document in one content coding, and the headers of its answers. */
 interface Form {
@@ -42,36 +42,26 @@ const payloadOf = (bytes: Buffer): Buffer | BodyStream =>
 
 /** Makes each form of a document once, at its first use: an answer is a lookup and one write. */
 function formsOf({ type, read, headers }: Prepared) {
-  let plain: Promise<Buffer> | null = null;
-  const forms = new Map<Coding | null, Promise<Form>>();
-  const made = async (coding: Coding | null): Promise<Form> => {
-    plain ??= Promise.resolve(read()).then((content) => Buffer.from(content));
-    const bytes = coding === null ? await plain : await compressed(await plain, coding);
-    const tag = tagOf(type, coding ?? '', (await plain).toString('latin1'));
-    return {
-      bytes,
-      tag,
-      headers: {
-        ...headers,
-        ...taggedHeaders(tag),
-        'content-type': type,
-        ...(coding === null ? {} : { 'content-encoding': coding }),
-      },
-    };
-  };
-  const formOf = (coding: Coding | null): Promise<Form> => {
-    const known = forms.get(coding);
-    if (known) return known;
-    const form = made(coding);
-    forms.set(coding, form);
-    // A failure is not kept.
-    form.catch(() => {
-      forms.delete(coding);
-      plain = null;
-    });
-    return form;
-  };
-  return async ({ coding, takesPlain }: ReturnType<typeof codingOf>): Promise<Form> => {
+  const content = keptAt(
+    1,
+    () => type,
+    async () => Buffer.from(await read()),
+  );
+  const formOf = keptAt(
+    1 + CODINGS.length,
+    (coding: Coding | null) => coding ?? '',
+    async (coding): Promise<Form> => {
+      const plain = await content();
+      const tag = tagOf(type, coding ?? '', plain.toString('latin1'));
+      const coded = coding === null ? {} : { 'content-encoding': coding };
+      return {
+        bytes: coding === null ? plain : await compressed(plain, coding),
+        tag,
+        headers: { ...headers, ...taggedHeaders(tag), 'content-type': type, ...coded },
+      };
+    },
+  );
+  return async ({ coding, takesPlain }: WantedCoding): Promise<Form> => {
     const isShort = async () => takesPlain && (await formOf(null)).bytes.length < BYTES_MIN;
     return formOf(coding === null || (await isShort()) ? null : coding);
   };

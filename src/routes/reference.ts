@@ -13,7 +13,6 @@ import type { Sources } from '../prices/answer.ts';
 import type { References } from '../prices/references.ts';
 import { currencyNamed, unknownCurrency } from '../prices/targets.ts';
 import { checkAcceptsJson, checkAsksForAll } from './accept.ts';
-import { sendTagged } from './etag.ts';
 import {
   currenciesOperation,
   NOT_MODIFIED,
@@ -21,6 +20,7 @@ import {
   ratesOperation,
   unitsOperation,
 } from './operations.ts';
+import { sendTagged } from './reply.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 

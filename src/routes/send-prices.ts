@@ -1,13 +1,16 @@
+import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Kysely } from 'kysely';
+import type { SentAnswer } from '../book/answers.ts';
 import type { PriceBook } from '../book/book.ts';
 import type { Opened } from '../book/opened.ts';
+import type { Market } from '../catalog/markets.ts';
 import { codeKey } from '../catalog/match-key.ts';
 import { FORMATS, type Format } from '../contract/formats.ts';
 import { revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { type Answer, answerAt, type Metadata, type Sources, slicesOf } from '../prices/answer.ts';
-import { canonicalKey, type Plan } from '../prices/plan.ts';
+import { type Asker, canonicalKey, type Plan } from '../prices/plan.ts';
 import { namesPast } from '../prices/plan-options.ts';
 import type { State } from '../prices/state.ts';
 import { laterPrices, type Warning } from '../prices/warnings.ts';
@@ -15,8 +18,16 @@ import { turn } from '../turns.ts';
 import { VERSION } from '../version.ts';
 import type { WantedCoding } from '../wire/accept.ts';
 import { type Body, BodyStream, batched } from '../wire/body.ts';
-import { BYTES_MIN, codingOf, type Payload, sendCoded } from './coded.ts';
-import { namedBy, taggedHeaders, tagOf, VARY } from './etag.ts';
+import {
+  BYTES_MIN,
+  codingOf,
+  namedBy,
+  type Payload,
+  sendCoded,
+  taggedHeaders,
+  tagOf,
+  VARY,
+} from './reply.ts';
 
 /** Bytes of warnings that a header holds: clients and proxies take headers of some 8 KB. */
 const WARNINGS_BYTES_MAX = 4_096;
@@ -96,25 +107,6 @@ function bodyPayload(body: Body): Buffer | BodyStream {
 const isSmall = ({ bytes }: Pick<Body, 'bytes'>, { takesPlain }: WantedCoding): boolean =>
   bytes !== null && bytes < BYTES_MIN && takesPlain;
 
-/** The cached answer to the same request at the same state; null if it has to be made. */
-function repeatedAnswer(
-  opened: Opened,
-  plan: Plan,
-  format: Format,
-  state: State,
-  wanted: WantedCoding,
-): { readonly metadata: Metadata; readonly payload: () => Payload } | null {
-  const codings = wanted.coding === 'gzip' ? (['gzip', null] as const) : ([null] as const);
-  for (const coding of codings) {
-    const known = opened.repeated(plan, format, state, coding);
-    if (known === null) return null;
-    if (coding !== null && isSmall(known, wanted)) continue;
-    const { metadata, body } = known;
-    return { metadata, payload: () => ({ bytes: bodyPayload(body()), coding }) };
-  }
-  return null;
-}
-
 /** Records beyond which an answer begins in a turn of the event loop of its own. */
 const RECORDS_AT_ONCE = 1_000;
 
@@ -175,7 +167,7 @@ async function laterText(db: () => Kysely<Database>, plan: Plan, { head }: State
 
 /** What is known of an answer before any of it is read. */
 async function foundFor(request: FastifyRequest, { sources: database, book }: Shown, plan: Plan) {
-  const asked = request.newest && (await request.newest);
+  const asked = await request.newest;
   const opened = book && (await book.open(plan, asked));
   const { sources, newest } = opened ?? { sources: database, newest: asked };
   const db = () => sources.reads.db(request.work.signal);
@@ -186,55 +178,98 @@ async function foundFor(request: FastifyRequest, { sources: database, book }: Sh
   return { opened, sources, state, later };
 }
 
-/** An answer that is known to exist: what it says of itself, and how to begin to send it. */
-interface Ready {
-  readonly metadata: Metadata;
-  readonly payload: () => Payload | Promise<Payload>;
+/** Characters of a request up to which its text is its own key; of a longer one it is a digest. */
+const KEY_MAX = 512;
+
+/**
+ * A text that is the same for requests that ask the same: an answer depends on nothing else but the
+ * state of the data and, where it names codes, the markets open to who asks.
+ * @param body its bytes, a character for each
+ */
+export function requestText({ method, url, headers }: FastifyRequest, body: string): string {
+  const { accept = '', 'accept-encoding': coding = '' } = headers;
+  const text = `${method === 'POST' ? 'POST' : 'GET'}\n${url}\n${accept}\n${coding}\n${body}`;
+  return text.length <= KEY_MAX ? text : hash('sha256', text, 'base64');
 }
 
-/** The answer to a plan: as it was put together before, or made now. */
-async function readyFor(
-  { work }: FastifyRequest,
-  { opened, sources, state }: Awaited<ReturnType<typeof foundFor>>,
-  plan: Plan,
-  format: Format,
-  wanted: WantedCoding,
-): Promise<Ready> {
-  const repeated = opened && repeatedAnswer(opened, plan, format, state, wanted);
-  if (repeated) return repeated;
-  const answer = await work.until(answerAt(sources, plan, state, work));
-  const { metadata } = answer;
-  return { metadata, payload: () => startedAnswer(opened, answer, format, state, wanted) };
+/** A request for prices. */
+export interface Asked {
+  readonly market: Market;
+  readonly asker: Asker;
+  /** See `requestText`; null where its answer must not be a cached one. */
+  readonly text: string | null;
+  /** Its plan and format. @throws Problem for a request that breaks a rule */
+  readonly planned: () => { readonly plan: Plan; readonly format: Format };
+}
+
+/** Sends a 304 with the headers of the answer that the client has already. */
+function notModified(reply: FastifyReply, revision: string, tag: string): FastifyReply {
+  reply.header('x-data-revision', revision).headers(taggedHeaders(tag));
+  return reply.code(304).send();
+}
+
+/** Sends an answer as it was sent before. */
+async function sendAgain(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { sent, slices, length }: SentAnswer,
+): Promise<FastifyReply> {
+  const { state, tag, headers, wanted, coding } = sent;
+  if (tag !== null && namedBy(request, tag) !== null) {
+    return notModified(reply, revisionText(state.head), tag);
+  }
+  reply.headers(headers);
+  if (request.method === 'HEAD') return reply.send();
+  const bytes = bodyPayload({ batches: [slices], bytes: length });
+  return sendCoded(reply, { bytes, coding }, wanted);
+}
+
+/** The slices of a payload that is there as a whole and not too long; null of any other. */
+function slicesIn({ bytes: payload }: Payload, bytesMax: number): readonly Buffer[] | null {
+  if (!(payload instanceof BodyStream)) return payload.length <= bytesMax ? [payload] : null;
+  const { bytes, batches } = payload.body;
+  return bytes !== null && bytes <= bytesMax && Array.isArray(batches) ? batches.flat() : null;
 }
 
 /**
- * Answers a plan as its prices are now, or were at its moment. POST, GET and HEAD send the same;
- * what a GET brought may be kept, and is a 304 to whoever has it already.
+ * Answers a request for prices as they are now, or were at its moment. POST, GET and HEAD send the
+ * same; what a GET brought may be kept, and is a 304 to whoever has it already.
  */
 export async function sendPrices(
   request: FastifyRequest,
   reply: FastifyReply,
   shown: Shown,
-  plan: Plan,
-  format: Format,
+  { market: { slug }, asker, text, planned }: Asked,
 ): Promise<FastifyReply> {
-  const found = await request.work.until(foundFor(request, shown, plan));
-  const { opened, state } = found;
+  const { work, method } = request;
+  const { book } = shown;
+  if (book !== null && text !== null) {
+    const again = await work.until(book.again(slug, text, asker, () => request.newest));
+    if (again !== null) return sendAgain(request, reply, again);
+  }
+  const { plan, format } = planned();
+  const found = await work.until(foundFor(request, shown, plan));
+  const { opened, sources, state } = found;
   const wanted = codingOf(request, opened?.offersGzip(plan, format));
-  const form = [FORMATS[format].type, wanted.coding ?? ''];
-  const tag = request.method === 'POST' ? null : tagAt(plan, found, form);
+  const { type } = FORMATS[format];
+  const tag = method === 'POST' ? null : tagAt(plan, found, [type, wanted.coding ?? '']);
   const named = tag === null ? null : namedBy(request, tag);
-  const notModified = () => {
-    reply.header('x-data-revision', revisionText(state.head)).headers(taggedHeaders(tag ?? ''));
-    return reply.code(304).send();
-  };
-  if (named === 'tag') return notModified();
-  const ready = await readyFor(request, found, plan, format, wanted);
+  const revision = revisionText(state.head);
+  if (named === 'tag') return notModified(reply, revision, tag ?? '');
+  const answer = await work.until(answerAt(sources, plan, state, work));
   // Any answer will do: there is one, as nothing was refused.
-  if (named === 'any') return notModified();
+  if (named === 'any') return notModified(reply, revision, tag ?? '');
   // What fails before the first byte is a problem, and has none of the headers.
-  const payload = request.method === 'HEAD' ? null : await ready.payload();
-  reply.type(FORMATS[format].type).headers(headersAbout(ready.metadata, format));
-  reply.headers(tag === null ? UNTAGGED : taggedHeaders(tag));
-  return payload === null ? reply.send() : sendCoded(reply, payload, wanted);
+  const payload =
+    method === 'HEAD' ? null : await startedAnswer(opened, answer, format, state, wanted);
+  const about = tag === null ? UNTAGGED : taggedHeaders(tag);
+  const headers = { 'content-type': type, ...headersAbout(answer.metadata, format), ...about };
+  reply.headers(headers);
+  if (payload === null) return reply.send();
+  if (text !== null) {
+    const { coding } = payload;
+    const sent = { plan, state, tag, headers, wanted, coding };
+    opened?.keep(text, sent, (bytesMax) => slicesIn(payload, bytesMax));
+  }
+  return sendCoded(reply, payload, wanted);
 }

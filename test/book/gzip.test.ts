@@ -2,7 +2,7 @@ import { crc32, gunzipSync } from 'node:zlib';
 import t from 'tap';
 import type { PriceBook } from '../../src/book/book.ts';
 import { joinedCrc, shiftOf } from '../../src/book/crc.ts';
-import type { LineFormat } from '../../src/book/frames.ts';
+import type { LineFormat } from '../../src/book/walk.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { answerAt } from '../../src/prices/answer.ts';
 import { planOf } from '../../src/prices/plan.ts';

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { testDatabase } from '../support/database.ts';
+import { keyFor } from '../support/service.ts';
 import { inRevision } from '../support/world.ts';
 import { compareOne } from './compare.ts';
 import { answerOf, type BookRequest, fill, twinsOn } from './support.ts';
@@ -41,3 +42,21 @@ for (const [name, statement] of Object.entries(COMMITS)) {
     t.not((await answerOf(twins.kept, CONVERTED)).body.toString(), old.body.toString());
   });
 }
+
+t.test('an answer that names other markets is not that of who may not read them', async (t) => {
+  const few = await keyFor(database, ['prices:nickel']);
+  const { rows } = await database.pool.query(`select code from price
+    where market_id = (select id from market where slug = 'copper') limit 1`);
+  const body = { filters: { codes: [rows[0].code] } };
+  const told = async (key: string) => {
+    const headers = { 'x-api-key': key };
+    const url = '/v3/prices/nickel';
+    const answer = await twins.kept.request({ method: 'POST', url, headers, payload: body });
+    return JSON.stringify(answer.json.$metadata.warnings).includes('copper');
+  };
+  const before = twins.book.counts.repeats;
+  for (let times = 0; times < 3; times += 1) t.equal(await told(twins.kept.key), true);
+  t.equal(twins.book.counts.repeats, before + 1, 'it is sent again');
+  for (let times = 0; times < 3; times += 1) t.equal(await told(few), false);
+  t.equal(await told(twins.kept.key), true);
+});

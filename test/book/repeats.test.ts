@@ -82,6 +82,16 @@ t.test('a 304 needs no answer, and one to a star is an answer that is remembered
   }
 });
 
+t.test('a body that nobody reads is refused, also where the answer is cached', async (t) => {
+  const headers = { 'x-api-key': service.key };
+  for (let times = 0; times < 3; times += 1) {
+    t.equal((await service.request({ method: 'GET', url: QUERY, headers })).status, 200);
+  }
+  const payload = { filters: { codes: ['BULK-00003'] } };
+  const refused = await service.request({ method: 'GET', url: QUERY, headers, payload });
+  t.match(refused, { status: 400, json: { code: 'malformed_request' } });
+});
+
 t.test('what is refused is refused again', async (t) => {
   const strict = { ...BODY, options: { ...BODY.options, strict: true } };
   for (let times = 0; times < 4; times += 1) {

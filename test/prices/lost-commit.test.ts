@@ -8,7 +8,6 @@ import { headOf, newestRevision, numberOf } from '../../src/db/revisions.ts';
 import { stretchesOf } from '../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
 import { columnsOf } from '../../src/prices/copy-binary.ts';
-import { selectStretch, selectTerms } from '../../src/prices/page.ts';
 import { selectIds, selectionOf } from '../../src/prices/query.ts';
 import { referenceReader } from '../../src/prices/references.ts';
 import { daysStatement, fewPoints, seriesStatement } from '../../src/prices/series-sql.ts';
@@ -46,9 +45,7 @@ function readersAt({ db, client }: TestDatabase, revision: string) {
     'the newest state up to it': () => headOf(db, ['nickel'], revision),
     prices: () => selectionOf(db, ALL, revision).execute(),
     'numbers of prices': () => selectIds(db, ALL, revision),
-    'a page of prices': () =>
-      selectStretch(db, ALL, revision, { after: null, most: 1, without: [] }),
-    'terms of prices': () => selectTerms(db, ALL, revision),
+    'a page of prices': () => selectionOf(db, ALL, revision, { after: null, most: 1 }).execute(),
     'values of filters': () => usedValues(db, NICKEL, revision),
     series: () => reads.copy(seriesStatement([1], DAYS, revision), columnsOf),
     'some days': () => reads.copy(daysStatement(wanted, revision), columnsOf),

@@ -2,7 +2,7 @@ import t from 'tap';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
 import { nativePoints } from '../../src/conversion/columns.ts';
 import { planOf } from '../../src/prices/plan.ts';
-import { selectPrices } from '../../src/prices/query.ts';
+import { selectionOf } from '../../src/prices/query.ts';
 import { membersOf, ownTerms } from '../../src/prices/record.ts';
 import { referenceReader } from '../../src/prices/references.ts';
 import { sqlSeries } from '../../src/prices/series-sql.ts';
@@ -104,7 +104,7 @@ async function contend(
 async function recordsAt({ db, client }: TestDatabase, revision: number): Promise<string> {
   const at = String(revision);
   const plan = planOf(COBALT, () => [], { filters: { dateFrom: FROM } });
-  const prices = await selectPrices(db, plan, at);
+  const prices = await selectionOf(db, plan, at).execute();
   const references = await referenceReader(1)(db, { epoch: 'any', reference: at });
   const ids = prices.map((each) => each.id);
   const series = await sqlSeries(client.reads)(ids, plan.range, at, new AbortController().signal);

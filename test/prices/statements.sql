@@ -30,70 +30,73 @@ select * from currency_at($1::bigint)
   where require_commit($2::bigint, $3);
 
 -- prices, unfiltered
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
-  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true order by p.code collate "C";
+  and require_commit($3::bigint, $4)) as "p") as "p" left join lateral
+  latest_point_at(p.id, $5::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by code
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
-  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true where p.code_key = any($6::text[]) order by p.code collate "C";
+  and require_commit($3::bigint, $4)) as "p" where p.code_key = any($5::text[])) as "p" left join lateral
+  latest_point_at(p.id, $6::bigint) as "latest" on true order by p.code collate "C";
 
 -- a page of prices
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4)) as "p" where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($5::bigint)) as v
   cross join (select $6::text[] as keys) as sent
-  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and p.code collate "C" > $7 and p.id <> all($8::int[]) order by p.code collate "C" limit $9) as "p" left join lateral latest_point_at(p.id, $10::bigint) as "latest" on true order by p.code collate "C";
-
--- the terms of prices
-select "p"."id", "p"."code", "p"."price_type", "p"."currency_id", "p"."unit_id", "p"."specification" from (select price.* from price_at($1::bigint) as price
-  where price.market_id = (select id from market where slug = $2)
-  and require_commit($3::bigint, $4)) as "p" where p.code_key = any($5::text[]) order by p.code collate "C";
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and p.code collate "C" > $7 order by p.code collate "C" limit $8) as "p" left join lateral
+  latest_point_at(p.id, $9::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by product
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
-  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($6::bigint)) as v
-  cross join (select $7::text[] as keys) as sent
-  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
+  and require_commit($3::bigint, $4)) as "p" where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($5::bigint)) as v
+  cross join (select $6::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys))) as "p" left join lateral
+  latest_point_at(p.id, $7::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by category
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
-  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true where "p"."price_category_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
+  and require_commit($3::bigint, $4)) as "p" where "p"."price_category_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($5::bigint)
   where kind = 'price-category') as v
-  cross join (select $7::text[] as keys) as sent
-  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
+  cross join (select $6::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys))) as "p" left join lateral
+  latest_point_at(p.id, $7::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by type
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
-  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true where "p"."price_type" in (select v.key from (select slug as key, uuid, name, match_key from dimension_value_at($6::bigint)
+  and require_commit($3::bigint, $4)) as "p" where "p"."price_type" in (select v.key from (select slug as key, uuid, name, match_key from dimension_value_at($5::bigint)
   where kind = 'price-type') as v
-  cross join (select $7::text[] as keys) as sent
-  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
+  cross join (select $6::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys))) as "p" left join lateral
+  latest_point_at(p.id, $7::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by a dimension of the market
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
-  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true where "p"."cell_format_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
+  and require_commit($3::bigint, $4)) as "p" where "p"."cell_format_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($5::bigint)
   where kind = 'cell-format') as v
-  cross join (select $7::text[] as keys) as sent
-  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
+  cross join (select $6::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys))) as "p" left join lateral
+  latest_point_at(p.id, $7::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by several lists
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select price.* from price_at($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
-  and require_commit($3::bigint, $4)) as "p" left join lateral latest_point_at(p.id, $5::bigint) as "latest" on true where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($6::bigint)) as v
-  cross join (select $7::text[] as keys) as sent
-  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and "p"."region_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($8::bigint)
+  and require_commit($3::bigint, $4)) as "p" where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($5::bigint)) as v
+  cross join (select $6::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and "p"."region_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($7::bigint)
   where kind = 'region') as v
-  cross join (select $9::text[] as keys) as sent
-  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and "p"."service_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($10::bigint)
+  cross join (select $8::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) and "p"."service_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($9::bigint)
   where kind = 'service') as v
-  cross join (select $11::text[] as keys) as sent
-  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys)) order by p.code collate "C";
+  cross join (select $10::text[] as keys) as sent
+  where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys))) as "p" left join lateral
+  latest_point_at(p.id, $11::bigint) as "latest" on true order by p.code collate "C";
 
 -- series, unbounded
 copy (select price_id, date, low, mid, high, published_at, corrections

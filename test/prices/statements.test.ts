@@ -15,7 +15,6 @@ import type { Database } from '../../src/db/schema.ts';
 import { type Stretch, stretchesOf, tipOf } from '../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
 import { extentsNow } from '../../src/prices/market-list.ts';
-import { selectTerms, stretchSelection } from '../../src/prices/page.ts';
 import { planOf } from '../../src/prices/plan.ts';
 import { selectionOf } from '../../src/prices/query.ts';
 import { referenceReader } from '../../src/prices/references.ts';
@@ -114,15 +113,11 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     'prices, unfiltered': select('nickel', {}),
     'prices by code': select('nickel', { codes: one }),
     'a page of prices': [
-      stretchSelection(recorder().db, planFor('nickel', { products: one }), '42.abc123', {
+      selectionOf(recorder().db, planFor('nickel', { products: one }), '42.abc123', {
         after: 'X',
         most: 3,
-        without: [7],
       }).compile().sql,
     ],
-    'the terms of prices': await statementsOf((db) =>
-      selectTerms(db, planFor('nickel', { codes: one }), '42.abc123'),
-    ),
     'prices by product': select('nickel', { products: one }),
     'prices by category': select('nickel', { priceCategories: one }),
     'prices by type': select('nickel', { priceTypes: one }),
