@@ -2,7 +2,6 @@ import { CommanderError } from 'commander';
 import { databaseAddressOf } from '../config/addresses.ts';
 import { ConfigError } from '../config.ts';
 import { isLoginRefused } from '../db/failures.ts';
-import { MappingError } from '../ingest/table/mapping.ts';
 
 /**
  * The exit codes of commands, shown by `--help`. An error that is meant for a person carries its
@@ -94,7 +93,7 @@ export function exitCodeOf(error: unknown): number {
 export function report(error: unknown): void {
   if (error instanceof CommanderError) return;
   // Each fault of a mapping has a line of its own, for an editor to jump to.
-  const faults = error instanceof MappingError ? error.lines : [];
+  const { faults = [] } = error as { readonly faults?: readonly string[] };
   const why = error instanceof ConfigError ? error.lines : [sentenceOf(error)];
   const lines = [...faults, ...why.map((each) => `commodity-prices: ${each}`)];
   process.stderr.write(`${lines.join('\n')}\n`);

@@ -30,14 +30,3 @@ export const POINT_FIELDS: readonly string[] = [
   'high',
   'publishedAt',
 ];
-
-/** What the file of rejected rows says of each. Our CSV may have these columns, to no effect. */
-export const REJECT_FIELDS = [
-  'rejectFile',
-  'rejectLine',
-  'rejectColumn',
-  'rejectValue',
-  'rejectCode',
-  'rejectReason',
-  'rejectText',
-] as const;

@@ -8,7 +8,7 @@ import { resolveCreated } from './compare.ts';
 import { openSource, type SourceFile } from './file.ts';
 import { writeCurrencies, writeSource } from './formats/currencies.ts';
 import type { Format } from './formats/format.ts';
-import { FORMATS } from './formats/formats.ts';
+import { openFormat } from './formats/formats.ts';
 import {
   type BatchEntry,
   type EarlierBatch,
@@ -23,7 +23,7 @@ import { changesAnything, planLoad, Refused } from './plan.ts';
 import { writePrices } from './prices.ts';
 import type { Trx } from './reference.ts';
 import { type LoadErrorCode, problemOf } from './rejects/problems.ts';
-import { RejectsFile } from './rejects/rejects-file.ts';
+import { Rejects } from './rejects/rejects.ts';
 import {
   type Load,
   type LoadReport,
@@ -249,7 +249,7 @@ async function loadOn(
   request: LoadRequest,
 ): Promise<LoadReport> {
   await requireReference(connection);
-  const format = request.reader ?? FORMATS[request.format];
+  const format = request.reader ?? (await openFormat(request.format));
   const opened = await openLoad(connection, file, request, request.format, format);
   const earlier = await earlierBatch(connection.db, opened);
   if (earlier) {
@@ -257,7 +257,7 @@ async function loadOn(
     return { ...alreadyLoaded(earlier), ...nothing };
   }
   const { file: path, overwrite } = request.rejects ?? { file: null, overwrite: false };
-  const rejects = path === null ? null : await RejectsFile.begin(path, file.path, overwrite);
+  const rejects = path === null ? null : await Rejects.begin(path, file, overwrite);
   let failed = true;
   try {
     const load = newLoad(opened, rejects);

@@ -62,7 +62,7 @@ async function checkDescribed(rules: Rules, { prices, descriptions }: Load): Pro
     });
     await sql`
       update pg_temp.load_subject u set rejected_line = f.line, is_refused = u.id is null,
-        described = u.described and ${problems.sink === null}
+        described = u.described and ${problems.rejects === null}
       from unnest(${numbers}::integer[], ${lines}::bigint[]) as f (subject, line)
       where f.subject = u.subject`.execute(trx);
   }
@@ -75,11 +75,11 @@ async function compare(rules: Rules, load: Load): Promise<void> {
   const { jumpFactor } = load.request;
   if (!(await markCareful(trx, load))) return;
   await compareValues(trx, load);
-  await rejectUndescribed(rules, load.prices.failed);
+  if (load.prices.failed.size > 0) await rejectUndescribed(rules);
   await rejectDuplicates(rules);
   if (!load.mayCorrect) await rejectCorrections(rules);
   if (!load.mayJump && (await findJumps(trx, jumpFactor))) {
-    if (problems.sink) await leaveOutJumps(trx, jumpFactor);
+    if (problems.rejects) await leaveOutJumps(trx, jumpFactor);
     await rejectJumps(rules, jumpFactor);
   }
   await dropRejected(rules);
@@ -147,7 +147,7 @@ export async function planLoad(trx: Trx, load: Load): Promise<void> {
   if (!format.source) await checkDescribed(rules, load);
   await checkTerms(trx, load, problems);
   await compare(rules, load);
-  if (!problems.sink && problems.refuses) {
+  if (!problems.rejects && problems.refuses) {
     problems.rejected = load.rowsRead - load.rows + (await countFaulty(rules, load.mayCorrect));
   }
   load.counts = {

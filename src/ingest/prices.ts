@@ -182,7 +182,6 @@ export async function planPrices(
   for (const [number, record] of descriptions.prices) {
     const known = current.get(matchKey(record.code)) ?? null;
     if (known && record.whenPresent === 'keep') continue;
-    problems.record = record;
     const columns = describedColumns(record, known, reference, problems);
     const changing = columns && known ? changesOf(record, columns, known, comparison) : [];
     if (!columns || !changing) {
@@ -193,7 +192,6 @@ export async function planPrices(
       changes.push(...changing);
     }
   }
-  problems.record = null;
   return { newRows: rows, created, changed, changes, failed };
 }
 

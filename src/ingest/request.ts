@@ -7,7 +7,7 @@ import { NO_PRICES, type PriceChange, type PricePlan } from './prices.ts';
 import { Ranges } from './ranges.ts';
 import type { PointPlaces } from './records.ts';
 import { type LoadProblem, Problems } from './rejects/problems.ts';
-import type { RejectsFile } from './rejects/rejects-file.ts';
+import type { Rejects } from './rejects/rejects.ts';
 import { Descriptions, Subjects } from './subjects.ts';
 import { TermsOfPrices } from './terms.ts';
 import type { Bounds } from './validate.ts';
@@ -168,7 +168,7 @@ export interface Load extends Opened {
   /** Whether the values of the file are to go. */
   readonly withdraws: boolean;
   readonly target: Target;
-  readonly rejects: RejectsFile | null;
+  readonly rejects: Rejects | null;
   readonly problems: Problems;
 
   /** The prices or currencies that the file names. */
@@ -193,7 +193,7 @@ export interface Load extends Opened {
 }
 
 /** A load of which nothing has been read. */
-export function newLoad(opened: Opened, rejects: RejectsFile | null): Load {
+export function newLoad(opened: Opened, rejects: Rejects | null): Load {
   const { request, format } = opened;
   const problems = new Problems(rejects);
   const reason = request.reason?.trim() || null;

@@ -118,11 +118,8 @@ export class Validator {
       return false;
     }
     const isTold = line === this.lineWithoutCode && line > 0;
-    if (isTold && kind === 'point' && this.problems.latest) {
-      this.problems.rejectFor(this.problems.latest);
-    }
-    if (isTold) return true;
     if (kind === 'point') this.problems.rejected += 1;
+    if (isTold) return true;
     this.lineWithoutCode = line;
     const place = { line, column: 'code', value: code };
     if (code === '' && !this.withdraws)

@@ -22,16 +22,19 @@ type Options = Parameters<typeof loadFile>[3];
 async function setAside(
   test: Parameters<typeof fileOf>[0],
   { client }: Database,
-  content: string,
+  content: string | Buffer,
   options: Options = {},
 ) {
   const file = await fileOf(test, content);
   const path = join(dirname(file), 'rejects.csv');
   const rejects = { file: path, overwrite: false };
   const report = await loadFile(client, 'csv', file, { rejects, ...options });
-  const text = existsSync(path) ? await readFile(path, 'utf8') : null;
-  return { report, path, file, text };
+  const read = async (name: string) => (existsSync(name) ? await readFile(name, 'utf8') : null);
+  return { report, path, file, text: await read(path), reasons: await read(reasonsOf(path)) };
 }
+
+/** The table of reasons beside a file of rejects. */
+const reasonsOf = (path: string): string => `${path}.reasons.csv`;
 
 const BROKEN = points(
   'A,2026-01-01,,1,,',
@@ -43,40 +46,53 @@ const BROKEN = points(
   'A,2026-13-01,,5,,',
 );
 
-t.test('rejected rows go to a file, with the reason, and the others are loaded', async (t) => {
+t.test('rejected rows go to a file as they stand, with the reasons beside it', async (t) => {
   const database = await loadingDatabase(t);
   await describePrices(database.client, 'A');
-  const { report, path, file, text } = await setAside(t, database, BROKEN);
+  const { report, path, file, text, reasons } = await setAside(t, database, BROKEN);
   t.match(report, { status: 'applied', rejects: path, errorsTotal: 5 });
   t.match(report.counts, { rows: 7, inserted: 2, unchanged: 0, rejected: 5 });
   t.match(await seriesOf(database.pool, 'A'), [
     ['2026-01-01', null, '1'],
     ['2026-01-15', null, '3'],
   ]);
-  const [header, ...rows] = (text ?? '').trim().split('\n');
-  t.equal(
-    header,
-    'rejectFile,rejectLine,rejectColumn,rejectValue,rejectCode,rejectReason,rejectText,' +
-      'code,date,low,mid,high,publishedAt',
-  );
+  const lines = BROKEN.split('\n');
+  t.equal(text, [0, 2, 3, 5, 6, 7].map((index) => `${lines[index]}\n`).join(''));
+  const [header, ...rows] = (reasons ?? '').trim().split('\n');
+  t.equal(header, 'file,line,column,value,code,reason');
   const numbered = rows.map((row) => row.replace(file, 'FILE'));
   t.strictSame(numbered, [
-    'FILE,7,,,wrong_column_count,"The row has 2 fields, the header 6","A,2026-01-22",,,,,,',
+    'FILE,7,,,wrong_column_count,"The row has 2 fields, the header 6"',
     'FILE,3,mid,"1,5",invalid_number,"The value has a comma: write a decimal as 1234.5, ' +
-      'and a thousand without a separator, as 1000",,A,2026-01-08,,"1,5",,2026-01-08T16:00:00Z',
-    'FILE,8,date,2026-13-01,invalid_date,"The date is not a real day, written YYYY-MM-DD",,' +
-      'A,2026-13-01,,5,,',
-    'FILE,4,code,Z,unknown_code,"No price has this code; did you mean ""A""?",,' +
-      'Z,2026-01-08,1,2,3,',
-    'FILE,6,date,2026-01-15,duplicate,A was given for 2026-01-15 in line 5 already,,' +
-      'A,2026-01-15,,4,,2026-01-15T16:00:00Z',
+      'and a thousand without a separator, as 1000"',
+    'FILE,8,date,2026-13-01,invalid_date,"The date is not a real day, written YYYY-MM-DD"',
+    'FILE,4,code,Z,unknown_code,"No price has this code; did you mean ""A""?"',
+    'FILE,6,date,2026-01-15,duplicate,A was given for 2026-01-15 in line 5 already',
   ]);
   const { rows: ledger } = await database.pool.query(
     'select status, rows, inserted, rejected from load_batch where id = $1',
     [report.batch],
   );
   t.strictSame(ledger, [{ status: 'applied', rows: '7', inserted: '2', rejected: '5' }]);
-  t.strictSame((await readdir(dirname(path))).sort(), ['file', 'rejects.csv'], 'nothing is left');
+  const left = (await readdir(dirname(path))).sort();
+  t.strictSame(left, ['file', 'rejects.csv', 'rejects.csv.reasons.csv'], 'nothing else is left');
+});
+
+t.test('a row is copied with all its lines and its bytes, whatever they are', async (t) => {
+  const database = await loadingDatabase(t);
+  await describePrices(database.client, 'A');
+  const rows = [
+    '\n"code",date,mid,"name"\r\n',
+    'A,2026-01-01,1,\r\n',
+    'A,2026-01-02,x,"one\r\nA,2026-01-03,y,\n""two"" "\r\n',
+    'A,2026-01-04,2,\n',
+    'A,2026-01-05,z,\xff\n',
+    'A,2026-01-06,3,\n',
+    'A,2026-01-07,"v",',
+  ];
+  const { text } = await setAside(t, database, Buffer.from(rows.join(''), 'latin1'));
+  const kept = [0, 2, 4, 6].map((index) => rows[index]).join('');
+  t.equal(text, Buffer.from(kept, 'latin1').toString());
 });
 
 t.test('mended rejects can be loaded as they are, and the file itself once more', async (t) => {
@@ -86,9 +102,9 @@ t.test('mended rejects can be loaded as they are, and the file itself once more'
   const { text, file } = await setAside(t, database, BROKEN);
   const mended = (text ?? '')
     .replace('"1,5",,2026-01-08T', '1.5,,2026-01-08T')
-    .replace(/"A,2026-01-22",,,,,,/, ',A,2026-01-22,,4.5,,')
+    .replace('A,2026-01-22', 'A,2026-01-22,,4.5,,')
     .replace('A,2026-13-01', 'A,2026-01-29')
-    .replace(/^.*duplicate.*\n/m, '');
+    .replace(/^A,2026-01-15.*\n/m, '');
   const unknown = await loadText(t, client, 'csv', mended);
   t.match(unknown, { status: 'refused', errors: [{ code: 'unknown_code', value: 'Z' }] });
   await describePrices(client, 'Z');
@@ -130,8 +146,9 @@ t.test('the file of rejects is whole or not there, and replaces none unasked', a
     rejects: { ...rejects, overwrite: true },
   });
   t.match(asked, { status: 'applied', rejects: taken });
-  t.match(await readFile(taken, 'utf8'), /^rejectFile,/);
-  t.strictSame((await readdir(dirname(taken))).sort(), ['file', 'file.late']);
+  t.match(await readFile(taken, 'utf8'), /^code,date,/);
+  const left = (await readdir(dirname(taken))).sort();
+  t.strictSame(left, ['file', 'file.late', 'file.reasons.csv']);
 });
 
 t.test('a load without rejects leaves no file, and a dry run none either', async (t) => {
@@ -152,9 +169,10 @@ t.test('corrections without permission are set aside, and what is there stays', 
   await describePrices(client, 'A');
   await loadText(t, client, 'csv', points('A,2026-01-01,,1,,', 'A,2026-01-02,,2,,'));
   const changed = points('A,2026-01-01,,1,,', 'A,2026-01-02,,2.5,,', 'A,2026-01-03,,3,,');
-  const { report, text } = await setAside(t, database, changed);
+  const { report, text, reasons } = await setAside(t, database, changed);
   t.match(report.counts, { rows: 3, inserted: 1, unchanged: 1, corrected: 0, rejected: 1 });
-  t.match(text, /,3,mid,2\.5,correction_not_allowed,.*,A,2026-01-02,,2\.5,,\n$/);
+  t.match(text, /\nA,2026-01-02,,2\.5,,\n$/);
+  t.match(reasons, /,3,mid,2\.5,correction_not_allowed,/);
   t.match(
     (await seriesOf(pool, 'A')).map(([, , mid]) => mid),
     ['1', '2', '3'],
@@ -178,7 +196,7 @@ t.test('a price that cannot be described takes its rows with it, and no other', 
     'B,2026-01-08,6,,,,,,,,',
     '',
   ].join('\n');
-  const { report, text } = await setAside(t, database, content);
+  const { report, text, reasons } = await setAside(t, database, content);
   t.match(report.counts, { rows: 7, inserted: 3, rejected: 4, pricesAdded: 1, pricesChanged: 0 });
   for (const [code, dates] of Object.entries({
     N: ['2026-01-01'],
@@ -192,9 +210,9 @@ t.test('a price that cannot be described takes its rows with it, and no other', 
       code,
     );
   }
-  t.match(text, /,unknown_product,/);
+  t.match(reasons, /,unknown_product,/);
   t.match(
-    text,
+    reasons,
     /,unknown_code,"No price has this code, and its description in line 3 was rejected"/,
   );
   const mended = (text ?? '').replaceAll('Bauxit,', 'Bauxite,').replaceAll(',Other,', ',N,');
@@ -208,9 +226,10 @@ t.test('after jumps were set aside, none is left', async (t) => {
   const strict = { acceptJumps: false, ...CORRECTING };
   await describePrices(client, 'A');
   const spike = points('A,2026-01-01,,100,,', 'A,2026-01-02,,9900,,', 'A,2026-01-03,,102,,');
-  const { report, text } = await setAside(t, database, spike, strict);
+  const { report, text, reasons } = await setAside(t, database, spike, strict);
   t.match(report.counts, { inserted: 2, rejected: 1 });
-  t.match(text, /,3,mid,9900,jump,.*,A,2026-01-02,,9900,,\n$/);
+  t.match(text, /\nA,2026-01-02,,9900,,\n$/);
+  t.match(reasons, /,3,mid,9900,jump,/);
   for (let seed = 0; seed < 25; seed += 1) {
     const code = `S-${seed}`;
     await describePrices(client, code);

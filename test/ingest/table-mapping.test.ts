@@ -66,24 +66,27 @@ values: 5
   t.strictSame(faultsOf(text.trim()), [
     'mapping.yaml:2: /text/delimiter: Expected what stands between fields: one of comma, ' +
       'semicolon, tab, pipe, spaces; did you mean "semicolon"?',
-    'mapping.yaml:3: /text/quotes: There is no member "quotes"; did you mean "quote"?',
+    'mapping.yaml:3: /text/quotes: There is no member "quotes"; legal are delimiter, encoding',
     'mapping.yaml:4: /workbook/sheet: Expected the name of the sheet, or its place from 1',
     'mapping.yaml:5: /rows/header: Expected the line with the names of the columns, 0 for none',
     'mapping.yaml:5: /rows/first: Expected the first line with values',
-    'mapping.yaml:5: /rows/stop/blank: Expected true when the table ends at an empty line',
+    'mapping.yaml:5: /rows/stop/column: The member "column" is missing: the column that shows ' +
+      'the end: the name in the header, or the place from 1',
+    'mapping.yaml:5: /rows/stop/startsWith: The member "startsWith" is missing: what the text in ' +
+      'it begins with',
+    'mapping.yaml:5: /rows/stop/blank: There is no member "blank"; legal are column, startsWith',
     'mapping.yaml:7: /columns/0/code: Expected the code of a price; put it between quotation marks',
     'mapping.yaml:8: /columns/1/code: The member "code" is missing: the code of a price',
     'mapping.yaml:8: /columns/1/mid: Expected the column with the value, or the middle value: ' +
       'the name in the header, or the place from 1',
     'mapping.yaml:9: /dates: There is no member "dates"; did you mean "date"?',
+    'mapping.yaml:10: /published/factor: There is no member "factor"; legal are currency, unit',
     'mapping.yaml:10: /published/currency: Expected the currency, such as USD, or USc for US ' +
       'cents, or the column that has it',
     'mapping.yaml:10: /published/unit/column: The member "column" is missing: the column with ' +
       'the unit of measure, such as lb: the name in the header, or the place from 1',
     'mapping.yaml:10: /published/unit/columns: There is no member "columns"; ' +
       'did you mean "column"?',
-    'mapping.yaml:10: /published/factor: Expected what each number is multiplied by: a decimal ' +
-      'greater than 0',
     'mapping.yaml:11: /numbers/missing/0: The value is missing: expected a text',
     'mapping.yaml:13: /prices/0/regin: There is no member "regin"; did you mean "region"?',
     'mapping.yaml:13: /prices/0/specification/0/value: The member "value" is missing: a text',
@@ -102,36 +105,42 @@ values: 5
 /** Lines that make a right mapping wrong, and what is told of them. */
 const TOGETHER: Readonly<Record<string, string>> = {
   'columns: { A: X }':
-    'Exactly one of mid, columns and dateColumns says where values are; found mid and columns',
+    'Exactly one of mid, columns, dateColumns, rates says where values are; found mid and columns',
   'rows: { header: 3, first: 3 }':
     '/rows/first: The first line with values stands after the header',
-  'rows: { first: 9, last: 8 }': '/rows/last: The last line with values stands before the first',
-  'rows: { stop: { column: A } }': '/rows/stop: column and startsWith belong together',
-  'rows: { stop: {} }': '/rows/stop: Give blank, or column and startsWith',
+  'rows: { header: { holds: A }, first: 3 }':
+    '/rows/first: The values begin below a header that is found by what it holds',
+  'rows: { stop: { column: A } }': '/rows/stop/startsWith: The member "startsWith" is missing',
   'expect: [{ column: A, row: 2, is: x }]':
     '/expect/0/row: Only lines above the values are compared',
+  'vintage: { startsWith: As of, pattern: yyyy-MM-dd }':
+    '/vintage/startsWith: It stands above a header that is found by what it holds',
   'vintage: { cell: A2 }': '/vintage/cell: The cell must stand above the values',
   'vintage: { cell: 2A }': '/vintage/cell: A cell is letters and a number, such as A4',
   'vintage: { cell: A1, column: B }':
-    '/vintage: Exactly one of column, constant, cell is needed; found column and cell',
-  'vintage: {}': '/vintage: Exactly one of column, constant, cell is needed; found none of them',
+    '/vintage: Exactly one of constant, column, cell, startsWith, newest is needed; ' +
+    'found column and cell',
+  'vintage: {}':
+    '/vintage: Exactly one of constant, column, cell, startsWith, newest is needed; ' +
+    'found none of them',
   'vintage: { constant: 2026-02-30 }': '/vintage/constant: A vintage is a day, written YYYY-MM-DD',
   'vintage: { column: A, pattern: yyyy }': '/vintage/pattern: A vintage is a day',
   'publishedAt: { column: A, constant: 2026-01-01T00:00:00Z }':
-    '/publishedAt: column and constant cannot stand together',
+    '/publishedAt: Exactly one of constant, column, time is needed; found constant and column',
   'publishedAt: { constant: 2026-01-01 }':
     '/publishedAt/constant: A moment is written 2026-03-05T16:00:00Z (RFC 3339)',
   'publishedAt: { constant: 2026-01-01T00:00:00Z, days: 1 }':
-    '/publishedAt: A constant moment needs nothing beside it',
-  'publishedAt: { days: 1 }': '/publishedAt: Give a column, a constant, or time and offset',
+    '/publishedAt/days: There is no member "days"; legal are constant',
+  'publishedAt: { days: 1 }':
+    '/publishedAt: Exactly one of constant, column, time is needed; found none of them',
   'publishedAt: { time: "16:00" }':
-    '/publishedAt: A time of day needs its offset from UTC, and the reverse',
+    '/publishedAt/offset: The member "offset" is missing: the offset from UTC',
   'publishedAt: { time: 4 pm, offset: CET }':
     '/publishedAt/time: A time of day is written 16:00 or 16:00:00',
   'publishedAt: { time: "16:00", offset: Z, pattern: yyyy-MM-dd }':
-    '/publishedAt/pattern: "pattern" goes with a column only',
+    '/publishedAt/pattern: There is no member "pattern"; legal are time, offset, days',
   'publishedAt: { column: A, days: 1 }':
-    '/publishedAt/days: "days" goes with a time of day, without a column',
+    '/publishedAt/days: There is no member "days"; legal are column, pattern, time, offset',
   'publishedAt: { column: A, pattern: yyyy-MM-dd, offset: Z }':
     '/publishedAt: The time of day comes from the pattern or from time; found neither',
   'publishedAt: { column: A, pattern: yyyy-MM-dd HH:mm }':
@@ -144,11 +153,8 @@ const TOGETHER: Readonly<Record<string, string>> = {
   'published: { currency: USD, unit: "%" }': '/published: Percentages have no currency',
   'published: { currency: { column: A, translate: { x: dollars } } }':
     '/published/currency/translate/x: A currency is an ISO 4217 code, or hundredths of one',
-  'published: { factor: 0.000 }': '/published/factor: A factor is a decimal greater than 0',
   'numbers: { decimal: comma, thousands: comma }':
     '/numbers/thousands: The same sign cannot stand before decimals and thousands',
-  'numbers: { thousands: none, decimal: point }\ntext: { delimiter: spaces, quote: double }':
-    '/text/quote: Fields between spaces have no quotation marks',
   'prices: [{ code: A }, { code: a }]': '/prices/1/code: a is there twice',
   'prices: [{ code: A B }]': '/prices/0/code: A code has 1 to 64 visible ASCII characters',
 };
@@ -159,28 +165,55 @@ t.test('members that do not go together are refused', (t) => {
     const found = first.replace(/^mapping\.yaml:\d+: /, '');
     t.equal(found.slice(0, expected.length), expected, text);
   }
-  t.strictSame(faultsOf('columns: { A: X, B: x }\ndate: { constant: 2026-13-01 }\nlow: C'), [
+  t.strictSame(faultsOf('columns: { A: X, B: x }\ndate: { column: D }\nlow: C'), [
     'mapping.yaml:3: /low: With columns, "low" has no meaning',
-    'mapping.yaml:2: /date/constant: A date is a real day, written YYYY-MM-DD',
     'mapping.yaml:1: /columns/B: x is there twice',
+  ]);
+  const rates = 'rates: { source: CB, name: Bank, base: EUR, first: 2 }\ndate: { column: 1 }\n';
+  t.strictSame(faultsOf(`${rates}code: { constant: A }\npublished: { currency: USD }`), [
+    'mapping.yaml:3: /code: With rates, "code" has no meaning',
+    'mapping.yaml:4: /published: With rates, "published" has no meaning',
   ]);
   t.strictSame(faultsOf('dateColumns: { first: 2, pattern: MM }\nrows: { header: 0 }'), [
     'mapping.yaml:1: With dateColumns, the member "code" is needed',
+    'mapping.yaml:1: /dateColumns: Headings need a header',
     'mapping.yaml:1: /dateColumns/pattern: Not a pattern: the year, yyyy, is missing',
-    'mapping.yaml:1: /dateColumns: Dates in headings need a header',
   ]);
   t.strictSame(
     faultsOf(
-      'rows: { header: 0 }\ncode: { constant: A, others: skip }\nmid: Price\n' +
+      'rows: { header: 0 }\ncode: { column: A, others: skip }\nmid: Price\n' +
         'date: { column: B, pattern: yyyy, period: month }',
     ),
     [
       'mapping.yaml:3: /mid: Without a header, a column is letters such as C, or its place from 1',
-      'mapping.yaml:2: /code/others: "others" goes with a column only',
-      'mapping.yaml:2: /code/others: "others" goes with translate only',
       'mapping.yaml:4: /date/period: The pattern tells no month, only the year',
+      'mapping.yaml:2: /code/others: "others" goes with translate only',
     ],
   );
+  t.end();
+});
+
+t.test('members that a mapping had before are refused by name', (t) => {
+  for (const [text, name] of [
+    ['text: { quote: none }', 'quote'],
+    ['text: { comment: "#" }', 'comment'],
+    ['rows: { last: 9 }', 'last'],
+    ['rows: { header: 1, only: [{ column: A, in: [x] }] }', 'only'],
+    ['published: { factor: 10 }', 'factor'],
+  ] as const) {
+    const [fault, second] = faultsWith(text);
+    t.match(fault, `There is no member "${name}"`);
+    t.equal(second, undefined);
+  }
+  const filled = RIGHT.replace('Code }', 'Code, fillDown: true }').replace(
+    'column: Date',
+    'cell: B1',
+  );
+  t.match(faultsOf(filled.trim()), [
+    'mapping.yaml:1: /code/fillDown: There is no member "fillDown"',
+    'mapping.yaml:2: /date/column: The member "column" is missing',
+    'mapping.yaml:2: /date/cell: There is no member "cell"',
+  ]);
   t.end();
 });
 

@@ -17,7 +17,7 @@ export function faultsOf(text: string): string[] {
     mappingFrom(text);
     return [];
   } catch (error) {
-    if (error instanceof MappingError) return error.lines;
+    if (error instanceof MappingError) return error.faults;
     throw error;
   }
 }

@@ -42,7 +42,7 @@ const rows = (...values: string[]) =>
 const mids = async (pool: Parameters<typeof seriesOf>[0], code: string) =>
   (await seriesOf(pool, code)).map(([, , mid]) => mid);
 
-t.test('hundredths and multiples become the currency of the price, exactly', async (t) => {
+t.test('hundredths become the currency of the price, exactly', async (t) => {
   const { client, pool } = await pricedDatabase(t);
   const cents = mappingOf('LB', '{ currency: USc, unit: pound }');
   const report = await loadTable(t, client, cents, rows('348.34', '5.79', '22.00', '0.0000000001'));
@@ -50,9 +50,9 @@ t.test('hundredths and multiples become the currency of the price, exactly', asy
   const loaded = await loadTable(t, client, cents, rows('348.34', '5.79', '22.00', '-1'));
   t.match(loaded, { status: 'applied', counts: { rows: 4 } });
   t.strictSame(await mids(pool, 'LB'), ['3.4834', '0.0579', '0.22', '-0.01']);
-  const pence = mappingOf('T', '{ currency: GBp, unit: t, factor: 10 }');
+  const pence = mappingOf('T', '{ currency: GBp, unit: t }');
   t.match(await loadTable(t, client, pence, rows('12.5')), { status: 'applied' });
-  t.strictSame(await mids(pool, 'T'), ['1.25']);
+  t.strictSame(await mids(pool, 'T'), ['0.125']);
 });
 
 t.test('another currency or unit than that of the price is refused, naming both', async (t) => {

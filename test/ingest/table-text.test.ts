@@ -58,9 +58,9 @@ t.test('fields are told apart as declared, and quotation marks are read strictly
   await describePrices(client, 'A');
   const cases: Record<string, string> = {
     'delimiter: tab': 'Code\tDate\tPrice\nA\t2026-01-10\t"1"\n',
-    'delimiter: pipe, quote: single': "Code|Date|Price\n'A'|2026-01-11|1\n",
+    'delimiter: pipe': 'Code|Date|Price\n"A"|2026-01-11|1\n',
     'delimiter: spaces': '  Code \t Date   Price\n A  2026-01-12\t1\n',
-    'delimiter: semicolon, quote: none': 'Code;Date;Price;"\nA;2026-01-13;1;say "x\n',
+    'delimiter: semicolon': 'Code;Date;Price;Note\nA;2026-01-13;1;"say ""x"\n',
     'delimiter: comma': 'Code,Date,Price,Note\r\nA,2026-01-14,1,"two\r\nlines, ""quoted"""\r\n',
   };
   for (const [text, content] of Object.entries(cases)) {

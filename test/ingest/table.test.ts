@@ -90,86 +90,114 @@ dateColumns: { first: 3, last: 2020 Q2, pattern: yyyy 'Q'Q }
   t.strictSame(await seriesOf(pool, 'B'), [['2020-06-30', null, '4', null, 0]]);
 });
 
-t.test(
-  'constants, grouped rows, chosen rows and a footer are read as the mapping says',
-  async (t) => {
-    const { client, pool } = await loadingDatabase(t);
-    await describePrices(client, 'A', 'B');
-    const mapping = `
-text: { delimiter: pipe, quote: none, comment: "#" }
+t.test('constants, titles, units and a footer are read as the mapping says', async (t) => {
+  const { client, pool } = await loadingDatabase(t);
+  await describePrices(client, 'A', 'B');
+  const mapping = `
+text: { delimiter: pipe }
 rows:
   header: 3
-  first: 5
   stop: { column: Code, startsWith: "Source:" }
-  only: [{ column: Kind, in: [Price] }]
-code: { column: Code, fillDown: true }
-date: { column: Date, fillDown: true }
+units: { Value: USD per tonne }
+code: { column: Code }
+date: { column: Date, pattern: [yyyy-MM-dd, d MMMM yyyy] }
 mid: Value
 publishedAt: { constant: 2026-02-01T00:00:00Z }
 vintage: { constant: 2026-02-01 }
 `;
-    const text = `A title with a stray " mark | and more
+  const text = `A title with a stray " mark | and more
 
 Code|Date|Kind|Value
-unit|unit|unit|USD "per" tonne
+unit|unit|unit|USD per tonne
 A|2026-01-01|Price|1
-# left out
- ||Volume|n/a
-B||Price|2
-|2026-01-02|Price|3
+B|2 January 2026|Price|2
 
 Source: somebody | with | more | fields | than | others
 never|read`;
-    const report = await loadTable(t, client, mapping, text);
-    t.match(report, { status: 'applied', vintage: '2026-02-01', counts: { rows: 3 }, errors: [] });
-    t.strictSame(await seriesOf(pool, 'A'), [['2026-01-01', null, '1', null, 0]]);
-    t.strictSame(
-      (await seriesOf(pool, 'B')).map(([date, , mid]) => [date, mid]),
-      [
-        ['2026-01-01', '2'],
-        ['2026-01-02', '3'],
-      ],
-    );
-  },
-);
-
-t.test('a table ends at an empty line or a last line where the mapping says so', async (t) => {
-  const { client } = await loadingDatabase(t);
-  await describePrices(client, 'A');
-  const mapping = (rows: string) => `
-rows: { header: 1, ${rows} }
-code: { constant: A }
-date: { column: Date }
-mid: Value
-`;
-  const text = 'Date,Value\n2026-01-01,1\n2026-01-02,2\n,\nnotes,"and, numbers"\n';
-  const ended = await loadTable(t, client, mapping('stop: { blank: true }'), text);
-  t.match(ended, { status: 'applied', counts: { rows: 2 } });
-  const last = await loadTable(t, client, mapping('last: 3'), text);
-  t.match(last, { status: 'unchanged', counts: { rows: 2 } });
-  const whole = await loadTable(t, client, mapping('first: 2'), text);
-  t.strictSame(placesOf(whole), [[5, 'Date', 'notes', 'invalid_date']]);
+  const other = text.replace('USD per', 'EUR per');
+  t.strictSame(placesOf(await loadTable(t, client, mapping, other)), [
+    [4, 'Value', 'EUR per tonne', 'unit_mismatch'],
+  ]);
+  const report = await loadTable(t, client, mapping, text);
+  t.match(report, { status: 'applied', vintage: '2026-02-01', counts: { rows: 2 }, errors: [] });
+  t.strictSame(await seriesOf(pool, 'A'), [['2026-01-01', null, '1', null, 0]]);
+  t.strictSame(await seriesOf(pool, 'B'), [['2026-01-02', null, '2', null, 0]]);
 });
 
-t.test('day and edition may stand in cells above the table, or in a column', async (t) => {
+t.test('a header may be found by a name, without the signs of footnotes', async (t) => {
+  const { client, pool } = await loadingDatabase(t);
+  await describePrices(client, 'A');
+  const mapping = `
+rows: { header: { holds: Alpha, footnoteMark: "*" } }
+date: { column: Date }
+columns: { Alpha: A }
+vintage: { startsWith: As of, pattern: "'As of 'd MMMM yyyy" }
+`;
+  const text = 'A title\n\n"as of 2 March 2026",\nDate,Alpha **\n2026-01-01,1\n';
+  t.match(await loadTable(t, client, mapping, text), { status: 'applied', vintage: '2026-03-02' });
+  t.strictSame(await seriesOf(pool, 'A'), [['2026-01-01', null, '1', null, 0]]);
+  t.strictSame(placesOf(await loadTable(t, client, mapping, text.replace('2 M', '32 M'))), [
+    [3, 'column 1', 'as of 32 March 2026', 'invalid_vintage'],
+  ]);
+  const nowhere = `${'\n'.repeat(50)}${text}`;
+  for (const other of [text.replace('Alpha', 'Beta'), nowhere]) {
+    t.strictSame(placesOf(await loadTable(t, client, mapping, other)), [
+      [null, null, null, 'invalid_layout'],
+    ]);
+  }
+});
+
+t.test('a table of exchange rates names a currency over each column', async (t) => {
+  const { client, pool } = await loadingDatabase(t);
+  const mapping = `
+rows: { header: 2 }
+date: { column: Day }
+rates: { source: CB, name: A central bank, base: EUR, first: 3 }
+vintage: { newest: true }
+numbers: { missing: [n/a] }
+`;
+  const text = 'Rates,,,\nDay,Note,USD,JPY\n2026-01-02,,1.1,n/a\n2026-01-05,,1.2,150\n';
+  const report = await loadTable(t, client, mapping, text);
+  t.match(report, { status: 'applied', vintage: '2026-01-05', counts: { inserted: 3 } });
+  const { rows } = await pool.query({
+    text: `select f.slug, b.iso, c.iso, r.date, r.rate from fx_rate r
+      join fx_source f on f.slug = r.source join currency b on b.id = f.base_currency_id
+      join currency c on c.id = r.currency_id order by r.date, c.iso`,
+    rowMode: 'array',
+  });
+  t.strictSame(rows, [
+    ['CB', 'EUR', 'USD', '2026-01-02', '1.1'],
+    ['CB', 'EUR', 'JPY', '2026-01-05', '150'],
+    ['CB', 'EUR', 'USD', '2026-01-05', '1.2'],
+  ]);
+  t.strictSame(placesOf(await loadTable(t, client, mapping, text.replace('USD', 'Dollar'))), [
+    [2, null, 'Dollar', 'unknown_column'],
+  ]);
+  const beyond = text.replace('USD,JPY', 'USD,').replace('n/a', '');
+  t.strictSame(placesOf(await loadTable(t, client, mapping, beyond)), [
+    [4, null, null, 'wrong_column_count'],
+  ]);
+});
+
+t.test('the edition may stand in a cell above the table, or in a column', async (t) => {
   const { client, pool } = await loadingDatabase(t);
   await describePrices(client, 'A');
   const mapping = `
 text: { delimiter: semicolon }
 rows: { header: 3 }
 code: { constant: A }
-date: { cell: B1, pattern: d MMMM yyyy }
-vintage: { cell: A2, pattern: "'Updated on 'MMMM dd, yyyy" }
+date: { column: Date }
+vintage: { cell: B2, pattern: "'Updated on 'MMMM dd, yyyy" }
 mid: Price
 `;
-  const text = 'Prices of;8 January 2026\nUpdated on January 09, 2026;\nPrice;Note\n1;\n';
+  const text = 'Prices;\n;Updated on January 09, 2026\nPrice;Date\n1;2026-01-08\n';
   t.match(await loadTable(t, client, mapping, text), {
     status: 'applied',
     vintage: '2026-01-09',
   });
   t.strictSame(await seriesOf(pool, 'A'), [['2026-01-08', null, '1', null, 0]]);
-  t.strictSame(placesOf(await loadTable(t, client, mapping, text.replace('8 Jan', '38 Jan'))), [
-    [1, 'column 2', '38 January 2026', 'invalid_date'],
+  t.strictSame(placesOf(await loadTable(t, client, mapping, text.replace('y 09', 'y 39'))), [
+    [2, 'column 2', 'Updated on January 39, 2026', 'invalid_date'],
   ]);
   const column = `
 code: { constant: A }

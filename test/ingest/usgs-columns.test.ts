@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import t from 'tap';
-import { SUFFIXES } from '../../src/ingest/formats/usgs-price.ts';
-import { USGS_SERIES } from '../../src/ingest/formats/usgs-series.ts';
+import { SUFFIXES, USGS_SERIES } from '../../src/ingest/formats/usgs-series.ts';
 import { errorsOf, loadingDatabase, loadText, seriesOf } from './support.ts';
 import { loadTable } from './table-support.ts';
 

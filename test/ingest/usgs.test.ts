@@ -79,8 +79,8 @@ t.test('two columns of one name are told apart by their place', async (t) => {
 
 t.test('every series there is can be created from the reference data alone', async (t) => {
   const { client, pool } = await loadingDatabase(t);
-  const rows = USGS_SERIES.map(({ market, title, unit, isInCents }) => {
-    const currency = isInCents ? 'USc' : 'USD';
+  const rows = USGS_SERIES.map(({ market, title, unit, cents }) => {
+    const currency = cents ? 'USc' : 'USD';
     return `MCS2025,${market},"${title}",2024,123.4,${currency},${unit},true`;
   });
   const report = await loadText(t, client, 'usgs', table(LIST, ...rows));
@@ -91,11 +91,11 @@ t.test('every series there is can be created from the reference data alone', asy
     USGS_SERIES.map(({ code }) => code).sort(),
   );
   const units = { tonne: 'Tonne', lb: 'Pound', kg: 'Kilogram', g: 'Gram', mtu: 'Metric ton unit' };
-  for (const { code, market, unit, isInCents } of USGS_SERIES) {
+  for (const { code, market, unit, cents } of USGS_SERIES) {
     const price = prices.find((each) => each['code'] === code);
     t.match(price, { market, price_type: 'price', iso: 'USD', unit: units[unit] }, code);
     t.match(JSON.stringify(price?.['specification']), /U\.S\. Geological Survey.*public domain/);
-    const value = isInCents ? '1.234' : '123.4';
+    const value = cents ? '1.234' : '123.4';
     t.strictSame(await seriesOf(pool, code), [['2024-12-31', null, value, null, 0]]);
   }
 });

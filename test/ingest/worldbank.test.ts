@@ -152,7 +152,7 @@ const WRONG_SHEETS = {
       [7, 'D Copper', 'invalid_number'],
       [7, 'E Nickel', 'missing_value'],
       [8, 'A', 'invalid_date'],
-      [9, 'A', 'invalid_date'],
+      [9, 'A', 'missing_value'],
       [10, 'C Aluminum', 'invalid_number'],
       [10, 'D Copper', 'invalid_number'],
       [10, 'E Nickel', 'invalid_number'],

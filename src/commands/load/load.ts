@@ -1,10 +1,12 @@
 import type { Command } from 'commander';
-import type { Format } from '../../ingest/formats/format.ts';
-import { FORMAT_NAMES, FORMATS, type FormatName } from '../../ingest/formats/formats.ts';
+import {
+  FORMAT_NAMES,
+  FORMATS,
+  type FormatName,
+  openFormat,
+} from '../../ingest/formats/formats.ts';
 import { load } from '../../ingest/load.ts';
 import type { LoadReport, LoadRequest } from '../../ingest/request.ts';
-import { readMapping } from '../../ingest/table/mapping.ts';
-import { tableWith } from '../../ingest/table/table.ts';
 import { type Answer, command, json, option, printAnswer, required } from '../command.ts';
 import { type Work, withDatabase } from '../database.ts';
 import { actor } from '../environment.ts';
@@ -121,8 +123,7 @@ function checkOptions(files: readonly string[], options: LoadOptions): void {
 async function run(format: FormatName, named: string[], options: LoadOptions): Promise<Answer> {
   checkOptions(named, options);
   const files = await filesOf(named, options);
-  const { map } = options;
-  const reader: Format = map === undefined ? FORMATS[format] : tableWith(await readMapping(map));
+  const reader = await openFormat(format, options.map);
   const ordered = (await reader.inOrder?.(files)) ?? files;
   return loadFiles(
     ordered.map((file) => ({ ...requestOf(format, file, options), reader })),
@@ -153,8 +154,8 @@ function formatCommand(name: FormatName): (parent: Command) => void {
       option('--accept-jumps', 'let values differ from their neighbours by more than the limit'),
       option('--reason <text>', 'why; kept with the load'),
       option('--dry-run', 'only tell what the load would do'),
-      option('--rejects <path>', 'write rejected rows to this CSV file, and load the others'),
-      option('--overwrite', 'let the file of --rejects replace one that is there'),
+      option('--rejects <path>', 'copy the lines of rejected rows to this file, load the others'),
+      option('--overwrite', 'let the files of --rejects replace those that are there'),
       option('--quiet', 'print nothing but errors: for cron'),
       json('print data for a program: one report, or a list for several files'),
       ...(isFetched ? [option('--fetch', 'download the current file, and load it')] : []),

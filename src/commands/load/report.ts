@@ -171,7 +171,9 @@ export function printReport(report: LoadReport, path: string | null = null): voi
     ...(pricesAdded + pricesChanged > 0
       ? [`prices added ${countText(pricesAdded)} · prices changed ${countText(pricesChanged)}`]
       : []),
-    ...(rejects === null ? [] : [`The rejected rows are in ${rejects}.`]),
+    ...(rejects === null
+      ? []
+      : [`The rejected rows are in ${rejects}, the reasons in ${rejects}.reasons.csv.`]),
   );
 }
 

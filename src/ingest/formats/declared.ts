@@ -23,7 +23,6 @@ export function newRows(
 ): NewRow[] {
   const rows: NewRow[] = [];
   for (const record of records) {
-    problems.record = record;
     const row = newRow(record, reference, problems);
     if (!row) continue;
     const named = { id: 0, name: record.name };

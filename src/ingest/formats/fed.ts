@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
 import { didYouMean } from '../../catalog/nearest.ts';
-import { type CsvRow, csvRows } from '../parsing/csv-rows.ts';
 import { isDay } from '../parsing/dates.ts';
+import { csvRows, type Row } from '../parsing/rows.ts';
 import type { SourceRecord } from '../records.ts';
 import { type Problems, Refusal } from '../rejects/problems.ts';
 import type { Format, ReadContext } from './format.ts';
@@ -8,62 +10,14 @@ import type { Format, ReadContext } from './format.ts';
 /** The currency of a column of the H.10, and the days on which the country had it. */
 interface CountryCurrency {
   readonly iso: string;
-  /** Null where it is older than any rate. */
-  readonly first: string | null;
-  /** Null where it goes on. */
-  readonly last: string | null;
+  readonly first?: string;
+  readonly last?: string;
 }
 
-const since = (iso: string, first: string): CountryCurrency => ({ iso, first, last: null });
-const until = (iso: string, last: string): CountryCurrency => ({ iso, first: null, last });
-const always = (iso: string): CountryCurrency => ({ iso, first: null, last: null });
-
-/** The last day of the notes of those that took the euro first. */
-const EURO = '2001-12-31';
-
-/**
- * The columns of the H.10 by country. The Federal Reserve names countries and no currencies, so
- * that a name must be read with the date: a rate of Germany is one of the mark, until there was
- * none any more. Currencies and days are those of ISO 4217.
- */
-export const H10_COUNTRIES: Readonly<Record<string, CountryCurrency>> = {
-  Australia: always('AUD'),
-  Austria: until('ATS', EURO),
-  Belgium: until('BEF', EURO),
-  Brazil: since('BRL', '1994-07-01'),
-  Canada: always('CAD'),
-  China: always('CNY'),
-  Denmark: always('DKK'),
-  Euro: since('EUR', '1999-01-01'),
-  Finland: until('FIM', EURO),
-  France: until('FRF', EURO),
-  Germany: until('DEM', EURO),
-  Greece: until('GRD', '2000-12-31'),
-  'Hong Kong': always('HKD'),
-  India: always('INR'),
-  Ireland: until('IEP', EURO),
-  Italy: until('ITL', EURO),
-  Japan: always('JPY'),
-  Malaysia: always('MYR'),
-  Mexico: since('MXN', '1993-01-01'),
-  Netherlands: until('NLG', EURO),
-  'New Zealand': always('NZD'),
-  Norway: always('NOK'),
-  Portugal: until('PTE', EURO),
-  Singapore: always('SGD'),
-  'South Africa': always('ZAR'),
-  'South Korea': always('KRW'),
-  Spain: until('ESP', EURO),
-  'Sri Lanka': always('LKR'),
-  Sweden: always('SEK'),
-  Switzerland: always('CHF'),
-  Taiwan: always('TWD'),
-  Thailand: always('THB'),
-  'United Kingdom': always('GBP'),
-  // The Federal Reserve gives the years before 2008 in the bolívar of 2008, which is a thousand of
-  // the older ones. It has been renewed twice since, and the tables do not say which is meant.
-  Venezuela: until('VEF', '2018-08-19'),
-};
+/** The columns of the H.10 by country. */
+export const H10_COUNTRIES: Readonly<Record<string, CountryCurrency>> = parse(
+  readFileSync(new URL('fed.yaml', import.meta.url), 'utf8'),
+);
 
 interface Column extends CountryCurrency {
   readonly country: string;
@@ -75,7 +29,7 @@ const POUND_ABOVE_DOLLAR_UNTIL = '2025-12-31';
 const isDate = (name: string | undefined): boolean => /^(Date|Data)$/.test(name?.trim() ?? '');
 
 /** The countries of the header. @throws Refusal for another table than that of days */
-function columnsOf({ line, fields }: CsvRow): Column[] {
+function columnsOf({ line, fields }: Row): Column[] {
   const [date, ...countries] = fields.map((each) => each.trim());
   if (isDate(date) && countries[0] === 'Country') {
     const message =
@@ -106,13 +60,13 @@ function checkDirection({ iso }: Column, date: string, rate: string, line: numbe
 
 /** Why a column has no rate on a day; null when it may have one. */
 function whyNone({ country, iso, first, last }: Column, date: string): string | null {
-  if (first !== null && date < first) return `${country} has had the ${iso} since ${first}`;
-  if (last !== null && date > last) return `${country} had the ${iso} until ${last}`;
+  if (first !== undefined && date < first) return `${country} has had the ${iso} since ${first}`;
+  if (last !== undefined && date > last) return `${country} had the ${iso} until ${last}`;
   return null;
 }
 
 function ratesOf(
-  { line, fields }: CsvRow,
+  { line, fields }: Row,
   columns: readonly Column[],
   problems: Problems,
 ): SourceRecord[] {
@@ -132,7 +86,7 @@ function ratesOf(
 const isWeekend = (day: string): boolean => [0, 6].includes(new Date(day).getUTCDay());
 
 /** The day of a row; null after noting why there is none. */
-function dayIn({ line, fields }: CsvRow, held: number, problems: Problems): string | null {
+function dayIn({ line, fields }: Row, held: number, problems: Problems): string | null {
   const day = fields[0]?.trim() ?? '';
   if (isDay(day) && !isWeekend(day)) return day;
   const why = isDay(day)
@@ -183,8 +137,6 @@ async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceReco
 }
 
 export const fed: Format = {
-  title: 'Federal Reserve, H.10 foreign exchange rates, daily',
-  accepts: 'the table with a row for each day and a column for each country, as CSV',
   lineage: ['fed'],
   needsVintage: true,
   source: {

@@ -1,5 +1,5 @@
 import type { SourceFile } from '../file.ts';
-import type { RateRecord, SourceRecord } from '../records.ts';
+import type { SourceRecord } from '../records.ts';
 import type { Problems } from '../rejects/problems.ts';
 
 /** What a format reads with. */
@@ -11,9 +11,6 @@ export interface ReadContext {
 
 /** One kind of file. */
 export interface Format {
-  readonly title: string;
-  /** What the files look like, for `--help`. */
-  readonly accepts: string;
   /**
    * The formats whose vintages are compared with its own: an older edition never overwrites what
    * a newer one of these brought.
@@ -29,7 +26,7 @@ export interface Format {
   /** SHA-256 of the mapping with which it reads: another mapping makes another load of a file. */
   readonly mappingSha256?: Buffer;
   /** For rates: who published them, a slug of `fx_source`. */
-  readonly source?: RateSource;
+  readonly source?: RateSource | undefined;
   /**
    * Files that are given together, in the order to load them: editions from the oldest on, so that
    * each revision comes after what it revises. Without it, as they are given.
@@ -46,9 +43,3 @@ export interface RateSource {
   readonly name: string;
   readonly base: string;
 }
-
-/** A reader of one notation of the same rates. */
-export type RateReader = (
-  bytes: AsyncIterable<Buffer>,
-  context: ReadContext,
-) => AsyncGenerator<RateRecord[]>;

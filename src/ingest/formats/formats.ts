@@ -1,17 +1,84 @@
-import { csv } from '../parsing/csv.ts';
-import { ndjson } from '../parsing/ndjson.ts';
-import { table } from '../table/table.ts';
-import { ecb } from './ecb.ts';
-import { fed } from './fed.ts';
 import type { Format } from './format.ts';
-import { usgs } from './usgs.ts';
-import { worldbank } from './worldbank.ts';
 
-/** Every kind of file that can be loaded, the only list of them. */
-export const FORMATS = { worldbank, usgs, ecb, fed, csv, ndjson, table } as const satisfies Record<
-  string,
-  Format
->;
+/** A kind of file that can be loaded. */
+interface Loadable {
+  readonly title: string;
+  /** What the files look like, for `--help`. */
+  readonly accepts: string;
+  /** Imports the module that reads it. */
+  open(): Promise<Format>;
+}
+
+/**
+ * Every kind of file that can be loaded, the only list of them. The module of a format is imported
+ * when a file of it is loaded.
+ */
+export const FORMATS = {
+  worldbank: {
+    title: 'World Bank commodity prices, monthly ("Pink Sheet")',
+    accepts: 'the original workbook, CMO-Historical-Data-Monthly.xlsx',
+    async open() {
+      const { worldbank } = await import('./worldbank.ts');
+      return worldbank;
+    },
+  },
+  usgs: {
+    title: 'U.S. Geological Survey, Mineral Commodity Summaries, annual prices',
+    accepts:
+      'the original salient tables (mcs2025-nicke_salient.csv …) or a list of prices, as CSV',
+    async open() {
+      const { usgs } = await import('./usgs.ts');
+      return usgs;
+    },
+  },
+  ecb: {
+    title: 'European Central Bank, euro foreign exchange reference rates',
+    accepts: 'the history or the single day, as CSV, ZIP or XML',
+    async open() {
+      const { ecb } = await import('./ecb.ts');
+      return ecb;
+    },
+  },
+  fed: {
+    title: 'Federal Reserve, H.10 foreign exchange rates, daily',
+    accepts: 'the table with a row for each day and a column for each country, as CSV',
+    async open() {
+      const { fed } = await import('./fed.ts');
+      return fed;
+    },
+  },
+  csv: {
+    title: 'Prices and their series, one point a row (docs/loading.md)',
+    accepts: 'CSV in UTF-8 with a header row',
+    async open() {
+      const { csv } = await import('../parsing/csv.ts');
+      return csv;
+    },
+  },
+  ndjson: {
+    title: 'Prices and their series, one JSON object a line (docs/loading.md)',
+    accepts: 'NDJSON in UTF-8',
+    async open() {
+      const { ndjson } = await import('../parsing/ndjson.ts');
+      return ndjson;
+    },
+  },
+  table: {
+    title: 'Any delimited or Excel table, as a mapping describes it (docs/mapping.md)',
+    accepts: 'delimited text or an Excel workbook (.xlsx), told apart by content',
+    open: () => {
+      throw new Error('a table is read with a mapping');
+    },
+  },
+} as const satisfies Record<string, Loadable>;
 
 export type FormatName = keyof typeof FORMATS;
 export const FORMAT_NAMES = Object.keys(FORMATS) as FormatName[];
+
+/** Imports a format, with the mapping at a path where tables have one. */
+export async function openFormat(name: FormatName, map?: string): Promise<Format> {
+  if (map === undefined) return FORMATS[name].open();
+  const { readMapping } = await import('../table/mapping.ts');
+  const { tableWith } = await import('../table/table.ts');
+  return tableWith(await readMapping(map));
+}

@@ -1,4 +1,4 @@
-import type { CsvRow } from '../parsing/csv-rows.ts';
+import type { Row } from '../parsing/rows.ts';
 import {
   type LoadErrorCode,
   type Place,
@@ -7,8 +7,7 @@ import {
   Refusal,
 } from '../rejects/problems.ts';
 import type { Mapping } from '../table/schema.ts';
-import { KILOGRAMS, SUFFIXES, UNITS, type UsgsSeries } from './usgs-price.ts';
-import { NOT_LOADED } from './usgs-rare-earths.ts';
+import { NOT_LOADED, SUFFIXES, UNITS, type UsgsSeries } from './usgs-series.ts';
 import { NO_VALUE, priceIn, releaseDay } from './usgs-values.ts';
 
 /** The header of a salient table, and the release that the table is of. */
@@ -33,7 +32,7 @@ const OWN_CODE = 'CODE';
 const OWN_UNIT = 'UNIT';
 
 function columnOf({ at, series, unit, isInCents }: MappedColumn) {
-  const inCents = series?.isInCents ?? isInCents ?? false;
+  const inCents = series ? series.cents === true : isInCents === true;
   return {
     code: series?.code ?? OWN_CODE,
     mid: at + 1,
@@ -90,8 +89,8 @@ interface PriceColumn {
   readonly suffix: string | null;
 }
 
-const seriesText = ({ code, title, isInCents, unit }: UsgsSeries): string =>
-  `${code} (${title}, US ${isInCents ? 'cents' : 'dollars'} per ${unit})`;
+const seriesText = ({ code, title, cents, unit }: UsgsSeries): string =>
+  `${code} (${title}, US ${cents ? 'cents' : 'dollars'} per ${unit})`;
 
 /** Splits the name of a column into its words and the suffixes at its end. */
 function partsOf(name: string, known: ReadonlySet<string>) {
@@ -124,8 +123,8 @@ function priceColumns(names: readonly string[], known: ReadonlySet<string>): Pri
 
 /** Whether a column has every word that names the series, its suffix, and no word of another. */
 function isOf({ column }: UsgsSeries, { words, suffix }: PriceColumn): boolean {
-  if (column === null || suffix === null || !column.suffixes.includes(suffix)) return false;
-  const { needed, allowed } = column;
+  if (suffix === null || !column?.suffixes.includes(suffix)) return false;
+  const { needed = [], allowed = [] } = column;
   return (
     needed.every((each) => words.includes(each)) &&
     words.every((each) => needed.includes(each) || allowed.includes(each))
@@ -229,9 +228,12 @@ export function columnsOf(
   throw new Refusal('missing_column', message, { line: heading.line });
 }
 
+/** Kilograms of the unit; a metric ton unit is 10 kg contained. */
+const KILOGRAMS = { tonne: 1_000, lb: 0.45359237, kg: 1, g: 0.001, mtu: 10 };
+
 /** Dollars per kilogram; only to compare the order of magnitude of two columns. */
-const perKilogram = ({ unit, isInCents }: UsgsSeries, price: string): number =>
-  Number(price) / KILOGRAMS[unit] / (isInCents ? 100 : 1);
+const perKilogram = ({ unit, cents }: UsgsSeries, price: string): number =>
+  Number(price) / KILOGRAMS[unit] / (cents ? 100 : 1);
 
 /**
  * Compares columns that share a heading. They are in the order of its suffixes when their values
@@ -241,7 +243,7 @@ const perKilogram = ({ unit, isInCents }: UsgsSeries, price: string): number =>
 export function checkOrder(
   columns: readonly SeriesColumn[],
   { names }: Heading,
-  { line, fields }: CsvRow,
+  { line, fields }: Row,
 ): void {
   const prices = columns.flatMap(({ series, at }) => {
     const name = names[at] ?? '';

@@ -1,203 +1,110 @@
-import { AVERAGE, type DeclaredParts, series, type Terms, type UsgsSeries } from './usgs-price.ts';
-import { RARE_EARTHS } from './usgs-rare-earths.ts';
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { MARKETS } from '../../catalog/markets.ts';
+import type { Attributes, ProductRecord, SourceRecord, ValueRecord } from '../records.ts';
 
-const UNIT_VALUE = `unit value of imports into the United States; ${AVERAGE}`;
-const EXCHANGE = { priceCategory: 'Exchange', incoterm: 'In-warehouse', region: 'Global' };
-/** Words of a column with cash prices of the London Metal Exchange. */
-const LME = ['lme', 'cash'];
-const SPOT = ['spot', 'us', 'market'];
-const AMERICAN = { country: 'United States', region: 'North America' };
-const IMPORTED = { priceCategory: 'Index', region: 'Global' };
+export const UNITS = {
+  tonne: 'Tonne',
+  lb: 'Pound',
+  kg: 'Kilogram',
+  g: 'Gram',
+  mtu: 'Metric ton unit',
+};
+type Unit = keyof typeof UNITS;
 
-/** Alumina and bauxite, valued free alongside ship. */
-const imported = (code: string, word: 'Alumina' | 'Bauxite', product: string): UsgsSeries =>
-  series(
-    code,
-    'Bauxite and Alumina',
-    { needed: [word.toLowerCase()], misspelt: ['kt'] },
-    {
-      title: `${word}, import unit value FAS`,
-      unit: 'tonne',
-      name: `${word}, unit value of imports, United States, annual average`,
-      shortName: `${word} imp US avg`,
+/** Currency and unit by the suffix of a column name. */
+export const SUFFIXES: Readonly<Record<string, { unit: Unit; isInCents: boolean }>> = {
+  dt: { unit: 'tonne', isInCents: false },
+  dkg: { unit: 'kg', isInCents: false },
+  dlb: { unit: 'lb', isInCents: false },
+  dg: { unit: 'g', isInCents: false },
+  ctslb: { unit: 'lb', isInCents: true },
+};
+
+/** A series as `usgs.yaml` describes it; the meaning of its members stands there. */
+interface Entry {
+  readonly code: string;
+  readonly commodity: string;
+  readonly column?: {
+    readonly needed?: readonly string[];
+    readonly allowed?: readonly string[];
+    readonly suffixes: readonly string[];
+  };
+  readonly title: string;
+  readonly unit: Unit;
+  readonly cents?: boolean;
+  readonly lastRelease?: number;
+  readonly name: string;
+  readonly shortName: string;
+  readonly product: string;
+  readonly newProduct?: { readonly alias: string; readonly chemicalCode: string };
+  readonly basis: string;
+  /** Category and dimensions. */
+  readonly terms: Readonly<Record<string, string>>;
+}
+
+/** A series of the Mineral Commodity Summaries that becomes a price. */
+export interface UsgsSeries extends Entry {
+  readonly market: string;
+  readonly attributes: Attributes;
+  /** What its description needs and the reference data may lack. */
+  readonly needs: readonly (Omit<ProductRecord, 'line'> | Omit<ValueRecord, 'line'>)[];
+}
+
+function specificationOf({ basis, cents }: Entry): string {
+  const values = cents ? 'US cents given in dollars' : 'values as published';
+  const entries = {
+    basis,
+    estimates: 'the newest year of a release is an estimate of the USGS',
+    source: 'U.S. Geological Survey, Mineral Commodity Summaries',
+    licence: 'public domain',
+    changes: `${values}, dated on the last day of the year`,
+  };
+  return JSON.stringify(
+    Object.entries(entries).map(([name, value], index) => ({ name, value, order: index + 1 })),
+  );
+}
+
+function seriesOf(entry: Entry): UsgsSeries {
+  const { code, name, shortName, product, newProduct, unit, terms } = entry;
+  const market = MARKETS.find(({ prefix }) => code.startsWith(`CP-${prefix}-`))?.slug ?? '';
+  const { purity } = terms;
+  return {
+    ...entry,
+    market,
+    attributes: {
+      market,
+      name,
+      shortName,
       product,
-      basis: `${UNIT_VALUE}, free alongside ship`,
-      terms: { ...IMPORTED, incoterm: 'FAS' },
+      priceType: 'Price',
+      frequency: 'Annual',
+      currency: 'USD',
+      unitOfMeasure: UNITS[unit],
+      specification: specificationOf(entry),
+      ...terms,
     },
-  );
+    needs: [
+      ...(newProduct
+        ? [{ kind: 'product', market, name: product, ...newProduct, isSustainable: false } as const]
+        : []),
+      ...(purity ? [{ kind: 'value', dimension: 'purity', name: purity } as const] : []),
+    ],
+  };
+}
 
-const copper = (
-  number: number,
-  parts: DeclaredParts,
-  described: Omit<Terms, 'unit' | 'isInCents' | 'product'>,
-): UsgsSeries =>
-  series(`CP-CU-910${number}`, 'Copper', parts, {
-    ...described,
-    unit: 'lb',
-    isInCents: true,
-    product: 'Copper cathode, grade A',
-  });
+const { notLoaded, series } = parse(
+  readFileSync(new URL('usgs.yaml', import.meta.url), 'utf8'),
+) as { notLoaded: readonly string[]; series: readonly Entry[] };
 
-const graphite = (
-  number: number,
-  word: string,
-  kind: string,
-  product: string,
-  isNew = false,
-): UsgsSeries =>
-  series(
-    `CP-NG-910${number}`,
-    'Graphite (Natural)',
-    { needed: [word], allowed: ['chip'], misspelt: ['t'] },
-    {
-      title: `${kind}, import unit value`,
-      unit: 'tonne',
-      name: `${kind} graphite, unit value of imports, United States, annual average`,
-      shortName: `${kind} imp US avg`,
-      product,
-      ...(isNew ? { newProduct: [kind, 'C'] as const } : {}),
-      basis: UNIT_VALUE,
-      terms: IMPORTED,
-    },
-  );
-
-const nickel = (number: 1 | 2, unit: 'tonne' | 'lb', word: string): UsgsSeries =>
-  series(
-    `CP-NI-910${number}`,
-    'Nickel',
-    { allowed: LME },
-    {
-      title: 'Nickel metal, LME cash',
-      unit,
-      name: `Nickel, exchange cash, annual average, per ${word}`,
-      shortName: `Ni exch cash avg ${word}`,
-      product: 'Nickel metal, primary',
-      basis: `London Metal Exchange, cash; ${AVERAGE}`,
-      terms: { ...EXCHANGE, purity: '99.8% Ni min', service: 'None' },
-    },
-  );
+/** Words of price columns that are not loaded. */
+export const NOT_LOADED: ReadonlySet<string> = new Set(notLoaded);
 
 /** The series that are loaded, and the attributes with which their prices are created. */
-export const USGS_SERIES: readonly UsgsSeries[] = [
-  series(
-    'CP-AL-9101',
-    'Aluminum',
-    { needed: ['ingot'], allowed: SPOT },
-    {
-      title: 'Aluminium ingot, U.S. market spot',
-      unit: 'lb',
-      isInCents: true,
-      name: 'Aluminium ingot, spot, United States, annual average',
-      shortName: 'Al spot US avg',
-      product: 'Primary aluminium P1020A',
-      basis: `ingot, U.S. market, spot; ${AVERAGE}`,
-      terms: { priceCategory: 'Spot', ...AMERICAN },
-    },
-  ),
-  imported('CP-AL-9102', 'Alumina', 'Alumina, smelter grade'),
-  imported('CP-AL-9103', 'Bauxite', 'Bauxite'),
-  series(
-    'CP-CO-9101',
-    'Cobalt',
-    { needed: ['spot'], allowed: ['us', 'cathode'] },
-    {
-      title: 'Cobalt metal, cathode, U.S. spot',
-      unit: 'lb',
-      name: 'Cobalt cathode, spot, United States, annual average',
-      shortName: 'Co spot US avg',
-      product: 'Cobalt metal, standard grade',
-      basis: `cathode, U.S. spot; ${AVERAGE}`,
-      terms: { priceCategory: 'Spot', ...AMERICAN },
-    },
-  ),
-  series(
-    'CP-CO-9102',
-    'Cobalt',
-    { needed: ['lme'], allowed: LME },
-    {
-      title: 'Cobalt metal, LME cash',
-      unit: 'lb',
-      name: 'Cobalt metal, exchange cash, annual average',
-      shortName: 'Co exch cash avg',
-      product: 'Cobalt metal, standard grade',
-      basis: `London Metal Exchange, cash; ${AVERAGE}`,
-      terms: EXCHANGE,
-    },
-  ),
-  copper(
-    1,
-    { needed: ['us'], allowed: ['producer', 'cathode'] },
-    {
-      title: 'Copper cathode, U.S. producer',
-      name: 'Copper cathode, producer, United States, annual average',
-      shortName: 'Cu producer US avg',
-      basis: `cathode, U.S. producer; ${AVERAGE}`,
-      terms: { priceCategory: 'Spot', ...AMERICAN },
-    },
-  ),
-  copper(
-    2,
-    { needed: ['comex'], allowed: ['high', 'grade', 'first', 'position'] },
-    {
-      title: 'Copper, COMEX high grade first position',
-      name: 'Copper, exchange, first position, New York, annual average',
-      shortName: 'Cu exch NY avg',
-      basis: `COMEX, high grade, first position; ${AVERAGE}`,
-      terms: { ...EXCHANGE, ...AMERICAN },
-    },
-  ),
-  copper(
-    3,
-    { needed: ['lme'], allowed: LME },
-    {
-      title: 'Copper grade A, LME cash',
-      name: 'Copper grade A, exchange cash, annual average',
-      shortName: 'Cu exch cash avg',
-      basis: `London Metal Exchange, grade A, cash; ${AVERAGE}`,
-      terms: EXCHANGE,
-    },
-  ),
-  series(
-    'CP-LI-9101',
-    'Lithium',
-    {},
-    {
-      title: 'Lithium carbonate battery grade, contract, annual average',
-      unit: 'tonne',
-      name: 'Lithium carbonate, battery grade, contract, United States, annual average',
-      shortName: 'LC BG US avg',
-      product: 'Lithium carbonate, battery grade',
-      basis: `battery-grade lithium carbonate, contract, in nominal dollars; ${AVERAGE}`,
-      // From 2026 on the USGS takes another source and gives it in dollars without inflation.
-      lastRelease: 2025,
-      terms: { priceCategory: 'Contract', grade: 'Battery', ...AMERICAN },
-    },
-  ),
-  series(
-    'CP-MN-9101',
-    'Manganese',
-    { needed: ['cn', 'cif'], misspelt: ['dt'] },
-    {
-      title: 'Manganese ore 44% Mn, CIF China',
-      // The name of the column says tonne; what it holds is dollars for a metric ton unit of Mn.
-      unit: 'mtu',
-      name: 'Manganese ore 44% Mn, CIF China, annual average',
-      shortName: 'Ore44 CIF CN avg',
-      product: 'Manganese ore 44%',
-      basis: `ore of 44% Mn, CIF China, for a metric ton unit of Mn; ${AVERAGE}`,
-      terms: {
-        priceCategory: 'Spot',
-        purity: '44% Mn',
-        incoterm: 'CIF',
-        country: 'China',
-        region: 'North-East Asia',
-      },
-    },
-  ),
-  graphite(1, 'flake', 'Flake', 'Flake graphite', true),
-  graphite(2, 'lump', 'Lump and chip', 'Vein graphite'),
-  graphite(3, 'amorphous', 'Amorphous', 'Amorphous graphite'),
-  nickel(1, 'tonne', 'tonne'),
-  nickel(2, 'lb', 'pound'),
-  ...RARE_EARTHS,
+export const USGS_SERIES: readonly UsgsSeries[] = series.map(seriesOf);
+
+/** The records that describe a series, and what it needs, as if they stood in a line of a file. */
+export const describedBy = ({ code, attributes, needs }: UsgsSeries, line: number) => [
+  ...needs.map((each): SourceRecord => ({ ...each, line })),
+  { kind: 'price', line, code, attributes, whenPresent: 'keep' } as const,
 ];

@@ -1,7 +1,7 @@
 import { plainDecimal, writtenOut } from '../parsing/decimals.ts';
 import type { SourceRecord } from '../records.ts';
 import type { Place, Problems } from '../rejects/problems.ts';
-import type { UsgsSeries } from './usgs-price.ts';
+import type { UsgsSeries } from './usgs-series.ts';
 
 /** Days on which a release came out, where it was not the last of January. */
 const RELEASED: Readonly<Record<number, string>> = { 2026: '2026-02-06' };
@@ -67,7 +67,7 @@ export function pointOf(
     problems.reject('invalid_date', message, { line, column: 'Year', value: year });
     return [];
   }
-  const mid = series.isInCents ? writtenOut(`${price}e-2`) : price;
+  const mid = series.cents ? writtenOut(`${price}e-2`) : price;
   return [
     {
       kind: 'point',
@@ -81,9 +81,3 @@ export function pointOf(
     },
   ];
 }
-
-/** The description of a series, and of what it needs. */
-export const describedBy = ({ code, attributes, needs }: UsgsSeries, line: number) => [
-  ...needs.map((each) => ({ ...each, line })),
-  { kind: 'price', line, code, attributes, whenPresent: 'keep' } as const,
-];

@@ -1,19 +1,18 @@
 import { didYouMean } from '../../catalog/nearest.ts';
 import { openSource } from '../file.ts';
-import { type CsvRow, csvRows } from '../parsing/csv-rows.ts';
+import { csvRows, type Row } from '../parsing/rows.ts';
 import type { SourceRecord } from '../records.ts';
 import { type Problems, Refusal } from '../rejects/problems.ts';
 import type { Format, ReadContext } from './format.ts';
 import { checkOrder, columnsOf, type SeriesColumn } from './usgs-columns.ts';
-import type { UsgsSeries } from './usgs-price.ts';
-import { USGS_SERIES } from './usgs-series.ts';
-import { describedBy, pointOf, releaseDay, releaseOf } from './usgs-values.ts';
+import { describedBy, USGS_SERIES, type UsgsSeries } from './usgs-series.ts';
+import { pointOf, releaseDay, releaseOf } from './usgs-values.ts';
 
 /**
  * Reads a row of one table: descriptions and points. Problems are noted.
  * @throws Refusal when the table makes no sense from here on
  */
-type RowReader = (row: CsvRow, release: number, problems: Problems) => SourceRecord[];
+type RowReader = (row: Row, release: number, problems: Problems) => SourceRecord[];
 
 /** The columns of a table with a row for each series and year, in their order. */
 const LIST = [
@@ -30,14 +29,14 @@ const LIST = [
 const trimmed = (fields: readonly string[]): string[] => fields.map((each) => each.trim());
 
 function checkContinued({ lastRelease, code }: UsgsSeries, release: number, line: number): void {
-  if (lastRelease === null || release <= lastRelease) return;
+  if (lastRelease === undefined || release <= lastRelease) return;
   const message = `From release ${lastRelease + 1} on this price is another and no more ${code}`;
   throw new Refusal('unit_mismatch', message, { line, value: `MCS${release}` });
 }
 
 /** The series of a commodity that salient tables hold. @throws Refusal when there is none */
 function seriesOf(commodity: string, line: number): UsgsSeries[] {
-  const held = USGS_SERIES.filter((each) => each.commodity === commodity && each.column !== null);
+  const held = USGS_SERIES.filter((each) => each.commodity === commodity && each.column);
   if (held.length > 0) return held;
   const hint = didYouMean(commodity, new Set(USGS_SERIES.map((each) => each.commodity)));
   const place = { line, column: 'Commodity', value: commodity };
@@ -45,7 +44,7 @@ function seriesOf(commodity: string, line: number): UsgsSeries[] {
 }
 
 /** A salient table: one commodity, a row for each year, a column for each price. */
-function salientReader(header: CsvRow): RowReader {
+function salientReader(header: Row): RowReader {
   const names = trimmed(header.fields);
   let commodity: string | null = null;
   let columns: readonly SeriesColumn[] = [];
@@ -75,12 +74,12 @@ function salientReader(header: CsvRow): RowReader {
 }
 
 /** The series of a row of a list; null after noting why there is none. */
-function listed({ line, fields }: CsvRow, problems: Problems): UsgsSeries | null {
+function listed({ line, fields }: Row, problems: Problems): UsgsSeries | null {
   const [, market, title = '', , , currency = '', unit = ''] = trimmed(fields);
   const ofMarket = USGS_SERIES.filter((each) => each.market === market);
   const named = ofMarket.filter((each) => each.title === title);
   const series = named.find((each) => each.unit === unit);
-  const isMoneyOf = (each: UsgsSeries): boolean => currency === (each.isInCents ? 'USc' : 'USD');
+  const isMoneyOf = (each: UsgsSeries): boolean => currency === (each.cents ? 'USc' : 'USD');
   if (series && isMoneyOf(series)) return series;
   if (named.length === 0) {
     const hint = didYouMean(
@@ -91,7 +90,7 @@ function listed({ line, fields }: CsvRow, problems: Problems): UsgsSeries | null
     problems.reject('unknown_code', `No price of this series is loaded${hint}`, place);
     return null;
   }
-  const terms = named.map((each) => `${each.isInCents ? 'USc' : 'USD'}/${each.unit}`);
+  const terms = named.map((each) => `${each.cents ? 'USc' : 'USD'}/${each.unit}`);
   const place = { line, column: 'unit', value: `${currency}/${unit}` };
   problems.reject('unit_mismatch', `The series is in ${terms.join(' or ')}`, place);
   return null;
@@ -113,7 +112,7 @@ function listReader(): RowReader {
 }
 
 /** A reader of the rows below a header. @throws Refusal for a table of another kind */
-function readerBelow(header: CsvRow): RowReader {
+function readerBelow(header: Row): RowReader {
   const names = trimmed(header.fields);
   if (names.join() === LIST.join()) return listReader();
   const [source = '', commodity, year] = names;
@@ -126,7 +125,7 @@ function readerBelow(header: CsvRow): RowReader {
 }
 
 /** The release of a row, which every row names first. @throws Refusal when it does not */
-function releaseIn({ line, fields }: CsvRow, known: number | null): number {
+function releaseIn({ line, fields }: Row, known: number | null): number {
   const [text = ''] = fields;
   const release = releaseOf(text);
   const place = { line, column: 'release', value: text };
@@ -159,8 +158,7 @@ async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceReco
         width = row.fields.length;
       } else if (row.fields.length !== width) {
         const message = `The row has ${row.fields.length} fields, the header ${width}`;
-        const text = row.fields.join(',');
-        problems.reject('wrong_column_count', message, { line: row.line, text });
+        problems.reject('wrong_column_count', message, { line: row.line });
       } else {
         if (release === null) {
           release = releaseIn(row, null);
@@ -192,8 +190,6 @@ async function inOrder(paths: readonly string[]): Promise<string[]> {
 }
 
 export const usgs: Format = {
-  title: 'U.S. Geological Survey, Mineral Commodity Summaries, annual prices',
-  accepts: 'the original salient tables (mcs2025-nicke_salient.csv …) or a list of prices, as CSV',
   lineage: ['usgs'],
   needsVintage: true,
   inOrder,

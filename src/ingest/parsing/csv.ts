@@ -1,9 +1,9 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import { ATTRIBUTES, POINT_FIELDS, REJECT_FIELDS } from '../attributes.ts';
+import { ATTRIBUTES, POINT_FIELDS } from '../attributes.ts';
 import type { Format, ReadContext } from '../formats/format.ts';
 import type { Attributes, SourceRecord } from '../records.ts';
 import { type Problems, Refusal } from '../rejects/problems.ts';
-import { type CsvRow, csvRows } from './csv-rows.ts';
+import { csvRows, type Row } from './rows.ts';
 
 /** Where each field of a row stands; -1 for a column that the file does not have. */
 interface Layout {
@@ -15,12 +15,11 @@ interface Layout {
   readonly attributes: readonly (readonly [name: string, index: number])[];
 }
 
-function checkHeader({ line, fields }: CsvRow): void {
+function checkHeader({ line, fields }: Row): void {
   const known = [...POINT_FIELDS, ...ATTRIBUTES];
-  const ignored: readonly string[] = REJECT_FIELDS;
   for (const [index, name] of fields.entries()) {
     const place = { line, column: name, value: name };
-    if (!known.includes(name) && !ignored.includes(name)) {
+    if (!known.includes(name)) {
       const hint =
         fields.length === 1 && /[;\t]/.test(name)
           ? '; columns are separated by commas'
@@ -42,7 +41,7 @@ function checkHeader({ line, fields }: CsvRow): void {
   }
 }
 
-function layoutOf(header: CsvRow): Layout {
+function layoutOf(header: Row): Layout {
   checkHeader(header);
   const { fields } = header;
   const at = (name: string): number => fields.indexOf(name);
@@ -72,11 +71,11 @@ function attributesOf(fields: readonly string[], layout: Layout): Attributes | n
 }
 
 /** Adds what one row says: a description of its price, a point, or both. */
-function addRow(row: CsvRow, layout: Layout, records: SourceRecord[], problems: Problems): void {
+function addRow(row: Row, layout: Layout, records: SourceRecord[], problems: Problems): void {
   const { line, fields } = row;
   if (fields.length !== layout.width) {
     const message = `The row has ${fields.length} fields, the header ${layout.width}`;
-    problems.reject('wrong_column_count', message, { line, text: fields.join(',') });
+    problems.reject('wrong_column_count', message, { line });
     return;
   }
   const { point } = layout;
@@ -109,8 +108,6 @@ async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceReco
 }
 
 export const csv: Format = {
-  title: 'Prices and their series, one point a row (docs/loading.md)',
-  accepts: 'CSV in UTF-8 with a header row',
   lineage: ['csv', 'ndjson', 'table'],
   needsVintage: false,
   read,

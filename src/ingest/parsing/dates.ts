@@ -38,31 +38,9 @@ const two = (value: number): string => String(value).padStart(2, '0');
 export const dayText = (year: number, month: number, day: number): string =>
   `${String(year).padStart(4, '0')}-${two(month)}-${two(day)}`;
 
-/** The last calendar day of a month, which counts from 1. */
-export const lastDayOf = (year: string, month: string): string =>
-  `${year}-${month}-${two(daysIn(Number(year), Number(month)))}`;
-
 /** The day that lies some days after another. */
 export const dayAfter = (day: string, days: number): string =>
   new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10);
-
-/** The first day of the month that follows a day. */
-export function firstDayAfterMonthOf(day: string): string {
-  const year = Number(day.slice(0, 4));
-  const month = Number(day.slice(5, 7));
-  return month === 12 ? `${year + 1}-01-01` : `${day.slice(0, 4)}-${two(month + 1)}-01`;
-}
-
-/** A day in English words (`13 April 2026`, `June 02, 2026`) as YYYY-MM-DD, or null. */
-export function dayOfWords(text: string): string | null {
-  const match =
-    /^(?<day>\d{1,2}) (?<month>[a-z]+) (?<year>\d{4})$/i.exec(text) ??
-    /^(?<month>[a-z]+) (?<day>\d{1,2}),? (?<year>\d{4})$/i.exec(text);
-  const { day = '', month = '', year = '' } = match?.groups ?? {};
-  const index = MONTHS.findIndex((each) => each.toLowerCase() === month.toLowerCase());
-  const date = `${year}-${two(index + 1)}-${day.padStart(2, '0')}`;
-  return index >= 0 && isDay(date) ? date : null;
-}
 
 const TIME = /^T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[-+]([01]\d|2[0-3]):[0-5]\d)$/;
 

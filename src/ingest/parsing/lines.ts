@@ -35,7 +35,7 @@ function readableLine(bytes: Buffer, line: number, problems: Problems): string |
   }
   if (!isUtf8(bytes)) {
     const value = bytes.toString('latin1');
-    problems.reject('invalid_encoding', 'The line is not UTF-8', { line, value, text: value });
+    problems.reject('invalid_encoding', 'The line is not UTF-8', { line, value });
     return null;
   }
   return bytes.toString('utf8').replace(/\r$/, '');

@@ -137,9 +137,9 @@ function recordOf(line: number, text: string): SourceRecord {
 function note(error: unknown, line: number, text: string, problems: Problems): void {
   if (error instanceof MemberError) {
     const { code, column, value, message } = error;
-    problems.reject(code, message, { line, column, value, text });
+    problems.reject(code, message, { line, column, value });
   } else if (error instanceof JsonError) {
-    problems.reject('invalid_json', `Not JSON: ${error.message}`, { line, value: text, text });
+    problems.reject('invalid_json', `Not JSON: ${error.message}`, { line, value: text });
   } else throw error;
 }
 
@@ -164,8 +164,6 @@ const wholeArray = (): Refusal =>
   new Refusal('invalid_json', 'The file is one JSON array: write one object a line', { line: 1 });
 
 export const ndjson: Format = {
-  title: 'Prices and their series, one JSON object a line (docs/loading.md)',
-  accepts: 'NDJSON in UTF-8',
   lineage: ['csv', 'ndjson', 'table'],
   needsVintage: false,
   read,

@@ -1,4 +1,5 @@
 import { Refusal } from '../rejects/problems.ts';
+import type { Row } from './rows.ts';
 import type { NumberKind } from './xlsx-formats.ts';
 import { attributeOf, type Tag, type XmlListener } from './xml.ts';
 
@@ -17,13 +18,6 @@ export interface Cell {
   readonly isFormula: boolean;
   /** How a number is shown. */
   readonly kind: NumberKind;
-}
-
-export interface SheetRow {
-  /** As the spreadsheet program shows it, from 1. */
-  readonly number: number;
-  /** By column letters; empty cells are absent. */
-  readonly cells: ReadonlyMap<string, Cell>;
 }
 
 const TYPES: ReadonlyMap<string, Cell['type']> = new Map([
@@ -62,12 +56,12 @@ export const withoutEscapes = (text: string): string =>
  * rows and cells must stand in order, each once.
  */
 export class RowListener implements XmlListener {
-  rows: SheetRow[] = [];
+  rows: Row<Cell | undefined>[] = [];
   private readonly texts: readonly string[];
   private readonly kinds: readonly NumberKind[];
   private isData = false;
   private number = 0;
-  private cells = new Map<string, Cell>();
+  private cells: (Cell | undefined)[] = [];
   private index = -1;
   private characters = 0;
   private letters = '';
@@ -101,7 +95,7 @@ export class RowListener implements XmlListener {
     if (local === 'v' || local === 't') this.collecting = false;
     else if (local === 'rPh') this.phonetic = false;
     else if (local === 'c') this.endCell();
-    else if (local === 'row') this.rows.push({ number: this.number, cells: this.cells });
+    else if (local === 'row') this.rows.push({ line: this.number, fields: this.cells });
     else if (local === 'sheetData') this.isData = false;
   }
 
@@ -122,7 +116,7 @@ export class RowListener implements XmlListener {
       throw new Refusal('invalid_layout', message, { line: this.number, value: stated });
     }
     this.number = number;
-    this.cells = new Map();
+    this.cells = [];
     this.index = -1;
     this.characters = 0;
   }
@@ -148,7 +142,7 @@ export class RowListener implements XmlListener {
     const { value, isFormula } = this;
     const kind = this.kinds[this.style] ?? 'number';
     if (value === null) {
-      if (isFormula) this.cells.set(this.letters, { type: 'nothing', text: '', isFormula, kind });
+      if (isFormula) this.place({ type: 'nothing', text: '', isFormula, kind });
       return;
     }
     const type = TYPES.get(this.type);
@@ -157,7 +151,12 @@ export class RowListener implements XmlListener {
       const message = `The cell ${this.letters}${this.number} is damaged`;
       throw new Refusal('invalid_layout', message, { line: this.number });
     }
-    this.cells.set(this.letters, { type, text, isFormula, kind });
+    this.place({ type, text, isFormula, kind });
+  }
+
+  private place(cell: Cell): void {
+    while (this.cells.length < this.index) this.cells.push(undefined);
+    this.cells.push(cell);
   }
 
   private sharedText(number: string): string | undefined {

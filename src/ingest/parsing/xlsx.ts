@@ -2,8 +2,9 @@ import { posix } from 'node:path';
 import { didYouMean } from '../../catalog/nearest.ts';
 import type { SourceFile } from '../file.ts';
 import { Refusal } from '../rejects/problems.ts';
+import type { Row } from './rows.ts';
 import { builtInKind, kindOfFormat, type NumberKind } from './xlsx-formats.ts';
-import { RowListener, type SheetRow, withoutEscapes } from './xlsx-rows.ts';
+import { type Cell, RowListener, withoutEscapes } from './xlsx-rows.ts';
 import { attributeOf, feedXml, type XmlListener } from './xml.ts';
 import { type Archive, isZip, openArchive } from './zip.ts';
 
@@ -13,13 +14,13 @@ const TEXTS_BYTES_MAX = 33_554_432;
 const PART_BYTES_MAX = 4_194_304;
 
 /** A sheet of cells; charts and macros of old are none. */
-export interface Sheet {
+interface Sheet {
   readonly name: string;
   /** Path of the part inside the archive. */
   readonly path: string;
 }
 
-export interface Workbook {
+interface Workbook {
   readonly archive: Archive;
   /** In the order in which the spreadsheet program shows them, hidden ones too. */
   readonly sheets: readonly Sheet[];
@@ -166,26 +167,34 @@ export async function openWorkbook(file: SourceFile): Promise<Workbook> {
 }
 
 /**
- * The sheet of a name, or the one at a place that counts from 1.
- * @throws Refusal when the workbook lacks it
+ * The sheet of a name, or the one at a place that counts from 1; the only one where none is named.
+ * @throws Refusal when the workbook lacks it, or has several
  */
-export function sheetOf({ sheets }: Workbook, wanted: string | number): Sheet {
-  const sheet =
-    typeof wanted === 'number' ? sheets[wanted - 1] : sheets.find((each) => each.name === wanted);
-  if (sheet) return sheet;
+export function sheetOf({ sheets }: Workbook, wanted: string | number | undefined): Sheet {
+  const isWanted = ({ name }: Sheet, index: number): boolean =>
+    typeof wanted === 'string' ? name === wanted : index === (wanted ?? 1) - 1;
+  const sheet = sheets.find(isWanted);
   const names = sheets.map(({ name }) => name);
-  const what = typeof wanted === 'number' ? `number ${wanted}` : `"${wanted}"`;
-  const hint = typeof wanted === 'number' ? '' : didYouMean(wanted, names);
   const all = names.map((name) => `"${name}"`).join(', ');
+  if (wanted === undefined && sheets.length > 1) {
+    throw foreign(`The workbook has several sheets: say which, workbook.sheet, of ${all}`);
+  }
+  if (sheet) return sheet;
+  const what = typeof wanted === 'string' ? `"${wanted}"` : `number ${wanted ?? 1}`;
+  const hint = typeof wanted === 'string' ? didYouMean(wanted, names) : '';
   throw foreign(`There is no sheet ${what}; the workbook has ${all}${hint}`);
 }
 
 /**
  * The rows of a sheet in a stream: only the texts that cells share are held. Rows without a cell
- * may be absent.
+ * may be absent. Hidden rows and columns are read like others; of merged cells, the first holds
+ * the value and the others are empty.
  * @throws Refusal when the sheet is damaged
  */
-export async function* sheetRows(workbook: Workbook, sheet: Sheet): AsyncGenerator<SheetRow[]> {
+export async function* sheetRows(
+  workbook: Workbook,
+  sheet: Sheet,
+): AsyncGenerator<Row<Cell | undefined>[]> {
   const { archive, texts, kinds } = workbook;
   const rows = new RowListener(texts === null ? [] : await sharedTexts(archive, texts), kinds);
   for await (const _ of feedXml(archive.read(sheet.path, SHEET_BYTES_MAX), rows)) {

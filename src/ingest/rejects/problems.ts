@@ -1,6 +1,7 @@
 import { shown } from '../../errors.ts';
 import { ownCopy } from '../parsing/texts.ts';
 import type { PointField, SourceRecord } from '../records.ts';
+import type { Rejects } from './rejects.ts';
 
 /** What can be wrong with a file: code → meaning. Append-only; documented in `docs/loading.md`. */
 export const LOAD_ERRORS = {
@@ -87,32 +88,6 @@ export interface Place {
   readonly column?: string | null;
   readonly value?: string | null;
   readonly remedies?: readonly Remedy[];
-  /** The text of a row that could not be taken apart, for the file of rejected rows. */
-  readonly text?: string | null;
-}
-
-/** The values of a rejected row, under the names that they have in a CSV file of ours. */
-export type RowValues = Readonly<Record<string, string | null>>;
-
-/** The values of a record; what our CSV has no columns for, as a line of our NDJSON. */
-function valuesOf(record: SourceRecord): RowValues {
-  if (record.kind === 'point') {
-    const { code, date, low, mid, high, publishedAt } = record;
-    return { code, date, low, mid, high, publishedAt };
-  }
-  if (record.kind === 'rate') {
-    const { currency, date, rate } = record;
-    return { currency, date, rate };
-  }
-  if (record.kind === 'price') return { code: record.code, ...record.attributes };
-  if (record.kind === 'vintage') return {};
-  const { kind, line: _, file: __, ...members } = record;
-  return { rejectText: JSON.stringify({ [kind]: members }) };
-}
-
-/** Takes rejected rows, so that the others can be loaded without them. */
-export interface RejectSink {
-  add(problem: LoadProblem, row: RowValues): void;
 }
 
 /** A short text of the file that may be shown, as a copy: a slice would keep its block alive. */
@@ -156,8 +131,8 @@ function inWordsOf(record: SourceRecord | null, place: Place): Place {
 export const PROBLEMS_MAX = 1_000;
 
 /**
- * The problems of one load, and how many of its rows they reject. With a sink the rejected rows
- * are set aside, and only what is wrong with the file as a whole refuses it.
+ * The problems of one load, and how many of its rows they reject. With a file of rejects the
+ * rejected rows are set aside, and only what is wrong with the file as a whole refuses it.
  */
 export class Problems {
   readonly kept: LoadProblem[] = [];
@@ -169,38 +144,33 @@ export class Problems {
   latest: LoadProblem | null = null;
   /** What is being looked at. */
   record: SourceRecord | null = null;
-  readonly sink: RejectSink | null;
+  readonly rejects: Rejects | null;
 
-  constructor(sink: RejectSink | null = null) {
-    this.sink = sink;
+  constructor(rejects: Rejects | null = null) {
+    this.rejects = rejects;
   }
 
   /** Whether the load cannot be done. */
   get refuses(): boolean {
-    return this.sink === null ? this.total > 0 : this.fatal > 0;
+    return this.rejects === null ? this.total > 0 : this.fatal > 0;
   }
 
   /** Notes a problem of a row or of a description. */
   add(code: LoadErrorCode, message: string, place: Place = {}): void {
     const isKept = this.kept.length < PROBLEMS_MAX;
-    if (!isKept && this.sink === null) {
+    if (!isKept && this.rejects === null) {
       this.total += 1;
       return;
     }
-    this.note(problemOf(code, message, inWordsOf(this.record, place)));
-    if (this.latest) this.setAside(this.latest, place.text);
+    const problem = problemOf(code, message, inWordsOf(this.record, place));
+    this.note(problem);
+    this.rejects?.add(problem);
   }
 
   /** Notes a problem and rejects the row that has it. */
   reject(code: LoadErrorCode, message: string, place: Place): void {
     this.rejected += 1;
     this.add(code, message, place);
-  }
-
-  /** Rejects a row for a problem that was told already. */
-  rejectFor(problem: LoadProblem): void {
-    this.rejected += 1;
-    this.setAside(problem);
   }
 
   /** Counts rejected rows whose problems are too many to be listed. */
@@ -224,10 +194,5 @@ export class Problems {
     this.total += 1;
     this.latest = problem;
     if (this.kept.length < PROBLEMS_MAX) this.kept.push(problem);
-  }
-
-  private setAside(problem: LoadProblem, text: string | null = null): void {
-    const row = this.record === null ? {} : valuesOf(this.record);
-    this.sink?.add(problem, text === null ? row : { ...row, rejectText: text });
   }
 }

@@ -1,11 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import { didYouMean } from '../../catalog/nearest.ts';
 import { rowsOf } from '../../db/connection.ts';
-import { instantOf } from '../../db/instant.ts';
 import type { Target } from '../change-set.ts';
-import { type PointPlaces, type PointRecord, type RateRecord, valuesText } from '../records.ts';
+import { type PointField, type PointPlaces, valuesText } from '../records.ts';
 import type { Trx } from '../reference.ts';
-import { type LoadErrorCode, type LoadProblem, PROBLEMS_MAX, type Problems } from './problems.ts';
+import { type LoadErrorCode, PROBLEMS_MAX, type Problems } from './problems.ts';
 
 /** A staged value, by the name that the file gives its price or currency. */
 interface Staged {
@@ -16,7 +15,6 @@ interface Staged {
   readonly low: string | null;
   readonly mid: string;
   readonly high: string | null;
-  readonly published_at: string | null;
   readonly place: number;
   /** Its values as they stand in the file; null where they are stored so. */
   readonly written: string | null;
@@ -29,23 +27,10 @@ interface Told {
   readonly value: string;
 }
 
-const COLUMNS = 'line subject date low mid high published_at place written'.split(' ');
+const COLUMNS = 'line subject date low mid high place written'.split(' ');
 
 const STAGED = (table: string) =>
   sql`${sql.join(COLUMNS.map((column) => sql.ref(`${table}.${column}`)))}, u.name`;
-
-/** A staged value as it was read, for the file of rejected rows. */
-function recordOf(row: Staged, { target, places }: Rules): PointRecord | RateRecord {
-  const { name, date, low, mid, high, published_at } = row;
-  const line = Number(row.line);
-  if (target.covered === 'currency_id') {
-    return { kind: 'rate', line, currency: name, date, rate: mid };
-  }
-  const publishedAt = published_at === null ? null : instantOf(published_at);
-  const point: PointRecord = { kind: 'point', line, code: name, date, low, mid, high, publishedAt };
-  const place = places[row.place - 1];
-  return place ? { ...point, places: place } : point;
-}
 
 /** What the rules that need the database work with. */
 export interface Rules {
@@ -56,21 +41,21 @@ export interface Rules {
   readonly places: readonly PointPlaces[];
 }
 
-/** Rejects the rows of a query: all of them into a sink, else the first are listed. */
+/** Rejects the rows of a query: all of them when they are set aside, else the first are listed. */
 async function rejectAll<T extends Staged>(
   rules: Rules,
   query: RawBuilder<T>,
-  tell: (row: T) => Told | LoadProblem,
+  tell: (row: T) => Told,
 ): Promise<void> {
-  const { trx, problems } = rules;
+  const { trx, problems, places } = rules;
   const reject = (row: T): void => {
-    const told = tell(row);
-    problems.record = recordOf(row, rules);
-    if ('line' in told) problems.rejectFor(told);
-    else problems.reject(told.code, told.message, { ...told, line: Number(row.line) });
-    problems.record = null;
+    const { code, message, column, value } = tell(row);
+    const line = Number(row.line);
+    const place = places[row.place - 1];
+    const name = place ? place.nameOf(column as PointField, line) : column;
+    problems.reject(code, message, { line, column: name, value });
   };
-  if (problems.sink) {
+  if (problems.rejects) {
     const ordered = sql<T>`select * from (${query}) as found order by line, name, date`;
     for await (const row of rowsOf(trx, ordered)) reject(row);
     return;
@@ -107,30 +92,19 @@ export async function rejectUnknown(
     const hint = rejected_line === null ? offered : described;
     return { code, message: `${what}${hint}`, column: 'code', value: name };
   });
-  if (!problems.sink) return;
+  if (!problems.rejects) return;
   await sql`
     delete from pg_temp.load_value v using pg_temp.load_subject u
     where u.subject = v.subject and u.id is null and not u.described`.execute(trx);
 }
 
-/**
- * Rejects the values that stand beside a description that was rejected: a row is taken whole.
- * @param failed the problem of each description, by the number of its price
- */
-export async function rejectUndescribed(
-  rules: Rules,
-  failed: ReadonlyMap<number, LoadProblem>,
-): Promise<void> {
-  if (failed.size === 0 || !rules.problems.sink) return;
-  const query = sql<Staged>`
-    select ${STAGED('c')} from pg_temp.load_change c join pg_temp.load_subject u using (subject)
-    where c.line = u.rejected_line and c.state <> 'fixed'`;
-  await rejectAll(rules, query, ({ subject }) => failed.get(subject) as LoadProblem);
-  await sql`
+/** Sets aside the values beside a description that was rejected: a row is taken whole. */
+export async function rejectUndescribed({ trx, problems }: Rules): Promise<void> {
+  if (!problems.rejects) return;
+  const refused = await sql`
     update pg_temp.load_change c set state = 'refused' from pg_temp.load_subject u
-    where u.subject = c.subject and c.line = u.rejected_line and c.state <> 'fixed'`.execute(
-    rules.trx,
-  );
+    where u.subject = c.subject and c.line = u.rejected_line and c.state <> 'fixed'`.execute(trx);
+  problems.rejected += Number(refused.numAffectedRows);
 }
 
 /** Rejects every second mention of a price or currency on the same date. */
@@ -203,7 +177,7 @@ export async function rejectCorrections(rules: Rules): Promise<void> {
     const message = `${change}; to change it load the file with --allow-corrections and --reason`;
     return { code: 'correction_not_allowed', message, ...place };
   });
-  if (!rules.problems.sink) return;
+  if (!rules.problems.rejects) return;
   await sql`
     update pg_temp.load_change set state = 'refused' where state = 'changed'`.execute(rules.trx);
 }
@@ -241,7 +215,7 @@ export async function rejectJumps(rules: Rules, factor: string): Promise<void> {
 
 /** Takes the rejected rows out of what was staged, so that what is left is what is loaded. */
 export async function dropRejected({ trx, problems }: Rules): Promise<void> {
-  if (!problems.sink || problems.rejected === 0) return;
+  if (!problems.rejects || problems.rejected === 0) return;
   await sql`
     delete from pg_temp.load_value v using pg_temp.load_change c
     where c.line = v.line and c.subject = v.subject and c.place = v.place

@@ -15,7 +15,7 @@ class Collector {
   /** Numbered from 1. */
   private readonly places = new Map<PointPlaces, number>();
   /** Of a description that was rejected: the values beside it are not taken either. */
-  private rejectedLine = 0;
+  private rejectedLine = -1;
 
   constructor(load: Load) {
     this.load = load;
@@ -40,8 +40,8 @@ class Collector {
     const hasCode = record.kind === 'point' || record.kind === 'price';
     if (hasCode && this.validator.codeFails(record)) return '';
     if (record.kind === 'point') {
-      if (record.line === this.rejectedLine && problems.latest) {
-        problems.rejectFor(problems.latest);
+      if (record.line === this.rejectedLine) {
+        problems.rejected += 1;
         return '';
       }
       const value = this.validator.point(record);
@@ -109,7 +109,7 @@ export async function stage(connection: PoolClient, load: Load): Promise<boolean
   const { format, file, problems, request } = load;
   await connection.query(TABLES);
   const collector = new Collector(load);
-  const hasPlaces = format.mappingSha256 !== undefined;
+  const hasPlaces = format.mappingSha256 !== undefined && !format.source;
   const copy = connection.query(from(copyStatement(hasPlaces)));
   // What it still holds when the server refuses would be written to a connection that it has left.
   copy.on('error', (error) => copy.destroy(error));

@@ -1,5 +1,6 @@
 import { isDay } from '../parsing/dates.ts';
 import { cellDecimal } from '../parsing/decimals.ts';
+import type { Row } from '../parsing/rows.ts';
 import { momentOfSerial } from '../parsing/xlsx-formats.ts';
 import type { Cell } from '../parsing/xlsx-rows.ts';
 import type { LoadErrorCode } from '../rejects/problems.ts';
@@ -11,6 +12,7 @@ import {
   type Moment,
   type Period,
 } from './date-pattern.ts';
+import type { DateNotation } from './schema.ts';
 import { multiplied } from './terms.ts';
 
 /** The notation of the numbers of a file. */
@@ -65,14 +67,8 @@ export const sampleOf = ({ decimal, thousands }: Notation): string => {
 /** What stands in a place of a table: a text of a delimited file, or a cell of a workbook. */
 export type Field = string | Cell;
 
-/** A line of a table. Fields that are empty may be absent. */
-export interface TableRow {
-  /** From 1; of a workbook the number of the row. */
-  readonly line: number;
-  readonly fields: readonly (Field | undefined)[];
-  /** The text of a line in which a quotation mark is out of place. */
-  readonly wrong?: string;
-}
+/** A row of text or of a workbook. Cells that are empty may be absent. */
+export type TableRow = Row<Field | undefined>;
 
 /** Why a field has no value of the kind that is needed. */
 export class Fault {
@@ -130,6 +126,8 @@ export interface NumberRules {
   /** A number as the mapping says they are written, for messages. */
   readonly sample: string;
   readonly missing: ReadonlySet<string>;
+  /** Whether formulas and texts of a workbook are no values. */
+  readonly onlyNumbers: boolean;
 }
 
 /** Whether a field says that there is no value. */
@@ -174,7 +172,9 @@ export function numberOf(
   if (typeof field === 'string') return numberOfText(field.trim(), rules, isPercent);
   const fault = cellFault(field, 'invalid_number');
   if (fault) return fault;
+  if (rules.onlyNumbers && field.isFormula) return wrongNumber('The cell holds a formula');
   if (field.type === 'number') return numberOfCell(field, isPercent);
+  if (rules.onlyNumbers) return wrongNumber('The cell is not a number');
   if (field.type === 'text') return numberOfText(field.text.trim(), rules, isPercent);
   return wrongNumber('The cell holds a date, not a number');
 }
@@ -183,14 +183,14 @@ const ISO = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?)Z?)?$/;
 
 /** Reads the dates and moments of one column. */
 export class MomentReader {
-  private readonly pattern: DatePattern;
+  private readonly patterns: readonly DatePattern[];
   private readonly is1904: boolean;
   private readonly code: LoadErrorCode;
   private lastText: string | null = null;
   private lastMoment: Moment | Fault | null = null;
 
-  constructor(pattern: DatePattern, is1904: boolean, code: LoadErrorCode) {
-    this.pattern = pattern;
+  constructor(patterns: readonly DatePattern[], is1904: boolean, code: LoadErrorCode) {
+    this.patterns = patterns;
     this.is1904 = is1904;
     this.code = code;
   }
@@ -216,11 +216,20 @@ export class MomentReader {
   private ofText(text: string): Moment | Fault | '' {
     if (text === '') return '';
     if (text !== this.lastText || this.lastMoment === null) {
-      const moment = text.length > CHARACTERS_MAX ? null : this.pattern.read(text);
+      const moment = this.found(text);
       this.lastText = text;
       this.lastMoment = moment ?? this.fault('The text is no date of the pattern in the mapping');
     }
     return this.lastMoment;
+  }
+
+  private found(text: string): Moment | null {
+    if (text.length > CHARACTERS_MAX) return null;
+    for (const pattern of this.patterns) {
+      const moment = pattern.read(text);
+      if (moment) return moment;
+    }
+    return null;
   }
 
   private ofSerial(text: string): Moment | Fault {
@@ -240,10 +249,11 @@ export class DayReader {
   private readonly moments: MomentReader;
   private readonly period: Period;
 
-  constructor(source: { pattern?: string; period?: Period }, is1904: boolean) {
-    const pattern = datePattern(source.pattern ?? ISO_DAY);
-    this.moments = new MomentReader(pattern, is1904, 'invalid_date');
-    this.period = source.period ?? pattern.period;
+  constructor({ pattern = ISO_DAY, period }: DateNotation, is1904: boolean) {
+    const patterns = [pattern].flat().map(datePattern);
+    this.moments = new MomentReader(patterns, is1904, 'invalid_date');
+    const [only, second] = patterns;
+    this.period = period ?? (second ? 'day' : (only?.period ?? 'day'));
   }
 
   /** The day in a field, YYYY-MM-DD. */

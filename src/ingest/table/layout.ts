@@ -1,11 +1,10 @@
 import { didYouMean } from '../../catalog/nearest.ts';
+import { DELIMITERS } from '../parsing/rows.ts';
 import { indexOfLetters, lettersOfIndex } from '../parsing/xlsx-rows.ts';
 import type { PointField, PointPlaces } from '../records.ts';
 import { Refusal } from '../rejects/problems.ts';
 import { DayReader, Fault, type Field, plainText, shownText, type TableRow } from './fields.ts';
-import { DELIMITERS } from './rows.ts';
-import type { Mapping, Published } from './schema.ts';
-import type { ColumnRef } from './schema-parts.ts';
+import type { ColumnRef, Mapping, Published } from './schema.ts';
 
 /** Names a column in a message, by its place from 0 and a line. */
 export type Naming = (index: number, line: number) => string;
@@ -30,6 +29,12 @@ function otherDelimiter(header: TableRow | null, column: ColumnRef): string | nu
   return delimiterHint(splits[0], 'Columns');
 }
 
+/** A name without the sign of a footnote at its end. */
+export const withoutMark = (name: string, mark: string | undefined): string =>
+  mark !== undefined && name.endsWith(mark)
+    ? withoutMark(name.slice(0, -mark.length).trimEnd(), mark)
+    : name;
+
 /** The columns of a table by what a mapping calls them. */
 export class Columns {
   /** The line of the names, 0 for none. */
@@ -39,11 +44,13 @@ export class Columns {
   /** How many there are; null when a table, as in a workbook, has no edge. */
   private readonly width: number | null;
 
-  constructor(header: TableRow | null, width: number | null, naming: Naming) {
+  constructor(header: TableRow | null, width: number | null, naming: Naming, mark?: string) {
     this.header = header;
     this.width = width;
     this.naming = naming;
-    this.names = header ? Array.from(header.fields, (field) => plainText(shownText(field))) : null;
+    this.names = header
+      ? Array.from(header.fields, (field) => withoutMark(plainText(shownText(field)), mark))
+      : null;
   }
 
   private fail(reason: string, value: ColumnRef): never {
@@ -84,7 +91,7 @@ export interface Template {
   /** null when it stands in `codeAt`. */
   readonly code: string | null;
   readonly codeAt: number;
-  /** null when it stands in `dateAt`. */
+  /** That of the heading of its values; null when it stands in `dateAt`. */
   readonly date: string | null;
   readonly dateAt: number;
   readonly low: number;
@@ -147,22 +154,17 @@ function datedColumns(
 
 /**
  * Where the parts of each point stand in a row: one template for a table with a code in each row,
- * one for each price or date that has columns of its own.
+ * one for each price or date that has columns of its own, none in a table of rates.
  * @throws Refusal when the table lacks a column of the mapping
  */
-export function templatesOf(
-  mapping: Mapping,
-  columns: Columns,
-  constantDate: string | null,
-  is1904: boolean,
-): Template[] {
+export function templatesOf(mapping: Mapping, columns: Columns, is1904: boolean): Template[] {
   const at = (column: ColumnRef | undefined): number =>
     column === undefined ? -1 : columns.indexOf(column);
   const { code, low, mid, high, published } = mapping;
   const shared = {
     code: code?.constant ?? null,
     codeAt: at(code?.column),
-    date: constantDate,
+    date: null,
     dateAt: at(mapping.date?.column),
     low: at(low),
     mid: at(mid),
@@ -201,6 +203,15 @@ export const namesOfText =
     const isBelow = header !== null && line >= header.line;
     const name = isBelow ? plainText(shownText(header.fields[index])) : '';
     return name || `column ${index + 1}`;
+  };
+
+/** Names the columns of a sheet by letters and heading: `C Copper`. */
+export const lettersAndNames =
+  (header: TableRow | null, mark: string | undefined): Naming =>
+  (index, line) => {
+    const isBelow = header !== null && line >= header.line;
+    const name = isBelow ? withoutMark(plainText(shownText(header.fields[index])), mark) : '';
+    return `${lettersOfIndex(index)} ${name}`.trim();
   };
 
 /** Names the cells of a sheet as formulas do: `Prices!C17`. */

@@ -31,24 +31,53 @@ function at(value: unknown, pointer: string): unknown {
   return found;
 }
 
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The alternatives of a union. */
+const branchesOf = (node: SchemaNode) => (node['anyOf'] ?? []) as readonly SchemaNode[];
+const membersOf = (node: SchemaNode | undefined): string[] =>
+  Object.keys(node?.['properties'] ?? {});
+
 /**
- * Errors of the alternatives of a union that are not meant: of a list or a map, those of the one
- * that was written. When none was, one error stands for the whole.
+ * The alternatives that a value is written as: those of its type, and among objects those whose
+ * first member it has. One that has the first members of the others as well is meant alone.
  */
-function withoutOthers(errors: readonly SchemaError[]): SchemaError[] {
+function meantOf(
+  union: SchemaError,
+  branches: readonly SchemaNode[],
+  errors: readonly SchemaError[],
+  value: unknown,
+): number[] {
+  const wrongType = ({ keyword, schemaPath }: SchemaError, index: number): boolean =>
+    keyword === 'type' && schemaPath === `${union.schemaPath}/anyOf/${index}`;
+  const typed = [...branches.keys()].filter(
+    (index) => !errors.some((each) => wrongType(each, index)),
+  );
+  if (typed.length < 2 || !isObject(value)) return typed;
+  const keyOf = (index: number): string => membersOf(branches[index])[0] ?? '';
+  const found = typed.filter((index) => Object.hasOwn(value, keyOf(index)));
+  const wide = found.filter((index) =>
+    found.every((other) => membersOf(branches[index]).includes(keyOf(other))),
+  );
+  return wide.length === 1 ? wide : found;
+}
+
+/**
+ * The errors without those of the alternatives of a union that are not meant. Where none is meant,
+ * or several, one error stands for the whole.
+ */
+function withoutOthers(schema: TSchema, errors: readonly SchemaError[], whole: unknown) {
   let left = [...errors];
   for (const union of errors.filter(({ keyword }) => keyword === 'anyOf')) {
+    const branches = branchesOf(at(schema, union.schemaPath.slice(1)) as SchemaNode);
+    const meant = meantOf(union, branches, errors, at(whole, union.instancePath));
     const start = `${union.schemaPath}/anyOf/`;
-    const branchOf = ({ schemaPath }: SchemaError): string | null =>
-      schemaPath.startsWith(start) ? (schemaPath.slice(start.length).split('/')[0] ?? null) : null;
-    const branches = new Set(left.map(branchOf).filter((each) => each !== null));
-    const isOther = (branch: string) =>
-      left.some((each) => each.keyword === 'type' && each.schemaPath === start + branch);
-    const meant = [...branches].find((branch) => !isOther(branch));
     left = left.filter((each) => {
-      if (each === union) return meant === undefined;
-      const branch = branchOf(each);
-      return branch === null || branch === meant;
+      if (each === union) return meant.length !== 1;
+      if (!each.schemaPath.startsWith(start)) return true;
+      const branch = Number(each.schemaPath.slice(start.length).split('/')[0]);
+      return meant.length === 1 && branch === meant[0];
     });
   }
   return left;
@@ -56,7 +85,7 @@ function withoutOthers(errors: readonly SchemaError[]): SchemaError[] {
 
 function unknownMembers(error: SchemaError, node: SchemaNode): [name: string, message: string][] {
   const { additionalProperties } = error.params as { additionalProperties: string[] };
-  const legal = Object.keys((node['properties'] as object | undefined) ?? {});
+  const legal = membersOf(node);
   return additionalProperties.map((name) => {
     const [near] = nearest(name, legal, 1);
     const hint = near ? `did you mean "${near}"?` : `legal are ${legal.join(', ')}`;
@@ -74,6 +103,11 @@ function messageOf(error: SchemaError, node: SchemaNode, value: unknown): string
     return `${expected}: one of ${legal.join(', ')}${hint}`;
   }
   if (value === null) return `The value is missing: ${expected}`;
+  const keys = branchesOf(node).map((branch) => membersOf(branch)[0] ?? '');
+  if (isObject(value) && keys.length > 0 && !keys.includes('')) {
+    const found = keys.filter((key) => Object.hasOwn(value, key)).join(' and ');
+    return `Exactly one of ${keys.join(', ')} is needed; found ${found || 'none of them'}`;
+  }
   const wantsText = node['type'] === 'string' && typeof value === 'number';
   return wantsText ? `${expected}; put it between quotation marks` : expected;
 }
@@ -87,7 +121,7 @@ function violationsOf(schema: TSchema, { value, lines }: Written): Violation[] {
     const line = lines.get(pointer) ?? lines.get(parent) ?? 1;
     violations.push({ line, pointer, message: sentence(message) });
   };
-  const errors = withoutOthers([...Value.Errors(schema, value)] as SchemaError[]);
+  const errors = withoutOthers(schema, [...Value.Errors(schema, value)] as SchemaError[], value);
   for (const error of errors) {
     const { keyword, instancePath } = error;
     const node = at(schema, error.schemaPath.slice(1)) as SchemaNode;
@@ -137,7 +171,7 @@ export class MappingError extends Error {
   }
 
   /** Each violation as `file:line: member: what is wrong`. */
-  get lines(): string[] {
+  get faults(): string[] {
     return this.violations.map(({ line, pointer, message }) => {
       const member = pointer === '' ? '' : ` ${shown(pointer)}:`;
       return `${this.path}:${line}:${member} ${message}`;

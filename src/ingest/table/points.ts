@@ -21,13 +21,14 @@ import type { Mapping } from './schema.ts';
 import { isPercent, multiplied, type Terms } from './terms.ts';
 
 /** The rules of the numbers of a table. */
-function numberRules({ numbers = {} }: Mapping): NumberRules {
+function numberRules({ numbers = {}, workbook = {} }: Mapping): NumberRules {
   const { decimal = 'point', thousands = 'none', missing = [''] } = numbers;
   const notation = { decimal, thousands };
   return {
     read: numberReader(notation),
     sample: sampleOf(notation),
     missing: new Set(missing.map((text) => text.trim())),
+    onlyNumbers: workbook.onlyNumbers === true,
   };
 }
 
@@ -57,10 +58,8 @@ export class PointReader {
   private readonly days: DayReader;
   private readonly publication: PublicationReader | null;
   private readonly codeOf: (field: Field | undefined) => Code;
-  private readonly fills: { readonly code: boolean; readonly date: boolean };
+  private readonly hasPlaces: boolean;
   private readonly problems: Problems;
-  private codeField: Field | undefined;
-  private dateField: Field | undefined;
   private code: Code | null = null;
   private date: string | Fault | null = null;
   private noted: Fault | null = null;
@@ -69,7 +68,7 @@ export class PointReader {
     mapping: Mapping,
     columns: Columns,
     templates: readonly Template[],
-    is1904: boolean,
+    { is1904, hasPlaces }: { readonly is1904: boolean; readonly hasPlaces: boolean },
     problems: Problems,
   ) {
     const readers = new Map(
@@ -85,21 +84,8 @@ export class PointReader {
       ? new PublicationReader(mapping.publishedAt, is1904)
       : null;
     this.codeOf = codeReader(mapping);
-    this.fills = {
-      code: mapping.code?.fillDown === true,
-      date: mapping.date?.fillDown === true,
-    };
+    this.hasPlaces = hasPlaces;
     this.problems = problems;
-  }
-
-  /** Looks at a row for what later rows leave out, also when it gives no point. */
-  remember({ fields }: TableRow): void {
-    const [first] = this.templates;
-    if (!first) return;
-    const code = fields[first.codeAt];
-    if (!this.fills.code || !isEmpty(code)) this.codeField = code;
-    const date = fields[first.dateAt];
-    if (!this.fills.date || !isEmpty(date)) this.dateField = date;
   }
 
   /** Adds the points of a row; one without a single value is none. */
@@ -123,68 +109,43 @@ export class PointReader {
     );
   }
 
-  /** A point as it stands in the file, for the rows that are set aside. */
-  private asWritten({ line, fields }: TableRow, template: Template): PointRecord {
-    const textAt = (at: number): string | null => shownText(fields[at]).trim() || null;
-    const code = template.code ?? (typeof this.code === 'string' ? this.code : null);
-    return {
-      kind: 'point',
-      line,
-      code: code ?? shownText(this.codeField).trim(),
-      date:
-        template.date ?? (typeof this.date === 'string' ? this.date : shownText(this.dateField)),
-      low: textAt(template.low),
-      mid: textAt(template.mid),
-      high: textAt(template.high),
-      publishedAt: textAt(template.publishedAt),
-    };
-  }
-
   /** Notes why there is no point; a fault that all points of a row share is told once. */
-  private reject(
-    row: TableRow,
-    template: Template,
-    column: string,
-    field: Field | undefined,
-    fault: Fault,
-  ): null {
-    const { problems } = this;
-    if (problems.sink) problems.record = this.asWritten(row, template);
-    if (this.noted === fault && problems.latest) problems.rejectFor(problems.latest);
-    else {
+  private reject(row: TableRow, column: string, field: Field | undefined, fault: Fault): null {
+    this.problems.rejected += 1;
+    if (this.noted !== fault) {
       const place = { line: row.line, column, value: shownText(field) || null };
-      problems.reject(fault.code, fault.message, place);
+      this.problems.add(fault.code, fault.message, place);
     }
-    problems.record = null;
     this.noted = fault;
     return null;
   }
 
-  /** The code that all points of a row share, read once. */
-  private rowCode(): Code {
-    this.code ??= this.codeOf(this.codeField);
-    return this.code;
-  }
-
-  private rowDate(): string | Fault {
-    this.date ??= this.days.read(this.dateField);
-    return this.date;
+  /** Whether none of its columns holds anything. */
+  private isEmpty({ fields }: TableRow, { low, mid, high }: Template): boolean {
+    return [low, mid, high].every((at) => at < 0 || isEmpty(fields[at]));
   }
 
   private point(row: TableRow, template: Template, reader: TermsReader | null): PointRecord | null {
     const { places } = template;
     const { line, fields } = row;
-    const code = template.code ?? this.rowCode();
+    // The points of a row share its code and its date, which are read once.
+    const codeField = fields[template.codeAt];
+    this.code ??= template.code === null ? this.codeOf(codeField) : null;
+    const code = template.code ?? this.code ?? '';
     if (code === SKIPPED) return null;
     const name = (field: PointField): string => places.nameOf(field, line);
-    if (code instanceof Fault)
-      return this.reject(row, template, name('code'), this.codeField, code);
-    const date = template.date ?? this.rowDate();
-    if (date instanceof Fault)
-      return this.reject(row, template, name('date'), this.dateField, date);
+    if (code instanceof Fault) return this.reject(row, name('code'), codeField, code);
+    const dateField = fields[template.dateAt];
+    this.date ??= template.date === null ? this.days.read(dateField) : null;
+    const date = template.date ?? this.date ?? '';
+    if (date instanceof Fault) {
+      // A note below the table has neither a date nor a value.
+      if (this.isEmpty(row, template)) return null;
+      return this.reject(row, name('date'), dateField, date);
+    }
     const terms = reader?.read(row) ?? null;
     if (terms && 'fault' in terms) {
-      return this.reject(row, template, terms.column, undefined, terms.fault);
+      return this.reject(row, terms.column, undefined, terms.fault);
     }
     const low = this.value(row, template, 'low', terms);
     if (low === undefined) return null;
@@ -195,7 +156,10 @@ export class PointReader {
     const time = fields[template.publishedAt];
     const publishedAt = this.publication?.read(time, date) ?? null;
     if (publishedAt instanceof Fault) {
-      return this.reject(row, template, name('publishedAt'), time, publishedAt);
+      return this.reject(row, name('publishedAt'), time, publishedAt);
+    }
+    if (!this.hasPlaces) {
+      return { kind: 'point', line, code, date, low, mid, high, publishedAt, terms };
     }
     const written = this.writtenOf(row, template, [low, mid, high]);
     return { kind: 'point', line, code, date, low, mid, high, publishedAt, places, terms, written };
@@ -228,7 +192,7 @@ export class PointReader {
     const field = row.fields[at];
     const value = numberOf(field, this.rules, terms !== null && isPercent(terms));
     if (value instanceof Fault) {
-      this.reject(row, template, template.places.nameOf(name, row.line), field, value);
+      this.reject(row, template.places.nameOf(name, row.line), field, value);
       return undefined;
     }
     return value === null || !terms?.factor ? value : multiplied(value, terms.factor);

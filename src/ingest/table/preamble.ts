@@ -1,35 +1,84 @@
-import { otherSeparator } from '../parsing/csv-rows.ts';
+import { otherSeparator } from '../parsing/rows.ts';
 import { cellPlace } from '../parsing/xlsx-rows.ts';
 import { Refusal } from '../rejects/problems.ts';
-import { bordersOf } from './check.ts';
+import { firstBelow, headerOf } from './check.ts';
 import { DayReader, Fault, plainText, shownText, type TableRow } from './fields.ts';
-import { type Columns, delimiterHint } from './layout.ts';
-import type { DateSource, Mapping } from './schema.ts';
+import { type Columns, delimiterHint, type Naming, withoutMark } from './layout.ts';
+import type { Mapping, VintageSource } from './schema.ts';
+
+/** Titles take a few rows; a table without its header by then has another layout. */
+const TITLE_ROWS_MAX = 50;
 
 /** The lines above the values that a mapping refers to: its header, and cells that it names. */
 export class Preamble {
-  readonly header: number;
-  readonly first: number;
+  /** The line of the header, 0 for none; null until it is found. */
+  header: number | null;
   private readonly mapping: Mapping;
+  private readonly holds: string | null = null;
+  /** The sign of footnotes at names. */
+  readonly mark: string | undefined;
   private readonly wanted: ReadonlySet<number>;
   private readonly rows = new Map<number, TableRow>();
+  private day: { readonly row: TableRow; readonly index: number } | null = null;
 
   constructor(mapping: Mapping) {
-    const { header, first } = bordersOf(mapping);
-    const cells = [mapping.date?.cell, mapping.vintage?.cell];
-    const lines = cells.map((cell) => cellPlace(cell ?? '')?.line ?? 0);
+    const cell = cellPlace(mapping.vintage?.cell ?? '')?.line ?? 0;
     const expected = (mapping.expect ?? []).map(({ row }) => row);
-    this.header = header;
-    this.first = first;
+    const { header } = mapping.rows ?? {};
     this.mapping = mapping;
-    this.wanted = new Set([header, ...lines, ...expected]);
+    this.header = headerOf(mapping);
+    if (typeof header === 'object') {
+      this.holds = plainText(header.holds);
+      this.mark = header.footnoteMark;
+    }
+    this.wanted = new Set([this.header ?? 0, cell, ...expected]);
+  }
+
+  /** The first line with values; null until the header is found. */
+  get first(): number | null {
+    return this.header === null ? null : firstBelow(this.mapping, this.header);
   }
 
   /** Whether a line is of any use; titles may hold whatever they like. */
-  isOfUse = (line: number): boolean => line >= this.first || this.wanted.has(line);
+  isOfUse = (line: number): boolean =>
+    this.first === null || line >= this.first || line === this.unitsLine || this.wanted.has(line);
 
-  keep(row: TableRow): void {
+  private get unitsLine(): number {
+    return this.mapping.units && this.header ? this.header + 1 : 0;
+  }
+
+  /**
+   * Takes a row, when it stands above the values.
+   * @throws Refusal when no header is found
+   */
+  takes(row: TableRow): boolean {
+    if (this.header === null) {
+      this.look(row);
+      return true;
+    }
+    if (row.line >= (this.first ?? 0)) return false;
+    if (this.wanted.has(row.line) || row.line === this.unitsLine) this.rows.set(row.line, row);
+    return true;
+  }
+
+  /** Looks for the header, and for the day of the edition, in a row above them. */
+  private look(row: TableRow): void {
+    const names = row.fields.map((field) => plainText(shownText(field)));
+    const start = this.mapping.vintage?.startsWith?.toLowerCase();
+    const index = names.findIndex(
+      (each) => start !== undefined && each.toLowerCase().startsWith(start),
+    );
+    if (index >= 0) this.day = { row, index };
     if (this.wanted.has(row.line)) this.rows.set(row.line, row);
+    if (names.some((name) => withoutMark(name, this.mark) === this.holds)) {
+      this.header = row.line;
+      this.rows.set(row.line, row);
+    } else if (row.line >= TITLE_ROWS_MAX) throw this.withoutHeader();
+  }
+
+  private withoutHeader(): Refusal {
+    const message = `None of the first lines has the name "${this.holds}"`;
+    return new Refusal('invalid_layout', message);
   }
 
   /**
@@ -37,6 +86,7 @@ export class Preamble {
    * @throws Refusal when it is empty or absent
    */
   headerRow(): TableRow | null {
+    if (this.header === null) throw this.withoutHeader();
     if (this.header === 0) return null;
     const row = this.rows.get(this.header);
     if (row?.wrong !== undefined) {
@@ -55,9 +105,10 @@ export class Preamble {
 
   /**
    * Compares what must stand above the values.
+   * @param next the first row below
    * @throws Refusal when something else does
    */
-  check(columns: Columns): void {
+  check(columns: Columns, next: TableRow): void {
     for (const { column, row, is } of this.mapping.expect ?? []) {
       const index = columns.indexOf(column);
       const found = shownText(this.rows.get(row)?.fields[index]);
@@ -65,18 +116,32 @@ export class Preamble {
       const place = { line: row, column: columns.naming(index, row), value: found };
       throw new Refusal('invalid_layout', `The mapping expects "${is}" here`, place);
     }
+    const units = this.rows.get(this.unitsLine);
+    for (const [column, unit] of Object.entries(this.mapping.units ?? {})) {
+      const index = columns.indexOf(column);
+      const { line, fields } = units ?? next;
+      const found = plainText(shownText(fields[index]));
+      if (units && found === plainText(unit)) continue;
+      const place = { line, column: columns.naming(index, line), value: found };
+      throw new Refusal('unit_mismatch', `${column} must be in ${unit}`, place);
+    }
   }
 
   /**
-   * The day in a cell that the mapping names.
-   * @throws Refusal when it holds none
+   * The day of the edition in a cell above the values; null where it stands in none.
+   * @throws Refusal when the cell holds no day
    */
-  dayIn(source: DateSource, naming: Columns['naming'], is1904: boolean): string {
-    const { line, index } = cellPlace(source.cell ?? '') ?? { line: 0, index: 0 };
-    const field = this.rows.get(line)?.fields[index];
-    const day = new DayReader(source, is1904).read(field);
+  vintage(source: VintageSource, naming: Naming, is1904: boolean): string | null {
+    const { cell, pattern } = source;
+    const named = cell === undefined ? null : cellPlace(cell);
+    const found = named ? { row: this.rows.get(named.line), index: named.index } : this.day;
+    if (!found) return null;
+    const line = named?.line ?? found.row?.line ?? 0;
+    const field = found.row?.fields[found.index];
+    const day = new DayReader({ pattern }, is1904).read(field);
     if (!(day instanceof Fault)) return day;
-    const place = { line, column: naming(index, line), value: shownText(field) };
-    throw new Refusal(day.code, `The cell ${source.cell} gives no day: ${day.message}`, place);
+    const place = { line, column: naming(found.index, line), value: shownText(field) };
+    const message = `The cell of the edition gives no day: ${day.message}`;
+    throw new Refusal(named ? day.code : 'invalid_vintage', message, place);
   }
 }

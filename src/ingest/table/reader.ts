@@ -1,44 +1,34 @@
-import { rejectWrongQuote } from '../parsing/csv-rows.ts';
-import type { PointRecord, SourceRecord } from '../records.ts';
+import { rejectWrongQuote } from '../parsing/rows.ts';
+import type { PointRecord, RateRecord, SourceRecord } from '../records.ts';
 import { type Problems, Refusal } from '../rejects/problems.ts';
-import {
-  DayReader,
-  Fault,
-  isEmpty,
-  plainText,
-  shownText,
-  type TableRow,
-  textOf,
-} from './fields.ts';
+import { DayReader, Fault, isEmpty, plainText, shownText, type TableRow } from './fields.ts';
 import { Columns, type Naming, templatesOf } from './layout.ts';
 import { PointReader } from './points.ts';
 import type { Preamble } from './preamble.ts';
+import { RateReader } from './rates.ts';
 import type { Mapping } from './schema.ts';
 
 /** What the reader must know of a file besides its rows. */
 export interface TableSource {
   namesOf(header: TableRow | null): Naming;
+  /** The records that stand before the values, read off the header. */
+  opening(header: TableRow | null): readonly SourceRecord[];
   /** Whether all rows must have as many fields as the first. */
   readonly hasEdges: boolean;
   readonly is1904: boolean;
+  /** Whether what the database refuses is named by the columns of the file. */
+  readonly hasPlaces: boolean;
 }
 
 /** What is known once the lines above the values were read. */
 interface Body {
   readonly columns: Columns;
-  readonly points: PointReader;
+  readonly values: PointReader | RateReader;
   readonly width: number | null;
-  /** Rows are left out unless these columns hold one of these texts. */
-  readonly only: readonly (readonly [at: number, texts: ReadonlySet<string>])[];
   readonly stopAt: number;
   readonly vintageAt: number;
   readonly vintages: DayReader;
 }
-
-const isBlank = ({ fields }: TableRow): boolean => fields.every(isEmpty);
-
-/** A row as a text, to be set aside. */
-const textOfRow = (fields: TableRow['fields']): string => fields.map(shownText).join('\t');
 
 /** Makes records of the rows of a table as its mapping says. */
 export class TableReader {
@@ -48,6 +38,7 @@ export class TableReader {
   private readonly problems: Problems;
   private body: Body | null = null;
   private vintage: string | null = null;
+  private newest = '';
 
   constructor(mapping: Mapping, preamble: Preamble, source: TableSource, problems: Problems) {
     this.mapping = mapping;
@@ -61,14 +52,8 @@ export class TableReader {
    * @throws Refusal when the table is not the one that the mapping describes
    */
   take(row: TableRow, records: SourceRecord[]): boolean {
-    if (row.line < this.preamble.first) {
-      this.preamble.keep(row);
-      return true;
-    }
-    const { last = Number.POSITIVE_INFINITY, stop } = this.mapping.rows ?? {};
-    if (row.line > last) return false;
-    const blank = isBlank(row);
-    if (blank && row.wrong === undefined) return stop?.blank !== true;
+    if (this.body === null && this.preamble.takes(row)) return true;
+    if (row.wrong === undefined && row.fields.every(isEmpty)) return true;
     this.body ??= this.start(row, records);
     if (this.isEnd(row, this.body)) return false;
     if (this.isWhole(row, this.body)) this.addRow(row, this.body, records);
@@ -76,38 +61,43 @@ export class TableReader {
   }
 
   /**
-   * Ends the reading.
+   * Ends the reading, with the newest day where that is the edition.
    * @throws Refusal when there was no table
    */
-  end(): void {
-    if (this.body) return;
+  end(): SourceRecord[] {
+    if (this.body) return this.newest === '' ? [] : [{ kind: 'vintage', date: this.newest }];
     this.preamble.headerRow();
+    const { first } = this.preamble;
+    // The units may show that it is another table.
+    if (this.mapping.units && first !== null) this.start({ line: first, fields: [] }, []);
     throw new Refusal('empty_file', 'The table holds no row below its header');
   }
 
   /** Finds the columns by what stands above the values. */
   private start(row: TableRow, records: SourceRecord[]): Body {
-    const { mapping, preamble, source } = this;
+    const { mapping, preamble, source, problems } = this;
+    const { vintage, rows = {} } = mapping;
+    const { is1904 } = source;
+    problems.rejects?.keepAbove((preamble.first ?? 1) - 1);
     const header = preamble.headerRow();
     const width = source.hasEdges ? (header ?? row).fields.length : null;
     const naming = source.namesOf(header);
-    const columns = new Columns(header, width, naming);
-    preamble.check(columns);
-    const { date, vintage, rows = {} } = mapping;
-    const dayIn = (cell: string | undefined, from: typeof vintage): string | null =>
-      cell === undefined || !from ? null : preamble.dayIn(from, naming, source.is1904);
-    const edition = vintage?.constant ?? dayIn(vintage?.cell, vintage);
+    const columns = new Columns(header, width, naming, preamble.mark);
+    preamble.check(columns, row);
+    const edition =
+      vintage?.constant ?? (vintage ? preamble.vintage(vintage, naming, is1904) : null);
     if (edition !== null) records.push({ kind: 'vintage', date: edition });
-    const day = date?.constant ?? dayIn(date?.cell, date);
-    const templates = templatesOf(mapping, columns, day, source.is1904);
+    records.push(...source.opening(header));
+    const templates = templatesOf(mapping, columns, is1904);
     return {
       columns,
-      points: new PointReader(mapping, columns, templates, source.is1904, this.problems),
+      values: mapping.rates
+        ? new RateReader(mapping, columns, is1904, problems)
+        : new PointReader(mapping, columns, templates, source, problems),
       width,
-      only: (rows.only ?? []).map((each) => [columns.indexOf(each.column), new Set(each.in)]),
-      stopAt: rows.stop?.column === undefined ? -1 : columns.indexOf(rows.stop.column),
+      stopAt: rows.stop ? columns.indexOf(rows.stop.column) : -1,
       vintageAt: vintage?.column === undefined ? -1 : columns.indexOf(vintage.column),
-      vintages: new DayReader(vintage ?? {}, source.is1904),
+      vintages: new DayReader({ pattern: vintage?.pattern }, is1904),
     };
   }
 
@@ -127,24 +117,19 @@ export class TableReader {
     }
     if (width === null || fields.length === width) return true;
     const message = `The row has ${fields.length} fields, the table ${width}`;
-    this.problems.reject('wrong_column_count', message, { line, text: textOfRow(fields) });
+    this.problems.reject('wrong_column_count', message, { line });
     return false;
   }
 
   private addRow(row: TableRow, body: Body, records: SourceRecord[]): void {
-    body.points.remember(row);
-    for (const [at, texts] of body.only) {
-      const text = textOf(row.fields[at], 'invalid_text');
-      if (text instanceof Fault) {
-        const column = body.columns.naming(at, row.line);
-        const place = { line: row.line, column, text: textOfRow(row.fields) };
-        this.problems.reject(text.code, text.message, place);
-        return;
-      }
-      if (!texts.has(text)) return;
-    }
     if (body.vintageAt >= 0) this.addVintage(row, body, records);
-    body.points.take(row, records as PointRecord[]);
+    const from = records.length;
+    body.values.take(row, records as (PointRecord & RateRecord)[]);
+    if (!this.mapping.vintage?.newest) return;
+    for (let index = from; index < records.length; index += 1) {
+      const { date } = records[index] as PointRecord | RateRecord;
+      if (date > this.newest) this.newest = date;
+    }
   }
 
   /** A table is one edition: its rows may not tell different ones. */

@@ -4,7 +4,7 @@ import { datePattern, ISO_DAY } from './date-pattern.ts';
 import { Fault, type Field, MomentReader, type TableRow, textOf } from './fields.ts';
 import type { Columns } from './layout.ts';
 import type { PublicationSource, Published, StatedTerm } from './schema.ts';
-import { factorOf, type Terms, termsOf, termsProblem } from './terms.ts';
+import { type Terms, termsOf, termsProblem } from './terms.ts';
 
 /** A currency or unit: a constant, or a column with what its texts stand for. */
 class Stated {
@@ -42,7 +42,6 @@ export class TermsReader {
   private readonly columns: Columns;
   private readonly currency: Stated;
   private readonly unit: Stated;
-  private readonly factor: ReturnType<typeof factorOf>;
   private readonly known = new Map<string, Terms>();
   private lastRow: TableRow | null = null;
   private last: Terms | TermsFault | null = null;
@@ -51,7 +50,6 @@ export class TermsReader {
     this.columns = columns;
     this.currency = new Stated(published.currency, columns);
     this.unit = new Stated(published.unit, columns);
-    this.factor = published.factor === undefined ? null : factorOf(String(published.factor));
   }
 
   /** The terms of a row; all points of a row share them. */
@@ -75,7 +73,7 @@ export class TermsReader {
     if (problem !== null) {
       return this.faultAt(row, this.currency, new Fault('unknown_currency', problem));
     }
-    const terms = termsOf(currency, unit, this.factor);
+    const terms = termsOf(currency, unit);
     // Texts of a file that stand for nothing are no reason to keep them all.
     if (this.known.size < KINDS_MAX) this.known.set(ownCopy(key), terms);
     return terms;
@@ -101,7 +99,7 @@ export class PublicationReader {
     this.moments =
       pattern === undefined && source.offset === undefined
         ? null
-        : new MomentReader(datePattern(pattern ?? ISO_DAY), is1904, 'invalid_time');
+        : new MomentReader([datePattern(pattern ?? ISO_DAY)], is1904, 'invalid_time');
   }
 
   /** The publication time of a value of a day; `field` is that of the column, if there is one. */

@@ -33,15 +33,6 @@ export interface Terms extends StatedTerms {
 /** Whether values of a unit are percentages, which may carry their sign. */
 export const isPercent = ({ unit }: Terms): boolean => unit === '%' || unit === 'Percent';
 
-/** The factor that a decimal text is; null when it is none, or not greater than 0. */
-export function factorOf(text: string): Factor | null {
-  const match = /^(\d{1,15})(?:\.(\d{1,15}))?$/.exec(text);
-  if (!match) return null;
-  const [, whole = '', fraction = ''] = match;
-  const digits = BigInt(whole + fraction);
-  return digits > 0n ? { digits, scale: fraction.length } : null;
-}
-
 /** Why currency and unit are none; null when they are right as far as one can see. */
 export function termsProblem(currency: string | null, unit: string | null): string | null {
   if (currency !== null && !MINOR.has(currency) && !/^[A-Z]{3}$/.test(currency)) {
@@ -56,21 +47,15 @@ export function termsProblem(currency: string | null, unit: string | null): stri
 }
 
 /**
- * The terms of values published in a currency, a unit and a multiple. Hundredths become their
- * currency, exactly: that moves the decimal point. Units are never converted here: the service
- * does so when it is asked, with one rounding.
+ * The terms of values published in a currency and a unit. Hundredths become their currency,
+ * exactly: that moves the decimal point. Units are never converted here: the service does so when
+ * it is asked, with one rounding.
  */
-export function termsOf(
-  currency: string | null,
-  unit: string | null,
-  factor: Factor | null,
-): Terms {
+export function termsOf(currency: string | null, unit: string | null): Terms {
   const [major, decimals] = MINOR.get(currency ?? '') ?? [currency, 0];
   const published = [currency, unit].filter((each) => each !== null).join(' per ');
-  const { digits, scale } = factor ?? { digits: 1n, scale: 0 };
-  const exact = { digits, scale: scale + decimals };
-  const isOne = exact.digits === 1n && exact.scale === 0;
-  return { currency: major, unit, published, factor: isOne ? null : exact };
+  const factor = decimals === 0 ? null : { digits: 1n, scale: decimals };
+  return { currency: major, unit, published, factor };
 }
 
 /** A plain decimal times a factor, exactly; not shortened. */

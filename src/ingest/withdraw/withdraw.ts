@@ -9,7 +9,7 @@ import { compareValues, markCareful, resolveSubjects } from '../compare.ts';
 import { openSource, type SourceFile } from '../file.ts';
 import type { Format, ReadContext } from '../formats/format.ts';
 import { openLoad, runLoad } from '../load.ts';
-import { type CsvRow, csvRows } from '../parsing/csv-rows.ts';
+import { csvRows, type Row } from '../parsing/rows.ts';
 import { codesOf, Refused } from '../plan.ts';
 import type { PointRecord } from '../records.ts';
 import type { Trx } from '../reference.ts';
@@ -71,7 +71,7 @@ const namedPoint = (line: number, code: string, date: string): PointRecord => ({
  * Whether the first of the two columns is the code.
  * @throws Refusal for other columns than these two: a file of values is for loading
  */
-function isCodeFirst({ line, fields }: CsvRow): boolean {
+function isCodeFirst({ line, fields }: Row): boolean {
   const isThere = fields.includes('code') && fields.includes('date');
   if (isThere && fields.length === 2) return fields[0] === 'code';
   const message = 'The file has to have the columns code and date, and no others';
@@ -100,8 +100,6 @@ async function* readNamed({ file, problems }: ReadContext): AsyncGenerator<Point
 
 /** The format of what a selection names: points without values. */
 const formatOf = (selection: Selection): Format => ({
-  title: 'Points to be withdrawn',
-  accepts: 'CSV with the columns code and date',
   lineage: [],
   needsVintage: false,
   async *read(context) {

@@ -1,25 +1,27 @@
 import { type Problems, Refusal } from '../rejects/problems.ts';
 import { LINE_BYTES_MAX, lineBlocks } from './lines.ts';
 
-/** A row of a CSV file. */
-export interface CsvRow {
-  /** The line on which it starts, from 1. */
+/** A row of a table. Its fields are texts, or cells of a workbook. */
+export interface Row<Field = string> {
+  /** The line on which it starts, from 1; in a workbook the number of the row. */
   readonly line: number;
-  readonly fields: readonly string[];
+  readonly fields: readonly Field[];
   /** The text of a row in which a quotation mark is out of place; it has no fields then. */
   readonly wrong?: string;
 }
 
-/** How the fields of a row are told apart. */
+/** The separators of fields, by their names in a mapping. */
+export const DELIMITERS = { comma: ',', semicolon: ';', tab: '\t', pipe: '|' } as const;
+
+/** How text holds rows. */
 interface Dialect {
-  /** One character. */
-  readonly delimiter: string;
-  /** One character; null when fields are never quoted. */
-  readonly quote: string | null;
+  /** Fields between spaces, any number of them, are never quoted. */
+  readonly delimiter: keyof typeof DELIMITERS | 'spaces';
+  /** Whether a line is looked at, unless it goes on with a row. */
+  isOfUse?(line: number, text: string): boolean;
 }
 
-/** What RFC 4180 describes. */
-const RFC_4180: Dialect = { delimiter: ',', quote: '"' };
+const QUOTE = '"';
 
 /** A row whose quoted field goes on in the next line; it ends where its quotes are even again. */
 interface OpenRow {
@@ -29,13 +31,13 @@ interface OpenRow {
 }
 
 /** Fields of RFC 4180; `open` when a quote is not closed, `wrong` when one is out of place. */
-function quotedFields(text: string, delimiter: string, quote: string): string[] | 'open' | 'wrong' {
+function quotedFields(text: string, delimiter: string): string[] | 'open' | 'wrong' {
   const fields: string[] = [];
   for (let at = 0; ; at += 1) {
-    if (text[at] !== quote) {
+    if (text[at] !== QUOTE) {
       const next = text.indexOf(delimiter, at);
       const field = next < 0 ? text.slice(at) : text.slice(at, next);
-      if (field.includes(quote)) return 'wrong';
+      if (field.includes(QUOTE)) return 'wrong';
       fields.push(field);
       if (next < 0) return fields;
       at = next;
@@ -43,11 +45,11 @@ function quotedFields(text: string, delimiter: string, quote: string): string[] 
     }
     let end = at + 1;
     for (; ; end += 2) {
-      end = text.indexOf(quote, end);
+      end = text.indexOf(QUOTE, end);
       if (end < 0) return 'open';
-      if (text[end + 1] !== quote) break;
+      if (text[end + 1] !== QUOTE) break;
     }
-    fields.push(text.slice(at + 1, end).replaceAll(quote + quote, quote));
+    fields.push(text.slice(at + 1, end).replaceAll(QUOTE + QUOTE, QUOTE));
     if (end + 1 === text.length) return fields;
     if (text[end + 1] !== delimiter) return 'wrong';
     at = end + 1;
@@ -59,15 +61,14 @@ function unclosed(line: number): Refusal {
 }
 
 /** Puts rows together from lines. Each line is looked at once, however long a row grows. */
-export class RowReader {
-  rows: CsvRow[] = [];
+class RowReader {
+  rows: Row[] = [];
   private open: OpenRow | null = null;
-  private readonly delimiter: string;
-  private readonly quote: string | null;
+  /** null for spaces. */
+  private readonly delimiter: string | null;
 
-  constructor({ delimiter, quote }: Dialect) {
-    this.delimiter = delimiter;
-    this.quote = quote;
+  constructor({ delimiter }: Dialect) {
+    this.delimiter = delimiter === 'spaces' ? null : DELIMITERS[delimiter];
   }
 
   /** Whether the next line goes on with a field of the line before. */
@@ -77,10 +78,12 @@ export class RowReader {
 
   /** Takes the next line; empty ones are no rows. */
   take(line: number, text: string): void {
-    if (this.open) this.goOn(this.open, text);
-    else if (this.quote !== null && text.includes(this.quote)) this.quoted(line, text, this.quote);
+    const { delimiter } = this;
+    if (delimiter === null) this.rows.push({ line, fields: text.trim().split(/[ \t]+/) });
+    else if (this.open) this.goOn(this.open, text, delimiter);
+    else if (text.includes(QUOTE)) this.quoted(line, text, delimiter);
     // Most lines have no quote, and splitting them is all there is to do.
-    else if (text !== '') this.rows.push({ line, fields: text.split(this.delimiter) });
+    else if (text !== '') this.rows.push({ line, fields: text.split(delimiter) });
   }
 
   /** @throws Refusal when a quote was never closed */
@@ -88,23 +91,49 @@ export class RowReader {
     if (this.open) throw unclosed(this.open.line);
   }
 
-  private quoted(line: number, text: string, quote: string): void {
-    const fields = quotedFields(text, this.delimiter, quote);
+  private quoted(line: number, text: string, delimiter: string): void {
+    const fields = quotedFields(text, delimiter);
     if (fields === 'open') this.open = { line, lines: [text], length: text.length };
     else if (fields === 'wrong') this.rows.push({ line, fields: [], wrong: text });
     else this.rows.push({ line, fields });
   }
 
-  private goOn(open: OpenRow, text: string): void {
-    const quote = this.quote ?? '';
+  private goOn(open: OpenRow, text: string, delimiter: string): void {
     open.lines.push(text);
     open.length += text.length + 1;
     if (open.length > LINE_BYTES_MAX) throw unclosed(open.line);
-    const hasOddQuotes = text.split(quote).length % 2 === 0;
+    const hasOddQuotes = text.split(QUOTE).length % 2 === 0;
     if (!hasOddQuotes) return;
     this.open = null;
-    this.quoted(open.line, open.lines.join('\n'), quote);
+    this.quoted(open.line, open.lines.join('\n'), delimiter);
   }
+}
+
+/**
+ * Reads delimited text as rows, in constant memory. Fields may be quoted as RFC 4180 describes it,
+ * LF or CRLF ends a line, and empty lines are skipped.
+ * @throws Refusal for a file that is not text, or a quote that is never closed
+ */
+export async function* rows(
+  bytes: AsyncIterable<Buffer>,
+  dialect: Dialect,
+  problems: Problems,
+): AsyncGenerator<Row[]> {
+  const reader = new RowReader(dialect);
+  const { rejects } = problems;
+  for await (const { first, lines } of lineBlocks(bytes, problems)) {
+    for (let index = 0; index < lines.length; index += 1) {
+      const text = lines[index];
+      if (reader.isOpen) rejects?.goesOn(first + index);
+      else if (typeof text === 'string' && dialect.isOfUse?.(first + index, text) === false)
+        continue;
+      if (typeof text === 'string') reader.take(first + index, text);
+    }
+    const { rows } = reader;
+    reader.rows = [];
+    yield rows;
+  }
+  reader.end();
 }
 
 /** Characters that tables are separated by instead of commas, and what they are called. */
@@ -127,33 +156,26 @@ function checkSeparator(line: number, value: string): void {
 /** Notes a quotation mark that is out of place; such a row is rejected. */
 export function rejectWrongQuote(line: number, value: string, problems: Problems): void {
   const message = 'A quotation mark inside a field: quote the field and double the mark';
-  problems.reject('invalid_quote', message, { line, value, text: value });
+  problems.reject('invalid_quote', message, { line, value });
 }
 
 /**
- * Reads CSV as RFC 4180 describes it, in constant memory: commas, optional quotes, LF or CRLF.
- * Empty lines are skipped, and rows with a quotation mark out of place are rejected.
- * @throws Refusal for a file that is not text, or a quote that is never closed
+ * The rows of comma-separated text of which the first is the header. Rows with a quotation mark
+ * out of place are rejected.
+ * @throws Refusal for a file that is something else
  */
 export async function* csvRows(
   bytes: AsyncIterable<Buffer>,
   problems: Problems,
-): AsyncGenerator<CsvRow[]> {
-  const reader = new RowReader(RFC_4180);
+): AsyncGenerator<Row[]> {
   let isHeader = true;
-  for await (const { first, lines } of lineBlocks(bytes, problems)) {
-    for (let index = 0; index < lines.length; index += 1) {
-      const text = lines[index];
-      if (typeof text === 'string') reader.take(first + index, text);
-    }
-    const { rows } = reader;
-    reader.rows = [];
-    yield rows.filter(({ line, wrong }) => {
+  for await (const found of rows(bytes, { delimiter: 'comma' }, problems)) {
+    yield found.filter(({ line, wrong }) => {
       if (isHeader && wrong !== undefined) checkSeparator(line, wrong);
+      if (isHeader) problems.rejects?.keepAbove(line);
       isHeader = false;
       if (wrong !== undefined) rejectWrongQuote(line, wrong, problems);
       return wrong === undefined;
     });
   }
-  reader.end();
 }
