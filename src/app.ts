@@ -1,6 +1,6 @@
-import { createServer, type Server } from 'node:http';
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type pg from 'pg';
+import { PriceBook } from './book/book.ts';
 import { MARKETS } from './catalog/markets.ts';
 import type { Config } from './config.ts';
 import {
@@ -14,28 +14,17 @@ import { COMMON_SCHEMAS } from './contract/openapi.ts';
 import { ratesReader } from './conversion/rates.ts';
 import { asOfReader } from './db/as-of.ts';
 import type { Client } from './db/client.ts';
+import { databaseProblem } from './db/failures.ts';
+import { Refusals } from './http/edge/refuse.ts';
+import { serverOf } from './http/edge/server.ts';
+import type { Heirs } from './http/edge/stop.ts';
+import type { Credentials } from './http/hooks/auth.ts';
+import { LogLimit } from './http/hooks/log-lines.ts';
+import { type Observer, tellRefused } from './http/hooks/observe.ts';
+import { beginner, pipeline } from './http/pipeline.ts';
 import { type LimitSettings, Limits } from './limits/limits.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { watchSources } from './metrics/sources.ts';
-import { auth, expiryWarning } from './plugins/auth.ts';
-import { receiveBodies } from './plugins/body-bytes.ts';
-import { priceBook } from './plugins/book.ts';
-import { letIn, letInLast, letOpenIn, placeOf, turnAway } from './plugins/gate.ts';
-import { CAREFUL_HEADERS, careful } from './plugins/headers.ts';
-import { type Handler, Pipelines } from './plugins/in-turn.ts';
-import { jsonBody } from './plugins/json-body.ts';
-import { limitsAfterAuth, limitsBeforeAuth } from './plugins/limits.ts';
-import { LogLimit } from './plugins/log-lines.ts';
-import { methods } from './plugins/methods.ts';
-import { type Observer, observe, tellAtEnd, tellRefused } from './plugins/observe.ts';
-import { problemOf, problems, sendProblem } from './plugins/problems.ts';
-import { isTooLate, Refusals } from './plugins/refuse.ts';
-import { requestId, requestIdOf } from './plugins/request-id.ts';
-import { gentleStop, type Heirs } from './plugins/stop.ts';
-import { traced } from './plugins/tracing.ts';
-import { answerOnce, transport } from './plugins/transport.ts';
-import { usage } from './plugins/usage.ts';
-import { work } from './plugins/work.ts';
 import type { Sources } from './prices/answer.ts';
 import { feedOf } from './prices/changes/follow.ts';
 import { sqlMissing } from './prices/missing-rates-sql.ts';
@@ -52,7 +41,6 @@ import { priceRoutes, valuesRoute } from './routes/market.ts';
 import { marketsRoute } from './routes/markets.ts';
 import { meRoute } from './routes/me.ts';
 import { referenceRoutes } from './routes/reference.ts';
-import type { Places } from './std/places.ts';
 import type { Tracing } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
 
@@ -75,64 +63,6 @@ const REFERENCES_KEPT = 4;
 /** States of exchange rates that are kept, of some 4 MB each. */
 const RATES_KEPT = 4;
 
-/** The HTTP server, with its own limits. */
-function httpServer(config: Config, handle: Handler, pipelines: Pipelines): Server {
-  const options = {
-    headersTimeout: config.HEADERS_TIMEOUT_MS,
-    requestTimeout: config.REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: config.KEEP_ALIVE_TIMEOUT_MS,
-    maxHeaderSize: config.HEADER_BYTES_MAX,
-    connectionsCheckingInterval: 500,
-    // The transport plugin says it as a problem.
-    requireHostHeader: false,
-  };
-  const server = createServer(options, pipelines.handler(handle));
-  pipelines.watch(server);
-  server.setTimeout(config.STALL_TIMEOUT_MS);
-  return server;
-}
-
-function serverOf(
-  options: AppOptions,
-  { refusals, observer }: { readonly refusals: Refusals; readonly observer: Observer },
-): FastifyInstance {
-  const { config, logger, heirs } = options;
-  const pipelines = new Pipelines({
-    waitingMax: config.PIPELINED_MAX,
-    allMax: config.PIPELINED_ALL_MAX,
-    graceMs: config.HEADERS_TIMEOUT_MS,
-  });
-  const app = Fastify({
-    ...(logger ? { loggerInstance: logger } : { logger: false }),
-    genReqId: requestIdOf,
-    trustProxy: config.TRUST_PROXY?.split(',') ?? false,
-    serverFactory: (handle) => httpServer(config, handle, pipelines),
-    clientErrorHandler: (error, socket) => {
-      // The time for the headers of a request that has not begun.
-      if (isTooLate(error) && heirs?.isKept(socket)) return;
-      const refuse = () => refusals.refuse(error, socket);
-      if (!isTooLate(error) || !pipelines.excuses(socket, refuse)) refuse();
-    },
-    // Each request has one line, which the plugin writes that observes it.
-    logController: new LogController({ disableRequestLogging: true }),
-    frameworkErrors: (error, request, reply) => {
-      const problem = problemOf(error);
-      request.failure = problem;
-      tellAtEnd(request, reply, observer);
-      refusals.isAnswered(request.raw.socket);
-      // No hook is called for it.
-      reply.headers({ ...CAREFUL_HEADERS, connection: 'close' });
-      void sendProblem(request, reply, problem);
-    },
-    // A stopping service finishes what it is asked; the listener is closed by then.
-    return503OnClosing: false,
-    forceCloseConnections: 'idle',
-    exposeHeadRoutes: true,
-  });
-  answerOnce(app, refusals);
-  return app;
-}
-
 const limitSettingsOf = (config: Config): LimitSettings => ({
   principal: {
     perMinute: config.RATE_PER_MINUTE,
@@ -147,53 +77,16 @@ const limitSettingsOf = (config: Config): LimitSettings => ({
   },
 });
 
-/** What begins with each request, in this order: it is told, and it has a place or none. */
-function begin(
-  app: FastifyInstance,
-  { config, tracing }: AppOptions,
-  parts: { readonly gate: Places; readonly refusals: Refusals; readonly observer: Observer },
-): void {
-  const { gate, refusals, observer } = parts;
-  observe(app, observer);
-  if (tracing) traced(app, tracing);
-  turnAway(app, gate, refusals);
-  receiveBodies(app, config.BODY_BYTES_MAX);
-  work(app, config.REQUEST_DEADLINE_MS);
-  requestId(app);
-}
-
-/** Who may, and how often: limits, credentials and scopes, in the order of their checks. */
-async function guard(app: FastifyInstance, options: AppOptions, limits: Limits) {
-  const { config, client, usagePool } = options;
-  const { reads, link } = client;
-  letIn(app, limits.gate, link.lines);
-  const { OPEN_WAITING_MAX: waitingMax, WAITING_MS_MAX: waitMs } = config;
-  letOpenIn(app, { waitingMax, waitMs }, config.OPEN_PER_SECOND);
-  const failed = limitsBeforeAuth(app, limits);
-  const deniedBurst = config.KEY_DENIED_BURST;
-  const used = usagePool ? usage(app, usagePool, { limits, deniedBurst }) : null;
-  await app.register(auth, {
-    db: reads.db(),
-    link,
-    settings: config,
-    lag: { nowMs: () => link.lagMs, mostMs: config.KEYS_LAG_MS_MAX },
-    heard: (request, verdict) => {
-      failed(request, verdict);
-      used?.heard(request, verdict);
-    },
-    enter: placeOf(limits.gate),
-  });
-  limitsAfterAuth(app, limits);
-  letInLast(app, limits.gate);
-  expiryWarning(app);
-  return used?.exchange ?? null;
-}
-
 /** The feed of changes, read apart from the prices. */
-function feedOfChanges(app: FastifyInstance, { config, client }: AppOptions): void {
+function feedOfChanges(
+  app: FastifyInstance,
+  { config, client }: AppOptions,
+  credentials: Credentials,
+): void {
   const { reads, link } = client;
   // Readers of the past have their own states, and leave those of the newest answers alone.
-  changeRoutes(app, feedOf({ reads, references: referenceReader(REFERENCES_KEPT) }, link), {
+  const feed = feedOf({ reads, references: referenceReader(REFERENCES_KEPT) }, link);
+  changeRoutes(app, feed, credentials, {
     limit: Math.min(config.CHANGES_LIMIT, config.CHANGES_LIMIT_MAX),
     limitMax: config.CHANGES_LIMIT_MAX,
     waitMaxSeconds: config.CHANGES_WAIT_MAX_SECONDS,
@@ -236,29 +129,61 @@ function sourcesOf({ config, client }: AppOptions): Sources {
   };
 }
 
+/**
+ * The price book of the service. It is filled behind the answers once the service listens, and
+ * follows commits as soon as they are heard of: requests see them in any case.
+ */
+function priceBook(
+  app: FastifyInstance,
+  { config, client }: AppOptions,
+  sources: Sources,
+): PriceBook | null {
+  const bytes = config.PRICE_BOOK_BYTES;
+  const onError = (error: Error) => {
+    // The link reports a database that is away, once.
+    const level = databaseProblem(error) === null ? 'warn' : 'debug';
+    app.log[level]({ err: error }, 'the price book was not brought up to date');
+  };
+  const book = bytes > 0 ? new PriceBook({ bytes, sources, onError }) : null;
+  app.decorate('book', book);
+  if (book === null) return null;
+  const look = () => client.link.look();
+  let forget = () => {};
+  app.addHook('onListen', async () => {
+    forget = client.link.onCommit(() => {
+      book.refresh(look).catch(onError);
+    });
+    book.fill(look).catch(onError);
+  });
+  app.addHook('onClose', async () => {
+    forget();
+    await book.close();
+  });
+  return book;
+}
+
 /** Wires the service together. It never listens and makes no connection by itself. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, client, metrics } = options;
+  const { config, client, metrics, logger, heirs } = options;
   const limits = new Limits(limitSettingsOf(config), client.link.lines);
-  const lines = new LogLimit(options.logger, config.LOG_ANONYMOUS_PER_SECOND);
+  const lines = new LogLimit(logger, config.LOG_ANONYMOUS_PER_SECOND);
   const observer: Observer = { metrics, lines };
-  const refusals = new Refusals(tellRefused(options.logger, observer));
-  const app = serverOf(options, { refusals, observer });
+  const refusals = new Refusals(tellRefused(logger, observer));
+  const begin = beginner(config.REQUEST_DEADLINE_MS, () => client.link.look(), observer);
+  const app = serverOf({ config, logger, heirs, refusals, begin });
   const sources = sourcesOf(options);
   // Bodies are checked by the plan, which tells every violation at once; answers are bytes already.
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => JSON.stringify);
   for (const schema of COMMON_SCHEMAS) app.addSchema(schema);
 
-  begin(app, options, { gate: limits.gate, refusals, observer });
-  problems(app);
-  careful(app);
-  const { URL_BYTES_MAX: urlBytesMax, CONNECTIONS_MAX: connectionsMax } = config;
-  transport(app, { urlBytesMax, connectionsMax, refusals });
-  gentleStop(app, { graceMs: config.STOP_GRACE_MS, heirs: options.heirs });
-  methods(app);
-  jsonBody(app, { depthMax: config.JSON_DEPTH_MAX, bytesMax: config.BODY_BYTES_MAX });
-  const exchange = await guard(app, options, limits);
+  const { credentials, exchange } = await pipeline(app, {
+    ...options,
+    limits,
+    observer,
+    refusals,
+    begin,
+  });
   await openapi(app, {
     bodyBytes: config.BODY_BYTES_MAX,
     nesting: config.JSON_DEPTH_MAX,
@@ -266,7 +191,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     headerBytes: config.HEADER_BYTES_MAX,
   });
 
-  const book = priceBook(app, { bytes: config.PRICE_BOOK_BYTES, sources, client });
+  const book = priceBook(app, options, sources);
   if (metrics) watchSources(metrics.registry, { client, limits, exchange, book });
   healthRoutes(app, VERSION, config.FX_SOURCE, client.health);
   app.addHook('onListen', async () => client.link.start());
@@ -281,7 +206,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     priceRoutes(app, market, schemas, { sources, book });
     valuesRoute(app, market, schemas, sources);
   }
-  feedOfChanges(app, options);
+  feedOfChanges(app, options, credentials);
   documentRoutes(app);
   await docsPage(app);
   return app;

@@ -29,21 +29,23 @@ const LAYERS: Readonly<Record<string, string>> = {
   ingest: 'catalog db errors std',
   archive: 'db std version',
   verify: 'catalog db',
-  plugins: 'auth book catalog contract db errors limits metrics prices secrets std tracing turns',
-  routes: 'auth book catalog contract conversion db errors limits prices turns version wire',
+  http:
+    'auth book catalog config contract db errors limits metrics prices secrets std tracing ' +
+    'turns',
+  routes: 'auth book catalog contract conversion db errors http limits prices turns version wire',
   app:
-    'catalog config contract conversion db errors limits metrics plugins prices routes std ' +
-    'tracing version',
+    'book catalog config contract conversion db errors http limits metrics prices routes tracing ' +
+    'version',
   server:
     'auth catalog config contract db errors ingest metrics prices app commands version limits ' +
     'tracing',
   commands:
-    'archive auth catalog config contract db errors ingest limits plugins prices routes app ' +
-    'server verify version',
+    'archive auth catalog config contract db errors ingest limits prices routes app server ' +
+    'verify version',
 };
 
 /** Who may import a package, and use the process. */
-const FASTIFY = ['plugins', 'routes', 'app', 'server'];
+const FASTIFY = ['http', 'routes', 'app', 'server'];
 const KYSELY = ['db', 'prices', 'book', 'conversion', 'ingest', 'auth'];
 const PROCESS = ['commands', 'config', 'server'];
 
@@ -158,7 +160,7 @@ t.test('Fastify, Kysely and the process stay where they belong', async (t) => {
       .filter((file) => importsOf(file).some((target) => pattern.test(target)))
       .map((file) => file.path);
   t.same(users(/^(fastify|@fastify\/.*)$/, FASTIFY), []);
-  // The plugin that looks keys up hands the database on; its type is all that it needs.
+  // The hook that looks keys up hands the database on; its type is all that it needs.
   const typesOnly = users(/^(kysely|kysely\/.*)$/, KYSELY);
   t.same(
     found(

@@ -8,6 +8,7 @@ import { FORMATS } from '../contract/formats.ts';
 import { type FlatQuery, flatReader, queryOf } from '../contract/query.ts';
 import { brokenBy } from '../contract/validate.ts';
 import { Problem } from '../errors.ts';
+import type { Credentials } from '../http/hooks/auth.ts';
 import type { Feed } from '../prices/changes/follow.ts';
 import type { ChangesAsked, Page } from '../prices/changes/page.ts';
 import { turn } from '../turns.ts';
@@ -52,13 +53,6 @@ function placesFor(most: number): TakePlace {
   };
 }
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** What tells changes, and who waits for the next. */
-    feed: Feed;
-  }
-}
-
 interface ChangeOptions extends ChangeLimits {
   /** Requests of one principal that may wait at once. */
   readonly waitingMax: number;
@@ -80,7 +74,7 @@ function validQuery({ values, errors }: FlatQuery): Query {
 /** Changes beyond which a page is put together in a turn of the event loop of its own. */
 const CHANGES_AT_ONCE = 500;
 
-const principalOf = ({ principal }: FastifyRequest): Principal => {
+const principalOf = ({ context: { principal } }: FastifyRequest): Principal => {
   if (principal === null) throw new Error('the route let nobody in');
   return principal;
 };
@@ -93,12 +87,12 @@ const sentAs = (url: string, name: string): readonly string[] =>
 const mayWait = ({ url }: FastifyRequest): boolean => Number(sentAs(url, 'wait')[0]) > 0;
 
 /** Refuses a market that there is and that is not open to the caller. */
-async function checkMarkets(request: FastifyRequest): Promise<void> {
+function checkMarkets(request: FastifyRequest, credentials: Credentials): void {
   const { scopes } = principalOf(request);
   for (const sent of sentAs(request.url, 'market')) {
     const market = marketOf(sent);
     if (market && !allows(scopes, scopeOf(market.slug))) {
-      throw request.lacking(insufficientScope(scopeOf(market.slug)));
+      throw credentials.lacking(request, insufficientScope(scopeOf(market.slug)));
     }
   }
 }
@@ -151,14 +145,29 @@ function silence({ raw }: FastifyRequest, stallMs: number): () => void {
  * A credential that ended while its request waited does not get the answer any more.
  * @throws Problem of the credential, or `insufficient_scope` for a market that it lost
  */
-async function checkAgain(request: FastifyRequest, { markets }: ChangesAsked): Promise<void> {
-  const open: readonly string[] = marketsOpenTo((await request.verifyAgain()).scopes);
+async function checkAgain(
+  request: FastifyRequest,
+  { markets }: ChangesAsked,
+  credentials: Credentials,
+): Promise<void> {
+  const open: readonly string[] = marketsOpenTo((await credentials.verifyAgain(request)).scopes);
   const lost = marketOf(markets.find((slug) => !open.includes(slug)) ?? '');
-  if (lost) throw request.lacking(insufficientScope(scopeOf(lost.slug)));
+  if (lost) throw credentials.lacking(request, insufficientScope(scopeOf(lost.slug)));
 }
 
+/** The answers of the feed, in the OpenAPI document. */
+const ANSWERS = {
+  200: changesContent,
+  204: { description: 'None came within the time of wait', type: 'null' },
+};
+
 /** `GET /v3/changes`: the feed of changes, for callers with the scope of a market. */
-export function changeRoutes(app: FastifyInstance, feed: Feed, options: ChangeOptions): void {
+export function changeRoutes(
+  app: FastifyInstance,
+  feed: Feed,
+  credentials: Credentials,
+  options: ChangeOptions,
+): void {
   const schema = changeQuery(options);
   const read = flatReader(schema);
   const takePlace = placesFor(options.waitingMax);
@@ -173,18 +182,19 @@ export function changeRoutes(app: FastifyInstance, feed: Feed, options: ChangeOp
   async function handler(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const query = validQuery(read(request.url));
     const principal = principalOf(request);
+    const { work } = request.context;
     const asked = askedFor(query, principal, options);
     const format = listFormatOf(request);
     const waitMs = (query.wait ?? 0) * 1000;
     if (waitMs === 0)
-      return send(request, reply, format, await feed.read(asked, request.work.signal), false);
+      return send(request, reply, format, await feed.read(asked, work.signal), false);
     const leave = takePlace(principal, waitMs);
     const speak = silence(request, app.server.timeout);
     try {
-      const page = await feed.follow(asked, waitMs, request.work.signal);
+      const page = await feed.follow(asked, waitMs, work.signal);
       // The connection ends with this answer; the next request must not be sent into it.
       if (isStopping) reply.header('connection', 'close');
-      if (page.changes.length > 0 || !isStopping) await checkAgain(request, asked);
+      if (page.changes.length > 0 || !isStopping) await checkAgain(request, asked, credentials);
       return await send(request, reply, format, page, true);
     } finally {
       speak();
@@ -194,7 +204,7 @@ export function changeRoutes(app: FastifyInstance, feed: Feed, options: ChangeOp
 
   app.get('/v3/changes', {
     config: { access: 'some-market', isWaiting: mayWait },
-    onRequest: checkMarkets,
+    onRequest: async (request) => checkMarkets(request, credentials),
     preParsing: async (request) => {
       listFormatOf(request);
       codingOf(request);
@@ -202,10 +212,7 @@ export function changeRoutes(app: FastifyInstance, feed: Feed, options: ChangeOp
     schema: {
       ...changesOperation,
       querystring: schema,
-      response: {
-        200: changesContent,
-        204: { description: 'None came within the time of wait', type: 'null' },
-      },
+      response: ANSWERS,
     },
     handler,
   });

@@ -28,7 +28,7 @@ function refuseBody(request: FastifyRequest): void {
 const hasBody = ({ headers }: FastifyRequest): boolean =>
   (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined;
 
-const askerOf = ({ principal }: FastifyRequest, by: Asker['by']): Asker => ({
+const askerOf = ({ context: { principal } }: FastifyRequest, by: Asker['by']): Asker => ({
   by,
   openMarkets: () => marketsOpenTo(principal?.scopes ?? new Set()),
 });
@@ -129,8 +129,8 @@ export function valuesRoute(
       },
     },
     handler: async (request, reply) => {
-      const { work } = request;
-      const newest = await work.until(request.newest);
+      const { work } = request.context;
+      const newest = await work.until(request.context.newest);
       const head = headAt(newest, [market.slug]);
       const { used } = await work.until(sources.vocabularies(market, head));
       // Many values take milliseconds to write: one answer in each turn.

@@ -18,9 +18,9 @@ export function marketsRoute(app: FastifyInstance, sources: Sources): void {
       response: { 200: { description: 'The markets', ...ref(MarketList) }, ...NOT_MODIFIED },
     },
     handler: async (request, reply) => {
-      const scopes = request.principal?.scopes ?? new Set<string>();
-      const { work } = request;
-      const newest = await work.until(request.newest);
+      const { principal, work } = request.context;
+      const scopes = principal?.scopes ?? new Set<string>();
+      const newest = await work.until(request.context.newest);
       const extents = await work.until(extentsAt(newest));
       const data = marketList(extents, (scope) => allows(scopes, scope));
       const type = 'application/json; charset=utf-8';

@@ -16,7 +16,7 @@ export function meRoute(app: FastifyInstance, limits: Limits): void {
     preParsing: async (request) => checkAsksForAll(request),
     schema: { ...meOperation, response: { 200: { description: 'The caller', ...ref(Me) } } },
     handler: async (request, reply) => {
-      const { principal } = request;
+      const { principal } = request.context;
       if (principal === null) throw new Problem('missing_credentials', 'Send a credential');
       const { kind, id, scopes, expiresAt } = principal;
       const { perMinute, burst, concurrent } = limits.of(principal.limits);

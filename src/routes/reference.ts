@@ -27,7 +27,7 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 const stateOf = (head: Head) => ({ revision: revisionText(head), asOf: head.committedAt });
 
 /** The reference data and the rates in use, of one state. */
-async function ratesAndReferences(sources: Sources, { work }: FastifyRequest) {
+async function ratesAndReferences(sources: Sources, { context: { work } }: FastifyRequest) {
   const db = sources.reads.db(work.signal);
   const { revision } = await newestRevision(db);
   const source = await rateSource(db, sources.rateSource, revision);
@@ -63,7 +63,7 @@ async function currencies(request: FastifyRequest, reply: FastifyReply, sources:
 }
 
 async function units(request: FastifyRequest, reply: FastifyReply, sources: Sources) {
-  const { work } = request;
+  const { work } = request.context;
   const head = await headOf(sources.reads.db(work.signal), []);
   const references = await work.until(sources.references(sources.db, head));
   const data = [...references.units.values()]

@@ -167,10 +167,11 @@ async function laterText(db: () => Kysely<Database>, plan: Plan, { head }: State
 
 /** What is known of an answer before any of it is read. */
 async function foundFor(request: FastifyRequest, { sources: database, book }: Shown, plan: Plan) {
-  const asked = await request.newest;
+  const { work } = request.context;
+  const asked = await request.context.newest;
   const opened = book && (await book.open(plan, asked));
   const { sources, newest } = opened ?? { sources: database, newest: asked };
-  const db = () => sources.reads.db(request.work.signal);
+  const db = () => sources.reads.db(work.signal);
   const state = await sources.state(db, plan, newest);
   // The book has the newest state, after which nothing came.
   const isTagged = opened === null && request.method !== 'POST';
@@ -241,10 +242,11 @@ export async function sendPrices(
   shown: Shown,
   { market: { slug }, asker, text, planned }: Asked,
 ): Promise<FastifyReply> {
-  const { work, method } = request;
+  const { method } = request;
+  const { work, newest } = request.context;
   const { book } = shown;
   if (book !== null && text !== null) {
-    const again = await work.until(book.again(slug, text, asker, () => request.newest));
+    const again = await work.until(book.again(slug, text, asker, () => newest));
     if (again !== null) return sendAgain(request, reply, again);
   }
   const { plan, format } = planned();

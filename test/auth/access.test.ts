@@ -4,10 +4,8 @@ import { type FastifyInstance, fastify } from 'fastify';
 import t from 'tap';
 import { newKey } from '../../src/auth/key-format.ts';
 import { createKey } from '../../src/auth/keys.ts';
-import { type Access, auth } from '../../src/plugins/auth.ts';
-import { problems } from '../../src/plugins/problems.ts';
-import { work } from '../../src/plugins/work.ts';
-import { authApp, HS256, NO_TOKENS } from '../support/auth-app.ts';
+import type { Access } from '../../src/http/context.ts';
+import { authApp, checkCredentials, HS256, NO_TOKENS } from '../support/auth-app.ts';
 import { testDatabase } from '../support/database.ts';
 import { noDatabase } from '../support/forgery.ts';
 import { goodClaims, secretToken } from '../support/tokens.ts';
@@ -184,11 +182,9 @@ t.test('two credentials are a 400, also two of a kind, also equal ones', async (
 
 const build = async (routes: (app: ReturnType<typeof fastify>) => void, before = false) => {
   const app = fastify();
-  problems(app);
-  work(app, 60_000);
   if (before) routes(app);
   const db = undefined as never;
-  await app.register(auth, { db, settings: NO_TOKENS });
+  await checkCredentials(app, { db, settings: NO_TOKENS });
   if (!before) routes(app);
   await app.ready();
   return app;
@@ -207,7 +203,7 @@ t.test('a route that does not say who may use it does not register', async (t) =
   await t.rejects(nested, /\/v3\/deep does not say who may use it/);
 });
 
-t.test('a route that was there before the plugin fails closed', async (t) => {
+t.test('a route that was there before the checks fails closed', async (t) => {
   const app = await build((early) => early.get('/early', async () => 'open'), true);
   t.equal((await app.inject('/early')).statusCode, 500);
 });

@@ -23,6 +23,14 @@ t.test('however many members are unknown, a body with one is refused', async (t)
   }
 });
 
+t.test('of more members than any request has none is looked at', async (t) => {
+  const service = await serviceOn(t, await seededDatabase(t));
+  const errorsTo = async (count: number) =>
+    (await service.post('nickel', { filters: strangers(count) })).json.errors;
+  t.equal((await errorsTo(999)).length, 100);
+  t.match(await errorsTo(1_000), [{ pointer: '', code: 'unknown_field', detail: /1000 members/ }]);
+});
+
 t.test('unknown members do not hide what else is wrong', async (t) => {
   const service = await serviceOn(t, await seededDatabase(t));
   for (const filters of [

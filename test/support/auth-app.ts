@@ -1,12 +1,13 @@
-import { fastify } from 'fastify';
+import { type FastifyInstance, fastify } from 'fastify';
 import type { Kysely } from 'kysely';
 import type t from 'tap';
 import type { Link } from '../../src/db/link/link.ts';
 import type { Database } from '../../src/db/schema.ts';
-import { type Access, type AuthSettings, auth } from '../../src/plugins/auth.ts';
-import { problems } from '../../src/plugins/problems.ts';
-import { requestIdOf } from '../../src/plugins/request-id.ts';
-import { work } from '../../src/plugins/work.ts';
+import type { Access } from '../../src/http/context.ts';
+import { type AuthSettings, credentialsOf } from '../../src/http/hooks/auth.ts';
+import { requestIdOf } from '../../src/http/hooks/head.ts';
+import { problems } from '../../src/http/hooks/problems.ts';
+import { beginner } from '../../src/http/pipeline.ts';
 
 /** Settings that trust no token. */
 export const NO_TOKENS = {
@@ -33,21 +34,36 @@ const ROUTES: Record<string, Access> = {
 
 type Test = Pick<typeof t, 'teardown'>;
 
-/** An application that listens: the auth plugin, and routes that tell who asked what. */
+/** The steps of the pipeline that check credentials, alone. */
+export async function checkCredentials(
+  app: FastifyInstance,
+  options: Parameters<typeof credentialsOf>[1],
+): Promise<void> {
+  const { link } = options;
+  const look = async () => {
+    if (link) return link.look();
+    throw new Error('nobody asked for the newest revision');
+  };
+  const begin = beginner(60_000, look);
+  problems(app);
+  app.decorateRequest('context');
+  app.addHook('onRequest', async (request, reply) => begin(request, reply));
+  app.addHook('onRequest', (await credentialsOf(app, options)).check);
+}
+
+/** An application that listens: the checks of credentials, and routes that tell who asked what. */
 export async function authApp(
   test: Test,
   options: { readonly db: Kysely<Database>; readonly settings?: AuthSettings; link?: Link },
 ) {
   const app = fastify({ genReqId: requestIdOf });
-  problems(app);
-  work(app, 60_000);
-  await app.register(auth, { ...options, settings: options.settings ?? NO_TOKENS });
+  await checkCredentials(app, { ...options, settings: options.settings ?? NO_TOKENS });
   for (const [url, access] of Object.entries(ROUTES)) {
     app.route({
       method: ['GET', 'POST'],
       url,
       config: { access },
-      handler: async ({ principal, body = null }) => ({
+      handler: async ({ context: { principal }, body = null }) => ({
         principal: principal && { ...principal, scopes: [...principal.scopes] },
         body,
       }),

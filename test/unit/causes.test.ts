@@ -1,6 +1,6 @@
 import t from 'tap';
 import { Problem } from '../../src/errors.ts';
-import { Causes } from '../../src/plugins/log-lines.ts';
+import { Causes } from '../../src/http/hooks/log-lines.ts';
 
 const failed = (message: string, more: object = {}) => Object.assign(new Error(message), more);
 const refusal = (code: 'auth_unavailable' | 'database_unavailable' | 'overloaded', cause: Error) =>

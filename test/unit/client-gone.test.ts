@@ -1,10 +1,9 @@
 import t from 'tap';
-import { ClientGone, Deadlines, Work } from '../../src/plugins/work.ts';
+import { ClientGone, Work } from '../../src/http/hooks/work.ts';
 
 t.test('each client who leaves has a reason of its own, without a stack', async (t) => {
-  const deadlines = new Deadlines(1_000, () => {});
   const reasons = [1, 2].map(() => {
-    const work = new Work(deadlines);
+    const work = new Work(1_000);
     work.end(false);
     return work.signal.reason as ClientGone;
   });

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { LogLimit } from '../../src/plugins/log-lines.ts';
+import { LogLimit } from '../../src/http/hooks/log-lines.ts';
 import { loggerOf } from '../../src/server/log.ts';
 import { pipe } from '../support/pipe.ts';
 import { runScript, startScript } from '../support/running.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
-import { Refusals } from '../../src/plugins/refuse.ts';
+import { Refusals } from '../../src/http/edge/refuse.ts';
 import { answerOf } from '../support/sockets.ts';
 
 const errorOf = (code: string): Error => Object.assign(new Error(code), { code });

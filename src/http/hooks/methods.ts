@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { nearest } from '../catalog/nearest.ts';
-import { eitherOf, Problem } from '../errors.ts';
-import { pathOf } from './path.ts';
+import { nearest } from '../../catalog/nearest.ts';
+import { eitherOf, Problem } from '../../errors.ts';
+import { pathOf } from './problems.ts';
 
 /** Paths and the methods that each takes, in the order of their routes. */
 type Table = Map<string, Set<string>>;
@@ -45,9 +45,10 @@ function wrongMethod(allowed: ReadonlySet<string>): Problem {
 
 /**
  * Tells a wrong method (405 with `Allow`) from a wrong address (404); Fastify has one answer for
- * both. `OPTIONS` on a known address says what it takes. Register before the routes.
+ * both. `OPTIONS` on a known address says what it takes. Call before the routes.
+ * @returns refuses a request for which there is no route
  */
-export function methods(app: FastifyInstance): void {
+export function methods(app: FastifyInstance): (request: FastifyRequest) => void {
   const table: Table = new Map();
   const allowedOn = (request: FastifyRequest) => table.get(routedPathOf(request));
   const refusalOf = (request: FastifyRequest): Problem => {
@@ -59,11 +60,6 @@ export function methods(app: FastifyInstance): void {
     for (const each of [method].flat()) known.add(each.toUpperCase());
     table.set(url, known);
   });
-  // Before the body: what is wrong with it does not matter where nobody would read it.
-  app.addHook('preParsing', (request, _reply, payload, done) => {
-    if (request.is404 && request.method !== 'OPTIONS') throw refusalOf(request);
-    done(null, payload);
-  });
   app.setNotFoundHandler(async (request, reply) => {
     const allowed = allowedOn(request);
     if (!allowed) throw refusalOf(request);
@@ -72,4 +68,7 @@ export function methods(app: FastifyInstance): void {
       .header('allow', [...allowed, 'OPTIONS'].join(', '))
       .send();
   });
+  return (request) => {
+    if (request.is404 && request.method !== 'OPTIONS') throw refusalOf(request);
+  };
 }

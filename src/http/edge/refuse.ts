@@ -1,9 +1,9 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { v7 as uuidv7 } from 'uuid';
-import { PROBLEM_TYPE, problemBody } from '../contract/problem.ts';
-import { Problem, type ProblemCode } from '../errors.ts';
-import { CAREFUL_HEADERS } from './headers.ts';
+import { PROBLEM_TYPE, problemBody } from '../../contract/problem.ts';
+import { Problem, type ProblemCode } from '../../errors.ts';
+import { CAREFUL_HEADERS } from '../hooks/head.ts';
 
 /** How long a refused client may go on sending, so that it reads its answer and not a reset. */
 const LINGER_MS = 1_000;
@@ -13,25 +13,25 @@ const LATE_PER_TURN = 4;
 
 const TOO_LATE = 'ERR_HTTP_REQUEST_TIMEOUT';
 
-/** What Node's HTTP parser refuses, before there is a request. */
+/** Errors of Node's HTTP parser, before there is a request. */
 const PARSER: Record<string, readonly [ProblemCode, string]> = {
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'Send a shorter address and smaller headers'],
   [TOO_LATE]: ['request_timeout', 'The request took too long to arrive'],
 };
 
-/** What Node keeps of a connection: the request that arrives, and the answer that is written. */
+/** Fields that Node keeps of a connection: the arriving request, and the answer being written. */
 interface Connection extends Duplex {
   readonly parser?: { readonly incoming?: IncomingMessage | null } | null;
   readonly _httpMessage?: ServerResponse | null;
 }
 
-/** Whether a request has begun to arrive on the connection, and the rest of its body has not. */
+/** True while a part of a request body has not arrived on the connection. */
 export const isArriving = ({ parser }: Connection): boolean => parser?.incoming?.complete === false;
 
-/** Whether an answer has begun on the connection: nothing else may be written into it. */
+/** True once an answer has begun on the connection: nothing else may be written into it. */
 const isAnswering = ({ _httpMessage }: Connection): boolean => _httpMessage?.headersSent === true;
 
-/** Whether the answer is written to its end. */
+/** True once the answer is written to its end. */
 const isAnswered = ({ _httpMessage }: Connection): boolean => _httpMessage?.writableEnded !== false;
 
 /** A refusal of what never became a request. */
@@ -73,7 +73,7 @@ function answer(socket: Duplex & { readonly remoteAddress?: string }, problem: P
 /** An error of Node's HTTP parser, before there is a request. */
 type ParserError = Error & { readonly code?: string };
 
-/** Whether the client ended its half of the connection in the midst of something. */
+/** True if the client ended its half of the connection in the middle of a request. */
 const isCutOff = ({ code }: ParserError): boolean => code === 'HPE_INVALID_EOF_STATE';
 
 const problemOf = ({ code }: ParserError): Problem => {
@@ -82,7 +82,7 @@ const problemOf = ({ code }: ParserError): Problem => {
   return new Problem('malformed_request', 'The request is not valid HTTP/1.1');
 };
 
-/** Whether Node gave up a request, or the wait for one, that did not arrive in its time. */
+/** True if Node's time limit for a request, or for the wait for one, has ended. */
 export const isTooLate = ({ code }: ParserError): boolean => code === TOO_LATE;
 
 /**
@@ -134,13 +134,13 @@ export class Refusals {
   }
 
   #refuseNow(error: ParserError, socket: Duplex): void {
-    // What goes on arriving after the refusal fails again.
+    // Bytes that arrive after the refusal fail again.
     if (socket.writableEnded) return;
     const isGone = !socket.writable || error.code === 'ECONNRESET';
-    // What goes wrong is the rest of the body of a request that has its answer.
+    // The rest of the body of a request that has its answer is wrong.
     if (!isGone && isArriving(socket) && isAnswered(socket)) hangUp(socket);
     else if (isGone || isAnswering(socket)) socket.destroy();
-    // Who closed only his half may still read; that he left is told with his request.
+    // A client that closed only its half may still read; its request reports that it left.
     else if (isCutOff(error) && isArriving(socket)) answer(socket, problemOf(error));
     else this.refuseWith(problemOf(error), socket);
   }

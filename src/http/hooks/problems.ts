@@ -1,9 +1,23 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { PROBLEM_TYPE, problemBody, type RequestPart } from '../contract/problem.ts';
-import { databaseProblem } from '../db/failures.ts';
-import { Problem, type ProblemCode } from '../errors.ts';
-import { shownPath } from './path.ts';
+import { PROBLEM_TYPE, problemBody, type RequestPart } from '../../contract/problem.ts';
+import { databaseProblem } from '../../db/failures.ts';
+import { Problem, type ProblemCode } from '../../errors.ts';
+import { maskedEscaped } from '../../secrets.ts';
 import { ClientGone } from './work.ts';
+
+/** Longest path that is shown anywhere, in characters. */
+const SHOWN_MAX = 256;
+
+/**
+ * The path of a request target: without query and fragment, and without scheme and authority,
+ * which a client may write before it (RFC 9112, section 3.2.2).
+ */
+export const pathOf = (target: string): string =>
+  target.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '';
+
+/** The path as logs and problems show it: without secrets, and not too long. */
+export const shownPath = (target: string): string =>
+  maskedEscaped(pathOf(target)).slice(0, SHOWN_MAX);
 
 const internal = (cause: unknown): Problem =>
   new Problem(
@@ -12,7 +26,7 @@ const internal = (cause: unknown): Problem =>
     { cause },
   );
 
-/** What Fastify itself refuses, by its error code. */
+/** Refusals by Fastify itself, by its error code. */
 const FASTIFY: Record<string, readonly [ProblemCode, string]> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
     'unsupported_media_type',
@@ -68,11 +82,11 @@ export function problems(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => {
     // Nobody would read an answer; what failed is most likely that the client went away.
     if (error instanceof ClientGone || reply.raw.destroyed) {
-      request.failure = new ClientGone();
+      request.context.failure = new ClientGone();
       return;
     }
     const problem = problemOf(error);
-    request.failure = problem;
+    request.context.failure = problem;
     return sendProblem(request, reply, problem);
   });
 }

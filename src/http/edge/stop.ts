@@ -1,22 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 
 /** Other processes that go on with the connections of this one. */
 export interface Heirs {
-  /** Whether there are any at this stop. */
+  /** True if there are any at this stop. */
   readonly hasHeirs: boolean;
   /** Gives them a connection of which no part of a request was read. */
   leave(socket: Socket): void;
-  /** Whether it was taken over from another process and waits for its next request. */
+  /** True if it was taken over from another process and waits for its next request. */
   isKept(socket: Socket): boolean;
-}
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** Whether the service stops, and no other process goes on with its connections. */
-    isStopping: boolean;
-  }
 }
 
 interface StopOptions {
@@ -78,25 +71,21 @@ function tellThatTheyEnd(underWay: ReadonlyMap<Socket, ReadonlySet<ServerRespons
  * cut answers whose last bytes wait for a slow reader, and would wait for connections that fall
  * idle later or that never asked for anything, as browsers open them. Where others go on with its
  * work they get the connections without a request: a request may be on its way over any of them.
+ * @returns the hook of requests that arrive meanwhile
  */
-export function gentleStop(app: FastifyInstance, { graceMs, heirs }: StopOptions): void {
+export function gentleStop(
+  app: FastifyInstance,
+  { graceMs, heirs }: StopOptions,
+): onRequestHookHandler {
   const { server } = app;
   app.decorate('isStopping', false);
   app.addHook('preClose', async () => {
     app.isStopping = !heirs?.hasHeirs;
   });
   const closeIdle = server.closeIdleConnections.bind(server);
-  /** What is done when the last answer of a connection is out. */
+  /** Called when the last answer of a connection is sent. */
   let atRest = (_socket: Socket): void => {};
   const underWay = underWayOn(app, (socket) => atRest(socket));
-  app.addHook('onRequest', ({ raw }, reply, done) => {
-    // Fastify closes after each answer that begins during a stop; others of the connection follow.
-    if (reply.raw.hasHeader('connection')) {
-      const last = [...(underWay.get(raw.socket) ?? [])].at(-1);
-      if (last !== undefined && last !== reply.raw) reply.raw.removeHeader('connection');
-    }
-    done();
-  });
   const leaveQuiet = (): void => {
     for (const socket of quietOf(closeIdle, underWay.keys())) {
       if (underWay.get(socket)?.size === 0 && !socket.writableEnded) heirs?.leave(socket);
@@ -118,5 +107,13 @@ export function gentleStop(app: FastifyInstance, { graceMs, heirs }: StopOptions
       };
       for (const [socket, replies] of underWay) if (replies.size === 0) socket.destroySoon();
     }, graceMs).unref();
+  };
+  return ({ raw }, reply, done) => {
+    // Fastify closes after each answer that begins during a stop; others of the connection follow.
+    if (reply.raw.hasHeader('connection')) {
+      const last = [...(underWay.get(raw.socket) ?? [])].at(-1);
+      if (last !== undefined && last !== reply.raw) reply.raw.removeHeader('connection');
+    }
+    done();
   };
 }

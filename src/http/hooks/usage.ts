@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type pg from 'pg';
-import { publicIdOf } from '../auth/key-format.ts';
-import { KeyUse } from '../auth/key-use.ts';
-import type { Principal } from '../auth/principal.ts';
-import type { Limits } from '../limits/limits.ts';
-import { Exchange } from '../limits/shared.ts';
+import { publicIdOf } from '../../auth/key-format.ts';
+import { KeyUse } from '../../auth/key-use.ts';
+import type { Principal } from '../../auth/principal.ts';
+import type { Limits } from '../../limits/limits.ts';
+import { Exchange } from '../../limits/shared.ts';
 import type { HearVerdict } from './auth.ts';
 
 /**
@@ -18,7 +18,7 @@ function deniedWith({ headers }: FastifyRequest, principal: Principal | null): s
 }
 
 /**
- * What the service writes about its own use, over connections of their own with an account that
+ * Writes the service's notes on its own use, over connections of their own with an account that
  * may write nothing else: when keys were last used, which are refused in bursts, and the counts
  * that instances share so that rate limits hold for all of them together. Its failure fails no
  * request.

@@ -1,56 +1,31 @@
 import fastifyJwt from '@fastify/jwt';
-import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
+import type {
+  FastifyInstance,
+  FastifyRequest,
+  onRequestAsyncHookHandler,
+  onRequestHookHandler,
+  RouteOptions,
+} from 'fastify';
 import type { Kysely } from 'kysely';
-import { credentialOf } from '../auth/credentials.ts';
-import { publicIdOf } from '../auth/key-format.ts';
-import type { Principal } from '../auth/principal.ts';
+import { credentialOf } from '../../auth/credentials.ts';
+import { publicIdOf } from '../../auth/key-format.ts';
+import type { Principal } from '../../auth/principal.ts';
 import {
   authUnavailable,
   insufficientScope,
   invalidToken,
   noMarketScope,
-} from '../auth/refusals.ts';
-import { type KeySettings, type KeySource, keySourceOf } from '../auth/token-keys.ts';
-import { type Claims, headerOf, principalOf, type TokenRules } from '../auth/tokens.ts';
-import { type FindKey, findKey, rememberedKeys, verifyKey } from '../auth/verify-key.ts';
-import { allows, marketsOpenTo, type Scope } from '../catalog/scopes.ts';
-import type { Link } from '../db/link/link.ts';
-import type { Newest } from '../db/newest.ts';
-import type { Database } from '../db/schema.ts';
-import { Problem } from '../errors.ts';
+} from '../../auth/refusals.ts';
+import { type KeySettings, type KeySource, keySourceOf } from '../../auth/token-keys.ts';
+import { type Claims, headerOf, principalOf, type TokenRules } from '../../auth/tokens.ts';
+import { type FindKey, findKey, rememberedKeys, verifyKey } from '../../auth/verify-key.ts';
+import { allows, marketsOpenTo } from '../../catalog/scopes.ts';
+import type { Link } from '../../db/link/link.ts';
+import type { Database } from '../../db/schema.ts';
+import { Problem } from '../../errors.ts';
+import type { Access } from '../context.ts';
 
-/**
- * Who may use a route: holders of a scope, of the scope of any market, anyone with a credential,
- * or anyone at all.
- */
-export type Access = { readonly scope: Scope } | 'some-market' | 'any' | 'none';
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Every route states it; a route without it does not register. */
-    access?: Access;
-  }
-  interface FastifyRequest {
-    /** Who is asking; null on routes that are open to anyone. */
-    principal: Principal | null;
-    /**
-     * The newest revision, read after the request came: each request reads it once, and concurrent
-     * requests share the query. Rejects while the database is away.
-     */
-    readonly newest: Promise<Newest>;
-    /** That reading once it has begun. */
-    newestRead: Promise<Newest> | null;
-    /**
-     * Checks the credential once more, for a request that has waited since: it may have ended.
-     * @throws Problem as at the first check
-     */
-    verifyAgain(): Promise<Principal>;
-    /** Tells that the caller lacks a scope; returns the refusal, to be thrown. */
-    lacking(refusal: Problem): Problem;
-  }
-}
-
-/** The settings of the service that this plugin needs, named as in the environment. */
+/** The settings of the service that are needed here, named as in the environment. */
 export interface AuthSettings extends KeySettings {
   readonly JWT_ISSUER: string;
   readonly JWT_AUDIENCE: string;
@@ -66,7 +41,7 @@ interface Lag {
   readonly mostMs: number;
 }
 
-/** What came of a credential. */
+/** The result of a check of a credential. */
 interface Verdict {
   /** Null where nobody is known by it. */
   readonly principal: Principal | null;
@@ -79,7 +54,7 @@ export type HearVerdict = (request: FastifyRequest, verdict: Verdict) => void;
 
 interface AuthOptions {
   readonly db: Kysely<Database>;
-  /** Reads the newest revision. Without it keys are not cached and `request.newest` throws. */
+  /** Without it keys are not cached. */
   readonly link?: Link;
   readonly settings: AuthSettings;
   readonly lag?: Lag;
@@ -92,6 +67,13 @@ interface AuthOptions {
 const KEYS_KEPT = 10_000;
 
 type VerifyToken = (request: FastifyRequest) => Promise<Principal>;
+
+const rulesOf = (settings: AuthSettings): TokenRules => ({
+  issuer: settings.JWT_ISSUER,
+  audience: settings.JWT_AUDIENCE,
+  lifetimeMaxSeconds: settings.JWT_LIFETIME_MAX_SECONDS,
+  leewaySeconds: settings.JWT_LEEWAY_SECONDS,
+});
 
 /** No token is trusted until a setting says whose. */
 const refuseTokens: VerifyToken = async () => {
@@ -130,37 +112,20 @@ function requireAccess({ config, method, url }: RouteOptions): void {
   throw new Error(`The route ${method} ${url} does not say who may use it`);
 }
 
-/** The access of the route asked for. One from before this plugin was never asked: it is shut. */
+/** The access of the route asked for. One from before these checks was never asked: it is shut. */
 function accessOf({ routeOptions }: FastifyRequest): Access {
   const { access } = routeOptions.config;
   if (access !== undefined) return access;
   throw new Error(`The route ${routeOptions.url} does not say who may use it`);
 }
 
-/** Begins to read the newest revision for a request, once; a failure waits for who awaits it. */
-function lookOnce(request: FastifyRequest, link: Link | undefined): Promise<Newest> {
-  if (link === undefined) throw new Error('auth was registered without the newest revision');
-  if (request.newestRead === null) {
-    request.newestRead = link.look();
-    request.newestRead.catch(() => {});
-  }
-  return request.newestRead;
-}
-
-function decorateNewest(app: FastifyInstance, link: Link | undefined): void {
-  app.decorateRequest('newestRead', null);
-  app.decorateRequest('newest', {
-    getter() {
-      return lookOnce(this, link);
-    },
-  });
-}
-
 /** How the key of a request is looked up. */
 function keyFinder(db: Kysely<Database>, link?: Link): (request: FastifyRequest) => FindKey {
   if (!link) return () => (id) => findKey(db, id);
   const keysAt = rememberedKeys(db, KEYS_KEPT);
-  return (request) => async (id, digest) => keysAt(await lookOnce(request, link), id, digest);
+  return ({ context }) =>
+    async (id, digest) =>
+      keysAt(await context.newest, id, digest);
 }
 
 /**
@@ -180,16 +145,31 @@ function scopeRefusal(access: Exclude<Access, 'none'>, held: ReadonlySet<string>
   return allows(held, access.scope) ? null : insufficientScope(access.scope);
 }
 
-async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void> {
+/** The checks of credentials. */
+export interface Credentials {
+  /** Checks the credential and the scope of each request, before a byte of the body is read. */
+  readonly check: onRequestAsyncHookHandler;
+  /**
+   * Checks the credential once more, for a request that has waited since: it may have ended.
+   * @throws Problem as at the first check
+   */
+  verifyAgain(request: FastifyRequest): Promise<Principal>;
+  /** Tells that the caller lacks a scope; returns the refusal, to be thrown. */
+  lacking(request: FastifyRequest, refusal: Problem): Problem;
+}
+
+/**
+ * Checks the credential and the scope of every route, by its `config.access`. Call before the
+ * routes.
+ * @throws TokenSettingError for a setting that cannot be used
+ */
+export async function credentialsOf(
+  app: FastifyInstance,
+  options: AuthOptions,
+): Promise<Credentials> {
   const { db, link, settings, lag, heard = () => {}, enter } = options;
   const source = await keySourceOf(settings);
-  const rules: TokenRules = {
-    issuer: settings.JWT_ISSUER,
-    audience: settings.JWT_AUDIENCE,
-    lifetimeMaxSeconds: settings.JWT_LIFETIME_MAX_SECONDS,
-    leewaySeconds: settings.JWT_LEEWAY_SECONDS,
-  };
-  const verifyToken = source ? await tokenVerifier(app, source, rules) : refuseTokens;
+  const verifyToken = source ? await tokenVerifier(app, source, rulesOf(settings)) : refuseTokens;
   const keyFinderOf = keyFinder(db, link);
   const findKeyOf = (request: FastifyRequest): FindKey => {
     const find = keyFinderOf(request);
@@ -198,8 +178,6 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
       return find(id, digest);
     };
   };
-  app.decorateRequest('principal', null);
-  decorateNewest(app, link);
   const identified = async (request: FastifyRequest): Promise<Principal> => {
     const { kind, text } = credentialOf(request.raw.rawHeaders);
     if (kind !== 'key') return verifyToken(request);
@@ -215,51 +193,41 @@ async function plugin(app: FastifyInstance, options: AuthOptions): Promise<void>
       },
     );
     told.catch((error: unknown) => request.log.error(error));
-    return request.work.until(identity);
+    return request.context.work.until(identity);
   };
-  app.decorateRequest('verifyAgain', function (this: FastifyRequest) {
-    this.newestRead = null;
-    return verified(this);
-  });
-  app.decorateRequest('lacking', function (this: FastifyRequest, refusal: Problem) {
-    heard(this, { principal: this.principal, refusal });
+  const lacking = (request: FastifyRequest, refusal: Problem): Problem => {
+    heard(request, { principal: request.context.principal, refusal });
     return refusal;
-  });
+  };
   app.addHook('onRoute', requireAccess);
-  // Before the body: a stranger costs little and learns nothing.
-  app.addHook('onRequest', async (request) => {
-    if (request.is404) return;
-    const access = accessOf(request);
-    if (access === 'none') return;
-    request.principal = await verified(request);
-    if (link) lookOnce(request, link);
-    const refusal = scopeRefusal(access, request.principal.scopes);
-    if (refusal !== null) throw request.lacking(refusal);
-  });
+  return {
+    check: async (request) => {
+      if (request.is404) return;
+      const access = accessOf(request);
+      if (access === 'none') return;
+      const { context } = request;
+      context.principal = await verified(request);
+      if (link) void context.newest;
+      const refusal = scopeRefusal(access, context.principal.scopes);
+      if (refusal !== null) throw lacking(request, refusal);
+    },
+    verifyAgain: (request) => {
+      request.context.forgetNewest();
+      return verified(request);
+    },
+    lacking,
+  };
 }
-
-/**
- * Who may: checks the credential and the scope of every route, by its `config.access`, before a
- * byte of the body is read. Fails to register when a setting cannot be used (TokenSettingError).
- */
-export const auth = Object.assign(plugin, {
-  // What the package fastify-plugin sets: hooks and decorators hold for the whole application.
-  [Symbol.for('skip-override')]: true,
-  [Symbol.for('fastify.display-name')]: 'auth',
-  [Symbol.for('plugin-meta')]: { name: 'auth', dependencies: [] },
-});
 
 const WARNING_MS = 30 * 86_400_000;
 
 /** Sends the expiry of a key as an HTTP date in its last 30 days. */
-export function expiryWarning(app: FastifyInstance): void {
-  app.addHook('onRequest', ({ principal }, reply, done) => {
-    if (principal?.kind === 'key' && principal.expiresAt !== null) {
-      const end = Date.parse(principal.expiresAt);
-      if (end - Date.now() < WARNING_MS) {
-        reply.header('x-api-key-expires', new Date(end).toUTCString());
-      }
+export const warnOfExpiry: onRequestHookHandler = ({ context: { principal } }, reply, done) => {
+  if (principal?.kind === 'key' && principal.expiresAt !== null) {
+    const end = Date.parse(principal.expiresAt);
+    if (end - Date.now() < WARNING_MS) {
+      reply.header('x-api-key-expires', new Date(end).toUTCString());
     }
-    done();
-  });
-}
+  }
+  done();
+};

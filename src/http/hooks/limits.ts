@@ -1,18 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Principal } from '../auth/principal.ts';
-import { Problem } from '../errors.ts';
-import { momentMs, type Rate, type Verdict } from '../limits/bucket.ts';
-import { clientNetwork, type Limits } from '../limits/limits.ts';
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { Principal } from '../../auth/principal.ts';
+import { Problem } from '../../errors.ts';
+import { momentMs, type Rate, type Verdict } from '../../limits/bucket.ts';
+import { clientNetwork, type Limits } from '../../limits/limits.ts';
+import { isOpen, isWaiting } from '../context.ts';
 import type { HearVerdict } from './auth.ts';
-import { isOpen, isWaiting } from './gate.ts';
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** The network that it came from, as far as failed authentications are counted. */
-    network: string;
-  }
-}
 
 const tooManyFailures = (seconds: number): Problem =>
   new Problem(
@@ -44,36 +37,38 @@ function tellLimit(reply: FastifyReply, rate: Rate, verdict: Verdict): void {
 const hasCredential = ({ headers }: FastifyRequest): boolean =>
   headers['x-api-key'] !== undefined || headers.authorization !== undefined;
 
-/**
- * The limit on failed authentications of a network. Registered before `auth`.
- * @returns what `auth` tells its verdicts to: those on clients who have left count as well
- */
-export function limitsBeforeAuth(app: FastifyInstance, limits: Limits): HearVerdict {
-  app.decorateRequest('network', '');
-  app.addHook('onRequest', (request, _reply, done) => {
+/** Refuses a network with too many failed authentications. Runs before a credential is checked. */
+export const checkFailures =
+  (limits: Limits): onRequestHookHandler =>
+  (request, _reply, done) => {
     // The types do not say that one who is gone has no address any more.
-    request.network = clientNetwork((request.ip as string | undefined) ?? 'nowhere');
-    const seconds = isOpen(request) ? null : limits.failedTooOften(request.network, momentMs());
+    const network = clientNetwork((request.ip as string | undefined) ?? 'nowhere');
+    request.context.network = network;
+    const seconds = isOpen(request) ? null : limits.failedTooOften(network, momentMs());
     done(seconds === null ? undefined : tooManyFailures(seconds));
-  });
-  return (request, { refusal }) => {
+  };
+
+/** Counts failed authentications, also those of clients who have left. */
+export const countFailures =
+  (limits: Limits): HearVerdict =>
+  (request, { refusal }) => {
     // Whoever sends nothing at all has guessed nothing.
     const isGuess = refusal?.statusCode === 401 && hasCredential(request);
-    if (isGuess) limits.countFailure(request.network, momentMs());
+    if (isGuess) limits.countFailure(request.context.network, momentMs());
   };
-}
 
 /**
- * What stands for a principal where requests are counted, also in the table that instances share: a
+ * The name of a principal where requests are counted, also in the table that instances share: a
  * subject is a text of any length and may be a person's name.
  */
 const nameOf = ({ kind, id }: Principal): string =>
   `${kind}:${kind === 'key' ? id : createHash('sha256').update(id).digest('base64url')}`;
 
-/** What one principal may do. Registered after `auth`. */
-export function limitsAfterAuth(app: FastifyInstance, limits: Limits): void {
-  app.addHook('onRequest', (request, reply, done) => {
-    const { principal } = request;
+/** Limits what one principal may do. Runs after its credential is checked. */
+export const limitPrincipal =
+  (limits: Limits): onRequestHookHandler =>
+  (request, reply, done) => {
+    const { principal, work } = request.context;
     if (principal === null) return done();
     const name = nameOf(principal);
     const own = limits.of(principal.limits);
@@ -85,7 +80,6 @@ export function limitsAfterAuth(app: FastifyInstance, limits: Limits): void {
     if (isWaiting(request)) return done();
     const leave = limits.concurrency.enter(name, own.concurrent);
     if (leave === null) throw tooMany(own.concurrent);
-    request.work.atEnd(leave);
+    work.atEnd(leave);
     done();
-  });
-}
+  };

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
-import type { Problem, ProblemCode } from '../errors.ts';
+import type { Problem, ProblemCode } from '../../errors.ts';
 
 const SECOND_MS = 1_000;
 
