@@ -36,6 +36,7 @@ import { vocabularyReader } from './prices/vocabulary.ts';
 import { changeRoutes } from './routes/changes.ts';
 import { docsPage } from './routes/docs-page.ts';
 import { documentRoutes, openapi } from './routes/documents.ts';
+import { explorerRoutes } from './routes/explorer.ts';
 import { healthRoutes } from './routes/health.ts';
 import { priceRoutes, valuesRoute } from './routes/market.ts';
 import { marketsRoute } from './routes/markets.ts';
@@ -208,6 +209,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   }
   feedOfChanges(app, options, credentials);
   documentRoutes(app);
+  explorerRoutes(app);
   await docsPage(app);
   return app;
 }

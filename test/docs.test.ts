@@ -79,7 +79,8 @@ t.test('the README lists every address, as the OpenAPI document has it', async (
     .filter((each) => !MARKETS.slice(1).some((market) => each.includes(`/${market.slug}`)))
     .map((each) => each.replace(`/${slug}`, '/<market>'));
   const told = tableOf(README, 'Method and path', 'Credential').flatMap(([cell]) => wordsOf(cell));
-  t.same(told.sort(), [...general, 'GET /', 'GET /docs', 'GET /docs/problems'].sort());
+  const pages = ['GET /', 'GET /docs', 'GET /docs/problems', 'GET /explorer'];
+  t.same(told.sort(), [...general, ...pages].sort());
 });
 
 /** The command that words of a command line name, and the words that follow it. */
@@ -159,7 +160,8 @@ t.test('every error code that is named exists', async (t) => {
 
 t.test('every setting that is named exists', async (t) => {
   // Settings of the tests and of the tools around the service.
-  const others = /^(TEST_DATABASE_URL|DOCKER_HOST|NODE_[A-Z_]+|OTEL_[A-Z_]+|POSTGRES_[A-Z]+)$/;
+  const others =
+    /^(TEST_DATABASE_URL|DOCKER_HOST|SERVICE_KEY|NODE_[A-Z_]+|OTEL_[A-Z_]+|POSTGRES_[A-Z]+)$/;
   const files: ReadonlySet<string> = new Set(SECRETS.map((each) => `${each}_FILE`));
   const isKnown = (word: string, path: string): boolean =>
     word in SETTINGS ||

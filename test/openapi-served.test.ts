@@ -116,10 +116,10 @@ t.test('each part of the page has a strong tag, a length and its codings', async
   t.ok(tags.size > 2 * parts.length, 'each coding has a tag of its own');
 });
 
-t.test('the bare address leads to the page', async (t) => {
+t.test('the bare address leads to the explorer', async (t) => {
   const service = await serviceOn(t, await testDatabase(t));
   const answer = await service.app.inject({ url: '/' });
-  t.match(answer, { statusCode: 302, headers: { location: '/docs' } });
+  t.match(answer, { statusCode: 302, headers: { location: '/explorer' } });
 });
 
 t.test('the type of a problem is an address that explains its code', async (t) => {

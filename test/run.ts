@@ -5,6 +5,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SETTINGS } from '../src/config/settings.ts';
+import { browserPath, programOnPath } from './support/browser.ts';
 import { type FaultRun, faultRun, type Part, partsOf, tellFaults } from './support/fault-run.ts';
 import { makeFolder, sweepFolders } from './support/folders.ts';
 import { startServer } from './support/server.ts';
@@ -52,6 +53,19 @@ function parse(args: string[]): { dataFolder: string | null; rest: string[] } {
   return { dataFolder: resolve(folder ?? ''), rest };
 }
 
+/** True if the tests of the explorer can run; prints a line if they cannot. */
+function hasBrowserOrTells(): boolean {
+  const hasBrowser = browserPath() !== null;
+  if (!hasBrowser) {
+    console.log('# SKIPPED test/explorer: no Chromium on the path (apt-get install chromium)');
+  } else if (programOnPath(['Rscript']) === null) {
+    console.log(
+      '# SKIPPED the R program of the explorer: no Rscript (apt-get install r-base-core)',
+    );
+  }
+  return hasBrowser;
+}
+
 /** The parts of a run; named files are one part. */
 function partsFor(rest: string[], data: boolean, faults: FaultRun | null): readonly Part[] {
   // Node compiles each module once for all files and programs; measured services start cold.
@@ -62,8 +76,11 @@ function partsFor(rest: string[], data: boolean, faults: FaultRun | null): reado
   const files = (pattern: string, exclude?: (path: string) => boolean): string[] =>
     globSync(pattern, { cwd: ROOT, ...(exclude && { exclude }) }).sort();
   if (faults) return partsOf(files('test/faults/*.test.ts'));
+  const hasBrowser = data || hasBrowserOrTells();
   const isApart = (path: string): boolean =>
-    /^test[\\/](data|client)$/.test(path) || path.includes('node_modules');
+    /^test[\\/](data|client)$/.test(path) ||
+    (!hasBrowser && /^test[\\/]explorer$/.test(path)) ||
+    path.includes('node_modules');
   const all = data ? files('test/data/*.test.ts') : files('test/**/*.test.ts', isApart);
   return [{ files: all, jobs: 2, isCompiledOnce }];
 }

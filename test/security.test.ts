@@ -33,6 +33,7 @@ t.test('every kind of answer has the headers, and only pages a policy for conten
     absent: await get('/nothing'),
     page: await get('/docs'),
     problems: await get('/docs/problems'),
+    explorer: await get('/explorer'),
     redirected: await get('/docs/static/index.html'),
     helper: await get('/docs/static/oauth2-redirect.html'),
     script: await get('/docs/static/swagger-ui-bundle.js'),
@@ -61,7 +62,7 @@ t.test('every kind of answer has the headers, and only pages a policy for conten
     }
     const policy = headers['content-security-policy'];
     if (['page', 'redirected', 'helper'].includes(name)) t.match(policy, /^default-src 'self'/);
-    else if (name === 'problems') t.match(policy, /default-src 'none'/);
+    else if (['problems', 'explorer'].includes(name)) t.match(policy, /default-src 'none'/);
     else t.notOk(policy, name);
     t.notMatch(policy ?? '', /https?:|\w\.\w/, 'a page has no part of another server');
   }

@@ -82,6 +82,9 @@ t.test('one command gives a service that answers, again and again', async (t) =>
     data: [{ code: 'CP-NI-0001', series: [{ mid: Number }] }],
   });
   t.equal((await fetch(`${addressIn(banner)}/docs`)).status, 200);
+  const [explorer = '', linked] = /http:\S+\/explorer#key=(\S+)/.exec(banner) ?? [];
+  t.equal((await fetch(explorer)).status, 200);
+  t.equal(linked, oldKey);
   await isReady(addressIn(banner));
 
   const listed = await prices(t, env, 'keys', 'list', '--json');

@@ -72,6 +72,8 @@ declare module 'fastify' {
     isWaiting?: (request: FastifyRequest) => boolean;
     /** A health address: it is answered however many requests there are. */
     isHealth?: boolean;
+    /** A small part of a page, which is dead without it: it is in memory, and browsers keep it. */
+    isPart?: boolean;
   }
   interface FastifyInstance {
     /** Prices that are kept ready; null where the settings keep none. */

@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
+import { sharedHead, sharedHeader } from './page.ts';
 import { prepared } from './prepared.ts';
 
 /** Swagger UI as @fastify/swagger-ui ships it. */
@@ -34,22 +35,26 @@ const POLICY = [
   "style-src 'self'",
 ].join('; ');
 
-/** The bar above the page offers to load other documents; this page has one. */
-const THEME = '.swagger-ui .topbar { display: none }';
+/** The bar of Swagger UI offers to load other documents; this page has one. */
+const THEME = `.swagger-ui .topbar { display: none }
+.swagger-ui, .swagger-ui .info .title, .swagger-ui .opblock-tag { font-family: inherit }
+.swagger-ui .info { margin: 24px 0 }
+.swagger-ui .info .title { font-size: 24px }
+`;
 
-/** @param base the relative address of the assets: a proxy may serve the page below another one */
-const pageOf = (base: string): string => `<!DOCTYPE html>
+/**
+ * @param base the relative address of the assets: a proxy may serve the page below another one
+ * @param service the relative address of the service
+ */
+const pageOf = (base: string, service: string): string => `<!DOCTYPE html>
 <html lang="en">
 <head>
-<meta charset="UTF-8">
-<title>Commodity Prices Service</title>
+${sharedHead(service, 'API: Commodity Prices')}
 <link rel="stylesheet" type="text/css" href="${base}/swagger-ui.css">
-<link rel="stylesheet" type="text/css" href="${base}/index.css">
 <link rel="stylesheet" type="text/css" href="${base}/theme/theme.css">
-<link rel="icon" type="image/png" href="${base}/favicon-32x32.png" sizes="32x32">
-<link rel="icon" type="image/png" href="${base}/favicon-16x16.png" sizes="16x16">
 </head>
 <body>
+${sharedHeader(service, 'docs')}
 <div id="swagger-ui"></div>
 <script src="${base}/swagger-ui-bundle.js" charset="UTF-8"></script>
 <script src="${base}/swagger-ui-standalone-preset.js" charset="UTF-8"></script>
@@ -77,8 +82,8 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
     const headers = type === HTML ? { 'content-security-policy': POLICY } : {};
     prepared(app, url, { type, read, headers });
   };
-  asset('/docs', () => pageOf('docs/static'));
-  asset('/docs/', () => pageOf('static'));
+  asset('/docs', () => pageOf('docs/static', ''));
+  asset('/docs/', () => pageOf('static', '../'));
   redirect(app, '/docs/json', '../openapi.json');
   redirect(app, '/docs/yaml', '../openapi.yaml');
   redirect(app, '/docs/static/index.html', '../');

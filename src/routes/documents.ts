@@ -5,6 +5,7 @@ import { stringify } from 'yaml';
 import { completed, descriptionOf, type RequestLimits } from '../contract/openapi.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../errors.ts';
 import { documentOperation, NOT_MODIFIED } from './operations.ts';
+import { sharedHead, sharedHeader } from './page.ts';
 import { prepared } from './prepared.ts';
 
 /** Version of the interface, not of the software: specification, section 9. */
@@ -59,20 +60,26 @@ export async function openapi(app: FastifyInstance, limits: RequestLimits): Prom
 
 const row = (code: string, texts: readonly string[], id: string = code): string => {
   const cells = texts.map((each) => `<td>${each}</td>`).join('');
-  return `<tr id="${id}"><td><code>${code}</code></td>${cells}</tr>`;
+  return `<tr id="${id}"><th scope="row"><code>${code}</code></th>${cells}</tr>`;
 };
+
+const headings = (...names: readonly string[]): string =>
+  `<tr>${names.map((name) => `<th scope="col">${name}</th>`).join('')}</tr>`;
 
 /** The page that the `type` of every problem points to. */
 const problemsPage = (): string => `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><title>Error codes: Commodity Prices Service</title>
-<meta name="viewport" content="width=device-width"></head>
+<head>
+${sharedHead('../', 'Error codes: Commodity Prices')}
+</head>
 <body>
+${sharedHeader('../', 'docs/problems')}
+<main class="prose">
 <h1>Error codes</h1>
 <p>Every refusal is <code>application/problem+json</code>; its <code>code</code> never changes its
 meaning. <code>detail</code> says what to do instead.</p>
 <table>
-<thead><tr><th>code</th><th>status</th><th>meaning</th></tr></thead>
+<thead>${headings('Code', 'Status', 'Meaning')}</thead>
 <tbody>
 ${Object.entries(PROBLEMS)
   .map(([code, [status, title]]) => row(code, [String(status), title]))
@@ -86,7 +93,7 @@ names each place with one of these codes. Two of them are also the <code>code</c
 revision, feed position or cursor and starts again; <code>errors</code> names the one place. A
 request that breaks other rules too is refused as <code>validation_failed</code> first.</p>
 <table>
-<thead><tr><th>code</th><th>meaning</th></tr></thead>
+<thead>${headings('Code', 'Meaning')}</thead>
 <tbody>
 ${Object.entries(VIOLATIONS)
   .map(([code, text]) => row(code, [text], code in PROBLEMS ? `errors-${code}` : code))
@@ -95,17 +102,20 @@ ${Object.entries(VIOLATIONS)
 </table>
 <h2>Codes of warnings, in <code>$metadata.warnings</code> of an answer</h2>
 <table>
-<thead><tr><th>code</th><th>meaning</th></tr></thead>
+<thead>${headings('Code', 'Meaning')}</thead>
 <tbody>
 ${Object.entries(WARNINGS)
   .map(([code, text]) => row(code, [text], `warning-${code}`))
   .join('\n')}
 </tbody>
 </table>
-<p><a href="/docs">Documentation</a></p>
+</main>
 </body>
 </html>
 `;
+
+/** The page of error codes has texts and a style sheet. */
+const POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'self'";
 
 /** Members of the document that hold most of it. */
 const LARGE = ['paths', 'schemas'];
@@ -151,7 +161,7 @@ export async function openapiYaml(app: FastifyInstance): Promise<string> {
   return parts.join('');
 }
 
-/** The OpenAPI document, the page of error codes and the way to them, open to anyone. */
+/** The OpenAPI document and the page of error codes, open to anyone. */
 export function documentRoutes(app: FastifyInstance): void {
   const schemaOf = (operationId: string, format: string, type: string) => ({
     ...documentOperation(operationId, format),
@@ -172,15 +182,9 @@ export function documentRoutes(app: FastifyInstance): void {
     { type: 'application/yaml; charset=utf-8', read: () => openapiYaml(app) },
     schemaOf('openapiYaml', 'YAML', 'application/yaml'),
   );
-  // Whoever opens the bare address in a browser looks for what there is.
-  app.get('/', {
-    config: { access: 'none' },
-    schema: { hide: true },
-    handler: async (_request, reply) => reply.redirect('/docs', 302),
-  });
   prepared(app, '/docs/problems', {
     type: 'text/html; charset=utf-8',
     read: problemsPage,
-    headers: { 'content-security-policy': "default-src 'none'; frame-ancestors 'self'" },
+    headers: { 'content-security-policy': POLICY },
   });
 }

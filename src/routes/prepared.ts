@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { keptAt } from '../db/shared-work.ts';
 import { CODINGS, type Coding, type WantedCoding } from '../wire/accept.ts';
 import { BodyStream } from '../wire/body.ts';
-import { compressed } from '../wire/compress.ts';
+import { compressed, compressedOnce } from '../wire/compress.ts';
 import { BYTES_MIN, codingOf, namedBy, taggedHeaders, tagOf } from './reply.ts';
 
 /** The bytes of a document in one content coding, and the headers of its answers. */
@@ -18,9 +18,14 @@ interface Prepared {
   readonly type: string;
   /** Reads or makes the document; called once. */
   readonly read: () => string | Buffer | Promise<string | Buffer>;
-  /** Headers beside those of its type and tag. */
+  /** True for a small part of a page, which passes the gate of open addresses. */
+  readonly isPart?: boolean;
+  /** Headers beside those of its type and tag, or instead of them. */
   readonly headers?: Readonly<Record<string, string>>;
 }
+
+/** The most bytes of a document that the best level compresses within a tenth of a second. */
+const SMALL_BYTES = 65_536;
 
 /** The most bytes of a document that are written at once. */
 const SLICE_BYTES = 32_768;
@@ -54,10 +59,11 @@ function formsOf({ type, read, headers }: Prepared) {
       const plain = await content();
       const tag = tagOf(type, coding ?? '', plain.toString('latin1'));
       const coded = coding === null ? {} : { 'content-encoding': coding };
+      const compress = plain.length <= SMALL_BYTES ? compressedOnce : compressed;
       return {
-        bytes: coding === null ? plain : await compressed(plain, coding),
+        bytes: coding === null ? plain : await compress(plain, coding),
         tag,
-        headers: { ...headers, ...taggedHeaders(tag), 'content-type': type, ...coded },
+        headers: { ...taggedHeaders(tag), ...headers, 'content-type': type, ...coded },
       };
     },
   );
@@ -82,5 +88,6 @@ export function prepared(
     }
     return reply.code(304).headers(taggedHeaders(tag)).send();
   };
-  app.get(url, { config: { access: 'none' }, schema, handler });
+  const { isPart = false } = document;
+  app.get(url, { config: { access: 'none', isPart }, schema, handler });
 }

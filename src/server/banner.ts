@@ -31,11 +31,15 @@ function curlLine(address: string, key: string, example: ExamplePrice | null): s
   );
 }
 
-/** Address, docs page, demo key, and one line to paste. */
+/**
+ * Addresses, demo key, and one line to paste. The explorer takes the key from behind `#`, which a
+ * browser sends to nobody.
+ */
 export function bannerOf({ address, key, others, example, notice }: Welcome): string {
   return [
     '',
     `  Commodity Prices Service   ${address}`,
+    `  Explorer                   ${address}/explorer#key=${key}`,
     `  Documentation              ${address}/docs`,
     `  Demo key, for 24 hours     ${key}`,
     ...others.map((each) => `  Runs on this data already  ${each}`),

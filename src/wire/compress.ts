@@ -34,14 +34,26 @@ const [gzipWhole, brotliWhole, zstdWhole] = [
   promisify<Buffer, object, Buffer>(zstdCompress),
 ];
 
-const WHOLE: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> = {
-  gzip: (bytes) => gzipWhole(bytes, OPTIONS.gzip),
-  br: (bytes) => brotliWhole(bytes, OPTIONS.br),
-  zstd: (bytes) => zstdWhole(bytes, OPTIONS.zstd),
+/** The levels that take most away, for what is compressed once and sent often. */
+const BEST = {
+  gzip: { level: 9 },
+  br: { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } },
+  zstd: { params: { [constants.ZSTD_c_compressionLevel]: 19 } },
 };
 
-/** Compresses bytes that are there already. */
-export const compressed = (bytes: Buffer, coding: Coding): Promise<Buffer> => WHOLE[coding](bytes);
+const WHOLE: Readonly<Record<Coding, (bytes: Buffer, levels: typeof BEST) => Promise<Buffer>>> = {
+  gzip: (bytes, { gzip }) => gzipWhole(bytes, gzip),
+  br: (bytes, { br }) => brotliWhole(bytes, br),
+  zstd: (bytes, { zstd }) => zstdWhole(bytes, zstd),
+};
+
+/** Compresses bytes that are there already, at the fastest level. */
+export const compressed = (bytes: Buffer, coding: Coding): Promise<Buffer> =>
+  WHOLE[coding](bytes, OPTIONS);
+
+/** Compresses a small document that is sent often: slowly, and to the fewest bytes. */
+export const compressedOnce = (bytes: Buffer, coding: Coding): Promise<Buffer> =>
+  WHOLE[coding](bytes, BEST);
 
 /** Bytes of slices that a coder takes at once: fewer cost it more, and more are one big buffer. */
 const TAKEN_BYTES = 65_536;

@@ -88,13 +88,15 @@ export const letInLast =
 /**
  * The gate of open addresses: at most `perSecond` of their requests begin in a second, one by one
  * in the order of their arrival, so that strangers take little from clients with a credential.
- * Health addresses pass. The answers are in memory: a client that reads slowly takes no place.
+ * Health addresses and parts of the explorer pass. The answers are in memory: a client that reads
+ * slowly takes no place.
  */
 export function letOpenIn(line: LineBounds, perSecond: number): onRequestHookHandler {
   const gate = new Places(1, line);
   const apartMs = 1_000 / perSecond;
   return (request, _reply, done) => {
-    if (!isOpen(request) || request.routeOptions.config.isHealth) return done();
+    const { isHealth, isPart } = request.routeOptions.config;
+    if (!isOpen(request) || isHealth || isPart) return done();
     const begin = (leave: Leave | null) => {
       if (leave === null) return done(overloaded());
       setTimeout(leave, apartMs).unref();

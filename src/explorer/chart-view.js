@@ -1,0 +1,299 @@
+// The chart with its read-out: a cursor by pointer and by keyboard, each move told in words.
+import { draw } from './chart.js';
+import { dateOf, minuteOf } from './dates.js';
+import { linkTo } from './link.js';
+import { indexed, lineOf, strokeOf } from './series.js';
+import { NOTHING, unitText } from './texts.js';
+import { Component, createRef, darkSetting, html } from './ui.js';
+
+/** Steps of the keys that move the cursor, in days of the chart. */
+const STEPS = {
+  ArrowLeft: -1,
+  ArrowDown: -1,
+  ArrowRight: 1,
+  ArrowUp: 1,
+  PageDown: -20,
+  PageUp: 20,
+  Home: Number.NEGATIVE_INFINITY,
+  End: Number.POSITIVE_INFINITY,
+};
+
+const LABEL_LENGTH = 18;
+
+const shortened = (text) =>
+  text.length > LABEL_LENGTH ? `${text.slice(0, LABEL_LENGTH - 1)}…` : text;
+
+/** The colours of the page that a canvas needs. */
+function themeOf(element) {
+  const style = getComputedStyle(element);
+  const read = (name) => style.getPropertyValue(name).trim();
+  return {
+    ink: read('--ink'),
+    quiet: read('--quiet'),
+    line: read('--line'),
+    panel: read('--panel'),
+    band: Number(read('--band')),
+  };
+}
+
+/** The value of a price at the cursor in words. */
+const spoken = (record, point) => {
+  const unit = unitText(record);
+  if (!point || point.mid === null) return `${record.code}: no price`;
+  const range = point.low === null ? '' : `, low ${point.low}, high ${point.high}`;
+  const corrected = point.corrections === '0' ? '' : ', corrected';
+  return `${record.code}: mid ${point.mid}${range} ${unit}${corrected}`;
+};
+
+/** The value that a correction replaced. It is asked for when the cursor rests on the point. */
+class Replaced extends Component {
+  state = { corrections: null };
+
+  componentDidMount() {
+    this.timer = setTimeout(() => this.find(), 200);
+  }
+
+  componentWillUnmount() {
+    clearTimeout(this.timer);
+    this.isGone = true;
+  }
+
+  async find() {
+    const { market, code, point, asOf } = this.props;
+    const { date } = point;
+    const count = Number(point.corrections);
+    try {
+      const { correctionsOf } = await import('./history.js');
+      const found = await correctionsOf({ market, code, from: date, to: date, asOf, count });
+      if (!this.isGone) this.setState(found);
+    } catch {
+      // The count of corrections stays, and that is all that is known.
+    }
+  }
+
+  render({ point }, { corrections }) {
+    const times = point.corrections === '1' ? 'corrected' : `corrected ${point.corrections} times`;
+    if (!corrections || corrections.length === 0) return html`<span class="mark">${times}</span>`;
+    const [{ before, recordedAt }] = corrections;
+    return html`<span class="mark">${times}: replaced <del>${before.mid}</del> on ${minuteOf(recordedAt)}</span>`;
+  }
+}
+
+const Reading = ({ entry, place, point, isAtCursor, view, app, isOnly }) => {
+  const { market, record } = entry;
+  const { stroke, dash } = strokeOf(place, darkSetting.matches);
+  const remaining = view.prices.filter(
+    (each) => each.market !== market || each.code.toLowerCase() !== record.code.toLowerCase(),
+  );
+  const page = linkTo({ ...view, prices: [], market, code: record.code, filters: {} });
+  const value = (name) => point?.[name] ?? (isAtCursor && name === 'mid' ? 'no price' : NOTHING);
+  return html`
+    <tr>
+      <td class="swatch">
+        <svg width="26" height="10" aria-hidden="true">
+          <path d="M0 5H26" stroke=${stroke} stroke-width="3" stroke-dasharray=${dash?.join(' ')} />
+        </svg>
+        <span>${place + 1}</span>
+      </td>
+      <th scope="row" class="wide">
+        <a class="plain" href=${page}><bdi>${record.name}</bdi></a>
+        ${
+          point &&
+          point.corrections !== '0' &&
+          html`<${Replaced}
+            key=${`${record.code} ${point.date}`}
+            market=${market}
+            code=${record.code}
+            point=${point}
+            asOf=${view.asOf}
+          />`
+        }
+      </th>
+      <td class="code">${record.code}</td>
+      <td class="number">${value('low')}</td>
+      <td class="number strong">${value('mid')}</td>
+      <td class="number">${value('high')}</td>
+      <td class="unit">${unitText(record)}</td>
+      <td class="date">${point?.date ?? NOTHING}</td>
+      <td>
+        ${
+          !isOnly &&
+          html`<button
+            type="button"
+            class="bare"
+            aria-label=${`Remove ${record.code}`}
+            onClick=${() => app.change({ prices: remaining })}
+          >
+            ×
+          </button>`
+        }
+      </td>
+    </tr>
+  `;
+};
+
+/** The values of each price at the cursor, or its newest ones. */
+const ReadOut = ({ entries, day, view, app, isRead }) => {
+  const date = day === null ? null : dateOf(day);
+  const pointOf = (entry) => (date === null ? entry.newest() : entry.pointOf(date));
+  return html`
+    <div class="scroll" tabindex="0" role="region" aria-label="Values at the cursor">
+      <table class="list readout">
+        <thead>
+          <tr>
+            <th scope="col"><span class="hidden">Line</span></th>
+            <th scope="col" class="wide">Price</th>
+            <th scope="col" class="code">Code</th>
+            <th scope="col" class="number">Low</th>
+            <th scope="col" class="number">Mid</th>
+            <th scope="col" class="number">High</th>
+            <th scope="col" class="unit">Unit</th>
+            <th scope="col">Date</th>
+            <th scope="col"><span class="hidden">Remove</span></th>
+          </tr>
+        </thead>
+        <tbody>
+          ${entries.map(
+            (entry, place) => html`
+              <${Reading}
+                key=${`${entry.market} ${entry.record.code}`}
+                entry=${entry}
+                place=${place}
+                point=${isRead ? pointOf(entry) : undefined}
+                isAtCursor=${isRead && date !== null}
+                view=${view}
+                app=${app}
+                isOnly=${entries.length === 1}
+              />
+            `,
+          )}
+        </tbody>
+      </table>
+    </div>
+  `;
+};
+
+/**
+ * The chart of the chosen prices.
+ * @param entries of each price `market`, `record` (numbers, for pixels), `pointOf(date)` and
+ *   `newest()` (exact points)
+ * @param isRead true once the exact points were read: the chart is painted before that
+ */
+export class ChartView extends Component {
+  state = { day: null, notes: [] };
+  place = createRef();
+
+  componentDidMount() {
+    this.redraw();
+    this.watcher = new ResizeObserver(([{ contentRect }]) => {
+      if (Math.round(contentRect.width) !== this.width) this.redraw();
+    });
+    this.watcher.observe(this.place.current);
+    darkSetting.addEventListener('change', this.repaint);
+  }
+
+  componentDidUpdate({ entries, view }) {
+    const now = this.props.view;
+    const isSame = ['index', 'log', 'bands'].every((name) => view[name] === now[name]);
+    if (entries !== this.props.entries || !isSame) this.redraw();
+  }
+
+  componentWillUnmount() {
+    this.watcher.disconnect();
+    darkSetting.removeEventListener('change', this.repaint);
+    this.chart?.destroy();
+  }
+
+  /** Draws anew in the colours of the setting: those of the read-out change with it. */
+  repaint = () => {
+    this.redraw();
+    this.forceUpdate();
+  };
+
+  /** The lines in the terms of the view, and what cannot be drawn in them. */
+  lines() {
+    const { entries, view } = this.props;
+    const notes = [];
+    const isNarrow = this.width < 500;
+    const lines = entries.flatMap((entry, place) => {
+      const line = lineOf(entry.record, view.average);
+      const scaled = view.index ? indexed(line) : line;
+      if (scaled === null) {
+        notes.push(`${line.code} has no index: its first value here is missing or not above zero.`);
+        return [];
+      }
+      if (view.log && scaled.mid.some((each) => each !== null && each <= 0)) {
+        notes.push(`${line.code} has values that are not above zero; a log scale leaves them out.`);
+      }
+      const text = isNarrow ? String(place + 1) : shortened(line.label);
+      return [{ ...scaled, ...strokeOf(place, darkSetting.matches), text }];
+    });
+    return { lines, notes };
+  }
+
+  redraw() {
+    const element = this.place.current;
+    this.width = Math.round(element.clientWidth);
+    if (this.width === 0) return;
+    this.chart?.destroy();
+    const { lines, notes } = this.lines();
+    const { view } = this.props;
+    this.chart = draw(lines, {
+      element,
+      width: this.width,
+      theme: themeOf(element),
+      log: view.log,
+      bands: view.bands,
+      labels: true,
+      onCursor: (day) => this.setState({ day }),
+      onZoom: (range) => this.props.app.change(range ?? { from: null, to: null }),
+    });
+    // For whoever looks at the page from outside: what is drawn, and with which axes.
+    element.chart = this.chart;
+    this.at = null;
+    this.setState({ day: null, notes });
+    this.props.onDrawn?.(this.chart);
+  }
+
+  move = (event) => {
+    const step = STEPS[event.key];
+    if (step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    const last = this.chart.days.length - 1;
+    if (last < 0) return;
+    event.preventDefault();
+    const { day } = this.state;
+    const at = day === null ? (step < 0 ? last + 1 : -1) : this.chart.days.indexOf(day);
+    const next = Math.max(0, Math.min(last, at + step));
+    this.chart.moveTo(next);
+    this.setState({ day: this.chart.days[next] });
+  };
+
+  /** The cursor in words: a screen reader reads the new value of a slider after each move. */
+  spoken() {
+    const { day } = this.state;
+    if (day === null) return 'No day chosen';
+    const date = dateOf(day);
+    const each = this.props.entries.map(({ record, pointOf }) => spoken(record, pointOf(date)));
+    return `${date}. ${each.join('. ')}`;
+  }
+
+  render({ entries, view, app, isRead }, { day, notes }) {
+    const days = this.chart?.days ?? [];
+    return html`
+      <${ReadOut} entries=${entries} day=${day} view=${view} app=${app} isRead=${isRead} />
+      ${notes.map((note) => html`<p class="note" role="status">${note}</p>`)}
+      <div
+        class="chart"
+        ref=${this.place}
+        tabindex="0"
+        role="slider"
+        aria-label="Chart: the arrow keys, Page, Home and End move the cursor"
+        aria-valuemin="0"
+        aria-valuemax=${Math.max(0, days.length - 1)}
+        aria-valuenow=${day === null ? 0 : days.indexOf(day)}
+        aria-valuetext=${this.spoken()}
+        onKeyDown=${this.move}
+      />
+    `;
+  }
+}

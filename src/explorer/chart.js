@@ -1,0 +1,357 @@
+// The one file that knows uPlot.
+import { dateOf } from './dates.js';
+import { panelsOf } from './series.js';
+
+const DAY_S = 86_400;
+const HEIGHT = 380;
+const HEIGHT_FURTHER = 220;
+const LABEL_GAP = 14;
+const FONT = '12px system-ui, sans-serif';
+
+/** Days between two marks of the axis: a day is the least, and uPlot takes 30 for a month. */
+const STEPS = [1, 2, 3, 5, 7, 10, 15, 30, 60, 90, 180, 365, 730, 1825, 3650, 9125, 18_250, 36_500];
+
+/** Formats of dates by the days between marks; a new year adds its number below. */
+const DATES = [
+  [365 * DAY_S, '{YYYY}', null, null, null, null, null, null, 1],
+  [28 * DAY_S, '{MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+  [DAY_S, '{D} {MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+];
+
+/** Days on which any line has a point or a gap, growing. */
+const daysOf = (lines) =>
+  [...new Set(lines.flatMap(({ days, missing }) => [...days, ...missing]))].sort((a, b) => a - b);
+
+/**
+ * Values of a line by the days of the chart. From the point before a gap to the one after it
+ * stands null, also on the days of other lines, or a part of the gap would be bridged. Elsewhere
+ * the days of other lines have nothing, and the line goes on.
+ */
+function aligned({ days, missing }, values, places) {
+  const all = new Array(places.size).fill(undefined);
+  for (let at = 0; at < days.length; at += 1) all[places.get(days[at])] = values[at];
+  for (const day of missing) {
+    const place = places.get(day);
+    for (let at = place; at >= 0 && all[at] === undefined; at -= 1) all[at] = null;
+    for (let at = place + 1; at < all.length && all[at] === undefined; at += 1) all[at] = null;
+  }
+  return all;
+}
+
+/** Places of points that have a gap on both sides: a line would not show them. */
+function lonelyIn(values) {
+  const known = values.flatMap((value, at) => (value === undefined ? [] : [at]));
+  return known.filter(
+    (at, index) =>
+      values[at] !== null &&
+      (values[known[index - 1]] ?? null) === null &&
+      (values[known[index + 1]] ?? null) === null,
+  );
+}
+
+const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 6 });
+
+const widthOf = (mark) => mark?.length ?? 0;
+
+/** Marks of a logarithmic axis: 1, 2 and 5 of each power, or even steps in a narrow range. */
+function logMarks(min, max) {
+  if (max / min < 10) {
+    const step = 10 ** Math.floor(Math.log10((max - min) / 3));
+    const wide = [1, 2, 5, 10].map((each) => each * step).find((each) => (max - min) / each < 8);
+    const first = Math.ceil(min / wide) * wide;
+    return Array.from({ length: 9 }, (_, at) => first + at * wide).filter((each) => each <= max);
+  }
+  const marks = [];
+  for (let power = 10 ** Math.floor(Math.log10(min)); power <= max; power *= 10) {
+    marks.push(...[1, 2, 5].map((each) => each * power));
+  }
+  return marks.filter((each) => each >= min && each <= max);
+}
+
+const scaleOf = ({ log }) =>
+  log
+    ? { distr: 3, range: (_plot, min, max) => (min > 0 ? [min * 0.97, max * 1.03] : [1, 10]) }
+    : { range: (_plot, min, max) => uPlot.rangeNum(min ?? 0, max ?? 1, 0.08, true) };
+
+function valueAxis(unit, place, { theme, log }) {
+  return {
+    scale: unit,
+    side: place === 0 ? 3 : 1,
+    stroke: theme.quiet,
+    font: FONT,
+    size: (_plot, marks) => Math.max(58, 14 + 7 * Math.max(0, ...(marks ?? []).map(widthOf))),
+    gap: 6,
+    grid: { show: place === 0, stroke: theme.line, width: 1 },
+    ticks: { show: false },
+    values: (_plot, marks) => marks.map((each) => (each === null ? '' : grouped.format(each))),
+    ...(log
+      ? { splits: (_plot, _axis, min, max) => logMarks(min, max), filter: (_plot, marks) => marks }
+      : {}),
+  };
+}
+
+/** The mid of a line, and its low and high, which only bound the band. */
+function seriesOf(line, { theme }) {
+  const shared = { scale: line.unit, points: { show: false } };
+  return [
+    {
+      ...shared,
+      label: line.code,
+      stroke: line.stroke,
+      width: 1.75,
+      dash: line.dash,
+      points: { show: true, size: 4, fill: line.stroke, filter: () => line.lonely },
+    },
+    { ...shared, label: 'low', stroke: 'transparent', width: 0 },
+    { ...shared, label: 'high', stroke: 'transparent', width: 0 },
+  ].map((each) => ({ ...each, background: theme.panel }));
+}
+
+/** The place of the last value of a line, in pixels of the canvas; null where it has none. */
+function endOf(plot, index, scale) {
+  const values = plot.data[index];
+  for (let at = plot.series[0].idxs?.[1] ?? values.length - 1; at >= 0; at -= 1) {
+    if (values[at] === null || values[at] === undefined) continue;
+    return {
+      x: plot.valToPos(plot.data[0][at], 'x', true),
+      y: plot.valToPos(values[at], scale, true),
+    };
+  }
+  return null;
+}
+
+/** Moves labels apart, from the top one down, and back where they leave the plot. */
+function spread(labels, { top, height }) {
+  const gap = LABEL_GAP * devicePixelRatio;
+  labels.sort((a, b) => a.y - b.y);
+  let least = top + gap / 2;
+  for (const each of labels) {
+    each.at = Math.max(each.y, least);
+    least = each.at + gap;
+  }
+  let most = top + height - gap / 2;
+  for (const each of [...labels].reverse()) {
+    each.at = Math.min(each.at, most);
+    most = each.at - gap;
+  }
+}
+
+/** Writes the name of each line at its end. */
+function writeLabels(plot, lines, { theme }) {
+  const { ctx, bbox } = plot;
+  const labels = lines.flatMap((line, index) => {
+    const end = endOf(plot, index * 3 + 1, line.unit);
+    return end === null ? [] : [{ ...end, text: line.text, stroke: line.stroke }];
+  });
+  spread(labels, bbox);
+  const edge = Math.max(...labels.map(({ x }) => x));
+  ctx.save();
+  ctx.font = `600 ${12 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textBaseline = 'middle';
+  ctx.textAlign = 'left';
+  for (const { x, y, at, text, stroke } of labels) {
+    const pixel = devicePixelRatio;
+    ctx.strokeStyle = stroke;
+    ctx.lineWidth = pixel;
+    ctx.beginPath();
+    ctx.moveTo(x + 3 * pixel, y);
+    ctx.lineTo(edge + 10 * pixel, at);
+    ctx.stroke();
+    // A rim of the background keeps a label readable where it crosses a line.
+    ctx.lineWidth = 3 * pixel;
+    ctx.strokeStyle = theme.panel;
+    ctx.strokeText(text, edge + 13 * pixel, at);
+    ctx.fillStyle = stroke;
+    ctx.fillText(text, edge + 13 * pixel, at);
+  }
+  ctx.restore();
+}
+
+/** A ring on each corrected point. */
+function ringCorrected(plot, lines, places, { theme }) {
+  const { ctx } = plot;
+  ctx.save();
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  ctx.fillStyle = theme.panel;
+  lines.forEach((line, index) => {
+    ctx.strokeStyle = line.stroke;
+    for (const day of line.corrected) {
+      const value = plot.data[index * 3 + 1][places.get(day)];
+      if (value === null || value === undefined) continue;
+      const x = plot.valToPos(day * DAY_S, 'x', true);
+      ctx.beginPath();
+      ctx.arc(x, plot.valToPos(value, line.unit, true), 4 * devicePixelRatio, 0, 2 * Math.PI);
+      ctx.fill();
+      ctx.stroke();
+    }
+  });
+  ctx.restore();
+}
+
+/** Writes the unit of each axis above it. */
+function writeUnits(plot, units, { theme }) {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.font = `600 ${12 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.fillStyle = theme.ink;
+  ctx.textBaseline = 'bottom';
+  units.forEach((unit, place) => {
+    ctx.textAlign = place === 0 ? 'left' : 'right';
+    const x = place === 0 ? bbox.left - 52 * devicePixelRatio : plot.ctx.canvas.width;
+    ctx.fillText(unit, Math.max(x, 0), bbox.top - 14 * devicePixelRatio);
+  });
+  ctx.restore();
+}
+
+/** The room for labels beyond the last day, in pixels. */
+function labelRoom(lines) {
+  const pen = document.createElement('canvas').getContext('2d');
+  pen.font = '600 12px system-ui, sans-serif';
+  return 20 + Math.max(0, ...lines.map(({ text }) => pen.measureText(text).width));
+}
+
+/** Colour with an opacity, of `#rrggbb`. */
+const faint = (colour, percent) =>
+  `${colour}${Math.round(percent * 2.55)
+    .toString(16)
+    .padStart(2, '0')}`;
+
+function optionsOf(lines, units, context) {
+  const { mode, width, places, hear } = context;
+  const room = labelRoom(lines);
+  const plotWidth = Math.max(120, width - 66 * units.length - 10);
+  const shareOfRoom = Math.min(0.6, room / plotWidth);
+  return {
+    width,
+    height: context.height,
+    padding: [34, units.length > 1 ? 0 : 8, 0, 0],
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), 'Etc/UTC'),
+    legend: { show: false },
+    scales: {
+      x: {
+        range: (_plot, min, max) => [
+          min,
+          max + ((max - min || DAY_S) * shareOfRoom) / (1 - shareOfRoom),
+        ],
+      },
+      ...Object.fromEntries(units.map((unit) => [unit, scaleOf(mode)])),
+    },
+    series: [{}, ...lines.flatMap((line) => seriesOf(line, mode))],
+    bands: mode.bands
+      ? lines.map((line, at) => ({
+          series: [at * 3 + 3, at * 3 + 2],
+          fill: faint(line.stroke, mode.theme.band),
+        }))
+      : [],
+    axes: [
+      {
+        stroke: mode.theme.quiet,
+        font: FONT,
+        grid: { show: false },
+        ticks: { stroke: mode.theme.line, size: 5 },
+        space: 64,
+        incrs: STEPS.map((days) => days * DAY_S),
+        values: DATES,
+      },
+      ...units.map((unit, place) => valueAxis(unit, place, mode)),
+    ],
+    cursor: {
+      sync: { key: context.key, scales: ['x', null] },
+      y: false,
+      drag: { x: true, y: false, setScale: false },
+      points: { show: (plot, index) => index % 3 === 1 && pointMark(plot, index), size: 7 },
+      bind: { dblclick: () => () => hear.zoom(null) },
+    },
+    hooks: {
+      init: [(plot) => hideDaysAfter(plot, context.last)],
+      setCursor: [(plot) => hear.cursor(plot.cursor.idx ?? null)],
+      setSelect: [(plot) => plot.select.width > 3 && hear.select(plot)],
+      draw: [
+        (plot) => {
+          ringCorrected(plot, lines, places, mode);
+          if (mode.labels) writeLabels(plot, lines, mode);
+          writeUnits(plot, units, mode);
+        },
+      ],
+    },
+  };
+}
+
+/** The room for labels, beyond the last day, has no days: their names are left out. */
+function hideDaysAfter(plot, last) {
+  const [axis] = plot.axes;
+  const { values } = axis;
+  axis.values = (self, marks, ...others) =>
+    values(self, marks, ...others).map((text, at) => (marks[at] > last ? '' : text));
+}
+
+/** The mark of a line at the cursor. */
+function pointMark(plot, index) {
+  const mark = document.createElement('div');
+  mark.className = 'u-cursor-pt';
+  mark.style.background = plot.series[index].stroke(plot, index);
+  return mark;
+}
+
+/** The values of a line for a chart: a logarithmic axis has no place for what is not above zero. */
+const shownValues = (values, { log }) =>
+  log ? values.map((each) => (each !== null && each > 0 ? each : null)) : values;
+
+let charts = 0;
+
+/**
+ * Draws lines into an element: panels one below another that share their days and their cursor.
+ * @param series lines as of `lineOf`, each with `stroke`, `dash` and `text`, the label at its end
+ * @param mode `element`, `width`, `theme` (`ink`, `quiet`, `line`, `panel`, `band` in percent),
+ *   `log`, `bands`, `labels`, `onCursor(day)` and `onZoom({ from, to })` or `onZoom(null)`
+ * @returns `days`, `plots`, `moveTo(index)` and `destroy()`
+ */
+export function draw(series, mode) {
+  const days = daysOf(series);
+  const places = new Map(days.map((day, at) => [day, at]));
+  charts += 1;
+  const key = `chart-${charts}`;
+  let at = null;
+  const hear = {
+    cursor: (index) => {
+      if (index === at) return;
+      at = index;
+      mode.onCursor(index === null ? null : days[index]);
+    },
+    select: (plot) => {
+      const { left, width } = plot.select;
+      const edge = (pixel) => dateOf(Math.round(plot.posToVal(pixel, 'x') / DAY_S));
+      mode.onZoom({ from: edge(left), to: edge(left + width) });
+    },
+    zoom: mode.onZoom,
+  };
+  const seconds = days.map((day) => day * DAY_S);
+  const plots = panelsOf(series).map((units, panel) => {
+    const lines = series
+      .filter(({ unit }) => units.includes(unit))
+      .map((line) => {
+        const mid = aligned(line, shownValues(line.mid, mode), places);
+        const low = aligned(line, shownValues(line.low, mode), places);
+        const high = aligned(line, shownValues(line.high, mode), places);
+        return { ...line, values: [mid, low, high], lonely: lonelyIn(mid) };
+      });
+    const { width } = mode;
+    const height = panel === 0 ? HEIGHT : HEIGHT_FURTHER;
+    const context = { mode, width, height, places, key, hear, last: seconds.at(-1) };
+    const data = [seconds, ...lines.flatMap(({ values }) => values)];
+    return new uPlot(optionsOf(lines, units, context), data, mode.element);
+  });
+  return {
+    days,
+    plots,
+    moveTo: (index) => {
+      for (const plot of plots) {
+        const left = plot.valToPos(seconds[index], 'x');
+        plot.setCursor({ left, top: plot.over.clientHeight / 2 });
+      }
+    },
+    destroy: () => {
+      for (const plot of plots) plot.destroy();
+    },
+  };
+}

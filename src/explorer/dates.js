@@ -1,0 +1,48 @@
+// Calendar days as text, `YYYY-MM-DD`, and as whole days since 1970-01-01.
+
+const DAY_MS = 86_400_000;
+
+const PATTERN = /^(\d{4})-(\d{2})-(\d{2})$/;
+
+/** Days since 1970-01-01 of a date. */
+export const dayOf = (date) =>
+  Date.UTC(+date.slice(0, 4), +date.slice(5, 7) - 1, +date.slice(8, 10)) / DAY_MS;
+
+/** The date of a day. */
+export const dateOf = (day) => new Date(day * DAY_MS).toISOString().slice(0, 10);
+
+/** True for the text of a day that there is, in the years that the service takes. */
+export function isDate(text) {
+  const [, year] = PATTERN.exec(text) ?? [];
+  if (year === undefined || +year < 1800 || +year > 2199) return false;
+  return dateOf(dayOf(text)) === text;
+}
+
+/** Today, in UTC as all dates of the service. */
+export const today = () => new Date().toISOString().slice(0, 10);
+
+/** 0 for Sunday to 6 for Saturday. */
+export const weekdayOf = (day) => (((day + 4) % 7) + 7) % 7;
+
+/** The same day of a later or earlier month, or its last day where it is shorter. */
+export function monthsFrom(day, months) {
+  const date = new Date(day * DAY_MS);
+  const first = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1);
+  const next = new Date(first);
+  const last = Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1, 0);
+  return Math.min(first / DAY_MS + date.getUTCDate() - 1, last / DAY_MS);
+}
+
+const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$/;
+
+/** True for a moment that `asOf` takes. */
+export const isInstant = (text) => INSTANT.test(text) && isDate(text.slice(0, 10));
+
+/** The last moment of a day; a moment stays. */
+export const endOf = (text) => (isDate(text) ? `${text}T23:59:59.999999Z` : text);
+
+/** A moment of the service to the minute, such as `2026-06-30 16:00 UTC`. */
+export const minuteOf = (instant) => `${instant.slice(0, 10)} ${instant.slice(11, 16)} UTC`;
+
+/** The time of day of this browser's clock, to the second. */
+export const clockTime = (date) => date.toTimeString().slice(0, 8);

@@ -1,0 +1,117 @@
+// Values that corrections replaced, found by asking for the same points at earlier moments.
+
+import { askText, exact } from './api.js';
+import { endOf } from './dates.js';
+import { addressOf } from './link.js';
+
+/** Requests that one search may take: a key may ask sixty times at once. */
+const REQUESTS_MAX = 40;
+
+/** Microseconds of a moment such as `2026-07-02T09:00:00.123456Z`. */
+const microsOf = (instant) => {
+  const [, fraction = ''] = /\.(\d+)Z$/.exec(instant) ?? [];
+  const seconds = Date.parse(`${instant.slice(0, 19)}Z`) / 1_000;
+  return BigInt(seconds) * 1_000_000n + BigInt(fraction.padEnd(6, '0'));
+};
+
+const instantOf = (micros) => {
+  const second = new Date(Number(micros / 1_000_000n) * 1_000).toISOString().slice(0, 19);
+  return `${second}.${String(micros % 1_000_000n).padStart(6, '0')}Z`;
+};
+
+const BEFORE_ALL = '1971-01-01T00:00:00Z';
+
+/** The corrected points that are searched for, and the requests that are left. */
+class Search {
+  left = REQUESTS_MAX;
+  found = [];
+
+  constructor({ market, code, from, to, signal }) {
+    Object.assign(this, { market, code, from, to, signal });
+  }
+
+  /** The points as they were known at a moment: `asOf` is the commit that they are of. */
+  async at(moment) {
+    this.left -= 1;
+    const address = addressOf(`v3/prices/${this.market}`, [
+      ['codes', this.code],
+      ['dateFrom', this.from],
+      ['dateTo', this.to],
+      ['includeSeries', 'true'],
+      ['asOf', moment && endOf(moment)],
+    ]);
+    const { $metadata, data } = exact(await askText(address, this.signal));
+    const points = new Map(data[0]?.series.map((point) => [point.date, point]));
+    const sum = [...points.values()].reduce((all, each) => all + Number(each.corrections), 0);
+    return { micros: microsOf($metadata.asOf), points, sum, warnings: $metadata.warnings };
+  }
+
+  justBefore = ({ micros }) => this.at(instantOf(micros - 1n));
+
+  /** The first state with the corrections of a later one, between two that differ. */
+  async firstLike(earlier, later) {
+    let low = earlier.micros;
+    let first = later;
+    while (this.left > 0) {
+      const before = await this.justBefore(first);
+      if (before.sum !== later.sum) return { first, before };
+      first = before;
+      const middle = await this.at(instantOf((low + first.micros) / 2n));
+      if (middle.sum === later.sum) first = middle;
+      else low = (low + first.micros) / 2n;
+    }
+    return null;
+  }
+
+  /** Finds each commit between two states that corrected any of the points, the latest first. */
+  async between(earlier, later) {
+    let state = later;
+    while (state.sum > earlier.sum && this.left > 0) {
+      const step = await this.firstLike(earlier, state);
+      if (step === null) return false;
+      this.note(step.before, step.first);
+      state = step.before;
+    }
+    return state.sum <= earlier.sum;
+  }
+
+  note(before, after) {
+    for (const [date, point] of after.points) {
+      const old = before.points.get(date);
+      if (old && old.corrections !== point.corrections) {
+        this.found.push({ date, recordedAt: instantOf(after.micros), before: old, after: point });
+      }
+    }
+  }
+}
+
+async function searched(question) {
+  const search = new Search(question);
+  const now = await search.at(question.asOf);
+  if (now.sum === 0) return { corrections: [], isWhole: true };
+  const { warnings } = await search.at(BEFORE_ALL);
+  const since = warnings.find(({ existsSince }) => existsSince)?.existsSince;
+  const first = since ? await search.at(since) : { micros: 0n, sum: 0, points: new Map() };
+  const isWhole = await search.between(first, now);
+  return { corrections: search.found, isWhole };
+}
+
+const known = new Map();
+
+/**
+ * The corrections of the points of a price, the latest first.
+ * @param question `market`, `code`, the days `from` and `to` of the points, `asOf` or null, and
+ *   `count`, the corrections that the points are known to have had
+ * @returns `corrections`: `date`, `recordedAt`, and the points `before` and `after`; `isWhole` is
+ *   false if earlier ones were not searched for
+ */
+export function correctionsOf(question, signal) {
+  const { market, code, from, to, asOf, count } = question;
+  const key = JSON.stringify([market, code, from, to, asOf, count]);
+  if (!known.has(key)) {
+    const search = searched({ ...question, signal });
+    known.set(key, search);
+    search.catch(() => known.delete(key));
+  }
+  return known.get(key);
+}

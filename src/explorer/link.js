@@ -1,0 +1,198 @@
+// The view as the part of the address after `#`, and back, and the requests of a view.
+import { endOf, isDate, isInstant, today } from './dates.js';
+
+/** The most prices that are shown together. */
+export const PRICES_MAX = 20;
+
+/** Periods of averages. */
+export const PERIODS = ['week', 'month', 'quarter', 'year'];
+
+/** The view when nothing was chosen. */
+export const EMPTY = {
+  market: null,
+  filters: {},
+  prices: [],
+  code: null,
+  from: null,
+  to: null,
+  currency: null,
+  unit: null,
+  average: null,
+  asOf: null,
+  index: false,
+  log: false,
+  bands: true,
+};
+
+/** The kind of a view: the record of one price, chosen prices, a market, or all markets. */
+export function kindOf({ code, prices, market }) {
+  if (code !== null) return 'record';
+  if (prices.length > 0) return 'prices';
+  return market === null ? 'overview' : 'market';
+}
+
+/** The link to a view, from `#` on. */
+export function linkTo(view) {
+  const parts = new URLSearchParams();
+  const set = (name, value) => value !== null && value !== false && parts.append(name, value);
+  set('code', view.code);
+  set('market', view.market);
+  for (const { market, code } of view.prices) set('price', `${market}/${code}`);
+  for (const [name, values] of Object.entries(view.filters)) {
+    for (const each of values) set(name, each);
+  }
+  for (const name of ['from', 'to', 'currency', 'unit', 'average', 'asOf']) set(name, view[name]);
+  set('index', view.index && '1');
+  set('log', view.log && '1');
+  if (!view.bands) set('bands', '0');
+  return `#${parts}`;
+}
+
+const isFlag = (value) => value === '1' || value === '0';
+
+/** Parts that a link has once, and the rule that the value of each keeps. */
+const SINGLE = {
+  code: [(value) => value !== '', 'a code is missing'],
+  from: [isDate, 'there is no such day'],
+  to: [isDate, 'there is no such day'],
+  currency: [(value) => /^[A-Za-z]{3}$/.test(value), 'a currency has three letters, such as EUR'],
+  unit: [(value) => value !== '' && value.length <= 128, 'there is no such unit'],
+  average: [(value) => PERIODS.includes(value), `an average is of a ${PERIODS.join(', ')}`],
+  asOf: [(value) => isDate(value) || isInstant(value), 'there is no such day'],
+  index: [isFlag, 'it is 1 or 0'],
+  log: [isFlag, 'it is 1 or 0'],
+  bands: [isFlag, 'it is 1 or 0'],
+};
+
+const FLAGS = ['index', 'log', 'bands'];
+
+/** A price as a link names it: `<market>/<code>`. */
+function priceIn(value, markets) {
+  const slash = value.indexOf('/');
+  const market = value.slice(0, slash);
+  return slash > 0 && markets.some(({ slug }) => slug === market)
+    ? { market, code: value.slice(slash + 1) }
+    : null;
+}
+
+function takePrice(view, value, markets) {
+  const price = priceIn(value, markets);
+  if (price === null) return 'there is no such market';
+  if (view.prices.some((each) => each.market === price.market && each.code === price.code)) {
+    return null;
+  }
+  if (view.prices.length >= PRICES_MAX) return `at most ${PRICES_MAX} prices are shown together`;
+  view.prices.push(price);
+  return null;
+}
+
+function takeSingle(view, name, value) {
+  const [holds, fault] = SINGLE[name];
+  if (!holds(value)) return fault;
+  view[name] = FLAGS.includes(name) ? value === '1' : value;
+  return null;
+}
+
+function takePart(view, name, value, markets) {
+  if (name === 'price') return takePrice(view, value, markets);
+  if (Object.hasOwn(SINGLE, name)) return takeSingle(view, name, value);
+  const filters = markets.find(({ slug }) => slug === view.market)?.filters ?? [];
+  if (!filters.includes(name) || name === 'codes') return 'no view has such a part';
+  view.filters[name] = [...(view.filters[name] ?? []), value];
+  return null;
+}
+
+/** Drops what contradicts: an end before its begin, a moment that has not come. */
+function takeContradictions(view, ignored) {
+  if (view.from !== null && view.to !== null && view.from > view.to) {
+    ignored.push({ part: `to=${view.to}`, why: `it lies before from=${view.from}` });
+    view.to = null;
+  }
+  if (view.asOf !== null && view.asOf.slice(0, 10) > today()) {
+    ignored.push({ part: `asOf=${view.asOf}`, why: 'that day has not come' });
+    view.asOf = null;
+  }
+  // The end of today has not come either: what is known now is what was known today.
+  if (view.asOf === today()) view.asOf = null;
+}
+
+/**
+ * The view of a link, and the parts of the link that were ignored, each with the reason.
+ * @param hash from `#` on, or empty
+ * @param markets the markets of the service: `slug`, `filters`
+ */
+export function viewOf(hash, markets) {
+  const view = { ...EMPTY, filters: {}, prices: [] };
+  const ignored = [];
+  const parts = [...new URLSearchParams(hash.replace(/^#/, ''))];
+  const market = parts.find(([name]) => name === 'market')?.[1] ?? null;
+  if (market !== null) {
+    if (markets.some(({ slug }) => slug === market)) view.market = market;
+    else ignored.push({ part: `market=${market}`, why: 'there is no such market' });
+  }
+  for (const [name, value] of parts.filter(([each]) => each !== 'market')) {
+    const why = takePart(view, name, value, markets);
+    if (why !== null) ignored.push({ part: `${name}=${value}`, why });
+  }
+  takeContradictions(view, ignored);
+  if (view.currency !== null) view.currency = view.currency.toUpperCase();
+  return { view, ignored };
+}
+
+// Addresses of requests. What a view shows and what it offers to take away is the same request.
+
+const query = (parameters) =>
+  parameters
+    .filter(([, value]) => value !== null && value !== undefined)
+    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+    .join('&');
+
+/** An address of the service with parameters, given as pairs. */
+export const addressOf = (path, parameters) => {
+  const text = query(parameters);
+  return text === '' ? path : `${path}?${text}`;
+};
+
+/** The options of a view that change numbers. */
+const termsOf = ({ currency, unit, average, asOf }) => [
+  ['currency', currency],
+  ['unitOfMeasure', unit],
+  ['aggregate', average && `${average}:average`],
+  ['asOf', asOf && endOf(asOf)],
+];
+
+/** The prices of a view by market, in the order in which they were chosen. */
+function byMarket(prices) {
+  const markets = new Map();
+  for (const { market, code } of prices) {
+    markets.set(market, [...(markets.get(market) ?? []), code]);
+  }
+  return [...markets].map(([market, codes]) => ({ market, codes }));
+}
+
+/** The requests of the chosen prices of a view, one for each market. */
+export const seriesRequests = (view) =>
+  byMarket(view.prices).map(({ market, codes }) => ({
+    market,
+    codes,
+    address: addressOf(`v3/prices/${encodeURIComponent(market)}`, [
+      ...codes.map((code) => ['codes', code]),
+      ['dateFrom', view.from],
+      ['dateTo', view.to],
+      ['includeSeries', 'true'],
+      ...termsOf(view),
+    ]),
+  }));
+
+/** The same request for a CSV file. */
+export const csvAddress = (address) => `${address}${address.includes('?') ? '&' : '?'}format=csv`;
+
+/** The request of the list of a market, filtered. */
+export const listRequest = ({ market, filters, currency, unit, asOf }, limit, cursor) =>
+  addressOf(`v3/prices/${encodeURIComponent(market)}`, [
+    ...Object.entries(filters).flatMap(([name, values]) => values.map((each) => [name, each])),
+    ['includeSummary', 'true'],
+    ...termsOf({ currency, unit, asOf }),
+    ['limit', limit],
+    ['cursor', cursor],
+  ]);

@@ -1,0 +1,269 @@
+// A market: its filters with counts, and its prices with their newest value.
+import { askJson, askText, exact } from './api.js';
+import { linkTo, listRequest, PRICES_MAX } from './link.js';
+import { Loaded } from './loaded.js';
+import { Failed, Warnings } from './notices.js';
+import { counted, isPayable, NOTHING, placeText, unitText } from './texts.js';
+import { Change, html } from './ui.js';
+
+/** Prices that are listed at once. */
+const PAGE = 100;
+
+/** On a narrow screen the filters stand above the prices: only those in use are open. */
+const narrow = matchMedia('(max-width: 900px)');
+
+/** `priceCategories` → `Price categories`. */
+const titleOf = (filter) => {
+  const words = filter.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};
+
+/** The view with a value of a filter turned on or off. */
+function toggled(filters, name, value) {
+  const before = filters[name] ?? [];
+  const after = before.includes(value)
+    ? before.filter((each) => each !== value)
+    : [...before, value];
+  const { [name]: _gone, ...others } = filters;
+  return after.length > 0 ? { ...others, [name]: after } : others;
+}
+
+const Filter = ({ name, values, chosen, toggle }) => html`
+  <details open=${chosen.length > 0 || (values.length <= 6 && !narrow.matches)}>
+    <summary>
+      ${titleOf(name)}${' '}
+      <span class="quiet">${chosen.length > 0 ? `${chosen.length} of ${values.length}` : values.length}</span>
+    </summary>
+    <ul>
+      ${values.map(
+        (value) => html`
+          <li key=${value.id}>
+            <label class="check">
+              <input
+                type="checkbox"
+                checked=${chosen.includes(value.name)}
+                onChange=${() => toggle(name, value.name)}
+              />
+              <bdi>${value.name}</bdi> <span class="count">${value.prices}</span>
+            </label>
+          </li>
+        `,
+      )}
+    </ul>
+  </details>
+`;
+
+/** The filters of a market. They are asked for once: the counts are those of the whole market. */
+class Filters extends Loaded {
+  keyOf({ market }) {
+    return market;
+  }
+
+  async load({ market }, signal) {
+    return (await askJson(`v3/prices/${market}/filters`, signal)).data;
+  }
+
+  toggle = (name, value) => {
+    const { app, view } = this.props;
+    app.change({ filters: toggled(view.filters, name, value) });
+  };
+
+  render({ view, app }, { data }) {
+    const filters = Object.entries(data ?? {}).filter(
+      ([name, values]) => values.length > 1 || view.filters[name],
+    );
+    return html`
+      <aside class="panel filters" aria-label="Filters">
+        <div class="row spread">
+          <h2>Filters</h2>
+          ${
+            Object.keys(view.filters).length > 0 &&
+            html`<button type="button" onClick=${() => app.change({ filters: {} })}>Clear</button>`
+          }
+        </div>
+        ${filters.map(
+          ([name, values]) => html`
+            <${Filter}
+              key=${name}
+              name=${name}
+              values=${values}
+              chosen=${view.filters[name] ?? []}
+              toggle=${this.toggle}
+            />
+          `,
+        )}
+      </aside>
+    `;
+  }
+}
+
+const Row = ({ market, record, view, isChosen, choose }) => {
+  const { latest, changes } = record.summary;
+  const price = { ...view, filters: {}, market: null, prices: [{ market, code: record.code }] };
+  return html`
+    <tr class=${isChosen ? 'chosen' : ''}>
+      <td>
+        <input
+          type="checkbox"
+          aria-label=${`Choose ${record.code}`}
+          checked=${isChosen}
+          onChange=${() => choose(record.code)}
+        />
+      </td>
+      <td class="code further">${record.code}</td>
+      <th scope="row" class="wide">
+        <a href=${linkTo(price)}><bdi>${record.name}</bdi></a>
+      </th>
+      <td class="place further">${placeText(record)}</td>
+      <td class="further">${record.frequency?.name}</td>
+      <td class="number strong">${latest ? (latest.mid ?? NOTHING) : NOTHING}</td>
+      <td class="unit">${unitText(record)}</td>
+      <td class="number"><${Change} change=${changes.month} isPoints=${isPayable(record)} /></td>
+      <td class="date">${record.lastAssessedAt ?? NOTHING}</td>
+    </tr>
+  `;
+};
+
+/** The prices of a market that pass the filters, a hundred at a time. */
+class List extends Loaded {
+  chosen = [];
+
+  keyOf({ view }) {
+    return listRequest(view, PAGE, null);
+  }
+
+  async load({ view }, signal) {
+    return this.read(view, null, signal);
+  }
+
+  async read(view, cursor, signal) {
+    const { $metadata, data } = exact(await askText(listRequest(view, PAGE, cursor), signal));
+    return { records: data, cursor: $metadata.nextCursor, warnings: $metadata.warnings };
+  }
+
+  more = async () => {
+    const { records, cursor, warnings } = this.state.data;
+    try {
+      const next = await this.read(this.props.view, cursor, this.asking.signal);
+      const data = { records: [...records, ...next.records], cursor: next.cursor, warnings };
+      this.setState({ data });
+    } catch (error) {
+      if (!this.asking.signal.aborted) this.props.app.fail(error);
+    }
+  };
+
+  choose = (code) => {
+    const has = this.chosen.includes(code);
+    if (!has && this.chosen.length >= PRICES_MAX) this.setState({ isFull: true });
+    else {
+      this.chosen = has ? this.chosen.filter((each) => each !== code) : [...this.chosen, code];
+      this.setState({ isFull: false });
+    }
+  };
+
+  Bar() {
+    const { market, view } = this.props;
+    const prices = this.chosen.map((code) => ({ market, code }));
+    const link = linkTo({ ...view, filters: {}, market: null, prices });
+    return html`
+      <div class="choice" role="status">
+        ${
+          this.state.isFull
+            ? html`<span class="bad">At most ${PRICES_MAX} prices fit one chart; take one out first.</span>`
+            : html`<span>${counted(prices.length, 'price')} chosen</span>`
+        }
+        <a class="button main" href=${link}>Show chart</a>
+      </div>
+    `;
+  }
+
+  table(data) {
+    const { market, view } = this.props;
+    return html`
+      <div class="scroll" tabindex="0" role="region" aria-label="Prices">
+        <table class="list">
+          <thead>
+            <tr>
+              <th scope="col"><span class="hidden">Choose</span></th>
+              <th scope="col" class="further">Code</th>
+              <th scope="col" class="wide">Price</th>
+              <th scope="col" class="further">Place</th>
+              <th scope="col" class="further">Frequency</th>
+              <th scope="col" class="number">Mid</th>
+              <th scope="col" class="unit">Unit</th>
+              <th scope="col" class="number">Month</th>
+              <th scope="col">Latest</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${data.records.map(
+              (record) => html`
+                <${Row}
+                  key=${record.code}
+                  market=${market}
+                  record=${record}
+                  view=${view}
+                  isChosen=${this.chosen.includes(record.code)}
+                  choose=${this.choose}
+                />
+              `,
+            )}
+          </tbody>
+        </table>
+      </div>
+    `;
+  }
+
+  render({ app }, { data, error, isLoading }) {
+    if (error) return html`<${Failed} error=${error} app=${app} />`;
+    if (data === null) return html`<p class="panel quiet">Asking for prices…</p>`;
+    const isFiltered = Object.keys(this.props.view.filters).length > 0;
+    return html`
+      <section class=${`panel flush ${isLoading ? 'stale' : ''}`}>
+        <${Warnings} warnings=${data.warnings} />
+        ${
+          data.records.length === 0
+            ? html`<p class="empty">
+                No price ${isFiltered ? 'passes these filters' : 'is here yet'}.
+                ${isFiltered && html`<button type="button" onClick=${() => app.change({ filters: {} })}>Clear filters</button>`}
+              </p>`
+            : this.table(data)
+        }
+        ${data.cursor && html`<p class="more"><button type="button" onClick=${this.more}>Show more</button></p>`}
+        ${this.chosen.length > 0 && this.Bar()}
+      </section>
+    `;
+  }
+}
+
+/** A market with its filters and prices. */
+export const MarketView = ({ app, view, markets, attempt }) => {
+  const market = markets.find(({ slug }) => slug === view.market);
+  return html`
+    <div>
+      <div class="row title">
+        <a href=${linkTo({ ...view, market: null, filters: {} })}>Markets</a>
+        <h1>${market.name}</h1>
+        ${
+          market.authorized &&
+          html`<span class="quiet">${counted(market.prices, 'price')}, newest of ${market.lastDate ?? NOTHING}</span>`
+        }
+      </div>
+      ${
+        market.authorized
+          ? html`
+              <div class="columns">
+                <${Filters} key=${`f ${market.slug}`} app=${app} view=${view} market=${market.slug} attempt=${attempt} />
+                <${List} key=${market.slug} app=${app} view=${view} market=${market.slug} attempt=${attempt} />
+              </div>
+            `
+          : html`<div class="panel">
+              <p class="note bad" role="alert">
+                <strong>This key does not open ${market.name}.</strong> It needs the scope${' '}
+                <code>${market.scope}</code>.
+              </p>
+            </div>`
+      }
+    </div>
+  `;
+};

@@ -1,0 +1,183 @@
+// The first view: each market with its number of prices and a representative price.
+
+import { askText, exact } from './api.js';
+import { dateOf, dayOf, endOf, monthsFrom } from './dates.js';
+import { addressOf, EMPTY, linkTo } from './link.js';
+import { Loaded } from './loaded.js';
+import { lineOf } from './series.js';
+import { isPayable, NOTHING, unitText } from './texts.js';
+import { Change, html } from './ui.js';
+
+const WIDTH = 132;
+const HEIGHT = 30;
+const EDGE = 2;
+
+/** The path of a line, with a new begin after each gap. */
+function pathOf({ days, mid, missing }) {
+  const known = mid.filter((each) => each !== null);
+  if (known.length < 2) return '';
+  const [least, most] = [Math.min(...known), Math.max(...known)];
+  const [first, last] = [days[0], days.at(-1)];
+  const gaps = new Set(missing);
+  const x = (day) => EDGE + ((day - first) / (last - first || 1)) * (WIDTH - 2 * EDGE);
+  const y = (value) => EDGE + (1 - (value - least) / (most - least || 1)) * (HEIGHT - 2 * EDGE);
+  let path = '';
+  let pen = 'M';
+  for (let at = 0; at < days.length; at += 1) {
+    const isAfterGap = at > 0 && missing.length > 0 && hasGap(gaps, days[at - 1], days[at]);
+    if (mid[at] === null || isAfterGap) pen = 'M';
+    if (mid[at] === null) continue;
+    path += `${pen}${x(days[at]).toFixed(1)} ${y(mid[at]).toFixed(1)}`;
+    pen = 'L';
+  }
+  return path;
+}
+
+function hasGap(gaps, from, to) {
+  for (let day = from + 1; day < to; day += 1) if (gaps.has(day)) return true;
+  return false;
+}
+
+/** The line of a record over its series. */
+const Sparkline = ({ record }) => html`
+  <svg class="spark" viewBox="0 0 ${WIDTH} ${HEIGHT}" width=${WIDTH} height=${HEIGHT} aria-hidden="true">
+    <path d=${pathOf(lineOf(record, null))} />
+  </svg>
+`;
+
+/** Prices of a market among which the representative one is chosen. */
+const CANDIDATES = 3;
+
+/** The one that is assessed most: the first with the newest value and the most points of a year. */
+const representative = (records) =>
+  records.toSorted(
+    (a, b) =>
+      Number(isPayable(a)) - Number(isPayable(b)) ||
+      (b.lastAssessedAt ?? '').localeCompare(a.lastAssessedAt ?? '') ||
+      b.series.length - a.series.length,
+  )[0];
+
+/** A market that the key opens. */
+class Row extends Loaded {
+  keyOf({ market, asOf }) {
+    return `${market.slug} ${asOf}`;
+  }
+
+  async load({ market, asOf }, signal) {
+    if (market.lastDate === null) return null;
+    const address = addressOf(`v3/prices/${market.slug}`, [
+      ['limit', CANDIDATES],
+      ['includeSeries', 'true'],
+      ['includeSummary', 'true'],
+      ['dateFrom', dateOf(monthsFrom(dayOf(market.lastDate), -12))],
+      ['asOf', asOf && endOf(asOf)],
+    ]);
+    const text = await askText(address, signal);
+    const record = representative(JSON.parse(text).data);
+    return record && { record, latest: exact(text).data.find(({ code }) => code === record.code) };
+  }
+
+  render({ market, asOf }, { data, isLoading }) {
+    const { slug, name, prices, lastDate } = market;
+    const record = data?.record;
+    const latest = data?.latest.summary.latest;
+    const price = record && { ...EMPTY, prices: [{ market: slug, code: record.code }], asOf };
+    return html`
+      <tr>
+        <th scope="row"><a href=${linkTo({ ...EMPTY, market: slug, asOf })}>${name}</a></th>
+        <td class="number count">${prices}</td>
+        <td class="date latest">${lastDate ?? NOTHING}</td>
+        <td class="wide">
+          ${record ? html`<a class="plain" href=${linkTo(price)}>${record.name}</a>` : ''}
+          ${isLoading && !record && html`<span class="quiet">…</span>`}
+        </td>
+        <td class="spark-cell">${record && html`<${Sparkline} record=${record} />`}</td>
+        <td class="number strong">
+          ${latest?.mid}
+        </td>
+        <td class="unit">${record && unitText(record)}</td>
+        <td class="number">
+          ${record && html`<${Change} change=${record.summary.changes.month} isPoints=${isPayable(record)} />`}
+        </td>
+        <td class="number">
+          ${record && html`<${Change} change=${record.summary.changes.year} isPoints=${isPayable(record)} />`}
+        </td>
+      </tr>
+    `;
+  }
+}
+
+const Closed = ({ markets }) => html`
+  <section class="panel">
+    <h2>Closed to this key</h2>
+    <ul class="closed">
+      ${markets.map(
+        ({ name, scope }) =>
+          html`<li>${name} <span class="quiet">needs <code>${scope}</code></span></li>`,
+      )}
+    </ul>
+  </section>
+`;
+
+/** Says how prices come into an empty service. */
+const Empty = () => html`
+  <section class="panel">
+    <h2>There are no prices yet</h2>
+    <p>Whoever runs the service loads them on the command line: samples of every market, or files.</p>
+    <pre tabindex="0" aria-label="Commands"><code>npm run --silent prices -- db seed
+npm run --silent prices -- load worldbank CMO-Historical-Data-Monthly.xlsx
+npm run --silent prices -- load csv prices.csv</code></pre>
+  </section>
+`;
+
+/** All markets: those that the key opens, and those that it does not. */
+export const Overview = ({ app, markets, view, attempt }) => {
+  const open = markets.filter(({ authorized }) => authorized);
+  const closed = markets.filter(({ authorized }) => !authorized);
+  const isEmpty = open.length > 0 && open.every(({ prices }) => !prices);
+  return html`
+    <div>
+      <h1 class="hidden">Markets</h1>
+      ${isEmpty && html`<${Empty} />`}
+      ${
+        !isEmpty &&
+        open.length > 0 &&
+        html`
+          <section class="panel flush">
+            <div class="scroll" tabindex="0" role="region" aria-label="Markets">
+              <table class="list overview">
+                <thead>
+                  <tr>
+                    <th scope="col">Market</th>
+                    <th scope="col" class="number">Prices</th>
+                    <th scope="col">Latest</th>
+                    <th scope="col" class="wide">Representative price</th>
+                    <th scope="col">One year</th>
+                    <th scope="col" class="number">Mid</th>
+                    <th scope="col" class="unit">Unit</th>
+                    <th scope="col" class="number">Month</th>
+                    <th scope="col" class="number">Year</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  ${open.map(
+                    (market) => html`
+                      <${Row}
+                        key=${market.slug}
+                        app=${app}
+                        market=${market}
+                        asOf=${view.asOf}
+                        attempt=${attempt}
+                      />
+                    `,
+                  )}
+                </tbody>
+              </table>
+            </div>
+          </section>
+        `
+      }
+      ${closed.length > 0 && html`<${Closed} markets=${closed} />`}
+    </div>
+  `;
+};

@@ -1,0 +1,149 @@
+// The chosen prices: chart, receipts, table, and what can be taken away.
+
+import { askText, exact } from './api.js';
+import { ChartView } from './chart-view.js';
+import { Controls } from './controls.js';
+import { minuteOf } from './dates.js';
+import { seriesRequests } from './link.js';
+import { Loaded } from './loaded.js';
+import { Failed, Warnings } from './notices.js';
+import { Receipt, Table } from './table.js';
+import { counted } from './texts.js';
+import { html, Later } from './ui.js';
+
+const takeAway = async () => (await import('./take-away.js')).TakeAway;
+
+const isOne = (code) => (record) => record.code.toLowerCase() === code.toLowerCase();
+
+/** An answer, with its exact reading made when it is first needed: the chart needs none. */
+function answerOf(request, text) {
+  const { $metadata, data } = JSON.parse(text);
+  let read = null;
+  const exactly = () => {
+    read ??= exact(text).data;
+    return read;
+  };
+  return { ...request, $metadata, records: data, exactly };
+}
+
+/** A price for the chart, with its exact points by date. */
+function entryOf(answer, record) {
+  let points = null;
+  const series = () => answer.exactly().find(isOne(record.code)).series;
+  return {
+    market: answer.market,
+    record,
+    exactly: () => answer.exactly().find(isOne(record.code)),
+    pointOf: (date) => {
+      points ??= new Map(series().map((point) => [point.date, point]));
+      return points.get(date);
+    },
+    newest: () => series().at(-1),
+  };
+}
+
+/** The answers to the requests of a view, with the prices in the order in which they were chosen. */
+export async function seriesOf(view, signal) {
+  const requests = seriesRequests(view);
+  const texts = await Promise.all(requests.map(({ address }) => askText(address, signal)));
+  const answers = requests.map((request, index) => answerOf(request, texts[index]));
+  const entries = view.prices.flatMap(({ market, code }) => {
+    const answer = answers.find((each) => each.market === market);
+    const record = answer.records.find(isOne(code));
+    return record ? [entryOf(answer, record)] : [];
+  });
+  return { answers, entries };
+}
+
+/** Codes that the service did not know are parts of the link that are ignored. */
+function tellUnknown(answers, ignore) {
+  for (const { market, codes, $metadata } of answers) {
+    for (const { code, pointer, detail } of $metadata.warnings) {
+      const [, index] = /^\?codes\/(\d+)$/.exec(pointer) ?? [];
+      if (index === undefined || code !== 'unmatched_value') continue;
+      ignore(`price=${market}/${codes[index]}`, detail);
+    }
+  }
+}
+
+const newestOf = (entries) =>
+  entries.reduce((newest, { record }) => {
+    const { lastAssessedAt } = record;
+    return newest === null || lastAssessedAt > newest ? lastAssessedAt : newest;
+  }, null);
+
+const titleOf = (entries) =>
+  entries.length === 1 ? entries[0].record.name : counted(entries.length, 'price');
+
+export class Prices extends Loaded {
+  keyOf({ view }) {
+    return JSON.stringify(seriesRequests(view));
+  }
+
+  async load({ view, app }, signal) {
+    const data = await seriesOf(view, signal);
+    tellUnknown(data.answers, app.ignore);
+    return { ...data, view };
+  }
+
+  /** Exact records are read once the chart is painted. */
+  componentDidUpdate(before, state) {
+    super.componentDidUpdate(before, state);
+    const { data } = this.state;
+    if (data && data !== this.reading) {
+      this.reading = data;
+      requestAnimationFrame(() => setTimeout(() => this.readExactly(data)));
+    }
+  }
+
+  readExactly(data) {
+    if (data !== this.state.data) return;
+    this.setState({ exact: { data, records: data.entries.map(({ exactly }) => exactly()) } });
+  }
+
+  render({ app, view }, { data, at, error, isLoading, exact: read }) {
+    if (error) return html`<${Failed} error=${error} app=${app} />`;
+    if (data === null) return html`<p class="panel quiet" role="status">Asking for prices…</p>`;
+    const { entries, answers } = data;
+    const records = read?.data === data ? read.records : null;
+    const warnings = answers.flatMap(({ $metadata }) =>
+      $metadata.warnings.filter(({ code }) => code !== 'unmatched_value'),
+    );
+    const isEmpty = entries.length === 0;
+    const isConverted = view.currency !== null || view.unit !== null;
+    return html`
+      <div class=${isLoading ? 'stale' : ''} aria-busy=${isLoading ? 'true' : 'false'}>
+        <section class="panel">
+          <h1><bdi>${isEmpty ? 'No prices' : titleOf(entries)}</bdi></h1>
+          <${Controls} app=${app} view=${view} newest=${newestOf(entries)} />
+          <${Warnings} warnings=${warnings} />
+          ${
+            isEmpty
+              ? html`<p class="empty">None of the chosen prices ${view.asOf ? 'was known at that moment' : 'is here'}.</p>`
+              : html`<${ChartView} app=${app} view=${view} entries=${entries} isRead=${records !== null} onDrawn=${(
+                  chart,
+                ) => {
+                  this.chart = chart;
+                }} />`
+          }
+          <p class="quiet small">
+            ${answers.map(
+              ({ market, $metadata }) =>
+                html`<span>${market}: revision <code>${$metadata.revision}</code> of ${minuteOf($metadata.asOf)}. </span>`,
+            )}
+            Asked at ${at.toTimeString().slice(0, 8)}.
+          </p>
+        </section>
+        ${isConverted && records?.[0]?.conversion && html`<${Receipt} records=${records} />`}
+        ${!isEmpty && html`<${Later} load=${takeAway} app=${app} answers=${answers} entries=${entries} chart=${() => this.chart} />`}
+        ${
+          !isEmpty &&
+          html`<section class="panel flush">
+            <h2>Points</h2>
+            ${records ? html`<${Table} records=${records} />` : html`<p class="quiet">Reading every digit…</p>`}
+          </section>`
+        }
+      </div>
+    `;
+  }
+}

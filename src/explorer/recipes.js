@@ -1,0 +1,82 @@
+// The shown request as programs. Each reads the key from SERVICE_KEY and counts the rows it got.
+
+const PLACEHOLDER = 'put your key here';
+
+/** A text between single quotes of a shell. */
+const shell = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+/** A text between double quotes of Python, R, TypeScript: JSON is one in each of them. */
+const quoted = (text) => JSON.stringify(text);
+
+/** A text between double quotes of Power Query. */
+const inQuery = (text) => `"${text.replaceAll('"', '""')}"`;
+
+const curl = (url) => `curl -sS --compressed ${shell(url)} \\
+  -H "x-api-key: \${SERVICE_KEY:-${PLACEHOLDER}}" -o prices.csv
+grep -c '' prices.csv
+`;
+
+const python = (url) => `import csv, io, os, urllib.request
+
+URL = ${quoted(url)}
+KEY = os.environ.get("SERVICE_KEY", "${PLACEHOLDER}")
+
+request = urllib.request.Request(URL, headers={"x-api-key": KEY})
+with urllib.request.urlopen(request, timeout=60) as answer:
+    # Every cell is text, so that no digit is lost.
+    rows = list(csv.DictReader(io.TextIOWrapper(answer, "utf-8", newline="")))
+print(len(rows))
+`;
+
+const r = (url) => `address <- ${quoted(url)}
+key <- Sys.getenv("SERVICE_KEY", "${PLACEHOLDER}")
+
+answer <- url(address, headers = c("x-api-key" = key))
+# Every column is text, so that no digit is lost: as.numeric() where you calculate.
+prices <- read.csv(answer, colClasses = "character", check.names = FALSE, encoding = "UTF-8")
+cat(nrow(prices), "\\n")
+`;
+
+/** Power Query takes parameters that are given several times as lists. */
+function powerQuery(url) {
+  const { origin, pathname, searchParams } = new URL(url);
+  const names = [...new Set(searchParams.keys())];
+  const fields = names.map((name) => {
+    const values = searchParams.getAll(name).map(inQuery);
+    return `${name} = ${values.length === 1 ? values[0] : `{${values.join(', ')}}`}`;
+  });
+  return `let
+    Answer = Web.Contents(${inQuery(origin)}, [
+        RelativePath = ${inQuery(pathname.slice(1))},
+        Headers = [#"x-api-key" = ${inQuery(PLACEHOLDER)}],
+        Query = [${fields.join(', ')}]]),
+    Prices = Table.PromoteHeaders(Csv.Document(Answer, [Delimiter = ",", Encoding = 65001]))
+in
+    Prices
+`;
+}
+
+const typeScript = (url) => `const url = ${quoted(url)};
+const key = process.env['SERVICE_KEY'] ?? '${PLACEHOLDER}';
+
+const answer = await fetch(url, { headers: { 'x-api-key': key } });
+if (!answer.ok) throw new Error(await answer.text());
+const { data } = await answer.json();
+const points = data.flatMap(({ code, series }) =>
+  series.map((point) => ({ code, ...point })),
+);
+console.log(points.length);
+`;
+
+/**
+ * Programs that fetch a request.
+ * @param url the whole address of the request
+ * @param csv the same for a CSV file
+ */
+export const recipesOf = (url, csv) => [
+  { id: 'curl', name: 'curl', text: curl(csv) },
+  { id: 'python', name: 'Python', text: python(csv) },
+  { id: 'r', name: 'R', text: r(csv) },
+  { id: 'power-query', name: 'Excel (Power Query)', text: powerQuery(csv) },
+  { id: 'typescript', name: 'TypeScript', text: typeScript(url) },
+];

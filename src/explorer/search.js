@@ -1,0 +1,244 @@
+// The search box over all markets that the key opens; `/` focuses it.
+import { askJson, Refusal } from './api.js';
+import { addressOf, kindOf, linkTo, PRICES_MAX } from './link.js';
+import { placeText } from './texts.js';
+import { Component, createRef, html } from './ui.js';
+
+/** Results that are shown. */
+const LIMIT = 12;
+
+/** Prices of a market that are looked through where the service has no search. */
+const LOOKED_THROUGH = 1000;
+
+const known = new Map();
+
+/** The descriptions of the prices of a market. */
+function pricesOf({ slug }) {
+  if (!known.has(slug)) {
+    const address = addressOf(`v3/prices/${slug}`, [['limit', LOOKED_THROUGH]]);
+    const asked = askJson(address).then(({ data }) => data);
+    known.set(slug, asked);
+    asked.catch(() => known.delete(slug));
+  }
+  return known.get(slug);
+}
+
+const FIELDS = [
+  ['code', ({ code }) => code],
+  ['name', ({ name }) => name],
+  ['shortName', ({ shortName }) => shortName],
+  ['product', ({ product }) => product?.name],
+  ['alias', ({ product }) => product?.alias],
+  ['chemicalCode', ({ product }) => product?.chemicalCode],
+  ['place', placeText],
+];
+
+/** The attributes that hold the words, each once; null if none holds one of them. */
+function matchOf(record, words) {
+  const texts = FIELDS.map(([field, read]) => ({ field, value: read(record) ?? '' }));
+  const found = words.map((word) => texts.find(({ value }) => value.toLowerCase().includes(word)));
+  return found.includes(undefined) ? null : [...new Set(found)];
+}
+
+async function lookedThrough(text, markets) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const all = await Promise.all(markets.map(pricesOf));
+  const data = all.flatMap((records, index) =>
+    records.flatMap((record) => {
+      const matched = matchOf(record, words);
+      const { code, name } = record;
+      return matched ? [{ market: markets[index].slug, code, name, matched }] : [];
+    }),
+  );
+  return { data: data.slice(0, LIMIT), suggestions: [] };
+}
+
+let hasSearch = true;
+
+/**
+ * Prices that match a text: `data` with `market`, `code`, `name` and `matched` (`field`, `value`),
+ * and `suggestions` for a misspelt one.
+ */
+async function lookUp(text, markets, signal) {
+  if (hasSearch) {
+    try {
+      const address = addressOf('v3/search', [
+        ['q', text],
+        ['limit', LIMIT],
+      ]);
+      const { data, $metadata } = await askJson(address, signal);
+      return { data, suggestions: $metadata.suggestions ?? [] };
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status !== 404) throw error;
+      hasSearch = false;
+    }
+  }
+  return lookedThrough(
+    text,
+    markets.filter(({ authorized }) => authorized),
+  );
+}
+
+/** The market of a code; null where no opened market has it. */
+export async function marketOf(code, markets, signal) {
+  const wanted = code.toLowerCase();
+  const { data } = await lookUp(code, markets, signal);
+  return data.find((each) => each.code.toLowerCase() === wanted)?.market ?? null;
+}
+
+/** The rest after a letter before the service is asked, in milliseconds. */
+const REST_MS = 120;
+
+/** Members of a result that its row shows anyway. */
+const SHOWN = ['code', 'name', 'market'];
+
+/** Other attributes that hold the words, such as the formula of the product. */
+const foundIn = ({ matched }) =>
+  matched.flatMap(({ field, value }) => (SHOWN.includes(field) ? [] : [value]));
+
+const isTyping = ({ tagName }) => ['INPUT', 'SELECT', 'TEXTAREA'].includes(tagName);
+
+export class Search extends Component {
+  state = { text: '', found: null, suggestions: [], isFull: false, error: null };
+  field = createRef();
+  list = createRef();
+
+  componentDidMount() {
+    addEventListener('keydown', this.focus);
+    addEventListener('hashchange', this.close);
+  }
+
+  componentWillUnmount() {
+    removeEventListener('keydown', this.focus);
+    removeEventListener('hashchange', this.close);
+    clearTimeout(this.timer);
+    this.asking?.abort();
+  }
+
+  focus = (event) => {
+    if (event.key !== '/' || isTyping(event.target) || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    this.field.current.focus();
+    this.field.current.select();
+  };
+
+  close = () => {
+    clearTimeout(this.timer);
+    this.asking?.abort();
+    this.setState({ text: '', found: null, suggestions: [], isFull: false });
+  };
+
+  type = (text) => {
+    this.setState({ text, isFull: false });
+    clearTimeout(this.timer);
+    this.asking?.abort();
+    if (text.trim() === '') this.setState({ found: null, suggestions: [] });
+    else this.timer = setTimeout(() => this.find(text.trim()), REST_MS);
+  };
+
+  async find(text) {
+    this.asking = new AbortController();
+    const { signal } = this.asking;
+    try {
+      const { data, suggestions } = await lookUp(text, this.props.markets, signal);
+      if (!signal.aborted) this.setState({ found: data, suggestions, error: null });
+    } catch (error) {
+      if (signal.aborted) return;
+      const isHandled = this.props.app.fail(error);
+      this.setState({ found: [], suggestions: [], error: isHandled ? null : error });
+    }
+  }
+
+  /** The view of one price alone, in the terms that are shown. */
+  linkOf({ market, code }) {
+    const { view } = this.props;
+    return linkTo({ ...view, filters: {}, market: null, code: null, prices: [{ market, code }] });
+  }
+
+  add = ({ market, code }) => {
+    const { app, view } = this.props;
+    const has = view.prices.some((each) => each.market === market && each.code === code);
+    if (!has && view.prices.length >= PRICES_MAX) this.setState({ isFull: true });
+    else if (has) this.close();
+    else app.change({ prices: [...view.prices, { market, code }] });
+  };
+
+  /** Enter opens the first result; the arrows walk through the results. */
+  key = (event) => {
+    if (event.key === 'Escape') {
+      this.close();
+      this.field.current.focus();
+      return;
+    }
+    const links = [...(this.list.current?.querySelectorAll('a') ?? [])];
+    if (links.length === 0) return;
+    if (event.key === 'Enter' && event.target === this.field.current) links[0].click();
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    const next = links.indexOf(document.activeElement) + step;
+    (links[next] ?? this.field.current).focus();
+  };
+
+  result(price) {
+    const { view, markets } = this.props;
+    const market = markets.find(({ slug }) => slug === price.market)?.name ?? price.market;
+    return html`
+      <li key=${`${price.market} ${price.code}`}>
+        <a href=${this.linkOf(price)} onClick=${this.close}>
+          <bdi>${price.name}</bdi>
+          <span class="quiet"><code>${price.code}</code> ${[market, ...foundIn(price)].join(', ')}</span>
+        </a>
+        ${
+          kindOf(view) === 'prices' &&
+          html`<button type="button" aria-label=${`Add ${price.code}`} onClick=${() => this.add(price)}>Add</button>`
+        }
+      </li>
+    `;
+  }
+
+  results({ found, suggestions, isFull, error }) {
+    return html`
+      <div class="results">
+        ${isFull && html`<p class="bad" role="alert">At most ${PRICES_MAX} prices fit one chart; remove one first.</p>`}
+        ${found.length > 0 && html`<ul ref=${this.list}>${found.map((each) => this.result(each))}</ul>`}
+        ${error && html`<p class="bad">${error.message}</p>`}
+        ${found.length === 0 && !error && html`<p class="quiet">Nothing matches in the markets that this key opens.</p>`}
+        ${
+          suggestions.length > 0 &&
+          html`<p>
+            Did you mean${' '}
+            ${suggestions.map(
+              (each) =>
+                html`<button type="button" onClick=${() => this.type(each)}>${each}</button> `,
+            )}
+          </p>`
+        }
+      </div>
+    `;
+  }
+
+  render(_props, state) {
+    return html`
+      <search class="search" onKeyDown=${this.key}>
+        <label class="hidden" for="search">Find a price by code, name, product, formula or place</label>
+        <input
+          id="search"
+          ref=${this.field}
+          type="search"
+          autocomplete="off"
+          spellcheck=${false}
+          maxlength="128"
+          placeholder="Find a price: code, name, product, formula, place"
+          value=${state.text}
+          onInput=${(event) => this.type(event.target.value)}
+        />
+        <kbd aria-hidden="true">/</kbd>
+        <p class="hidden" role="status">
+          ${state.found === null ? '' : `${state.found.length} results`}
+        </p>
+        ${state.found !== null && this.results(state)}
+      </search>
+    `;
+  }
+}

@@ -1,0 +1,20 @@
+// Sentences and names that several parts of the page show.
+
+/** `1 price`, `2 prices`. */
+export const counted = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
+
+/** The currency and unit of numbers: `USD/t`, `%`. */
+export function unitText({ currency, unitOfMeasure }) {
+  const unit = unitOfMeasure?.symbol ?? unitOfMeasure?.name ?? '';
+  return currency ? `${currency.iso}/${unit}` : unit;
+}
+
+/** True for a price that is a percentage of a reference price. */
+export const isPayable = ({ currency }) => currency === null;
+
+/** The place of a price: country and region, as far as there are any. */
+export const placeText = ({ country, region }) =>
+  [country?.name, region?.name].filter(Boolean).join(', ');
+
+/** A text that shows nothing. */
+export const NOTHING = '–';

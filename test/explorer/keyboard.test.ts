@@ -1,0 +1,113 @@
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import t from 'tap';
+import { seededDatabase } from '../support/database.ts';
+import { explorerOn } from '../support/explorer.ts';
+import { signIn, walk } from '../support/explorer-walk.ts';
+
+const explorer = await explorerOn(t, await seededDatabase(t));
+const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+
+interface Violation {
+  readonly id: string;
+  readonly nodes: { readonly html: string; readonly failureSummary: string }[];
+}
+
+/** The rules of WCAG 2.2 AA that a page breaks, each with its places. */
+async function brokenRules(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+  const violations = (await page.evaluate(
+    `axe.run({ runOnly: ${JSON.stringify(tags)} }).then(({ violations }) => violations)`,
+  )) as Violation[];
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary}`),
+  );
+}
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  t.test(`no view breaks a rule of WCAG 2.2 AA, ${colorScheme}`, async (t) => {
+    const visit = await explorer.open(t, { colorScheme });
+    await walk(explorer, visit, async (name, page) => {
+      t.same(await brokenRules(page), [], name);
+    });
+    for (const path of ['docs/problems']) {
+      await visit.page.goto(`${explorer.address}/${path}`);
+      t.same(await brokenRules(visit.page), [], path);
+    }
+  });
+}
+
+t.test('Tab reaches everything that can be used', async (t) => {
+  const { page, show } = await explorer.open(t);
+  for (const view of ['', 'market=nickel', 'price=nickel/CP-NI-0001&price=nickel/CP-NI-0002']) {
+    await show(view);
+    await page.evaluate(`document.body.focus(); globalThis.reached = new Set();
+      addEventListener('focusin', ({ target }) => globalThis.reached.add(target));`);
+    const kinds = 'a, button, input, select, summary, [tabindex]';
+    const usable = `[...document.querySelectorAll('${kinds}')]
+      .filter((each) => each.checkVisibility() && each.tabIndex >= 0)`;
+    const count = Number(await page.evaluate(`${usable}.length`));
+    t.ok(count > 10);
+    // A date field takes a stop for each of its parts.
+    for (let at = 0; at < count + 20; at += 1) await page.keyboard.press('Tab');
+    const missed = await page.evaluate(
+      `${usable}.filter((each) => !reached.has(each)).map((each) => each.outerHTML.slice(0, 120))`,
+    );
+    t.same(missed, [], view);
+  }
+});
+
+t.test('keys move the cursor of the chart, and each move is told', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show('price=nickel/CP-NI-0001&price=nickel/CP-NI-0003&from=2026-04-01');
+  const chart = page.locator('.chart');
+  await chart.focus();
+  const said = (): Promise<string | null> => chart.getAttribute('aria-valuetext');
+  const at = async (): Promise<number> => Number(await chart.getAttribute('aria-valuenow'));
+  await page.keyboard.press('End');
+  const last = await at();
+  t.equal(
+    await said(),
+    '2026-06-30. CP-NI-0001: mid 18800, low 18780, high 18820 USD/t. CP-NI-0003: no price',
+  );
+  const moves = [
+    ['ArrowLeft', last - 1],
+    ['PageDown', last - 21],
+    ['ArrowRight', last - 20],
+    ['PageUp', last],
+    ['ArrowDown', last - 1],
+    ['ArrowUp', last],
+    ['Home', 0],
+  ] as const;
+  for (const [key, place] of moves) {
+    await page.keyboard.press(key);
+    t.equal(await at(), place, key);
+    t.match(await said(), /^\d{4}-\d\d-\d\d\. CP-NI-0001: .*\. CP-NI-0003: /, key);
+  }
+  // Good Friday: a working day without a price.
+  await show('price=nickel/CP-NI-0001&from=2026-04-01&to=2026-04-08');
+  await chart.focus();
+  const told: string[] = [];
+  for (const key of ['Home', 'ArrowRight', 'ArrowRight', 'ArrowRight']) {
+    await page.keyboard.press(key);
+    told.push((await said()) ?? '');
+  }
+  t.ok(
+    told.some((each) => /^2026-04-\d\d\. CP-NI-0001: no price$/.test(each)),
+    told.join('; '),
+  );
+});
+
+t.test('a reader without a mouse finds a price and opens it', async (t) => {
+  const visit = await explorer.open(t);
+  await signIn(explorer, visit);
+  const { page } = visit;
+  await page.keyboard.press('/');
+  await page.keyboard.type('briquette');
+  await page.locator('.results a').first().waitFor();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/price=nickel%2FCP-NI-0003/);
+});
