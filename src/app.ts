@@ -42,6 +42,7 @@ import { priceRoutes, valuesRoute } from './routes/market.ts';
 import { marketsRoute } from './routes/markets.ts';
 import { meRoute } from './routes/me.ts';
 import { referenceRoutes } from './routes/reference.ts';
+import { searchRoute } from './routes/search.ts';
 import type { Tracing } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
 
@@ -199,6 +200,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   meRoute(app, limits);
   marketsRoute(app, sources);
   referenceRoutes(app, sources);
+  searchRoute(app, sources, config.SEARCH_BYTES_MAX);
   const shared = requestSchemasOf(bodyLimitsOf(config));
   for (const schema of sharedOf(shared)) app.addSchema(schema);
   for (const market of MARKETS) {

@@ -15,12 +15,14 @@ const LENGTH_MAX = 64;
 /** What every text has that is spelt otherwise: most have none of it. */
 const SPELT_OTHERWISE = /sulph|aluminium|ton|tre/;
 
-/** A name as it is compared: in small letters, in one spelling. */
-function spelt(name: string): string {
-  const small = name.slice(0, LENGTH_MAX).toLowerCase();
+/** A text in small letters, in the spelling that is compared. */
+export function inOneSpelling(small: string): string {
   if (!SPELT_OTHERWISE.test(small)) return small;
   return SPELLINGS.reduce((text, [other, one]) => text.replace(other, one), small);
 }
+
+/** A name as it is compared: in small letters, in one spelling. */
+const spelt = (name: string): string => inOneSpelling(name.slice(0, LENGTH_MAX).toLowerCase());
 
 /** Words that have no letter in an abbreviation. */
 const SMALL_WORDS: ReadonlySet<string> = new Set(['and', 'of', 'the']);

@@ -125,6 +125,12 @@ export const SETTINGS = {
     Number.MAX_SAFE_INTEGER,
     'Memory for prices and answers that are kept ready; 0 keeps none',
   ),
+  SEARCH_BYTES_MAX: whole(
+    134_217_728,
+    0,
+    Number.MAX_SAFE_INTEGER,
+    'Memory for the indexes of the search, about 800 bytes a price; 0 keeps none',
+  ),
 
   LOAD_JUMP_FACTOR: Type.String({
     default: '5',

@@ -166,6 +166,7 @@ export const generalExamples: Readonly<Record<string, unknown>> = {
   getCurrencies: made.getCurrencies,
   getUnits: made.getUnits,
   getRates: made.getRates,
+  searchPrices: made.searchPrices,
 };
 
 export const healthExample = {

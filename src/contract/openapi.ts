@@ -21,6 +21,7 @@ import { POINT_COMPONENTS } from './points.ts';
 import { ProblemSchema, ViolationSchema } from './problem.ts';
 import { REFERENCE_COMPONENTS } from './reference.ts';
 import { HEADERS, headerRefs, REFUSAL_STATUSES, refusalResponse } from './refusals.ts';
+import { SEARCH_COMPONENTS } from './search.ts';
 
 /** Every schema that is not of one market. */
 export const COMMON_SCHEMAS = [
@@ -28,6 +29,7 @@ export const COMMON_SCHEMAS = [
   ...POINT_COMPONENTS,
   ...REFERENCE_COMPONENTS,
   ...CHANGE_COMPONENTS,
+  ...SEARCH_COMPONENTS,
   Me,
   ViolationSchema,
   ProblemSchema,
@@ -85,6 +87,7 @@ const INTRODUCTION = paragraphs(
     'market has a scope of its own, `prices:<market>`; `prices:*` opens all of them.',
     '`GET /v3/prices` tells which markets there are and which of them your credential opens;',
     '`GET /v3/prices/<market>/filters` tells the values that each filter of a market takes;',
+    '`GET /v3/search` finds prices by code, name, product, formula or place;',
     '`GET /v3/changes` tells what is new, was corrected or withdrawn.',
   ],
   [
@@ -219,7 +222,7 @@ function headersOf(
   operation: OperationObject,
   status: string,
 ): (keyof typeof HEADERS)[] {
-  const namesState = isScoped(operation) || path.startsWith('/v3/reference/');
+  const namesState = isScoped(operation) || /^\/v3\/(reference|search)/.test(path);
   const hasFormats = operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
   return [
     'x-request-id',

@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { MARKETS } from '../catalog/markets.ts';
 import { scopeOf } from '../catalog/scopes.ts';
 import { filtersOf } from '../contract/market.ts';
+import { instantOf } from '../db/instant.ts';
 import type { Newest } from '../db/newest.ts';
 import { requireCommit } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
@@ -12,6 +13,8 @@ interface Extent {
   readonly prices: number;
   readonly firstDate: string | null;
   readonly lastDate: string | null;
+  /** Newest publication of the latest points, as PostgreSQL prints it. */
+  readonly publishedAt: string | null;
 }
 
 /** What each market holds, by its slug. */
@@ -22,11 +25,13 @@ type Extents = ReadonlyMap<string, Extent>;
  * commit of the revision, see `requireCommit`.
  */
 export async function extentsNow(db: Kysely<Database>, revision = '0'): Promise<Extents> {
-  const end = (order: 'asc' | 'desc') => sql`(select date from series
+  const end = (column: 'date' | 'published_at', order: 'asc' | 'desc') =>
+    sql`(select series.${sql.raw(column)} from series
     where price_id = price.id order by date ${sql.raw(order)} limit 1)`;
   const { rows } = await sql<Extent>`
     select market.slug, count(price.id)::int as prices,
-      min(${end('asc')}) as "firstDate", max(${end('desc')}) as "lastDate"
+      min(${end('date', 'asc')}) as "firstDate", max(${end('date', 'desc')}) as "lastDate",
+      max(${end('published_at', 'desc')}) as "publishedAt"
     from market left join price on price.market_id = market.id
     where ${requireCommit(revision)}
     group by market.slug`.execute(db);
@@ -63,6 +68,7 @@ export function marketList(
       prices: extent?.prices ?? 0,
       firstDate: extent?.firstDate ?? null,
       lastDate: extent?.lastDate ?? null,
+      latestPublishedAt: extent?.publishedAt ? instantOf(extent.publishedAt) : null,
       authorized: true,
     };
   });

@@ -110,6 +110,24 @@ const reference = (operationId: string, summary: string, description: string): O
   security: either([]),
 });
 
+export const searchOperation = reference(
+  'searchPrices',
+  'Find prices',
+  paragraphs(
+    [
+      'Finds prices over all markets that the credential opens, by words of their codes, names,',
+      'products, aliases, formulas, places and other attributes. All words must match, as words,',
+      'as beginnings of words, or inside of words; the case and accents do not count. A code that',
+      'is the text comes first, then codes that begin with it, then the best matches of words.',
+    ],
+    [
+      'Where no price has all words, one typing error in each word is forgiven, and of three and',
+      'more words one may be missing; `$metadata.suggestions` then names texts to search for',
+      'instead. A text without a letter or a digit finds nothing.',
+    ],
+  ),
+);
+
 export const meOperation = reference(
   'getMe',
   'The caller',

@@ -38,6 +38,7 @@ async function momentsOf({ pool }: TestDatabase): Promise<Moment[]> {
 
 const GETS = [
   '/v3/prices',
+  '/v3/search?q=nickel&limit=100',
   '/v3/reference/currencies',
   '/v3/reference/units',
   '/v3/reference/rates?base=USD&quote=CNY',

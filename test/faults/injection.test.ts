@@ -73,6 +73,7 @@ const PLACES: readonly Place[] = [
   (payload, market) => query(pathOf(market), WORDS, payload),
   (payload, market) => query(pathOf(market), ['codes'], payload),
   (payload) => query('/v3/reference/rates', ['base', 'quote', 'from', 'to', 'source'], payload),
+  (payload) => query('/v3/search', ['q', 'limit', 'market'], payload),
   (payload) => query('/v3/changes', ['after', 'market', 'limit', 'wait'], payload),
   (payload) => query('/v3/changes', [encodeURIComponent(payload)], '1'),
   (payload) => ({ path: `/v3/prices/${encodeURIComponent(payload)}` }),

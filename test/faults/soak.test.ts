@@ -43,6 +43,7 @@ const MIXED: readonly Ask[] = SPECIFIED.flatMap(({ slug }, at) => [
   { path: `/v3/prices/${slug}`, headers: { 'x-api-key': 'nonsense' } },
   { path: '/v3/changes?limit=5' },
   { path: '/v3/prices' },
+  { path: '/v3/search?q=nickel' },
 ]);
 
 /** An hour is the service as it is; minutes see only what does not end. */

@@ -18,6 +18,13 @@ t.before(async () => {
 const get = (url: string, headers: Record<string, string> = {}, method = 'GET') =>
   service.request({ method, url, headers });
 
+/** The newest publication of the latest points of some prices. */
+const newestIn = (prices: readonly OraclePrice[]): string | null =>
+  prices
+    .flatMap(({ points }) => points.at(-1)?.[1].split(' ')[4] ?? [])
+    .sort()
+    .at(-1) ?? null;
+
 t.test('GET /v3/prices tells of every market its filters, prices and days', async (t) => {
   const { status, json } = await get('/v3/prices');
   t.equal(status, 200);
@@ -39,6 +46,7 @@ t.test('GET /v3/prices tells of every market its filters, prices and days', asyn
         prices: own.length,
         firstDate: days[0] ?? null,
         lastDate: days.at(-1) ?? null,
+        latestPublishedAt: newestIn(own),
         authorized: true,
       },
     );
@@ -159,7 +167,11 @@ t.test('a market without prices is told as such', async (t) => {
   const other = await serviceOn(t, own);
   const list = await other.request({ method: 'GET', url: '/v3/prices' });
   for (const each of list.json.data) {
-    t.match(each, { prices: 0, firstDate: null, lastDate: null }, each.slug);
+    t.match(
+      each,
+      { prices: 0, firstDate: null, lastDate: null, latestPublishedAt: null },
+      each.slug,
+    );
   }
   const values = await other.request({ method: 'GET', url: '/v3/prices/cobalt/filters' });
   t.same(Object.values(values.json.data), [[], [], [], [], [], [], []]);

@@ -10,6 +10,7 @@ const ADDRESSES = [
   ['POST', '/v3/prices/nickel'],
   ['GET', '/v3/prices/nickel/filters'],
   ['GET', '/v3/prices'],
+  ['GET', '/v3/search?q=nickel'],
 ] as const;
 
 const ask = ([method, url]: (typeof ADDRESSES)[number], accept: string) =>

@@ -14,6 +14,7 @@ const PRICES = [
   ['POST', '/v3/prices/nickel'],
   ['GET', '/v3/prices/nickel/filters'],
   ['GET', '/v3/prices'],
+  ['GET', '/v3/search?q=nickel'],
 ] as const;
 
 const get = (service: Service, url: string) => service.request({ method: 'GET', url });

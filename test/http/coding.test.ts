@@ -53,6 +53,7 @@ const LARGE = [
   `${SERIES}&format=ndjson`,
   `${MARKET}/filters`,
   '/v3/prices',
+  '/v3/search?q=lithium',
   '/v3/changes?limit=50',
   '/v3/reference/currencies',
   '/v3/reference/units',

@@ -359,9 +359,11 @@ select s.place, state.is_before as "isBefore", reference.revision as reference, 
 
 -- the list of markets
 select market.slug, count(price.id)::int as prices,
-  min((select date from series
-  where price_id = price.id order by date asc limit 1)) as "firstDate", max((select date from series
-  where price_id = price.id order by date desc limit 1)) as "lastDate"
+  min((select series.date from series
+  where price_id = price.id order by date asc limit 1)) as "firstDate", max((select series.date from series
+  where price_id = price.id order by date desc limit 1)) as "lastDate",
+  max((select series.published_at from series
+  where price_id = price.id order by date desc limit 1)) as "publishedAt"
   from market left join price on price.market_id = market.id
   where require_commit($1::bigint, $2)
   group by market.slug;

@@ -38,7 +38,9 @@ t.test('every address answers with the account that only reads', async (t) => {
     t.equal((await service.post(slug, past)).status, 200, `${slug} in the past`);
   }
   const rates = '/v3/reference/rates?base=EUR&quote=USD';
-  t.equal((await service.request({ method: 'GET', url: rates })).status, 200);
+  for (const url of [rates, '/v3/search?q=nickel']) {
+    t.equal((await service.request({ method: 'GET', url })).status, 200, url);
+  }
   t.match((await service.request({ method: 'GET', url: '/ready' })).json.checks, {
     database: 'ok',
     schema: 'ok',

@@ -10,6 +10,7 @@ const database = await seededDatabase(t);
 const SHARED = {
   '/v3/prices': '%as "firstDate"%',
   '/v3/prices/nickel/filters': '%as position%',
+  '/v3/search?q=nickel': '%limit%latest_point_at%',
 };
 
 const waiting = (statement: string): Promise<number> => lockWaits(database.pool, statement);
@@ -17,12 +18,12 @@ const waiting = (statement: string): Promise<number> => lockWaits(database.pool,
 for (const [path, statement] of Object.entries(SHARED)) {
   t.test(`who asks for ${path} first and leaves does not end it for who came later`, async (t) => {
     const service = await listening(t, database);
-    const key = await keyFor(database, ['prices:*']);
+    const key = await keyFor(database, ['prices:nickel']);
     const [first, second] = [new Caller(t, service.port), new Caller(t, service.port)];
     await whileLocked(database, async () => {
       first.socket.write(getText(path, key));
       await until('it is read', async () => (await waiting(statement)) === 1);
-      second.socket.write(getText(path, service.key));
+      second.socket.write(getText(path, key));
       // It looks later than the second one, so that one waits for what is read by now.
       t.equal((await exchange(t, service.port, getText('/v3/me', service.key))).status, 200);
       first.socket.destroy();

@@ -107,5 +107,6 @@ export async function madeExamples(service: Service) {
     getCurrencies: { ...currencies, data: currencies.data.slice(0, 3) },
     getUnits: { ...units, data: units.data.slice(0, 4) },
     getRates: timeless(await get(rates)),
+    searchPrices: timeless(await get('/v3/search?q=nickel%20briq&limit=1')),
   };
 }

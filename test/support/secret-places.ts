@@ -62,6 +62,7 @@ const askedWith = (secret: string, key: string): string[] => {
     got(`/v3/prices/nickel?includeSeries=${secret}`),
     got(`/v3/prices/nickel/filters?${secret}`),
     got(`/v3/reference/rates?base=${secret}`),
+    got(`/v3/search?q=${secret}&limit=${secret}`),
     got(`/v3/changes?market=${secret}&after=${secret}`),
     got(`/v3/me?${secret}`),
     got(`/v3/me?${secret.replaceAll('_', '%5f')}%zz=1`),

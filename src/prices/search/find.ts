@@ -1,0 +1,143 @@
+import { ATTRIBUTE_BITS, type MarketIndex } from './market-index.ts';
+import { canBeNear, isNear, withMiddleSwapped } from './words.ts';
+
+/**
+ * The cost of a match is that of its kind and the place of its attribute. One match of a kind costs
+ * more than 16 of the kind before, so the worst match of a price decides, then all of them.
+ */
+const EXACT = 0;
+const PREFIX = 1 << 5;
+const INSIDE = 1 << 10;
+const SIMILAR = 1 << 15;
+/** The cost of a word that a price does not have. */
+export const MISSING = 1 << 20;
+
+/** The kinds of matches by their costs, dearest first. */
+const KINDS = [
+  [SIMILAR, 'similar'],
+  [INSIDE, 'inside'],
+  [PREFIX, 'prefix'],
+  [EXACT, 'exact'],
+] as const;
+
+export type Kind = (typeof KINDS)[number][1];
+
+/** The place of the code in a cost where the word is a part of the code: after all others. */
+const PART_OF_CODE = (1 << ATTRIBUTE_BITS) - 1;
+
+/** Letters from which on a word is looked for inside of others. */
+const INSIDE_LENGTH_MIN = 3;
+
+/** The first word that does not sort before a text. */
+function placeOf(tokens: readonly string[], text: string): number {
+  let [from, to] = [0, tokens.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if ((tokens[middle] as string) < text) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+/** The words that begin with a text, as the numbers of the first and after the last. */
+function beginningWith({ tokens }: MarketIndex, text: string): readonly [number, number] {
+  const first = placeOf(tokens, text);
+  let [from, to] = [first, tokens.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (tokens[middle]?.startsWith(text)) from = middle + 1;
+    else to = middle;
+  }
+  return [first, from];
+}
+
+/** The number of the word at a place of the text of all words. */
+function wordAt({ starts }: MarketIndex, place: number): number {
+  let [from, to] = [0, starts.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if ((starts[middle] as number) <= place) from = middle + 1;
+    else to = middle;
+  }
+  return from - 1;
+}
+
+/** The numbers of the words that hold a text; a line feed stands for their ends. */
+function* holding(index: MarketIndex, text: string): Generator<number> {
+  const { text: all, starts, tokens } = index;
+  for (let place = all.indexOf(text); place >= 0; ) {
+    const word = wordAt(index, place);
+    yield word;
+    const end = (starts[word] as number) + (tokens[word] as string).length;
+    place = all.indexOf(text, end);
+  }
+}
+
+/** Calls back with every word that matches as it is written, and the kind of the match. */
+function eachMatch(index: MarketIndex, word: string, found: (at: number, kind: number) => void) {
+  const [first, end] = beginningWith(index, word);
+  for (let at = first; at < end; at += 1) {
+    found(at, index.tokens[at] === word ? EXACT : PREFIX);
+  }
+  if (word.length < INSIDE_LENGTH_MIN) return;
+  for (const at of holding(index, word)) if (at < first || at >= end) found(at, INSIDE);
+}
+
+/**
+ * Calls back with every word that is the one written but for one typing error. One error leaves the
+ * first or the second half of a word as it is, unless it swaps the letters in the middle.
+ */
+function eachNear(index: MarketIndex, word: string, found: (at: number, kind: number) => void) {
+  if (!canBeNear(word)) return;
+  const middle = word.length >> 1;
+  const check = (at: number): void => {
+    if (isNear(word, index.tokens[at] as string)) found(at, SIMILAR);
+  };
+  for (const beginning of [word.slice(0, middle), withMiddleSwapped(word)]) {
+    const [first, end] = beginningWith(index, beginning);
+    for (let at = first; at < end; at += 1) check(at);
+  }
+  for (const at of holding(index, `${word.slice(middle)}\n`)) check(at);
+}
+
+/** True if some word of a market matches as it is written. */
+export function isKnown(index: MarketIndex, word: string): boolean {
+  const [first, end] = beginningWith(index, word);
+  return first < end || (word.length >= INSIDE_LENGTH_MIN && index.text.includes(word));
+}
+
+/** Words that share a beginning or an end of two letters with a word. */
+export function* besideWord(index: MarketIndex, word: string): Generator<string> {
+  const [first, end] = beginningWith(index, word.slice(0, 2));
+  yield* index.tokens.slice(first, end);
+  for (const at of holding(index, `${word.slice(-2)}\n`)) yield index.tokens[at] as string;
+}
+
+/** The least cost of a word for each price of a market. */
+export function costsOf(index: MarketIndex, word: string, withErrors: boolean): Uint32Array {
+  const { offsets, postings, prices } = index;
+  const costs = new Uint32Array(prices.length).fill(MISSING);
+  const found = (at: number, kind: number): void => {
+    const end = offsets[at + 1] as number;
+    for (let entry = offsets[at] as number; entry < end; entry += 1) {
+      const posting = postings[entry] as number;
+      const attribute = posting & PART_OF_CODE;
+      const cost = kind + (attribute === 0 && kind !== EXACT ? PART_OF_CODE : attribute);
+      const price = posting >>> ATTRIBUTE_BITS;
+      if (cost < (costs[price] as number)) costs[price] = cost;
+    }
+  };
+  eachMatch(index, word, found);
+  if (withErrors) eachNear(index, word, found);
+  return costs;
+}
+
+/** The kind of a match and the place of its attribute in `ATTRIBUTES`, from its cost. */
+export function matchOf(cost: number): { readonly kind: Kind; readonly attribute: number } {
+  for (const [least, kind] of KINDS) {
+    if (cost < least) continue;
+    const attribute = cost - least;
+    return { kind, attribute: attribute === PART_OF_CODE ? 0 : attribute };
+  }
+  throw new Error(`${cost} is no cost`);
+}

@@ -1,0 +1,112 @@
+import type { Market } from '../../catalog/markets.ts';
+import { codeKey } from '../../catalog/match-key.ts';
+import { Slice } from '../../turns.ts';
+import { ATTRIBUTES, type FoundPrice } from './attributes.ts';
+import { wordsOf } from './words.ts';
+
+/** Bits of a posting that hold the place of its attribute in `ATTRIBUTES`. */
+export const ATTRIBUTE_BITS = 5;
+
+/** The prices of a market at one state, and the words of their attributes. It never changes. */
+export interface MarketIndex {
+  readonly market: Market;
+  /** In the order of their codes. */
+  readonly prices: readonly FoundPrice[];
+  /** The keys of the codes, in the order of the prices. */
+  readonly codeKeys: readonly string[];
+  /** The words of the names, in the order of the prices. */
+  readonly names: readonly string[];
+  /** Every word, sorted by its UTF-16 code units. */
+  readonly tokens: readonly string[];
+  /** All words, each between two line feeds. */
+  readonly text: string;
+  /** Where each word begins in `text`. */
+  readonly starts: Uint32Array;
+  /** Where the postings of each word begin; one more for the end of the last. */
+  readonly offsets: Uint32Array;
+  /** The number of a price and, in the last bits, of its attribute. */
+  readonly postings: Uint32Array;
+  /** About as many bytes as it takes. */
+  readonly bytes: number;
+}
+
+/** About what a price takes beside its texts and postings, in bytes. */
+const PRICE_BYTES = 400;
+/** About what a word takes beside its letters, in bytes. */
+const TOKEN_BYTES = 40;
+
+const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
+
+/** The postings of each word, while they are collected. */
+class Postings {
+  readonly byWord = new Map<string, number[]>();
+  /** The words of texts that many prices share. */
+  readonly #known = new Map<string, readonly string[]>();
+
+  add(text: string, posting: number, isShared: boolean): void {
+    for (const word of isShared ? this.#wordsOf(text) : wordsOf(text)) {
+      const found = this.byWord.get(word);
+      if (found === undefined) this.byWord.set(word, [posting]);
+      else if (found.at(-1) !== posting) found.push(posting);
+    }
+  }
+
+  #wordsOf(text: string): readonly string[] {
+    const known = this.#known.get(text) ?? wordsOf(text);
+    this.#known.set(text, known);
+    return known;
+  }
+}
+
+const OF_ONE_PRICE = ['code', 'name', 'shortName'];
+
+/** Collects the postings of all prices, in slices. */
+async function collected(market: Market, prices: readonly FoundPrice[], slice: Slice) {
+  const postings = new Postings();
+  for (const [number, price] of prices.entries()) {
+    for (const [place, [field, textOf]] of ATTRIBUTES.entries()) {
+      const text = textOf(price, market);
+      if (text === null) continue;
+      const posting = (number << ATTRIBUTE_BITS) | place;
+      postings.add(text, posting, !OF_ONE_PRICE.includes(field));
+    }
+    if (slice.isOver) await slice.pass();
+  }
+  return postings.byWord;
+}
+
+/** Builds the index of a market from its prices in the order of their codes, in slices. */
+export async function indexOf(market: Market, prices: readonly FoundPrice[]): Promise<MarketIndex> {
+  const slice = new Slice();
+  const byWord = await collected(market, prices, slice);
+  const tokens = [...byWord.keys()].sort(compare);
+  await slice.pass();
+  const starts = new Uint32Array(tokens.length);
+  const offsets = new Uint32Array(tokens.length + 1);
+  const sum = [...byWord.values()].reduce((total, { length }) => total + length, 0);
+  const postings = new Uint32Array(sum);
+  let start = 1;
+  for (const [at, token] of tokens.entries()) {
+    const own = byWord.get(token) ?? [];
+    const offset = offsets[at] ?? 0;
+    postings.set(own, offset);
+    offsets[at + 1] = offset + own.length;
+    starts[at] = start;
+    start += token.length + 1;
+    if (slice.isOver) await slice.pass();
+  }
+  const bytes =
+    PRICE_BYTES * prices.length + TOKEN_BYTES * tokens.length + 4 * postings.length + 3 * start;
+  return {
+    market,
+    prices,
+    codeKeys: prices.map(({ code }) => codeKey(code)),
+    names: prices.map(({ name }) => wordsOf(name).join(' ')),
+    tokens,
+    text: `\n${tokens.join('\n')}\n`,
+    starts,
+    offsets,
+    postings,
+    bytes,
+  };
+}

@@ -1,0 +1,131 @@
+import type { Kysely } from 'kysely';
+import { MARKETS, type Market, type MarketSlug } from '../../catalog/markets.ts';
+import { headAt, type Newest } from '../../db/newest.ts';
+import type { Head } from '../../db/revisions.ts';
+import type { Database } from '../../db/schema.ts';
+import { Places } from '../../std/places.ts';
+import { selectionOf } from '../query.ts';
+import type { ReferenceReader } from '../references.ts';
+import { type FoundPrice, foundPrice } from './attributes.ts';
+import { indexOf, type MarketIndex } from './market-index.ts';
+
+/** Prices that one statement reads: the driver parses its rows without a pause. */
+const PRICES_PER_STATEMENT = 500;
+
+/** Markets that are read at a time; others wait, as each reading takes a connection. */
+const READ_AT_ONCE = 2;
+
+interface SearchSources {
+  /** Reads what requests share; a request that is cancelled does not end it for the others. */
+  readonly db: Kysely<Database>;
+  readonly references: ReferenceReader;
+}
+
+async function readIndex(
+  { db, references }: SearchSources,
+  market: Market,
+  head: Head,
+): Promise<MarketIndex> {
+  const shown = await references(db, head);
+  const filters = { market, codes: null, lists: [] };
+  const prices: FoundPrice[] = [];
+  for (;;) {
+    const stretch = { after: prices.at(-1)?.code ?? null, most: PRICES_PER_STATEMENT };
+    const rows = await selectionOf(db, filters, head.revision, stretch).execute();
+    for (const row of rows) prices.push(foundPrice(market, row, shown));
+    if (rows.length < PRICES_PER_STATEMENT) return indexOf(market, prices);
+  }
+}
+
+interface Entry {
+  readonly index: Promise<MarketIndex>;
+  readonly slug: MarketSlug;
+  bytes: number;
+}
+
+/** States of a market that are cached: the newest, and one for requests that began before it. */
+const STATES = 2;
+
+/**
+ * An LRU cache of indexes, within a budget of bytes. Concurrent callers share one build; failures
+ * are not cached. An index that alone exceeds the budget is not cached.
+ */
+class Indexes {
+  readonly #entries = new Map<string, Entry>();
+  readonly #bytesMax: number;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get(slug: MarketSlug, key: string, build: () => Promise<MarketIndex>): Promise<MarketIndex> {
+    const found = this.#entries.get(key);
+    const entry = found ?? { index: build(), slug, bytes: 0 };
+    // Deleting and setting an entry keeps the map in the order of use.
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    if (!found) this.#watch(key, entry);
+    return entry.index;
+  }
+
+  #watch(key: string, entry: Entry): void {
+    const isCached = () => this.#entries.get(key) === entry;
+    entry.index.then(
+      ({ bytes }) => {
+        entry.bytes = bytes;
+        this.#evict();
+      },
+      () => {
+        if (isCached()) this.#entries.delete(key);
+      },
+    );
+    const states = [...this.#entries].filter(([, { slug }]) => slug === entry.slug);
+    for (const [old] of states.slice(0, -STATES)) this.#entries.delete(old);
+  }
+
+  #evict(): void {
+    let bytes = [...this.#entries.values()].reduce((sum, each) => sum + each.bytes, 0);
+    for (const [key, entry] of this.#entries) {
+      if (bytes <= this.#bytesMax) return;
+      this.#entries.delete(key);
+      bytes -= entry.bytes;
+    }
+  }
+}
+
+/** The indexes of some markets, all of one state of the database, and that state. */
+interface IndexesAt {
+  readonly head: Head;
+  readonly indexes: readonly MarketIndex[];
+}
+
+/** Reads the indexes of markets at the newest state. Other markets are neither read nor waited for. */
+type IndexReader = (slugs: readonly MarketSlug[], newest: Newest) => Promise<IndexesAt>;
+
+/**
+ * A reader that builds the index of a market once for each of its states, when it is asked for.
+ * @param bytesMax bytes that all cached indexes take together
+ */
+export function indexReader(sources: SearchSources, bytesMax: number): IndexReader {
+  const cached = new Indexes(bytesMax);
+  const places = new Places(READ_AT_ONCE, { waitingMax: 0, waitMs: 0 });
+  const read = async (market: Market, head: Head): Promise<MarketIndex> => {
+    const leave = await places.enter({ isPatient: true });
+    try {
+      return await readIndex(sources, market, head);
+    } finally {
+      leave?.();
+    }
+  };
+  return async (slugs, newest) => {
+    const head = headAt(newest, slugs);
+    const open = MARKETS.filter(({ slug }) => slugs.includes(slug));
+    const indexes = open.map((market) => {
+      // The state of one market changes less often than that of all of them.
+      const own = headAt(newest, [market.slug]);
+      const key = `${market.slug} ${own.epoch}.${own.revision}`;
+      return cached.get(market.slug, key, () => read(market, own));
+    });
+    return { head, indexes: await Promise.all(indexes) };
+  };
+}

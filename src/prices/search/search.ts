@@ -1,0 +1,188 @@
+import type { MarketSlug } from '../../catalog/markets.ts';
+import { codeKey } from '../../catalog/match-key.ts';
+import { nearest } from '../../catalog/nearest.ts';
+import { ATTRIBUTES, type FoundPrice } from './attributes.ts';
+import { besideWord, costsOf, isKnown, type Kind, MISSING, matchOf } from './find.ts';
+import type { MarketIndex } from './market-index.ts';
+import { isNear, withWords, wordsOf } from './words.ts';
+
+/** Words of a text that are searched; the costs of matches leave room for so many. */
+const WORDS_MAX = 12;
+
+/** Words from which on one of them may be missing, where nothing matches all of them. */
+const MISSING_WORDS_MIN = 3;
+
+const SUGGESTIONS_MAX = 3;
+
+/** Letters that a suggested word may lack: less of a word says something else. */
+const SHORTER_MAX = 2;
+
+/** An attribute of a result that matches, its text, and how. */
+interface Matched {
+  readonly field: string;
+  readonly value: string;
+  readonly match: Kind;
+}
+
+export interface Result {
+  readonly market: MarketSlug;
+  readonly price: FoundPrice;
+  readonly matched: readonly Matched[];
+}
+
+interface Found {
+  /** The best results. */
+  readonly results: readonly Result[];
+  /** The number of prices that match. */
+  readonly total: number;
+  /** Texts to search for instead, where nothing matches this one as written. */
+  readonly suggestions: readonly string[];
+}
+
+/** A price that matches. Ranks order first, the lowest before others, then codes. */
+interface Candidate {
+  readonly index: MarketIndex;
+  readonly number: number;
+  readonly rank: number;
+  /** True if its name begins with the text. */
+  readonly begins: boolean;
+  /** The costs of each word, of all prices of the market. */
+  readonly byWord: readonly Uint32Array[];
+}
+
+/** A text to search for. */
+interface Wanted {
+  readonly words: readonly string[];
+  /** Compared with codes. */
+  readonly code: string;
+  /** True if codes that begin with it are wanted: without a digit it rather begins a word. */
+  readonly beginsCode: boolean;
+  /** Compared with the beginnings of names. */
+  readonly name: string;
+}
+
+/** The ranks of a code that is the text, and of one that begins with it. */
+const IS_CODE = -2;
+const BEGINS_CODE = -1;
+
+function rankOf({ code, beginsCode }: Wanted, key: string, cost: number): number {
+  if (key === code) return IS_CODE;
+  return beginsCode && key.startsWith(code) ? BEGINS_CODE : cost;
+}
+
+const codeOf = ({ index, number }: Candidate): string => index.prices[number]?.code ?? '';
+
+/** The order of two results; it depends on nothing but the two. */
+function order(one: Candidate, other: Candidate): number {
+  if (one.rank !== other.rank) return one.rank - other.rank;
+  if (one.begins !== other.begins) return one.begins ? -1 : 1;
+  return codeOf(one) < codeOf(other) ? -1 : 1;
+}
+
+/** The best of many, without sorting all of them. */
+class Best {
+  readonly kept: Candidate[] = [];
+  readonly #most: number;
+  /** Nothing of a higher rank is among the best any more. */
+  #rankMax = Number.POSITIVE_INFINITY;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** False if no candidate of this rank is among the best. */
+  admits(rank: number): boolean {
+    return rank <= this.#rankMax;
+  }
+
+  add(candidate: Candidate): void {
+    let at = this.kept.length;
+    while (at > 0 && order(candidate, this.kept[at - 1] as Candidate) < 0) at -= 1;
+    if (at >= this.#most) return;
+    this.kept.splice(at, 0, candidate);
+    if (this.kept.length > this.#most) this.kept.pop();
+    if (this.kept.length === this.#most) this.#rankMax = this.kept.at(-1)?.rank ?? 0;
+  }
+}
+
+/** Adds the matching prices of a market; returns how many match. */
+function search(index: MarketIndex, wanted: Wanted, withErrors: boolean, best: Best): number {
+  const { words } = wanted;
+  if (!withErrors && !words.every((word) => isKnown(index, word))) return 0;
+  const byWord = words.map((word) => costsOf(index, word, withErrors));
+  const mayMiss = withErrors && words.length >= MISSING_WORDS_MIN;
+  const tooMuch = mayMiss ? 2 * MISSING : MISSING;
+  let total = 0;
+  for (let number = 0; number < index.prices.length; number += 1) {
+    let cost = 0;
+    for (const costs of byWord) cost += costs[number] as number;
+    if (cost >= tooMuch) continue;
+    total += 1;
+    const rank = rankOf(wanted, index.codeKeys[number] as string, cost);
+    if (!best.admits(rank)) continue;
+    const name = index.names[number] as string;
+    const begins = name.startsWith(wanted.name) || (withErrors && isNear(words[0] ?? '', name));
+    best.add({ index, number, rank, begins, byWord });
+  }
+  return total;
+}
+
+/** The attributes in which words were found, each once, by the first of its words. */
+function resultOf({ index, number, byWord }: Candidate): Result {
+  const price = index.prices[number] as FoundPrice;
+  const matched = new Map<string, Matched>();
+  const costs = byWord.map((each) => each[number] as number);
+  for (const { kind, attribute } of costs.filter((each) => each < MISSING).map(matchOf)) {
+    const [field, textOf] = ATTRIBUTES[attribute] as (typeof ATTRIBUTES)[number];
+    const value = textOf(price, index.market) ?? '';
+    if (!matched.has(field)) matched.set(field, { field, value, match: kind });
+  }
+  return { market: index.market.slug, price, matched: [...matched.values()] };
+}
+
+/** Texts that are known, with the nearest words in the place of those that are not. */
+function suggestionsFor(indexes: readonly MarketIndex[], text: string, words: readonly string[]) {
+  const nearTo = new Map<string, readonly string[]>();
+  for (const word of words) {
+    if (indexes.some((index) => isKnown(index, word))) continue;
+    const beside = new Set(
+      indexes
+        .flatMap((index) => [...besideWord(index, word)])
+        .filter(({ length }) => length >= word.length - SHORTER_MAX),
+    );
+    nearTo.set(word, nearest(word, beside, SUGGESTIONS_MAX));
+  }
+  if (nearTo.size === 0) return [];
+  const suggestions = Array.from({ length: SUGGESTIONS_MAX }, (_, choice) =>
+    withWords(text, (word) => {
+      const near = nearTo.get(word);
+      return near === undefined ? word : (near[choice] ?? near[0] ?? '');
+    }),
+  );
+  return [...new Set(suggestions)].filter((each) => each !== '');
+}
+
+/**
+ * Finds prices in the indexes of some markets. All words of the text must match. Where no price has
+ * them all, words with one typing error match as well, and of three and more words one may be
+ * missing.
+ * @param most how many results are returned
+ */
+export function searchPrices(indexes: readonly MarketIndex[], text: string, most: number): Found {
+  const written = wordsOf(text);
+  const words = [...new Set(written)].slice(0, WORDS_MAX);
+  if (words.length === 0) return { results: [], total: 0, suggestions: [] };
+  const code = codeKey(text.trim());
+  const beginsCode = /\d/.test(code);
+  const wanted: Wanted = { words, code, beginsCode, name: written.join(' ') };
+  const best = new Best(most);
+  const totalOf = (withErrors: boolean): number =>
+    indexes.reduce((sum, index) => sum + search(index, wanted, withErrors, best), 0);
+  const exact = totalOf(false);
+  const total = exact > 0 ? exact : totalOf(true);
+  return {
+    results: best.kept.map(resultOf),
+    total,
+    suggestions: exact > 0 ? [] : suggestionsFor(indexes, text, words),
+  };
+}

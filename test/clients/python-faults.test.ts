@@ -1,0 +1,175 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import t from 'tap';
+import { python } from '../support/python.ts';
+
+const OK = { $metadata: { revision: 'abcd.1', warnings: [] }, data: [{ code: 'A' }] };
+const PROBLEM = { 'content-type': 'application/problem+json' };
+
+type Answer = (reply: ServerResponse, request: IncomingMessage) => void;
+
+const json =
+  (body: unknown, headers: Record<string, string> = {}, status = 200): Answer =>
+  (reply) => {
+    reply.writeHead(status, { 'content-type': 'application/json', ...headers });
+    reply.end(typeof body === 'string' ? body : JSON.stringify(body));
+  };
+
+const refused = (status: number, code: string, headers: Record<string, string> = {}): Answer =>
+  json(
+    { status, code, detail: `refused as ${code}`, requestId: 'r-1' },
+    { ...PROBLEM, ...headers },
+    status,
+  );
+
+const gone: Answer = (reply) => reply.destroy();
+
+/** A server that gives each request the next of some answers, the last one for ever. */
+async function serving(test: Pick<typeof t, 'teardown'>, answers: readonly Answer[]) {
+  let requests = 0;
+  const server = createServer((request, reply) => {
+    const answer = answers[Math.min(requests, answers.length - 1)];
+    requests += 1;
+    request.resume().on('end', () => answer?.(reply, request));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  test.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const call = (program: string) =>
+    python(`import commodity_prices as cp\n${program}`, {
+      COMMODITY_PRICES_URL: `http://127.0.0.1:${port}`,
+      COMMODITY_PRICES_KEY: 'key',
+    });
+  return { call, requests: () => requests };
+}
+
+const ASK = 'print([each["code"] for each in cp.prices("nickel", timeout=20)])';
+const SOON = { 'retry-after': '0' };
+
+t.test('429, 503 and cut connections are tried again, at most three times', async (t) => {
+  const passing = [
+    refused(429, 'rate_limited', SOON),
+    refused(503, 'overloaded', SOON),
+    gone,
+    json(OK),
+  ];
+  const some = await serving(t, passing);
+  const { code, stdout, stderr } = await some.call(ASK);
+  t.same([code, stdout, some.requests()], [0, "['A']\n", 4], stderr);
+  const all = await serving(t, [refused(503, 'overloaded', SOON)]);
+  const failed = await all.call(ASK);
+  t.match(failed.stderr, /PricesError: refused as overloaded/);
+  t.equal(all.requests(), 4);
+});
+
+t.test('no other refusal is tried again', async (t) => {
+  for (const status of [400, 401, 403, 404, 500, 504]) {
+    const one = await serving(t, [refused(status, 'a_code')]);
+    const { stderr } = await one.call(ASK);
+    t.match(stderr, /PricesError: refused as a_code/, String(status));
+    t.equal(one.requests(), 1, String(status));
+  }
+});
+
+t.test('Retry-After is bounded by the deadline of the call, whatever it says', async (t) => {
+  for (const after of ['86400', '999999999', new Date(Date.now() + 3_600_000).toUTCString()]) {
+    const late = await serving(t, [refused(429, 'rate_limited', { 'retry-after': after })]);
+    const begun = performance.now();
+    const { stderr } = await late.call('cp.prices("nickel", timeout=3)');
+    t.match(stderr, /refused as rate_limited/, after);
+    t.equal(late.requests(), 1, after);
+    t.ok(performance.now() - begun < 20_000, after);
+  }
+  for (const after of ['-5', 'soon', '', 'Wed, 99 Foo 2026', '1e9']) {
+    const odd = await serving(t, [refused(503, 'overloaded', { 'retry-after': after }), json(OK)]);
+    t.equal((await odd.call(ASK)).stdout, "['A']\n", after);
+  }
+  const without = await serving(t, [refused(503, 'overloaded'), json(OK)]);
+  t.equal((await without.call(ASK)).stdout, "['A']\n");
+});
+
+t.test('a server that says nothing, and one that never ends, are given up in time', async (t) => {
+  const endless: Answer = (reply) => {
+    reply.writeHead(200, { 'content-type': 'application/json' });
+    const timer = setInterval(() => reply.write(' '.repeat(70_000)), 20);
+    reply.on('close', () => clearInterval(timer));
+  };
+  for (const answer of [() => {}, endless]) {
+    const silent = await serving(t, [answer]);
+    const { stderr } = await silent.call('cp.prices("nickel", timeout=1)');
+    t.match(stderr, /did not answer in time/);
+    t.equal(silent.requests(), 1);
+  }
+});
+
+t.test('what is no answer of version 3 is an error that shows its beginning', async (t) => {
+  const html = `<html>${'x'.repeat(1_000)}</html>`;
+  const whole = gzipSync(JSON.stringify({ ...OK, more: 'x'.repeat(1_000) }));
+  for (const [what, answer, said] of [
+    [
+      'a page of a proxy',
+      json(html, { 'content-type': 'text/html' }),
+      /200 with text\/html.*<html>x+'/,
+    ],
+    ['a page as refusal', json(html, { 'content-type': 'text/html' }, 502), /502 with text\/html/],
+    [
+      'a page of 503',
+      json(html, { 'content-type': 'text/html', ...SOON }, 503),
+      /503 with text\/html/,
+    ],
+    ['no JSON', json('{"$metadata": {"rev'), /200 with application\/json.*\$metadata/],
+    ['another shape', json({ prices: [] }), /no Commodity Prices Service of version 3.*prices/],
+    ['a list', json([1]), /no Commodity Prices Service of version 3/],
+    ['a redirect', json('', { location: 'http://127.0.0.1:9/' }, 302), /answered 302/],
+    ['a part', json('{', { 'content-length': '100' }), /a part of its answer|connection .* failed/],
+    [
+      'a part that is compressed',
+      (reply: ServerResponse) => {
+        reply.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+        reply.end(whole.subarray(0, 40));
+      },
+      /a part of its answer/,
+    ],
+  ] as const) {
+    const odd = await serving(t, [answer]);
+    const { code, stdout, stderr } = await odd.call(
+      `try: cp.prices("nickel")\nexcept cp.PricesError as error: print("said", error)`,
+    );
+    t.equal(code, 0, `${what}: ${stderr}`);
+    t.match(stdout, said, what);
+    t.ok(stdout.length < 500, what);
+  }
+});
+
+t.test('a call that is interrupted closes its connection', async (t) => {
+  let closed = () => {};
+  const isClosed = new Promise<void>((resolve) => {
+    closed = resolve;
+  });
+  const open = await serving(t, [(reply) => reply.on('close', closed)]);
+  const { stderr } = await open.call(`
+import _thread, threading
+threading.Timer(0.5, _thread.interrupt_main).start()
+cp.prices("nickel", timeout=30)`);
+  t.match(stderr, /KeyboardInterrupt/);
+  await isClosed;
+});
+
+t.test('the key is in a header only, and is sent to no other address', async (t) => {
+  let seen: IncomingMessage | null = null;
+  const one = await serving(t, [
+    (reply, request) => {
+      seen = request;
+      json(OK)(reply, request);
+    },
+  ]);
+  await one.call(ASK);
+  const { url, headers } = seen as unknown as IncomingMessage;
+  t.equal(url, '/v3/prices/nickel');
+  t.equal(headers['x-api-key'], 'key');
+});

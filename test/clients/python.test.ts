@@ -1,0 +1,190 @@
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { addressOf } from '../support/address.ts';
+import { testDatabase } from '../support/database.ts';
+import { python } from '../support/python.ts';
+import { serviceOn } from '../support/service.ts';
+
+const database = await testDatabase(t, { seeded: true });
+const service = await serviceOn(t, database);
+const env = {
+  COMMODITY_PRICES_URL: await addressOf(service.app),
+  COMMODITY_PRICES_KEY: service.key,
+};
+
+/** What a program prints as JSON. */
+async function printed(program: string, more: Readonly<Record<string, string>> = {}) {
+  const { code, stdout, stderr } = await python(`import json, commodity_prices as cp\n${program}`, {
+    ...env,
+    ...more,
+  });
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+
+t.test('prices are the records of the service, with their revision', async (t) => {
+  const filters = { regions: ['Europe'], dateFrom: '2026-06-01' };
+  const { json } = await service.post('nickel', { filters, options: { includeSeries: true } });
+  const got = await printed(`
+got = cp.prices("nickel", regions=["Europe"], date_from="2026-06-01")
+print(json.dumps({"data": got, "revision": got.revision, "rows": got.rows()}))`);
+  t.same(got.data, json.data);
+  t.equal(got.revision, json.$metadata.revision);
+  const points = json.data.flatMap((each: { series: unknown[] }) => each.series);
+  t.equal(got.rows.length, points.length);
+  const [first] = json.data;
+  t.same(got.rows[0], {
+    code: first.code,
+    name: first.name,
+    date: first.series[0].date,
+    low: first.series[0].low,
+    mid: first.series[0].mid,
+    high: first.series[0].high,
+    currency: first.currency.iso,
+    unit: first.unitOfMeasure.symbol,
+    corrections: 0,
+  });
+});
+
+t.test(
+  'dates, sets and options go where they belong, and numbers are exact on request',
+  async (t) => {
+    const got = await printed(`
+import datetime
+client = cp.Client(decimal=True)
+got = client.prices("nickel", codes={"CP-NI-0001"}, dateFrom=datetime.date(2026, 6, 1),
+                    currency="EUR", unitOfMeasure="lb",
+                    aggregate={"period": "month", "method": "average"})
+print(json.dumps([got[0]["conversion"]["status"], [str(each["mid"]) for each in got.rows()],
+                  [type(each["mid"]).__name__ for each in got.rows()]]))`);
+    const { text } = await service.post('nickel', {
+      filters: { codes: ['CP-NI-0001'], dateFrom: '2026-06-01' },
+      options: {
+        includeSeries: true,
+        currency: 'EUR',
+        unitOfMeasure: 'lb',
+        aggregate: { period: 'month', method: 'average' },
+      },
+    });
+    t.same(got, ['converted', [/"mid":([\d.]+)/.exec(text)?.[1]], ['Decimal']]);
+  },
+);
+
+t.test('pages joined are the whole, changes and search answer as the service does', async (t) => {
+  const got = await printed(`
+whole = cp.prices("lithium")
+pages = list(cp.pages("lithium", limit=5))
+feed = cp.changes(market="cobalt", limit=3)
+more = cp.changes(market=["cobalt", "nickel"], after=feed.next_seq, limit=2)
+end = feed
+while end: end = cp.changes(market="cobalt", after=end.next_seq)
+print(json.dumps({"same": [each for page in pages for each in page] == whole,
+  "pages": len(pages), "revisions": len({page.revision for page in pages}),
+  "changes": len(feed) + len(more), "waited": len(cp.changes(after=end.next_seq, wait=1)),
+  "found": cp.search("CP-NI-0003")[0]["code"], "markets": len(cp.markets())}))`);
+  t.match(got, {
+    same: true,
+    revisions: 1,
+    changes: 5,
+    waited: 0,
+    found: 'CP-NI-0003',
+    markets: 17,
+  });
+  t.ok(got.pages > 2);
+});
+
+t.test('what an answer warns of reaches the user', async (t) => {
+  const { stderr } = await python(
+    'import commodity_prices as cp\nprint(len(cp.prices("nickel", regions=["Europ"])))',
+    env,
+  );
+  t.match(stderr, /PricesWarning: nickel: unmatched_value \/filters\/regions\/0: .*Europe/);
+});
+
+t.test('a refusal carries its status, code, places and request id', async (t) => {
+  const got = await printed(`
+def refused(call):
+    try: call()
+    except cp.PricesError as error:
+        return [error.status, error.code, error.errors, error.request_id, str(error)]
+print(json.dumps([refused(lambda: cp.prices("nickel", regoins=["Europe"])),
+  refused(lambda: cp.prices("nickle")), refused(lambda: cp.Client(key="nonsense").markets())]))`);
+  const [misspelt, unknown, stranger] = got;
+  t.same(misspelt.slice(0, 2), [400, 'validation_failed']);
+  t.match(misspelt[2], [{ pointer: '/filters/regoins', code: 'unknown_field' }]);
+  t.match(misspelt[3], /^[0-9a-f-]{36}$/);
+  t.match(misspelt[4], /did you mean regions/);
+  t.same(unknown.slice(0, 2), [404, 'not_found']);
+  t.match(unknown[4], /version 3/);
+  t.same(stranger.slice(0, 2), [401, 'invalid_api_key']);
+});
+
+t.test('without a key, and with one in the address, nothing is sent', async (t) => {
+  const none = await python('import commodity_prices as cp\ncp.markets()', {
+    COMMODITY_PRICES_URL: 'http://127.0.0.1:9',
+  });
+  t.match(none.stderr, /There is no API key; set COMMODITY_PRICES_KEY/);
+  for (const url of [
+    'https://cps_live_abc@prices.example.com',
+    'https://user:word@prices.example.com',
+    'https://prices.example.com?key=x',
+  ]) {
+    const { stderr } = await python(
+      `import commodity_prices as cp\ncp.Client(${JSON.stringify(url)})`,
+      env,
+    );
+    t.match(stderr, /The address holds a credential or a query/, url);
+  }
+  const odd = await python('import commodity_prices as cp\ncp.Client(key="a\\r\\nb")', env);
+  t.match(odd.stderr, /holds a space, a line end/);
+});
+
+t.test(
+  'a DataFrame has a row for each point, typed columns, and all of them without rows',
+  async (t) => {
+    if ((await python('import pandas')).code !== 0) {
+      t.comment('pandas is not installed: DataFrames are not tested');
+      return;
+    }
+    const got = await printed(`
+frame = cp.prices("nickel").df()
+empty = cp.prices("nickel", codes=["CP-NI-0001"], dateFrom="2199-01-01").df()
+exact = cp.Client(decimal=True).prices("nickel", codes=["CP-NI-0001"]).df()
+print(json.dumps({"rows": len(frame), "points": len(cp.prices("nickel").rows()),
+  "types": {name: str(frame[name].dtype) for name in ("date", "low", "mid", "corrections")},
+  "empty": [list(empty.columns), len(empty), str(empty["mid"].dtype), str(empty["date"].dtype)],
+  "exact": type(exact["mid"][0]).__name__}))`);
+    t.equal(got.rows, got.points);
+    t.match(got.types, {
+      date: /^datetime64/,
+      low: 'float64',
+      mid: 'float64',
+      corrections: 'int64',
+    });
+    t.match(got.empty, [
+      'code,name,date,low,mid,high,currency,unit,corrections'.split(','),
+      0,
+      'float64',
+      /^datetime64/,
+    ]);
+    t.equal(got.exact, 'Decimal');
+  },
+);
+
+t.test(
+  'the client is one module of at most 350 lines that needs the standard library only',
+  async (t) => {
+    const text = readFileSync(
+      new URL('../../clients/python/commodity_prices.py', import.meta.url),
+      'utf8',
+    );
+    t.ok(text.split('\n').length <= 351);
+    const imported = [...text.matchAll(/^\s*(?:import|from) ([\w.]+)/gm)].map(([, name]) => name);
+    const got = await printed(`
+import sys
+print(json.dumps([name for name in ${JSON.stringify(imported)}
+                  if name.split(".")[0] not in sys.stdlib_module_names]))`);
+    // Its own documentation shows how it is imported.
+    t.same(got, ['commodity_prices', 'pandas'], 'and pandas where a DataFrame is asked for');
+  },
+);

@@ -1,0 +1,75 @@
+import t from 'tap';
+import { MARKETS } from '../../src/catalog/markets.ts';
+import { scopeOf } from '../../src/catalog/scopes.ts';
+import { comparedForm } from '../../src/prices/search/words.ts';
+import { keyFor } from '../support/service.ts';
+import { watchedService } from '../support/statements-seen.ts';
+import { addPrice, commit, putPoints } from '../support/trading.ts';
+import { asking, resultsIn } from './support.ts';
+
+const { database, statements, service } = await watchedService(t);
+const ask = asking(service);
+const TERMS = { currency: 'USD', unit: 'tonne' };
+
+/** Texts of every market, and some that are misspelt. */
+const { rows } = await database.pool.query<{ slug: string; text: string }>(
+  `select distinct on (market.slug) market.slug, price.name as text
+    from price join market on market.id = price.market_id order by market.slug, code collate "C"`,
+);
+const MISSPELT = ['nickle', 'lithum', 'cobolt sulfat', 'grafite', 'aluminim', 'CP-NI-9', 'zz'];
+const TEXTS = [
+  ...rows.map(({ text }) => text),
+  ...MARKETS.flatMap(({ name, prefix }) => [name, `CP-${prefix}-0001`]),
+  ...MISSPELT,
+];
+
+/** All that a market shows, in the form in which it is compared. */
+async function knownOf(slug: string, name: string): Promise<string> {
+  const { json } = await service.post(slug, {});
+  return comparedForm(`${name} ${JSON.stringify(json.data)}`);
+}
+
+for (const { slug, name, prefix } of MARKETS) {
+  t.test(`with the scope of ${slug} no other market shows`, async (t) => {
+    const key = await keyFor(database, [scopeOf(slug)]);
+    const known = await knownOf(slug, name);
+    for (const text of TEXTS) {
+      const answer = await ask(text, { key, limit: 100 });
+      t.equal(answer.status, 200);
+      t.same(
+        resultsIn(answer).filter((each) => each.market !== slug),
+        [],
+        text,
+      );
+      const { total, count, suggestions } = answer.json.$metadata;
+      t.equal(total, count, `${text}: every price that is counted is shown`);
+      for (const word of suggestions.flatMap((each: string) => each.split(/[^a-z0-9.]+/))) {
+        const isSent = comparedForm(text).includes(word);
+        t.ok(isSent || known.includes(word), `${slug}: ${text} suggests ${word}`);
+      }
+    }
+    const own = resultsIn(await ask(`CP-${prefix}-0001`, { key }));
+    t.equal(own[0]?.code, `CP-${prefix}-0001`);
+  });
+
+  t.test(`what is committed to other markets changes no answer of ${slug}`, async (t) => {
+    const key = await keyFor(database, [scopeOf(slug)]);
+    const other = slug === 'copper' ? 'nickel' : 'copper';
+    const asked = ['unobtainium', 'unobtanium', `SECRET-${prefix}`, 'price', slug];
+    const answers = async () => {
+      const all = await Promise.all(asked.map((text) => ask(text, { key })));
+      return all.map(({ text, headers }) => [text, headers['etag'], headers['x-data-revision']]);
+    };
+    const before = await answers();
+    const code = `SECRET-${prefix}-UNOBTAINIUM`;
+    await commit(database.pool, async (client) => {
+      await addPrice(client, { code, market: other, ...TERMS });
+      await putPoints(client, code, ['2026-07-01', '1', '2', '3']);
+    });
+    const read = statements.length;
+    t.same(await answers(), before, 'the same bytes, tags and revisions');
+    const readings = statements.slice(read).filter((text) => /latest_point_at/.test(text));
+    t.same(readings, [], 'nothing is read for it, so no time is taken either');
+    t.match(resultsIn(await ask(code)), [{ code, market: other }], 'those who may see it find it');
+  });
+}

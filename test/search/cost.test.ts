@@ -1,0 +1,114 @@
+import t from 'tap';
+import { MARKETS, type Market } from '../../src/catalog/markets.ts';
+import { referenceReader } from '../../src/prices/references.ts';
+import type { FoundPrice } from '../../src/prices/search/attributes.ts';
+import { indexOf, type MarketIndex } from '../../src/prices/search/market-index.ts';
+import { indexReader } from '../../src/prices/search/reader.ts';
+import { searchPrices } from '../../src/prices/search/search.ts';
+import { testDatabase } from '../support/database.ts';
+import { statementsSeen } from '../support/statements-seen.ts';
+
+const PRICES = 20_000;
+const WORDS =
+  'sulphate carbonate hydroxide briquette cathode powder premium contract battery technical ' +
+  'delivered domestic export warehouse ingot slab scrap oxide concentrate flake spherical coated';
+const PLACES = ['China', 'Japan', 'Netherlands', 'Germany', 'United States', 'Chile', 'Australia'];
+
+const pick = (from: readonly string[], number: number): string => from[number % from.length] ?? '';
+
+/** A price whose texts share words with others, as those of a catalog do. */
+function madePrice({ name, prefix }: Market, number: number): FoundPrice {
+  const words = WORDS.split(' ');
+  const seed = number * 7_919 + prefix.charCodeAt(0) * 104_729;
+  const product = `${name} ${pick(words, seed)} ${pick(words, seed >> 3)}`;
+  const place = pick(PLACES, seed);
+  const purity = `${90 + (seed % 10)}.${seed % 100}% min`;
+  return {
+    code: `CP-${prefix}-${String(number).padStart(5, '0')}`,
+    name: `${product}, ${purity}, ${pick(words, seed >> 5)}, ${place}, lot ${seed}`,
+    shortName: `${prefix} ${pick(words, seed >> 2).slice(0, 4)} ${number}`,
+    lastAssessedAt: null,
+    latestPublishedAt: null,
+    product: { name: product, alias: `${prefix} ${number % 50}`, chemicalCode: `${prefix}SO4` },
+    unitOfMeasure: { name: 'Tonne', symbol: 't' },
+    currency: { name: 'US Dollar', iso: 'USD' },
+    ...Object.fromEntries(
+      [
+        ['country', place],
+        ['region', pick(['Asia', 'Europe', 'Global'], seed)],
+        ['purity', purity],
+        ['incoterm', 'CIF'],
+        ['priceCategory', 'Spot'],
+        ['frequency', 'Weekly'],
+        ['priceType', 'Price'],
+      ].map(([field = '', named]) => [field, { name: named }]),
+    ),
+  };
+}
+
+const indexesOf = (markets: readonly Market[]): Promise<MarketIndex[]> =>
+  Promise.all(
+    markets.map((market) => {
+      const count = Math.ceil(PRICES / markets.length);
+      return indexOf(
+        market,
+        Array.from({ length: count }, (_, at) => madePrice(market, at)),
+      );
+    }),
+  );
+
+/** The CPU time of a search in milliseconds: what it takes when nothing disturbs it. */
+function cpuOf(indexes: readonly MarketIndex[], text: string): number {
+  const times = Array.from({ length: 15 }, () => {
+    const begun = process.cpuUsage();
+    searchPrices(indexes, text, 20);
+    const { user, system } = process.cpuUsage(begun);
+    return (user + system) / 1000;
+  });
+  return times.sort((a, b) => a - b)[3] ?? 0;
+}
+
+const TYPED = ['n', 'ni', 'nickel', 'nickel br', 'cobalt sulphate china', 'CP-NI-00042', 'price'];
+const MISTYPED = ['nickle', 'lithum carbonat', 'cobolt', 'CP-NX-00042', 'qqqq'];
+const COSTLY = [
+  [...'abcdefghijklmnop'].join(' '),
+  'usd tonne weekly spot price asia cif lot min sulphate',
+  'pri spo usd wee ton asi cif chi ina ula mas ate xid nic mat con',
+  'prj spp usf wef tonm asj cig chj imas ulaa masd atef xidd nicc matt con',
+  'x'.repeat(128),
+];
+
+t.test('a search among 20,000 prices takes at most 5 ms of CPU', async (t) => {
+  for (const [how, markets] of [
+    ['17 markets', MARKETS],
+    ['one market', MARKETS.slice(0, 1)],
+  ] as const) {
+    const indexes = await indexesOf(markets);
+    let most = 0;
+    for (const text of [...TYPED, ...MISTYPED, ...COSTLY]) {
+      const ms = cpuOf(indexes, text);
+      t.ok(ms <= 5, `${how}: ${ms.toFixed(2)} ms for ${text.slice(0, 40)}`);
+      most = Math.max(most, ms);
+    }
+    t.comment(`${how}: ${most.toFixed(2)} ms at most`);
+    const bytes = indexes.reduce((sum, each) => sum + each.bytes, 0);
+    t.ok(bytes / PRICES < 1_000, `${bytes / PRICES} bytes for a price`);
+  }
+});
+
+t.test('indexes keep to their budget of bytes, and answer without a place as well', async (t) => {
+  const database = await testDatabase(t, { seeded: true });
+  const statements = statementsSeen(database.pool);
+  const { db, client } = database;
+  const slugs = MARKETS.map(({ slug }) => slug);
+  const readings = async (bytesMax: number): Promise<number> => {
+    const read = indexReader({ db, references: referenceReader(1) }, bytesMax);
+    await read(slugs, await client.link.look());
+    const before = statements.length;
+    const { indexes } = await read(slugs, await client.link.look());
+    t.equal(searchPrices(indexes, 'CP-NI-0003', 1).results[0]?.price.code, 'CP-NI-0003');
+    return statements.slice(before).filter((text) => /latest_point_at/.test(text)).length;
+  };
+  t.equal(await readings(64 * 1024 * 1024), 0, 'all of them are cached');
+  t.equal(await readings(1), MARKETS.length, 'none is cached');
+});
