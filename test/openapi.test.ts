@@ -198,7 +198,7 @@ t.test('every request and every answer has an example that validates', async (t)
 
 t.test('the document is small enough to be read at once', async (t) => {
   const json = JSON.stringify(document);
-  t.ok(Buffer.byteLength(json) <= 360_000, `${Buffer.byteLength(json)} bytes`);
+  t.ok(Buffer.byteLength(json) <= 350_000, `${Buffer.byteLength(json)} bytes`);
 });
 
 t.test('the example of each market shows its dimensions and uses its filters', async (t) => {

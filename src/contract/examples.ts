@@ -86,13 +86,15 @@ const named = (market: Market, names: Readonly<Record<string, string>>): Example
     ]),
   );
 
-/** The examples of a body that asks a market for prices. */
+/** The examples of a body that asks a market for prices; the first market has all of them. */
 export function requestExamples(market: Market): Readonly<Record<string, Example>> {
   const asked = examplesOf(market);
   if (asked === undefined) return {};
   return {
     plain: { summary: SUMMARIES.plain, value: asked.request },
-    converted: { summary: SUMMARIES.converted, value: convertedRequest(asked) },
+    ...(market === MARKETS[0] && {
+      converted: { summary: SUMMARIES.converted, value: convertedRequest(asked) },
+    }),
   };
 }
 

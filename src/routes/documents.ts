@@ -24,7 +24,7 @@ export async function openapi(app: FastifyInstance, limits: RequestLimits): Prom
       },
       servers: [{ url: '/' }],
       tags: [
-        { name: 'Prices', description: 'The prices of each market' },
+        { name: 'Prices', description: 'The prices of each market; answers are never truncated' },
         { name: 'Changes', description: 'What is new, was corrected or withdrawn' },
         { name: 'Discovery', description: 'What there is, and what the caller may read' },
         { name: 'Health', description: 'Whether the service works' },

@@ -33,7 +33,7 @@ export const postOperation = (market: Market): Operation => ({
   description: paragraphs(
     [
       `Every price of ${inSentence(market.name)} that passes the filters, in the order of the`,
-      'codes, with its series if `options.includeSeries` is true. Answers are never truncated.',
+      'codes, with its series if `options.includeSeries` is true.',
     ],
     [`Filters: ${filtersOf(market).map(code).join(', ')}; or \`codes\` without any of these.`],
   ),
@@ -46,8 +46,7 @@ export const readOperation = (market: Market): Operation => ({
   tags: ['Prices'],
   summary: `Prices of ${inSentence(market.name)}, by address`,
   description: paragraphs([
-    'The answer of the POST, for browsers, spreadsheets and caches. Every filter and option is a',
-    'parameter; repeat it for a list.',
+    'The answer of the POST. Filters and options are parameters; repeat one for a list.',
   ]),
   security: either([scopeOf(market.slug)]),
 });
@@ -57,10 +56,7 @@ export const valuesOperation = (market: Market): Operation => ({
   operationId: `get${pascal(market.slug)}Filters`,
   tags: ['Discovery'],
   summary: `Filter values of ${inSentence(market.name)}`,
-  description: paragraphs([
-    `The values that each filter of ${inSentence(market.name)} takes, and how many prices have`,
-    'each.',
-  ]),
+  description: 'The values of each filter, and how many prices have each.',
   security: either([scopeOf(market.slug)]),
 });
 

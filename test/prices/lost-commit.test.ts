@@ -3,7 +3,6 @@ import { changedPrices as changedIn } from '../../src/book/build.ts';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
 import { rateSource, ratesReader } from '../../src/conversion/rates.ts';
 import { databaseProblem } from '../../src/db/failures.ts';
-import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate.ts';
 import { headOf, newestRevision, numberOf } from '../../src/db/revisions.ts';
 import { stretchesOf } from '../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
@@ -16,7 +15,6 @@ import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { lockWaits } from '../support/lock-waits.ts';
 import { serviceOn } from '../support/service.ts';
 import { until } from '../support/sockets.ts';
-import { commit, putPoints } from '../support/trading.ts';
 import { failureOf, inTransaction } from '../support/world.ts';
 
 const NICKEL = MARKETS.find(({ slug }) => slug === 'nickel') as Market;
