@@ -53,7 +53,11 @@ export async function explorerOn(
       }
     });
     page.on('requestfailed', (request) => {
-      if (request.url().includes('/explorer/')) faults.push(`failed ${request.url()}`);
+      // A page that is left drops what it still waits for.
+      const isDropped = request.failure()?.errorText === 'net::ERR_ABORTED';
+      if (!isDropped && request.url().includes('/explorer/')) {
+        faults.push(`failed ${request.url()}`);
+      }
     });
     page.on('pageerror', (error) => faults.push(String(error.stack)));
     page.on('console', (message) => {
