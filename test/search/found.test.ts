@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { seededDatabase } from '../support/database.ts';
 import { serviceOn } from '../support/service.ts';
@@ -146,4 +147,13 @@ t.test('a result shows what the record of its price shows', async (t) => {
     t.equal(slug, market);
     t.same(shown, record, code);
   }
+});
+
+t.test('the documented example is what the service answers', async (t) => {
+  const page = readFileSync(new URL('../../docs/search.md', import.meta.url), 'utf8');
+  const [, text = ''] = /--data-urlencode 'q=([^']+)'/.exec(page) ?? [];
+  const documented = JSON.parse(/```json\n(.*?)```/s.exec(page)?.[1] ?? '');
+  const { json } = await ask(text);
+  const { revision, asOf } = json.$metadata;
+  t.same(json, { ...documented, $metadata: { ...documented.$metadata, revision, asOf } });
 });
