@@ -62,6 +62,7 @@ export async function walk(explorer: Explorer, visit: Visit, stop: Stop): Promis
   await page.getByRole('link', { name: 'Nickel', exact: true }).click();
   await settled(page);
   const europe = page.getByLabel('Europe');
+  await europe.waitFor({ state: 'attached' });
   // On a narrow screen the filters are closed.
   if (!(await europe.isVisible())) await page.locator('summary', { hasText: 'Regions' }).click();
   await europe.check();
