@@ -109,8 +109,8 @@ export class RecordView extends Loaded {
     return JSON.stringify([code, market, asOf, from, to]);
   }
 
-  async load({ view, markets }, signal) {
-    const market = view.market ?? (await marketOf(view.code, markets, signal));
+  async load({ view }, signal) {
+    const market = view.market ?? (await marketOf(view.code, signal));
     if (market === null) return { unknown: view.code };
     const prices = [{ market, code: view.code }];
     const shown = { ...view, prices, currency: null, unit: null, average: null };

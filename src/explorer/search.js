@@ -1,88 +1,28 @@
 // The search box over all markets that the key opens; `/` focuses it.
-import { askJson, Refusal } from './api.js';
+import { askJson } from './api.js';
 import { addressOf, kindOf, linkTo, PRICES_MAX } from './link.js';
-import { placeText } from './texts.js';
 import { Component, createRef, html } from './ui.js';
 
 /** Results that are shown. */
 const LIMIT = 12;
 
-/** Prices of a market that are looked through where the service has no search. */
-const LOOKED_THROUGH = 1000;
-
-const known = new Map();
-
-/** The descriptions of the prices of a market. */
-function pricesOf({ slug }) {
-  if (!known.has(slug)) {
-    const address = addressOf(`v3/prices/${slug}`, [['limit', LOOKED_THROUGH]]);
-    const asked = askJson(address).then(({ data }) => data);
-    known.set(slug, asked);
-    asked.catch(() => known.delete(slug));
-  }
-  return known.get(slug);
-}
-
-const FIELDS = [
-  ['code', ({ code }) => code],
-  ['name', ({ name }) => name],
-  ['shortName', ({ shortName }) => shortName],
-  ['product', ({ product }) => product?.name],
-  ['alias', ({ product }) => product?.alias],
-  ['chemicalCode', ({ product }) => product?.chemicalCode],
-  ['place', placeText],
-];
-
-/** The attributes that hold the words, each once; null if none holds one of them. */
-function matchOf(record, words) {
-  const texts = FIELDS.map(([field, read]) => ({ field, value: read(record) ?? '' }));
-  const found = words.map((word) => texts.find(({ value }) => value.toLowerCase().includes(word)));
-  return found.includes(undefined) ? null : [...new Set(found)];
-}
-
-async function lookedThrough(text, markets) {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const all = await Promise.all(markets.map(pricesOf));
-  const data = all.flatMap((records, index) =>
-    records.flatMap((record) => {
-      const matched = matchOf(record, words);
-      const { code, name } = record;
-      return matched ? [{ market: markets[index].slug, code, name, matched }] : [];
-    }),
-  );
-  return { data: data.slice(0, LIMIT), suggestions: [] };
-}
-
-let hasSearch = true;
-
 /**
  * Prices that match a text: `data` with `market`, `code`, `name` and `matched` (`field`, `value`),
  * and `suggestions` for a misspelt one.
  */
-async function lookUp(text, markets, signal) {
-  if (hasSearch) {
-    try {
-      const address = addressOf('v3/search', [
-        ['q', text],
-        ['limit', LIMIT],
-      ]);
-      const { data, $metadata } = await askJson(address, signal);
-      return { data, suggestions: $metadata.suggestions ?? [] };
-    } catch (error) {
-      if (!(error instanceof Refusal) || error.status !== 404) throw error;
-      hasSearch = false;
-    }
-  }
-  return lookedThrough(
-    text,
-    markets.filter(({ authorized }) => authorized),
-  );
+async function lookUp(text, signal) {
+  const address = addressOf('v3/search', [
+    ['q', text],
+    ['limit', LIMIT],
+  ]);
+  const { data, $metadata } = await askJson(address, signal);
+  return { data, suggestions: $metadata.suggestions };
 }
 
 /** The market of a code; null where no opened market has it. */
-export async function marketOf(code, markets, signal) {
+export async function marketOf(code, signal) {
   const wanted = code.toLowerCase();
-  const { data } = await lookUp(code, markets, signal);
+  const { data } = await lookUp(code, signal);
   return data.find((each) => each.code.toLowerCase() === wanted)?.market ?? null;
 }
 
@@ -140,7 +80,7 @@ export class Search extends Component {
     this.asking = new AbortController();
     const { signal } = this.asking;
     try {
-      const { data, suggestions } = await lookUp(text, this.props.markets, signal);
+      const { data, suggestions } = await lookUp(text, signal);
       if (!signal.aborted) this.setState({ found: data, suggestions, error: null });
     } catch (error) {
       if (signal.aborted) return;
