@@ -82,6 +82,8 @@ export async function selectIn(
   const ids = await selectIds(db, plan, head.revision);
   const prices = ids.map((id) => priceIn(edition, id));
   const found = { prices, unmatched: await unmatchedIn(db, vocabularies, plan, head, prices) };
+  // Another market may have an unmatched code by now, which changes nothing of this edition.
+  if (plan.codes !== null && found.unmatched.length > 0) return found;
   const selection = new Selection(selections, key, ids, found);
   // Of an edition that was replaced meanwhile nothing is remembered.
   if (edition.in === budget && budget.add(selection)) {

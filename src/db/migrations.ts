@@ -202,6 +202,7 @@ export async function previewMigrations(
   const files = await readMigrations(folder);
   const runs = await migrationRuns(db);
   refuseDrift(runs, files);
+  refuseUnreleased(runs, files);
   const done = new Set(runs.map(({ name }) => name));
   const previews: Preview[] = [];
   for (const file of files) if (!done.has(file.name)) previews.push(await previewOf(file));

@@ -122,15 +122,18 @@ async function readTouched(client: pg.Client, after: string, until: string) {
   return rows as unknown as readonly TouchedRow[];
 }
 
+/** A database without the row of its epoch, as while a dump is restored. */
+export class NoService extends Error {}
+
 /**
  * Reads the newest revision.
  * @param known the newest revision that was read before, from this server or another one
  * @returns `known` itself when nothing has changed
- * @throws the errors of the database
+ * @throws NoService, and the errors of the database
  */
 export async function readNewest(client: pg.Client, known: Newest | null): Promise<Newest> {
   const row = await look(client);
-  if (row === undefined) throw new Error('the table service has no row');
+  if (row === undefined) throw new NoService('the table service has no row');
   const [epoch, keysVersion, revision] = row;
   const isSame = known !== null && epoch === known.epoch;
   if (isSame && revision === known.revision) {

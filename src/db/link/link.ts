@@ -2,7 +2,7 @@ import pg from 'pg';
 import { Problem } from '../../errors.ts';
 import { type LineBounds, Lines } from '../../std/places.ts';
 import { databaseProblem, isPassing, isServerError } from '../failures.ts';
-import { type Newest, readNewest } from '../newest.ts';
+import { type Newest, NoService, readNewest } from '../newest.ts';
 import { orAborted, sharedNext } from '../shared-work.ts';
 import { lacks, type Standing, Standings } from './servers.ts';
 import { answered, destroy, Silence } from './silence.ts';
@@ -274,6 +274,7 @@ export class Link {
         return this.#found(newest);
       } catch (thrown) {
         failures += 1;
+        if (thrown instanceof NoService) throw thrown;
         if (!isServerError(thrown)) this.#lost(client, errorOf(thrown));
         else if (!isPassing(thrown) || failures === READINGS_MAX) throw thrown;
       }

@@ -53,7 +53,11 @@ export class Work {
    * @throws what it throws, and what this work was ended with
    */
   until<T>(promise: Promise<T>): Promise<T> {
-    if (this.#reason !== null) return Promise.reject(this.#reason);
+    if (this.#reason !== null) {
+      // Nobody waits for it any more: its failure is not an unhandled one.
+      promise.catch(() => {});
+      return Promise.reject(this.#reason);
+    }
     return new Promise((resolve, reject) => {
       this.#waiting.add(reject);
       promise.then(

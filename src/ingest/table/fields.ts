@@ -131,9 +131,11 @@ export interface NumberRules {
 }
 
 /** Whether a field says that there is no value. */
-export function isMissing(field: Field | undefined, { missing }: NumberRules): boolean {
+export function isMissing(field: Field | undefined, rules: NumberRules): boolean {
+  const { missing, onlyNumbers } = rules;
   if (field === undefined) return missing.has('');
   if (typeof field === 'string') return missing.has(field.trim());
+  if (onlyNumbers && field.isFormula) return false;
   return (field.type === 'text' || field.type === 'number') && missing.has(field.text.trim());
 }
 

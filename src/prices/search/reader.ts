@@ -99,7 +99,7 @@ interface IndexesAt {
   readonly indexes: readonly MarketIndex[];
 }
 
-/** Reads the indexes of markets at the newest state. Other markets are neither read nor waited for. */
+/** Reads the indexes of markets at the newest state; others are neither read nor waited for. */
 type IndexReader = (slugs: readonly MarketSlug[], newest: Newest) => Promise<IndexesAt>;
 
 /**

@@ -14,6 +14,9 @@ const MISSING_WORDS_MIN = 3;
 
 const SUGGESTIONS_MAX = 3;
 
+/** Known words that are compared with an unknown one. */
+const CANDIDATES_MAX = 500;
+
 /** Letters that a suggested word may lack: less of a word says something else. */
 const SHORTER_MAX = 2;
 
@@ -138,6 +141,19 @@ function resultOf({ index, number, byWord }: Candidate): Result {
     if (!matched.has(field)) matched.set(field, { field, value, match: kind });
   }
   return { market: index.market.slug, price, matched: [...matched.values()] };
+}
+
+/** Known words that may be meant by an unknown one; a bounded number of them. */
+function candidatesFor(indexes: readonly MarketIndex[], word: string): ReadonlySet<string> {
+  const candidates = new Set<string>();
+  if (!canBeNear(word)) return candidates;
+  for (const index of indexes) {
+    for (const each of besideWord(index, word)) {
+      candidates.add(each);
+      if (candidates.size === CANDIDATES_MAX) return candidates;
+    }
+  }
+  return candidates;
 }
 
 /** Texts that are known, with the nearest words in the place of those that are not. */

@@ -29,8 +29,12 @@ export const withWords = (text: string, replacement: (word: string) => string): 
 /** Letters of a word below which no typing error is assumed. */
 const NEAR_LENGTH_MIN = 3;
 
+/** The same for a word with digits: thousands of codes begin with the same digit. */
+const NEAR_DIGITS_MIN = 5;
+
 /** True if a word is long enough to be compared with typing errors. */
-export const canBeNear = (word: string): boolean => word.length >= NEAR_LENGTH_MIN;
+export const canBeNear = (word: string): boolean =>
+  word.length >= (/\d/.test(word) ? NEAR_DIGITS_MIN : NEAR_LENGTH_MIN);
 
 /** Letters from which on the word may also be the beginning of a token. */
 const BEGINNING_LENGTH_MIN = 5;
