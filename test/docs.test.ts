@@ -161,7 +161,7 @@ t.test('every error code that is named exists', async (t) => {
 t.test('every setting that is named exists', async (t) => {
   // Settings of the tests, of the clients and of the tools around the service.
   const others =
-    /^(TEST_DATABASE_URL|DOCKER_HOST|SERVICE_KEY|(NODE|OTEL)_[A-Z_]+|POSTGRES_[A-Z]+|COMMODITY_PRICES_[A-Z]+)$/;
+    /^(TEST_DATABASE_URL|DOCKER_HOST|SERVICE_KEY|(NODE|OTEL|POSTGRES|COMMODITY_PRICES)_[A-Z_]+)$/;
   const files: ReadonlySet<string> = new Set(SECRETS.map((each) => `${each}_FILE`));
   const isKnown = (word: string, path: string): boolean =>
     word in SETTINGS ||

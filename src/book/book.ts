@@ -34,8 +34,8 @@ import type { TurnCounts } from './turns.ts';
  *   long answer  the slices of one that is too long for that                body.ts
  *
  * A request brings a look at the database that began after it came (`request.context.newest`). The
- * book answers at the state of this look or a later one, never an earlier: what was committed before
- * the request is in the answer. If the edition is older it is refreshed first, or left to the
+ * book answers at the state of this look or a later one, never an earlier: commits from before
+ * the request are in the answer. If the edition is older it is refreshed first, or left to the
  * database when that takes longer. An answer is a list of slices of fragments and heads, written
  * as they are (`walk.ts`, `body.ts`, `gzip.ts`). Fragments, heads and selections are made when they
  * are needed first; a whole answer is copied when the same request comes for the second time.

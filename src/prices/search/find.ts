@@ -113,11 +113,17 @@ export function* besideWord(index: MarketIndex, word: string): Generator<string>
   for (const at of holding(index, `${word.slice(-2)}\n`)) yield index.tokens[at] as string;
 }
 
-/** The least cost of a word for each price of a market. */
-export function costsOf(index: MarketIndex, word: string, withErrors: boolean): Uint32Array {
+/** The least cost of a word for each price of a market, and whether some price has it at all. */
+export function costsOf(
+  index: MarketIndex,
+  word: string,
+  withErrors: boolean,
+): { readonly costs: Uint32Array; readonly isFound: boolean } {
   const { offsets, postings, prices } = index;
   const costs = new Uint32Array(prices.length).fill(MISSING);
+  let isFound = false;
   const found = (at: number, kind: number): void => {
+    isFound = true;
     const end = offsets[at + 1] as number;
     for (let entry = offsets[at] as number; entry < end; entry += 1) {
       const posting = postings[entry] as number;
@@ -129,7 +135,7 @@ export function costsOf(index: MarketIndex, word: string, withErrors: boolean): 
   };
   eachMatch(index, word, found);
   if (withErrors) eachNear(index, word, found);
-  return costs;
+  return { costs, isFound };
 }
 
 /** The kind of a match and the place of its attribute in `ATTRIBUTES`, from its cost. */

@@ -4,7 +4,7 @@ import { nearest } from '../../catalog/nearest.ts';
 import { ATTRIBUTES, type FoundPrice } from './attributes.ts';
 import { besideWord, costsOf, isKnown, type Kind, MISSING, matchOf } from './find.ts';
 import type { MarketIndex } from './market-index.ts';
-import { isNear, withWords, wordsOf } from './words.ts';
+import { canBeNear, isNear, withWords, wordsOf } from './words.ts';
 
 /** Words of a text that are searched; the costs of matches leave room for so many. */
 const WORDS_MAX = 12;
@@ -15,7 +15,10 @@ const MISSING_WORDS_MIN = 3;
 const SUGGESTIONS_MAX = 3;
 
 /** Known words that are compared with an unknown one. */
-const CANDIDATES_MAX = 500;
+const CANDIDATES_MAX = 250;
+
+/** Unknown words of a text beyond which no typing errors are assumed: each costs a search. */
+const UNKNOWN_MAX = 3;
 
 /** Letters that a suggested word may lack: less of a word says something else. */
 const SHORTER_MAX = 2;
@@ -112,8 +115,16 @@ class Best {
 function search(index: MarketIndex, wanted: Wanted, withErrors: boolean, best: Best): number {
   const { words } = wanted;
   if (!withErrors && !words.every((word) => isKnown(index, word))) return 0;
-  const byWord = words.map((word) => costsOf(index, word, withErrors));
   const mayMiss = withErrors && words.length >= MISSING_WORDS_MIN;
+  const byWord: Uint32Array[] = [];
+  let misses = 0;
+  for (const word of words) {
+    const { costs, isFound } = costsOf(index, word, withErrors);
+    if (!isFound) misses += 1;
+    // No price can have enough of the words: the others need not be looked for.
+    if (misses > (mayMiss ? 1 : 0)) return 0;
+    byWord.push(costs);
+  }
   const tooMuch = mayMiss ? 2 * MISSING : MISSING;
   let total = 0;
   for (let number = 0; number < index.prices.length; number += 1) {
@@ -149,24 +160,32 @@ function candidatesFor(indexes: readonly MarketIndex[], word: string): ReadonlyS
   if (!canBeNear(word)) return candidates;
   for (const index of indexes) {
     for (const each of besideWord(index, word)) {
-      candidates.add(each);
+      if (each.length >= word.length - SHORTER_MAX) candidates.add(each);
       if (candidates.size === CANDIDATES_MAX) return candidates;
     }
   }
   return candidates;
 }
 
-/** Texts that are known, with the nearest words in the place of those that are not. */
-function suggestionsFor(indexes: readonly MarketIndex[], text: string, words: readonly string[]) {
-  const nearTo = new Map<string, readonly string[]>();
+/** The words that no market has; null if they are too many to be typing errors. */
+function unknownOf(indexes: readonly MarketIndex[], words: readonly string[]) {
+  const unknown: string[] = [];
   for (const word of words) {
-    if (indexes.some((index) => isKnown(index, word))) continue;
-    const beside = new Set(
-      indexes
-        .flatMap((index) => [...besideWord(index, word)])
-        .filter(({ length }) => length >= word.length - SHORTER_MAX),
-    );
-    nearTo.set(word, nearest(word, beside, SUGGESTIONS_MAX));
+    if (!indexes.some((index) => isKnown(index, word))) unknown.push(word);
+    if (unknown.length > UNKNOWN_MAX) return null;
+  }
+  return unknown;
+}
+
+/** Texts that are known, with the nearest words in the place of those that are not. */
+function suggestionsFor(
+  indexes: readonly MarketIndex[],
+  text: string,
+  unknown: readonly string[],
+): readonly string[] {
+  const nearTo = new Map<string, readonly string[]>();
+  for (const word of unknown) {
+    nearTo.set(word, nearest(word, candidatesFor(indexes, word), SUGGESTIONS_MAX));
   }
   if (nearTo.size === 0) return [];
   const suggestions = Array.from({ length: SUGGESTIONS_MAX }, (_, choice) =>
@@ -195,10 +214,11 @@ export function searchPrices(indexes: readonly MarketIndex[], text: string, most
   const totalOf = (withErrors: boolean): number =>
     indexes.reduce((sum, index) => sum + search(index, wanted, withErrors, best), 0);
   const exact = totalOf(false);
-  const total = exact > 0 ? exact : totalOf(true);
+  const unknown = exact > 0 ? null : unknownOf(indexes, words);
+  const total = unknown === null ? exact : totalOf(true);
   return {
     results: best.kept.map(resultOf),
     total,
-    suggestions: exact > 0 ? [] : suggestionsFor(indexes, text, words),
+    suggestions: unknown === null ? [] : suggestionsFor(indexes, text, unknown),
   };
 }
