@@ -3,10 +3,10 @@ import { Component } from './ui.js';
 
 /**
  * Loads data when it appears and whenever its key changes. A subclass has `keyOf(props)`, a text,
- * and `load(props, signal)`. `state` has `data`, `at` (the time of the data), `isLoading`, `error`.
+ * and `load(props, signal)`. `state` has `data`, its time `at` and its key `of`, `isLoading`, `error`.
  */
 export class Loaded extends Component {
-  state = { data: null, at: null, isLoading: true, error: null };
+  state = { data: null, at: null, of: null, isLoading: true, error: null };
 
   componentDidMount() {
     this.reload();
@@ -22,15 +22,23 @@ export class Loaded extends Component {
     this.asking?.abort();
   }
 
+  /** True while the data is that of another key: the service has not answered for this one. */
+  isOld() {
+    const { data, of } = this.state;
+    return data !== null && of !== this.keyOf(this.props);
+  }
+
   async reload() {
     this.asking?.abort();
     const asking = new AbortController();
     this.asking = asking;
     this.setState({ isLoading: true });
+    const { props } = this;
     try {
-      const data = await this.load(this.props, asking.signal);
+      const data = await this.load(props, asking.signal);
       if (asking.signal.aborted) return;
-      this.setState({ data, at: new Date(), isLoading: false, error: null });
+      const of = this.keyOf(props);
+      this.setState({ data, at: new Date(), of, isLoading: false, error: null });
       this.props.app.isReached();
     } catch (error) {
       if (asking.signal.aborted) return;

@@ -2,7 +2,7 @@
 import { askJson, askText, exact } from './api.js';
 import { linkTo, listRequest, PRICES_MAX } from './link.js';
 import { Loaded } from './loaded.js';
-import { Failed, Warnings } from './notices.js';
+import { Failed, OldNote, RefusalNote, Warnings } from './notices.js';
 import { counted, isPayable, NOTHING, placeText, unitText } from './texts.js';
 import { Change, html } from './ui.js';
 
@@ -68,19 +68,20 @@ class Filters extends Loaded {
     app.change({ filters: toggled(view.filters, name, value) });
   };
 
-  render({ view, app }, { data }) {
+  render({ view, app }, { data, error }) {
     const filters = Object.entries(data ?? {}).filter(
       ([name, values]) => values.length > 1 || view.filters[name],
     );
     return html`
       <aside class="panel filters" aria-label="Filters">
         <div class="row spread">
-          <h2>Filters</h2>
+          <h2>Filters ${view.asOf && html`<span class="quiet small">counts of today</span>`}</h2>
           ${
             Object.keys(view.filters).length > 0 &&
             html`<button type="button" onClick=${() => app.change({ filters: {} })}>Clear</button>`
           }
         </div>
+        ${error && html`<${RefusalNote} error=${error} />`}
         ${filters.map(
           ([name, values]) => html`
             <${Filter}
@@ -96,6 +97,9 @@ class Filters extends Loaded {
     `;
   }
 }
+
+/** A newest value, or why there is none: a missing rate is no missing price. */
+const midText = (latest) => (latest ? (latest.mid ?? 'no rate') : NOTHING);
 
 const Row = ({ market, record, view, isChosen, choose }) => {
   const { latest, changes } = record.summary;
@@ -116,7 +120,7 @@ const Row = ({ market, record, view, isChosen, choose }) => {
       </th>
       <td class="place further">${placeText(record)}</td>
       <td class="further">${record.frequency?.name}</td>
-      <td class="number strong">${latest ? (latest.mid ?? NOTHING) : NOTHING}</td>
+      <td class="number strong">${midText(latest)}</td>
       <td class="unit">${unitText(record)}</td>
       <td class="number"><${Change} change=${changes.month} isPoints=${isPayable(record)} /></td>
       <td class="date">${record.lastAssessedAt ?? NOTHING}</td>
@@ -133,6 +137,7 @@ class List extends Loaded {
   }
 
   async load({ view }, signal) {
+    this.setState({ moreError: null });
     return this.read(view, null, signal);
   }
 
@@ -143,12 +148,15 @@ class List extends Loaded {
 
   more = async () => {
     const { records, cursor, warnings } = this.state.data;
+    const { signal } = this.asking;
     try {
-      const next = await this.read(this.props.view, cursor, this.asking.signal);
+      const next = await this.read(this.props.view, cursor, signal);
       const data = { records: [...records, ...next.records], cursor: next.cursor, warnings };
-      this.setState({ data });
+      this.setState({ data, moreError: null });
     } catch (error) {
-      if (!this.asking.signal.aborted) this.props.app.fail(error);
+      if (signal.aborted) return;
+      const isHandled = this.props.app.fail(error);
+      this.setState({ moreError: isHandled ? null : error });
     }
   };
 
@@ -214,12 +222,15 @@ class List extends Loaded {
     `;
   }
 
-  render({ app }, { data, error, isLoading }) {
+  render({ app }, { data, error, isLoading, moreError }) {
     if (error) return html`<${Failed} error=${error} app=${app} />`;
     if (data === null) return html`<p class="panel quiet">Asking for prices…</p>`;
     const isFiltered = Object.keys(this.props.view.filters).length > 0;
+    const isOld = this.isOld();
+    const isBusy = isLoading || isOld;
     return html`
-      <section class=${`panel flush ${isLoading ? 'stale' : ''}`}>
+      <section class=${`panel flush ${isBusy ? 'stale' : ''}`} aria-busy=${isBusy ? 'true' : 'false'}>
+        ${isOld && !isLoading && html`<${OldNote} />`}
         <${Warnings} warnings=${data.warnings} />
         ${
           data.records.length === 0
@@ -229,6 +240,7 @@ class List extends Loaded {
               </p>`
             : this.table(data)
         }
+        ${moreError && html`<${RefusalNote} error=${moreError} />`}
         ${data.cursor && html`<p class="more"><button type="button" onClick=${this.more}>Show more</button></p>`}
         ${this.chosen.length > 0 && this.Bar()}
       </section>
@@ -246,7 +258,7 @@ export const MarketView = ({ app, view, markets, attempt }) => {
         <h1>${market.name}</h1>
         ${
           market.authorized &&
-          html`<span class="quiet">${counted(market.prices, 'price')}, newest of ${market.lastDate ?? NOTHING}</span>`
+          html`<span class="quiet">${counted(market.prices, 'price')}, newest of ${market.lastDate ?? NOTHING}${view.asOf && ' (today)'}</span>`
         }
       </div>
       ${

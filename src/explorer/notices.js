@@ -40,6 +40,14 @@ export const AwayNote = ({ since, shown, again }) => html`
   </p>
 `;
 
+/** Says that numbers are those of another view than the page is set to. */
+export const OldNote = () => html`
+  <p class="note bad" role="alert">
+    <strong>These numbers are of the view before.</strong> The service has not answered for the one
+    that is chosen now.
+  </p>
+`;
+
 /** The parts of a link that the page could not follow. */
 export const IgnoredNote = ({ ignored, close }) => html`
   <div class="note" role="status">

@@ -57,6 +57,12 @@ const representative = (records) =>
       b.series.length - a.series.length,
   )[0];
 
+/** The latest day of a market that may have been known at a moment. */
+function lastKnown({ lastDate }, asOf) {
+  const day = asOf?.slice(0, 10);
+  return day && day < lastDate ? day : lastDate;
+}
+
 /** A market that the key opens. */
 class Row extends Loaded {
   keyOf({ market, asOf }) {
@@ -69,7 +75,7 @@ class Row extends Loaded {
       ['limit', CANDIDATES],
       ['includeSeries', 'true'],
       ['includeSummary', 'true'],
-      ['dateFrom', dateOf(monthsFrom(dayOf(market.lastDate), -12))],
+      ['dateFrom', dateOf(monthsFrom(dayOf(lastKnown(market, asOf)), -12))],
       ['asOf', asOf && endOf(asOf)],
     ]);
     const text = await askText(address, signal);
@@ -77,18 +83,19 @@ class Row extends Loaded {
     return record && { record, latest: exact(text).data.find(({ code }) => code === record.code) };
   }
 
-  render({ market, asOf }, { data, isLoading }) {
-    const { slug, name, prices, lastDate } = market;
+  render({ market, asOf }, { data, isLoading, error }) {
+    const { slug, name, prices, latestPublishedAt } = market;
     const record = data?.record;
-    const latest = data?.latest.summary.latest;
+    const { latest, changes } = data?.latest.summary ?? {};
     const price = record && { ...EMPTY, prices: [{ market: slug, code: record.code }], asOf };
     return html`
-      <tr>
+      <tr class=${this.isOld() ? 'stale' : ''}>
         <th scope="row"><a href=${linkTo({ ...EMPTY, market: slug, asOf })}>${name}</a></th>
         <td class="number count">${prices}</td>
-        <td class="date latest">${lastDate ?? NOTHING}</td>
+        <td class="date latest">${latestPublishedAt?.slice(0, 10) ?? NOTHING}</td>
         <td class="wide">
           ${record ? html`<a class="plain" href=${linkTo(price)}>${record.name}</a>` : ''}
+          ${error && html`<span class="bad" role="alert">${error.message}</span>`}
           ${isLoading && !record && html`<span class="quiet">…</span>`}
         </td>
         <td class="spark-cell">${record && html`<${Sparkline} record=${record} />`}</td>
@@ -97,10 +104,10 @@ class Row extends Loaded {
         </td>
         <td class="unit">${record && unitText(record)}</td>
         <td class="number">
-          ${record && html`<${Change} change=${record.summary.changes.month} isPoints=${isPayable(record)} />`}
+          ${record && html`<${Change} change=${changes.month} isPoints=${isPayable(record)} />`}
         </td>
         <td class="number">
-          ${record && html`<${Change} change=${record.summary.changes.year} isPoints=${isPayable(record)} />`}
+          ${record && html`<${Change} change=${changes.year} isPoints=${isPayable(record)} />`}
         </td>
       </tr>
     `;
@@ -149,8 +156,8 @@ export const Overview = ({ app, markets, view, attempt }) => {
                 <thead>
                   <tr>
                     <th scope="col">Market</th>
-                    <th scope="col" class="number">Prices</th>
-                    <th scope="col">Latest</th>
+                    <th scope="col" class="number">Prices${view.asOf && ' today'}</th>
+                    <th scope="col">Latest${view.asOf && ' today'}</th>
                     <th scope="col" class="wide">Representative price</th>
                     <th scope="col">One year</th>
                     <th scope="col" class="number">Mid</th>

@@ -6,7 +6,7 @@ import { Controls } from './controls.js';
 import { minuteOf } from './dates.js';
 import { seriesRequests } from './link.js';
 import { Loaded } from './loaded.js';
-import { Failed, Warnings } from './notices.js';
+import { Failed, OldNote, Warnings } from './notices.js';
 import { Receipt, Table } from './table.js';
 import { counted } from './texts.js';
 import { html, Later } from './ui.js';
@@ -101,10 +101,19 @@ export class Prices extends Loaded {
     this.setState({ exact: { data, records: data.entries.map(({ exactly }) => exactly()) } });
   }
 
-  render({ app, view }, { data, at, error, isLoading, exact: read }) {
+  /** The view that the numbers are of, in the scale that is chosen. */
+  viewOfData() {
+    const { view } = this.props;
+    const { index, log, bands } = view;
+    return this.isOld() ? { ...this.state.data.view, index, log, bands } : view;
+  }
+
+  render({ app, view: chosen }, { data, at, error, isLoading, exact: read }) {
     if (error) return html`<${Failed} error=${error} app=${app} />`;
     if (data === null) return html`<p class="panel quiet" role="status">Asking for prices…</p>`;
     const { entries, answers } = data;
+    const isOld = this.isOld();
+    const view = this.viewOfData();
     const records = read?.data === data ? read.records : null;
     const warnings = answers.flatMap(({ $metadata }) =>
       $metadata.warnings.filter(({ code }) => code !== 'unmatched_value'),
@@ -112,10 +121,11 @@ export class Prices extends Loaded {
     const isEmpty = entries.length === 0;
     const isConverted = view.currency !== null || view.unit !== null;
     return html`
-      <div class=${isLoading ? 'stale' : ''} aria-busy=${isLoading ? 'true' : 'false'}>
+      ${isOld && !isLoading && html`<${OldNote} />`}
+      <div class=${isLoading || isOld ? 'stale' : ''} aria-busy=${isLoading || isOld ? 'true' : 'false'}>
         <section class="panel">
           <h1><bdi>${isEmpty ? 'No prices' : titleOf(entries)}</bdi></h1>
-          <${Controls} app=${app} view=${view} newest=${newestOf(entries)} />
+          <${Controls} app=${app} view=${chosen} newest=${newestOf(entries)} />
           <${Warnings} warnings=${warnings} />
           ${
             isEmpty
