@@ -4,6 +4,9 @@ import { endOf, isDate, isInstant, today } from './dates.js';
 /** The most prices that are shown together. */
 export const PRICES_MAX = 20;
 
+/** The most characters of a code. */
+const CODE_MAX = 128;
+
 /** Periods of averages. */
 export const PERIODS = ['week', 'month', 'quarter', 'year'];
 
@@ -52,7 +55,7 @@ const isFlag = (value) => value === '1' || value === '0';
 
 /** Parts that a link has once, and the rule that the value of each keeps. */
 const SINGLE = {
-  code: [(value) => value !== '', 'a code is missing'],
+  code: [(value) => codeFault(value) === null, 'there is no such code'],
   from: [isDate, 'there is no such day'],
   to: [isDate, 'there is no such day'],
   currency: [(value) => /^[A-Za-z]{3}$/.test(value), 'a currency has three letters, such as EUR'],
@@ -63,6 +66,13 @@ const SINGLE = {
   log: [isFlag, 'it is 1 or 0'],
   bands: [isFlag, 'it is 1 or 0'],
 };
+
+/** What is wrong with a code, or null: the service refuses a whole request for such a one. */
+function codeFault(code) {
+  if (code.trim() === '') return 'a code is missing';
+  if (code.length > CODE_MAX) return `a code has at most ${CODE_MAX} characters`;
+  return /\p{Cc}/u.test(code) ? 'a code has no control characters' : null;
+}
 
 const FLAGS = ['index', 'log', 'bands'];
 
@@ -75,12 +85,16 @@ function priceIn(value, markets) {
     : null;
 }
 
+/** True if a price is among others: the service compares codes without case. */
+export const hasPrice = (prices, { market, code }) =>
+  prices.some((each) => each.market === market && each.code.toLowerCase() === code.toLowerCase());
+
 function takePrice(view, value, markets) {
   const price = priceIn(value, markets);
   if (price === null) return 'there is no such market';
-  if (view.prices.some((each) => each.market === price.market && each.code === price.code)) {
-    return null;
-  }
+  const fault = codeFault(price.code);
+  if (fault !== null) return fault;
+  if (hasPrice(view.prices, price)) return null;
   if (view.prices.length >= PRICES_MAX) return `at most ${PRICES_MAX} prices are shown together`;
   view.prices.push(price);
   return null;
@@ -116,10 +130,27 @@ function takeContradictions(view, ignored) {
   if (view.asOf === today()) view.asOf = null;
 }
 
+/** Prices of closed markets would take the others down; alone, they say what the key lacks. */
+function takeClosed(view, markets, ignored) {
+  const closed = new Map(
+    markets.filter((each) => each.authorized === false).map(({ slug, scope }) => [slug, scope]),
+  );
+  const open = view.prices.filter(({ market }) => !closed.has(market));
+  if (open.length === 0) return;
+  for (const { market, code } of view.prices) {
+    if (!closed.has(market)) continue;
+    ignored.push({
+      part: `price=${market}/${code}`,
+      why: `this key lacks the scope ${closed.get(market)}`,
+    });
+  }
+  view.prices = open;
+}
+
 /**
  * The view of a link, and the parts of the link that were ignored, each with the reason.
  * @param hash from `#` on, or empty
- * @param markets the markets of the service: `slug`, `filters`
+ * @param markets the markets of the service: `slug`, `filters`, `scope`, `authorized`
  */
 export function viewOf(hash, markets) {
   const view = { ...EMPTY, filters: {}, prices: [] };
@@ -134,6 +165,7 @@ export function viewOf(hash, markets) {
     const why = takePart(view, name, value, markets);
     if (why !== null) ignored.push({ part: `${name}=${value}`, why });
   }
+  takeClosed(view, markets, ignored);
   takeContradictions(view, ignored);
   if (view.currency !== null) view.currency = view.currency.toUpperCase();
   return { view, ignored };

@@ -1,6 +1,6 @@
 // The search box over all markets that the key opens; `/` focuses it.
 import { askJson } from './api.js';
-import { addressOf, kindOf, linkTo, PRICES_MAX } from './link.js';
+import { addressOf, hasPrice, kindOf, linkTo, PRICES_MAX } from './link.js';
 import { Component, createRef, html } from './ui.js';
 
 /** Results that are shown. */
@@ -39,7 +39,7 @@ const foundIn = ({ matched }) =>
 const isTyping = ({ tagName }) => ['INPUT', 'SELECT', 'TEXTAREA'].includes(tagName);
 
 export class Search extends Component {
-  state = { text: '', found: null, suggestions: [], isFull: false, error: null };
+  state = { text: '', foundFor: null, found: null, suggestions: [], isFull: false, error: null };
   field = createRef();
   list = createRef();
 
@@ -81,11 +81,16 @@ export class Search extends Component {
     const { signal } = this.asking;
     try {
       const { data, suggestions } = await lookUp(text, signal);
-      if (!signal.aborted) this.setState({ found: data, suggestions, error: null });
+      if (!signal.aborted) this.setState({ foundFor: text, found: data, suggestions, error: null });
     } catch (error) {
       if (signal.aborted) return;
       const isHandled = this.props.app.fail(error);
-      this.setState({ found: [], suggestions: [], error: isHandled ? null : error });
+      this.setState({
+        foundFor: text,
+        found: [],
+        suggestions: [],
+        error: isHandled ? null : error,
+      });
     }
   }
 
@@ -97,7 +102,7 @@ export class Search extends Component {
 
   add = ({ market, code }) => {
     const { app, view } = this.props;
-    const has = view.prices.some((each) => each.market === market && each.code === code);
+    const has = hasPrice(view.prices, { market, code });
     if (!has && view.prices.length >= PRICES_MAX) this.setState({ isFull: true });
     else if (has) this.close();
     else app.change({ prices: [...view.prices, { market, code }] });
@@ -112,7 +117,9 @@ export class Search extends Component {
     }
     const links = [...(this.list.current?.querySelectorAll('a') ?? [])];
     if (links.length === 0) return;
-    if (event.key === 'Enter' && event.target === this.field.current) links[0].click();
+    // What is listed may still be the answer to fewer letters.
+    const isFresh = this.state.foundFor === this.state.text.trim();
+    if (event.key === 'Enter' && event.target === this.field.current && isFresh) links[0].click();
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step === undefined) return;
     event.preventDefault();

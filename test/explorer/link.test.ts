@@ -32,6 +32,17 @@ t.test('a link holds the whole view', async (t) => {
   t.equal(linkTo(view), link);
 });
 
+t.test('a code that no price can have is ignored, and case makes no second line', async (t) => {
+  const bad = ['nickel/', `nickel/${'x'.repeat(129)}`, 'nickel/a\tb'];
+  const prices = ['nickel/A', 'nickel/a', ...bad].map(encodeURIComponent);
+  const { view, ignored } = viewOf(`#price=${prices.join('&price=')}`, MARKETS);
+  t.same(view.prices, [{ market: 'nickel', code: 'A' }]);
+  t.same(
+    ignored.map(({ part }: { part: string }) => part),
+    bad.map((price) => `price=${price}`),
+  );
+});
+
 t.test(
   'a link opened with another key shows the same view, and without one asks for it',
   async (t) => {
@@ -120,6 +131,16 @@ t.test('the record of a price opens by its code alone', async (t) => {
   }
   await show('code=CP-NI-0000');
   await page.getByRole('heading', { name: 'No such price' }).waitFor();
+});
+
+t.test('as of a moment the lists mark what is of today', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show('asOf=2024-01-01');
+  const heads = await page.locator('.overview th[scope="col"]').allInnerTexts();
+  t.same(heads.slice(0, 3), ['Market', 'Prices today', 'Latest today']);
+  await show('market=nickel&asOf=2024-01-01');
+  t.match(await page.locator('.title').innerText(), '(today)');
+  t.match(await page.locator('.filters h2').innerText(), 'counts of today');
 });
 
 t.test('as of a moment the page shows what was known then, and says so', async (t) => {

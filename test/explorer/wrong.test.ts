@@ -126,6 +126,43 @@ t.test('while the service is away what is on the screen stays, marked with its t
   await note.waitFor({ state: 'detached' });
 });
 
+t.test('numbers of the view before are marked until the service answers', async (t) => {
+  const { page, show } = await explorer.open(t);
+  for (const hash of ['price=nickel/CP-NI-0001', 'market=nickel']) {
+    await show(hash);
+    await page.route('**/v3/**', (route) => route.abort());
+    await page.evaluate(`location.hash += '&asOf=2024-01-01'`);
+    await page.getByText('As it was known at').waitFor();
+    await page.getByText('These numbers are of the view before').waitFor();
+    t.equal(await page.locator('.stale[aria-busy="true"]').count(), 1, hash);
+    await page.unrouteAll();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await settled(page);
+    t.equal(await page.getByText('These numbers are of the view before').count(), 0, hash);
+  }
+});
+
+t.test('a closed market takes no open one down', async (t) => {
+  const { page } = await explorer.open(t);
+  const key = await keyFor(database, ['prices:nickel']);
+  const hash = 'price=copper/CP-CU-0001&price=nickel/CP-NI-0001';
+  await page.goto(`${explorer.address}/explorer#key=${key}&${hash}`);
+  await settled(page);
+  const note = page.locator('.note', { hasText: 'ignored' });
+  t.match(
+    await note.innerText(),
+    /price=copper\/CP-CU-0001: this key lacks the scope prices:copper/,
+  );
+  t.match(await page.locator('h1').innerText(), 'Nickel metal');
+});
+
+t.test('a part of the page that does not come says what to do', async (t) => {
+  const { page } = await explorer.open(t);
+  await page.route('**/overview.js', (route) => route.abort());
+  await page.goto(`${explorer.address}/explorer#key=${explorer.key}`);
+  await page.getByText('The page has changed or the service is away: reload.').waitFor();
+});
+
 t.test('without JavaScript a sentence names the address of the CSV', async (t) => {
   const { page } = await explorer.open(t, { javaScriptEnabled: false });
   await page.goto(`${explorer.address}/explorer`);
