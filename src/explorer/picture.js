@@ -1,4 +1,4 @@
-// The chart as a PNG with title, source and date.
+// The chart as a PNG with title, codes, terms, source and date.
 import { today } from './dates.js';
 
 const MARGIN = 20;
@@ -8,24 +8,24 @@ const LINE = 18;
 /**
  * A picture of a drawn chart.
  * @param plots the plots of the chart, from the top
- * @param texts `title`, and `source`, the line below the chart
+ * @param texts `title`, and `notes`, the lines below the chart
  * @param theme `ink`, `quiet`, `panel`
  * @returns a Blob
  */
-export function pictureOf(plots, { title, source }, theme) {
+export function pictureOf(plots, { title, notes }, theme) {
   const scale = devicePixelRatio;
   const canvases = plots.map(({ ctx }) => ctx.canvas);
   const width = Math.max(...canvases.map((each) => each.width)) + 2 * MARGIN * scale;
   const heights = canvases.reduce((sum, each) => sum + each.height, 0);
   const picture = document.createElement('canvas');
   picture.width = width;
-  picture.height = heights + (2 * MARGIN + TITLE + 2 * LINE) * scale;
+  picture.height = heights + (2 * MARGIN + TITLE + (notes.length + 1) * LINE) * scale;
   const pen = picture.getContext('2d');
   pen.fillStyle = theme.panel;
   pen.fillRect(0, 0, picture.width, picture.height);
   const most = width - 2 * MARGIN * scale;
   const write = (text, font, colour, y) => {
-    pen.font = `${font.replace(/\d+/, (size) => String(size * scale))} system-ui, sans-serif`;
+    pen.font = `${font.replace(/\d+(?=px)/, (size) => String(size * scale))} system-ui, sans-serif`;
     pen.fillStyle = colour;
     pen.textBaseline = 'top';
     pen.fillText(text, MARGIN * scale, y, most);
@@ -36,7 +36,8 @@ export function pictureOf(plots, { title, source }, theme) {
     pen.drawImage(each, MARGIN * scale, y);
     y += each.height;
   }
-  write(source, '400 12px', theme.quiet, y + 6 * scale);
-  write(`Drawn ${today()}`, '400 12px', theme.quiet, y + (6 + LINE) * scale);
+  for (const [at, note] of [...notes, `Drawn ${today()}`].entries()) {
+    write(note, '400 12px', theme.quiet, y + (6 + at * LINE) * scale);
+  }
   return new Promise((done) => picture.toBlob(done, 'image/png'));
 }

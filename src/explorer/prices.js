@@ -145,7 +145,7 @@ export class Prices extends Loaded {
           </p>
         </section>
         ${isConverted && records?.[0]?.conversion && html`<${Receipt} records=${records} />`}
-        ${!isEmpty && html`<${Later} load=${takeAway} app=${app} answers=${answers} entries=${entries} chart=${() => this.chart} />`}
+        ${!isEmpty && html`<${Later} load=${takeAway} app=${app} view=${view} answers=${answers} entries=${entries} chart=${() => this.chart} />`}
         ${
           !isEmpty &&
           html`<section class="panel flush">

@@ -8,12 +8,12 @@ const shell = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 /** A text between double quotes of Python, R, TypeScript: JSON is one in each of them. */
 const quoted = (text) => JSON.stringify(text);
 
-/** A text between double quotes of Power Query. */
-const inQuery = (text) => `"${text.replaceAll('"', '""')}"`;
+/** A text between double quotes of Power Query, where `#(` begins a code of a character. */
+const inQuery = (text) => `"${text.replaceAll('"', '""').replaceAll('#(', '#(#)(')}"`;
 
-const curl = (url) => `curl -sS --compressed ${shell(url)} \\
-  -H "x-api-key: \${SERVICE_KEY:-${PLACEHOLDER}}" -o prices.csv
-grep -c '' prices.csv
+const curl = (url) => `curl -sS --fail-with-body --compressed ${shell(url)} \\
+  -H "x-api-key: \${SERVICE_KEY:-${PLACEHOLDER}}" -o prices.csv &&
+  tail -n +2 prices.csv | grep -c ''
 `;
 
 const python = (url) => `import csv, io, os, urllib.request
@@ -33,7 +33,8 @@ key <- Sys.getenv("SERVICE_KEY", "${PLACEHOLDER}")
 
 answer <- url(address, headers = c("x-api-key" = key))
 # Every column is text, so that no digit is lost: as.numeric() where you calculate.
-prices <- read.csv(answer, colClasses = "character", check.names = FALSE, encoding = "UTF-8")
+prices <- read.csv(answer, colClasses = "character", na.strings = character(0),
+  check.names = FALSE, encoding = "UTF-8")
 cat(nrow(prices), "\\n")
 `;
 
@@ -61,7 +62,9 @@ const key = process.env['SERVICE_KEY'] ?? '${PLACEHOLDER}';
 
 const answer = await fetch(url, { headers: { 'x-api-key': key } });
 if (!answer.ok) throw new Error(await answer.text());
-const { data } = await answer.json();
+// Every number is text, so that no digit is lost.
+const asWritten = (_name, value, context) => (typeof value === 'number' ? context.source : value);
+const { data } = JSON.parse(await answer.text(), asWritten);
 const points = data.flatMap(({ code, series }) =>
   series.map((point) => ({ code, ...point })),
 );

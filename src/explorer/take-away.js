@@ -1,7 +1,7 @@
 // Files to take away: the request as CSV and as programs, and the chart as a picture.
 
 import { ask, ROOT } from './api.js';
-import { clockTime } from './dates.js';
+import { clockTime, endOf, minuteOf } from './dates.js';
 import { csvAddress } from './link.js';
 import { counted } from './texts.js';
 import { Component, createRef, html } from './ui.js';
@@ -19,6 +19,28 @@ function save(blob, name) {
 /** A name for a file of one market. */
 const fileName = ({ market, codes }, ending) =>
   `${codes.length === 1 ? codes[0].replace(/[^\w.-]+/g, '_').slice(0, 60) : market}.${ending}`;
+
+/** Codes on a line of the picture. */
+const CODES_A_LINE = 6;
+
+/** What a picture of prices says below the chart: every code, the terms, and the source. */
+function notesOf({ entries, answers, view }) {
+  const codes = entries.map(({ record }) => record.code);
+  const lines = [];
+  for (let at = 0; at < codes.length; at += CODES_A_LINE) {
+    lines.push(codes.slice(at, at + CODES_A_LINE).join(', '));
+  }
+  const terms = [
+    view.average && `average of each ${view.average}`,
+    view.currency && `in ${view.currency}`,
+    view.unit && `per ${view.unit}`,
+    view.index && 'as an index, 100 at the first value shown',
+    view.asOf && `as it was known at ${minuteOf(endOf(view.asOf))}`,
+  ].filter(Boolean);
+  if (terms.length > 0) lines.push(terms.join('; '));
+  const revisions = answers.map(({ $metadata }) => $metadata.revision).join(', ');
+  return [...lines, `Commodity Prices Service, ${ROOT.host}, revision ${revisions}`];
+}
 
 export class TakeAway extends Component {
   state = { market: null, recipe: 'curl', recipesOf: null, said: '' };
@@ -53,9 +75,8 @@ export class TakeAway extends Component {
     const [first, ...others] = names;
     const title =
       others.length > 0 ? `${first} and ${counted(others.length, 'more price')}` : first;
-    const revisions = answers.map(({ $metadata }) => $metadata.revision).join(', ');
-    const source = `Commodity Prices Service, ${ROOT.host}, revision ${revisions}`;
-    save(await pictureOf(chart().plots, { title, source }, theme), fileName(answers[0], 'png'));
+    const notes = notesOf(this.props);
+    save(await pictureOf(chart().plots, { title, notes }, theme), fileName(answers[0], 'png'));
   };
 
   /** Shows the request as programs, or hides them. */
