@@ -119,7 +119,7 @@ t.test('each part of the page has a strong tag, a length and its codings', async
 t.test('the bare address leads to the explorer', async (t) => {
   const service = await serviceOn(t, await testDatabase(t));
   const answer = await service.app.inject({ url: '/' });
-  t.match(answer, { statusCode: 302, headers: { location: '/explorer' } });
+  t.match(answer, { statusCode: 302, headers: { location: 'explorer' } });
 });
 
 t.test('the type of a problem is an address that explains its code', async (t) => {

@@ -81,6 +81,7 @@ export function explorerRoutes(app: FastifyInstance): void {
   app.get('/', {
     config: { access: 'none' },
     schema: { hide: true },
-    handler: async (_request, reply) => reply.redirect('/explorer', 302),
+    // Relative, so that it also leads there below the prefix of a proxy.
+    handler: async (_request, reply) => reply.redirect('explorer', 302),
   });
 }
