@@ -7,20 +7,39 @@ const KEPT = 'explorer-key';
 
 let key = null;
 
+/** Counts the keys that were taken and forgotten: an answer to an older one comes too late. */
+let turn = 0;
+
+/** Keeps a key for reloads of this tab, or none. A browser may forbid it: then nothing is kept. */
+function keep(text) {
+  try {
+    if (text === null) sessionStorage.removeItem(KEPT);
+    else sessionStorage.setItem(KEPT, text);
+  } catch {}
+}
+
 /** Takes a key; with `isKept` a reload of this tab has it again. */
 export function useKey(text, isKept) {
   key = text;
-  if (isKept) sessionStorage.setItem(KEPT, text);
+  turn += 1;
+  keep(isKept ? text : null);
 }
 
 /** Forgets the key, also that of the tab. */
 export function forgetKey() {
   key = null;
-  sessionStorage.removeItem(KEPT);
+  turn += 1;
+  keep(null);
 }
 
 /** The key that the tab has kept, or null. */
-export const keptKey = () => sessionStorage.getItem(KEPT);
+export function keptKey() {
+  try {
+    return sessionStorage.getItem(KEPT);
+  } catch {
+    return null;
+  }
+}
 
 /** A refusal of the service: the members of its problem document, and the seconds to wait. */
 export class Refusal extends Error {
@@ -62,6 +81,9 @@ const pause = (seconds, signal) =>
     });
   });
 
+/** True for a failure of the key that is in use, and not of one before it. */
+export const isOfKey = (error) => error.turn === undefined || error.turn === turn;
+
 async function sent(address, signal) {
   try {
     return await fetch(new URL(address, ROOT), {
@@ -92,15 +114,17 @@ const asksToWait = ({ status }) => status === 429 || status === 503;
  */
 export const ask = (address, signal) =>
   inTurn(async () => {
+    let asked = turn;
     let answer = await sent(address, signal);
     if (asksToWait(answer)) {
       const refusal = await refusalOf(answer);
       if (refusal.retryAfter > MOST_WAIT_S) throw refusal;
       waits.hear({ seconds: refusal.retryAfter, refusal });
       await pause(refusal.retryAfter, signal).finally(() => waits.hear(null));
+      asked = turn;
       answer = await sent(address, signal);
     }
-    if (!answer.ok) throw await refusalOf(answer);
+    if (!answer.ok) throw Object.assign(await refusalOf(answer), { turn: asked });
     return answer;
   });
 

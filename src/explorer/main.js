@@ -1,5 +1,14 @@
 // The page: who looks (the key), at what (the view of the link), and what went wrong.
-import { askJson, forgetKey, keptKey, Refusal, Unreachable, useKey, waits } from './api.js';
+import {
+  askJson,
+  forgetKey,
+  isOfKey,
+  keptKey,
+  Refusal,
+  Unreachable,
+  useKey,
+  waits,
+} from './api.js';
 import { EMPTY, kindOf, linkTo, viewOf } from './link.js';
 import { AwayNote, IgnoredNote, PastNote, WaitNote } from './notices.js';
 import { Prices } from './prices.js';
@@ -80,13 +89,16 @@ class Page extends Component {
       const { view, ignored } = viewOf(location.hash, markets);
       this.setState({ phase: 'open', markets, view, ignored, away: null, shown: new Date() });
     } catch (error) {
+      if (!isOfKey(error)) return;
       if (error instanceof Unreachable || error instanceof Refusal) this.refuse(error);
       else throw error;
     }
   };
 
+  /** Asks for a key again. A service that is away says nothing against the one there is. */
   refuse(error) {
-    forgetKey();
+    const isAway = error instanceof Unreachable || error.status === 429 || error.status >= 500;
+    if (!isAway) forgetKey();
     this.setState({ phase: 'sign-in', error, markets: null, away: null });
   }
 
@@ -127,6 +139,7 @@ class Page extends Component {
    * @returns false if the part has to say it in its own place
    */
   fail = (error) => {
+    if (!isOfKey(error)) return true;
     if (error instanceof Unreachable) {
       this.setState(({ away }) => ({ away: away ?? new Date() }));
       return true;

@@ -48,6 +48,9 @@ export const OldNote = () => html`
   </p>
 `;
 
+/** Ignored parts that are named one by one. */
+const NAMED_MAX = 20;
+
 /** The parts of a link that the page could not follow. */
 export const IgnoredNote = ({ ignored, close }) => html`
   <div class="note" role="status">
@@ -56,7 +59,8 @@ export const IgnoredNote = ({ ignored, close }) => html`
       ${ignored.length === 1 ? 'was' : 'were'} ignored.</strong> The rest is shown.
     </p>
     <ul>
-      ${ignored.map(({ part, why }) => html`<li><bdi><code>${part}</code></bdi>: ${why}</li>`)}
+      ${ignored.slice(0, NAMED_MAX).map(({ part, why }) => html`<li><bdi><code>${part}</code></bdi>: ${why}</li>`)}
+      ${ignored.length > NAMED_MAX && html`<li>and ${ignored.length - NAMED_MAX} more</li>`}
     </ul>
     <button type="button" onClick=${close}>Close</button>
   </div>

@@ -128,6 +128,45 @@ t.test('a key is remembered only in its tab, only if that was asked for', async 
   await page.getByLabel('API key').waitFor();
 });
 
+t.test(
+  'a service that is away forgets no key, and another key replaces the one kept',
+  async (t) => {
+    const { page } = await explorer.open(t);
+    await page.goto(`${explorer.address}/explorer`);
+    const enter = async (): Promise<void> => {
+      await page.getByLabel('API key').fill(explorer.key);
+      await page.getByRole('button', { name: 'Show prices' }).click();
+      await page.getByRole('link', { name: 'Nickel', exact: true }).waitFor();
+    };
+    await page.getByLabel('Remember in this tab').check();
+    await enter();
+    await page.route('**/v3/prices', (route) => route.abort());
+    await page.reload();
+    await page.getByText('The service cannot be reached').waitFor();
+    t.equal(
+      await page.evaluate('sessionStorage.length'),
+      1,
+      'it is kept while the service is away',
+    );
+    await page.unrouteAll();
+    await enter();
+    t.equal(
+      await page.evaluate('sessionStorage.length'),
+      0,
+      'the one that is not to be kept is not',
+    );
+  },
+);
+
+t.test('a browser that forbids storage opens the page all the same', async (t) => {
+  const { page, show, faults } = await explorer.open(t);
+  await page.addInitScript(`Object.defineProperty(window, 'sessionStorage', {
+    get() { throw new DOMException('forbidden', 'SecurityError'); } })`);
+  await show('price=nickel/CP-NI-0001');
+  t.ok(await page.locator('.points tbody tr').count());
+  t.same(faults, []);
+});
+
 t.test('the files of the page come, however many strangers ask for pages', async (t) => {
   const env = { OPEN_PER_SECOND: '1', OPEN_WAITING_MAX: '0' };
   const { app } = await serviceOn(t, database, env);
