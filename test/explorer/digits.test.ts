@@ -137,6 +137,38 @@ t.test('a point without a rate says so', async (t) => {
   t.same(row?.slice(0, 4), ['2026-06-30', 'no rate', 'no rate', 'no rate']);
 });
 
+t.test(
+  'a change of percentage points has the digits that were sent, and zero no sign',
+  async (t) => {
+    const { page } = await explorer.open(t);
+    await page.route('**/v3/prices/nickel?*', async (route) => {
+      const answer = await route.fetch();
+      const { $metadata, data } = await answer.json();
+      const change = (absolute: number) => ({ absolute, percent: null, baseDate: '2026-05-29' });
+      const percent = { ...change(0), percent: -0.04 };
+      const [first, second, third] = [-0.04, 0, null].map((absolute, at) => ({
+        ...data[at],
+        currency: absolute === null ? (data[at].currency ?? { iso: 'USD' }) : null,
+        summary: {
+          ...data[at].summary,
+          changes: {
+            ...data[at].summary.changes,
+            month: absolute === null ? percent : change(absolute),
+          },
+        },
+      }));
+      await route.fulfill({ response: answer, json: { $metadata, data: [first, second, third] } });
+    });
+    await page.goto(`${explorer.address}/explorer#key=${explorer.key}&market=nickel`);
+    await settled(page);
+    const shownChanges = await page.evaluate(
+      `[...document.querySelectorAll('.change')]
+      .map(({ className, textContent }) => className + ': ' + textContent)`,
+    );
+    t.same(shownChanges, ['change down: −0.04 pp', 'change: 0 pp', 'change: 0.0 %']);
+  },
+);
+
 t.test('both readers of JSON keep every digit', async (t) => {
   const { exact, exactByQuotes } = await import(`${modules}api.js`);
   const text = `{"a":7285.10,"b":[-0.10,1e5,0],"c":"x: 5, \\"6\\"","d":null,"e":${LONG},"f":true}`;
