@@ -86,13 +86,17 @@ export class Prices extends Loaded {
     return { ...data, view };
   }
 
-  /** Exact records are read once the chart is painted. */
+  /**
+   * Exact records are read once the chart is painted: the second frame begins when the first is on
+   * its way to the screen. Read before it, they would hold the chart back.
+   */
   componentDidUpdate(before, state) {
     super.componentDidUpdate(before, state);
     const { data } = this.state;
     if (data && data !== this.reading) {
       this.reading = data;
-      requestAnimationFrame(() => setTimeout(() => this.readExactly(data)));
+      const read = () => setTimeout(() => this.readExactly(data));
+      requestAnimationFrame(() => requestAnimationFrame(read));
     }
   }
 
