@@ -111,3 +111,23 @@ t.test('a reader without a mouse finds a price and opens it', async (t) => {
   await page.keyboard.press('Enter');
   await page.waitForURL(/price=nickel%2FCP-NI-0003/);
 });
+
+t.test('Enter opens nothing that was found for other letters', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show('');
+  await page.keyboard.press('/');
+  await page.keyboard.type('CP-NI-000');
+  await page.locator('.results a').first().waitFor();
+  const { promise: isLet, resolve: release } = Promise.withResolvers<void>();
+  await page.route('**/v3/search?*', async (route) => {
+    await isLet;
+    await route.continue();
+  });
+  await page.keyboard.type('3');
+  await page.keyboard.press('Enter');
+  t.notMatch(page.url(), /price=/);
+  release();
+  await page.locator('.results li:first-child a', { hasText: 'CP-NI-0003' }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/price=nickel%2FCP-NI-0003/);
+});
