@@ -89,7 +89,7 @@ class Row extends Loaded {
     const { latest, changes } = data?.latest.summary ?? {};
     const price = record && { ...EMPTY, prices: [{ market: slug, code: record.code }], asOf };
     return html`
-      <tr class=${this.isOld() ? 'stale' : ''}>
+      <tr class=${this.isOld() ? 'stale' : ''} aria-busy=${isLoading ? 'true' : 'false'}>
         <th scope="row"><a href=${linkTo({ ...EMPTY, market: slug, asOf })}>${name}</a></th>
         <td class="number count">${prices}</td>
         <td class="date latest">${latestPublishedAt?.slice(0, 10) ?? NOTHING}</td>
