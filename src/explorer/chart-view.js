@@ -45,11 +45,15 @@ const spoken = (record, point) => {
   return `${record.code}: mid ${point.mid}${range} ${unit}${corrected}`;
 };
 
-/** The value that a correction replaced. It is asked for when the cursor rests on the point. */
+/**
+ * The value that a correction replaced. It is asked for when the cursor rests on the point, and only
+ * where the chart shows values as published: no other value can stand beside it.
+ */
 class Replaced extends Component {
   state = { corrections: null };
 
   componentDidMount() {
+    if (!this.props.isPublished) return;
     this.timer = setTimeout(() => this.find(), 200);
   }
 
@@ -82,6 +86,7 @@ class Replaced extends Component {
 const Reading = ({ entry, place, point, isAtCursor, view, app, isOnly }) => {
   const { market, record } = entry;
   const { stroke, dash } = strokeOf(place, darkSetting.matches);
+  const isPublished = !view.currency && !view.unit && !view.average;
   const remaining = view.prices.filter(
     (each) => each.market !== market || each.code.toLowerCase() !== record.code.toLowerCase(),
   );
@@ -101,11 +106,12 @@ const Reading = ({ entry, place, point, isAtCursor, view, app, isOnly }) => {
           point &&
           point.corrections !== '0' &&
           html`<${Replaced}
-            key=${`${record.code} ${point.date}`}
+            key=${[record.code, point.date, point.corrections, view.asOf, isPublished].join(' ')}
             market=${market}
             code=${record.code}
             point=${point}
             asOf=${view.asOf}
+            isPublished=${isPublished}
           />`
         }
       </th>

@@ -25,6 +25,8 @@ const BEFORE_ALL = '1971-01-01T00:00:00Z';
 class Search {
   left = REQUESTS_MAX;
   found = [];
+  /** True if the sum of corrections was seen to fall: a point was published again from anew. */
+  hasFallen = false;
 
   constructor({ market, code, from, to, signal }) {
     Object.assign(this, { market, code, from, to, signal });
@@ -42,7 +44,16 @@ class Search {
     ]);
     const { $metadata, data } = exact(await askText(address, this.signal));
     const points = new Map(data[0]?.series.map((point) => [point.date, point]));
-    const sum = [...points.values()].reduce((all, each) => all + Number(each.corrections), 0);
+    // A point that was withdrawn since takes its corrections with it: those of today's points count.
+    this.dates ??= [...points.keys()];
+    const sum = this.dates.reduce(
+      (all, date) => all + Number(points.get(date)?.corrections ?? 0),
+      0,
+    );
+    if (this.last && sum > this.last.sum !== microsOf($metadata.asOf) > this.last.micros) {
+      this.hasFallen ||= sum !== this.last.sum;
+    }
+    this.last = { micros: microsOf($metadata.asOf), sum };
     return { micros: microsOf($metadata.asOf), points, sum, warnings: $metadata.warnings };
   }
 
@@ -93,7 +104,7 @@ async function searched(question) {
   const since = warnings.find(({ existsSince }) => existsSince)?.existsSince;
   const first = since ? await search.at(since) : { micros: 0n, sum: 0, points: new Map() };
   const isWhole = await search.between(first, now);
-  return { corrections: search.found, isWhole };
+  return { corrections: search.found, isWhole: isWhole && !search.hasFallen };
 }
 
 const known = new Map();

@@ -12,9 +12,19 @@ import { NOTHING } from './texts.js';
 import { html } from './ui.js';
 
 const valuesText = ({ low, mid, high }) =>
-  low === null ? (mid ?? NOTHING) : `${mid} (${low} to ${high})`;
+  low === null ? (mid ?? NOTHING) : `${mid ?? NOTHING} (${low} to ${high})`;
 
-/** @param points exact points of the price */
+/** What is known where no correction is listed. */
+const noneText = (isSearched, isRange) => {
+  if (isSearched)
+    return 'Points were corrected; what was replaced was not found in a bounded search.';
+  return `No point ${isRange ? 'in the range shown' : 'of this price'} was ever corrected.`;
+};
+
+/**
+ * @param points exact points of the price
+ * @param isRange true if they are not all of its points
+ */
 class Corrections extends Loaded {
   keyOf({ market, code, asOf }) {
     return JSON.stringify([market, code, asOf, this.question()?.count]);
@@ -33,11 +43,13 @@ class Corrections extends Loaded {
     return question === null ? { corrections: [], isWhole: true } : correctionsOf(question, signal);
   }
 
-  render({ app }, { data, error }) {
+  render({ app, isRange }, { data, error }) {
     if (error) return html`<${Failed} error=${error} app=${app} />`;
     if (data === null) return html`<p class="quiet">Looking for corrections…</p>`;
     const { corrections, isWhole } = data;
-    if (corrections.length === 0) return html`<p>No point of this price was ever corrected.</p>`;
+    if (corrections.length === 0) {
+      return html`<p>${noneText(this.question() !== null, isRange)}</p>`;
+    }
     return html`
       <div class="scroll" tabindex="0" role="region" aria-label="Corrections">
         <table class="list corrections">
@@ -63,7 +75,7 @@ class Corrections extends Loaded {
           </tbody>
         </table>
       </div>
-      ${!isWhole && html`<p class="quiet">Earlier corrections were not searched for.</p>`}
+      ${!isWhole && html`<p class="quiet">Earlier corrections may be missing.</p>`}
     `;
   }
 }
@@ -142,7 +154,8 @@ export class RecordView extends Loaded {
     const { app, view, markets } = this.props;
     const { name } = markets.find(({ slug }) => slug === market);
     const price = { market, code: record.code };
-    const shown = { ...view, prices: [price], index: false };
+    const published = { currency: null, unit: null, average: null };
+    const shown = { ...view, ...published, prices: [price], index: false };
     const rows = Object.entries(record)
       .filter(([member]) => !APART.includes(member))
       .map(([member, value]) => [titleOf(member), valueText(value)]);
@@ -169,6 +182,7 @@ export class RecordView extends Loaded {
                 code=${record.code}
                 asOf=${view.asOf}
                 points=${record.series}
+                isRange=${Boolean(view.from || view.to)}
               />
             </section>
           </div>
