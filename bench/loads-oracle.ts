@@ -36,6 +36,7 @@ errors must be equal, apart from identities, times and wording. Exit code 1: the
   --from K          number of the first sequence (1): with --sequences 1, that one alone
   --seed N          another seed gives other sequences (1)
   --only WORD       only sequences in which a command has this word: table, fed, undo, worldbank …
+  --each            print every difference, not only the first
   --stop            end after the first sequence that differs
   -h, --help        this text
 
@@ -52,6 +53,7 @@ const { values } = parseArgs({
     from: { type: 'string', default: '1' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string' },
+    each: { type: 'boolean', default: false },
     stop: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   },
@@ -217,8 +219,9 @@ async function runAll(bench: Bench): Promise<{ differing: number; done: number }
     else {
       differing += 1;
       // A difference of the data is seen at the end: the second run finds its command.
-      if (differing === 1) found = (await runSequence(bench, steps, name, true)) ?? found;
-      if (differing === 1) printFound(number, steps, found, bench.folder);
+      const isShown = values.each || differing === 1;
+      if (isShown) found = (await runSequence(bench, steps, name, true)) ?? found;
+      if (isShown) printFound(number, steps, found, bench.folder);
       else say(`sequence ${number} differs after command ${found.at + 1}: ${found.what}`);
       isStopped ||= values.stop;
     }

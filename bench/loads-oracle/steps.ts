@@ -50,6 +50,9 @@ interface Kind {
   readonly hasVintage: boolean;
 }
 
+/** Whether `--rejects` can copy lines of a file: it refuses workbooks and XML. */
+const hasLines = ({ ending }: TextFile): boolean => !/^[.](xlsx|xml)$/.test(ending);
+
 /** The options that every format takes. */
 function loadOptions(random: Random, number: number, { isText, hasVintage }: Kind): string[] {
   return [
@@ -58,7 +61,7 @@ function loadOptions(random: Random, number: number, { isText, hasVintage }: Kin
     ...(random.chance(0.02) ? ['--allow-corrections'] : []),
     ...(random.chance(0.6) ? ['--accept-jumps'] : []),
     ...(random.chance(hasVintage ? 0.02 : 0.2) ? ['--vintage', random.pick(VINTAGES)] : []),
-    ...(isText && random.chance(0.25) ? ['--rejects', `rejects-${number}.csv`] : []),
+    ...(random.chance(0.25) && isText ? ['--rejects', `rejects-${number}.csv`] : []),
     ...(random.chance(0.8) ? ['--json'] : []),
     ...(random.chance(0.05) ? ['--quiet'] : []),
   ];
@@ -114,7 +117,7 @@ class Writer {
     const name = this.nameOf(file);
     const words = ['load', kind === 'described' ? 'csv' : kind, name];
     const hasVintage = !['csv', 'described', 'ndjson'].includes(kind);
-    const isText = file.ending !== '.xlsx';
+    const isText = hasLines(file);
     this.push(words, { [name]: file.content }, { isText, hasVintage });
   }
 
@@ -124,7 +127,7 @@ class Writer {
     const map = `map-${this.number}.yaml`;
     const files = { [name]: file.content, [map]: mapping };
     const words = ['load', 'table', name, '--map', map];
-    this.push(words, files, { isText: file.ending !== '.xlsx', hasVintage: false });
+    this.push(words, files, { isText: hasLines(file), hasVintage: false });
   }
 
   private push(words: string[], files: Step['files'], kind: Kind): void {
