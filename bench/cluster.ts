@@ -109,8 +109,13 @@ function madeIn(folder: string, points: number): Made | null {
  * Starts an own PostgreSQL and fills it.
  *
  * @param keep a folder in which the table stays for other runs, which then need not make it
+ * @param commands the file that runs the commands of the product, of this checkout or another
  */
-export async function startCluster(points: number, keep?: string): Promise<Cluster> {
+export async function startCluster(
+  points: number,
+  keep?: string,
+  commands: string = COMMANDS,
+): Promise<Cluster> {
   if (keep) await mkdir(keep, { recursive: true });
   const folder = keep ?? (await mkdtemp(join(tmpdir(), 'prices-bench-')));
   const before = madeIn(folder, points);
@@ -118,7 +123,7 @@ export async function startCluster(points: number, keep?: string): Promise<Clust
   const pool = new pg.Pool({ connectionString: embedded.url, max: 2 });
   const query: Query = (text, values = []) => pool.query(text, [...values]);
   const command: Command = (...args) =>
-    run(process.execPath, [COMMANDS, ...args], { DATABASE_URL: embedded.url });
+    run(process.execPath, [commands, ...args], { DATABASE_URL: embedded.url });
   await command('db', 'migrate');
   const made = before ?? (await fill(folder, command, query, points));
   if (keep) await writeFile(join(folder, 'made.json'), JSON.stringify(made));

@@ -48,10 +48,11 @@ const PATIENT = {
   DATABASE_STATEMENT_TIMEOUT_MS: '600000',
 };
 
-/** Starts the service, with settings of its own. */
+/** Starts the service of this checkout, or of another one, with settings of its own. */
 export async function startService(
   cluster: Cluster,
   settings: Readonly<Record<string, string>> = {},
+  root: string = file('..'),
 ): Promise<Served> {
   const port = await freePort();
   const env = {
@@ -61,7 +62,10 @@ export async function startService(
     ...UNLIMITED,
     ...settings,
   };
-  return serve(file('./servers/service.ts'), [], { ...env, NODE_OPTIONS: NODE_FLAGS.join(' ') });
+  return serve(join(root, 'bench/servers/service.ts'), [], {
+    ...env,
+    NODE_OPTIONS: NODE_FLAGS.join(' '),
+  });
 }
 
 /** Answers of the service, as files for the server that only writes bytes. */

@@ -6,6 +6,8 @@ export interface Ask {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** The status of its answers, 200 by default. */
+  readonly status?: number;
   /** The body of the next one. */
   readonly next?: () => string;
 }

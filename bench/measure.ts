@@ -51,7 +51,7 @@ export interface Length {
 
 /**
  * What one burst costs one contender; null where it does not take part.
- * @throws when an answer is missing or has another status than 200
+ * @throws when an answer is missing or has another status than expected
  */
 export async function sample(
   cluster: Cluster,
@@ -62,6 +62,7 @@ export async function sample(
 ): Promise<Sample | null> {
   const asked = ask(workload);
   if (asked === null) return null;
+  const { status = 200 } = asked;
   const driver = driverOf(served.address, connections);
   let isGivenUp = false;
   const limit = setTimeout(() => {
@@ -72,10 +73,10 @@ export async function sample(
     // Connections are made, statements prepared and caches filled before anything is counted.
     const warm = await driver.send(asked);
     const isShort = warm.lastMs < ms;
-    if (isShort) await burst(driver, asked, connections, { ms: ms / 5, least: 1, status: 200 });
+    if (isShort) await burst(driver, asked, connections, { ms: ms / 5, least: 1, status });
     const node = cpuSince(() => [served.pid]);
     const pg = cpuSince(() => cluster.pids());
-    const measured = await burst(driver, asked, connections, { ms, least, status: 200 });
+    const measured = await burst(driver, asked, connections, { ms, least, status });
     const { requests, seconds, latenciesMs, firstMs } = measured;
     return {
       contender: name,
