@@ -50,7 +50,7 @@ type Side = (typeof SIDES)[number][0];
 
 /** The file that runs commands, which older checkouts have elsewhere. */
 const commandsOf = (root: string): string => {
-  const files = ['src/cli/main.ts', 'src/commands/main.ts'].map((file) => join(root, file));
+  const files = ['src/cli/main.ts', 'src/cli/main.ts'].map((file) => join(root, file));
   return files.find(existsSync) ?? '';
 };
 

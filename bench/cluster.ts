@@ -10,7 +10,7 @@ import { clusterPids } from './cpu.ts';
 import { pointsOf, writeDescriptions, writeSeries } from './dataset.ts';
 import { say } from './say.ts';
 
-const COMMANDS = fileURLToPath(new URL('../src/commands/main.ts', import.meta.url));
+const COMMANDS = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url));
 const PEERS_SQL = fileURLToPath(new URL('./peers.sql', import.meta.url));
 
 /** Room for a table of 10× in memory; durability as it is by default. */

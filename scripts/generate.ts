@@ -20,7 +20,7 @@ schema, the sample data or the contract, and read what changed in them.
 
   src/db/schema.sql           the whole schema, for reading
   src/verify/in-force.txt     the record of the schema that db verify compares
-  src/contract/examples.json  examples of the OpenAPI document, as a freshly seeded service answers
+  src/contract/openapi/examples.json  examples of the OpenAPI document, as a freshly seeded service answers
   openapi.yaml                the OpenAPI document
   README.md                   its table of markets
 
@@ -57,12 +57,12 @@ async function fromDatabase(test: Teardown, database: TestDatabase): Promise<voi
   await writeOpenapi();
   const { serviceOn } = await import('../test/support/service.ts');
   const examples = await madeExamples(await serviceOn(test, database));
-  await write('src/contract/examples.json', `${JSON.stringify(examples, null, 1)}\n`);
+  await write('src/contract/openapi/examples.json', `${JSON.stringify(examples, null, 1)}\n`);
 }
 
 /** Runs in a process of its own: this one has the examples of before. */
 async function writeOpenapi(): Promise<void> {
-  const args = ['src/commands/main.ts', 'openapi', '--write'];
+  const args = ['src/cli/main.ts', 'openapi', '--write'];
   await promisify(execFile)(process.execPath, args, { cwd: ROOT });
 }
 

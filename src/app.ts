@@ -2,15 +2,15 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import { PriceBook } from './book/book.ts';
 import { MARKETS } from './catalog/markets.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
+import { COMMON_SCHEMAS } from './contract/openapi/openapi.ts';
 import {
   type BodyLimits,
   publishedOf,
   requestSchemasOf,
   schemasOf,
   sharedOf,
-} from './contract/market.ts';
-import { COMMON_SCHEMAS } from './contract/openapi.ts';
+} from './contract/schemas/market.ts';
 import { ratesReader } from './conversion/rates.ts';
 import { asOfReader } from './db/as-of.ts';
 import type { Client } from './db/client.ts';
@@ -22,27 +22,27 @@ import type { Credentials } from './http/hooks/auth.ts';
 import { LogLimit } from './http/hooks/log-lines.ts';
 import { type Observer, tellRefused } from './http/hooks/observe.ts';
 import { beginner, pipeline } from './http/pipeline.ts';
+import { changeRoutes } from './http/routes/changes.ts';
+import { docsPage } from './http/routes/docs-page.ts';
+import { documentRoutes, openapi } from './http/routes/documents.ts';
+import { explorerRoutes } from './http/routes/explorer.ts';
+import { healthRoutes } from './http/routes/health.ts';
+import { priceRoutes, valuesRoute } from './http/routes/market.ts';
+import { marketsRoute } from './http/routes/markets.ts';
+import { meRoute } from './http/routes/me.ts';
+import { referenceRoutes } from './http/routes/reference.ts';
+import { searchRoute } from './http/routes/search.ts';
 import { type LimitSettings, Limits } from './limits/limits.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { watchSources } from './metrics/sources.ts';
 import type { Sources } from './prices/answer.ts';
 import { feedOf } from './prices/changes/follow.ts';
-import { sqlMissing } from './prices/missing-rates-sql.ts';
-import { referenceReader } from './prices/references.ts';
-import { sqlSelector } from './prices/select.ts';
-import { sqlSeries } from './prices/series-sql.ts';
+import { sqlMissing } from './prices/conversion/missing-rates-sql.ts';
+import { referenceReader } from './prices/select/references.ts';
+import { sqlSelector } from './prices/select/select.ts';
+import { vocabularyReader } from './prices/select/vocabulary.ts';
+import { sqlSeries } from './prices/series/from-sql.ts';
 import { stateReader } from './prices/state.ts';
-import { vocabularyReader } from './prices/vocabulary.ts';
-import { changeRoutes } from './routes/changes.ts';
-import { docsPage } from './routes/docs-page.ts';
-import { documentRoutes, openapi } from './routes/documents.ts';
-import { explorerRoutes } from './routes/explorer.ts';
-import { healthRoutes } from './routes/health.ts';
-import { priceRoutes, valuesRoute } from './routes/market.ts';
-import { marketsRoute } from './routes/markets.ts';
-import { meRoute } from './routes/me.ts';
-import { referenceRoutes } from './routes/reference.ts';
-import { searchRoute } from './routes/search.ts';
 import type { Tracing } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
 

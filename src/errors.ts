@@ -1,4 +1,4 @@
-import { masked } from './secrets.ts';
+import { masked } from './std/secrets.ts';
 
 /**
  * Every refusal the service can give: code → status and title. Append-only: a released code keeps

@@ -1,5 +1,5 @@
 import { randomOf } from './conversion/support.ts';
-import { killWorld, type Moment, VICTIMS } from './ingest/kill-moments.ts';
+import { killWorld, type Moment, VICTIMS } from './ingest/killed/kill-moments.ts';
 
 /*
  * `npm run test:kill -- [moments] [seed]`: kills the loader, its session and the server at random

@@ -195,7 +195,7 @@ const HELP = `Usage: npm test -- [files] [options of tap]
 Runs the tests against a real PostgreSQL: TEST_DATABASE_URL, else a container, else an embedded one.
 
   npm test                                  all tests
-  npm test -- test/http/200.test.ts         some of them
+  npm test -- test/http/answers.test.ts         some of them
   npm run test:data -- [folder]             loads of real files, of ../shared/data by default
   npm run test:faults -- [--long] [--write] faults, measured; --write writes docs/reliability.md
 

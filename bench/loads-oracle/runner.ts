@@ -102,7 +102,7 @@ interface Page {
 async function feedOf(url: string): Promise<string[]> {
   const { openClient } = await import(moduleOf('src/db/client.ts'));
   const { readPage } = await import(moduleOf('src/prices/changes/page.ts'));
-  const { referenceReader } = await import(moduleOf('src/prices/references.ts'));
+  const { referenceReader } = await import(moduleOf('src/prices/select/references.ts'));
   const { MARKETS } = await import(moduleOf('src/catalog/markets.ts'));
   const client = openClient({
     url,

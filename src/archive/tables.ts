@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { FOLDER, migrationNames } from '../db/migrations.ts';
+import { FOLDER, migrationNames } from '../db/migrate/migrations.ts';
 import { ArchiveRefusal } from './manifest.ts';
 
 /** A table whose rows an archive carries. */

@@ -1,10 +1,11 @@
 import { MARKETS, type Market } from '../catalog/markets.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Sources } from '../prices/answer.ts';
-import type { Asker, Plan } from '../prices/plan.ts';
+import type { Asker, Plan } from '../prices/plan/plan.ts';
 import { isShownBy } from '../prices/state.ts';
-import { type SentAnswer, SentAnswers, type StateAt } from './answers.ts';
-import { Budget } from './budget.ts';
+import { type SentAnswer, SentAnswers, type StateAt } from './answer/answers.ts';
+import { type BookCounts, type Opened, openedBook } from './answer/opened.ts';
+import { Budget } from './store/budget.ts';
 import {
   buildEdition,
   canRefresh,
@@ -12,10 +13,9 @@ import {
   isFresh,
   type Press,
   refreshEdition,
-} from './build.ts';
-import { type Edition, replaceEdition, roomFor, type Shelf } from './edition.ts';
-import { type BookCounts, type Opened, openedBook } from './opened.ts';
-import type { TurnCounts } from './turns.ts';
+} from './store/build.ts';
+import { type Edition, replaceEdition, roomFor, type Shelf } from './store/edition.ts';
+import type { TurnCounts } from './store/turns.ts';
 
 /*
  * The price book: prices kept ready, so that an answer costs about what sending it costs.

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { distance } from 'fastest-levenshtein';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from './config.ts';
 import { SETTINGS } from './settings.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;

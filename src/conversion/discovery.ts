@@ -1,4 +1,4 @@
-import { Slice } from '../turns.ts';
+import { Slice } from '../std/turns.ts';
 import { dayText } from './calendar.ts';
 import { decimalText, powerOf10 } from './decimal.ts';
 import {

@@ -3,7 +3,13 @@ import { pipeline } from 'node:stream/promises';
 import { Kysely, PostgresDialect, type RawBuilder, sql, type Transaction } from 'kysely';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { holdersText, LockedOutError, lockTimeoutOf, TELL_MS, WRITE_LOCK } from './lock-holders.ts';
+import {
+  holdersText,
+  LockedOutError,
+  lockTimeoutOf,
+  TELL_MS,
+  WRITE_LOCK,
+} from './migrate/lock-holders.ts';
 import type { Database } from './schema.ts';
 
 /** One connection, as Kysely and as the driver see it: COPY needs the driver's. */

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import { instantOf } from './instant.ts';
 import type { Link } from './link/link.ts';
-import { isSchemaCurrent } from './migrate.ts';
+import { isSchemaCurrent } from './migrate/migrate.ts';
 import type { Newest } from './newest.ts';
 import type { Reads } from './reads.ts';
 import type { Database } from './schema.ts';

@@ -1,8 +1,8 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
-import { FOLDER, isAhead, migrationNames } from './migrations.ts';
-import { asOnlyRunner, untilUnlocked } from './only-runner.ts';
+import { FOLDER, isAhead, migrationNames } from './migrate/migrations.ts';
+import { asOnlyRunner, untilUnlocked } from './migrate/only-runner.ts';
 import type { Database } from './schema.ts';
 
 const SCRAM_ITERATIONS = 4096;

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import type pg from 'pg';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Limits } from '../limits/limits.ts';

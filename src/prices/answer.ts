@@ -1,25 +1,30 @@
 import type { Kysely } from 'kysely';
-import type { Format } from '../contract/formats.ts';
-import { parameterPointer } from '../contract/problem.ts';
+import type { Format } from '../contract/schemas/formats.ts';
+import { parameterPointer } from '../contract/schemas/problem.ts';
 import type { RatesReader } from '../conversion/rates.ts';
 import type { Reads } from '../db/reads.ts';
 import { type Head, revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { mapped } from '../turns.ts';
-import type { SeriesSource } from './columns.ts';
-import { type Contents, contentsOfAll, type RecordContext, type Terms } from './contents.ts';
-import { csvWriter } from './csv.ts';
-import { cursorText } from './cursor.ts';
-import { jsonWriter, ndjsonWriter } from './json.ts';
-import { type MissingReader, withMissingRates } from './missing-rates.ts';
-import { outcomesOf, type PlannedPrice, vatWarnings, withoutRefused } from './outcomes.ts';
-import { canonicalText, type Plan } from './plan.ts';
-import type { ReferenceReader } from './references.ts';
-import type { Asking, Selector } from './select.ts';
+import { mapped } from '../std/turns.ts';
+import { type MissingReader, withMissingRates } from './conversion/missing-rates.ts';
+import {
+  outcomesOf,
+  type PlannedPrice,
+  vatWarnings,
+  withoutRefused,
+} from './conversion/outcomes.ts';
+import { targetsOf } from './conversion/targets.ts';
+import { cursorText } from './plan/cursor.ts';
+import { canonicalText, type Plan } from './plan/plan.ts';
+import type { ReferenceReader } from './select/references.ts';
+import type { Asking, Selector } from './select/select.ts';
+import type { VocabularyReader } from './select/vocabulary.ts';
+import { checkStrict, unmatchedWarnings, type Warning } from './select/warnings.ts';
+import type { SeriesSource } from './series/columns.ts';
 import type { State, StateReader } from './state.ts';
-import { targetsOf } from './targets.ts';
-import type { VocabularyReader } from './vocabulary.ts';
-import { checkStrict, unmatchedWarnings, type Warning } from './warnings.ts';
+import { type Contents, contentsOfAll, type RecordContext, type Terms } from './write/contents.ts';
+import { csvWriter } from './write/csv.ts';
+import { jsonWriter, ndjsonWriter } from './write/json.ts';
 
 /** What answering needs: where prices, reference data, rates and series are read. */
 export interface Sources {

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { brokenBy } from '../contract/validate.ts';
+import { brokenBy } from '../contract/request/validate.ts';
 import { type RateSource, rateSource } from '../conversion/rates.ts';
 import type { AsOf } from '../db/as-of.ts';
 import type { Newest } from '../db/newest.ts';
@@ -18,8 +18,8 @@ import {
 import type { Database } from '../db/schema.ts';
 import { keptAt } from '../db/shared-work.ts';
 import { type Problem, startAgain } from '../errors.ts';
-import type { Plan } from './plan.ts';
-import { IN_THE_FUTURE, type Moment } from './plan-options.ts';
+import { IN_THE_FUTURE, type Moment } from './plan/options.ts';
+import type { Plan } from './plan/plan.ts';
 
 /** The one state of the database that an answer is of. */
 export interface State {

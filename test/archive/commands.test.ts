@@ -6,7 +6,7 @@ import { exportArchive } from '../../src/archive/export.ts';
 import { importArchive } from '../../src/archive/import.ts';
 import type { ArchiveProgress as Measured } from '../../src/archive/manifest.ts';
 import { ARCHIVED } from '../../src/archive/tables.ts';
-import { openProgress as openMeter } from '../../src/commands/progress.ts';
+import { openProgress as openMeter } from '../../src/cli/progress.ts';
 import { seededDatabase, testDatabase } from '../support/database.ts';
 import { roledDatabase } from '../support/roles.ts';
 import { prices } from '../support/running.ts';

@@ -1,10 +1,10 @@
 import t from 'tap';
 import { contentHash } from '../../src/db/content-hash.ts';
-import { readLog } from '../../src/ingest/ledger.ts';
-import { withdraw } from '../../src/ingest/withdraw/withdraw.ts';
+import { readLog } from '../../src/ingest/ledger/ledger.ts';
+import { withdraw } from '../../src/ingest/ledger/withdraw/withdraw.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
+import { NAMES, priceOf, takeBack } from '../ingest/ledger/undo-support.ts';
 import { fixture, loadFile, loadingDatabase, loadText, points } from '../ingest/support.ts';
-import { NAMES, priceOf, takeBack } from '../ingest/undo-support.ts';
 import { exported, imported } from './support.ts';
 
 t.test(

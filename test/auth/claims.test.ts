@@ -1,5 +1,5 @@
 import t from 'tap';
-import { principalOf, type TokenRules } from '../../src/auth/tokens.ts';
+import { principalOf, type TokenRules } from '../../src/auth/tokens/tokens.ts';
 import { Problem } from '../../src/errors.ts';
 import { tellFigures } from '../support/faults.ts';
 

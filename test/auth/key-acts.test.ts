@@ -1,11 +1,11 @@
 import type pg from 'pg';
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { newKey } from '../../src/auth/key-format.ts';
-import { readAudit } from '../../src/auth/key-info.ts';
-import { KeyUse } from '../../src/auth/key-use.ts';
-import { createKey, revokeKey } from '../../src/auth/keys.ts';
-import { configOf } from '../../src/config.ts';
+import { newKey } from '../../src/auth/keys/format.ts';
+import { readAudit } from '../../src/auth/keys/info.ts';
+import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
+import { KeyUse } from '../../src/auth/keys/use.ts';
+import { configOf } from '../../src/config/config.ts';
 import { KEY_RULES } from '../../src/verify/keys.ts';
 import { testDatabase } from '../support/database.ts';
 import { otherSecret } from '../support/key-texts.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { newKey, publicIdOf } from '../../src/auth/key-format.ts';
-import { verifyKey } from '../../src/auth/verify-key.ts';
+import { newKey, publicIdOf } from '../../src/auth/keys/format.ts';
+import { verifyKey } from '../../src/auth/keys/verify.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 

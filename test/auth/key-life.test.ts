@@ -1,9 +1,9 @@
 import type pg from 'pg';
 import t from 'tap';
-import { KeyError, listKeys, readAudit, showKey } from '../../src/auth/key-info.ts';
-import { KeyUse } from '../../src/auth/key-use.ts';
-import { createKey, revokeKey, rotateKey } from '../../src/auth/keys.ts';
-import { type FindKey, findKey, verifyKey } from '../../src/auth/verify-key.ts';
+import { KeyError, listKeys, readAudit, showKey } from '../../src/auth/keys/info.ts';
+import { createKey, revokeKey, rotateKey } from '../../src/auth/keys/keys.ts';
+import { KeyUse } from '../../src/auth/keys/use.ts';
+import { type FindKey, findKey, verifyKey } from '../../src/auth/keys/verify.ts';
 import { testDatabase } from '../support/database.ts';
 import { until } from '../support/sockets.ts';
 

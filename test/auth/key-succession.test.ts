@@ -1,6 +1,6 @@
 import t from 'tap';
-import { listKeys, readAudit, showKey } from '../../src/auth/key-info.ts';
-import { createKey, rotateKey } from '../../src/auth/keys.ts';
+import { listKeys, readAudit, showKey } from '../../src/auth/keys/info.ts';
+import { createKey, rotateKey } from '../../src/auth/keys/keys.ts';
 import { testDatabase } from '../support/database.ts';
 import { prices } from '../support/running.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import t from 'tap';
-import { KeyError, listKeys, showKey } from '../../src/auth/key-info.ts';
-import { createKey, revokeKey } from '../../src/auth/keys.ts';
+import { KeyError, listKeys, showKey } from '../../src/auth/keys/info.ts';
+import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
 import { UnknownScopeError } from '../../src/catalog/scopes.ts';
 import { testDatabase } from '../support/database.ts';
 

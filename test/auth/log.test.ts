@@ -1,10 +1,10 @@
 import { Writable } from 'node:stream';
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { newKey } from '../../src/auth/key-format.ts';
-import { createKey } from '../../src/auth/keys.ts';
-import { configOf } from '../../src/config.ts';
-import { loggerOf } from '../../src/server/log.ts';
+import { newKey } from '../../src/auth/keys/format.ts';
+import { createKey } from '../../src/auth/keys/keys.ts';
+import { configOf } from '../../src/config/config.ts';
+import { loggerOf } from '../../src/process/log.ts';
 import { HS256, SECRET } from '../support/auth-app.ts';
 import { testDatabase } from '../support/database.ts';
 import { goodClaims, hmac, secretToken, tokenOf } from '../support/tokens.ts';

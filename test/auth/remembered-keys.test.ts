@@ -1,8 +1,8 @@
 import type { KyselyPlugin } from 'kysely';
 import t from 'tap';
-import { newKey } from '../../src/auth/key-format.ts';
-import { createKey, revokeKey } from '../../src/auth/keys.ts';
-import { digestOf, rememberedKeys } from '../../src/auth/verify-key.ts';
+import { newKey } from '../../src/auth/keys/format.ts';
+import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
+import { digestOf, rememberedKeys } from '../../src/auth/keys/verify.ts';
 import type { Scope } from '../../src/catalog/scopes.ts';
 import { authApp } from '../support/auth-app.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';

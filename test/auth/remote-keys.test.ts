@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import t from 'tap';
-import { type RemoteKeyTimes, remoteKeys } from '../../src/auth/token-keys.ts';
+import { type RemoteKeyTimes, remoteKeys } from '../../src/auth/tokens/signing-keys.ts';
 import { until } from '../support/sockets.ts';
 import { keyPair, serve } from '../support/tokens.ts';
 import { failureOf } from '../support/world.ts';

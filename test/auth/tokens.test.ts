@@ -1,8 +1,8 @@
 import { type createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { join } from 'node:path';
 import t from 'tap';
-import { TokenSettingError } from '../../src/auth/token-keys.ts';
-import { createDevelopmentToken } from '../../src/commands/token.ts';
+import { TokenSettingError } from '../../src/auth/tokens/signing-keys.ts';
+import { createDevelopmentToken } from '../../src/cli/token.ts';
 import { authApp, HS256, NO_TOKENS, SECRET } from '../support/auth-app.ts';
 import { testDatabase } from '../support/database.ts';
 import { until } from '../support/sockets.ts';

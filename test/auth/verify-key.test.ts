@@ -1,6 +1,6 @@
 import t from 'tap';
-import { newKey } from '../../src/auth/key-format.ts';
-import { createKey, revokeKey } from '../../src/auth/keys.ts';
+import { newKey } from '../../src/auth/keys/format.ts';
+import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
 import { authApp, REQUEST_ID } from '../support/auth-app.ts';
 import { testDatabase } from '../support/database.ts';
 import { noDatabase } from '../support/forgery.ts';

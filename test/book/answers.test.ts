@@ -1,9 +1,9 @@
 import t from 'tap';
-import { HELD_BYTES, joinedSlices, SentAnswers } from '../../src/book/answers.ts';
-import { Budget } from '../../src/book/budget.ts';
+import { HELD_BYTES, joinedSlices, SentAnswers } from '../../src/book/answer/answers.ts';
+import { Budget } from '../../src/book/store/budget.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import type { Newest } from '../../src/db/newest.ts';
-import { planOf } from '../../src/prices/plan.ts';
+import { planOf } from '../../src/prices/plan/plan.ts';
 
 const PARTS = [3, 20_000, 5, 7, 9_000, 1, 70_000, 2].map((length, index) =>
   Buffer.alloc(length, index + 65),

@@ -1,12 +1,12 @@
 import { crc32, gunzipSync } from 'node:zlib';
 import t from 'tap';
+import type { LineFormat } from '../../src/book/answer/walk.ts';
 import type { PriceBook } from '../../src/book/book.ts';
-import { joinedCrc, shiftOf } from '../../src/book/crc.ts';
-import type { LineFormat } from '../../src/book/walk.ts';
+import { joinedCrc, shiftOf } from '../../src/book/gzip/crc.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { answerAt } from '../../src/prices/answer.ts';
-import { planOf } from '../../src/prices/plan.ts';
-import type { Body } from '../../src/wire/body.ts';
+import { planOf } from '../../src/prices/plan/plan.ts';
+import type { Body } from '../../src/std/body.ts';
 import { randomOf } from '../conversion/support.ts';
 import { valuesOf } from '../support/any-request.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';

@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import t from 'tap';
 import type { Client } from '../../src/db/client.ts';
-import { readMapping } from '../../src/ingest/table/mapping.ts';
-import { tableWith } from '../../src/ingest/table/table.ts';
+import { readMapping } from '../../src/ingest/mapping/mapping.ts';
+import { tableWith } from '../../src/ingest/mapping/table.ts';
 import { contentOf, loadFile, loadingDatabase } from '../ingest/support.ts';
 import { dataFile } from './folder.ts';
 

@@ -3,7 +3,12 @@ import { type Kysely, sql } from 'kysely';
 import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { openClient } from '../../src/db/client.ts';
-import { isSchemaCurrent, migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate.ts';
+import {
+  isSchemaCurrent,
+  migrateDown,
+  migrateUp,
+  migrationStatus,
+} from '../../src/db/migrate/migrate.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { testDatabase } from '../support/database.ts';
 

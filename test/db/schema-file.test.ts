@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import t from 'tap';
 import { schemaText } from '../../scripts/schema.ts';
-import { migrateDown } from '../../src/db/migrate.ts';
+import { migrateDown } from '../../src/db/migrate/migrate.ts';
 import { inForce, notInForce } from '../../src/verify/schema.ts';
 import { testDatabase } from '../support/database.ts';
 import { inTransaction } from '../support/world.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { revokeKey } from '../../src/auth/keys.ts';
+import { revokeKey } from '../../src/auth/keys/keys.ts';
 import { testDatabase } from '../support/database.ts';
 import { explorerOn, settled } from '../support/explorer.ts';
 import { keyFor } from '../support/service.ts';

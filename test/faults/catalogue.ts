@@ -48,7 +48,7 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
   F22: {
     title: 'prototype pollution',
     criterion: '400 for each such name; afterwards ({}).polluted is undefined',
-    files: ['test/http/400-many.test.ts'],
+    files: ['test/http/refusals/400-many.test.ts'],
   },
   F26: {
     title: 'filters against an oracle',
@@ -95,7 +95,7 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
     title: 'a loader killed at any moment',
     criterion:
       'the data are those of before or those of after, and the next run ends with all of it',
-    files: ['test/ingest/killed.test.ts', 'test/archive/killed.test.ts'],
+    files: ['test/ingest/killed/killed.test.ts', 'test/archive/killed.test.ts'],
   },
   F40: {
     title: 'the same loads at once',
@@ -107,12 +107,12 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
     criterion:
       'each answer is one revision, never a mixture; a reader of the feed sees every change ' +
       'once, in order',
-    files: ['test/prices/one-snapshot.test.ts', 'test/changes-exactly-once.test.ts'],
+    files: ['test/prices/one-snapshot.test.ts', 'test/changes/changes-exactly-once.test.ts'],
   },
   F42: {
     title: 'hostile files',
     criterion: 'refused in words, by line or by part; nothing is stored',
-    files: ['test/ingest/hostile.test.ts', 'test/ingest/table-hostile.test.ts'],
+    files: ['test/ingest/hostile.test.ts', 'test/ingest/mapping/hostile.test.ts'],
   },
   F43: {
     title: 'migrations under load',
@@ -129,7 +129,7 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
   F44: {
     title: 'all data taken out and back',
     criterion: 'all contents and answers of the copy are those of the original, byte for byte',
-    files: ['test/drill.test.ts', 'test/archive/same-answers.test.ts'],
+    files: ['test/cli/drill.test.ts', 'test/archive/same-answers.test.ts'],
     why: 'Back to a moment was done by hand: [operations](operations.md)',
   },
 };

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { createKey } from '../../src/auth/keys.ts';
+import { createKey } from '../../src/auth/keys/keys.ts';
 import { utcMicroseconds } from '../../src/db/instant.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { byLength, fault } from '../support/faults.ts';

@@ -39,7 +39,7 @@ fault(
       ['TRUST_PROXY', 'everybody'],
       ['FX_SOURCE', 'ecb; drop table'],
     ];
-    // The others differ only in what `test/config.test.ts` shows.
+    // The others differ only in what `test/config/config.test.ts` shows.
     const tried = wrong.filter((_, at) => at % byLength(4, 1) === 0);
     let [started, told] = [0, 0];
     for (const [name, value] of tried) {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
-import { newKey } from '../../src/auth/key-format.ts';
+import { newKey } from '../../src/auth/keys/format.ts';
 import { roleName } from '../../src/db/roles.ts';
 import { HS256, SECRET } from '../support/auth-app.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
-import { filtersOf } from '../../src/contract/market.ts';
+import { filtersOf } from '../../src/contract/schemas/market.ts';
 import { testDatabase } from '../support/database.ts';
 import { byLength, fault } from '../support/faults.ts';
 import { failedOf, within } from '../support/figures.ts';

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import type t from 'tap';
-import { newKey } from '../../src/auth/key-format.ts';
+import { newKey } from '../../src/auth/keys/format.ts';
 import { seededDatabase } from '../support/database.ts';
 import { fault } from '../support/faults.ts';
 import { within } from '../support/figures.ts';

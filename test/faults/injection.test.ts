@@ -1,6 +1,6 @@
 import { marketOf } from '../../src/catalog/markets.ts';
-import { cursorText } from '../../src/prices/cursor.ts';
-import { canonicalText, planOf } from '../../src/prices/plan.ts';
+import { cursorText } from '../../src/prices/plan/cursor.ts';
+import { canonicalText, planOf } from '../../src/prices/plan/plan.ts';
 import { HS256, SECRET } from '../support/auth-app.ts';
 import { seededDatabase } from '../support/database.ts';
 import { byLength, fault } from '../support/faults.ts';

@@ -1,7 +1,7 @@
 import type t from 'tap';
-import { publicIdOf } from '../../src/auth/key-format.ts';
-import { showKey } from '../../src/auth/key-info.ts';
-import { createKey, revokeKey, rotateKey } from '../../src/auth/keys.ts';
+import { publicIdOf } from '../../src/auth/keys/format.ts';
+import { showKey } from '../../src/auth/keys/info.ts';
+import { createKey, revokeKey, rotateKey } from '../../src/auth/keys/keys.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { fault } from '../support/faults.ts';
 import { within } from '../support/figures.ts';

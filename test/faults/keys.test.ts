@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
-import { newKey } from '../../src/auth/key-format.ts';
+import { newKey } from '../../src/auth/keys/format.ts';
 import { testDatabase } from '../support/database.ts';
 import { byLength, fault } from '../support/faults.ts';
 import { within } from '../support/figures.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { revokeKey } from '../../src/auth/keys.ts';
+import { revokeKey } from '../../src/auth/keys/keys.ts';
 import { type Cluster, ownCluster } from '../support/cluster.ts';
 import { byLength, fault } from '../support/faults.ts';
 import { within } from '../support/figures.ts';

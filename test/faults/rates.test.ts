@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
-import { createKey } from '../../src/auth/keys.ts';
+import { createKey } from '../../src/auth/keys/keys.ts';
 import { HS256, SECRET } from '../support/auth-app.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { byLength, fault } from '../support/faults.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { revokeKey } from '../../src/auth/keys.ts';
+import { revokeKey } from '../../src/auth/keys/keys.ts';
 import { type Cluster, ownCluster } from '../support/cluster.ts';
 import { byLength, fault, LENGTH } from '../support/faults.ts';
 import { type Figures, failedOf, within } from '../support/figures.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { NODE_FLAGS } from '../../src/server/workers.ts';
+import { NODE_FLAGS } from '../../src/process/workers.ts';
 import { testDatabase } from '../support/database.ts';
 import { byLength, fault } from '../support/faults.ts';
 import { within } from '../support/figures.ts';

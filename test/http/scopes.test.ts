@@ -1,11 +1,11 @@
 import type { InjectOptions } from 'fastify';
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { createKey } from '../../src/auth/keys.ts';
+import { createKey } from '../../src/auth/keys/keys.ts';
 import { MARKETS, type MarketSlug } from '../../src/catalog/markets.ts';
 import { ALL_MARKETS, SCOPES, scopeOf } from '../../src/catalog/scopes.ts';
-import { createDevelopmentToken } from '../../src/commands/token.ts';
-import { configOf } from '../../src/config.ts';
+import { createDevelopmentToken } from '../../src/cli/token.ts';
+import { configOf } from '../../src/config/config.ts';
 import { faultOf } from '../support/conformity.ts';
 import { testDatabase } from '../support/database.ts';
 import { tellFigures } from '../support/faults.ts';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import t from 'tap';
-import type { LoadReport } from '../../src/ingest/request.ts';
+import type { LoadReport } from '../../src/ingest/load/request.ts';
 import {
   CORRECTING,
   describePrices,

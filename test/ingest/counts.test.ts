@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { LoadProgress } from '../../src/ingest/request.ts';
+import type { LoadProgress } from '../../src/ingest/load/request.ts';
 import { describePrices, loadingDatabase, loadText, points } from './support.ts';
 
 const HEADER =

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { type Client, openClient } from '../../src/db/client.ts';
 import { contentHash } from '../../src/db/content-hash.ts';
-import { migrateUp } from '../../src/db/migrate.ts';
+import { migrateUp } from '../../src/db/migrate/migrate.ts';
 import { seed } from '../../src/db/seed/seed.ts';
 import { ownCluster } from '../support/cluster.ts';
 import { tellFigures } from '../support/faults.ts';

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
-import { ATTRIBUTES, POINT_FIELDS } from '../../src/ingest/attributes.ts';
 import { FORMAT_NAMES } from '../../src/ingest/formats/formats.ts';
 import { shippedMapping } from '../../src/ingest/formats/shipped.ts';
 import { USGS_SERIES } from '../../src/ingest/formats/usgs-series.ts';
+import { ATTRIBUTES, POINT_FIELDS } from '../../src/ingest/load/attributes.ts';
 import { LOAD_ERRORS } from '../../src/ingest/rejects/problems.ts';
 import { loadingDatabase, loadText } from './support.ts';
 

@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import type pg from 'pg';
 import t from 'tap';
-import type { LoadProgress, LoadReport } from '../../src/ingest/request.ts';
+import type { LoadProgress, LoadReport } from '../../src/ingest/load/request.ts';
 import {
   describePrices,
   errorsOf,

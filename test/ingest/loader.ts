@@ -1,7 +1,7 @@
 import { openClient } from '../../src/db/client.ts';
-import { load } from '../../src/ingest/load.ts';
-import { undo } from '../../src/ingest/undo/undo.ts';
-import { withdraw } from '../../src/ingest/withdraw/withdraw.ts';
+import { undo } from '../../src/ingest/ledger/undo/undo.ts';
+import { withdraw } from '../../src/ingest/ledger/withdraw/withdraw.ts';
+import { load } from '../../src/ingest/load/load.ts';
 
 /**
  * A process of its own that changes the data, to be killed: `node loader.ts URL load FILE`, `URL

@@ -1,8 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import t from 'tap';
+import { Descriptions, Subjects } from '../../src/ingest/load/subjects.ts';
 import { Problems, Refusal } from '../../src/ingest/rejects/problems.ts';
-import { Descriptions, Subjects } from '../../src/ingest/subjects.ts';
 
 setFlagsFromString('--expose-gc');
 const collect: () => void = runInNewContext('gc');

@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { LoadPreview } from '../../src/ingest/request.ts';
+import type { LoadPreview } from '../../src/ingest/load/request.ts';
 import {
   CORRECTING,
   describePrices,

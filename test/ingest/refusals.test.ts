@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import t from 'tap';
-import { NoReferenceError } from '../../src/ingest/load.ts';
+import { NoReferenceError } from '../../src/ingest/load/load.ts';
 import { testDatabase } from '../support/database.ts';
 import { prices } from '../support/running.ts';
 import {

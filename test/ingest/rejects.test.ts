@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { LoadReport } from '../../src/ingest/request.ts';
+import type { LoadReport } from '../../src/ingest/load/request.ts';
 import { describePrices, errorsOf, loadingDatabase, loadText, points } from './support.ts';
 
 const point = (members: object): string =>

@@ -7,8 +7,8 @@ import type pg from 'pg';
 import type t from 'tap';
 import type { Client } from '../../src/db/client.ts';
 import { seed } from '../../src/db/seed/seed.ts';
-import { load } from '../../src/ingest/load.ts';
-import type { LoadReport, LoadRequest } from '../../src/ingest/request.ts';
+import { load } from '../../src/ingest/load/load.ts';
+import type { LoadReport, LoadRequest } from '../../src/ingest/load/request.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 
 type Test = Pick<typeof t, 'teardown'>;

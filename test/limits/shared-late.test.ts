@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { configOf } from '../../src/config.ts';
+import { configOf } from '../../src/config/config.ts';
 import { momentMs } from '../../src/limits/bucket.ts';
 import { Limits } from '../../src/limits/limits.ts';
 import { Exchange } from '../../src/limits/shared.ts';

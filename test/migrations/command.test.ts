@@ -1,5 +1,5 @@
 import t from 'tap';
-import { migrateUp } from '../../src/db/migrate.ts';
+import { migrateUp } from '../../src/db/migrate/migrate.ts';
 import { testDatabase } from '../support/database.ts';
 import { migrationsWith } from '../support/migrations.ts';
 import { prices } from '../support/running.ts';

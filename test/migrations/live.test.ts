@@ -1,5 +1,5 @@
 import t from 'tap';
-import { migrateUp } from '../../src/db/migrate.ts';
+import { migrateUp } from '../../src/db/migrate/migrate.ts';
 import { CORRECTING, fixture, loadFile } from '../ingest/support.ts';
 import { checkBounds, tellFigures } from '../support/faults.ts';
 import { within } from '../support/figures.ts';

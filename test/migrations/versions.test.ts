@@ -1,9 +1,9 @@
 import type { Kysely } from 'kysely';
 import t from 'tap';
-import { createKey } from '../../src/auth/keys.ts';
-import { findKey, verifyKey } from '../../src/auth/verify-key.ts';
+import { createKey } from '../../src/auth/keys/keys.ts';
+import { findKey, verifyKey } from '../../src/auth/keys/verify.ts';
 import { contentHash } from '../../src/db/content-hash.ts';
-import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate.ts';
+import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
 import { testDatabase } from '../support/database.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { nativePoints } from '../../src/conversion/columns.ts';
-import { ColumnsBuilder } from '../../src/prices/columns.ts';
-import { encodePoints, slicesOfPoints } from '../../src/prices/json.ts';
+import { ColumnsBuilder } from '../../src/prices/series/columns.ts';
+import { encodePoints, slicesOfPoints } from '../../src/prices/write/json.ts';
 import { dayText, decimalText, instantText, values } from '../support/decimals.ts';
 import { pointsText } from '../support/points-text.ts';
 

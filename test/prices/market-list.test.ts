@@ -1,5 +1,5 @@
 import t from 'tap';
-import { extentsNow } from '../../src/prices/market-list.ts';
+import { extentsNow } from '../../src/prices/select/market-list.ts';
 import { testDatabase } from '../support/database.ts';
 import { inRevision, insertOf, pointRow, writeWorld } from '../support/world.ts';
 

@@ -1,11 +1,11 @@
 import t from 'tap';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
 import { nativePoints } from '../../src/conversion/columns.ts';
-import { planOf } from '../../src/prices/plan.ts';
-import { selectionOf } from '../../src/prices/query.ts';
-import { membersOf, ownTerms } from '../../src/prices/record.ts';
-import { referenceReader } from '../../src/prices/references.ts';
-import { sqlSeries } from '../../src/prices/series-sql.ts';
+import { planOf } from '../../src/prices/plan/plan.ts';
+import { selectionOf } from '../../src/prices/select/query.ts';
+import { referenceReader } from '../../src/prices/select/references.ts';
+import { sqlSeries } from '../../src/prices/series/from-sql.ts';
+import { membersOf, ownTerms } from '../../src/prices/write/record.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { tellFigures } from '../support/faults.ts';
 import { overSocket } from '../support/over-socket.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { to as copyTo } from 'pg-copy-streams';
 import t from 'tap';
 import { nativePoints } from '../../src/conversion/columns.ts';
-import { columnsOf, SeriesReader } from '../../src/prices/copy-binary.ts';
+import { columnsOf, SeriesReader } from '../../src/prices/series/copy-binary.ts';
 import {
   columnsOfRows,
   daysStatement,
@@ -10,7 +10,7 @@ import {
   fewPoints,
   seriesStatement,
   sqlSeries,
-} from '../../src/prices/series-sql.ts';
+} from '../../src/prices/series/from-sql.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { dayText, decimalText, values } from '../support/decimals.ts';
 import { parseExact } from '../support/oracle.ts';

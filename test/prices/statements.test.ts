@@ -8,19 +8,19 @@ import {
 } from 'kysely';
 import t from 'tap';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
-import { requestSchemasOf, schemasOf } from '../../src/contract/market.ts';
-import { bodyCheckOf } from '../../src/contract/validate.ts';
+import { bodyCheckOf } from '../../src/contract/request/validate.ts';
+import { requestSchemasOf, schemasOf } from '../../src/contract/schemas/market.ts';
 import { headOf } from '../../src/db/revisions.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { type Stretch, stretchesOf, tipOf } from '../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
-import { extentsNow } from '../../src/prices/market-list.ts';
-import { planOf } from '../../src/prices/plan.ts';
-import { selectionOf } from '../../src/prices/query.ts';
-import { referenceReader } from '../../src/prices/references.ts';
-import { daysStatement, fewPoints, seriesStatement } from '../../src/prices/series-sql.ts';
-import { usedValues, vocabularyReader } from '../../src/prices/vocabulary.ts';
-import { unmatchedIn } from '../../src/prices/warnings.ts';
+import { planOf } from '../../src/prices/plan/plan.ts';
+import { extentsNow } from '../../src/prices/select/market-list.ts';
+import { selectionOf } from '../../src/prices/select/query.ts';
+import { referenceReader } from '../../src/prices/select/references.ts';
+import { usedValues, vocabularyReader } from '../../src/prices/select/vocabulary.ts';
+import { unmatchedIn } from '../../src/prices/select/warnings.ts';
+import { daysStatement, fewPoints, seriesStatement } from '../../src/prices/series/from-sql.ts';
 import { failureOf } from '../support/world.ts';
 
 /** The statements as they were reviewed. Set UPDATE_STATEMENTS to write them anew. */

@@ -9,7 +9,7 @@ import { administer, testDatabase } from '../support/database.ts';
 import { accountPrefix, addressAs, clientAs } from '../support/roles.ts';
 import { prices } from '../support/running.ts';
 
-const COMMANDS = fileURLToPath(new URL('../../src/commands/main.ts', import.meta.url));
+const COMMANDS = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
 /** Runs `db roles` with an input. */
 async function roles(url: string, input: string, ...args: string[]) {

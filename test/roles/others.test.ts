@@ -1,7 +1,7 @@
 import t from 'tap';
-import { listKeys } from '../../src/auth/key-info.ts';
-import { createKey, revokeKey } from '../../src/auth/keys.ts';
-import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate.ts';
+import { listKeys } from '../../src/auth/keys/info.ts';
+import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
+import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
 import { applyRoles, LOGINS, roleName } from '../../src/db/roles.ts';
 import { seed } from '../../src/db/seed/seed.ts';
 import { administer, setting, siblingUrl, testDatabase } from '../support/database.ts';

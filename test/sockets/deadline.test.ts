@@ -1,6 +1,6 @@
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { configOf } from '../../src/config.ts';
+import { configOf } from '../../src/config/config.ts';
 import { openClient } from '../../src/db/client.ts';
 import { BULK_MARKET, fill } from '../support/bulk.ts';
 import { testDatabase } from '../support/database.ts';

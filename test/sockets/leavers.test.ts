@@ -1,7 +1,7 @@
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { newKey, publicIdOf } from '../../src/auth/key-format.ts';
-import { configOf } from '../../src/config.ts';
+import { newKey, publicIdOf } from '../../src/auth/keys/format.ts';
+import { configOf } from '../../src/config/config.ts';
 import { addressOf } from '../support/address.ts';
 import { testDatabase } from '../support/database.ts';
 import { lockWaits, whileLocked } from '../support/lock-waits.ts';

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { newKey } from '../../src/auth/key-format.ts';
+import { newKey } from '../../src/auth/keys/format.ts';
 import { HS256, SECRET } from '../support/auth-app.ts';
 import { ownCluster } from '../support/cluster.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';

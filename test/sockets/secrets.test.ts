@@ -1,5 +1,5 @@
 import t from 'tap';
-import { newKey } from '../../src/auth/key-format.ts';
+import { newKey } from '../../src/auth/keys/format.ts';
 import { HS256, SECRET } from '../support/auth-app.ts';
 import { testDatabase } from '../support/database.ts';
 import { heldOf, sendEverywhere } from '../support/secret-places.ts';

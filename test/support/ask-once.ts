@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { buildApp } from '../../src/app.ts';
-import { configOf } from '../../src/config.ts';
+import { configOf } from '../../src/config/config.ts';
 import { openClient } from '../../src/db/client.ts';
 import { NO_LIMITS } from './no-limits.ts';
 

@@ -14,7 +14,7 @@ import {
   whoOf,
 } from '../../src/db/embedded/files.ts';
 import { choosePlace } from '../../src/db/embedded/place.ts';
-import { migrateUp } from '../../src/db/migrate.ts';
+import { migrateUp } from '../../src/db/migrate/migrate.ts';
 import { seed } from '../../src/db/seed/seed.ts';
 import type { TestDatabase } from './database.ts';
 import { makeFolder } from './folders.ts';

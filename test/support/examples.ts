@@ -1,5 +1,5 @@
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
-import { convertedRequest } from '../../src/contract/examples.ts';
+import { convertedRequest } from '../../src/contract/openapi/examples.ts';
 import type { Reply, Service } from './service.ts';
 import { FIELDS } from './specification.ts';
 

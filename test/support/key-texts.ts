@@ -1,4 +1,4 @@
-import { newKey } from '../../src/auth/key-format.ts';
+import { newKey } from '../../src/auth/keys/format.ts';
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 

@@ -1,6 +1,6 @@
 // Runs the migrations of a folder: `node migrator.ts DATABASE_URL FOLDER_URL`.
 import { openClient } from '../../src/db/client.ts';
-import { migrateUp } from '../../src/db/migrate.ts';
+import { migrateUp } from '../../src/db/migrate/migrate.ts';
 
 const [, , url = '', folder = ''] = process.argv;
 const client = openClient({

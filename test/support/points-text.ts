@@ -1,5 +1,5 @@
 import type { PointColumns } from '../../src/conversion/columns.ts';
-import { encodePoints } from '../../src/prices/json.ts';
+import { encodePoints } from '../../src/prices/write/json.ts';
 
 /** The points of a series as JSON, separated by commas, without brackets. */
 export const pointsText = (points: PointColumns): Buffer =>

@@ -1,7 +1,7 @@
 import type { InjectOptions } from 'fastify';
 import type t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { configOf } from '../../src/config.ts';
+import { configOf } from '../../src/config/config.ts';
 import { openClient } from '../../src/db/client.ts';
 import { NO_TOKENS, SECRET } from './auth-app.ts';
 import { faultOf } from './conformity.ts';

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type t from 'tap';
-import { NODE_FLAGS } from '../../src/server/workers.ts';
+import { NODE_FLAGS } from '../../src/process/workers.ts';
 import { makeFolder } from './folders.ts';
 import { NO_LIMITS } from './no-limits.ts';
 
 const SERVER = fileURLToPath(new URL('../../src/server.ts', import.meta.url));
-const COMMANDS = fileURLToPath(new URL('../../src/commands/main.ts', import.meta.url));
+const COMMANDS = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
 type Test = Pick<typeof t, 'teardown'>;
 type Env = Readonly<Record<string, string>>;

@@ -1,9 +1,9 @@
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import type t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { createKey } from '../../src/auth/keys.ts';
+import { createKey } from '../../src/auth/keys/keys.ts';
 import { ALL_MARKETS, type Scope } from '../../src/catalog/scopes.ts';
-import { configOf } from '../../src/config.ts';
+import { configOf } from '../../src/config/config.ts';
 import { faultOf } from './conformity.ts';
 import type { TestDatabase } from './database.ts';
 import { NO_LIMITS } from './no-limits.ts';

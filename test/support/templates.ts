@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Client, openClient } from '../../src/db/client.ts';
-import { migrateUp } from '../../src/db/migrate.ts';
+import { migrateUp } from '../../src/db/migrate/migrate.ts';
 import { seed } from '../../src/db/seed/seed.ts';
 import { administer, siblingUrl } from './database.ts';
 

@@ -1,7 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { v7 as uuidv7 } from 'uuid';
-import { PROBLEM_TYPE, problemBody } from '../../contract/problem.ts';
+import { PROBLEM_TYPE, problemBody } from '../../contract/schemas/problem.ts';
 import { Problem, type ProblemCode } from '../../errors.ts';
 import { CAREFUL_HEADERS } from '../hooks/head.ts';
 

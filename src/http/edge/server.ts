@@ -6,7 +6,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { Problem } from '../../errors.ts';
 import { CAREFUL_HEADERS, requestIdOf } from '../hooks/head.ts';
 import { problemOf, sendProblem } from '../hooks/problems.ts';

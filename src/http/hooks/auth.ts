@@ -8,7 +8,8 @@ import type {
 } from 'fastify';
 import type { Kysely } from 'kysely';
 import { credentialOf } from '../../auth/credentials.ts';
-import { publicIdOf } from '../../auth/key-format.ts';
+import { publicIdOf } from '../../auth/keys/format.ts';
+import { type FindKey, findKey, rememberedKeys, verifyKey } from '../../auth/keys/verify.ts';
 import type { Principal } from '../../auth/principal.ts';
 import {
   authUnavailable,
@@ -16,9 +17,8 @@ import {
   invalidToken,
   noMarketScope,
 } from '../../auth/refusals.ts';
-import { type KeySettings, type KeySource, keySourceOf } from '../../auth/token-keys.ts';
-import { type Claims, headerOf, principalOf, type TokenRules } from '../../auth/tokens.ts';
-import { type FindKey, findKey, rememberedKeys, verifyKey } from '../../auth/verify-key.ts';
+import { type KeySettings, type KeySource, keySourceOf } from '../../auth/tokens/signing-keys.ts';
+import { type Claims, headerOf, principalOf, type TokenRules } from '../../auth/tokens/tokens.ts';
 import { allows, marketsOpenTo } from '../../catalog/scopes.ts';
 import type { Link } from '../../db/link/link.ts';
 import type { Database } from '../../db/schema.ts';

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
-import { PROBLEM_TYPE, problemBody } from '../../contract/problem.ts';
+import { PROBLEM_TYPE, problemBody } from '../../contract/schemas/problem.ts';
 import { Problem } from '../../errors.ts';
 import { type Leave, type LineBounds, type Lines, Places } from '../../std/places.ts';
 import { isOpen, isWaiting } from '../context.ts';

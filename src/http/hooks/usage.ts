@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type pg from 'pg';
-import { publicIdOf } from '../../auth/key-format.ts';
-import { KeyUse } from '../../auth/key-use.ts';
+import { publicIdOf } from '../../auth/keys/format.ts';
+import { KeyUse } from '../../auth/keys/use.ts';
 import type { Principal } from '../../auth/principal.ts';
 import type { Limits } from '../../limits/limits.ts';
 import { Exchange } from '../../limits/shared.ts';

@@ -1,5 +1,5 @@
 import { idOf } from '../../db/ids.ts';
-import type { Trx } from '../reference.ts';
+import type { Trx } from '../load/reference.ts';
 import type { RateSource } from './format.ts';
 
 const names = new Intl.DisplayNames(['en'], { type: 'currency', fallback: 'none' });

@@ -2,9 +2,9 @@ import { sql } from 'kysely';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
 import { idOf } from '../../db/ids.ts';
+import type { ProductRecord, ValueRecord } from '../load/records.ts';
+import { KIND_OF, put, type Reference, type Trx } from '../load/reference.ts';
 import { isLabel, NO_LABEL } from '../parsing/texts.ts';
-import type { ProductRecord, ValueRecord } from '../records.ts';
-import { KIND_OF, put, type Reference, type Trx } from '../reference.ts';
 import type { Problems } from '../rejects/problems.ts';
 
 /** A row that a file declares, where the database lacks it. */

@@ -1,9 +1,9 @@
+import type { RateRecord, SourceRecord } from '../load/records.ts';
+import { sourceOf } from '../mapping/table.ts';
 import { isDay } from '../parsing/dates.ts';
 import { attributeOf, feedXml, type Tag, type XmlListener } from '../parsing/xml.ts';
 import { isZip, openArchive } from '../parsing/zip.ts';
-import type { RateRecord, SourceRecord } from '../records.ts';
 import { type Problems, Refusal } from '../rejects/problems.ts';
-import { sourceOf } from '../table/table.ts';
 import type { Format, ReadContext } from './format.ts';
 import { readShipped, shippedMapping } from './shipped.ts';
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { didYouMean } from '../../catalog/nearest.ts';
+import type { SourceRecord } from '../load/records.ts';
 import { isDay } from '../parsing/dates.ts';
 import { csvRows, type Row } from '../parsing/rows.ts';
-import type { SourceRecord } from '../records.ts';
 import { type Problems, Refusal } from '../rejects/problems.ts';
 import type { Format, ReadContext } from './format.ts';
 

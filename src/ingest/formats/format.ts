@@ -1,5 +1,5 @@
-import type { SourceFile } from '../file.ts';
-import type { SourceRecord } from '../records.ts';
+import type { SourceFile } from '../load/file.ts';
+import type { SourceRecord } from '../load/records.ts';
 import type { Problems } from '../rejects/problems.ts';
 
 /** What a format reads with. */

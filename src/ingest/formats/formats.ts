@@ -78,7 +78,7 @@ export const FORMAT_NAMES = Object.keys(FORMATS) as FormatName[];
 /** Imports a format, with the mapping at a path where tables have one. */
 export async function openFormat(name: FormatName, map?: string): Promise<Format> {
   if (map === undefined) return FORMATS[name].open();
-  const { readMapping } = await import('../table/mapping.ts');
-  const { tableWith } = await import('../table/table.ts');
+  const { readMapping } = await import('../mapping/mapping.ts');
+  const { tableWith } = await import('../mapping/table.ts');
   return tableWith(await readMapping(map));
 }

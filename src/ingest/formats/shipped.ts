@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import type { SourceRecord } from '../records.ts';
+import type { SourceRecord } from '../load/records.ts';
+import type { TableMapping } from '../mapping/mapping.ts';
+import { mappingOf } from '../mapping/mapping.ts';
+import { readTable, type Shipped } from '../mapping/table.ts';
 import { Refusal } from '../rejects/problems.ts';
-import type { TableMapping } from '../table/mapping.ts';
-import { mappingOf } from '../table/mapping.ts';
-import { readTable, type Shipped } from '../table/table.ts';
 import type { ReadContext } from './format.ts';
 
 /** The mapping of a format of ours, which lies beside its module. */

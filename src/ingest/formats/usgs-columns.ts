@@ -1,3 +1,4 @@
+import type { Mapping } from '../mapping/schema.ts';
 import type { Row } from '../parsing/rows.ts';
 import {
   type LoadErrorCode,
@@ -6,7 +7,6 @@ import {
   problemOf,
   Refusal,
 } from '../rejects/problems.ts';
-import type { Mapping } from '../table/schema.ts';
 import { NOT_LOADED, SUFFIXES, UNITS, type UsgsSeries } from './usgs-series.ts';
 import { NO_VALUE, priceIn, releaseDay } from './usgs-values.ts';
 

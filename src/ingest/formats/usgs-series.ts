@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { MARKETS } from '../../catalog/markets.ts';
-import type { Attributes, ProductRecord, SourceRecord, ValueRecord } from '../records.ts';
+import type { Attributes, ProductRecord, SourceRecord, ValueRecord } from '../load/records.ts';
 
 export const UNITS = {
   tonne: 'Tonne',

@@ -1,5 +1,5 @@
+import type { SourceRecord } from '../load/records.ts';
 import { plainDecimal, writtenOut } from '../parsing/decimals.ts';
-import type { SourceRecord } from '../records.ts';
 import type { Place, Problems } from '../rejects/problems.ts';
 import type { UsgsSeries } from './usgs-series.ts';
 

@@ -1,7 +1,7 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import { openSource } from '../file.ts';
+import { openSource } from '../load/file.ts';
+import type { SourceRecord } from '../load/records.ts';
 import { csvRows, type Row } from '../parsing/rows.ts';
-import type { SourceRecord } from '../records.ts';
 import { type Problems, Refusal } from '../rejects/problems.ts';
 import type { Format, ReadContext } from './format.ts';
 import { checkOrder, columnsOf, type SeriesColumn } from './usgs-columns.ts';

@@ -1,7 +1,7 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import { ATTRIBUTES, POINT_FIELDS } from '../attributes.ts';
 import type { Format, ReadContext } from '../formats/format.ts';
-import type { Attributes, SourceRecord } from '../records.ts';
+import { ATTRIBUTES, POINT_FIELDS } from '../load/attributes.ts';
+import type { Attributes, SourceRecord } from '../load/records.ts';
 import { type Problems, Refusal } from '../rejects/problems.ts';
 import { csvRows, type Row } from './rows.ts';
 

@@ -1,7 +1,7 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import { ATTRIBUTES, POINT_FIELDS } from '../attributes.ts';
 import type { Format, ReadContext } from '../formats/format.ts';
-import type { SourceRecord } from '../records.ts';
+import { ATTRIBUTES, POINT_FIELDS } from '../load/attributes.ts';
+import type { SourceRecord } from '../load/records.ts';
 import { type LoadErrorCode, type Problems, Refusal } from '../rejects/problems.ts';
 import { writtenOut } from './decimals.ts';
 import { JsonError, JsonNumber, type JsonObject, type JsonValue, readJson } from './exact-json.ts';

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { didYouMean } from '../../catalog/nearest.ts';
-import type { SourceFile } from '../file.ts';
+import type { SourceFile } from '../load/file.ts';
 import { Refusal } from '../rejects/problems.ts';
 import type { Row } from './rows.ts';
 import { builtInKind, kindOfFormat, type NumberKind } from './xlsx-formats.ts';

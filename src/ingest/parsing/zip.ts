@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { type Entry, fromFdPromise, type ZipFile } from 'yauzl';
-import type { SourceFile } from '../file.ts';
+import type { SourceFile } from '../load/file.ts';
 import { Refusal } from '../rejects/problems.ts';
 
 const ENTRIES_MAX = 1_000;

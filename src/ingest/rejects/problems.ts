@@ -1,6 +1,6 @@
 import { shown } from '../../errors.ts';
+import type { PointField, SourceRecord } from '../load/records.ts';
 import { ownCopy } from '../parsing/texts.ts';
-import type { PointField, SourceRecord } from '../records.ts';
 import type { Rejects } from './rejects.ts';
 
 /** What can be wrong with a file: code → meaning. Append-only; documented in `docs/loading.md`. */

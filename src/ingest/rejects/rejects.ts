@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { access, link, rename, rm } from 'node:fs/promises';
-import type { SourceFile } from '../file.ts';
+import type { SourceFile } from '../load/file.ts';
 import type { LoadProblem } from './problems.ts';
 
 const BUFFER_BYTES = 65_536;

@@ -1,4 +1,4 @@
-import type { StagedValue } from '../validate.ts';
+import type { StagedValue } from '../load/validate.ts';
 
 /**
  * Temporary tables are unlogged and go with the connection. `load_value` holds points and rates

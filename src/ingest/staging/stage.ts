@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import type { PoolClient } from 'pg';
 import { type CopyStreamQuery, from } from 'pg-copy-streams';
-import type { PointPlaces, PointRecord, SourceRecord, StatedTerms } from '../records.ts';
+import type { PointPlaces, PointRecord, SourceRecord, StatedTerms } from '../load/records.ts';
+import type { Load } from '../load/request.ts';
+import { type StagedValue, Validator } from '../load/validate.ts';
 import { Refusal } from '../rejects/problems.ts';
-import type { Load } from '../request.ts';
-import { type StagedValue, Validator } from '../validate.ts';
 import { copyLine, copyStatement, placedLine, TABLES } from './stage-tables.ts';
 
 /** Takes records one after another; what is not a value goes into the load. */

@@ -6,9 +6,9 @@ import type { Reads } from '../../db/reads.ts';
 import { commitIdOf, numberOf, wireText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { type Problem, startAgain } from '../../errors.ts';
-import { Slice } from '../../turns.ts';
-import { attributesOf, ownTerms } from '../record.ts';
-import type { ReferenceReader, References } from '../references.ts';
+import { Slice } from '../../std/turns.ts';
+import type { ReferenceReader, References } from '../select/references.ts';
+import { attributesOf, ownTerms } from '../write/record.ts';
 import { lengthOf, type Stretch, stretchesOf, type Tip, tipOf } from './segments.ts';
 import {
   type ChangedPoint,

@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely';
 import { columnName, DIMENSIONS } from '../../catalog/dimensions.ts';
 import { numberOf, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
-import { Slice } from '../../turns.ts';
-import type { PriceAttributes } from '../query.ts';
+import { Slice } from '../../std/turns.ts';
+import type { PriceAttributes } from '../select/query.ts';
 import type { Stretch } from './segments.ts';
 
 /** The value of a point; numbers are decimal text, the time is as PostgreSQL prints it. */

@@ -1,8 +1,8 @@
 import { DIMENSIONS } from '../../catalog/dimensions.ts';
 import type { Market } from '../../catalog/markets.ts';
-import type { SelectedPrice } from '../query.ts';
-import { membersOf, ownTerms } from '../record.ts';
-import type { References } from '../references.ts';
+import type { SelectedPrice } from '../select/query.ts';
+import type { References } from '../select/references.ts';
+import { membersOf, ownTerms } from '../write/record.ts';
 
 /** A value that a record refers to. */
 interface Named {

@@ -1,6 +1,6 @@
 import type { Market } from '../../catalog/markets.ts';
 import { codeKey } from '../../catalog/match-key.ts';
-import { Slice } from '../../turns.ts';
+import { Slice } from '../../std/turns.ts';
 import { ATTRIBUTES, type FoundPrice } from './attributes.ts';
 import { wordsOf } from './words.ts';
 

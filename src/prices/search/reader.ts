@@ -4,8 +4,8 @@ import { headAt, type Newest } from '../../db/newest.ts';
 import type { Head } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { Places } from '../../std/places.ts';
-import { selectionOf } from '../query.ts';
-import type { ReferenceReader } from '../references.ts';
+import { selectionOf } from '../select/query.ts';
+import type { ReferenceReader } from '../select/references.ts';
 import { type FoundPrice, foundPrice } from './attributes.ts';
 import { indexOf, type MarketIndex } from './market-index.ts';
 

@@ -1,0 +1,167 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { serverAddressesOf } from '../config/addresses.ts';
+import type { Config } from '../config/config.ts';
+import { type Client, openClient } from '../db/client.ts';
+import type { EmbeddedOptions } from '../db/embedded/embedded.ts';
+import { isSchemaCurrent, migrateUp } from '../db/migrate/migrate.ts';
+import { readConfig } from './environment.ts';
+import { report, UsageError } from './failure.ts';
+import { openProgress, type Progress } from './progress.ts';
+
+/** The database that the settings name. */
+export interface ChosenDatabase {
+  readonly url: string;
+  readonly isEmbedded: boolean;
+  readonly notice: string | null;
+  /** Gives an embedded server back; the last user stops it. */
+  release(): Promise<void>;
+}
+
+/**
+ * DATABASE_URL, else the embedded PostgreSQL of DATA_DIR: the one that runs, or a new one.
+ * @param onOpen told which of these two it is
+ */
+export async function chooseDatabase(
+  config: Config,
+  onOpen: NonNullable<EmbeddedOptions['onOpen']> = () => {},
+): Promise<ChosenDatabase> {
+  if (config.DATABASE_URL !== undefined) {
+    return {
+      url: config.DATABASE_URL,
+      isEmbedded: false,
+      notice: null,
+      release: async () => {},
+    };
+  }
+  const { openEmbedded } = await import('../db/embedded/embedded.ts');
+  const { url, notice, release } = await openEmbedded(config.DATA_DIR, { onOpen });
+  return { url, isEmbedded: true, notice, release };
+}
+
+/** A pool that may write and whose statements may take their time: for commands. */
+export function openWriter(address: string, config: Config): Client {
+  const [url = address, ...others] = serverAddressesOf(address);
+  return openClient({
+    url,
+    others,
+    connectionsMax: 2,
+    acquireTimeoutMs: Math.max(10_000, config.DATABASE_ACQUIRE_TIMEOUT_MS),
+    statementTimeoutMs: 0,
+    lockTimeoutMs: config.LOAD_LOCK_TIMEOUT_MS,
+    readOnly: false,
+    applicationName: 'commodity-prices command',
+  });
+}
+
+/** Finds out which of several servers can be written to. */
+async function findServer({ link }: Client): Promise<void> {
+  if (link.others.length === 0) return;
+  link.start();
+  await link.firstCheck;
+}
+
+interface Interruption {
+  happened(): boolean;
+  forget(): void;
+}
+
+/** What work that was aborted gets to stop its statement on the server. */
+const ABORT_MS = 1_000;
+
+const NUMBERS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const;
+
+/**
+ * Ends the process at a signal, once the embedded server is given back. What a command was writing
+ * is one transaction, which ends unwritten with its connection.
+ */
+function releaseOnSignal(release: () => Promise<void>): Interruption {
+  const names = Object.keys(NUMBERS) as (keyof typeof NUMBERS)[];
+  let happened = false;
+  const onSignal = (name: NodeJS.Signals): void => {
+    if (happened) return;
+    happened = true;
+    const code = 128 + NUMBERS[name as keyof typeof NUMBERS];
+    // SIGHUP comes from a terminal that is gone; not to be told must not end the release.
+    process.stderr.on('error', () => {});
+    process.stderr.write(
+      `commodity-prices: ended by ${name}; what it was writing is there whole or not at all\n`,
+    );
+    release()
+      .catch(report)
+      .finally(() => process.exit(code));
+  };
+  for (const name of names) process.on(name, onSignal);
+  return {
+    happened: () => happened,
+    forget: () => {
+      for (const name of names) process.removeListener(name, onSignal);
+    },
+  };
+}
+
+/** The parts of an open database that a command works with. */
+export interface Work {
+  readonly client: Client;
+  readonly db: Client['db'];
+  readonly config: Config;
+  /** Aborted by Ctrl-C; the process ends a moment later. */
+  readonly signal: AbortSignal;
+  readonly progress: Progress;
+}
+
+interface DatabaseNeeds {
+  /** Whether the schema must be this version's; the embedded database is brought to it. */
+  readonly schema: boolean;
+}
+
+/** Refuses a schema that is not this version's, but brings the embedded database to it. */
+async function requireSchema(client: Client, chosen: ChosenDatabase): Promise<void> {
+  if (await isSchemaCurrent(client.db)) return;
+  if (!chosen.isEmbedded) {
+    throw new UsageError(
+      'DATABASE_URL: the schema is not this version’s; run: npm run --silent prices -- db migrate',
+    );
+  }
+  await migrateUp(client.db);
+}
+
+/**
+ * Runs the work of a command on the database that the settings name, and gives it back whatever
+ * happens.
+ * @throws UsageError when the schema of DATABASE_URL is not this version's
+ */
+export async function withDatabase<T>(
+  work: (given: Work) => Promise<T>,
+  needs: DatabaseNeeds = { schema: true },
+): Promise<T> {
+  const config = readConfig();
+  const opening = chooseDatabase(config);
+  const controller = new AbortController();
+  const worked = Promise.withResolvers<void>();
+  const interruption = releaseOnSignal(async () => {
+    const { release } = await opening;
+    controller.abort();
+    await Promise.race([worked.promise, pause(ABORT_MS)]);
+    await release();
+  });
+  try {
+    const chosen = await opening;
+    if (chosen.notice) process.stderr.write(`${chosen.notice}\n`);
+    const client = openWriter(chosen.url, config);
+    const progress = openProgress();
+    try {
+      await findServer(client);
+      if (needs.schema) await requireSchema(client, chosen);
+      return await work({ client, db: client.db, config, signal: controller.signal, progress });
+    } finally {
+      progress.end();
+      await client.close();
+      worked.resolve();
+      await chosen.release();
+    }
+  } finally {
+    // After a signal the process ends in its handler; what failed because of it is not news.
+    if (interruption.happened()) await new Promise(() => {});
+    interruption.forget();
+  }
+}

@@ -1,0 +1,128 @@
+import type { Command } from 'commander';
+import { contentHash, type PartHash } from '../../db/content-hash.ts';
+import { renewEpoch } from '../../db/revisions.ts';
+import { seed } from '../../db/seed/seed.ts';
+import { addExport, addImport } from '../archive.ts';
+import { command, json, option } from '../command.ts';
+import { withDatabase } from '../database.ts';
+import { UsageError } from '../failure.ts';
+import { countText, printLines, printTable } from '../output.ts';
+import { addDrill } from './drill.ts';
+import { addMigrate } from './migrate.ts';
+import { addRoles } from './roles.ts';
+import { addVerify } from './verify.ts';
+
+function printCounts(what: string, counts: object): void {
+  const parts = Object.entries(counts).map(([name, count]) => `${name} ${count}`);
+  printLines(`${what}: ${parts.join(' · ')}`);
+}
+
+const addSeed = command({
+  name: 'seed',
+  summary: 'load reference and sample data',
+  description:
+    'Adds the reference data and the sample prices that are missing. What is there stays as it ' +
+    'is, also edited names.',
+  options: [option('--reference', 'only the reference data: for production'), json()],
+  help: '\nExample:\n  npm run --silent prices -- db seed --reference',
+  async run({ reference }: { reference?: true }) {
+    const report = await withDatabase(({ client, progress }) =>
+      seed(client, {
+        reference: reference === true,
+        onProgress: (done, total, what) => progress.update(`${what}: ${done} of ${total}`),
+      }),
+    );
+    return {
+      data: report,
+      print() {
+        printCounts('reference', report.reference);
+        if (report.sample) printCounts('sample', report.sample);
+      },
+    };
+  },
+});
+
+function printHashes(hash: string, parts: readonly PartHash[]): void {
+  const sum = (counts: readonly (number | null)[]): number =>
+    counts.reduce<number>((total, each) => total + (each ?? 0), 0);
+  const all: PartHash = {
+    part: 'all',
+    prices: sum(parts.map(({ prices }) => prices)),
+    values: sum(parts.map(({ values }) => values)),
+    hash,
+  };
+  printTable([...parts, all], {
+    part: ({ part }) => part,
+    prices: ({ prices }) => (prices === null ? null : countText(prices)),
+    values: ({ values }) => countText(values),
+    'sha-256': (each) => each.hash,
+  });
+}
+
+const addHash = command({
+  name: 'hash',
+  summary: 'print a hash of the current data',
+  description:
+    'Prints one SHA-256 of all current data, and one for each market and source of rates: what ' +
+    'readers see, whatever the way that led to it. Nothing is written.',
+  options: [json()],
+  help: `
+Two databases that show the same reference data, prices, values and rates have the same hash, in
+whatever order they were loaded. History, revisions, loads and times are no part of it.
+
+Examples:
+  npm run --silent prices -- db hash
+  npm run --silent prices -- db hash --json > before.json`,
+  async run() {
+    const found = await withDatabase(({ client, signal }) => contentHash(client, signal));
+    return { data: found, print: () => printHashes(found.hash, found.parts) };
+  },
+});
+
+const addRenewEpoch = command({
+  name: 'renew-epoch',
+  summary: 'make old revisions unknown, after a restore',
+  description:
+    'Renews the epoch that stands before every revision: after a backup was restored or a ' +
+    'standby promoted, for its revisions may come again with other data.',
+  options: [option('--yes', 'confirm that what clients hold becomes unknown'), json()],
+  help: `
+From then on the service rejects the revisions and feed positions that clients hold with
+unknown_revision and their cursors with invalid_cursor, and their ETags no longer match. Run it
+before the service uses the restored database. It needs the account that owns the tables.
+
+Example:
+  npm run --silent prices -- db renew-epoch --yes`,
+  async run({ yes }: { yes?: true }) {
+    if (!yes) {
+      throw new UsageError(
+        'revisions, cursors and positions of the feed that clients hold become unknown; add ' +
+          '--yes to confirm',
+      );
+    }
+    const renewed = await withDatabase(({ db }) => renewEpoch(db));
+    const { before, after, revision } = renewed;
+    const text = `The epoch was ${before} and is ${after}; the newest revision is ${revision}.`;
+    return { data: renewed, print: () => printLines(text) };
+  },
+});
+
+/** Adds `db migrate` and all other commands for the database as a whole. */
+export function addDatabaseCommands(program: Command): void {
+  const db = program
+    .command('db')
+    .summary('migrate, seed, verify, export and import the database, make its accounts')
+    .description(
+      'Brings the schema to this version, loads seeds, makes accounts, hashes, verifies, exports ' +
+        'and imports data.',
+    );
+  addMigrate(db);
+  addSeed(db);
+  addRoles(db);
+  addHash(db);
+  addVerify(db);
+  addRenewEpoch(db);
+  addDrill(db);
+  addExport(db);
+  addImport(db);
+}

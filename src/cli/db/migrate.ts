@@ -1,0 +1,103 @@
+import {
+  type MigrationStatus,
+  migrateDown,
+  migrateUp,
+  migrationStatus,
+} from '../../db/migrate/migrate.ts';
+import { type Preview, previewMigrations } from '../../db/migrate/migrations.ts';
+import { type Answer, command, json, option } from '../command.ts';
+import { withDatabase } from '../database.ts';
+import { UsageError } from '../failure.ts';
+import { printLines, printTable, tellHeld, timeText } from '../output.ts';
+
+interface MigrateOptions {
+  readonly status?: true;
+  readonly dryRun?: true;
+  readonly down?: true;
+  readonly yes?: true;
+}
+
+const ANY_SCHEMA = { schema: false };
+
+const MEANINGS: Readonly<Record<MigrationStatus['state'], string>> = {
+  ran: '',
+  pending: '',
+  changed: 'its file is not what ran',
+  unknown: 'of a newer version',
+};
+
+function printStatus(all: readonly MigrationStatus[]): void {
+  printTable(all, {
+    migration: ({ name }) => name,
+    ran: ({ executedAt }) => (executedAt === null ? 'pending' : timeText(executedAt)),
+    remark: ({ state }) => MEANINGS[state],
+  });
+}
+
+/** The statements as a file for psql, each migration as it would be run. */
+function printPreview(previews: readonly Preview[]): void {
+  if (previews.length === 0) printLines('-- The schema is up to date: nothing would run.');
+  for (const { name, transaction, statements } of previews) {
+    printLines(`-- ${name}`, ...(transaction ? ['begin;'] : []));
+    for (const each of statements) printLines(`${each.trim().replace(/;?$/, ';')}\n`);
+    printLines(...(transaction ? ['commit;', ''] : []));
+  }
+}
+
+async function takeBack(yes: true | undefined): Promise<Answer> {
+  if (!yes) {
+    throw new UsageError('--down changes the schema under a running service; add --yes to confirm');
+  }
+  const name = await withDatabase(({ db }) => migrateDown(db), ANY_SCHEMA);
+  const text = name === null ? 'There was nothing to take back.' : `Took back ${name}.`;
+  return { data: { takenBack: name }, print: () => printLines(text) };
+}
+
+async function bringUp(): Promise<Answer> {
+  const { ran, newer } = await withDatabase(async ({ db, progress }) => {
+    const onWait = (tries: number) => progress.update(`a table is in use; tried ${tries} times`);
+    const names = await migrateUp(db, { onWait, onHeld: tellHeld });
+    const states = await migrationStatus(db);
+    return { ran: names, newer: states.find(({ state }) => state === 'unknown') };
+  }, ANY_SCHEMA);
+  const text = ran.length === 0 ? 'The schema is up to date.' : `Ran ${ran.join(', ')}.`;
+  const other = newer && `A newer version has migrated the database (${newer.name} and later).`;
+  return { data: { ran }, print: () => printLines(other ?? text) };
+}
+
+/** Adds `db migrate`. */
+export const addMigrate = command({
+  name: 'migrate',
+  summary: 'bring the schema to this version',
+  description:
+    'Runs the migrations that the database lacks, each in a transaction of its own, while ' +
+    'readers go on. Two runners at once wait for each other.',
+  options: [
+    option('--status', 'only list the migrations and when they ran'),
+    option('--dry-run', 'only print the SQL that would run; nothing is run or locked'),
+    option('--down', 'take back the newest migration, unless data would be lost (exit code 3)'),
+    option('--yes', 'confirm --down'),
+    json(),
+  ],
+  help: `
+A run also adds the markets and scopes of the catalog that the database lacks, and brings the
+rights of accounts made by "db roles" to this version. A table that is in use is tried again
+for half a minute; then, and after a crash, run it again: it goes on where it was.
+
+Examples:
+  npm run --silent prices -- db migrate
+  npm run --silent prices -- db migrate --dry-run > pending.sql
+  npm run --silent prices -- db migrate --status --json`,
+  async run({ status, dryRun, down, yes }: MigrateOptions) {
+    const modes = [status, dryRun, down].filter((each) => each);
+    if (modes.length > 1) throw new UsageError('take one of --status, --dry-run and --down');
+    if (down) return takeBack(yes);
+    if (status) {
+      const all = await withDatabase(({ db }) => migrationStatus(db), ANY_SCHEMA);
+      return { data: all, print: () => printStatus(all) };
+    }
+    if (!dryRun) return bringUp();
+    const previews = await withDatabase(({ db }) => previewMigrations(db), ANY_SCHEMA);
+    return { data: previews, print: () => printPreview(previews) };
+  },
+});

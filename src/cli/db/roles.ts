@@ -1,0 +1,74 @@
+import { text } from 'node:stream/consumers';
+import { applyRoles, LOGINS, type Login, ROLE_PREFIX, roleName, rolesSql } from '../../db/roles.ts';
+import { command, json, option } from '../command.ts';
+import { withDatabase } from '../database.ts';
+import { UsageError } from '../failure.ts';
+import { printLines } from '../output.ts';
+
+interface RolesOptions {
+  readonly prefix: string;
+  readonly print?: true;
+  readonly passwords?: true;
+}
+
+const isLogin = (name: string): name is Login => (LOGINS as readonly string[]).includes(name);
+
+/** Lines of `<account> <password>`; whatever follows the first space is the password. */
+function passwordsOf(lines: string): Map<Login, string> {
+  const passwords = new Map<Login, string>();
+  for (const [index, line] of lines.split(/\r?\n/).entries()) {
+    if (line === '') continue;
+    const [, login = '', password] = /^(\S*) (.*)$/.exec(line) ?? [];
+    // What is wrong is told without the line: it may be a password.
+    if (password === undefined || !isLogin(login) || passwords.has(login)) {
+      throw new UsageError(
+        `line ${index + 1} of the input is not one of ${LOGINS.join(', ')}, a space and a ` +
+          'password, each once',
+      );
+    }
+    passwords.set(login, password);
+  }
+  return passwords;
+}
+
+/** Adds `db roles`. */
+export const addRoles = command({
+  name: 'roles',
+  summary: 'make the accounts of the database, each with the rights it needs',
+  description:
+    'Makes the accounts that the service, loads, keys and migrations use, and brings the ' +
+    'rights of each to what it needs and no more. Run again, it does so again.',
+  options: [
+    option('--prefix <name>', 'what the names of the accounts begin with').default(ROLE_PREFIX),
+    option('--passwords', 'read passwords from the input, a line each: service <password>'),
+    option('--print', 'only print the SQL, for psql'),
+    json(),
+  ],
+  help: `
+DATABASE_URL must name an account that may create roles and that owns the database, or a
+superuser. A password has 8 to 256 printable characters of ASCII. It never stands on a command
+line, and the server gets its SCRAM digest only.
+
+Examples:
+  npm run --silent prices -- db roles --print | less
+  npm run --silent prices -- db roles --passwords < passwords.txt`,
+  async run(options: RolesOptions) {
+    const { prefix } = options;
+    if (options.print) {
+      if (options.passwords) throw new UsageError('take one of --print and --passwords');
+      process.stdout.write(await rolesSql(prefix));
+      return;
+    }
+    const passwords = options.passwords ? passwordsOf(await text(process.stdin)) : new Map();
+    await withDatabase(({ db }) => applyRoles(db, prefix, passwords), { schema: false });
+    const accounts = LOGINS.map((login) => roleName(prefix, login));
+    const set = [...passwords.keys()].map((login) => roleName(prefix, login));
+    const lines = [
+      `The accounts are there, with their rights: ${accounts.join(', ')}.`,
+      set.length === 0
+        ? 'No password was changed: give them with --passwords, or with \\password in psql.'
+        : `Passwords were set for ${set.join(', ')}.`,
+    ];
+    return { data: { accounts, passwordsSet: set }, print: () => printLines(...lines) };
+  },
+});

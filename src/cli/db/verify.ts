@@ -1,0 +1,87 @@
+import { FOLDER, isAhead, migrationNames } from '../../db/migrate/migrations.ts';
+import type { Broken, Rule } from '../../verify/rule.ts';
+import { type Finding, RULES, type Verification, verify } from '../../verify/verify.ts';
+import { checkKnown, command, json, option, repeatable } from '../command.ts';
+import { withDatabase } from '../database.ts';
+import { EXIT, UsageError } from '../failure.ts';
+import { countText, printLines, printTable } from '../output.ts';
+
+/** The rules that were named; all when none was. */
+function rulesOf(named: readonly string[]): readonly Rule[] {
+  const names = RULES.map(({ name }) => name);
+  checkKnown('--rule', 'rule', named, names, 'see --list');
+  return named.length === 0 ? RULES : RULES.filter(({ name }) => named.includes(name));
+}
+
+function printRules(rules: readonly Pick<Rule, 'name' | 'meaning'>[]): void {
+  printTable(rules, { rule: ({ name }) => name, meaning: ({ meaning }) => meaning });
+}
+
+const textOf = (row: Broken): string =>
+  Object.entries(row)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${name} ${typeof value === 'object' ? JSON.stringify(value) : value}`)
+    .join(' · ');
+
+function printFinding({ rule, meaning, count, rows }: Finding): void {
+  printLines(`${rule}: broken by ${countText(count)}`, `  ${meaning}`);
+  printLines(...rows.map((row) => `  – ${textOf(row)}`));
+  if (count > rows.length) printLines(`  – and ${countText(count - rows.length)} more`);
+  printLines('');
+}
+
+function printReport({ revision, rules }: Verification): void {
+  const broken = rules.filter(({ count }) => count > 0);
+  for (const each of broken) printFinding(each);
+  const all = rules.length === 1 ? '1 rule' : `${rules.length} rules`;
+  printLines(
+    broken.length === 0
+      ? `${all} looked at, none is broken (revision ${revision}).`
+      : `${all} looked at, ${broken.length} broken (revision ${revision}).`,
+  );
+}
+
+/** Adds `db verify`. */
+export const addVerify = command({
+  name: 'verify',
+  summary: 'check everything that must hold for the stored data',
+  description:
+    'Looks whether the stored data keeps every rule: what constraints and triggers promise, ' +
+    'that they are in force, and that history, feed and ledger add up.',
+  options: [
+    repeatable('--rule <name>', 'only this rule; may be repeated'),
+    option('--list', 'only print the rules'),
+    json(),
+  ],
+  help: `
+It reads one snapshot, and nobody waits for it; the account of the service is enough. Of a rule
+that is broken it prints up to 20 rows that break it, and ends with exit code 1.
+
+Examples:
+  npm run --silent prices -- db verify
+  npm run --silent prices -- db verify --rule in-force --rule history-whole --json
+  npm run --silent prices -- db verify --list`,
+  async run({ rule, list }: { rule: readonly string[]; list?: true }) {
+    const rules = rulesOf(rule);
+    if (list) {
+      const named = rules.map(({ name, meaning }) => ({ name, meaning }));
+      return { data: named, print: () => printRules(named) };
+    }
+    const report = await withDatabase(async ({ client, db, signal, progress }) => {
+      if (await isAhead(db, await migrationNames(FOLDER))) {
+        throw new UsageError(
+          'DATABASE_URL: a newer version has migrated this database: let that version verify it',
+        );
+      }
+      const tell = (done: number, { name }: Rule) =>
+        progress.update(`${done + 1} of ${rules.length}: ${name}`);
+      return verify(client, rules, tell, signal);
+    });
+    const isBroken = report.rules.some(({ count }) => count > 0);
+    return {
+      data: report,
+      print: () => printReport(report),
+      exitCode: isBroken ? EXIT.failed : EXIT.ok,
+    };
+  },
+});

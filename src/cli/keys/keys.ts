@@ -1,0 +1,285 @@
+import type { Command } from 'commander';
+import { type KeyEvent, type KeyInfo, listKeys, readAudit, showKey } from '../../auth/keys/info.ts';
+import { createKey, type NewKeyInfo, revokeKey, rotateKey } from '../../auth/keys/keys.ts';
+import type { KeyLimits } from '../../limits/limits.ts';
+import { type Answer, command, json, option, required } from '../command.ts';
+import { withDatabase } from '../database.ts';
+import { actor } from '../environment.ts';
+import { UsageError } from '../failure.ts';
+import { printLines, printTable, timeText } from '../output.ts';
+import {
+  type ExpiryOptions,
+  expiryOf,
+  type LimitOptions,
+  limitsOf,
+  spanOf,
+  splitScopes,
+} from './arguments.ts';
+
+function limitsText(limits: KeyLimits | null): string {
+  if (limits === null) return 'those of the service';
+  const { perMinute, burst, concurrent } = limits;
+  const parts: string[] = [];
+  if (perMinute !== null) {
+    parts.push(perMinute === 0 ? 'any rate' : `${perMinute}/min, burst ${burst}`);
+  }
+  if (concurrent !== null) {
+    parts.push(concurrent === 0 ? 'any number at a time' : `${concurrent} at a time`);
+  }
+  return parts.join(', ');
+}
+
+/** Of the limits of its own; `/v3/me` has null for what is not limited, and so have these. */
+function limitsData({ perMinute, burst, concurrent }: KeyLimits) {
+  const rate = { perMinute: perMinute || null, burst: perMinute ? burst : null };
+  return {
+    ...(perMinute === null ? {} : rate),
+    ...(concurrent === null ? {} : { concurrent: concurrent || null }),
+  };
+}
+
+/**
+ * A key for a program. Its limits are null where it has none of its own; one that is the service's
+ * is left out, as null says that nothing limits it.
+ */
+const dataOf = (key: KeyInfo) => ({ ...key, limits: key.limits && limitsData(key.limits) });
+
+/** When something of a key happens, in words. */
+const whenText = (instant: string | null): string =>
+  instant === null ? 'never' : timeText(instant);
+
+/** All that may be shown of a key, a line for each fact. */
+function linesOf(key: KeyInfo): string[] {
+  return [
+    `id       ${key.id}`,
+    `name     ${key.name}`,
+    `owner    ${key.owner ?? '–'}`,
+    `scopes   ${key.scopes.join(' ')}`,
+    `limits   ${limitsText(key.limits)}`,
+    `status   ${key.status}`,
+    `created  ${timeText(key.createdAt)}`,
+    `expires  ${whenText(key.expiresAt)}`,
+    `used     ${whenText(key.lastUsedAt)}`,
+    ...(key.replaces ? [`replaces ${key.replaces}`] : []),
+    ...(key.replacedBy ? [`replaced by ${key.replacedBy}`] : []),
+    ...(key.revokedAt === null
+      ? []
+      : [`revoked  ${timeText(key.revokedAt)} (${key.revokedReason ?? 'no reason'})`]),
+  ];
+}
+
+const SHOWN_ONCE = 'The key is shown this once; the database keeps only its digest.';
+
+/** The answer of a command about one key; one that was just made is printed with its text. */
+function answerOf(key: KeyInfo | NewKeyInfo): Answer {
+  const secret = 'key' in key ? ['', key.key, '', SHOWN_ONCE] : [];
+  return { data: dataOf(key), print: () => printLines(...linesOf(key), ...secret) };
+}
+
+const ID = 'the 10 characters after cps_live_';
+const EXPIRES = 'a number of days (30d) or a day (2030-12-31, UTC); ';
+
+interface CreateOptions extends ExpiryOptions, LimitOptions {
+  readonly name: string;
+  readonly owner?: string;
+  readonly scope: string[];
+}
+
+const addCreate = command({
+  name: 'create',
+  summary: 'make a key; it is shown once',
+  description: 'Makes an API key and shows it, this once.',
+  options: [
+    required('--name <text>', 'what the key is for'),
+    required(
+      '--scope <scope...>',
+      'prices:<market> or prices:*; repeat it, or separate with commas',
+    ).argParser(splitScopes),
+    option('--owner <text>', 'who answers for it'),
+    option('--expires <when>', `${EXPIRES}365 days when not given`),
+    option('--no-expiry', 'let it never end'),
+    option('--rate <limit>', 'its own rate limit, as 600/min; 0 for none'),
+    option('--burst <n>', 'requests at once within the rate; a tenth of it when not given'),
+    option('--concurrency <n>', 'its own limit of requests at the same time; 0 for none'),
+    json(),
+  ],
+  help: `
+Examples:
+  npm run --silent prices -- keys create --name "desk 4" --scope prices:nickel,prices:cobalt
+  npm run --silent prices -- keys create --name all --scope 'prices:*' --expires 30d --json`,
+  async run(options: CreateOptions) {
+    const expiresAt = expiryOf(options);
+    const limits = limitsOf(options);
+    const { name, owner = null, scope: scopes } = options;
+    const key = { name, owner, scopes, expiresAt, limits };
+    return answerOf(await withDatabase(({ db }) => createKey(db, key, { actor: actor() })));
+  },
+});
+
+interface RotateOptions extends ExpiryOptions {
+  readonly grace: string;
+  readonly reason?: string;
+  readonly json?: true;
+}
+
+const addRotate = command({
+  name: 'rotate',
+  summary: 'make a key that takes the place of another',
+  description:
+    'Makes a key with the name, owner, scopes and limits of another, which works on for a while.',
+  args: [['<id>', `${ID} of the old key`]],
+  options: [
+    option('--grace <span>', 'how long the old key works on: 24h, 15m, 7d, or 0').default('24h'),
+    option(
+      '--expires <when>',
+      `${EXPIRES}as many days as the old key had when not given, or 365 where it never ends`,
+    ),
+    option('--no-expiry', 'let the new key never end'),
+    option('--reason <text>', 'why; kept in the audit table'),
+    json(),
+  ],
+  help: `
+Example:
+  npm run --silent prices -- keys rotate 7hQ2mB9xTa --grace 24h`,
+  async run(id: string, options: RotateOptions) {
+    const { grace, expires, expiry, reason } = options;
+    const rotation = {
+      graceMs: spanOf('--grace', grace),
+      expiresAt: expires === undefined && expiry ? 'as-before' : expiryOf(options),
+    } as const;
+    const { made, old } = await withDatabase(async ({ db }) => ({
+      made: await rotateKey(db, id, rotation, { actor: actor(), reason }),
+      old: await showKey(db, id),
+    }));
+    if (!options.json) {
+      const end = old.status === 'revoked' ? null : old.expiresAt;
+      const text = end === null ? 'ended now' : `works until ${timeText(end)}`;
+      process.stderr.write(`The key ${id} ${text}.\n`);
+    }
+    return answerOf(made);
+  },
+});
+
+const addRevoke = command({
+  name: 'revoke',
+  summary: 'end a key for good',
+  description: 'Ends a key for good. A key that was revoked before keeps its first reason.',
+  args: [['<id>', ID]],
+  options: [required('--reason <text>', 'why; kept with the key and in the audit table'), json()],
+  help: `
+Example:
+  npm run --silent prices -- keys revoke 7hQ2mB9xTa --reason "left the company"`,
+  run: async (id: string, { reason }: { reason: string }) =>
+    answerOf(await withDatabase(({ db }) => revokeKey(db, id, reason, { actor: actor() }))),
+});
+
+/** True for an active key that was neither used nor created since a moment. */
+const isUnused = ({ status, lastUsedAt, createdAt }: KeyInfo, sinceMs: number): boolean =>
+  status === 'active' && Date.parse(lastUsedAt ?? createdAt) < sinceMs;
+
+/** The width of a column of texts that anybody may make as long as they like. */
+const WIDTH = 40;
+
+/** The beginning of a long text; `keys show` has the whole. */
+const clipped = (text: string): string =>
+  text.length > WIDTH ? `${text.slice(0, WIDTH - 1)}…` : text;
+
+function printKeys(keys: readonly KeyInfo[]): void {
+  printTable(keys, {
+    id: (key) => key.id,
+    name: (key) => key.name,
+    owner: ({ owner }) => owner && clipped(owner),
+    status: (key) => key.status,
+    expires: (key) => whenText(key.expiresAt),
+    used: (key) => whenText(key.lastUsedAt),
+    scopes: (key) => key.scopes,
+  });
+}
+
+const addList = command({
+  name: 'list',
+  summary: 'every key, oldest first',
+  description: 'Lists every key, oldest first; never the secret part.',
+  options: [
+    option('--unused <span>', 'only keys that work and were not used for so long, as 90d'),
+    json(),
+  ],
+  help: '\nExample:\n  npm run --silent prices -- keys list --unused 90d',
+  async run({ unused }: { unused?: string }) {
+    const since = unused === undefined ? null : Date.now() - spanOf('--unused', unused);
+    const all = await withDatabase(({ db }) => listKeys(db));
+    const chosen = since === null ? all : all.filter((key) => isUnused(key, since));
+    return { data: chosen.map(dataOf), print: () => printKeys(chosen) };
+  },
+});
+
+const addShow = command({
+  name: 'show',
+  summary: 'one key by its id',
+  description: 'Shows all that may be shown of one key.',
+  args: [['<id>', ID]],
+  options: [json()],
+  help: '\nExample:\n  npm run --silent prices -- keys show 7hQ2mB9xTa',
+  run: async (id: string) => answerOf(await withDatabase(({ db }) => showKey(db, id))),
+});
+
+/** The printed part of an audit entry: of a key, or of one of its scopes. */
+type Side = { readonly scope?: string; readonly replaced_by?: string | null } | null;
+
+/**
+ * Which scope an event gave to a key or took from it, and which key takes the place of which; empty
+ * for events that say it themselves.
+ */
+function changeOf({ before, after, replaces }: KeyEvent): string {
+  const [was, is] = [before as Side, after as Side];
+  if (is?.scope !== undefined) return `scope ${is.scope} given`;
+  if (was?.scope !== undefined) return `scope ${was.scope} taken`;
+  if (replaces !== null) return `replaces ${replaces}`;
+  const heir = is?.replaced_by ?? null;
+  return heir === null || heir === was?.replaced_by ? '' : `replaced by ${heir}`;
+}
+
+function printEvents(events: readonly KeyEvent[]): void {
+  printTable(events, {
+    at: (event) => timeText(event.at),
+    actor: (event) => event.actor,
+    action: (event) => event.action,
+    id: (event) => event.id,
+    change: changeOf,
+    reason: (event) => event.reason,
+  });
+}
+
+const addAudit = command({
+  name: 'audit',
+  summary: 'what was done to keys, newest first',
+  description: 'Shows what was done to keys, by whom and why, newest first.',
+  args: [['[id]', 'only of one key']],
+  options: [
+    option('--limit <n>', 'so many entries at most').default('100'),
+    json('print data for a program, with before and after'),
+  ],
+  help: '\nExample:\n  npm run --silent prices -- keys audit 7hQ2mB9xTa',
+  async run(id: string | undefined, { limit }: { limit: string }) {
+    if (!/^[1-9]\d{0,5}$/.test(limit)) {
+      throw new UsageError(`--limit: "${limit}" is not a number from 1 to 999999`);
+    }
+    const asked = { id, limit: Number(limit) };
+    const events = await withDatabase(({ db }) => readAudit(db, asked));
+    return { data: events, print: () => printEvents(events) };
+  },
+});
+
+/** Adds `keys create`, `list`, `show`, `rotate`, `revoke` and `audit`. */
+export function addKeyCommands(program: Command): void {
+  const keys = program
+    .command('keys')
+    .summary('make, list, rotate and revoke API keys')
+    .description('Makes, lists, shows, rotates and revokes API keys.');
+  addCreate(keys);
+  addList(keys);
+  addShow(keys);
+  addRotate(keys);
+  addRevoke(keys);
+  addAudit(keys);
+}

@@ -1,0 +1,208 @@
+import { MARKETS } from '../../catalog/markets.ts';
+import { nearest } from '../../catalog/nearest.ts';
+import type { BatchChange } from '../../ingest/ledger/history.ts';
+import { type Batch, readLog } from '../../ingest/ledger/ledger.ts';
+import type { DatedValue, UndoPreview, UndoReport } from '../../ingest/ledger/undo/undo.ts';
+import type { Values } from '../../ingest/load/change-set.ts';
+import { command, json, option, required } from '../command.ts';
+import { withDatabase } from '../database.ts';
+import { UsageError } from '../failure.ts';
+import { countText, printLines, printTable, timeText, writeText } from '../output.ts';
+import { changeText, section, type TakingOptions, takingRequest } from './report.ts';
+
+/** A whole number greater than 0. @throws UsageError for any other text */
+function wholeOf(text: string, what: string): number {
+  const number = Number(text);
+  if (/^[1-9]\d{0,8}$/.test(text)) return number;
+  throw new UsageError(`${what} is a whole number from 1 on, not "${text.slice(0, 64)}"`);
+}
+
+function marketOf(slug: string | undefined): string | null {
+  if (slug === undefined) return null;
+  const slugs = MARKETS.map((each) => each.slug);
+  if (slugs.some((each) => each === slug)) return slug;
+  const [hint] = nearest(slug, slugs, 1);
+  throw new UsageError(`--market: there is no such market${hint ? `; did you mean ${hint}?` : ''}`);
+}
+
+/** What a batch did, without what it did not do. */
+function countsText(batch: Batch): string {
+  const { inserted, corrected, withdrawn, unchanged, outdated, rejected } = batch;
+  const counts = { inserted, corrected, withdrawn, unchanged, outdated, rejected };
+  const told = Object.entries(counts).filter(([, count]) => count > 0);
+  return told.map(([name, count]) => `${countText(count)} ${name}`).join(', ');
+}
+
+const stateOf = ({ status, undoneBy, undoes }: Batch): string => {
+  const own = undoes === null ? status : `undoes ${undoes}`;
+  return undoneBy === null ? own : `${own}, undone by ${undoneBy}`;
+};
+
+function printBatches(batches: readonly Batch[], hasMore: boolean): void {
+  printTable(batches, {
+    batch: ({ batch }) => batch,
+    finished: ({ finishedAt }) => timeText(finishedAt),
+    format: ({ format }) => format,
+    file: ({ file }) => file,
+    'sha-256': ({ sha256 }) => sha256.slice(0, 12),
+    status: stateOf,
+    did: countsText,
+    revision: ({ revision }) => revision,
+    by: ({ actor }) => actor,
+    reason: ({ reason }) => reason,
+  });
+  if (hasMore) printLines('', 'Older ones are not shown; a greater --limit shows more.');
+}
+
+/** Adds `load log`. */
+export const addLoadLog = command({
+  name: 'log',
+  summary: 'list the newest loads',
+  description:
+    'Lists the ledger, the newest batch first: loads, refused ones too, withdrawals and undos.',
+  options: [
+    option('--limit <number>', 'how many').default('20'),
+    option('--market <slug>', 'only those that changed this market'),
+    json('print data for a program, with all there is about each'),
+  ],
+  help: `
+Examples:
+  npm run --silent prices -- load log
+  npm run --silent prices -- load log --market nickel --limit 5 --json`,
+  async run({ limit, market }: { limit: string; market?: string }) {
+    const most = wholeOf(limit, '--limit');
+    // One more tells whether there are more.
+    const asked = { limit: most + 1, market: marketOf(market) };
+    const found = await withDatabase(({ db }) => readLog(db, asked));
+    const batches = found.slice(0, most);
+    return { data: batches, print: () => printBatches(batches, found.length > most) };
+  },
+});
+
+/** A change on one line. */
+function changeLine({ operation, code, of, date, before, after }: BatchChange): string {
+  const kind = `${operation.padEnd(13)} ${of === null ? '' : `${of} `}`;
+  if (date !== null) {
+    const values = { before: before as Values | null, after: after as Values | null };
+    return `${kind}${changeText({ code, date, ...values })}`;
+  }
+  const name = `${kind}${code}`;
+  const lists = [before, after].map((each) => (each === null ? null : JSON.stringify(each)));
+  const told = lists.filter((each) => each !== null);
+  return told.length === 0 ? name : `${name}: ${told.join(' → ')}`;
+}
+
+/** Every change one after another, as a person or a program reads them. */
+async function tellChanges(
+  batch: Batch,
+  changes: AsyncIterable<BatchChange>,
+  isJson: boolean,
+): Promise<void> {
+  let isFirst = true;
+  if (isJson) {
+    await writeText(`{\n"batch": ${JSON.stringify(batch)},\n"changes": [`);
+    for await (const change of changes) {
+      await writeText(`${isFirst ? '' : ','}\n${JSON.stringify(change)}`);
+      isFirst = false;
+    }
+    await writeText(isFirst ? ']\n}\n' : '\n]\n}\n');
+    return;
+  }
+  const { startedAt, finishedAt } = batch;
+  const told = { ...batch, startedAt: timeText(startedAt), finishedAt: timeText(finishedAt) };
+  const facts = Object.entries(told).filter(([, value]) => value !== null && value !== 0);
+  printLines(...facts.map(([name, value]) => `${name.padEnd(13)} ${value}`), '');
+  for await (const change of changes) {
+    await writeText(`${changeLine(change)}\n`);
+    isFirst = false;
+  }
+  if (isFirst) printLines('It changed nothing.');
+}
+
+/** Adds `load show`. */
+export const addLoadShow = command({
+  name: 'show',
+  summary: 'tell what a load changed',
+  description:
+    'Tells all about a batch of the ledger, and every change that it made: new prices and ' +
+    'values, corrections with before and after, and what it withdrew.',
+  args: [['<batch>', 'its number: load log lists them']],
+  options: [json()],
+  help: `
+Examples:
+  npm run --silent prices -- load show 12
+  npm run --silent prices -- load show 12 --json`,
+  // Changes may be many: they are printed while they are read.
+  async run(number: string, options: { json?: true }) {
+    const batch = wholeOf(number, 'the number of a batch');
+    const { showBatch } = await import('../../ingest/ledger/history.ts');
+    const tell = (line: Batch, changes: AsyncIterable<BatchChange>) =>
+      tellChanges(line, changes, options.json === true);
+    await withDatabase(({ client, signal }) => showBatch(client, batch, tell, signal));
+  },
+});
+
+/** What an undo will do, for a person. */
+function undoLines(preview: UndoPreview): string[] {
+  const price = ({ code, name }: { readonly code: string; readonly name: string }) =>
+    `${code} "${name}"`;
+  const value = ({ values, ...each }: DatedValue) => changeText({ ...each, before: values });
+  const lines = [
+    ...section('Prices taken back', preview.removedPrices, price),
+    ...section('Prices brought back', preview.restoredPrices, price),
+    ...section('Prices described as before', preview.changedPrices, price),
+    ...section('Names taken back', preview.removedNames, ({ kind, name }) => `${kind} "${name}"`),
+    ...section('Values withdrawn', preview.withdrawn, value),
+    ...section('Values as before', preview.corrected, changeText),
+    ...section('Values brought back', preview.restored, value),
+  ];
+  return lines.length > 0 ? lines : ['The batch changed nothing.'];
+}
+
+function tellUndone({ status, batch, undoes, revision }: UndoReport): void {
+  if (status === 'previewed') {
+    printLines('A dry run; nothing was changed.');
+    return;
+  }
+  const facts = [`batch ${batch}`, ...(revision === null ? [] : [`revision ${revision}`])];
+  printLines(`Batch ${undoes} is undone (${facts.join(', ')}).`);
+}
+
+/** Adds `load undo`. */
+export const addLoadUndo = command({
+  name: 'undo',
+  summary: 'take a load back',
+  description:
+    'Takes a batch back, as a batch of its own: what it published is withdrawn, what it ' +
+    'corrected gets the value of before, what it withdrew comes back, and new prices go.',
+  args: [['<batch>', 'its number: load log lists them']],
+  options: [
+    required('--reason <text>', 'why; kept with the undo'),
+    option('--dry-run', 'only tell what the undo would do'),
+    json(),
+  ],
+  help: `
+Readers see the data as before or as after. A batch is refused (exit code 3) when later batches
+changed the same values or prices; they are named: undo them first. An undo can be undone, and a
+file that was undone can be loaded again.
+
+Examples:
+  npm run --silent prices -- load undo 12 --reason "the file was a draft" --dry-run
+  npm run --silent prices -- load undo 12 --reason "the file was a draft"`,
+  async run(text: string, options: TakingOptions) {
+    const batch = wholeOf(text, 'the number of a batch');
+    const request = { batch, ...takingRequest(options, undoLines) };
+    const { UndoRefusal, undo } = await import('../../ingest/ledger/undo/undo.ts');
+    try {
+      const report = await withDatabase(({ client, signal }) =>
+        undo(client, { ...request, signal }),
+      );
+      return { data: report, print: () => tellUndone(report) };
+    } catch (error) {
+      if (!(error instanceof UndoRefusal) || !options.json) throw error;
+      const { message, conflicts, exitCode } = error;
+      const data = { status: 'refused', batch: null, undoes: batch, message, conflicts };
+      return { data, print() {}, exitCode };
+    }
+  },
+});

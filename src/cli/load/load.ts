@@ -1,0 +1,189 @@
+import type { Command } from 'commander';
+import {
+  FORMAT_NAMES,
+  FORMATS,
+  type FormatName,
+  openFormat,
+} from '../../ingest/formats/formats.ts';
+import { load } from '../../ingest/load/load.ts';
+import type { LoadReport, LoadRequest } from '../../ingest/load/request.ts';
+import { type Answer, command, json, option, printAnswer, required } from '../command.ts';
+import { type Work, withDatabase } from '../database.ts';
+import { actor } from '../environment.ts';
+import { EXIT, UsageError } from '../failure.ts';
+import { printLines, tellHeld } from '../output.ts';
+import { NO_PROGRESS, openProgress } from '../progress.ts';
+import { addLoadLog, addLoadShow, addLoadUndo } from './ledger.ts';
+import { isRefused, previewLines, printProblems, printRefused, printReport } from './report.ts';
+
+/** The options of every format; a format may add its own. */
+interface LoadOptions {
+  readonly vintage?: string;
+  readonly allowCorrections?: true;
+  readonly acceptJumps?: true;
+  readonly reason?: string;
+  readonly rejects?: string;
+  readonly overwrite?: true;
+  readonly dryRun?: true;
+  readonly quiet?: true;
+  readonly json?: true;
+  /** Downloads the file first. */
+  readonly fetch?: true;
+  /** Path of the mapping, of tables only. */
+  readonly map?: string;
+}
+
+const NO_NEWS: readonly LoadReport['status'][] = ['already-loaded', 'unchanged'];
+
+/** A load, as far as the command line asks for it. */
+type Asked = Omit<LoadRequest, 'signal' | 'jumpFactor' | 'onProgress' | 'onPreview' | 'onHeld'>;
+
+/** What the options of the command line ask of a load. */
+function requestOf(format: FormatName, file: string, options: LoadOptions): Asked {
+  const { rejects: path, overwrite = false } = options;
+  const rejects = path === undefined ? undefined : { file: path, overwrite };
+  return { ...options, format, file, actor: actor(), rejects };
+}
+
+type Named = LoadReport & { readonly file: string };
+
+/** Tells of one file, as much as was asked for. */
+function tell(report: Named, options: LoadOptions, isOneOfSeveral: boolean): void {
+  const { quiet, fetch } = options;
+  if (options.json || (fetch && NO_NEWS.includes(report.status))) return;
+  if (!quiet) printReport(report, isOneOfSeveral ? report.file : null);
+  else if (report.status === 'refused') printProblems(report);
+}
+
+/** Loads files one after another, each as a batch of its own, and tells of each. */
+async function loadFiles(requests: readonly Asked[], options: LoadOptions): Promise<Answer> {
+  const { quiet, fetch } = options;
+  const asJson = options.json === true;
+  const isOne = requests.length === 1;
+  const reports: Named[] = [];
+  const answerOf = (): Answer => ({
+    data: isOne ? reports[0] : reports,
+    print: () => (quiet ? undefined : printRefused(reports)),
+    exitCode: reports.some(isRefused) ? EXIT.refused : EXIT.ok,
+  });
+  const loadAll = async ({ client, config, signal }: Work): Promise<void> => {
+    for (const request of requests) {
+      const progress = quiet || fetch ? NO_PROGRESS : openProgress();
+      const report = await load(client, {
+        ...request,
+        jumpFactor: config.LOAD_JUMP_FACTOR,
+        signal,
+        onProgress: progress.update,
+        onHeld(holders) {
+          progress.end();
+          if (!quiet) tellHeld(holders);
+        },
+        onPreview(preview) {
+          progress.end();
+          const lines = asJson || quiet ? [] : previewLines(preview);
+          const heading = !isOne && lines.length > 0 ? [`${request.file}:`] : [];
+          printLines(...heading, ...lines);
+        },
+      }).finally(() => progress.end());
+      const named = { file: request.file, ...report };
+      reports.push(named);
+      tell(named, options, !isOne);
+    }
+  };
+  await withDatabase(loadAll).catch((error: unknown) => {
+    // Earlier files stay loaded when a later one cannot be read, so their reports are printed.
+    if (reports.length > 0) printAnswer(answerOf(), asJson);
+    throw error;
+  });
+  return answerOf();
+}
+
+/** The files to load: those that were named, or the one that is downloaded. */
+async function filesOf(named: string[], { fetch }: LoadOptions): Promise<string[]> {
+  if (fetch && named.length > 0) throw new UsageError('take files or --fetch, not both');
+  if (!fetch && named.length === 0) throw new UsageError('name a file, or take --fetch');
+  if (!fetch) return named;
+  const { fetchEcb } = await import('./download.ts');
+  return [await fetchEcb()];
+}
+
+/** Refuses options that do not go together. */
+function checkOptions(files: readonly string[], options: LoadOptions): void {
+  if (options.allowCorrections && !options.reason?.trim()) {
+    throw new UsageError('--allow-corrections needs --reason "why published values change"');
+  }
+  if (options.rejects !== undefined && files.length > 1) {
+    throw new UsageError('--rejects takes the rejected rows of one file: load one at a time');
+  }
+  if (options.overwrite && options.rejects === undefined) {
+    throw new UsageError('--overwrite is for the file of --rejects');
+  }
+}
+
+async function run(format: FormatName, named: string[], options: LoadOptions): Promise<Answer> {
+  checkOptions(named, options);
+  const files = await filesOf(named, options);
+  const reader = await openFormat(format, options.map);
+  const ordered = (await reader.inOrder?.(files)) ?? files;
+  return loadFiles(
+    ordered.map((file) => ({ ...requestOf(format, file, options), reader })),
+    options,
+  );
+}
+
+const FETCH = `
+--fetch downloads the file that ECB_URL names, the history of the ECB unless it is set, and loads
+it: for cron. It prints nothing when nothing is new. A download that fails is exit code 1.
+`;
+
+/** The command that loads files of a format. */
+function formatCommand(name: FormatName): (parent: Command) => void {
+  const { title, accepts } = FORMATS[name];
+  const isFetched = name === 'ecb';
+  const isTable = name === 'table';
+  const words = isTable ? `${name} --map map.yaml` : name;
+  const files = isFetched ? '[files...]' : '<files...>';
+  return command({
+    name,
+    summary: title,
+    description: `${title}: ${accepts}.`,
+    args: [[files, 'paths of the files, each a load of its own']],
+    options: [
+      option('--vintage <day>', 'edition of a file that does not state it, as YYYY-MM-DD'),
+      option('--allow-corrections', 'let published values change; needs --reason'),
+      option('--accept-jumps', 'let values differ from their neighbours by more than the limit'),
+      option('--reason <text>', 'why; kept with the load'),
+      option('--dry-run', 'only tell what the load would do'),
+      option('--rejects <path>', 'copy the lines of rejected rows to this file, load the others'),
+      option('--overwrite', 'let the files of --rejects replace those that are there'),
+      option('--quiet', 'print nothing but errors: for cron'),
+      json('print data for a program: one report, or a list for several files'),
+      ...(isFetched ? [option('--fetch', 'download the current file, and load it')] : []),
+      ...(isTable
+        ? [required('--map <mapping>', 'path of the mapping (YAML): docs/mapping.md')]
+        : []),
+    ],
+    help: `
+A file is loaded whole, in one transaction and one revision, or not at all (exit code 3); what
+it does is told before. Loading the same file again changes nothing.
+${isFetched ? FETCH : ''}
+Examples:
+  npm run --silent prices -- load ${words} ${isFetched ? '--fetch' : 'FILE'}
+  npm run --silent prices -- load ${words} FILE --dry-run
+  npm run --silent prices -- load ${words} FILE --rejects rejects.csv
+  npm run --silent prices -- load ${words} FILE --allow-corrections --reason "misprint"`,
+    run: (named: string[], options: LoadOptions) => run(name, named, options),
+  });
+}
+
+/** Adds `load <format> FILE…` for every format there is. */
+export function addLoadCommands(program: Command): void {
+  const parent = program
+    .command('load')
+    .summary('load a file of prices or exchange rates')
+    .description('Loads a file of prices or exchange rates, and tells what was loaded.');
+  for (const name of FORMAT_NAMES) formatCommand(name)(parent);
+  addLoadLog(parent);
+  addLoadShow(parent);
+  addLoadUndo(parent);
+}

@@ -1,0 +1,201 @@
+import { shown } from '../../errors.ts';
+import type { Listed, Values } from '../../ingest/load/change-set.ts';
+import type { LoadPreview, LoadReport } from '../../ingest/load/request.ts';
+import type { Remedy } from '../../ingest/rejects/problems.ts';
+import { actor } from '../environment.ts';
+import { UsageError } from '../failure.ts';
+import { countText, printLines, tellHeld } from '../output.ts';
+
+/** Entries of each list that a person is shown; --json has more. */
+const SHOWN_MAX = 10;
+
+/** Low, mid and high; `–` for what a value does not have. */
+const valuesText = ({ low, mid, high }: Values): string =>
+  low === null && high === null ? mid : `${low ?? '–'} / ${mid} / ${high ?? '–'}`;
+
+/** A value before, after, or both, as far as it has changed. */
+interface Changed {
+  readonly code: string;
+  readonly date: string;
+  readonly before?: Values | null;
+  readonly after?: Values | null;
+}
+
+/** A change of a value: `XX-NI-1 2024-12-30: 111 → 112`. */
+export function changeText({ code, date, before = null, after = null }: Changed): string {
+  const values = [before, after].filter((each) => each !== null);
+  return `${code} ${date}: ${values.map(valuesText).join(' → ')}`;
+}
+
+/** What a load, a withdrawal or an undo does of one kind: a heading, entries, and their number. */
+export function section<T>(
+  name: string,
+  { total, shown: all }: Listed<T>,
+  line: (entry: T) => string,
+  count = countText(total),
+): string[] {
+  if (total === 0) return [];
+  const lines = all.slice(0, SHOWN_MAX).map((entry) => `  ${line(entry)}`);
+  const more = total - lines.length;
+  return [`${name}: ${count}`, ...lines, ...(more > 0 ? [`  and ${countText(more)} more`] : [])];
+}
+
+const text = (value: string | null): string => (value === null ? 'none' : `"${shown(value)}"`);
+
+/** The preview of a load, for a person; empty for a load that would change nothing. */
+export function previewLines(preview: LoadPreview): string[] {
+  const { newCurrencies, newValues } = preview;
+  const currencies = { total: newCurrencies.length, shown: newCurrencies };
+  const codes = `${countText(newValues.total)} ${newValues.total === 1 ? 'code' : 'codes'}`;
+  return [
+    ...section('New prices', preview.newPrices, ({ code, name }) => `${code} ${text(name)}`),
+    ...section(
+      'Changed attributes of prices',
+      preview.changedPrices,
+      ({ code, field, before, after }) => `${code} ${field}: ${text(before)} → ${text(after)}`,
+    ),
+    ...section('New names', preview.newNames, ({ kind, name }) => `${kind} ${text(name)}`),
+    ...section('New currencies', currencies, (iso) => iso),
+    ...section(
+      'New values',
+      newValues,
+      ({ code, values, from, to }) =>
+        `${code} ${countText(values)}, ${from === to ? from : `${from} to ${to}`}`,
+      `${countText(newValues.values)}, of ${codes}`,
+    ),
+    ...section('Published again after they were withdrawn', preview.again, changeText),
+    ...section('Corrections', preview.corrections, changeText),
+  ];
+}
+
+const ERRORS_SHOWN = 50;
+
+interface Faults {
+  readonly errors: readonly (Omit<LoadReport['errors'][number], 'file'> & {
+    /** null for what the command line names. */
+    readonly file: string | null;
+  })[];
+  readonly errorsTotal: number;
+}
+
+/** A word as a shell takes it. */
+const quoted = (word: string): string =>
+  /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+/** The command line that writes a mapping beside a file and loads the file with it. */
+const loadLine = (file: string, { mapping }: Remedy): string => {
+  const map = quoted(`${file}.map.yaml`);
+  const text = quoted(JSON.stringify(mapping));
+  return (
+    `printf '%s\\n' ${text} > ${map} && ` +
+    `npm run --silent prices -- load table ${quoted(file)} --map ${map}`
+  );
+};
+
+/**
+ * The problems of a file, each as `file:line: what is wrong`, for an editor to jump to. Below it
+ * stand the command lines that load what it refuses.
+ */
+export function errorLines({ errors, errorsTotal }: Faults): string[] {
+  const told = errors.slice(0, ERRORS_SHOWN);
+  const lines = told.flatMap(({ file, line, column, value, ...error }) => {
+    const place = file === null ? '' : `${file}${line === null ? '' : `:${line}`}: `;
+    // What is wrong with the name of a column is its value as well, which is told once.
+    const name = column === value ? null : column;
+    const what = [name, value === null ? null : `"${value}"`].filter((each) => each !== null);
+    const where = what.length === 0 ? '' : `${what.join(' ')}: `;
+    const remedies = (error.remedies ?? []).flatMap((each) => [
+      `If ${each.when}, load it by:`,
+      loadLine(file ?? '', each),
+    ]);
+    return [`${place}${where}${error.message} (${error.code})`, ...remedies];
+  });
+  const more = errorsTotal - told.length;
+  return more > 0 ? [...lines, `and ${countText(more)} more`] : lines;
+}
+
+const MEANINGS: Readonly<Record<LoadReport['status'], string>> = {
+  applied: 'Loaded',
+  unchanged: 'Nothing to change',
+  'already-loaded': 'This file was loaded before',
+  refused: 'Refused; nothing was changed',
+  previewed: 'A dry run; nothing was changed',
+};
+
+/** Whether every value of a file was set aside, so that nothing of it was loaded. */
+const isAllRejected = ({ counts, status }: LoadReport): boolean =>
+  status !== 'applied' && counts.rejected > 0 && counts.rejected === counts.rows;
+
+/** Whether nothing of a file could be loaded. */
+export const isRefused = (report: LoadReport): boolean =>
+  report.status === 'refused' || isAllRejected(report);
+
+/** What became of a file, in words. */
+function meaningOf(report: LoadReport): string {
+  const { status, preview } = report;
+  if (status === 'unchanged' && isAllRejected(report)) return 'Every row was rejected';
+  const isIdle = status === 'previewed' && preview !== null && previewLines(preview).length === 0;
+  return isIdle ? 'A dry run; nothing is new, and nothing to correct' : MEANINGS[status];
+}
+
+/** Prints the problems of a file on stderr, when it has any. */
+export function printProblems(report: LoadReport): void {
+  if (report.errorsTotal > 0) process.stderr.write(`${errorLines(report).join('\n')}\n`);
+}
+
+/** Names those of several files that were refused: what was said of them has scrolled by. */
+export function printRefused(reports: readonly (LoadReport & { readonly file: string })[]): void {
+  const refused = reports.filter(isRefused);
+  if (reports.length < 2 || refused.length === 0) return;
+  const names = refused.map(({ file }) => file).join(', ');
+  process.stderr.write(`${refused.length} of ${reports.length} files refused: ${names}\n`);
+}
+
+/** Prints what became of one file, for a person; its path stands before it where it is given. */
+export function printReport(report: LoadReport, path: string | null = null): void {
+  const { counts, status, batch, revision, vintage, rejects } = report;
+  printProblems(report);
+  const facts = [
+    ...(batch === null ? [] : [`batch ${batch}`]),
+    ...(revision === null ? [] : [`revision ${revision}`]),
+    ...(vintage === null ? [] : [`vintage ${vintage}`]),
+  ];
+  const name = path === null ? '' : `${path}: `;
+  printLines(`${name}${meaningOf(report)}${facts.length > 0 ? ` (${facts.join(', ')})` : ''}.`);
+  if (status === 'already-loaded') return;
+  const { pricesAdded, pricesChanged, ...rows } = counts;
+  printLines(
+    Object.entries(rows)
+      .map(([name, count]) => `${name} ${countText(count)}`)
+      .join(' · '),
+    ...(pricesAdded + pricesChanged > 0
+      ? [`prices added ${countText(pricesAdded)} · prices changed ${countText(pricesChanged)}`]
+      : []),
+    ...(rejects === null
+      ? []
+      : [`The rejected rows are in ${rejects}, the reasons in ${rejects}.reasons.csv.`]),
+  );
+}
+
+/** The options of a command that takes data back. */
+export interface TakingOptions {
+  readonly reason: string;
+  readonly dryRun?: true;
+  readonly json?: true;
+}
+
+/**
+ * What the commands that take data back ask, and print before they do it.
+ * @throws UsageError without a reason
+ */
+export function takingRequest<Preview>(
+  { reason: text, dryRun, json }: TakingOptions,
+  linesOf: (preview: Preview) => readonly string[],
+) {
+  const reason = text.trim();
+  if (reason === '') throw new UsageError('--reason has to say why');
+  const onPreview = (preview: Preview): void => {
+    if (!json) printLines(...linesOf(preview));
+  };
+  return { actor: actor(), reason, dryRun, onPreview, onHeld: tellHeld };
+}

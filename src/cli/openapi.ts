@@ -1,0 +1,51 @@
+import { writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { configOf } from '../config/config.ts';
+import { openClient } from '../db/client.ts';
+import { command, json, option } from './command.ts';
+import { printLines } from './output.ts';
+
+const FILE = fileURLToPath(new URL('../../openapi.yaml', import.meta.url));
+
+/** A client for an application that answers nothing: its pool never connects. */
+const idleClient = () =>
+  openClient({
+    url: 'postgres://127.0.0.1/none',
+    connectionsMax: 1,
+    acquireTimeoutMs: 1,
+    statementTimeoutMs: 1,
+    readOnly: true,
+    applicationName: 'commodity-prices openapi',
+  });
+
+/** The OpenAPI document that the routes make with the default settings, as YAML and as JSON. */
+async function openapiTexts(): Promise<{ readonly yaml: string; readonly json: string }> {
+  // Loaded here, because no other command needs the web server.
+  const { buildApp } = await import('../app.ts');
+  const { openapiYaml } = await import('../http/routes/documents.ts');
+  const client = idleClient();
+  const app = await buildApp({ config: configOf({}), client });
+  try {
+    await app.ready();
+    return { yaml: await openapiYaml(app), json: JSON.stringify(app.swagger(), null, 2) };
+  } finally {
+    await app.close();
+    await client.close();
+  }
+}
+
+/** Adds `openapi`. */
+export const addOpenapi = command({
+  name: 'openapi',
+  summary: 'print the OpenAPI document',
+  description: 'Prints the OpenAPI 3.1 document of the service as YAML. No database is needed.',
+  options: [json('print JSON'), option('--write', 'write openapi.yaml of this project instead')],
+  help: '\nExample:\n  npm run --silent prices -- openapi --json > openapi.json',
+  async run(options: { write?: true; json?: true }) {
+    const { yaml, json: text } = await openapiTexts();
+    if (options.write) {
+      await writeFile(FILE, yaml);
+      printLines('Wrote openapi.yaml.');
+    } else printLines((options.json ? text : yaml).trimEnd());
+  },
+});

@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs';
+import { Command, Help, type Option } from 'commander';
+import { command, option } from './command.ts';
+import { addDatabaseCommands } from './db/db.ts';
+import { addKeyCommands } from './keys/keys.ts';
+import { addLoadCommands } from './load/load.ts';
+import { addWithdraw } from './load/withdraw.ts';
+import { addOpenapi } from './openapi.ts';
+import { addTokenCommands } from './token.ts';
+
+const FOOTER = `
+Without DATABASE_URL the commands use the embedded PostgreSQL under DATA_DIR: the running
+one if the service is up, else they start it for their own duration. All settings are
+environment variables, or lines of a file .env; .env.example lists them.
+
+Exit codes:
+  0  done
+  1  failed
+  2  the command line or a setting is wrong
+  3  the data was refused; nothing was written
+  4  another session held a lock for too long; nothing was changed: run it again
+  130, 143  ended by Ctrl-C or SIGTERM: what it was writing is there whole or not at all
+
+Examples:
+  npm run --silent prices -- keys create --name "desk 4" --scope prices:nickel
+  npm run --silent prices -- load ecb eurofxref-hist.zip
+  npm run --silent prices -- db migrate --status --json`;
+
+const versionOf = (): string => {
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(manifest) as { version: string }).version;
+};
+
+const addServe = command({
+  name: 'serve',
+  summary: 'run the service',
+  description: 'Runs the service until it gets SIGINT or SIGTERM; the same as npm start.',
+  options: [
+    option('--workers <number>', 'processes that answer on the port; SIGHUP replaces them'),
+  ],
+  help: `
+Examples:
+  npm start
+  PORT=8080 DATABASE_URL=postgres://… npm run --silent prices -- serve`,
+  async run() {
+    // The file is the service's process: importing it starts it.
+    await import('../server.ts');
+  },
+});
+
+/** What an option is for, and whether the command does without it. */
+const optionDescription = (option: Option): string => {
+  const text = new Help().optionDescription(option);
+  return option.mandatory ? `${text} (required)` : text;
+};
+
+/** The command line with all its commands; errors are thrown, not ended with. */
+export function makeProgram(): Command {
+  const program = new Command('prices')
+    .description('Commodity Prices Service: everything an operator does.')
+    .usage('<command> [options]')
+    .version(versionOf())
+    .showHelpAfterError('(add --help for the commands and their options)')
+    .exitOverride()
+    .configureHelp({ optionDescription })
+    .addHelpText('after', FOOTER);
+  addServe(program);
+  addDatabaseCommands(program);
+  addLoadCommands(program);
+  addWithdraw(program);
+  addKeyCommands(program);
+  addTokenCommands(program);
+  addOpenapi(program);
+  return program;
+}

@@ -1,0 +1,137 @@
+import type { ArchiveProgress } from '../archive/manifest.ts';
+import type { LoadProgress } from '../ingest/load/request.ts';
+import { countText } from './output.ts';
+
+/** The output of a progress display, and its clock. */
+interface Screen {
+  readonly isTerminal: boolean;
+  write(text: string): void;
+  /** Milliseconds, growing. */
+  now(): number;
+}
+
+/** Standard error, so that progress does not mix with data. */
+const stderrScreen = (): Screen => ({
+  isTerminal: process.stderr.isTTY === true,
+  write: (text) => process.stderr.write(text),
+  now: () => performance.now(),
+});
+
+/** Progress of long work: a text, rows or bytes of an archive, or the step of a load. */
+type State = string | ArchiveProgress | LoadProgress;
+
+/** Shows how far long work has come. */
+export interface Progress {
+  update(state: State): void;
+  /** Clears the line of a terminal, so that what follows stands alone. */
+  end(): void;
+}
+
+/** One state as it is shown. */
+interface Shown {
+  /** Each phase of the work has its own clock. */
+  readonly phase: string;
+  readonly text: string;
+  /** Share of the work that is done, from 0 to 1; null when it is not known. */
+  readonly share: number | null;
+  /** Number of lines of this phase that a pipe should have by now. */
+  readonly linesDue: number;
+}
+
+/** A terminal is not written to more often. */
+const EVERY_MS = 100;
+/** A pipe gets a text no more often. */
+const EVERY_PIPED_S = 5;
+/** A file of unknown size has a line for each million rows, as it has no tenths. */
+const ROWS_A_LINE = 1_000_000;
+/** Goes back to the start of the line and empties it. */
+const CLEAR = '\r\u001b[2K';
+const BAR = 24;
+
+/** Seconds as minutes and seconds: 1:05. */
+function timeText(seconds: number): string {
+  const whole = Math.max(0, Math.ceil(seconds));
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
+}
+
+/** A bar with its percentage, of a share from 0 to 1. */
+function barText(share: number): string {
+  const full = Math.round(share * BAR);
+  return `[${'#'.repeat(full)}${'-'.repeat(BAR - full)}] ${Math.floor(share * 100)} %`;
+}
+
+function shownArchive({ what, done, total, unit }: ArchiveProgress, seconds: number): Shown {
+  const name = unit === 'bytes' ? '' : ` ${unit}`;
+  const amount = (value: number): string =>
+    unit === 'bytes' ? `${(value / 1e6).toFixed(1)} MB` : countText(value);
+  const facts = [what, `${amount(done)} of ${amount(total)}${name}`];
+  if (seconds > 0 && done > 0) {
+    facts.push(`${amount(done / seconds)}${name}/s`);
+    if (done < total) facts.push(`${timeText((seconds * (total - done)) / done)} left`);
+  }
+  const share = total > 0 ? done / total : 1;
+  return { phase: unit, text: facts.join(' · '), share, linesDue: Math.floor(share * 10) };
+}
+
+function shownLoad({ step, rows, bytes, bytesTotal }: LoadProgress, seconds: number): Shown {
+  const read = bytesTotal ? Math.min(1, bytes / bytesTotal) : null;
+  if (step === 'hashing') {
+    return { phase: step, text: 'hashing the file', share: read, linesDue: 0 };
+  }
+  const rowsText = `${countText(rows)} ${rows === 1 ? 'row' : 'rows'}`;
+  if (step !== 'reading') {
+    const name = step === 'comparing' ? 'comparing with the database' : step;
+    return { phase: step, text: `${name} · ${rowsText}`, share: null, linesDue: 1 };
+  }
+  const facts = [rowsText];
+  if (seconds > 0) facts.push(`${countText(rows / seconds)} rows/s`);
+  if (read !== null && read > 0 && read < 1) {
+    facts.push(`${timeText((seconds * (1 - read)) / read)} left`);
+  }
+  const linesDue = Math.floor(read === null ? rows / ROWS_A_LINE : read * 10);
+  return { phase: step, text: facts.join(' · '), share: read, linesDue };
+}
+
+function shownOf(state: State, seconds: number): Shown {
+  if (typeof state === 'string') {
+    const linesDue = Math.floor(seconds / EVERY_PIPED_S);
+    return { phase: 'text', text: state, share: null, linesDue };
+  }
+  return 'step' in state ? shownLoad(state, seconds) : shownArchive(state, seconds);
+}
+
+/** Progress as one line that changes on a terminal, and as a plain line now and then in a pipe. */
+export function openProgress({ isTerminal, write, now }: Screen = stderrScreen()): Progress {
+  let phase: string | null = null;
+  let began = now();
+  let last = Number.NEGATIVE_INFINITY;
+  let lines = 0;
+  let isClear = true;
+  return {
+    update(state) {
+      const time = now();
+      let shown = shownOf(state, (time - began) / 1000);
+      if (shown.phase !== phase) {
+        if (phase !== null) began = time;
+        [phase, last, lines] = [shown.phase, Number.NEGATIVE_INFINITY, 0];
+        shown = shownOf(state, (time - began) / 1000);
+      }
+      const { text, share, linesDue } = shown;
+      if (isTerminal) {
+        if (time - last < EVERY_MS) return;
+        [last, isClear] = [time, false];
+        write(`${CLEAR}${share === null ? '' : `${barText(share)} · `}${text}`);
+      } else if (linesDue > lines) {
+        lines = linesDue;
+        write(`${share === null ? '' : `${linesDue * 10} % · `}${text}\n`);
+      }
+    },
+    end() {
+      if (!isClear) write(CLEAR);
+      isClear = true;
+    },
+  };
+}
+
+/** Shows nothing, for cron. */
+export const NO_PROGRESS: Progress = { update: () => {}, end: () => {} };

@@ -1,0 +1,202 @@
+import { MARKETS, type Market, type MarketSlug } from '../../catalog/markets.ts';
+import { scopeOf } from '../../catalog/scopes.ts';
+import { FORMATS } from '../schemas/formats.ts';
+import { pascal } from '../schemas/market.ts';
+import made from './examples.json' with { type: 'json' };
+
+/** An example as the document keeps it among its components. */
+export interface Example {
+  readonly summary: string;
+  readonly value: unknown;
+}
+
+/** Several examples of one place, by a name; each is one of the components. */
+type Examples = Readonly<Record<string, { readonly $ref: string }>>;
+
+interface PriceRequest {
+  readonly filters: object;
+  readonly options: object;
+}
+
+interface PriceRecord {
+  readonly currency: { readonly iso: string } | null;
+  readonly unitOfMeasure: { readonly symbol: string };
+}
+
+/** What a freshly seeded service answered; a test asks it again. */
+interface MarketExamples {
+  readonly request: PriceRequest;
+  readonly answer: { readonly data: readonly PriceRecord[] };
+}
+
+/** Answers that look alike in all markets, of the first one. */
+const { converted, csv, values } = made.first;
+
+/** The answer of the first market with the values of its filters. */
+export const valuesExample: object = values;
+
+/** The requests and answers of a market; none for a new one, until `npm run generate` asks it. */
+const examplesOf = ({ slug }: Market): MarketExamples | undefined =>
+  (made.markets as Readonly<Partial<Record<MarketSlug, MarketExamples>>>)[slug];
+
+const SUMMARIES = {
+  plain: 'Prices as they were published',
+  converted: 'Converted, with a summary',
+} as const;
+
+const componentOf = (market: Market, name: string): string => `${pascal(market.slug)}${name}`;
+
+/** A unit beside that of a price. */
+const otherUnit = (symbol: string): object =>
+  symbol === 'kWh' ? { unitOfMeasure: 'MWh' } : symbol === 't' ? { unitOfMeasure: 'lb' } : {};
+
+/** The request of an example, converted into another currency and, by weight or energy, unit. */
+export function convertedRequest({ request, answer }: MarketExamples): PriceRequest {
+  const [record] = answer.data;
+  const currency = record?.currency?.iso === 'EUR' ? 'USD' : 'EUR';
+  const unit = otherUnit(record?.unitOfMeasure.symbol ?? '');
+  const options = { ...request.options, includeSummary: true, currency, ...unit };
+  return { filters: request.filters, options };
+}
+
+/** The examples of a market, by their names among the components. */
+export function exampleComponents(market: Market): Record<string, Example> {
+  const found = examplesOf(market);
+  if (found === undefined) return {};
+  const { answer } = found;
+  const lines = answer.data.map((each) => `${JSON.stringify(each)}\n`).join('');
+  const all: Record<string, Example> = {
+    Plain: { summary: SUMMARIES.plain, value: answer },
+    ...(market === MARKETS[0] && {
+      Converted: { summary: SUMMARIES.converted, value: converted },
+      Csv: { summary: SUMMARIES.plain, value: csv },
+      Lines: { summary: SUMMARIES.plain, value: lines },
+    }),
+  };
+  return Object.fromEntries(
+    Object.entries(all).map(([name, example]) => [componentOf(market, name), example]),
+  );
+}
+
+const named = (market: Market, names: Readonly<Record<string, string>>): Examples =>
+  Object.fromEntries(
+    Object.entries(names).map(([name, component]) => [
+      name,
+      { $ref: `#/components/examples/${componentOf(market, component)}` },
+    ]),
+  );
+
+/** The examples of a body that asks a market for prices; the first market has all of them. */
+export function requestExamples(market: Market): Readonly<Record<string, Example>> {
+  const asked = examplesOf(market);
+  if (asked === undefined) return {};
+  return {
+    plain: { summary: SUMMARIES.plain, value: asked.request },
+    ...(market === MARKETS[0] && {
+      converted: { summary: SUMMARIES.converted, value: convertedRequest(asked) },
+    }),
+  };
+}
+
+/** The examples of an answer with prices, by media type; the first market has all of them. */
+export function answerExamples(market: Market): Readonly<Record<string, Examples>> {
+  if (examplesOf(market) === undefined) return {};
+  const isWhole = market === MARKETS[0];
+  return {
+    [FORMATS.json.media]: named(market, {
+      plain: 'Plain',
+      ...(isWhole && { converted: 'Converted' }),
+    }),
+    ...(isWhole && {
+      [FORMATS.csv.media]: named(market, { plain: 'Csv' }),
+      [FORMATS.ndjson.media]: named(market, { plain: 'Lines' }),
+    }),
+  };
+}
+
+const { code, lastAssessedAt, latestPublishedAt, series, ...described } = (examplesOf(MARKETS[0])
+  ?.answer.data[0] ?? {}) as Readonly<Record<string, unknown>>;
+
+const changed = (mid: number, publishedAt: string, corrections: number) => ({
+  low: 18700,
+  mid,
+  high: 18900,
+  publishedAt,
+  corrections,
+});
+
+const ofPrice = {
+  recordedAt: '2026-07-01T16:10:02.114806Z',
+  market: MARKETS[0].slug,
+  code,
+  revision: 'k3f9a1w2c7xe.184223',
+};
+
+/** A page of the feed: a new price, and a correction. */
+const CHANGES = {
+  $metadata: { nextSeq: 'k3f9a1w2c7xe.5120' },
+  data: [
+    {
+      ...{ seq: 'k3f9a1w2c7xe.5119', operation: 'price-added', ...ofPrice },
+      ...{ date: null, before: null, after: described },
+    },
+    {
+      ...{ seq: 'k3f9a1w2c7xe.5120', operation: 'corrected', ...ofPrice, date: '2026-06-30' },
+      before: changed(18800, '2026-06-30T16:00:00Z', 0),
+      after: changed(18800.5, '2026-07-01T16:00:00Z', 1),
+    },
+  ],
+};
+
+/** What stands as example of an answer of the feed, by media type. */
+export const changeExamples: Readonly<Record<string, unknown>> = {
+  [FORMATS.json.media]: CHANGES,
+  [FORMATS.ndjson.media]: CHANGES.data.map((each) => `${JSON.stringify(each)}\n`).join(''),
+};
+
+/** The answers of the addresses that are of no market, by operation. */
+export const generalExamples: Readonly<Record<string, unknown>> = {
+  getMe: {
+    kind: 'key',
+    id: '7Kq3ZbT0xP',
+    scopes: MARKETS.slice(0, 2).map(({ slug }) => scopeOf(slug)),
+    markets: MARKETS.slice(0, 2).map(({ slug }) => slug),
+    expiresAt: '2027-03-05T16:10:02Z',
+    limits: { requestsPerMinute: 600, burst: 60, concurrent: 10 },
+  },
+  getMarkets: made.list,
+  getCurrencies: made.getCurrencies,
+  getUnits: made.getUnits,
+  getRates: made.getRates,
+  searchPrices: made.searchPrices,
+};
+
+export const healthExample = {
+  status: 'ok',
+  version: '1.0.0',
+  time: '2026-07-01T06:31:02.114Z',
+  checks: {
+    database: 'ok',
+    schema: 'ok',
+    rates: 'ok',
+    data: { latestPublishedAt: '2026-06-30T16:30:00Z' },
+  },
+};
+
+/** The same when the database cannot be reached. */
+export const unavailableExample = {
+  ...healthExample,
+  status: 'unavailable',
+  checks: {
+    database: 'unavailable',
+    schema: 'unknown',
+    rates: 'unknown',
+    data: { latestPublishedAt: null },
+  },
+};
+
+/** The beginning of the OpenAPI document. */
+export const documentExample = {
+  openapi: '3.1.0',
+  info: { title: 'Commodity Prices Service', version: '1.0.0' },
+};

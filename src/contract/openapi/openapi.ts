@@ -1,0 +1,301 @@
+import { MARKETS } from '../../catalog/markets.ts';
+import { PROBLEMS, VIOLATIONS } from '../../errors.ts';
+import { sharedParameters } from '../request/parameters.ts';
+import { CHANGE_COMPONENTS } from '../schemas/changes.ts';
+import { COMPONENTS, Me, paragraphs } from '../schemas/components.ts';
+import { FORMATS } from '../schemas/formats.ts';
+import { pascal } from '../schemas/market.ts';
+import { POINT_COMPONENTS } from '../schemas/points.ts';
+import { ProblemSchema, ViolationSchema } from '../schemas/problem.ts';
+import { REFERENCE_COMPONENTS } from '../schemas/reference.ts';
+import { SEARCH_COMPONENTS } from '../schemas/search.ts';
+import {
+  answerExamples,
+  changeExamples,
+  documentExample,
+  type Example,
+  exampleComponents,
+  generalExamples,
+  healthExample,
+  requestExamples,
+  unavailableExample,
+  valuesExample,
+} from './examples.ts';
+import { HEADERS, headerRefs, REFUSAL_STATUSES, refusalResponse } from './refusals.ts';
+
+/** Every schema that is not of one market. */
+export const COMMON_SCHEMAS = [
+  ...COMPONENTS,
+  ...POINT_COMPONENTS,
+  ...REFERENCE_COMPONENTS,
+  ...CHANGE_COMPONENTS,
+  ...SEARCH_COMPONENTS,
+  Me,
+  ViolationSchema,
+  ProblemSchema,
+];
+
+type Members = Record<string, unknown>;
+
+type Media = Members;
+
+interface Response {
+  $ref?: string;
+  content?: Record<string, Media>;
+  headers?: Members;
+}
+
+interface OperationObject {
+  operationId: string;
+  parameters?: object[];
+  security?: Record<string, string[]>[];
+  requestBody?: { required?: boolean; content: Record<string, Media> };
+  responses: Record<string, Response>;
+}
+
+/** An OpenAPI document as this module reads and completes it. */
+interface OpenApiDocument {
+  paths: Record<string, Record<string, OperationObject>>;
+  components: {
+    examples?: Record<string, Example>;
+    headers?: Members;
+    parameters?: Members;
+    responses?: Members;
+    schemas?: Members;
+  };
+}
+
+const table = (rows: readonly (readonly string[])[], head: readonly string[]): string =>
+  [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
+
+/** The limits of a request that no schema says. */
+export interface RequestLimits {
+  readonly bodyBytes: number;
+  readonly nesting: number;
+  readonly addressBytes: number;
+  readonly headerBytes: number;
+}
+
+const INTRODUCTION = paragraphs(
+  ['Assessed prices of battery raw materials and metals, market by market.'],
+  [
+    'A *price* is money for a unit of measure; a *payable* is a percentage of a reference price.',
+    'Numbers are exact decimals: read them with a decimal type where the last digit counts.',
+  ],
+  [
+    'Send an API key in `x-api-key`, or a JWT as `Authorization: Bearer`: one of them, once. Each',
+    'market has a scope of its own, `prices:<market>`; `prices:*` opens all of them.',
+    '`GET /v3/prices` tells which markets there are and which of them your credential opens;',
+    '`GET /v3/prices/<market>/filters` tells the values that each filter of a market takes;',
+    '`GET /v3/search` finds prices by code, name, product, formula or place;',
+    '`GET /v3/changes` tells what is new, was corrected or withdrawn.',
+  ],
+  [
+    'Each answer comes from one state of the data, named by `$metadata.revision` and the header',
+    '`x-data-revision`. Every answer has an `x-request-id`; a request may bring its own, of 8 to',
+    '64 letters, digits, `_` and `-`. Answers of a kilobyte and more are compressed with zstd,',
+    'Brotli or gzip where `Accept-Encoding` says that the client takes it.',
+  ],
+);
+
+const PRICES = paragraphs(
+  ['## Prices'],
+  [
+    'A filter takes ids or names, whatever the case: OR inside a list, AND across lists.',
+    '`dateFrom` and `dateTo` bound the series and never drop a record. A value that matches',
+    'nothing is reported in `$metadata.warnings`, or refused with `options.strict`.',
+  ],
+  [
+    '`currency` and `unitOfMeasure` convert prices, exactly and with a receipt from which every',
+    'figure can be recomputed; payables are never converted. `includeSummary` adds the latest',
+    'assessment and its changes, `aggregate` makes one point of each week, month, quarter or',
+    'year. `asOf` and `revision` answer from the past: prices, attributes and rates exactly as',
+    'they were known then. `limit` and `cursor` return the answer in pages of one state.',
+  ],
+  [
+    'A GET has the bytes of the POST, except for the pointers of warnings and violations, which',
+    'name a parameter: `?dateFrom`, or `?products/0` for the first value of `products`. Commas are',
+    'not split. The answer may be cached, and is a 304 while nothing has changed; HEAD returns its',
+    'headers. Send a list that is too long for an address by POST.',
+  ],
+  [
+    'CSV follows RFC 4180 in UTF-8: one row for each price and date, and one without date and',
+    'values for a price without points. All columns are in every answer, in the same order; new',
+    'ones are added at the end. A text that begins with = + - @, a tab or a carriage return has an',
+    'apostrophe before it.',
+  ],
+);
+
+const limitsText = (limits: RequestLimits): string =>
+  paragraphs(
+    ['## Limits'],
+    [
+      `A body has at most ${limits.bodyBytes} bytes and ${limits.nesting} levels of nesting, an`,
+      `address ${limits.addressBytes} bytes, the header block ${limits.headerBytes} bytes; the`,
+      'limits of lists are in their schemas. Answers have none, but for the pages of the feed:',
+      'everything that was asked for comes in one answer, or the connection breaks.',
+    ],
+    [
+      'Each credential has a rate limit, told by `RateLimit-Policy` and `RateLimit` on what is',
+      'answered to it (not on a refusal of the credential, its scope or the address), and a number',
+      'of requests at the same time; `GET /v3/me` tells both. A request beyond them is answered',
+      '429 with `Retry-After`, after which it succeeds. A network that sent too many refused',
+      'credentials is answered 429 as well, until `Retry-After` is over.',
+    ],
+  );
+
+const ERRORS = [
+  '## Errors',
+  '',
+  'Every refusal is `application/problem+json` (RFC 9457) with a stable `code`.',
+  '',
+  '<details><summary>Every code and its meaning</summary>',
+  '',
+  table(
+    Object.entries(PROBLEMS).map(([code, [status, title]]) => [`\`${code}\``, `${status}`, title]),
+    ['code', 'status', 'meaning'],
+  ),
+  '',
+  'With `validation_failed`, `errors` names every place that breaks a rule. `unknown_revision` and',
+  '`invalid_cursor` are codes of refusals too: discard the revision, feed position or cursor and',
+  'start again. `errors` then has one entry, with the same code and the place. A request that',
+  'breaks other rules too is refused as `validation_failed` first, without that entry.',
+  '',
+  table(
+    Object.entries(VIOLATIONS).map(([code, text]) => [`\`${code}\``, text]),
+    ['errors[].code', 'meaning'],
+  ),
+  '',
+  '</details>',
+].join('\n');
+
+/** The introduction of the document, with every error code. */
+export const descriptionOf = (limits: RequestLimits): string =>
+  [INTRODUCTION, PRICES, limitsText(limits), ERRORS].join('\n\n');
+
+/** Refusals that any request can meet, whatever it asks for. */
+const ANY_REQUEST = [400, 408, 414, 431, 500];
+const SECURED = [401, 429, 503, 504];
+
+/** True if a credential needs a scope for the operation. */
+const isScoped = ({ security = [] }: OperationObject): boolean =>
+  security.some((each) => Object.values(each).flat().length > 0);
+
+function refusalsOf(path: string, operation: OperationObject): number[] {
+  const statuses = [...ANY_REQUEST];
+  const { operationId, security = [], requestBody } = operation;
+  if (operationId.startsWith('openapi')) statuses.push(503);
+  if (security.length > 0) statuses.push(...SECURED);
+  if (isScoped(operation)) statuses.push(403);
+  if (path.startsWith('/v3/') && security.length > 0) statuses.push(406);
+  if (requestBody) statuses.push(413, 415);
+  return statuses.filter((status) => !operation.responses[status]).sort((a, b) => a - b);
+}
+
+/** What stands as example of an answer of a media type. */
+function exampleOf(operationId: string, status: string, media: string): Media {
+  if (status === '503') return { example: unavailableExample };
+  for (const market of MARKETS) {
+    const name = pascal(market.slug);
+    if (operationId.endsWith(`${name}Prices`)) {
+      const examples = answerExamples(market)[media];
+      return examples ? { examples } : {};
+    }
+    if (operationId === `get${name}Filters`) {
+      return market === MARKETS[0] ? { example: valuesExample } : {};
+    }
+  }
+  if (operationId === 'getChanges') return { example: changeExamples[media] };
+  const general = generalExamples[operationId];
+  if (general) return { example: general };
+  if (operationId === 'live') return { example: { status: 'ok' } };
+  return { example: operationId.startsWith('openapi') ? documentExample : healthExample };
+}
+
+/** The market whose prices an operation reads. */
+const marketOf = (operationId: string) =>
+  MARKETS.find(({ slug }) => operationId.replace(/^(get|post)/, '') === `${pascal(slug)}Prices`);
+
+/** The headers of an answer that is no refusal, by their names in the document. */
+function headersOf(
+  path: string,
+  operation: OperationObject,
+  status: string,
+): (keyof typeof HEADERS)[] {
+  const namesState = isScoped(operation) || /^\/v3\/(reference|search)/.test(path);
+  const hasFormats = operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
+  return [
+    'x-request-id',
+    ...(namesState ? (['x-data-revision'] as const) : []),
+    ...(hasFormats ? (['x-next-cursor', 'x-warnings', 'x-warnings-count'] as const) : []),
+    ...(operation.operationId === 'getChanges' ? (['x-next-seq'] as const) : []),
+    ...(operation.responses['304'] ? (['etag'] as const) : []),
+    ...(operation.security?.length
+      ? (['ratelimit', 'ratelimit-policy', 'x-api-key-expires'] as const)
+      : []),
+    ...(status === '503' ? (['retry-after'] as const) : []),
+  ];
+}
+
+function complete(
+  path: string,
+  operation: OperationObject,
+  components: OpenApiDocument['components'],
+): void {
+  const { operationId, requestBody } = operation;
+  if (requestBody) {
+    requestBody.required = true;
+    const market = marketOf(operationId);
+    for (const media of Object.values(requestBody.content)) {
+      if (market) media['examples'] = requestExamples(market);
+    }
+  }
+  for (const [status, response] of Object.entries(operation.responses)) {
+    for (const [type, media] of Object.entries(response.content ?? {})) {
+      Object.assign(media, exampleOf(operationId, status, type));
+    }
+    response.headers = headerRefs(headersOf(path, operation, status));
+  }
+  const { 304: unchanged } = operation.responses;
+  if (unchanged && isScoped(operation)) {
+    components.responses = { ...components.responses, NotModified: unchanged };
+    operation.responses[304] = { $ref: '#/components/responses/NotModified' };
+  }
+  for (const status of refusalsOf(path, operation)) {
+    operation.responses[status] = { $ref: `#/components/responses/Refusal${status}` };
+  }
+}
+
+/** Completes the document that the routes made: refusals, headers and examples of operations. */
+export function completed<T extends object>(document: T): T {
+  const openapi = document as unknown as OpenApiDocument;
+  for (const [path, operations] of Object.entries(openapi.paths)) {
+    for (const operation of Object.values(operations)) {
+      complete(path, operation, openapi.components);
+    }
+  }
+  const used = new Set(
+    Object.values(openapi.paths)
+      .flatMap((operations) => Object.values(operations))
+      .flatMap((operation) => Object.keys(operation.responses).map(Number)),
+  );
+  const parameters: Members = {};
+  for (const operation of Object.values(openapi.paths).flatMap((each) => Object.values(each))) {
+    if (!marketOf(operation.operationId) || !operation.parameters) continue;
+    operation.parameters = sharedParameters(operation.parameters, parameters);
+  }
+  openapi.components.parameters = parameters;
+  const examples = MARKETS.map((market) => exampleComponents(market));
+  openapi.components.examples = Object.assign({}, ...examples);
+  openapi.components.headers = HEADERS;
+  openapi.components.responses = {
+    ...openapi.components.responses,
+    ...Object.fromEntries(
+      REFUSAL_STATUSES.filter((status) => used.has(status)).map((status) => [
+        `Refusal${status}`,
+        refusalResponse(status),
+      ]),
+    ),
+  };
+  return document;
+}

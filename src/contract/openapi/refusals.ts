@@ -1,0 +1,99 @@
+import { MARKETS } from '../../catalog/markets.ts';
+import { PROBLEMS, Problem, type ProblemCode, type Violation } from '../../errors.ts';
+import { problemBody } from '../schemas/problem.ts';
+
+const REQUEST_ID = '019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1';
+
+/** The violation in the example of each code that has `errors`. */
+const BROKEN: Partial<Record<ProblemCode, Violation>> = {
+  validation_failed: {
+    pointer: '/filters/dateFrom',
+    code: 'date_order',
+    detail: 'dateFrom must not lie after dateTo; swap them',
+  },
+  unknown_revision: {
+    pointer: '/options/revision',
+    code: 'unknown_revision',
+    detail: 'This revision is of another epoch or was lost in a failover; ask without it',
+  },
+  invalid_cursor: {
+    pointer: '/options/cursor',
+    code: 'invalid_cursor',
+    detail: 'This cursor is not of this request; repeat the one that gave it, or go without',
+  },
+};
+
+/** The codes that can come with each status. */
+const codesOf = (status: number): readonly ProblemCode[] =>
+  (Object.keys(PROBLEMS) as ProblemCode[]).filter((code) => PROBLEMS[code][0] === status);
+
+const header = (description: string, example: string) => ({
+  description,
+  schema: { type: 'string' },
+  example,
+});
+
+/** Every header that the document describes. */
+export const HEADERS = {
+  'x-request-id': header('Id of the request, for questions about it', REQUEST_ID),
+  'x-data-revision': header('State of the data that was read, opaque', 'k3f9a1w2c7xe.184223'),
+  'x-next-cursor': header(
+    '`$metadata.nextCursor` of formats without `$metadata`',
+    'WyJrM2Y5YTEuMTg0MjIzIiwiQ1AtTkktMDA0MiIsImxHc3cxV0VTR2ZRa1Jab3AiXQ',
+  ),
+  'x-warnings': header(
+    '`$metadata.warnings` of formats without `$metadata`: JSON in ASCII, as many as fit 4 KB',
+    '[]',
+  ),
+  'x-warnings-count': header('How many warnings there are', '0'),
+  'x-next-seq': header('Position to go on after: the next `after`', 'k3f9a1w2c7xe.5120'),
+  etag: header('Tag of this answer: send it as If-None-Match', '"0Qk3nB2m"'),
+  ratelimit: header('What is left of the limit, and seconds until more', '"default";r=599;t=1'),
+  'ratelimit-policy': header('Requests and the seconds they are for', '"default";q=600;w=60'),
+  'retry-after': header('Seconds after which to try again', '2'),
+  'x-api-key-expires': header(
+    'When the key of the request ends, in its last 30 days',
+    'Tue, 01 Dec 2026 00:00:00 GMT',
+  ),
+  'www-authenticate': header(
+    'What would do: the schemes, or the scope that is needed',
+    'Bearer realm="prices", ApiKey realm="prices"',
+  ),
+} as const;
+
+/** References to headers of the document. */
+export const headerRefs = (names: readonly (keyof typeof HEADERS)[]) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+const MORE: Record<number, readonly (keyof typeof HEADERS)[]> = {
+  401: ['www-authenticate'],
+  403: ['www-authenticate'],
+  429: ['retry-after', 'ratelimit', 'ratelimit-policy'],
+  503: ['retry-after'],
+};
+
+function example(code: ProblemCode): unknown {
+  const broken = BROKEN[code];
+  const problem = new Problem(code, PROBLEMS[code][1], broken ? { errors: [broken] } : {});
+  return JSON.parse(problemBody(problem, `/v3/prices/${MARKETS[0].slug}`, REQUEST_ID));
+}
+
+/** The OpenAPI response of a refusal with this status, one example for each code. */
+export function refusalResponse(status: number): object {
+  const codes = codesOf(status);
+  return {
+    description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code][1]}`).join('. '),
+    headers: headerRefs(['x-request-id', ...(MORE[status] ?? [])]),
+    content: {
+      'application/problem+json': {
+        schema: { $ref: '#/components/schemas/Problem' },
+        examples: Object.fromEntries(codes.map((code) => [code, { value: example(code) }])),
+      },
+    },
+  };
+}
+
+/** Every status that is a refusal. */
+export const REFUSAL_STATUSES: readonly number[] = [
+  ...new Set(Object.values(PROBLEMS).map(([status]) => status)),
+];

@@ -1,0 +1,209 @@
+import Type, { type TObject, type TSchema } from 'typebox';
+import { MARKETS } from '../../catalog/markets.ts';
+import {
+  AssessmentLaunchedAt,
+  closed,
+  Day,
+  DIMENSION_FIELDS,
+  Frequency,
+  Instant,
+  nullable,
+  PriceCurrency,
+  Product,
+  Reference,
+  ref,
+  SpecificationEntry,
+  UnitOfMeasure,
+  word,
+} from './components.ts';
+import { FORMATS, ndjsonSchema } from './formats.ts';
+import { pascal } from './market.ts';
+
+const slugs = MARKETS.map(({ slug }) => slug);
+
+/** The limits of a request for changes, from the configuration. */
+export interface ChangeLimits {
+  /** Changes on a page when the request does not say. */
+  readonly limit: number;
+  readonly limitMax: number;
+  readonly waitMaxSeconds: number;
+}
+
+/** The query of `GET /v3/changes`. */
+export const changeQuery = ({ limit, limitMax, waitMaxSeconds }: ChangeLimits) =>
+  closed({
+    after: Type.Optional(
+      Type.String({
+        pattern: '^[0-9a-z]{4,18}\\.(0|[1-9]\\d{0,17})$',
+        description: 'The `nextSeq` of the page before, or a `seq`; from the beginning without it',
+      }),
+    ),
+    market: Type.Optional(
+      Type.Array(word(slugs), {
+        minItems: 1,
+        maxItems: MARKETS.length,
+        description:
+          'Changes of this market only; repeat it for several. All that the credential opens ' +
+          'without it',
+      }),
+    ),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: limitMax,
+        description: `The most changes of the page, ${limit} when it is left out`,
+      }),
+    ),
+    wait: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: waitMaxSeconds,
+        description: 'Seconds to wait for a change when there is none yet; 0 when it is left out',
+      }),
+    ),
+  });
+
+const PointState = closed(
+  {
+    low: nullable(Type.Number(), { description: 'Low end, or null' }),
+    mid: Type.Number({ description: 'Mid; not always the average of low and high' }),
+    high: nullable(Type.Number(), { description: 'High end, or null' }),
+    publishedAt: Instant('When this value was published'),
+    corrections: Type.Integer({ minimum: 0, description: 'How often it was corrected by then' }),
+  },
+  { $id: 'PointState', description: 'The value of a point, in the terms of its price' },
+);
+
+const dimensions = Object.fromEntries(
+  Object.entries(DIMENSION_FIELDS).map(([field, schema]) => [field, Type.Optional(ref(schema))]),
+);
+
+const PriceState = closed(
+  {
+    name: Type.String(),
+    shortName: nullable(Type.String()),
+    specification: Type.Array(ref(SpecificationEntry)),
+    assessmentLaunchedAt: ref(AssessmentLaunchedAt),
+    product: ref(Product),
+    priceCategory: ref(Reference),
+    frequency: ref(Frequency),
+    ...dimensions,
+    unitOfMeasure: ref(UnitOfMeasure),
+    currency: ref(PriceCurrency),
+    priceType: ref(Reference),
+  },
+  {
+    $id: 'PriceState',
+    description: 'What a record shows of a price, without its points; the dimensions of its market',
+  },
+);
+
+/** What a change can be, in the order in which a price lives through them. */
+export const OPERATIONS = [
+  'price-added',
+  'price-changed',
+  'published',
+  'corrected',
+  'withdrawn',
+] as const;
+
+const NOTHING = Type.Unsafe({ type: 'null' });
+const point = ref(PointState);
+const price = ref(PriceState);
+
+/** One kind of change: what was there before, and what is there since. */
+const changeOf = (
+  operation: (typeof OPERATIONS)[number],
+  description: string,
+  { date, before, after }: Readonly<Record<'date' | 'before' | 'after', TSchema>>,
+) =>
+  closed(
+    {
+      seq: Type.String({ description: 'Its place in the feed, opaque: `after` it comes the next' }),
+      recordedAt: Instant('When it was committed'),
+      operation: Type.Literal(operation),
+      market: Type.String({ description: 'Slug of the market' }),
+      code: Type.String({ description: 'Code of the price' }),
+      date,
+      revision: Type.String({ description: 'The state of the data that it made, opaque' }),
+      before,
+      after,
+    },
+    { $id: `${pascal(operation)}Change`, description },
+  );
+
+const ofPrice = { date: NOTHING };
+const ofPoint = { date: Day('Day of the point') };
+
+const CHANGES: Readonly<Record<(typeof OPERATIONS)[number], TObject>> = {
+  'price-added': changeOf('price-added', 'A price that is new', {
+    ...ofPrice,
+    before: NOTHING,
+    after: price,
+  }),
+  'price-changed': changeOf('price-changed', 'A price with another description', {
+    ...ofPrice,
+    before: price,
+    after: price,
+  }),
+  published: changeOf('published', 'A point that is new', {
+    ...ofPoint,
+    before: NOTHING,
+    after: point,
+  }),
+  corrected: changeOf('corrected', 'A point with another value', {
+    ...ofPoint,
+    before: point,
+    after: point,
+  }),
+  withdrawn: changeOf('withdrawn', 'A point that was withdrawn, or the price itself', {
+    date: nullable(ofPoint.date, { description: 'null for the price itself' }),
+    before: Type.Unsafe({ anyOf: [point, price] }),
+    after: NOTHING,
+  }),
+};
+
+const Change = Type.Unsafe({
+  $id: 'Change',
+  description: 'One change of a point or of the description of a price, by its `operation`',
+  oneOf: Object.values(CHANGES).map(ref),
+  discriminator: {
+    propertyName: 'operation',
+    mapping: Object.fromEntries(
+      Object.keys(CHANGES).map((operation) => [
+        operation,
+        `#/components/schemas/${pascal(operation)}Change`,
+      ]),
+    ),
+  },
+});
+
+const ChangePage = closed(
+  {
+    $metadata: closed({
+      nextSeq: Type.String({ description: 'The `after` of the next page, opaque' }),
+    }),
+    data: Type.Array(ref(Change), { description: 'In the order of the commits' }),
+  },
+  { $id: 'ChangePage' },
+);
+
+const ChangeLines = ndjsonSchema('Change', 'ChangeLines');
+
+/** An answer of the feed, in each of its formats. */
+export const changesContent = {
+  description: 'The next changes',
+  content: {
+    [FORMATS.json.media]: { schema: ref(ChangePage) },
+    [FORMATS.ndjson.media]: { schema: ref(ChangeLines) },
+  },
+};
+
+export const CHANGE_COMPONENTS: readonly TSchema[] = [
+  PointState,
+  PriceState,
+  ...Object.values(CHANGES),
+  Change,
+  ChangePage,
+  ChangeLines,
+];

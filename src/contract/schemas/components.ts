@@ -1,0 +1,291 @@
+import Type, { type TSchema } from 'typebox';
+import { DIMENSIONS } from '../../catalog/dimensions.ts';
+import { WARNINGS } from '../../errors.ts';
+
+/** An object whose members are all listed; anything else is refused or never sent. */
+export const closed = <T extends Record<string, TSchema>>(members: T, options: object = {}) =>
+  Type.Object(members, { additionalProperties: false, ...options });
+
+/** A reference to a schema registered under its `$id`. */
+export const ref = (schema: TSchema): TSchema =>
+  Type.Unsafe({ $ref: `${(schema as { $id?: string }).$id}#` });
+
+/** A value of the schema, or null. */
+export const nullable = (schema: TSchema, options: object = {}): TSchema =>
+  Type.Unsafe({ anyOf: [schema, { type: 'null' }], ...options });
+
+/** One of some words. */
+export const word = (words: readonly string[], options: object = {}): TSchema =>
+  Type.Unsafe({ type: 'string', enum: [...words], ...options });
+
+/** The name of a member as that of a component: with a capital. */
+export const componentName = (member: string): string =>
+  `${member.charAt(0).toUpperCase()}${member.slice(1)}`;
+
+/** A calendar day as text; the years are those that the contract allows. */
+export const Day = (description: string, options: object = {}) =>
+  Type.String({ format: 'date', pattern: '^\\d{4}-\\d{2}-\\d{2}$', description, ...options });
+
+/** Decimal text, exact to the last digit. */
+export const decimal = (description: string) =>
+  Type.String({ pattern: '^-?\\d+(\\.\\d+)?$', description });
+
+/** A point in time in UTC. */
+export const Instant = (description: string) =>
+  Type.String({ format: 'date-time', description, examples: ['2026-03-05T16:00:00Z'] });
+
+/** Markdown of paragraphs, each given as the lines that make it up. */
+export const paragraphs = (...texts: readonly (readonly string[])[]): string =>
+  texts.map((lines) => lines.join(' ')).join('\n\n');
+
+const Id = Type.String({ format: 'uuid', description: 'Stable id' });
+const Name = Type.String({ description: 'Name, as filters take it' });
+
+export const Reference = closed(
+  { id: Id, name: Name },
+  { $id: 'Reference', description: 'A value of a dimension' },
+);
+
+export const Product = closed(
+  {
+    id: Id,
+    name: Name,
+    alias: Type.String({ description: 'Short name in the trade' }),
+    chemicalCode: Type.String({ description: 'Chemical formula' }),
+    isSustainable: Type.Boolean({ description: 'Whether it is a low-carbon or recycled variety' }),
+  },
+  { $id: 'Product' },
+);
+
+export const Frequency = closed(
+  { id: Id, name: Name, shortName: nullable(Type.String()) },
+  { $id: 'Frequency', description: 'How often the price is assessed' },
+);
+
+export const UnitOfMeasure = closed(
+  { id: Id, name: Name, symbol: Type.String() },
+  { $id: 'UnitOfMeasure', description: 'The unit that the numbers are for; Percent for a payable' },
+);
+
+const Currency = closed(
+  {
+    id: Id,
+    name: Name,
+    iso: Type.String({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code' }),
+    symbol: Type.String(),
+  },
+  { $id: 'Currency', description: 'The currency that the numbers are in' },
+);
+
+export const SpecificationEntry = closed(
+  { name: Type.String(), value: Type.String(), order: Type.Integer() },
+  { $id: 'SpecificationEntry', description: 'A property that is no filter, such as VAT or basis' },
+);
+
+/** The record field of each dimension, published by its name with a capital. */
+export const DIMENSION_FIELDS: Readonly<Record<string, TSchema>> = Object.fromEntries(
+  Object.values(DIMENSIONS).map(({ field, description }) => [
+    field,
+    nullable(ref(Reference), { $id: componentName(field), description }),
+  ]),
+);
+
+export const PriceCurrency = nullable(ref(Currency), {
+  $id: 'PriceCurrency',
+  description: 'The currency that the numbers are in; null for a payable',
+});
+
+export const AssessmentLaunchedAt = nullable(Day('First day of the assessment'), {
+  $id: 'AssessmentLaunchedAt',
+});
+
+/** How a violation or a warning names a place. */
+export const POINTER =
+  'The place in the request: a JSON pointer into the body, or, of a GET, `?` and the parameter, ' +
+  'with the number of the value of a list: `/filters/regions/1`, `?regions/1`';
+
+const Warning = closed(
+  {
+    code: word(Object.keys(WARNINGS)),
+    pointer: Type.String({ description: POINTER }),
+    detail: Type.String(),
+    suggestions: Type.Array(Type.String(), { maxItems: 3 }),
+    priceCode: Type.Optional(
+      Type.String({ description: '`not_yet_existing`: the code as it was published' }),
+    ),
+    existsSinceRevision: Type.Optional(
+      Type.String({ description: '`not_yet_existing`: the first revision that has the price' }),
+    ),
+    existsSince: Type.Optional(Instant('`not_yet_existing`: when that revision was committed')),
+    currency: Type.Optional(
+      Type.String({ description: '`rates_missing`: ISO 4217 code of the currency' }),
+    ),
+    firstDateWithoutRate: Type.Optional(
+      nullable(
+        Day('`rates_missing`: the first requested point without a rate of it; null without any'),
+      ),
+    ),
+    lastDateWithoutRate: Type.Optional(
+      nullable(
+        Day('`rates_missing`: the last requested point without a rate of it; null without any'),
+      ),
+    ),
+    lastDateWithRate: Type.Optional(
+      nullable(Day('`rates_missing`: the newest rate of it; null where the source has none')),
+    ),
+  },
+  { $id: 'Warning', description: 'What a reader should know; other members depend on `code`' },
+);
+
+const metadataMembers = {
+  market: Type.String({ description: 'Slug of the market' }),
+  revision: Type.String({ description: 'State of the data that was read, opaque' }),
+  asOf: Instant('When that state was committed'),
+};
+
+export const Metadata = closed(
+  {
+    ...metadataMembers,
+    count: Type.Integer({ minimum: 0, description: 'Number of records in this answer' }),
+    nextCursor: nullable(Type.String(), {
+      description: 'With `limit`, the `cursor` of the next page; null after the last record',
+    }),
+    warnings: Type.Array(ref(Warning)),
+  },
+  { $id: 'Metadata' },
+);
+
+export const LastAssessedAt = nullable(Day('Day of the latest assessment'), {
+  $id: 'LastAssessedAt',
+});
+
+export const LatestPublishedAt = nullable(Instant('Publication of the latest assessment'), {
+  $id: 'LatestPublishedAt',
+});
+
+const FilterValue = closed(
+  {
+    id: Id,
+    name: Name,
+    prices: Type.Integer({ minimum: 1, description: 'Number of prices of this market with it' }),
+  },
+  { $id: 'FilterValue' },
+);
+
+export const FilterValues = Type.Unsafe({
+  $id: 'FilterValues',
+  type: 'array',
+  items: ref(FilterValue),
+  examples: [[{ id: '6102543b-f310-576a-b330-02410f5b1a3e', name: 'Global', prices: 14 }]],
+});
+
+export const FiltersMetadata = closed(metadataMembers, { $id: 'FiltersMetadata' });
+
+const marketNames = {
+  slug: Type.String({ description: 'Last part of the address' }),
+  name: Type.String(),
+  scope: Type.String({ description: 'Scope that opens it' }),
+};
+
+const OpenMarket = closed(
+  {
+    ...marketNames,
+    filters: Type.Array(Type.String(), { description: 'Filters that it takes' }),
+    prices: Type.Integer({ minimum: 0 }),
+    firstDate: nullable(Day('Day of the earliest point')),
+    lastDate: nullable(Day('Day of the latest point')),
+    latestPublishedAt: nullable(Instant('Newest publication of the latest points of its prices')),
+    authorized: Type.Literal(true),
+  },
+  { $id: 'OpenMarket', description: 'A market that the credential of the request opens' },
+);
+
+const ClosedMarket = closed(
+  { ...marketNames, authorized: Type.Literal(false) },
+  {
+    $id: 'ClosedMarket',
+    description: 'A market that the credential does not open: its names and the scope it needs',
+  },
+);
+
+const MarketSummary = Type.Unsafe({
+  $id: 'MarketSummary',
+  description: 'A market; `authorized` tells the two shapes apart',
+  oneOf: [ref(OpenMarket), ref(ClosedMarket)],
+});
+
+export const MarketList = closed({ data: Type.Array(ref(MarketSummary)) }, { $id: 'MarketList' });
+
+export const Health = closed(
+  {
+    status: word(['ok', 'degraded', 'unavailable']),
+    version: Type.String({ description: 'Version of the service' }),
+    time: Instant('Clock of the service'),
+    checks: closed({
+      database: word(['ok', 'unavailable']),
+      schema: word(['ok', 'schema_outdated', 'unknown']),
+      rates: word(['ok', 'unknown_source', 'unknown'], {
+        description:
+          '`unknown_source`: the source of exchange rates it was told to use is not there',
+      }),
+      data: closed({ latestPublishedAt: nullable(Instant('Newest publication')) }),
+      service: Type.Optional(
+        word(['shutting_down'], {
+          description: 'Only of `/ready`, while the service stops: it answers, but not for long',
+        }),
+      ),
+    }),
+  },
+  { $id: 'Health' },
+);
+
+export const Live = closed({ status: Type.Literal('ok') }, { $id: 'Live' });
+
+const limit = (description: string) => nullable(Type.Integer({ minimum: 1 }), { description });
+
+/** The answer of `GET /v3/me`. */
+export const Me = closed(
+  {
+    kind: Type.Union([Type.Literal('key'), Type.Literal('token')], {
+      description: 'An API key or a bearer token',
+    }),
+    id: Type.String({ description: 'The public id of the key, or the subject of the token' }),
+    scopes: Type.Array(Type.String(), { description: 'The scopes held that mean something here' }),
+    markets: Type.Array(Type.String(), { description: 'The markets that they open' }),
+    expiresAt: nullable(Instant('When the credential stops working; null for never')),
+    limits: closed(
+      {
+        requestsPerMinute: limit('Null for no limit'),
+        burst: limit('Requests at once, within the rate; null for no limit'),
+        concurrent: limit('Requests at the same time; null for no limit'),
+      },
+      { description: 'What this credential may do' },
+    ),
+  },
+  { $id: 'Me' },
+);
+
+export const COMPONENTS: readonly TSchema[] = [
+  Reference,
+  Product,
+  Frequency,
+  UnitOfMeasure,
+  Currency,
+  SpecificationEntry,
+  ...Object.values(DIMENSION_FIELDS),
+  PriceCurrency,
+  AssessmentLaunchedAt,
+  LastAssessedAt,
+  LatestPublishedAt,
+  Warning,
+  Metadata,
+  FilterValue,
+  FilterValues,
+  FiltersMetadata,
+  OpenMarket,
+  ClosedMarket,
+  MarketSummary,
+  MarketList,
+  Health,
+  Live,
+];

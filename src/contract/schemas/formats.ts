@@ -1,0 +1,103 @@
+import Type, { type TSchema } from 'typebox';
+import { SPANS } from '../../catalog/analytics.ts';
+import { DIMENSIONS } from '../../catalog/dimensions.ts';
+import type { Market } from '../../catalog/markets.ts';
+import { ref } from './components.ts';
+
+/** The formats of prices: the media type that a client accepts, and the type that is sent. */
+export const FORMATS = {
+  json: { media: 'application/json', type: 'application/json; charset=utf-8' },
+  csv: { media: 'text/csv', type: 'text/csv; charset=utf-8; header=present' },
+  ndjson: { media: 'application/x-ndjson', type: 'application/x-ndjson; charset=utf-8' },
+} as const;
+
+export type Format = keyof typeof FORMATS;
+
+/** The formats, the one that is sent without a wish first. */
+export const FORMAT_NAMES = Object.keys(FORMATS) as readonly Format[];
+
+/** The CSV of a market; its pattern is the row of column names. */
+export const csvSchema = (market: Market, $id: string) =>
+  Type.String({ $id, pattern: `^${csvColumns(market).join(',')}\\r\\n` });
+
+/** The NDJSON of a market. */
+export const ndjsonSchema = (record: string, $id: string) =>
+  Type.String({ $id, description: `In each line one ${record}, as in \`data\` of the JSON` });
+
+/** The answer with prices, in each of its formats. */
+export const pricesContent = (schemas: {
+  readonly response: TSchema;
+  readonly csv: TSchema;
+  readonly ndjson: TSchema;
+}) => ({
+  description: 'The prices',
+  content: {
+    [FORMATS.json.media]: { schema: ref(schemas.response) },
+    [FORMATS.csv.media]: { schema: ref(schemas.csv) },
+    [FORMATS.ndjson.media]: { schema: ref(schemas.ndjson) },
+  },
+});
+
+/** The record fields of a market's dimensions, in the order in which records show them. */
+export const dimensionFields = (market: Market): readonly string[] =>
+  (Object.keys(DIMENSIONS) as (keyof typeof DIMENSIONS)[])
+    .filter((name) => market.filters.includes(name))
+    .map((name) => DIMENSIONS[name].field);
+
+/** The groups of columns, in the order in which a row shows them. */
+export const CSV_GROUPS = {
+  values: ['date', 'low', 'mid', 'high'],
+  terms: ['currency', 'unitOfMeasure'],
+  publication: ['publishedAt', 'corrections'],
+  names: ['name', 'shortName', 'product', 'priceCategory', 'priceType', 'frequency'],
+  about: [
+    'productAlias',
+    'chemicalCode',
+    'isSustainable',
+    'specification',
+    'assessmentLaunchedAt',
+    'lastAssessedAt',
+    'latestPublishedAt',
+  ],
+  period: ['periodStart', 'periodEnd', 'observations'],
+  rates: ['fxDate', 'fxBase', 'fxFrom', 'fxTo'],
+  conversion: [
+    'conversionStatus',
+    'conversionReason',
+    'fromCurrency',
+    'fromUnitOfMeasure',
+    'toCurrency',
+    'toUnitOfMeasure',
+    'unitMultiply',
+    'unitDivide',
+    'rateSource',
+    'rounding',
+  ],
+  summary: [
+    'latestDate',
+    'latestMid',
+    'previousDate',
+    'previousMid',
+    ...SPANS.flatMap((span) => [`${span}Absolute`, `${span}Percent`, `${span}BaseDate`]),
+  ],
+  leftOut: ['observationsLeftOut'],
+} as const;
+
+/**
+ * The columns of a market's CSV: all of them in every answer, whatever was asked for. Their order
+ * never changes; what is added later goes to the end.
+ */
+export const csvColumns = (market: Market): readonly string[] => [
+  'code',
+  ...CSV_GROUPS.values,
+  ...CSV_GROUPS.terms,
+  ...CSV_GROUPS.publication,
+  ...CSV_GROUPS.names,
+  ...dimensionFields(market),
+  ...CSV_GROUPS.about,
+  ...CSV_GROUPS.period,
+  ...CSV_GROUPS.rates,
+  ...CSV_GROUPS.conversion,
+  ...CSV_GROUPS.summary,
+  ...CSV_GROUPS.leftOut,
+];

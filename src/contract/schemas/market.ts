@@ -1,0 +1,238 @@
+import Type, { type TObject, type TSchema, type TString } from 'typebox';
+import { BASE_FILTERS, DIMENSIONS, type FilterName } from '../../catalog/dimensions.ts';
+import type { Market } from '../../catalog/markets.ts';
+import {
+  AssessmentLaunchedAt,
+  closed,
+  componentName,
+  Day,
+  DIMENSION_FIELDS,
+  FiltersMetadata,
+  FilterValues,
+  Frequency,
+  LastAssessedAt,
+  LatestPublishedAt,
+  Metadata,
+  nullable,
+  PriceCurrency,
+  Product,
+  Reference,
+  ref,
+  SpecificationEntry,
+  UnitOfMeasure,
+} from './components.ts';
+import { csvSchema, ndjsonSchema } from './formats.ts';
+import { optionMembers, PRINTABLE } from './options.ts';
+import { Conversion, Series, Summary } from './points.ts';
+
+/** The limits on what a request may ask for, from the configuration. */
+export interface BodyLimits {
+  readonly codesMax: number;
+  readonly itemsMax: number;
+  readonly itemLengthMax: number;
+  /** Most records of a page. */
+  readonly recordsMax: number;
+}
+
+/** The schemas of one market; those but `filters` are published by the `$id`s that they have. */
+export interface MarketSchemas {
+  /** All filters: what a request is checked against, together with the rules of the plan. */
+  readonly filters: TObject;
+  /** The filters as they may stand together: `codes` without other lists, or without `codes`. */
+  readonly byCodes: TObject;
+  readonly byLists: TObject;
+  readonly filterShapes: TSchema;
+  /** The same for all markets. */
+  readonly options: TObject;
+  readonly request: TObject;
+  readonly record: TObject;
+  readonly response: TObject;
+  readonly csv: TString;
+  readonly ndjson: TString;
+  readonly filterValues: TObject;
+}
+
+/** `lithium-ion-battery` → `LithiumIonBattery`. */
+export const pascal = (slug: string): string =>
+  slug.replace(/(^|-)([a-z])/g, (_match, _dash, letter: string) => letter.toUpperCase());
+
+/** The filters of a market in the order of the contract: base filters, then its own. */
+export const filtersOf = (market: Market): readonly FilterName[] => [
+  ...(Object.keys(BASE_FILTERS) as FilterName[]),
+  ...market.filters,
+];
+
+/** The schemas that the requests of all markets share, published by their `$id`s. */
+interface RequestSchemas {
+  /** The members of `filters`: the dates, `codes` and the lists of all markets. */
+  readonly filters: Readonly<Record<string, TSchema>>;
+  readonly options: TObject;
+}
+
+/** The component of a member of `filters`. */
+const filterId = (name: string): string => `${componentName(name)}Filter`;
+
+/** Builds the schemas that the requests of all markets share. */
+export function requestSchemasOf(limits: BodyLimits): RequestSchemas {
+  const listOf = (description: string, bounds: object) =>
+    Type.Array(Type.String({ minLength: 1, maxLength: limits.itemLengthMax, pattern: PRINTABLE }), {
+      ...bounds,
+      description,
+    });
+  const filters: Record<string, TSchema> = {
+    dateFrom: Day('First day of the series, inclusive'),
+    dateTo: Day('Last day of the series, inclusive'),
+    codes: listOf('Codes of prices, exact but for case; only dateFrom and dateTo go with it', {
+      maxItems: limits.codesMax,
+      minItems: 1,
+    }),
+  };
+  for (const [name, { description }] of Object.entries({ ...BASE_FILTERS, ...DIMENSIONS })) {
+    const bounds = { maxItems: limits.itemsMax };
+    filters[name] = listOf(`${description}: ids or names, any of them`, bounds);
+  }
+  for (const [name, schema] of Object.entries(filters)) {
+    filters[name] = { ...schema, $id: filterId(name) } as TSchema;
+  }
+  const options = closed(optionMembers(limits.recordsMax), { $id: 'MassPriceOptions' });
+  return { filters, options };
+}
+
+const LISTS = 'Lists are OR inside and AND across';
+
+/** A list that nothing may stand in: an empty one counts as absent. */
+const EmptyFilter = Type.Unsafe({
+  $id: 'EmptyFilter',
+  type: 'array',
+  maxItems: 0,
+  const: [],
+  description: 'Not together with codes',
+});
+
+/**
+ * Codes that may not be there at all. Generators that pass over `not` make an empty list of it, so
+ * that the types of a client refuse codes.
+ */
+const NoCodes = Type.Unsafe({
+  $id: 'NoCodes',
+  not: {},
+  const: [],
+  description: 'Not together with other lists',
+});
+
+/**
+ * The filters as they may stand together, as two shapes: `codes` with the dates alone, or the lists
+ * without `codes`.
+ */
+function filterShapesOf(market: Market, { filters }: RequestSchemas) {
+  const name = pascal(market.slug);
+  const shared = (member: string): TSchema => ref(filters[member] as TSchema);
+  const dates = {
+    dateFrom: Type.Optional(shared('dateFrom')),
+    dateTo: Type.Optional(shared('dateTo')),
+  };
+  const each = (schemaOf: (list: FilterName) => TSchema) =>
+    Object.fromEntries(filtersOf(market).map((list) => [list, Type.Optional(schemaOf(list))]));
+  const byCodes = closed(
+    { ...dates, codes: shared('codes'), ...each(() => ref(EmptyFilter)) },
+    {
+      $id: `${name}CodeFilters`,
+      description: 'Prices by their codes',
+    },
+  );
+  const byLists = closed(
+    { ...dates, codes: Type.Optional(ref(NoCodes)), ...each(shared) },
+    { $id: `${name}ListFilters`, description: LISTS },
+  );
+  const filterShapes = Type.Unsafe({
+    $id: `${name}Filters`,
+    oneOf: [ref(byCodes), ref(byLists)],
+  });
+  return { byCodes, byLists, filterShapes };
+}
+
+function recordSchema(market: Market): TObject {
+  const dimensions: Record<string, TSchema> = {};
+  for (const name of Object.keys(DIMENSIONS) as (keyof typeof DIMENSIONS)[]) {
+    const { field } = DIMENSIONS[name];
+    if (market.filters.includes(name)) dimensions[field] = ref(DIMENSION_FIELDS[field] as TSchema);
+  }
+  return closed(
+    {
+      code: Type.String({ description: 'Code of the price, unique over all markets' }),
+      name: Type.String(),
+      shortName: nullable(Type.String()),
+      specification: Type.Array(ref(SpecificationEntry)),
+      assessmentLaunchedAt: ref(AssessmentLaunchedAt),
+      lastAssessedAt: ref(LastAssessedAt),
+      latestPublishedAt: ref(LatestPublishedAt),
+      product: ref(Product),
+      priceCategory: ref(Reference),
+      frequency: ref(Frequency),
+      ...dimensions,
+      unitOfMeasure: ref(UnitOfMeasure),
+      currency: ref(PriceCurrency),
+      priceType: ref(Reference),
+      conversion: Type.Optional(ref(Conversion)),
+      summary: Type.Optional(ref(Summary)),
+      series: ref(Series),
+    },
+    { $id: `${pascal(market.slug)}PriceRecord`, description: `A price of ${market.name}` },
+  );
+}
+
+/** The filters of a market, those that do not go together included. */
+function filtersSchema(market: Market, { filters }: RequestSchemas): TObject {
+  const names = ['dateFrom', 'dateTo', 'codes', ...filtersOf(market)];
+  const members = names.map((name) => {
+    const { $id: _published, ...schema } = filters[name] as TSchema & { readonly $id: string };
+    return [name, Type.Optional(schema as TSchema)] as const;
+  });
+  return closed(Object.fromEntries(members), { description: LISTS });
+}
+
+/** Builds the schemas of a market from its catalog entry. */
+export function schemasOf(market: Market, shared: RequestSchemas): MarketSchemas {
+  const name = pascal(market.slug);
+  const filters = filtersSchema(market, shared);
+  const { options } = shared;
+  const record = recordSchema(market);
+  const values: Record<string, TSchema> = {};
+  for (const filter of filtersOf(market)) values[filter] = ref(FilterValues);
+  const shapes = filterShapesOf(market, shared);
+  return {
+    filters,
+    ...shapes,
+    options,
+    record,
+    request: closed(
+      { filters: Type.Optional(ref(shapes.filterShapes)), options: Type.Optional(ref(options)) },
+      { $id: `${name}PriceRequest` },
+    ),
+    response: closed(
+      { $metadata: ref(Metadata), data: Type.Array(ref(record)) },
+      { $id: `${name}PriceResponse` },
+    ),
+    csv: csvSchema(market, `${name}PriceCsv`),
+    ndjson: ndjsonSchema(`${name}PriceRecord`, `${name}PriceLines`),
+    filterValues: closed(
+      { $metadata: ref(FiltersMetadata), data: closed(values) },
+      { $id: `${name}FilterValues` },
+    ),
+  };
+}
+
+/** The schemas of requests that OpenAPI shows once for all markets. */
+export const sharedOf = ({ filters, options }: RequestSchemas): TSchema[] => [
+  options,
+  EmptyFilter,
+  NoCodes,
+  ...Object.values(filters),
+];
+
+/** The schemas of a market that OpenAPI shows. */
+export const publishedOf = ({
+  filters: _checked,
+  options: _shared,
+  ...published
+}: MarketSchemas): TSchema[] => Object.values(published);

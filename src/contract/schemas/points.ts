@@ -1,0 +1,117 @@
+import Type, { type TSchema } from 'typebox';
+import { SPANS } from '../../catalog/analytics.ts';
+import { closed, Day, decimal, Instant, nullable, ref, word } from './components.ts';
+
+const value = (description: string) => nullable(Type.Number(), { description });
+
+const PointRates = closed(
+  {
+    date: Day('Day of the rates: that of the point, or the latest before it'),
+    base: Type.String({ description: 'Currency that the source quotes against' }),
+    from: decimal('Units of the price’s own currency for one of the base, as published'),
+    to: decimal('Units of the currency asked for, for one of the base, as published'),
+  },
+  { $id: 'PointRates', description: 'The exchange rates that a converted point used' },
+);
+
+const terms = (description: string) =>
+  closed(
+    {
+      currency: nullable(Type.String({ description: 'ISO 4217 code' })),
+      unitOfMeasure: Type.String({ description: 'Name of the unit' }),
+    },
+    { description },
+  );
+
+export const Conversion = closed(
+  {
+    status: word(['converted', 'unchanged', 'not-applicable', 'refused', 'partial'], {
+      description: '`partial`: some points, or figures of the summary, have no rate',
+    }),
+    reason: nullable(word(['payable', 'incompatible-unit', 'no-rate']), {
+      description: 'Why the record, or some of its points or figures, could not be converted',
+    }),
+    from: terms('What the price is in'),
+    to: terms('What was asked for'),
+    unitFactor: nullable(closed({ multiply: decimal('Times'), divide: decimal('Divided by') }), {
+      description: 'What a value was multiplied and divided by for the unit',
+    }),
+    source: nullable(Type.String(), { description: 'Source of the exchange rates' }),
+    rounding: nullable(Type.String(), { description: 'How converted values were rounded' }),
+  },
+  { $id: 'Conversion', description: 'How to recompute the figures of the record by hand' },
+);
+
+const Observed = closed(
+  { date: Day('Day of the assessment'), mid: value('Its mid') },
+  { $id: 'SummaryAssessment' },
+);
+
+const Change = closed(
+  {
+    absolute: Type.Number({ description: 'Difference; percentage points for a payable' }),
+    percent: value('Difference in percent; null for a payable and where the base is not above 0'),
+    baseDate: Day('The assessment compared with: the last on or before that day'),
+  },
+  { $id: 'SummaryChange' },
+);
+
+export const Summary = closed(
+  {
+    latest: nullable(ref(Observed)),
+    previous: nullable(ref(Observed)),
+    changes: closed(Object.fromEntries(SPANS.map((span) => [span, nullable(ref(Change))]))),
+  },
+  { $id: 'Summary', description: 'The latest assessment up to dateTo, and how it changed' },
+);
+
+const Point = closed(
+  {
+    date: Day('Day of the assessment'),
+    low: value('Low end, or null'),
+    mid: value('Mid; not always the average of low and high. Null only where a rate is missing'),
+    high: value('High end, or null'),
+    publishedAt: Instant('When this value was published'),
+    corrections: Type.Integer({ minimum: 0, description: 'How often it was corrected since' }),
+    fx: Type.Optional(ref(PointRates)),
+    periodStart: Type.Optional(Day('First day of the period of an aggregated point')),
+    periodEnd: Type.Optional(Day('Last day of the period of an aggregated point')),
+    observations: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        description: 'Assessments that an aggregated point is made of; 0 where none has a rate',
+      }),
+    ),
+    observationsLeftOut: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description:
+          'Assessments of the period that have no rate and are left out; absent where none is',
+      }),
+    ),
+    conversionReason: Type.Optional(
+      word(['no-rate'], {
+        description: 'Why this point could not be converted; absent where it could',
+      }),
+    ),
+  },
+  { $id: 'Point', description: 'One assessment. Numbers are exact decimals' },
+);
+
+export const Series = Type.Unsafe({
+  $id: 'Series',
+  type: 'array',
+  items: ref(Point),
+  description: 'Empty unless includeSeries is true',
+});
+
+/** The schemas of points and of what is computed from them. */
+export const POINT_COMPONENTS: readonly TSchema[] = [
+  PointRates,
+  Conversion,
+  Observed,
+  Change,
+  Summary,
+  Point,
+  Series,
+];

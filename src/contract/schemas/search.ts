@@ -1,0 +1,112 @@
+import Type, { type TSchema } from 'typebox';
+import { MARKETS } from '../../catalog/markets.ts';
+import {
+  closed,
+  DIMENSION_FIELDS,
+  Frequency,
+  Instant,
+  LastAssessedAt,
+  LatestPublishedAt,
+  PriceCurrency,
+  Product,
+  Reference,
+  ref,
+  UnitOfMeasure,
+  word,
+} from './components.ts';
+import { PRINTABLE } from './options.ts';
+
+/** Characters of a search text. */
+const TEXT_MAX = 128;
+/** Results of an answer, at most and without a wish. */
+const RESULTS_MAX = 100;
+export const RESULTS = 20;
+
+/** How a word of the search text was found, the best first. */
+const MATCHES = ['exact', 'prefix', 'inside', 'similar'] as const;
+
+/** The query of `GET /v3/search`. */
+export const SearchQuery = closed({
+  q: Type.String({
+    minLength: 1,
+    maxLength: TEXT_MAX,
+    pattern: PRINTABLE,
+    description:
+      'The text to find: words of a code, name, product, alias, formula, place or another ' +
+      'attribute, in any order; the last one may be its beginning',
+    examples: ['CP-NI-0003', 'briquette rotterdam'],
+  }),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: RESULTS_MAX,
+      description: `The most results of the answer, ${RESULTS} when it is left out`,
+    }),
+  ),
+});
+
+const Matched = closed(
+  {
+    field: Type.String({
+      description:
+        'The attribute: a member of the result, `alias` or `chemicalCode` of its product, or ' +
+        '`market`',
+    }),
+    value: Type.String({ description: 'Its text' }),
+    match: word(MATCHES, {
+      description:
+        'How a word of the search text is in it: as a word, as the beginning of a word, inside ' +
+        'of one, or with a typing error',
+    }),
+  },
+  { $id: 'Matched', description: 'An attribute that matches, and how' },
+);
+
+const dimensions = Object.fromEntries(
+  Object.entries(DIMENSION_FIELDS).map(([field, schema]) => [field, Type.Optional(ref(schema))]),
+);
+
+const SearchResult = closed(
+  {
+    market: word(
+      MARKETS.map(({ slug }) => slug),
+      { description: 'Slug of the market' },
+    ),
+    code: Type.String({ description: 'Code of the price' }),
+    name: Type.String(),
+    shortName: Type.Unsafe({ anyOf: [{ type: 'string' }, { type: 'null' }] }),
+    matched: Type.Array(ref(Matched), {
+      description: 'The best place of each word of the search text, each attribute once',
+    }),
+    lastAssessedAt: ref(LastAssessedAt),
+    latestPublishedAt: ref(LatestPublishedAt),
+    product: ref(Product),
+    priceCategory: ref(Reference),
+    frequency: ref(Frequency),
+    ...dimensions,
+    unitOfMeasure: ref(UnitOfMeasure),
+    currency: ref(PriceCurrency),
+    priceType: ref(Reference),
+  },
+  { $id: 'SearchResult', description: 'A price; it has the dimensions of its market' },
+);
+
+/** The answer of `GET /v3/search`. */
+export const SearchResults = closed(
+  {
+    $metadata: closed({
+      revision: Type.String({ description: 'State of the opened markets, opaque' }),
+      asOf: Instant('When that state was committed'),
+      count: Type.Integer({ minimum: 0, description: 'Number of results in this answer' }),
+      total: Type.Integer({ minimum: 0, description: 'Number of prices that match' }),
+      suggestions: Type.Array(Type.String(), {
+        maxItems: 3,
+        description: 'Texts to search for instead, where nothing matches this one as written',
+      }),
+    }),
+    data: Type.Array(ref(SearchResult), { description: 'The best match first' }),
+  },
+  { $id: 'SearchResults' },
+);
+
+export const SEARCH_COMPONENTS: readonly TSchema[] = [Matched, SearchResult, SearchResults];

@@ -1,0 +1,61 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type { Database } from '../schema.ts';
+
+/** A lock was not free for as long as we waited. The message names the sessions that hold it. */
+export class LockedOutError extends Error {
+  override readonly name = 'LockedOutError';
+  readonly exitCode = 4;
+}
+
+/** How long a lock is waited for before its holders are reported. */
+export const TELL_MS = 2_000;
+
+/** The session that writes data. */
+export const WRITE_LOCK = sql<boolean>`
+  relation = to_regclass('public.write_lock') and mode = 'ShareUpdateExclusiveLock'`;
+
+/** Sessions that hold an advisory lock in this database. */
+export const advisoryLock = (key: string): RawBuilder<boolean> => sql<boolean>`
+  locktype = 'advisory' and objsubid = 1 and classid = ${key}::bigint >> 32
+    and objid = (${key}::bigint & 4294967295)
+    and database = (select oid from pg_database where datname = current_database())`;
+
+/** Sessions that hold a lock on one of our tables, or any advisory lock in this database. */
+export const ANY_LOCK = sql<boolean>`
+  database = (select oid from pg_database where datname = current_database())
+    and (locktype = 'advisory' or relation in (
+      select oid from pg_class where relnamespace = 'public'::regnamespace))`;
+
+/**
+ * Other sessions that hold a lock, by their transactions, as a person would name them: process,
+ * account, application and, where this account may see it, the start of the transaction.
+ */
+export async function lockHolders(
+  db: Kysely<Database>,
+  lock: RawBuilder<boolean>,
+): Promise<Map<string, string>> {
+  const { rows } = await sql<{ transaction: string; name: string }>`
+    select distinct virtualtransaction as transaction, format('process %s (account %s, %s%s)', pid,
+      usename, coalesce(nullif(application_name, ''), 'unnamed application'),
+      to_char(coalesce(xact_start, state_change) at time zone 'UTC',
+        '", since "YYYY-MM-DD"T"HH24:MI:SS"Z"')) as name
+    from pg_locks join pg_stat_activity using (pid)
+    where granted and pid <> pg_backend_pid() and ${lock}`.execute(db);
+  return new Map(rows.map(({ transaction, name }) => [transaction, name]));
+}
+
+/** The same as one text. */
+export async function holdersText(
+  db: Kysely<Database>,
+  lock: RawBuilder<boolean>,
+): Promise<string> {
+  const names = [...(await lockHolders(db, lock)).values()];
+  return names.join(', ') || 'a session that has just ended';
+}
+
+/** How long statements of this session wait for a lock, in milliseconds; 0 for no limit. */
+export async function lockTimeoutOf(db: Kysely<Database>): Promise<number> {
+  const { rows } = await sql<{ ms: number }>`
+    select setting::integer as ms from pg_settings where name = 'lock_timeout'`.execute(db);
+  return rows[0]?.ms ?? 0;
+}

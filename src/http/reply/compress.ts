@@ -1,0 +1,89 @@
+import { pipeline, type Transform } from 'node:stream';
+import { promisify } from 'node:util';
+import {
+  brotliCompress,
+  constants,
+  createBrotliCompress,
+  createGzip,
+  createZstdCompress,
+  gzip,
+  zstdCompress,
+} from 'node:zlib';
+import { type Body, joined } from '../../std/body.ts';
+import type { Coding } from '../../std/negotiation.ts';
+
+/** Bytes of a piece that comes out of a coder, and is sent by itself. */
+const CHUNK_BYTES = 65_536;
+
+/** The fastest level of each that still takes most away: more would cost more than it saves. */
+const OPTIONS = {
+  gzip: { level: 1, chunkSize: CHUNK_BYTES },
+  br: { params: { [constants.BROTLI_PARAM_QUALITY]: 1 }, chunkSize: CHUNK_BYTES },
+  zstd: { params: { [constants.ZSTD_c_compressionLevel]: 1 }, chunkSize: CHUNK_BYTES },
+};
+
+const CODERS: Readonly<Record<Coding, () => Transform>> = {
+  gzip: () => createGzip(OPTIONS.gzip),
+  br: () => createBrotliCompress(OPTIONS.br),
+  zstd: () => createZstdCompress(OPTIONS.zstd),
+};
+
+const [gzipWhole, brotliWhole, zstdWhole] = [
+  promisify<Buffer, object, Buffer>(gzip),
+  promisify<Buffer, object, Buffer>(brotliCompress),
+  promisify<Buffer, object, Buffer>(zstdCompress),
+];
+
+/** The levels that take most away, for what is compressed once and sent often. */
+const BEST = {
+  gzip: { level: 9 },
+  br: { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } },
+  zstd: { params: { [constants.ZSTD_c_compressionLevel]: 19 } },
+};
+
+const WHOLE: Readonly<Record<Coding, (bytes: Buffer, levels: typeof BEST) => Promise<Buffer>>> = {
+  gzip: (bytes, { gzip }) => gzipWhole(bytes, gzip),
+  br: (bytes, { br }) => brotliWhole(bytes, br),
+  zstd: (bytes, { zstd }) => zstdWhole(bytes, zstd),
+};
+
+/** Compresses bytes that are there already, at the fastest level. */
+export const compressed = (bytes: Buffer, coding: Coding): Promise<Buffer> =>
+  WHOLE[coding](bytes, OPTIONS);
+
+/** Compresses a small document that is sent often: slowly, and to the fewest bytes. */
+export const compressedOnce = (bytes: Buffer, coding: Coding): Promise<Buffer> =>
+  WHOLE[coding](bytes, BEST);
+
+/** Bytes of slices that a coder takes at once: fewer cost it more, and more are one big buffer. */
+const TAKEN_BYTES = 65_536;
+
+async function* joinedSome(batches: Body['batches']): AsyncGenerator<Buffer> {
+  for await (const batch of batches) {
+    let some: Buffer[] = [];
+    let bytes = 0;
+    for (const slice of batch) {
+      some.push(slice);
+      bytes += slice.length;
+      if (bytes < TAKEN_BYTES) continue;
+      yield joined(some);
+      some = [];
+      bytes = 0;
+    }
+    if (some.length > 0) yield joined(some);
+  }
+}
+
+/**
+ * Compresses batches while they are made: the next is asked for when what came of those before was
+ * taken. Whoever stops taking ends the making, and a failure of it is a failure here.
+ */
+export async function* compressedBatches(
+  batches: Body['batches'],
+  coding: Coding,
+): AsyncGenerator<readonly Buffer[]> {
+  const coder = CODERS[coding]();
+  // What fails is told by the coder, which it destroys.
+  pipeline(joinedSome(batches), coder, () => {});
+  for await (const chunk of coder) yield [chunk as Buffer];
+}

@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname } from 'node:path';
+
+/** A file of the pages, with the name that its address ends in. */
+interface PageFile {
+  readonly name: string;
+  readonly bytes: Buffer;
+}
+
+const OWN = new URL('../../explorer/', import.meta.url);
+
+/** Files of packages, by the names that the modules of the page know them under. */
+const PACKAGED: Readonly<Record<string, string>> = {
+  'vendor/preact.js': 'preact',
+  'vendor/htm.js': 'htm',
+  'vendor/uplot.js': 'uplot/dist/uPlot.iife.min.js',
+  'vendor/uplot.css': 'uplot/dist/uPlot.min.css',
+};
+
+/** Every file of the pages, read once. No path of a request is ever opened. */
+export const PAGE_FILES: readonly PageFile[] = [
+  ...readdirSync(OWN)
+    .filter((name) => ['.js', '.css', '.svg'].includes(extname(name)))
+    .map((name) => ({ name, bytes: readFileSync(new URL(name, OWN)) })),
+  ...Object.entries(PACKAGED).map(([name, path]) => ({
+    name,
+    bytes: readFileSync(new URL(import.meta.resolve(path))),
+  })),
+];
+
+/** Names the content of all files: a changed file has a new address, so a browser keeps each. */
+export const EDITION: string = PAGE_FILES.reduce(
+  (hash, { name, bytes }) => hash.update(`${name}:${bytes.length}:`).update(bytes),
+  createHash('sha256'),
+)
+  .digest('hex')
+  .slice(0, 12);
+
+/** The pages of the product, in the order of the header. */
+const PAGES = { explorer: 'Explorer', docs: 'API', 'docs/problems': 'Error codes' } as const;
+
+/**
+ * The elements of the head that all pages share.
+ * @param base the relative address of the service, such as `../`: a proxy may serve it below
+ *   another one
+ */
+export const sharedHead = (base: string, title: string): string => `<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<link rel="icon" href="${base}explorer/${EDITION}/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="${base}explorer/${EDITION}/style.css">`;
+
+/** The header that all pages share: the name of the product and the way to each page. */
+export function sharedHeader(base: string, current: keyof typeof PAGES): string {
+  const links = Object.entries(PAGES).map(([page, name]) => {
+    const state = page === current ? ' aria-current="page"' : '';
+    return `<a href="${base}${page}"${state}>${name}</a>`;
+  });
+  return `<header class="bar">
+<a class="brand" href="${base}explorer">
+<span class="mark" aria-hidden="true"></span>Commodity Prices</a>
+<nav aria-label="Pages">${links.join('')}</nav>
+<div id="account"></div>
+</header>`;
+}

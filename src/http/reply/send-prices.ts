@@ -1,0 +1,283 @@
+import { hash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Kysely } from 'kysely';
+import type { SentAnswer } from '../../book/answer/answers.ts';
+import type { Opened } from '../../book/answer/opened.ts';
+import type { PriceBook } from '../../book/book.ts';
+import type { Market } from '../../catalog/markets.ts';
+import { codeKey } from '../../catalog/match-key.ts';
+import { FORMATS, type Format } from '../../contract/schemas/formats.ts';
+import { revisionText } from '../../db/revisions.ts';
+import type { Database } from '../../db/schema.ts';
+import {
+  type Answer,
+  answerAt,
+  type Metadata,
+  type Sources,
+  slicesOf,
+} from '../../prices/answer.ts';
+import { namesPast } from '../../prices/plan/options.ts';
+import { type Asker, canonicalKey, type Plan } from '../../prices/plan/plan.ts';
+import { laterPrices, type Warning } from '../../prices/select/warnings.ts';
+import type { State } from '../../prices/state.ts';
+import { type Body, BodyStream, batched } from '../../std/body.ts';
+import type { WantedCoding } from '../../std/negotiation.ts';
+import { turn } from '../../std/turns.ts';
+import { VERSION } from '../../version.ts';
+import {
+  BYTES_MIN,
+  codingOf,
+  namedBy,
+  type Payload,
+  sendCoded,
+  taggedHeaders,
+  tagOf,
+  VARY,
+} from './send.ts';
+
+/** Bytes of warnings that a header holds: clients and proxies take headers of some 8 KB. */
+const WARNINGS_BYTES_MAX = 4_096;
+
+/** JSON in ASCII, as headers need it. */
+const asciiJson = (value: unknown): string =>
+  JSON.stringify(value).replace(
+    /[\u007f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
+/** The first warnings, as many as fit, as JSON. */
+function warningsText(warnings: readonly Warning[]): string {
+  const texts: string[] = [];
+  let bytes = 2;
+  for (const warning of warnings) {
+    const text = asciiJson(warning);
+    bytes += text.length + 1;
+    if (bytes > WARNINGS_BYTES_MAX) break;
+    texts.push(text);
+  }
+  return `[${texts.join(',')}]`;
+}
+
+/**
+ * The headers that say what an answer is of. A format without `$metadata` has its cursor and its
+ * warnings there too, and how many warnings there are, as only so many fit.
+ */
+function headersAbout(metadata: Metadata, format: Format): Record<string, string> {
+  const { revision, nextCursor, warnings } = metadata;
+  const headers: Record<string, string> = { 'x-data-revision': revision };
+  if (format === 'json') return headers;
+  headers['x-warnings'] = warningsText(warnings);
+  headers['x-warnings-count'] = String(warnings.length);
+  if (nextCursor !== null) headers['x-next-cursor'] = nextCursor;
+  return headers;
+}
+
+/** Slices that are awaited before an answer begins: the head, a record, and its points. */
+const SLICES_AHEAD = 3;
+
+/** Bytes up to which an answer is awaited whole, so that its length is known. */
+const BYTES_AHEAD = 65_536;
+
+async function* continued(first: readonly Buffer[], rest: AsyncGenerator<Buffer>) {
+  yield* first;
+  yield* rest;
+}
+
+/**
+ * The payload of slices that are still to be made: one buffer when they are few, else a stream
+ * whose first slices are ready. A failure before the first byte is still a problem; a later one
+ * breaks the connection.
+ */
+async function startedBody(slices: AsyncGenerator<Buffer>): Promise<Buffer | BodyStream> {
+  const first: Buffer[] = [];
+  for (let bytes = 0; first.length < SLICES_AHEAD || bytes < BYTES_AHEAD; ) {
+    const { value, done } = await slices.next();
+    if (done) return Buffer.concat(first);
+    first.push(value);
+    bytes += value.length;
+  }
+  const body: Body = { batches: batched(continued(first, slices)), bytes: null };
+  return new BodyStream(body);
+}
+
+/** The payload of a body: one buffer if the bytes are known to be few. */
+function bodyPayload(body: Body): Buffer | BodyStream {
+  const { bytes, batches } = body;
+  if (bytes === null || bytes > BYTES_AHEAD || !Array.isArray(batches)) return new BodyStream(body);
+  const slices: readonly Buffer[] = batches.flat();
+  const [only] = slices;
+  return only !== undefined && slices.length === 1 ? only : Buffer.concat(slices);
+}
+
+/** True if gzip is not worth its cost. */
+const isSmall = ({ bytes }: Pick<Body, 'bytes'>, { takesPlain }: WantedCoding): boolean =>
+  bytes !== null && bytes < BYTES_MIN && takesPlain;
+
+/** Records beyond which an answer begins in a turn of the event loop of its own. */
+const RECORDS_AT_ONCE = 1_000;
+
+/**
+ * The payload of an answer: made by the book, as gzip at once if the client wants that and the
+ * bytes are more than a few, or else by a writer.
+ * @param opened the book that the answer was read from, if it was
+ */
+async function startedAnswer(
+  opened: Opened | null,
+  answer: Answer,
+  format: Format,
+  state: State,
+  wanted: WantedCoding,
+): Promise<Payload> {
+  const { coding } = wanted;
+  if (answer.metadata.count > RECORDS_AT_ONCE) await turn();
+  if (coding === 'gzip') {
+    const body = opened?.body(answer, format, state, coding);
+    if (body && !isSmall(body, wanted)) return { bytes: bodyPayload(body), coding };
+  }
+  const body = opened?.body(answer, format, state, null);
+  const bytes = body ? bodyPayload(body) : await startedBody(slicesOf(answer, format));
+  return { bytes, coding: null };
+}
+
+/** Where prices are read: in the book as far as they are there, and else in the database. */
+export interface Shown {
+  readonly sources: Sources;
+  readonly book: PriceBook | null;
+}
+
+/** The headers of an answer that nobody may keep. */
+const UNTAGGED = { 'cache-control': 'no-store', vary: VARY };
+
+/** The tag of an answer, known before anything of it is read. */
+function tagAt(
+  plan: Plan,
+  { state: { head, rates }, later }: Awaited<ReturnType<typeof foundFor>>,
+  form: readonly string[],
+): string {
+  const state = [revisionText(head), head.reference, later];
+  const source = rates === null ? '' : `${rates.slug}.${rates.revision}`;
+  // Another version may write other bytes.
+  return tagOf(VERSION, canonicalKey(plan), ...state, source, ...form);
+}
+
+/** The prices that came after a past state and that its answer warns of, as a text. */
+async function laterText(db: () => Kysely<Database>, plan: Plan, { head }: State) {
+  const { codes, market, options } = plan;
+  if (codes === null || !namesPast(options)) return '';
+  const later = await laterPrices(db(), market.slug, head.revision, codes.map(codeKey));
+  return [...later]
+    .map(([key, { revision }]) => `${key}=${revision}`)
+    .toSorted()
+    .join(' ');
+}
+
+/** What is known of an answer before any of it is read. */
+async function foundFor(request: FastifyRequest, { sources: database, book }: Shown, plan: Plan) {
+  const { work } = request.context;
+  const asked = await request.context.newest;
+  const opened = book && (await book.open(plan, asked));
+  const { sources, newest } = opened ?? { sources: database, newest: asked };
+  const db = () => sources.reads.db(work.signal);
+  const state = await sources.state(db, plan, newest);
+  // The book has the newest state, after which nothing came.
+  const isTagged = opened === null && request.method !== 'POST';
+  const later = isTagged ? await laterText(db, plan, state) : '';
+  return { opened, sources, state, later };
+}
+
+/** Characters of a request up to which its text is its own key; of a longer one it is a digest. */
+const KEY_MAX = 512;
+
+/**
+ * A text that is the same for requests that ask the same: an answer depends on nothing else but the
+ * state of the data and, where it names codes, the markets open to who asks.
+ * @param body its bytes, a character for each
+ */
+export function requestText({ method, url, headers }: FastifyRequest, body: string): string {
+  const { accept = '', 'accept-encoding': coding = '' } = headers;
+  const text = `${method === 'POST' ? 'POST' : 'GET'}\n${url}\n${accept}\n${coding}\n${body}`;
+  return text.length <= KEY_MAX ? text : hash('sha256', text, 'base64');
+}
+
+/** A request for prices. */
+export interface Asked {
+  readonly market: Market;
+  readonly asker: Asker;
+  /** See `requestText`; null where its answer must not be a cached one. */
+  readonly text: string | null;
+  /** Its plan and format. @throws Problem for a request that breaks a rule */
+  readonly planned: () => { readonly plan: Plan; readonly format: Format };
+}
+
+/** Sends a 304 with the headers of the answer that the client has already. */
+function notModified(reply: FastifyReply, revision: string, tag: string): FastifyReply {
+  reply.header('x-data-revision', revision).headers(taggedHeaders(tag));
+  return reply.code(304).send();
+}
+
+/** Sends an answer as it was sent before. */
+async function sendAgain(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { sent, slices, length }: SentAnswer,
+): Promise<FastifyReply> {
+  const { state, tag, headers, wanted, coding } = sent;
+  if (tag !== null && namedBy(request, tag) !== null) {
+    return notModified(reply, revisionText(state.head), tag);
+  }
+  reply.headers(headers);
+  if (request.method === 'HEAD') return reply.send();
+  const bytes = bodyPayload({ batches: [slices], bytes: length });
+  return sendCoded(reply, { bytes, coding }, wanted);
+}
+
+/** The slices of a payload that is there as a whole and not too long; null of any other. */
+function slicesIn({ bytes: payload }: Payload, bytesMax: number): readonly Buffer[] | null {
+  if (!(payload instanceof BodyStream)) return payload.length <= bytesMax ? [payload] : null;
+  const { bytes, batches } = payload.body;
+  return bytes !== null && bytes <= bytesMax && Array.isArray(batches) ? batches.flat() : null;
+}
+
+/**
+ * Answers a request for prices as they are now, or were at its moment. POST, GET and HEAD send the
+ * same; what a GET brought may be kept, and is a 304 to whoever has it already.
+ */
+export async function sendPrices(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  shown: Shown,
+  { market: { slug }, asker, text, planned }: Asked,
+): Promise<FastifyReply> {
+  const { method } = request;
+  const { work, newest } = request.context;
+  const { book } = shown;
+  if (book !== null && text !== null) {
+    const again = await work.until(book.again(slug, text, asker, () => newest));
+    if (again !== null) return sendAgain(request, reply, again);
+  }
+  const { plan, format } = planned();
+  const found = await work.until(foundFor(request, shown, plan));
+  const { opened, sources, state } = found;
+  const wanted = codingOf(request, opened?.offersGzip(plan, format));
+  const { type } = FORMATS[format];
+  const tag = method === 'POST' ? null : tagAt(plan, found, [type, wanted.coding ?? '']);
+  const named = tag === null ? null : namedBy(request, tag);
+  const revision = revisionText(state.head);
+  if (named === 'tag') return notModified(reply, revision, tag ?? '');
+  const answer = await work.until(answerAt(sources, plan, state, work));
+  // Any answer will do: there is one, as nothing was refused.
+  if (named === 'any') return notModified(reply, revision, tag ?? '');
+  // What fails before the first byte is a problem, and has none of the headers.
+  const payload =
+    method === 'HEAD' ? null : await startedAnswer(opened, answer, format, state, wanted);
+  const about = tag === null ? UNTAGGED : taggedHeaders(tag);
+  const headers = { 'content-type': type, ...headersAbout(answer.metadata, format), ...about };
+  reply.headers(headers);
+  if (payload === null) return reply.send();
+  if (text !== null) {
+    const { coding } = payload;
+    const sent = { plan, state, tag, headers, wanted, coding };
+    opened?.keep(text, sent, (bytesMax) => slicesIn(payload, bytesMax));
+  }
+  return sendCoded(reply, payload, wanted);
+}

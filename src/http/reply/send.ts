@@ -1,0 +1,100 @@
+import { createHash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Problem } from '../../errors.ts';
+import { BodyStream } from '../../std/body.ts';
+import { CODINGS, type Coding, type WantedCoding, wantedCoding } from '../../std/negotiation.ts';
+import { compressed, compressedBatches } from './compress.ts';
+
+/** Bytes below which coding an answer saves nothing worth having. */
+export const BYTES_MIN = 1_024;
+
+/** The codings where gzip is there already, and so costs less than any other. */
+const GZIP_FIRST: readonly Coding[] = ['gzip', 'zstd', 'br'];
+
+/** What is sent, and the coding that it has already. */
+export interface Payload {
+  readonly bytes: Buffer | BodyStream;
+  readonly coding: Coding | null;
+}
+
+/**
+ * The coding that a client wants its answer in, by its Accept-Encoding header.
+ * @param hasGzip whether the answer can be had as gzip at little cost
+ * @throws Problem `not_acceptable` that names what there is
+ */
+export function codingOf({ headers }: FastifyRequest, hasGzip = false): WantedCoding {
+  // Node joins the header with commas where it comes twice.
+  const accept = headers['accept-encoding'] as string | undefined;
+  const wanted = wantedCoding(accept, hasGzip ? GZIP_FIRST : CODINGS);
+  if (wanted) return wanted;
+  throw new Problem('not_acceptable', `Accept-Encoding must admit identity, ${CODINGS.join(', ')}`);
+}
+
+/** Sends bytes as they are, with their length where it is known. */
+function sendAs(reply: FastifyReply, bytes: Buffer | BodyStream, coding: Coding | null) {
+  const length = bytes instanceof BodyStream ? bytes.body.bytes : null;
+  if (length !== null) reply.header('content-length', length);
+  if (coding !== null) reply.header('content-encoding', coding);
+  return reply.send(bytes);
+}
+
+/**
+ * Sends an answer in the coding that its client wants; a few bytes go as they are. A stream is
+ * coded while it is made.
+ */
+export async function sendCoded(
+  reply: FastifyReply,
+  { bytes, coding: has }: Payload,
+  { coding, takesPlain }: WantedCoding,
+): Promise<FastifyReply> {
+  if (has !== null || coding === null) return sendAs(reply, bytes, has);
+  if (bytes instanceof BodyStream) {
+    const batches = compressedBatches(bytes.body.batches, coding);
+    return sendAs(reply, new BodyStream({ batches, bytes: null }), coding);
+  }
+  if (bytes.length < BYTES_MIN && takesPlain) return sendAs(reply, bytes, null);
+  return sendAs(reply, await compressed(bytes, coding), coding);
+}
+
+/** Everything of a request, but its address, that an answer depends on. */
+export const VARY = 'accept, accept-encoding, x-api-key, authorization';
+
+/** A strong entity tag: of all that decides the bytes of an answer. */
+export const tagOf = (...parts: readonly string[]): string => {
+  const hash = createHash('sha256');
+  // With its length before it no part can pass for two.
+  for (const part of parts) hash.update(`${part.length}:${part}`);
+  return `"${hash.digest('base64url')}"`;
+};
+
+/**
+ * How the header If-None-Match names an answer: by its own tag, compared weakly (RFC 9110,
+ * section 13.1.2), or as any that there is; null where it does not.
+ */
+export function namedBy({ headers }: FastifyRequest, tag: string): 'tag' | 'any' | null {
+  const known = headers['if-none-match'];
+  if (known === undefined) return null;
+  if (known.trim() === '*') return 'any';
+  return known.split(',').some((each) => each.trim().replace(/^W\//, '') === tag) ? 'tag' : null;
+}
+
+/** The headers of an answer that a client may keep but must ask about before each use. */
+export const taggedHeaders = (tag: string): Record<string, string> => ({
+  etag: tag,
+  'cache-control': 'private, no-cache',
+  vary: VARY,
+});
+
+/** Sends a body that a client may keep: strong ETag, 304 when the client has it already. */
+export async function sendTagged(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  type: string,
+  body: string,
+): Promise<FastifyReply> {
+  const wanted = codingOf(request);
+  const tag = tagOf(type, wanted.coding ?? '', body);
+  reply.headers(taggedHeaders(tag));
+  if (namedBy(request, tag) !== null) return reply.code(304).send();
+  return sendCoded(reply.type(type), { bytes: Buffer.from(body), coding: null }, wanted);
+}

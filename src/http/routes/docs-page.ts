@@ -1,0 +1,97 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { FastifyInstance } from 'fastify';
+import { sharedHead, sharedHeader } from '../reply/page.ts';
+import { prepared } from '../reply/prepared.ts';
+
+/** Swagger UI as @fastify/swagger-ui ships it. */
+const ASSETS = fileURLToPath(new URL('static/', import.meta.resolve('@fastify/swagger-ui')));
+
+const HTML = 'text/html; charset=utf-8';
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': HTML,
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
+};
+
+/**
+ * The page loads its own parts, and nothing of other servers. Over plain http, as behind a tunnel,
+ * none of it may be asked for by https.
+ */
+const POLICY = [
+  "default-src 'self'",
+  "base-uri 'self'",
+  "font-src 'self' data:",
+  "frame-ancestors 'self'",
+  "img-src 'self' data:",
+  "object-src 'none'",
+  "script-src 'self'",
+  "script-src-attr 'none'",
+  "style-src 'self'",
+].join('; ');
+
+/** The bar of Swagger UI offers to load other documents; this page has one. */
+const THEME = `.swagger-ui .topbar { display: none }
+.swagger-ui, .swagger-ui .info .title, .swagger-ui .opblock-tag { font-family: inherit }
+.swagger-ui .info { margin: 24px 0 }
+.swagger-ui .info .title { font-size: 24px }
+`;
+
+/**
+ * @param base the relative address of the assets: a proxy may serve the page below another one
+ * @param service the relative address of the service
+ */
+const pageOf = (base: string, service: string): string => `<!DOCTYPE html>
+<html lang="en">
+<head>
+${sharedHead(service, 'API: Commodity Prices')}
+<link rel="stylesheet" type="text/css" href="${base}/swagger-ui.css">
+<link rel="stylesheet" type="text/css" href="${base}/theme/theme.css">
+</head>
+<body>
+${sharedHeader(service, 'docs')}
+<div id="swagger-ui"></div>
+<script src="${base}/swagger-ui-bundle.js" charset="UTF-8"></script>
+<script src="${base}/swagger-ui-standalone-preset.js" charset="UTF-8"></script>
+<script src="${base}/swagger-initializer.js" charset="UTF-8"></script>
+</body>
+</html>
+`;
+
+/** Redirects to a relative address: a proxy may serve it below another one. */
+function redirect(app: FastifyInstance, url: string, location: string): void {
+  app.get(url, {
+    config: { access: 'none' },
+    schema: { hide: true },
+    handler: async (_request, reply) => reply.redirect(location, 302),
+  });
+}
+
+/**
+ * The page that shows the document and lets a reader try it. Its parts are served from memory: the
+ * plugin of @fastify/swagger-ui would open a file for each request.
+ */
+export async function docsPage(app: FastifyInstance): Promise<void> {
+  const asset = (url: string, read: () => string | Promise<Buffer>): void => {
+    const type = TYPES[extname(url)] ?? HTML;
+    const headers = type === HTML ? { 'content-security-policy': POLICY } : {};
+    prepared(app, url, { type, read, headers });
+  };
+  asset('/docs', () => pageOf('docs/static', ''));
+  asset('/docs/', () => pageOf('static', '../'));
+  redirect(app, '/docs/json', '../openapi.json');
+  redirect(app, '/docs/yaml', '../openapi.yaml');
+  redirect(app, '/docs/static/index.html', '../');
+  asset('/docs/static/theme/theme.css', () => THEME);
+  asset('/docs/static/swagger-initializer.js', () =>
+    readFile(new URL('swagger-initializer.js', import.meta.url)),
+  );
+  for (const name of await readdir(ASSETS)) {
+    if (name !== 'index.html') asset(`/docs/static/${name}`, () => readFile(`${ASSETS}${name}`));
+  }
+}

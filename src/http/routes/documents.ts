@@ -1,0 +1,190 @@
+import { setImmediate as immediate } from 'node:timers/promises';
+import swagger from '@fastify/swagger';
+import type { FastifyInstance } from 'fastify';
+import { stringify } from 'yaml';
+import { completed, descriptionOf, type RequestLimits } from '../../contract/openapi/openapi.ts';
+import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../errors.ts';
+import { sharedHead, sharedHeader } from '../reply/page.ts';
+import { prepared } from '../reply/prepared.ts';
+import { documentOperation, NOT_MODIFIED } from './operations.ts';
+
+/** Version of the interface, not of the software: specification, section 9. */
+const INTERFACE_VERSION = '1.0.0';
+
+/** Makes the OpenAPI document from the routes registered after it. */
+export async function openapi(app: FastifyInstance, limits: RequestLimits): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Commodity Prices Service',
+        version: INTERFACE_VERSION,
+        description: descriptionOf(limits),
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [{ url: '/' }],
+      tags: [
+        { name: 'Prices', description: 'The prices of each market; answers are never truncated' },
+        { name: 'Changes', description: 'What is new, was corrected or withdrawn' },
+        { name: 'Discovery', description: 'What there is, and what the caller may read' },
+        { name: 'Health', description: 'Whether the service works' },
+        { name: 'Documentation', description: 'This document' },
+      ],
+      components: {
+        securitySchemes: {
+          api_key: {
+            type: 'apiKey',
+            in: 'header',
+            name: 'x-api-key',
+            description: 'An API key of this service; its scopes open markets',
+          },
+          bearerAuth: {
+            type: 'http',
+            scheme: 'bearer',
+            bearerFormat: 'JWT',
+            description:
+              'A token of the configured issuer with scopes in `scope`, `scp` or `scopes`',
+          },
+        },
+      },
+    },
+    refResolver: {
+      buildLocalReference: (json, _base, _fragment, index) =>
+        typeof json['$id'] === 'string' ? json['$id'] : `def-${index}`,
+    },
+    convertConstToEnum: false,
+    transformObject: (document) =>
+      'openapiObject' in document ? completed(document.openapiObject) : document.swaggerObject,
+  });
+}
+
+const row = (code: string, texts: readonly string[], id: string = code): string => {
+  const cells = texts.map((each) => `<td>${each}</td>`).join('');
+  return `<tr id="${id}"><th scope="row"><code>${code}</code></th>${cells}</tr>`;
+};
+
+const headings = (...names: readonly string[]): string =>
+  `<tr>${names.map((name) => `<th scope="col">${name}</th>`).join('')}</tr>`;
+
+/** The page that the `type` of every problem points to. */
+const problemsPage = (): string => `<!doctype html>
+<html lang="en">
+<head>
+${sharedHead('../', 'Error codes: Commodity Prices')}
+</head>
+<body>
+${sharedHeader('../', 'docs/problems')}
+<main class="prose">
+<h1>Error codes</h1>
+<p>Every refusal is <code>application/problem+json</code>; its <code>code</code> never changes its
+meaning. <code>detail</code> says what to do instead.</p>
+<table>
+<thead>${headings('Code', 'Status', 'Meaning')}</thead>
+<tbody>
+${Object.entries(PROBLEMS)
+  .map(([code, [status, title]]) => row(code, [String(status), title]))
+  .join('\n')}
+</tbody>
+</table>
+<h2>Codes of single places, in <code>errors</code></h2>
+<p>A request that breaks rules is refused as <code>validation_failed</code>, and <code>errors</code>
+names each place with one of these codes. Two of them are also the <code>code</code> of the refusal:
+<code>unknown_revision</code> and <code>invalid_cursor</code>. The client then discards its
+revision, feed position or cursor and starts again; <code>errors</code> names the one place. A
+request that breaks other rules too is refused as <code>validation_failed</code> first.</p>
+<table>
+<thead>${headings('Code', 'Meaning')}</thead>
+<tbody>
+${Object.entries(VIOLATIONS)
+  .map(([code, text]) => row(code, [text], code in PROBLEMS ? `errors-${code}` : code))
+  .join('\n')}
+</tbody>
+</table>
+<h2>Codes of warnings, in <code>$metadata.warnings</code> of an answer</h2>
+<table>
+<thead>${headings('Code', 'Meaning')}</thead>
+<tbody>
+${Object.entries(WARNINGS)
+  .map(([code, text]) => row(code, [text], `warning-${code}`))
+  .join('\n')}
+</tbody>
+</table>
+</main>
+</body>
+</html>
+`;
+
+/** The page of error codes has texts and a style sheet. */
+const POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'self'";
+
+/** Members of the document that hold most of it. */
+const LARGE = ['paths', 'schemas'];
+
+/** A value as YAML, as the document is written. */
+export const yamlOf = (value: object): string =>
+  stringify(value, {
+    lineWidth: 100,
+    aliasDuplicateObjects: false,
+    blockQuote: 'literal',
+    // Older readers take a bare 2026-03-05 for a date.
+    compat: 'yaml-1.1',
+  });
+
+/** A part of a document within the members around it, without the lines of these. */
+function partOf(value: object, around: readonly string[]): string {
+  const whole = around.reduceRight<object>((inner, name) => ({ [name]: inner }), value);
+  return yamlOf(whole).split('\n').slice(around.length).join('\n');
+}
+
+/** The texts of an object's members in turn; those that are large go by their own members. */
+function* partsOf(value: object, around: readonly string[] = []): Generator<string> {
+  for (const [name, member] of Object.entries(value)) {
+    if (member === undefined) continue;
+    const isLarge = LARGE.some((each) => each === name || Object.hasOwn(Object(member), each));
+    if (isLarge && Object.keys(Object(member)).length > 0) {
+      yield `${'  '.repeat(around.length)}${name}:\n`;
+      yield* partsOf(member, [...around, name]);
+    } else yield partOf({ [name]: member }, around);
+  }
+}
+
+/**
+ * The OpenAPI document as YAML text. It is written part by part, so that others are answered
+ * meanwhile: all of it at once takes half a second where nothing is compiled yet.
+ */
+export async function openapiYaml(app: FastifyInstance): Promise<string> {
+  const parts: string[] = [];
+  for (const part of partsOf(app.swagger())) {
+    parts.push(part);
+    await immediate();
+  }
+  return parts.join('');
+}
+
+/** The OpenAPI document and the page of error codes, open to anyone. */
+export function documentRoutes(app: FastifyInstance): void {
+  const schemaOf = (operationId: string, format: string, type: string) => ({
+    ...documentOperation(operationId, format),
+    response: {
+      200: { description: 'The document', content: { [type]: { schema: { type: 'object' } } } },
+      ...NOT_MODIFIED,
+    },
+  });
+  prepared(
+    app,
+    '/openapi.json',
+    { type: 'application/json; charset=utf-8', read: () => JSON.stringify(app.swagger()) },
+    schemaOf('openapiJson', 'JSON', 'application/json'),
+  );
+  prepared(
+    app,
+    '/openapi.yaml',
+    { type: 'application/yaml; charset=utf-8', read: () => openapiYaml(app) },
+    schemaOf('openapiYaml', 'YAML', 'application/yaml'),
+  );
+  prepared(app, '/docs/problems', {
+    type: 'text/html; charset=utf-8',
+    read: problemsPage,
+    headers: { 'content-security-policy': POLICY },
+  });
+}

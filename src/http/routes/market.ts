@@ -1,0 +1,152 @@
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
+import type { Market } from '../../catalog/markets.ts';
+import { marketsOpenTo, scopeOf } from '../../catalog/scopes.ts';
+import { parametersOf } from '../../contract/request/parameters.ts';
+import { queryReader, strayParameters } from '../../contract/request/query.ts';
+import { type BodyCheck, bodyCheckOf, type SentBody } from '../../contract/request/validate.ts';
+import { ref } from '../../contract/schemas/components.ts';
+import { FORMATS, pricesContent } from '../../contract/schemas/formats.ts';
+import { filtersOf, type MarketSchemas } from '../../contract/schemas/market.ts';
+import { headAt } from '../../db/newest.ts';
+import { revisionText } from '../../db/revisions.ts';
+import { Problem } from '../../errors.ts';
+import type { Sources } from '../../prices/answer.ts';
+import { type Asker, planOf } from '../../prices/plan/plan.ts';
+import { turn } from '../../std/turns.ts';
+import { checkAsksForAll, formatOf } from '../reply/accept.ts';
+import { codingOf, sendTagged } from '../reply/send.ts';
+import { type Asked, requestText, type Shown, sendPrices } from '../reply/send-prices.ts';
+import { NOT_MODIFIED, postOperation, readOperation, valuesOperation } from './operations.ts';
+
+/** Filters in a body that nobody reads would be filters lost. */
+function refuseBody(request: FastifyRequest): void {
+  if (!hasBody(request)) return;
+  const detail = 'GET takes filters and options in the address; send a body by POST';
+  throw new Problem('malformed_request', detail);
+}
+
+const hasBody = ({ headers }: FastifyRequest): boolean =>
+  (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined;
+
+const askerOf = ({ context: { principal } }: FastifyRequest, by: Asker['by']): Asker => ({
+  by,
+  openMarkets: () => marketsOpenTo(principal?.scopes ?? new Set()),
+});
+
+/** What a market is asked for by GET: everything is in the address. */
+function askedByAddress(
+  request: FastifyRequest,
+  market: Market,
+  check: BodyCheck,
+  read: ReturnType<typeof queryReader>,
+): Asked {
+  const asker = askerOf(request, 'address');
+  const text = hasBody(request) ? null : requestText(request, '');
+  const planned = () => {
+    const { body, broken, format: named } = read(request.url);
+    const format = named ?? formatOf(request);
+    codingOf(request);
+    refuseBody(request);
+    return { plan: planOf(market, check, body, asker, broken), format };
+  };
+  return { market, asker, text, planned };
+}
+
+/** What a market is asked for by POST. */
+function askedByBody(request: FastifyRequest, market: Market, check: BodyCheck): Asked {
+  const { bytes, parse } = request.body as SentBody;
+  const asker = askerOf(request, 'body');
+  const planned = () => ({
+    plan: planOf(market, check, parse(), asker, strayParameters(request.url)),
+    format: formatOf(request),
+  });
+  return { market, asker, text: requestText(request, bytes.toString('latin1')), planned };
+}
+
+/** `POST`, `GET` and `HEAD /v3/prices/<slug>` of one market: the same read, by body or query. */
+export function priceRoutes(
+  app: FastifyInstance,
+  market: Market,
+  schemas: MarketSchemas,
+  shown: Shown,
+): void {
+  const url = `/v3/prices/${market.slug}`;
+  const config = { access: { scope: scopeOf(market.slug) } };
+  const check = bodyCheckOf(market, schemas);
+  const read = queryReader(schemas);
+  const response = { 200: pricesContent(schemas) };
+
+  const byQuery: Pick<RouteOptions, 'url' | 'config' | 'handler'> = {
+    url,
+    config,
+    handler: async (request, reply) =>
+      sendPrices(request, reply, shown, askedByAddress(request, market, check, read)),
+  };
+  app.route({
+    ...byQuery,
+    method: 'GET',
+    // The one that Fastify would make reads the whole answer to tell its length.
+    exposeHeadRoute: false,
+    schema: {
+      ...readOperation(market),
+      querystring: parametersOf(schemas),
+      response: { ...response, ...NOT_MODIFIED },
+    },
+  });
+  app.route({ ...byQuery, method: 'HEAD', schema: { hide: true } });
+
+  app.post(url, {
+    config,
+    preParsing: (request, _reply, payload, done) => {
+      formatOf(request);
+      codingOf(request);
+      done(null, payload);
+    },
+    schema: { ...postOperation(market), body: ref(schemas.request), response },
+    handler: async (request, reply) =>
+      sendPrices(request, reply, shown, askedByBody(request, market, check)),
+  });
+}
+
+/** Values beyond which an answer is written in a turn of the event loop of its own. */
+const VALUES_AT_ONCE = 500;
+
+/** `GET /v3/prices/<slug>/filters` of one market. */
+export function valuesRoute(
+  app: FastifyInstance,
+  market: Market,
+  schemas: MarketSchemas,
+  sources: Sources,
+): void {
+  app.get(`/v3/prices/${market.slug}/filters`, {
+    config: { access: { scope: scopeOf(market.slug) } },
+    preParsing: async (request) => checkAsksForAll(request),
+    schema: {
+      ...valuesOperation(market),
+      response: {
+        200: { description: 'The values', ...ref(schemas.filterValues) },
+        ...NOT_MODIFIED,
+      },
+    },
+    handler: async (request, reply) => {
+      const { work } = request.context;
+      const newest = await work.until(request.context.newest);
+      const head = headAt(newest, [market.slug]);
+      const { used } = await work.until(sources.vocabularies(market, head));
+      // Many values take milliseconds to write: one answer in each turn.
+      if (used.length > VALUES_AT_ONCE) await turn();
+      const data = Object.fromEntries(
+        filtersOf(market).map((filter) => [
+          filter,
+          used
+            .filter((each) => each.filter === filter)
+            .map(({ id, name, prices }) => ({ id, name, prices })),
+        ]),
+      );
+      const revision = revisionText(head);
+      const $metadata = { market: market.slug, revision, asOf: head.committedAt };
+      reply.header('x-data-revision', revision);
+      return sendTagged(request, reply, FORMATS.json.type, JSON.stringify({ $metadata, data }));
+    },
+  });
+}

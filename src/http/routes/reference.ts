@@ -1,0 +1,151 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { flatReader } from '../../contract/request/query.ts';
+import { brokenBy } from '../../contract/request/validate.ts';
+import { ref } from '../../contract/schemas/components.ts';
+import { CurrencyList, RateList, RateQuery, UnitList } from '../../contract/schemas/reference.ts';
+import { decimalOf, decimalText } from '../../conversion/decimal.ts';
+import { CROSS_DECIMALS, dayRates, rateSpan } from '../../conversion/discovery.ts';
+import { rateSource } from '../../conversion/rates.ts';
+import { roundingText } from '../../conversion/rounding.ts';
+import { type Head, headOf, newestRevision, revisionText } from '../../db/revisions.ts';
+import type { Violation } from '../../errors.ts';
+import type { Sources } from '../../prices/answer.ts';
+import { currencyNamed, unknownCurrency } from '../../prices/conversion/targets.ts';
+import type { References } from '../../prices/select/references.ts';
+import { checkAcceptsJson, checkAsksForAll } from '../reply/accept.ts';
+import { sendTagged } from '../reply/send.ts';
+import {
+  currenciesOperation,
+  NOT_MODIFIED,
+  type Operation,
+  ratesOperation,
+  unitsOperation,
+} from './operations.ts';
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+const stateOf = (head: Head) => ({ revision: revisionText(head), asOf: head.committedAt });
+
+/** The reference data and the rates in use, of one state. */
+async function ratesAndReferences(sources: Sources, { context: { work } }: FastifyRequest) {
+  const db = sources.reads.db(work.signal);
+  const { revision } = await newestRevision(db);
+  const source = await rateSource(db, sources.rateSource, revision);
+  const head = await headOf(db, source.scopes, revision);
+  const shared = Promise.all([
+    sources.references(sources.db, head),
+    sources.rates(sources.db, head.epoch, source),
+  ]);
+  const [references, table] = await work.until(shared);
+  return { head, references, table, source };
+}
+
+function send(request: FastifyRequest, reply: FastifyReply, head: Head, body: object) {
+  reply.header('x-data-revision', revisionText(head));
+  return sendTagged(request, reply, JSON_TYPE, JSON.stringify(body));
+}
+
+const byName = (a: { readonly name: string }, b: { readonly name: string }): number =>
+  a.name < b.name ? -1 : 1;
+
+async function currencies(request: FastifyRequest, reply: FastifyReply, sources: Sources) {
+  const { head, references, table, source } = await ratesAndReferences(sources, request);
+  const data = [...references.currencies.values()]
+    .map(({ id, shown }) => {
+      const span = rateSpan(table, id);
+      const { name, iso, symbol } = shown;
+      const firstRateDate = span?.first ?? null;
+      return { id: shown.id, iso, name, symbol, firstRateDate, lastRateDate: span?.last ?? null };
+    })
+    .sort((a, b) => (a.iso < b.iso ? -1 : 1));
+  const $metadata = { ...stateOf(head), source: source.slug };
+  return send(request, reply, head, { $metadata, data });
+}
+
+async function units(request: FastifyRequest, reply: FastifyReply, sources: Sources) {
+  const { work } = request.context;
+  const head = await headOf(sources.reads.db(work.signal), []);
+  const references = await work.until(sources.references(sources.db, head));
+  const data = [...references.units.values()]
+    .map(({ unit, shown, rec20 }) => {
+      const factor = decimalText(decimalOf(unit.factor));
+      return { ...shown, dimension: unit.dimension, factor, rec20 };
+    })
+    .sort(byName);
+  return send(request, reply, head, { $metadata: stateOf(head), data });
+}
+
+interface Query {
+  readonly base: string;
+  readonly quote: string;
+  readonly from?: string;
+  readonly to?: string;
+}
+
+const refuse = (errors: readonly Violation[]): void => {
+  if (errors.length > 0) throw brokenBy(errors);
+};
+
+const readQuery = flatReader(RateQuery);
+
+/** The validated query. @throws Problem `validation_failed` with every violation */
+function queryOf(url: string): Query {
+  const { values, errors: told } = readQuery(url);
+  const errors = [...told];
+  const query = values as unknown as Query;
+  const isWrong = (name: string) => errors.some((each) => each.pointer === `/${name}`);
+  if (query.from && query.to && !isWrong('from') && !isWrong('to') && query.from > query.to) {
+    errors.push({ pointer: '/from', code: 'date_order', detail: 'from must not lie after to' });
+  }
+  refuse(errors);
+  return query;
+}
+
+function pairIn(references: References, query: Query) {
+  const named = ['base', 'quote'].map((name) => {
+    const iso = query[name as 'base' | 'quote'];
+    return { pointer: `/${name}`, iso, found: currencyNamed(references, iso) };
+  });
+  const unknown = named.filter((each) => !each.found);
+  refuse(unknown.map(({ pointer, iso }) => unknownCurrency(references, pointer, iso)));
+  const [base, quote] = named.map((each) => each.found);
+  if (!base || !quote) throw new Error('a currency was neither found nor refused');
+  return { base, quote };
+}
+
+async function rates(request: FastifyRequest, reply: FastifyReply, sources: Sources) {
+  const query = queryOf(request.url);
+  const { head, references, table, source } = await ratesAndReferences(sources, request);
+  const { base, quote } = pairIn(references, query);
+  const $metadata = {
+    ...stateOf(head),
+    source: source.slug,
+    sourceBase: source.base?.iso ?? null,
+    base: base.shown.iso,
+    quote: quote.shown.iso,
+    rounding: roundingText({ decimals: CROSS_DECIMALS }),
+  };
+  const bounds = { from: query.from ?? null, to: query.to ?? null };
+  const data = await dayRates(table, base.id, quote.id, bounds);
+  return send(request, reply, head, { $metadata, data });
+}
+
+/** `GET /v3/reference/currencies`, `/units` and `/rates`: what conversions can use. */
+export function referenceRoutes(app: FastifyInstance, sources: Sources): void {
+  const route = (url: string, operation: Operation, answer: object, handler: typeof rates) => {
+    app.get(url, {
+      config: { access: 'any' },
+      preParsing: async (request) =>
+        handler === rates ? checkAcceptsJson(request) : checkAsksForAll(request),
+      schema: {
+        ...operation,
+        ...(handler === rates ? { querystring: RateQuery } : {}),
+        response: { 200: { description: 'What there is', ...answer }, ...NOT_MODIFIED },
+      },
+      handler: (request, reply) => handler(request, reply, sources),
+    });
+  };
+  route('/v3/reference/currencies', currenciesOperation, ref(CurrencyList), currencies);
+  route('/v3/reference/units', unitsOperation, ref(UnitList), units);
+  route('/v3/reference/rates', ratesOperation, ref(RateList), rates);
+}

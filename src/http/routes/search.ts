@@ -1,0 +1,73 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { marketsOpenTo } from '../../catalog/scopes.ts';
+import { flatReader } from '../../contract/request/query.ts';
+import { brokenBy } from '../../contract/request/validate.ts';
+import { ref } from '../../contract/schemas/components.ts';
+import { RESULTS, SearchQuery, SearchResults } from '../../contract/schemas/search.ts';
+import { revisionText } from '../../db/revisions.ts';
+import type { Sources } from '../../prices/answer.ts';
+import { indexReader } from '../../prices/search/reader.ts';
+import { type Result, searchPrices } from '../../prices/search/search.ts';
+import { checkAcceptsJson } from '../reply/accept.ts';
+import { sendTagged } from '../reply/send.ts';
+import { NOT_MODIFIED, searchOperation } from './operations.ts';
+
+interface Query {
+  readonly q: string;
+  readonly limit?: number;
+}
+
+const read = flatReader(SearchQuery);
+
+/** The validated query. @throws Problem `validation_failed` with every violation */
+function queryOf(url: string): Query {
+  const { values, errors } = read(url);
+  if (errors.length > 0) throw brokenBy(errors);
+  return values as unknown as Query;
+}
+
+/** A result in the order of the contract. */
+function shownResult({ market, price, matched }: Result) {
+  const { code, name, shortName, ...described } = price;
+  return { market, code, name, shortName, matched, ...described };
+}
+
+/**
+ * `GET /v3/search`: finds prices in the markets that the credential opens.
+ * @param bytesMax bytes that the indexes of all markets take together
+ */
+export function searchRoute(app: FastifyInstance, sources: Sources, bytesMax: number): void {
+  const indexesOf = indexReader(sources, bytesMax);
+
+  async function handler(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { work, principal } = request.context;
+    const { q, limit = RESULTS } = queryOf(request.url);
+    // Closed markets are not even read, so neither counts nor times depend on them.
+    const open = marketsOpenTo(principal?.scopes ?? new Set());
+    const newest = await work.until(request.context.newest);
+    const { head, indexes } = await work.until(indexesOf(open, newest));
+    const { results, total, suggestions } = searchPrices(indexes, q, limit);
+    const revision = revisionText(head);
+    const $metadata = {
+      revision,
+      asOf: head.committedAt,
+      count: results.length,
+      total,
+      suggestions,
+    };
+    reply.header('x-data-revision', revision);
+    const body = JSON.stringify({ $metadata, data: results.map(shownResult) });
+    return sendTagged(request, reply, 'application/json; charset=utf-8', body);
+  }
+
+  app.get('/v3/search', {
+    config: { access: 'any' },
+    preParsing: async (request) => checkAcceptsJson(request),
+    schema: {
+      ...searchOperation,
+      querystring: SearchQuery,
+      response: { 200: { description: 'What was found', ...ref(SearchResults) }, ...NOT_MODIFIED },
+    },
+    handler,
+  });
+}

@@ -1,0 +1,306 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Client } from '../../db/client.ts';
+import { rowsOf, withSession } from '../../db/connection.ts';
+import { type ValueRow, type Values, valueChange } from '../load/change-set.ts';
+import { CHANGEABLE, CHANGEABLE_COLUMNS, listOf } from '../load/prices.ts';
+import type { Trx } from '../load/reference.ts';
+import { type Batch, readBatch } from './ledger.ts';
+
+/** The rows that a revision wrote to a table, superseded ones included. */
+const written = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
+  select ${columns} from ${sql.ref(table)} t where t.revision = ${revision}::bigint
+  union all
+  select ${columns} from ${sql.ref(`${table}_history`)} t where t.revision = ${revision}::bigint`;
+
+/** The rows that a revision superseded. */
+const ended = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
+  select ${columns} from ${sql.ref(`${table}_history`)} t
+  where t.revision_to = ${revision}::bigint`;
+
+/** The tables of what prices refer to, and of prices, each after those that it refers to. */
+const ROWS = ['currency', 'product', 'dimension_value', 'price'] as const;
+export type RowTable = (typeof ROWS)[number];
+
+/** Rows that a revision removed and that are not there now, as `h`: a query without its columns. */
+export const removedIn = (table: RowTable, revision: string | null): RawBuilder<unknown> => sql`
+  from ${sql.ref(`${table}_history`)} h
+  where h.revision_to = ${revision}::bigint
+    and not exists (select from ${sql.ref(table)} t where t.id = h.id)`;
+
+/** Prices `price` whose attributes a revision changed, and `h`, what they were before it. */
+export const pricesChangedIn = (revision: string | null): RawBuilder<unknown> => sql`
+  from price_history h join price on price.id = h.id
+  where h.revision_to = ${revision}::bigint
+    and row(${listOf(CHANGEABLE_COLUMNS, 'price')})
+      is distinct from row(${listOf(CHANGEABLE_COLUMNS, 'h')})`;
+
+async function columnsOf(trx: Trx, table: RowTable): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select attname as name from pg_attribute
+    where attrelid = to_regclass(quote_ident(${table})) and attnum > 0 and not attisdropped
+      and attname <> 'revision'
+    order by attnum`.execute(trx);
+  return rows.map(({ name }) => name);
+}
+
+/** Brings back the rows that a revision removed, each under the id that it had. */
+export async function restoreRows(trx: Trx, revision: string): Promise<void> {
+  for (const table of ROWS) {
+    const columns = await columnsOf(trx, table);
+    await sql`
+      insert into ${sql.ref(table)} (${listOf(columns)}) overriding system value
+      select ${listOf(columns, 'h')} ${removedIn(table, revision)}`.execute(trx);
+  }
+  await sql`
+    update price set (${listOf(CHANGEABLE_COLUMNS)}) = row(${listOf(CHANGEABLE_COLUMNS, 'was')})
+    from (select h.* ${pricesChangedIn(revision)}) as was
+    where was.id = price.id`.execute(trx);
+}
+
+/** Rows of the reference data: kind and name before and after a revision. */
+interface NameRow {
+  readonly kind: string;
+  readonly before: string | null;
+  readonly after: string | null;
+}
+
+/** The names that a revision added, changed or removed. */
+const namesIn = (revision: string): RawBuilder<NameRow> => {
+  const part = (table: string, name: string, kind: RawBuilder<unknown>) => {
+    const columns = sql`t.id, ${sql.ref(`t.${name}`)} as name, ${kind} as kind`;
+    return sql`
+      select coalesce(became.kind, was.kind) as kind, was.name as before, became.name as after
+      from (${written(table, columns, revision)}) as became
+        full join (${ended(table, columns, revision)}) as was using (id)`;
+  };
+  return sql<NameRow>`
+    select * from (
+      ${part('currency', 'iso', sql`'currency'`)}
+      union all ${part('product', 'name', sql`'product'`)}
+      union all ${part('dimension_value', 'name', sql`t.kind`)}) as names
+    order by kind, coalesce(after, before) collate "C"`;
+};
+
+/** A row of the table of prices, whole, before and after a revision. */
+interface PriceRow {
+  readonly code: string;
+  readonly before: Readonly<Record<string, unknown>> | null;
+  readonly after: Readonly<Record<string, unknown>> | null;
+}
+
+/** The prices that a revision added, changed or removed. */
+const pricesIn = (revision: string): RawBuilder<PriceRow> => {
+  const columns = sql`t.id, t.code, to_jsonb(t) as row`;
+  return sql<PriceRow>`
+    select coalesce(became.code, was.code) as code, was.row as before, became.row as after
+    from (${written('price', columns, revision)}) as became
+      full join (${ended('price', columns, revision)}) as was using (id)
+    order by coalesce(became.code, was.code) collate "C"`;
+};
+
+/** What a value was before a revision, and what it became; no mid is no value. */
+const BOTH = sql`
+  was.low as was_low, was.mid as was_mid, was.high as was_high,
+  was.published_at as was_published_at, was.batch_id as was_batch_id,
+  became.low, became.mid, became.high`;
+
+/** The points that a revision changed: each price tells between which days they lie. */
+const pointsIn = (revision: string) => {
+  const within = sql`s.price_id = g.price_id and s.date between g.first_date and g.last_date`;
+  const columns = sql`s.date, s.low, s.mid, s.high, s.published_at, s.batch_id`;
+  return sql`
+    select g.price_id as id, null::text as source, c.*
+    from change_segment g cross join lateral (
+      select date, ${BOTH}
+      from (
+        select ${columns} from series s where ${within} and s.revision = g.revision
+        union all
+        select ${columns} from series_history s where ${within} and s.revision = g.revision
+      ) as became
+      full join (
+        select ${columns} from series_history s where ${within} and s.revision_to = g.revision
+      ) as was using (date)
+      order by date) as c
+    where g.revision = ${revision}::bigint and g.points > 0`;
+};
+
+/** The exchange rates that a revision changed. */
+const ratesIn = (revision: string) => {
+  const columns = sql`t.source, t.currency_id, t.date, null::numeric as low, t.rate as mid,
+    null::numeric as high, null::timestamptz as published_at, t.batch_id`;
+  return sql`
+    select currency_id as id, source, date, ${BOTH}
+    from (${written('fx_rate', columns, revision)}) as became
+      full join (${ended('fx_rate', columns, revision)}) as was using (source, currency_id, date)`;
+};
+
+/** A value never counts fewer corrections than it did at any time. */
+const CORRECTIONS = sql`
+  case when v.was_mid is null then null when now.mid is not null then now.corrections + 1 else (
+    select max(h.corrections) from series_history h where h.price_id = v.id and h.date = v.date)
+  end`;
+
+/**
+ * Fills `load_change` with what takes the values that a revision changed back: each becomes what
+ * it was before.
+ */
+export async function stageUndone(trx: Trx, revision: string): Promise<void> {
+  const fill = (
+    changed: RawBuilder<unknown>,
+    now: RawBuilder<unknown>,
+    corrections: RawBuilder<unknown>,
+  ) => sql`
+    insert into pg_temp.load_change (source, id, date, low, mid, high, published_at, batch_id,
+      corrections, low_before, mid_before, high_before, state)
+    select v.source, v.id, v.date, v.was_low, v.was_mid, v.was_high, v.was_published_at,
+      v.was_batch_id, ${corrections}, now.low, now.mid, now.high,
+      case when v.was_mid is null and now.mid is null then 'same' when v.was_mid is null then 'gone'
+        when now.mid is null then 'new' else 'changed' end
+    from (${changed}) as v left join ${now}`;
+  const point = sql`series now on now.price_id = v.id and now.date = v.date`;
+  const rate = sql`(select source, currency_id, date, null::numeric as low, rate as mid,
+      null::numeric as high from fx_rate) as now
+    on now.source = v.source and now.currency_id = v.id and now.date = v.date`;
+  await fill(pointsIn(revision), point, CORRECTIONS).execute(trx);
+  await fill(ratesIn(revision), rate, sql`null`).execute(trx);
+  await sql`analyze pg_temp.load_change`.execute(trx);
+}
+
+/** Low, mid and high before and after a revision, for `load show`. */
+type ShownValue = ValueRow & { readonly source: string | null };
+
+const SHOWN = sql`v.source, v.date, v.was_low as low_before, v.was_mid as mid_before,
+  v.was_high as high_before, v.low, v.mid, v.high`;
+
+/** The changed points in the order of their codes and days. */
+const shownPoints = (revision: string) => sql<ShownValue>`
+  select p.code, ${SHOWN} from (${pointsIn(revision)}) as v
+    cross join lateral (select code from price where id = v.id
+      union all select code from price_history where id = v.id limit 1) as p
+  order by p.code collate "C", v.date`;
+
+const shownRates = (revision: string) => sql<ShownValue>`
+  select coalesce(c.iso, (select h.iso from currency_history h where h.id = v.id limit 1)) as code,
+    ${SHOWN}
+  from (${ratesIn(revision)}) as v left join currency c on c.id = v.id
+  order by source, code, date`;
+
+/** Attributes of a price by their fields; what they refer to by name. */
+type Attributes = Readonly<Record<string, unknown>>;
+
+/** Something that a batch changed. */
+export interface BatchChange {
+  /** As the feed calls it; names are products, values of dimensions and currencies. */
+  readonly operation:
+    | 'published'
+    | 'corrected'
+    | 'withdrawn'
+    | 'price-added'
+    | 'price-changed'
+    | 'name-added'
+    | 'name-changed'
+    | 'name-removed';
+  /** Code of the price, currency of the rate, or the name. */
+  readonly code: string;
+  /** The source of a rate, or the kind of a name. */
+  readonly of: string | null;
+  /** Day of the value; null when it is none. */
+  readonly date: string | null;
+  /** The value before; of a changed price what differs, of one that is gone its name. */
+  readonly before: Values | Attributes | null;
+  readonly after: Values | Attributes | null;
+}
+
+function shownChange({ source: of, ...row }: ShownValue): BatchChange {
+  const { before, after, ...change } = valueChange(row);
+  const operation = after === null ? 'withdrawn' : before === null ? 'published' : 'corrected';
+  return { operation, of, ...change, before, after };
+}
+
+/** Names of products and dimension values by their ids, also of those that are no more. */
+type Names = ReadonlyMap<string, string>;
+
+async function namesOf(trx: Trx): Promise<Names> {
+  const { rows } = await sql<{ place: string; name: string }>`
+    select 'product ' || id as place, name from product_history
+    union all select 'value ' || id, name from dimension_value_history
+    union all select 'product ' || id, name from product
+    union all select 'value ' || id, name from dimension_value`.execute(trx);
+  return new Map(rows.map(({ place, name }) => [place, name]));
+}
+
+/** An attribute as a person reads it. */
+function textOf(column: string, value: unknown, names: Names): unknown {
+  if (value === null || !column.endsWith('_id')) return value;
+  return names.get(`${column === 'product_id' ? 'product' : 'value'} ${value}`) ?? value;
+}
+
+function priceChange({ code, before: was, after: is }: PriceRow, names: Names): BatchChange {
+  const common = { code, of: null, date: null };
+  if (was === null) {
+    return { operation: 'price-added', ...common, before: null, after: { name: is?.['name'] } };
+  }
+  if (is === null) {
+    return { operation: 'withdrawn', ...common, before: { name: was['name'] }, after: null };
+  }
+  const before: Record<string, unknown> = {};
+  const after: Record<string, unknown> = {};
+  for (const [column, field] of Object.entries(CHANGEABLE)) {
+    if (JSON.stringify(was[column]) === JSON.stringify(is[column])) continue;
+    before[field] = textOf(column, was[column], names);
+    after[field] = textOf(column, is[column], names);
+  }
+  return { operation: 'price-changed', ...common, before, after };
+}
+
+async function* rowsAs<T>(
+  trx: Trx,
+  query: RawBuilder<T>,
+  changeOf: (row: T) => BatchChange,
+): AsyncGenerator<BatchChange> {
+  for await (const row of rowsOf(trx, query)) yield changeOf(row);
+}
+
+/**
+ * Everything that a revision changed: names, prices, then the values of prices and of currencies
+ * in the order of their codes and days. Memory does not grow with it.
+ */
+async function* changesOf(trx: Trx, revision: string): AsyncGenerator<BatchChange> {
+  yield* rowsAs(trx, namesIn(revision), ({ kind, before, after }) => ({
+    operation: before === null ? 'name-added' : after === null ? 'name-removed' : 'name-changed',
+    code: after ?? before ?? '',
+    of: kind,
+    date: null,
+    before: null,
+    after: null,
+  }));
+  const names = await namesOf(trx);
+  yield* rowsAs(trx, pricesIn(revision), (row) => priceChange(row, names));
+  yield* rowsAs(trx, shownPoints(revision), shownChange);
+  yield* rowsAs(trx, shownRates(revision), shownChange);
+}
+
+/**
+ * Tells a line of the ledger and then, one after another, what the batch changed. All of it is of
+ * one moment, and memory does not grow with it.
+ * @throws UnknownBatchError when no batch has this number, and what the teller throws
+ */
+export const showBatch = (
+  client: Client,
+  number: number,
+  tell: (batch: Batch, changes: AsyncIterable<BatchChange>) => Promise<void>,
+  signal?: AbortSignal,
+): Promise<void> =>
+  withSession(client, signal, ({ db }) =>
+    db
+      .transaction()
+      .setIsolationLevel('repeatable read')
+      .setAccessMode('read only')
+      .execute(async (trx) => {
+        const batch = await readBatch(trx, number);
+        const revision = batch.revision?.split('.')[1];
+        await tell(batch, revision === undefined ? nothing() : changesOf(trx, revision));
+      }),
+  );
+
+async function* nothing(): AsyncGenerator<never> {}

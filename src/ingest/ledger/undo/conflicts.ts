@@ -1,0 +1,142 @@
+import { type RawBuilder, sql } from 'kysely';
+import { columnName } from '../../../catalog/dimensions.ts';
+import { KIND_OF, type Trx } from '../../load/reference.ts';
+import { type RowTable, removedIn } from '../history.ts';
+import type { Batch } from '../ledger.ts';
+
+/** A later revision that stands on what a batch did. */
+export interface Conflict {
+  /** The batch that it was; null for a change by hand. */
+  readonly batch: number | null;
+  readonly revision: string;
+  /** Format and file of the batch, or the reason of the revision. */
+  readonly what: string;
+}
+
+/** A query of revisions, as the column `revision`. */
+type Revisions = RawBuilder<unknown>;
+
+/** Later changes of rows with the same key, by hand or by batches. */
+function laterValues(table: 'series' | 'fx_rate', revision: string): Revisions {
+  const key =
+    table === 'series'
+      ? sql`t.price_id = v.id and t.date = v.date and v.source is null`
+      : sql`t.source = v.source and t.currency_id = v.id and t.date = v.date`;
+  const history = sql.ref(`${table}_history`);
+  return sql`
+    select t.revision from pg_temp.load_change v join ${sql.ref(table)} t on ${key}
+      where t.revision > ${revision}::bigint
+    union select t.revision from pg_temp.load_change v join ${history} t on ${key}
+      where t.revision > ${revision}::bigint
+    union select t.revision_to from pg_temp.load_change v join ${history} t on ${key}
+      where t.revision_to > ${revision}::bigint`;
+}
+
+/** Later changes of the prices themselves; of a price that is new, also of its points. */
+const laterPrices = (revision: string): Revisions => sql`
+  select later.revision
+  from change_segment own join change_segment later
+    on later.price_id = own.price_id and later.revision > own.revision
+  where own.revision = ${revision}::bigint and own.price_changes = 1
+    and (later.price_changes = 1 or not exists (select from price_history h
+      where h.id = own.price_id and h.revision_to = own.revision))`;
+
+/** The revisions that removed the row of a table that has an id, an expression. */
+const removals = (table: RowTable, id: RawBuilder<unknown>): Revisions => {
+  const history = sql.ref(`${table}_history`);
+  return sql`
+    select g.revision_to as revision from ${history} g where g.id = ${id}
+      and not exists (select from ${history} n where n.id = g.id and n.revision = g.revision_to)`;
+};
+
+/** Whether a row is not there, and does not come back with the revision either. */
+const isLost = (table: RowTable, id: RawBuilder<unknown>, revision: string) => sql`(
+  not exists (select from ${sql.ref(table)} t where t.id = ${id})
+  and not exists (select ${removedIn(table, revision)} and h.id = ${id}))`;
+
+/** What values need that come back, and that went later: their prices and currencies. */
+function lostSubjects(revision: string): Revisions {
+  const of = (table: 'price' | 'currency', condition: RawBuilder<unknown>) => sql`
+    select r.revision from (
+      select distinct id from pg_temp.load_change where mid is not null and ${condition}) as v
+      cross join lateral (${removals(table, sql`v.id`)}) as r
+    where ${isLost(table, sql`v.id`, revision)}`;
+  return sql`${of('price', sql`source is null`)}
+    union ${of('currency', sql`source is not null`)}`;
+}
+
+/** What prices refer to that come back or get old attributes again, and that went later. */
+function lostReferences(revision: string): Revisions {
+  const columns = [...KIND_OF.keys()].map((field) => sql.ref(`p.${columnName(field)}`));
+  const of = (table: 'product' | 'dimension_value', ids: RawBuilder<unknown>) => sql`
+    select r.revision from (
+      select distinct needed.id from price_history p
+        cross join lateral unnest(array[${ids}]) as needed (id)
+      where p.revision_to = ${revision}::bigint) as v
+      cross join lateral (${removals(table, sql`v.id`)}) as r
+    where v.id is not null and ${isLost(table, sql`v.id`, revision)}`;
+  return sql`${of('product', sql`p.product_id`)}
+    union ${of('dimension_value', sql.join(columns))}`;
+}
+
+/** Rows that have taken a name or code meanwhile that has to come back: what added them. */
+function takenKeys(revision: string): Revisions {
+  const of = (table: RowTable, isSame: RawBuilder<unknown>) => sql`
+    select least(t.revision, (select min(g.revision) from ${sql.ref(`${table}_history`)} g
+        where g.id = t.id)) as revision
+    from ${sql.ref(table)} t join (select h.* ${removedIn(table, revision)}) as b on ${isSame}`;
+  return sql`${of('price', sql`b.code_key = t.code_key or b.code = t.code`)}
+    union ${of('currency', sql`b.iso = t.iso`)}
+    union ${of(
+      'product',
+      sql`b.market_id = t.market_id and (b.match_key = t.match_key or b.slug = t.slug)`,
+    )}
+    union ${of(
+      'dimension_value',
+      sql`b.kind = t.kind and (b.match_key = t.match_key or b.slug = t.slug)`,
+    )}`;
+}
+
+/** Batches that were taken back later, and those that took them back: together they are nothing. */
+const SETTLED = (revision: string): Revisions => sql`
+  select b.revision from load_batch b
+    where b.undone_by is not null and b.revision > ${revision}::bigint
+  union
+  select u.revision from load_batch b join load_batch u on u.id = b.undone_by
+    where b.revision > ${revision}::bigint and u.revision is not null`;
+
+/** The later revisions that stand on what a revision changed, the newest first. */
+export async function conflictsOf(trx: Trx, revision: string): Promise<Conflict[]> {
+  const { rows } = await sql<{ batch: number | null; revision: string; what: string }>`
+    with found (revision) as (
+      (${laterValues('series', revision)}) union (${laterValues('fx_rate', revision)})
+      union (${laterPrices(revision)}) union (${lostSubjects(revision)})
+      union (${lostReferences(revision)}) union (${takenKeys(revision)}))
+    select b.id as batch, revision_text(r.number) as revision,
+      coalesce(b.format || ' ' || b.file_name, r.reason) as what
+    from found join revision r on r.number = found.revision
+      left join load_batch b on b.revision = r.number
+    where r.number not in (${SETTLED(revision)})
+    order by r.number desc`.execute(trx);
+  return rows;
+}
+
+/**
+ * The batch that loaded the same file again, when taking this one back would bring the first load
+ * into force beside it.
+ */
+export async function secondLoad(trx: Trx, { batch }: Batch): Promise<Conflict[]> {
+  const { rows } = await sql<Conflict>`
+    with recursive chain as (
+      select id, undoes, 0 as place from load_batch where id = ${batch}
+      union all
+      select b.id, b.undoes, c.place + 1 from chain c join load_batch b on b.id = c.undoes)
+    select o.id as batch, coalesce(revision_text(o.revision), '–') as revision,
+      o.format || ' ' || o.file_name as what
+    from chain c join load_batch f on f.id = c.id join load_batch o
+      on (o.sha256, o.format) = (f.sha256, f.format) and o.id <> f.id
+        and o.mapping_sha256 is not distinct from f.mapping_sha256
+    where c.place % 2 = 1 and f.format not in ('withdraw', 'undo') and f.rejected = 0
+      and o.status = 'applied' and o.undone_by is null and o.rejected = 0`.execute(trx);
+  return rows;
+}

@@ -1,0 +1,227 @@
+import { createHash } from 'node:crypto';
+import { type RawBuilder, sql } from 'kysely';
+import type { Client } from '../../../db/client.ts';
+import { openRevision, withSession } from '../../../db/connection.ts';
+import {
+  firstOf,
+  type Listed,
+  listChanges,
+  POINTS,
+  ratesOf,
+  type Stamp,
+  type ValueChange,
+  type Values,
+  writeChanges,
+} from '../../load/change-set.ts';
+import type { Trx } from '../../load/reference.ts';
+import { type ChangeRequest, type LoadCounts, NO_COUNTS } from '../../load/request.ts';
+import { TABLES, UNSTAGE } from '../../staging/stage-tables.ts';
+import { pricesChangedIn, removedIn, restoreRows, stageUndone } from '../history.ts';
+import { type Batch, inChange, nextBatch, readBatch, writeBatch } from '../ledger.ts';
+import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
+
+interface Named {
+  readonly code: string;
+  readonly name: string;
+}
+
+/** A value that goes, or comes back; of a rate the code is source and currency. */
+export interface DatedValue {
+  readonly code: string;
+  readonly date: string;
+  readonly values: Values;
+}
+
+/** What an undo will do, told before it does it. */
+export interface UndoPreview {
+  readonly removedPrices: Listed<Named>;
+  readonly restoredPrices: Listed<Named>;
+  /** Prices whose attributes become what they were. */
+  readonly changedPrices: Listed<Named>;
+  /** Products, values of dimensions and currencies that nothing else uses. */
+  readonly removedNames: Listed<{ readonly kind: string; readonly name: string }>;
+  readonly withdrawn: Listed<DatedValue>;
+  readonly corrected: Listed<ValueChange>;
+  readonly restored: Listed<DatedValue>;
+}
+
+interface UndoRequest extends ChangeRequest<UndoPreview> {
+  /** The number of the batch to take back. */
+  readonly batch: number;
+}
+
+/** Result of an undo. */
+export interface UndoReport {
+  readonly status: 'applied' | 'previewed';
+  /** Its own number in the ledger; null of a dry run. */
+  readonly batch: number | null;
+  readonly undoes: number;
+  /** As an answer of the service shows it; null when the batch had changed nothing. */
+  readonly revision: string | null;
+  readonly preview: UndoPreview;
+}
+
+/** A batch that cannot be taken back. Nothing was changed. */
+export class UndoRefusal extends Error {
+  override readonly name = 'UndoRefusal';
+  readonly exitCode = 3;
+  /** What has to be undone first, the newest first. */
+  readonly conflicts: readonly Conflict[];
+
+  constructor(message: string, conflicts: readonly Conflict[] = []) {
+    super(message);
+    this.conflicts = conflicts;
+  }
+}
+
+const NAMED_MAX = 20;
+
+const named = (conflicts: readonly Conflict[]): string => {
+  const names = conflicts
+    .slice(0, NAMED_MAX)
+    .map(({ batch, revision, what }) =>
+      batch === null ? `revision ${revision} (${what})` : `batch ${batch} (${what})`,
+    );
+  const more = conflicts.length - names.length;
+  return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+};
+
+/** @throws UndoRefusal when the batch is not in force, or never was: none of its rows was taken */
+function checkState({ batch, status, undoneBy, ...its }: Batch): void {
+  if (status === 'refused') {
+    throw new UndoRefusal(`batch ${batch} was refused: there is nothing to undo`);
+  }
+  // An edition holds older ones off by the rows that it found there already.
+  const holdsNothing = its.vintage === null || its.rejected === its.rows;
+  if (its.revision === null && its.rejected > 0 && holdsNothing) {
+    throw new UndoRefusal(`batch ${batch} changed nothing: there is nothing to undo`);
+  }
+  if (undoneBy !== null) {
+    throw new UndoRefusal(`batch ${batch} is undone already, by batch ${undoneBy}`);
+  }
+}
+
+/** @throws UndoRefusal naming the later batches that stand on what this one did */
+async function checkLater(trx: Trx, batch: Batch, number: string | null): Promise<void> {
+  const conflicts = number === null ? [] : await conflictsOf(trx, number);
+  if (conflicts.length > 0) {
+    throw new UndoRefusal(
+      `later changes stand on what batch ${batch.batch} did: ${named(conflicts)}; undo them ` +
+        'first, the newest first',
+      conflicts,
+    );
+  }
+  const again = await secondLoad(trx, batch);
+  if (again.length === 0) return;
+  throw new UndoRefusal(`the same file was loaded again since: ${named(again)}`, again);
+}
+
+/** Finds out what taking a revision back will do, null for none; its values are staged. */
+async function previewUndo(trx: Trx, revision: string | null): Promise<UndoPreview> {
+  const dated = async (state: 'gone' | 'new'): Promise<Listed<DatedValue>> => {
+    const { total, shown } = await listChanges(trx, state);
+    const values = shown.map(({ code, date, before, after }) => ({
+      code,
+      date,
+      values: (before ?? after) as Values,
+    }));
+    return { total, shown: values };
+  };
+  const prices = (query: RawBuilder<unknown>) =>
+    firstOf(trx, sql<Named>`select h.code, h.name ${query}`);
+  return {
+    removedPrices: await prices(
+      sql`from price h where h.id in (select prices_made_in(${revision}::bigint))`,
+    ),
+    restoredPrices: await prices(removedIn('price', revision)),
+    changedPrices: await prices(pricesChangedIn(revision)),
+    removedNames: await firstOf(
+      trx,
+      sql<{ kind: string; name: string }>`
+        select kind, name from names_made_in(${revision}::bigint)`,
+    ),
+    withdrawn: await dated('gone'),
+    corrected: await listChanges(trx, 'changed'),
+    restored: await dated('new'),
+  };
+}
+
+/** What an undo writes beside the values: all of it is what it was. */
+const AS_BEFORE: Stamp = {
+  batch: sql`c.batch_id`,
+  publishedAt: sql`c.published_at`,
+  correctedAt: sql`c.published_at`,
+};
+
+/** Writes what the preview tells, and counts it. */
+async function write(trx: Trx, number: string, preview: UndoPreview): Promise<LoadCounts> {
+  await restoreRows(trx, number);
+  const { rows } = await sql<{ slug: string | null }>`
+    select distinct source as slug from pg_temp.load_change`.execute(trx);
+  const targets = rows.map(({ slug }) => (slug === null ? POINTS : ratesOf({ slug })));
+  const written = {
+    withdrawn: preview.withdrawn.total,
+    corrected: preview.corrected.total,
+    inserted: preview.restored.total,
+  };
+  await writeChanges(trx, targets, AS_BEFORE, written);
+  return {
+    ...NO_COUNTS,
+    ...written,
+    rows: written.withdrawn + written.corrected + written.inserted,
+    pricesAdded: preview.restoredPrices.total,
+    pricesChanged: preview.changedPrices.total,
+    pricesRemoved: preview.removedPrices.total,
+  };
+}
+
+async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
+  const { actor, reason, dryRun } = request;
+  const { rows } = await sql<{ now: string }>`select clock_timestamp() as now`.execute(trx);
+  const batch = await readBatch(trx, request.batch);
+  checkState(batch);
+  const number = batch.revision?.split('.')[1] ?? null;
+  await sql.raw(TABLES).execute(trx);
+  if (number !== null) await stageUndone(trx, number);
+  await checkLater(trx, batch, number);
+  const preview = await previewUndo(trx, number);
+  await request.onPreview?.(preview);
+  const common = { undoes: batch.batch, preview };
+  if (dryRun) return { status: 'previewed', batch: null, revision: null, ...common };
+  const changes = Object.values(preview).some(({ total }) => total > 0);
+  const revision = changes ? await openRevision(trx, reason) : null;
+  const counts =
+    number === null || revision === null ? NO_COUNTS : await write(trx, number, preview);
+  const id = await nextBatch(trx);
+  // The line of the ledger takes the new prices back: nobody but the owner of the tables may.
+  await writeBatch(trx, id, 'applied', revision, {
+    format: 'undo',
+    fileName: `${batch.batch} (${batch.format} ${batch.file})`,
+    sha256: createHash('sha256').update(`undo ${batch.batch}`).digest(),
+    mappingSha256: null,
+    vintage: null,
+    actor,
+    reason,
+    startedAt: rows[0]?.now ?? '',
+    counts,
+    undoes: batch.batch,
+  });
+  const { revision: text } = await readBatch(trx, id);
+  return { status: 'applied', batch: id, revision: text, ...common };
+}
+
+/**
+ * Takes a batch back, in one transaction and one revision: what it published is withdrawn, what it
+ * corrected gets the value of before, what it withdrew comes back, and prices that it added go.
+ * It is a batch itself, which can be undone. A file that was undone may be loaded again.
+ * @throws UnknownBatchError for a number that no batch has, UndoRefusal for a batch that cannot be
+ * taken back; nothing has changed then
+ */
+export const undo = (client: Client, request: UndoRequest): Promise<UndoReport> =>
+  withSession(client, request.signal, ({ db }) =>
+    inChange(db, request, async (trx) => {
+      const report = await undoIn(trx, request);
+      await sql.raw(UNSTAGE).execute(trx);
+      return report;
+    }),
+  );

@@ -1,0 +1,240 @@
+import { createHash } from 'node:crypto';
+import { sql } from 'kysely';
+import { matchKey } from '../../../catalog/match-key.ts';
+import { didYouMean } from '../../../catalog/nearest.ts';
+import type { Client } from '../../../db/client.ts';
+import { type Connection, withSession } from '../../../db/connection.ts';
+import type { Format, ReadContext } from '../../formats/format.ts';
+import { type Listed, listChanges, type ValueChange } from '../../load/change-set.ts';
+import { compareValues, markCareful, resolveSubjects } from '../../load/compare.ts';
+import { openSource, type SourceFile } from '../../load/file.ts';
+import { openLoad, runLoad } from '../../load/load.ts';
+import { codesOf, Refused } from '../../load/plan.ts';
+import type { PointRecord } from '../../load/records.ts';
+import type { Trx } from '../../load/reference.ts';
+import { type ChangeRequest, type Load, newLoad } from '../../load/request.ts';
+import { csvRows, type Row } from '../../parsing/rows.ts';
+import { type LoadProblem, type Problems, problemOf, Refusal } from '../../rejects/problems.ts';
+import { rejectDuplicates, rejectMissing, rejectUnknown } from '../../rejects/rejections.ts';
+
+/** The points to be withdrawn: those of a price, or what a CSV file of code and date names. */
+export type Selection =
+  | { readonly file: string }
+  | {
+      readonly code: string;
+      /** These days; each has to have a value. */
+      readonly dates: readonly string[];
+    }
+  | {
+      readonly code: string;
+      /** The days from one to another; null for no bound. */
+      readonly from: string | null;
+      readonly to: string | null;
+    };
+
+/** A point that is withdrawn, with the value that it has until then. */
+type WithdrawnPoint = Omit<ValueChange, 'after'>;
+
+/** The first of the points, in the order of codes and dates. */
+export type WithdrawnPoints = Listed<WithdrawnPoint>;
+
+interface WithdrawalRequest extends ChangeRequest<WithdrawnPoints> {
+  readonly selection: Selection;
+}
+
+/** Result of a withdrawal. */
+export interface WithdrawalReport {
+  /** `refused`: nothing changed, `errors` say why. `previewed`: a dry run. */
+  readonly status: 'applied' | 'refused' | 'previewed';
+  /** Its number in the ledger; null when nothing changed. */
+  readonly batch: number | null;
+  /** In the form of an answer of the service. */
+  readonly revision: string | null;
+  readonly points: WithdrawnPoints;
+  readonly errors: readonly (Omit<LoadProblem, 'file'> & { readonly file: string | null })[];
+  readonly errorsTotal: number;
+}
+
+/** A point without a value, which is to be withdrawn. */
+const namedPoint = (line: number, code: string, date: string): PointRecord => ({
+  kind: 'point',
+  line,
+  code,
+  date,
+  low: null,
+  mid: null,
+  high: null,
+  publishedAt: null,
+});
+
+/**
+ * Whether the first of the two columns is the code.
+ * @throws Refusal for other columns than these two: a file of values is for loading
+ */
+function isCodeFirst({ line, fields }: Row): boolean {
+  const isThere = fields.includes('code') && fields.includes('date');
+  if (isThere && fields.length === 2) return fields[0] === 'code';
+  const message = 'The file has to have the columns code and date, and no others';
+  const value = fields.join(',');
+  throw new Refusal(value === '' ? 'missing_column' : 'unknown_column', message, { line, value });
+}
+
+/** Reads a CSV file with the columns `code` and `date`. */
+async function* readNamed({ file, problems }: ReadContext): AsyncGenerator<PointRecord[]> {
+  let codeFirst: boolean | null = null;
+  for await (const rows of csvRows(file.bytes(), problems)) {
+    const points: PointRecord[] = [];
+    for (const row of rows) {
+      const { line, fields } = row;
+      const [first = '', second = ''] = fields;
+      if (codeFirst === null) codeFirst = isCodeFirst(row);
+      else if (fields.length !== 2) {
+        const message = `The row has ${fields.length} fields, the header 2`;
+        problems.reject('wrong_column_count', message, { line });
+      } else if (codeFirst) points.push(namedPoint(line, first, second));
+      else points.push(namedPoint(line, second, first));
+    }
+    yield points;
+  }
+}
+
+/** The format of what a selection names: points without values. */
+const formatOf = (selection: Selection): Format => ({
+  lineage: [],
+  needsVintage: false,
+  async *read(context) {
+    if ('file' in selection) yield* readNamed(context);
+    else if ('dates' in selection) {
+      yield [...new Set(selection.dates)].map((date) => namedPoint(0, selection.code, date));
+    }
+  },
+});
+
+/** What the ledger says about what the command line names. */
+function nameOf(selection: Exclude<Selection, { file: string }>): string {
+  const { code } = selection;
+  if ('dates' in selection) {
+    const [first = '', ...more] = selection.dates;
+    return `${code} ${first}${more.length > 0 ? ` and ${more.length} more` : ''}`;
+  }
+  const { from, to } = selection;
+  return `${code}${from === null ? '' : ` from ${from}`}${to === null ? '' : ` to ${to}`}`;
+}
+
+/** Stands for the file where the command line names the points. */
+const withoutFile = (selection: Exclude<Selection, { file: string }>): SourceFile => ({
+  path: '',
+  name: nameOf(selection),
+  size: 0,
+  descriptor: -1,
+  meter: { bytes: 0, bytesTotal: 0 },
+  head: Buffer.alloc(0),
+  async *bytes() {},
+  sha256: async () => createHash('sha256').update(JSON.stringify(selection)).digest(),
+  close: async () => {},
+});
+
+type Range = Extract<Selection, { from: string | null }>;
+
+/** Stages the points of a price between two days as they are now. */
+async function stageRange(trx: Trx, { code, from, to }: Range, problems: Problems): Promise<void> {
+  const price = await trx
+    .selectFrom('price')
+    .select(['id', 'code'])
+    .where('code_key', '=', matchKey(code))
+    .executeTakeFirst();
+  if (!price) {
+    const message = `No price has this code${didYouMean(code, await codesOf(trx))}`;
+    problems.reject('unknown_code', message, { column: 'code', value: code });
+    return;
+  }
+  const staged = await sql`
+    insert into pg_temp.load_change
+      (id, date, low_before, mid_before, high_before, state)
+    select price_id, date, low, mid, high, 'gone' from series
+    where price_id = ${price.id}
+      and date between coalesce(${from}::date, '-infinity') and coalesce(${to}::date, 'infinity')
+    `.execute(trx);
+  if (Number(staged.numAffectedRows) > 0) return;
+  const span = from === null && to === null ? '' : ' on these days';
+  problems.reject('no_value', `${price.code} has no value${span}`, {});
+}
+
+/**
+ * Finds the points that are named and notes those that there are not, by the rules of loads.
+ * @throws Refused when there are such
+ */
+async function planWithdrawal(
+  trx: Trx,
+  load: Load,
+  selection: Selection,
+): Promise<WithdrawnPoints> {
+  const { problems, target, places } = load;
+  const rules = { trx, target, problems, places };
+  if (problems.refuses) throw new Refused();
+  if ('from' in selection) await stageRange(trx, selection, problems);
+  else {
+    await resolveSubjects(trx, load);
+    await rejectUnknown(rules, 'unknown_code', () => codesOf(trx));
+    await markCareful(trx, load);
+    await compareValues(trx, load);
+    await rejectDuplicates(rules);
+    await rejectMissing(rules);
+  }
+  if (problems.refuses) throw new Refused();
+  const { total, shown } = await listChanges(trx, 'gone');
+  if (total === 0) {
+    problems.refuse(problemOf('empty_file', 'The file names no points', {}));
+    throw new Refused();
+  }
+  load.counts = { ...load.counts, rows: total, withdrawn: total };
+  return { total, shown: shown.map(({ after: _, ...point }) => point) };
+}
+
+async function withdrawOn(
+  connection: Connection,
+  file: SourceFile,
+  { selection, onPreview, ...request }: WithdrawalRequest,
+): Promise<WithdrawalReport> {
+  const asked = { ...request, file: file.path, jumpFactor: '2', acceptJumps: true };
+  const opened = await openLoad(connection, file, asked, 'withdraw', formatOf(selection));
+  const load = newLoad(opened, null);
+  // An older edition, which does not know of it yet, does not publish the points again.
+  load.vintage = opened.startedAt.slice(0, 10);
+  let points: WithdrawnPoints = { total: 0, shown: [] };
+  const { status, batch, revision } = await runLoad(connection, load, async (trx) => {
+    points = await planWithdrawal(trx, load, selection);
+    await onPreview?.(points);
+  });
+  const { problems } = load;
+  const path = 'file' in selection ? file.path : null;
+  const errors = problems.inOrder().map((problem) => ({ file: path, ...problem }));
+  return {
+    status: status as WithdrawalReport['status'],
+    batch,
+    revision,
+    points,
+    errors,
+    errorsTotal: problems.total,
+  };
+}
+
+/**
+ * Withdraws points: all that are named, in one transaction and one revision, or none. Readers see
+ * them no more; the past keeps them. It is a batch of the ledger, and can be undone. A load may
+ * publish them again, unless its vintage is not newer than the withdrawal.
+ * @throws errors of the file system and of the database, and the reason of the signal; nothing
+ * has changed then
+ */
+export async function withdraw(
+  client: Client,
+  request: WithdrawalRequest,
+): Promise<WithdrawalReport> {
+  const { selection, signal } = request;
+  const file = 'file' in selection ? await openSource(selection.file) : withoutFile(selection);
+  try {
+    return await withSession(client, signal, (connection) => withdrawOn(connection, file, request));
+  } finally {
+    await file.close();
+  }
+}

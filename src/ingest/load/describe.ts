@@ -1,0 +1,209 @@
+import { columnName, DIMENSIONS } from '../../catalog/dimensions.ts';
+import { type Market, marketOf } from '../../catalog/markets.ts';
+import { matchKey } from '../../catalog/match-key.ts';
+import { didYouMean } from '../../catalog/nearest.ts';
+import { DATE_MIN, isDay } from '../parsing/dates.ts';
+import { isLabel, NO_LABEL, specificationOf } from '../parsing/texts.ts';
+import type { LoadErrorCode, Problems } from '../rejects/problems.ts';
+import { DIMENSION_FIELDS } from './attributes.ts';
+import type { PriceRecord } from './records.ts';
+import { KIND_OF, type Named, type Reference } from './reference.ts';
+
+/** Columns of `price`, as far as a description states them. Ids of rows yet to come are 0. */
+export type Columns = Readonly<Record<string, string | number | null>>;
+
+/** Notes problems of one description, and remembers that there was one. */
+class Description {
+  failed = false;
+  readonly record: PriceRecord;
+  private readonly problems: Problems;
+
+  constructor(record: PriceRecord, problems: Problems) {
+    this.record = record;
+    this.problems = problems;
+  }
+
+  fail(code: LoadErrorCode, column: string, message: string): null {
+    const value = this.record.attributes[column] ?? null;
+    const { file, line } = this.record;
+    this.problems.add(code, message, { file, line, column, value });
+    this.failed = true;
+    return null;
+  }
+
+  /** The id of the row that a name or id refers to. */
+  find(
+    column: string,
+    text: string,
+    rows: ReadonlyMap<string, Named> | undefined,
+    code: LoadErrorCode,
+  ): number | null {
+    const row = rows?.get(matchKey(text));
+    if (row) return row.id;
+    const names = new Set([...(rows?.values() ?? [])].map((each) => each.name));
+    return this.fail(code, column, `There is no such ${column}${didYouMean(text, names)}`);
+  }
+}
+
+type Reader = (text: string | null, at: Place) => Columns | null;
+interface Place {
+  readonly description: Description;
+  readonly column: string;
+  /** Neither is there where the market is not known. */
+  readonly market: Market | undefined;
+  readonly marketId: number | undefined;
+  readonly reference: Reference;
+}
+
+const plainText =
+  (column: string, isNeeded: boolean): Reader =>
+  (text, { description }) => {
+    if (text === null) {
+      return isNeeded
+        ? description.fail('missing_value', column, `A price needs a ${column}`)
+        : { [column === 'shortName' ? 'short_name' : column]: null };
+    }
+    if (isLabel(text)) return { [column === 'shortName' ? 'short_name' : column]: text };
+    return description.fail('invalid_text', column, NO_LABEL);
+  };
+
+const priceType: Reader = (text, { description }) => {
+  const type = matchKey(text ?? '');
+  if (type === 'price' || type === 'payable') return { price_type: type };
+  return description.fail('unknown_value', 'priceType', 'The type is Price or Payable');
+};
+
+const currency: Reader = (text, { description, reference }) => {
+  if (text === null) return { currency_id: null };
+  const known = reference.currencies.get(text.toUpperCase());
+  if (known) return { currency_id: known.id };
+  const names = [...reference.currencies.keys()].join(', ');
+  return description.fail('unknown_currency', 'currency', `The currencies are ${names}`);
+};
+
+const unitOfMeasure: Reader = (text, { description, reference }) => {
+  if (text === null) {
+    return description.fail('missing_value', 'unitOfMeasure', 'A price needs a unit of measure');
+  }
+  const unit = reference.units.get(matchKey(text));
+  if (unit) return { unit_id: unit.id, unit_dimension: unit.dimension };
+  const names = new Set([...reference.units.values()].map((each) => each.name));
+  const message = `There is no such unit${didYouMean(text, names)}`;
+  return description.fail('unknown_unit', 'unitOfMeasure', message);
+};
+
+const launched: Reader = (text, { description }) => {
+  const isFine = text === null || (isDay(text) && text >= DATE_MIN && text < '2200');
+  if (isFine) return { assessment_launched_at: text };
+  const message = `The date is not a real day from ${DATE_MIN} on, written YYYY-MM-DD`;
+  return description.fail('invalid_date', 'assessmentLaunchedAt', message);
+};
+
+const specification: Reader = (text, { description }) => {
+  const entries = specificationOf(text);
+  if (entries !== null) return { specification: entries };
+  const message = 'Expected a JSON array of {"name", "value"} with texts, in the order to show';
+  return description.fail('invalid_text', 'specification', message);
+};
+
+const product: Reader = (text, { description, reference, marketId }) => {
+  if (text === null) return description.fail('missing_value', 'product', 'A price needs a product');
+  if (marketId === undefined) return null;
+  const id = description.find('product', text, reference.products.get(marketId), 'unknown_product');
+  return id === null ? null : { product_id: id };
+};
+
+/** Category and frequency, which every price has. */
+const needed: Reader = (text, place) =>
+  text === null
+    ? place.description.fail('missing_value', place.column, `A price needs a ${place.column}`)
+    : dimension(text, place);
+
+const dimension: Reader = (text, { description, column, market, reference }) => {
+  if (text === null) return { [columnName(column)]: null };
+  const own = market?.filters.map((filter) => DIMENSIONS[filter].field as string);
+  if (market && own && DIMENSION_FIELDS.includes(column) && !own.includes(column)) {
+    const message = `${market.name} has no ${column}; its dimensions are ${own.join(', ')}`;
+    return description.fail('unsupported_field', column, message);
+  }
+  const rows = reference.values.get(KIND_OF.get(column) ?? '');
+  const id = description.find(column, text, rows, 'unknown_value');
+  return id === null ? null : { [columnName(column)]: id };
+};
+
+const READERS: Readonly<Record<string, Reader>> = {
+  name: plainText('name', true),
+  shortName: plainText('shortName', false),
+  product,
+  priceCategory: needed,
+  priceType,
+  frequency: needed,
+  currency,
+  unitOfMeasure,
+  assessmentLaunchedAt: launched,
+  specification,
+  ...Object.fromEntries(DIMENSION_FIELDS.map((field) => [field, dimension])),
+};
+
+/** What a new price cannot do without. */
+const NEEDED = ['market', 'name', 'product', 'priceCategory', 'priceType', 'frequency'];
+
+/**
+ * The rules of money and percentages: a payable is a percentage and has no currency. What was found
+ * wrong by itself is left out.
+ */
+function checkTerms(columns: Columns, description: Description): void {
+  const { price_type: type, currency_id: currency, unit_dimension: unit } = columns;
+  if (type === undefined) return;
+  const isPayable = type === 'payable';
+  if (currency !== undefined && isPayable !== (currency === null)) {
+    const message = isPayable ? 'A payable has no currency' : 'A price needs a currency';
+    description.fail('invalid_price', 'currency', message);
+  }
+  if (unit !== undefined && isPayable !== (unit === 'ratio')) {
+    const message = isPayable ? 'A payable is in Percent' : 'Percent is the unit of payables only';
+    description.fail('invalid_price', 'unitOfMeasure', message);
+  }
+}
+
+/** What is known of the price that is described; null for a new one. */
+interface Known {
+  readonly market: string;
+}
+
+/**
+ * The columns that a description states, or null after noting its problems. For a new price all
+ * columns are there; for a known one those that the file mentions.
+ */
+export function describedColumns(
+  record: PriceRecord,
+  known: Known | null,
+  reference: Reference,
+  problems: Problems,
+): Columns | null {
+  const description = new Description(record, problems);
+  const slug = record.attributes['market'] ?? known?.market ?? '';
+  const marketId = reference.markets.get(slug);
+  const market = marketId === undefined ? undefined : marketOf(slug);
+  if (slug === '') {
+    description.fail('missing_value', 'market', 'A new price needs a market');
+  } else if (market === undefined) {
+    const message = `There is no such market${didYouMean(slug, reference.markets.keys())}`;
+    description.fail('unknown_market', 'market', message);
+  }
+  const columns: Record<string, string | number | null> = { market_id: marketId ?? null };
+  // Without a market it may be meant for a price that there is: what is missing is not told.
+  const isWhole = known === null && slug !== '';
+  const stated = isWhole ? { ...EMPTY, ...record.attributes } : record.attributes;
+  for (const [column, text] of Object.entries(stated)) {
+    const place = { description, column, market, marketId, reference };
+    Object.assign(columns, READERS[column]?.(text, place));
+  }
+  if (!known) checkTerms(columns, description);
+  return description.failed ? null : columns;
+}
+
+/** A new price of which nothing is said has none of the optional attributes. */
+const EMPTY: Readonly<Record<string, null>> = Object.fromEntries(
+  [...NEEDED, ...Object.keys(READERS)].map((name) => [name, null]),
+);

@@ -1,0 +1,174 @@
+import { sql } from 'kysely';
+import { currencyName } from '../formats/currencies.ts';
+import {
+  countFaulty,
+  dropRejected,
+  type Rules,
+  rejectCorrections,
+  rejectDuplicates,
+  rejectJumps,
+  rejectUndescribed,
+  rejectUnknown,
+} from '../rejects/rejections.ts';
+import { firstOf, type Listed, listChanges, PREVIEW_MAX } from './change-set.ts';
+import {
+  compareValues,
+  countValues,
+  findJumps,
+  leaveOutJumps,
+  markCareful,
+  NEW_AS_A_WHOLE,
+  NEW_BY_ITSELF,
+  resolveSubjects,
+} from './compare.ts';
+import { planPrices } from './prices.ts';
+import type { Trx } from './reference.ts';
+import type { Load, LoadPreview } from './request.ts';
+import { checkTerms } from './terms.ts';
+
+/** Ends the transaction without a trace; the problems say why. */
+export class Refused extends Error {
+  override readonly name = 'Refused';
+}
+
+/** Rejects rates of what is no currency, and finds the currencies that have to be added. */
+async function planCurrencies(rules: Rules, load: Load): Promise<void> {
+  const { trx } = rules;
+  const rows = await trx.selectFrom('currency').select('iso').execute();
+  const known = rows.map(({ iso }) => iso);
+  const missing = load.subjects.names.filter((iso) => !known.includes(iso));
+  load.currencies = missing.filter((iso) => currencyName(iso) !== undefined);
+  await sql`
+    update pg_temp.load_subject set described = true
+    where name = any(${load.currencies})`.execute(trx);
+  await rejectUnknown(rules, 'unknown_currency', async () => known);
+}
+
+/** The codes of all prices. */
+export async function codesOf(trx: Trx): Promise<string[]> {
+  const rows = await trx.selectFrom('price').select('code').execute();
+  return rows.map(({ code }) => code);
+}
+
+/** Marks the prices whose descriptions cannot be taken, and rejects unknown codes. */
+async function checkDescribed(rules: Rules, { prices, descriptions }: Load): Promise<void> {
+  const { trx, problems } = rules;
+  if (prices.failed.size > 0) {
+    const numbers = [...prices.failed.keys()];
+    const lines = numbers.map((number) => {
+      const { file, line } = descriptions.prices.get(number) ?? {};
+      // Values stand beside a description only where it stands in the file that is loaded.
+      return file === undefined ? (line ?? null) : null;
+    });
+    await sql`
+      update pg_temp.load_subject u set rejected_line = f.line, is_refused = u.id is null,
+        described = u.described and ${problems.rejects === null}
+      from unnest(${numbers}::integer[], ${lines}::bigint[]) as f (subject, line)
+      where f.subject = u.subject`.execute(trx);
+  }
+  await rejectUnknown(rules, 'unknown_code', () => codesOf(trx));
+}
+
+/** Compares what has to be compared, and rejects what may not be loaded. */
+async function compare(rules: Rules, load: Load): Promise<void> {
+  const { trx, problems } = rules;
+  const { jumpFactor } = load.request;
+  if (!(await markCareful(trx, load))) return;
+  await compareValues(trx, load);
+  if (load.prices.failed.size > 0) await rejectUndescribed(rules);
+  await rejectDuplicates(rules);
+  if (!load.mayCorrect) await rejectCorrections(rules);
+  if (!load.mayJump && (await findJumps(trx, jumpFactor))) {
+    if (problems.rejects) await leaveOutJumps(trx, jumpFactor);
+    await rejectJumps(rules, jumpFactor);
+  }
+  await dropRejected(rules);
+}
+
+const listed = <T>(all: readonly T[]): Listed<T> => ({
+  total: all.length,
+  shown: all.slice(0, PREVIEW_MAX),
+});
+
+/** The new values by price or currency. */
+const newValuesOf = (trx: Trx): Promise<Omit<LoadPreview['newValues'], 'values'>> =>
+  firstOf(
+    trx,
+    sql<LoadPreview['newValues']['shown'][number]>`
+      select name as code, rows::float8 as values, first_date as "from", last_date as "to"
+      from pg_temp.load_subject u
+      where ${NEW_AS_A_WHOLE} and rows > 0
+      union all
+      select u.name, count(*)::float8, min(c.date), max(c.date)
+      from pg_temp.load_change c join pg_temp.load_subject u using (subject)
+      where ${NEW_BY_ITSELF} group by u.name`,
+  );
+
+/** Puts together what a load will do, from its plan and the staging tables. */
+async function previewOf(trx: Trx, load: Load): Promise<LoadPreview> {
+  const { currencies, prices, counts } = load;
+  const created = prices.created.map(({ code, attributes }) => ({
+    code,
+    name: attributes['name'] ?? null,
+  }));
+  const names = prices.newRows.map(({ record }) => ({
+    kind: record.kind === 'product' ? record.kind : record.dimension,
+    name: record.name,
+  }));
+  const again = await listChanges(trx, 'new');
+  return {
+    newPrices: listed(created),
+    changedPrices: listed(prices.changes),
+    newNames: listed(names),
+    newCurrencies: currencies,
+    newValues: { ...(await newValuesOf(trx)), values: counts.inserted },
+    corrections: await listChanges(trx, 'changed'),
+    again: {
+      total: again.total,
+      shown: again.shown.map(({ before: _, ...value }) => value),
+    },
+    unchanged: counts.unchanged,
+    outdated: counts.outdated,
+    rejected: counts.rejected,
+  };
+}
+
+/**
+ * Finds out what a staged load would do, and everything that is against it, before anything is
+ * written.
+ * @throws Refused when something is
+ */
+export async function planLoad(trx: Trx, load: Load): Promise<void> {
+  const { format, problems, request, descriptions } = load;
+  const rules = { trx, target: load.target, problems, places: load.places };
+  await resolveSubjects(trx, load);
+  if (format.source) await planCurrencies(rules, load);
+  load.prices = await planPrices(trx, descriptions, load.mayCorrect, problems);
+  if (!format.source) await checkDescribed(rules, load);
+  await checkTerms(trx, load, problems);
+  await compare(rules, load);
+  if (!problems.rejects && problems.refuses) {
+    problems.rejected = load.rowsRead - load.rows + (await countFaulty(rules, load.mayCorrect));
+  }
+  load.counts = {
+    rows: load.rowsRead,
+    ...(await countValues(trx)),
+    rejected: problems.rejected,
+    pricesAdded: load.prices.created.length,
+    pricesChanged: load.prices.changed.length,
+  };
+  load.preview = await previewOf(trx, load);
+  await request.onPreview?.(load.preview);
+  if (problems.refuses) throw new Refused();
+}
+
+/** Whether a planned load changes anything. */
+export const changesAnything = ({ currencies, prices, counts }: Load): boolean =>
+  currencies.length +
+    prices.newRows.length +
+    prices.created.length +
+    prices.changed.length +
+    counts.inserted +
+    counts.corrected +
+    (counts.withdrawn ?? 0) >
+  0;

@@ -1,0 +1,112 @@
+import { sql } from 'kysely';
+import { matchKey } from '../../catalog/match-key.ts';
+import { didYouMean } from '../../catalog/nearest.ts';
+import { type Problems, problemOf } from '../rejects/problems.ts';
+import type { StatedTerms } from './records.ts';
+import { type Reference, readReference, type Trx } from './reference.ts';
+import type { Descriptions } from './subjects.ts';
+
+interface Noted {
+  readonly terms: StatedTerms;
+  readonly line: number;
+}
+
+/** The currency and unit in which a file has each price, by the number of the price. */
+export class TermsOfPrices {
+  readonly byNumber = new Map<number, Noted>();
+  private readonly problems: Problems;
+
+  constructor(problems: Problems) {
+    this.problems = problems;
+  }
+
+  /** Notes the terms of a value; false, after noting the problem, when earlier ones differ. */
+  note(number: number, terms: StatedTerms, line: number): boolean {
+    const first = this.byNumber.get(number);
+    if (!first) {
+      this.byNumber.set(number, { terms, line });
+      return true;
+    }
+    const same = first.terms;
+    if (same === terms) return true;
+    if (same.currency === terms.currency && same.unit === terms.unit) return true;
+    const message = `The values of one price are in one currency and unit; line ${first.line} has`;
+    const place = { line, value: terms.published };
+    this.problems.reject('conflicting', `${message} ${same.published}`, place);
+    return false;
+  }
+}
+
+/** What a file says of its prices. */
+interface Stated {
+  readonly terms: TermsOfPrices;
+  readonly descriptions: Descriptions;
+}
+
+/** What a price is in. */
+interface Own {
+  readonly code: string;
+  readonly iso: string | null;
+  readonly unit_id: number | null;
+  readonly unit: string | null;
+}
+
+/** The terms of the prices that exist, and of those that the file describes, by their number. */
+async function ownTerms(trx: Trx, stated: Stated, reference: Reference): Promise<Map<number, Own>> {
+  const numbers = [...stated.terms.byNumber.keys()];
+  const { rows } = await sql<Own & { subject: number }>`
+    select s.subject, p.code, c.iso, p.unit_id, m.name as unit
+    from pg_temp.load_subject s join price p on p.id = s.id
+      left join currency c on c.id = p.currency_id join unit_of_measure m on m.id = p.unit_id
+    where s.subject = any(${numbers}::integer[])`.execute(trx);
+  const own = new Map<number, Own>(rows.map(({ subject, ...each }) => [subject, each]));
+  for (const number of numbers) {
+    const described = stated.descriptions.prices.get(number);
+    if (own.has(number) || !described) continue;
+    const { currency, unitOfMeasure } = described.attributes as Record<string, string | null>;
+    const unit = reference.units.get(matchKey(unitOfMeasure ?? ''));
+    own.set(number, {
+      code: described.code,
+      iso: currency?.toUpperCase() ?? null,
+      unit_id: unit?.id ?? null,
+      unit: unit?.name ?? null,
+    });
+  }
+  return own;
+}
+
+/** Refuses a file that is in another currency or unit than its price. */
+function compare(own: Own, { terms, line }: Noted, reference: Reference, problems: Problems): void {
+  const place = { line, value: terms.published };
+  const its = [own.iso, own.unit].filter((each) => each !== null).join(' per ');
+  const message = `${own.code} is in ${its}, and the file has it in ${terms.published}`;
+  if (terms.currency !== null && terms.currency !== own.iso) {
+    problems.refuse(problemOf('currency_mismatch', message, place));
+  }
+  if (terms.unit === null) return;
+  const unit = reference.units.get(matchKey(terms.unit));
+  if (!unit) {
+    const names = new Set([...reference.units.values()].map(({ name }) => name));
+    const unknown = `There is no such unit${didYouMean(terms.unit, names)}`;
+    problems.refuse(problemOf('unknown_unit', unknown, place));
+  } else if (unit.id !== own.unit_id) {
+    const advice = 'units are converted in answers, not in loads: publish a price of its own';
+    problems.refuse(problemOf('unit_mismatch', `${message}; ${advice}`, place));
+  }
+}
+
+/**
+ * Compares what the file says of the currency and unit of its values with the prices. Nothing is
+ * converted: a value is stored in the terms of its price, in which it was published.
+ */
+export async function checkTerms(trx: Trx, stated: Stated, problems: Problems): Promise<void> {
+  const { byNumber } = stated.terms;
+  if (byNumber.size === 0) return;
+  const reference = await readReference(trx);
+  const own = await ownTerms(trx, stated, reference);
+  for (const [number, noted] of byNumber) {
+    const price = own.get(number);
+    // A code that there is not has a problem of its own.
+    if (price) compare(price, noted, reference, problems);
+  }
+}

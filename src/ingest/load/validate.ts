@@ -1,0 +1,197 @@
+import { DATE_MIN, inUtc, isDay, isInstant } from '../parsing/dates.ts';
+import { atMost, notDecimal, plainDecimal, tooPrecise } from '../parsing/decimals.ts';
+import { ownCopy } from '../parsing/texts.ts';
+import type { Problems } from '../rejects/problems.ts';
+import type { PointRecord, PriceRecord, RateRecord } from './records.ts';
+import { isCode } from './subjects.ts';
+
+/** Validated values of one row, as they go into the staging table. */
+export interface StagedValue {
+  readonly date: string;
+  readonly low: string | null;
+  /** null of a day whose value is to be withdrawn. */
+  readonly mid: string | null;
+  readonly high: string | null;
+  /** RFC 3339 in UTC. */
+  readonly publishedAt: string | null;
+}
+
+/** What the rules compare with. */
+export interface Bounds {
+  /** Tomorrow in UTC, YYYY-MM-DD: the last day that a value may have. */
+  readonly dateMax: string;
+  /** When the load began, RFC 3339 in UTC: the last moment of publication. */
+  readonly now: string;
+}
+
+interface Row {
+  readonly line: number;
+  readonly date: string;
+}
+
+function dateProblem({ line, date }: Row, { dateMax }: Bounds, problems: Problems): boolean {
+  const place = { line, column: 'date', value: date };
+  if (date === '')
+    problems.reject('missing_value', 'The date is missing', { line, column: 'date' });
+  else if (!isDay(date)) {
+    problems.reject('invalid_date', 'The date is not a real day, written YYYY-MM-DD', place);
+  } else if (date < DATE_MIN || date > dateMax) {
+    const message = `The date lies outside ${DATE_MIN} to ${dateMax}, which is tomorrow`;
+    problems.reject('out_of_range', message, place);
+  } else return false;
+  return true;
+}
+
+/** A number as a plain decimal; null for a problem, which has been noted. */
+function numberOf(text: string, line: number, column: string, problems: Problems): string | null {
+  const decimal = plainDecimal(text);
+  if (decimal !== null) return decimal;
+  const message = `The value ${notDecimal(text)}`;
+  problems.reject('invalid_number', message, { line, column, value: text });
+  return null;
+}
+
+/** Why a publication time cannot be; null when it can. Instants are compared, not texts. */
+function timeProblem(text: string, { now }: Bounds): string | null {
+  if (!isInstant(text)) return 'is not an RFC 3339 instant such as 2026-03-05T16:00:00Z';
+  const time = Date.parse(text);
+  if (time > Date.parse(now)) return `lies in the future; the load began at ${now}`;
+  return time < Date.parse(DATE_MIN) ? `lies before ${DATE_MIN}T00:00:00Z` : null;
+}
+
+/** Dates and times that are remembered as good: the working days of some 80 years. */
+const REMEMBERED_MAX = 20_000;
+
+/** Texts that were found good, with what they stand for; bounded, as a file may hold any number. */
+class Good extends Map<string, string> {
+  add(text: string, value: string): void {
+    if (this.size >= REMEMBERED_MAX) this.clear();
+    this.set(ownCopy(text), value);
+  }
+}
+
+/** Checks one row at a time; remembers good dates and times, which rows share. */
+export class Validator {
+  private readonly bounds: Bounds;
+  private readonly problems: Problems;
+  private readonly withdraws: boolean;
+  private readonly days = new Good();
+  /** In UTC, by the text of the file. */
+  private readonly times = new Good();
+  private lastCode: string | null = null;
+  private lineWithoutCode = 0;
+
+  /** @param withdraws whether the points are values that are to go: a code and a day each */
+  constructor(bounds: Bounds, problems: Problems, withdraws: boolean) {
+    this.bounds = bounds;
+    this.problems = problems;
+    this.withdraws = withdraws;
+  }
+
+  private dateFails(row: Row): boolean {
+    if (this.days.has(row.date)) return false;
+    if (dateProblem(row, this.bounds, this.problems)) return true;
+    this.days.add(row.date, row.date);
+    return false;
+  }
+
+  private timeFails(text: string | null, line: number): boolean {
+    if (text === null || this.times.has(text)) return false;
+    const problem = timeProblem(text, this.bounds);
+    if (problem === null) {
+      this.times.add(text, inUtc(text));
+      return false;
+    }
+    const place = { line, column: 'publishedAt', value: text };
+    this.problems.reject('invalid_time', `The publication time ${problem}`, place);
+    return true;
+  }
+
+  /**
+   * Whether a record has no code that a price can have. A row of CSV may be two records, of which
+   * the problem is noted once; only a point counts as a rejected row.
+   */
+  codeFails({ kind, line, code }: PointRecord | PriceRecord): boolean {
+    if (code === this.lastCode) return false;
+    if (isCode(code)) {
+      this.lastCode = code;
+      return false;
+    }
+    const isTold = line === this.lineWithoutCode && line > 0;
+    if (kind === 'point') this.problems.rejected += 1;
+    if (isTold) return true;
+    this.lineWithoutCode = line;
+    const place = { line, column: 'code', value: code };
+    if (code === '' && !this.withdraws)
+      this.problems.add('missing_value', 'The code is missing', place);
+    else {
+      const message = 'A code has 1 to 64 visible ASCII characters, and no spaces';
+      this.problems.add('invalid_code', message, place);
+    }
+    return true;
+  }
+
+  /** A day whose value is to be withdrawn, or null when it is rejected. */
+  private day({ line, date }: PointRecord): StagedValue | null {
+    if (isDay(date)) return { date, low: null, mid: null, high: null, publishedAt: null };
+    const place = { line, column: 'date', value: date };
+    this.problems.reject('invalid_date', 'The date is not a real day, written YYYY-MM-DD', place);
+    return null;
+  }
+
+  /** A point that may be stored, or null when it is rejected. The first problem is noted. */
+  point(row: PointRecord): StagedValue | null {
+    if (this.withdraws) return this.day(row);
+    const { line, publishedAt } = row;
+    if (this.dateFails(row) || this.timeFails(publishedAt, line)) return null;
+    if (row.mid === null) {
+      const message = 'The middle value is missing; low and high do not replace it';
+      this.problems.reject('missing_value', message, { line, column: 'mid' });
+      return null;
+    }
+    const mid = numberOf(row.mid, line, 'mid', this.problems);
+    if (mid === null) return null;
+    const low = row.low === null ? null : numberOf(row.low, line, 'low', this.problems);
+    if (row.low !== null && low === null) return null;
+    const high = row.high === null ? null : numberOf(row.high, line, 'high', this.problems);
+    if (row.high !== null && high === null) return null;
+    if (this.pointFails(line, low, mid, high)) return null;
+    const time = publishedAt === null ? null : (this.times.get(publishedAt) ?? null);
+    return { date: row.date, low, mid, high, publishedAt: time };
+  }
+
+  private pointFails(line: number, low: string | null, mid: string, high: string | null): boolean {
+    const precise = tooPrecise(low ?? '0', mid, high ?? '0');
+    const isOrdered = (low === null || atMost(low, mid)) && (high === null || atMost(mid, high));
+    if (precise === null && isOrdered) return false;
+    const value = [low, mid, high].filter((each) => each !== null).join(' ');
+    const place = { line, column: 'mid', value };
+    if (precise !== null) this.problems.reject('too_precise', `The row ${precise}`, place);
+    else this.problems.reject('low_mid_high', 'low, mid and high are not in this order', place);
+    return true;
+  }
+
+  /** A rate that may be stored, or null when it is rejected. */
+  rate(row: RateRecord): StagedValue | null {
+    const { line, currency } = row;
+    if (this.dateFails(row)) return null;
+    if (!/^[A-Z]{3}$/.test(currency)) {
+      const message = 'The currency is not a code of three capital letters';
+      this.problems.reject('unknown_currency', message, { line, value: currency });
+      return null;
+    }
+    const rate = numberOf(row.rate, line, currency, this.problems);
+    if (rate === null) return null;
+    const place = { line, column: currency, value: row.rate };
+    if (!(Number(rate) > 0)) {
+      this.problems.reject('out_of_range', 'A rate must be greater than 0', place);
+      return null;
+    }
+    const precise = tooPrecise('0', rate, '0');
+    if (precise !== null) {
+      this.problems.reject('too_precise', `The rate ${precise}`, place);
+      return null;
+    }
+    return { date: row.date, low: null, mid: rate, high: null, publishedAt: null };
+  }
+}

@@ -1,0 +1,221 @@
+import { didYouMean } from '../../catalog/nearest.ts';
+import type { PointField, PointPlaces } from '../load/records.ts';
+import { DELIMITERS } from '../parsing/rows.ts';
+import { indexOfLetters, lettersOfIndex } from '../parsing/xlsx-rows.ts';
+import { Refusal } from '../rejects/problems.ts';
+import { DayReader, Fault, type Field, plainText, shownText, type TableRow } from './fields.ts';
+import type { ColumnRef, Mapping, Published } from './schema.ts';
+
+/** Names a column in a message, by its place from 0 and a line. */
+export type Naming = (index: number, line: number) => string;
+
+/** What a mapping says of a delimiter that it lacks. */
+export const delimiterHint = (name: string, columns = 'columns'): string =>
+  `${columns} are separated by ${name}s; say so in the mapping, text: { delimiter: ${name} }`;
+
+/**
+ * Why a text that has one column lacks another: a header that holds it when it is split at another
+ * delimiter. Null when none does.
+ */
+function otherDelimiter(header: TableRow | null, column: ColumnRef): string | null {
+  const text = shownText(header?.fields[0]);
+  const splits = Object.entries(DELIMITERS).find(([, delimiter]) => {
+    const names = text.split(delimiter).map(plainText);
+    const place = typeof column === 'number' ? column : indexOfLetters(column) + 1;
+    const isThere = names.includes(plainText(String(column)));
+    return names.length > 1 && (isThere || (place > 0 && place <= names.length));
+  });
+  if (!splits) return null;
+  return delimiterHint(splits[0], 'Columns');
+}
+
+/** A name without the sign of a footnote at its end. */
+export const withoutMark = (name: string, mark: string | undefined): string =>
+  mark !== undefined && name.endsWith(mark)
+    ? withoutMark(name.slice(0, -mark.length).trimEnd(), mark)
+    : name;
+
+/** The columns of a table by what a mapping calls them. */
+export class Columns {
+  /** The line of the names, 0 for none. */
+  readonly header: TableRow | null;
+  readonly naming: Naming;
+  private readonly names: readonly string[] | null;
+  /** How many there are; null when a table, as in a workbook, has no edge. */
+  private readonly width: number | null;
+
+  constructor(header: TableRow | null, width: number | null, naming: Naming, mark?: string) {
+    this.header = header;
+    this.width = width;
+    this.naming = naming;
+    this.names = header
+      ? Array.from(header.fields, (field) => withoutMark(plainText(shownText(field)), mark))
+      : null;
+  }
+
+  private fail(reason: string, value: ColumnRef): never {
+    const line = this.header?.line ?? null;
+    const message = this.width === 1 ? (otherDelimiter(this.header, value) ?? reason) : reason;
+    throw new Refusal('missing_column', message, { line, value: String(value) });
+  }
+
+  /**
+   * The place of a column, from 0.
+   * @throws Refusal when there is none, or more than one
+   */
+  indexOf(column: ColumnRef): number {
+    if (typeof column === 'number') return this.inside(column - 1, column);
+    if (!this.names) return this.inside(indexOfLetters(column), column);
+    const name = plainText(column);
+    const index = this.names.indexOf(name);
+    if (index < 0) {
+      this.fail(
+        `The header has no column of this name${didYouMean(name, this.names.filter(Boolean))}`,
+        column,
+      );
+    }
+    if (this.names.indexOf(name, index + 1) >= 0) {
+      this.fail('The header has two columns of this name: refer to one by its place', column);
+    }
+    return index;
+  }
+
+  private inside(index: number, column: ColumnRef): number {
+    if (this.width === null || index < this.width) return index;
+    return this.fail(`There is no such column; the table has ${this.width}`, column);
+  }
+}
+
+/** The columns of one price; -1 for what is not in a column. */
+export interface Template {
+  /** null when it stands in `codeAt`. */
+  readonly code: string | null;
+  readonly codeAt: number;
+  /** That of the heading of its values; null when it stands in `dateAt`. */
+  readonly date: string | null;
+  readonly dateAt: number;
+  readonly low: number;
+  readonly mid: number;
+  readonly high: number;
+  readonly publishedAt: number;
+  readonly published: Published | undefined;
+  readonly places: PointPlaces;
+}
+
+type Place = Omit<Template, 'places'>;
+
+function withPlaces(place: Place, naming: Naming): Template {
+  const columns: Readonly<Record<PointField, number>> = {
+    code: place.codeAt,
+    date: place.dateAt,
+    low: place.low,
+    mid: place.mid,
+    high: place.high,
+    publishedAt: place.publishedAt,
+  };
+  // A price or day that stands in no column of its own is that of the columns of its values.
+  const indexOf = (field: PointField): number =>
+    columns[field] < 0 && (field === 'code' || field === 'date') ? place.mid : columns[field];
+  const nameOf = (field: PointField, line: number): string =>
+    indexOf(field) < 0 ? field : naming(indexOf(field), line);
+  return { ...place, places: { nameOf } };
+}
+
+/** The columns whose headings are dates, each with its day. */
+function datedColumns(
+  { dateColumns }: Mapping,
+  columns: Columns,
+  is1904: boolean,
+): [index: number, day: string][] {
+  const { header } = columns;
+  if (!dateColumns || !header) return [];
+  const first = columns.indexOf(dateColumns.first);
+  const filled = header.fields.findLastIndex((field) => plainText(shownText(field)) !== '');
+  const last = dateColumns.last === undefined ? filled : columns.indexOf(dateColumns.last);
+  if (last < first) {
+    throw new Refusal('missing_column', 'No heading from the first on is a date', {
+      line: header.line,
+    });
+  }
+  const days = new DayReader(dateColumns, is1904);
+  const found: [number, string][] = [];
+  for (let index = first; index <= last; index += 1) {
+    const field: Field | undefined = header.fields[index];
+    const day = days.read(field);
+    if (day instanceof Fault) {
+      const { line } = header;
+      const place = { line, column: columns.naming(index, line), value: shownText(field) };
+      throw new Refusal(day.code, `The heading is no date: ${day.message}`, place);
+    }
+    found.push([index, day]);
+  }
+  return found;
+}
+
+/**
+ * Where the parts of each point stand in a row: one template for a table with a code in each row,
+ * one for each price or date that has columns of its own, none in a table of rates.
+ * @throws Refusal when the table lacks a column of the mapping
+ */
+export function templatesOf(mapping: Mapping, columns: Columns, is1904: boolean): Template[] {
+  const at = (column: ColumnRef | undefined): number =>
+    column === undefined ? -1 : columns.indexOf(column);
+  const { code, low, mid, high, published } = mapping;
+  const shared = {
+    code: code?.constant ?? null,
+    codeAt: at(code?.column),
+    date: null,
+    dateAt: at(mapping.date?.column),
+    low: at(low),
+    mid: at(mid),
+    high: at(high),
+    publishedAt: at(mapping.publishedAt?.column),
+    published,
+  };
+  const place = (own: Partial<Place>): Template =>
+    withPlaces({ ...shared, ...own }, columns.naming);
+  if (mid !== undefined) return [place({})];
+  if (mapping.dateColumns) {
+    return datedColumns(mapping, columns, is1904).map(([index, date]) =>
+      place({ date, mid: index }),
+    );
+  }
+  if (!Array.isArray(mapping.columns)) {
+    return Object.entries(mapping.columns ?? {}).map(([name, each]) =>
+      place({ code: each, mid: at(name) }),
+    );
+  }
+  return mapping.columns.map((each) =>
+    place({
+      code: each.code,
+      low: at(each.low),
+      mid: at(each.mid),
+      high: at(each.high),
+      published: each.published ?? published,
+    }),
+  );
+}
+
+/** Names the columns of a text by their heading, or by their place where there is none. */
+export const namesOfText =
+  (header: TableRow | null): Naming =>
+  (index, line) => {
+    const isBelow = header !== null && line >= header.line;
+    const name = isBelow ? plainText(shownText(header.fields[index])) : '';
+    return name || `column ${index + 1}`;
+  };
+
+/** Names the columns of a sheet by letters and heading: `C Copper`. */
+export const lettersAndNames =
+  (header: TableRow | null, mark: string | undefined): Naming =>
+  (index, line) => {
+    const isBelow = header !== null && line >= header.line;
+    const name = isBelow ? withoutMark(plainText(shownText(header.fields[index])), mark) : '';
+    return `${lettersOfIndex(index)} ${name}`.trim();
+  };
+
+/** Names the cells of a sheet as formulas do: `Prices!C17`. */
+export function namesOfSheet(sheet: string): Naming {
+  const name = /^\w+$/.test(sheet) ? sheet : `'${sheet.replaceAll("'", "''")}'`;
+  return (index, line) => `${name}!${lettersOfIndex(index)}${line}`;
+}

@@ -1,0 +1,351 @@
+import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox';
+import { ATTRIBUTES } from '../load/attributes.ts';
+import { ENCODINGS } from '../parsing/encodings.ts';
+import { DELIMITERS } from '../parsing/rows.ts';
+import { PERIODS, type Period } from './date-pattern.ts';
+
+/** An object that takes no other members. What each member is stands in its description. */
+const closed = <P extends TProperties>(properties: P, description: string) =>
+  Type.Object(properties, { additionalProperties: false, description });
+
+const maybe = Type.Optional;
+const flag = (description: string) => Type.Boolean({ description });
+const text = (description: string, maxLength = 200) =>
+  Type.String({ minLength: 1, maxLength, description });
+const whole = (minimum: number, maximum: number, description: string) =>
+  Type.Integer({ minimum, maximum, description });
+const word = <const W extends readonly string[]>(words: W, description: string) =>
+  Type.Unsafe<W[number]>({ enum: words, description });
+const list = <S extends TSchema>(item: S, description: string, minItems = 0) =>
+  Type.Array(item, { minItems, maxItems: 1_000, description });
+
+type Together<T> = (T extends unknown ? (each: T) => void : never) extends (all: infer A) => void
+  ? A
+  : never;
+
+/** One of several objects, each told by its first member. Its type has the members of all. */
+const oneOf = <S extends readonly TObject[]>(sources: [...S], description: string) =>
+  Type.Unsafe<Partial<Together<Static<S[number]>>>>(Type.Union(sources, { description }));
+
+/** Names that the file has, each with a value. */
+const dictionary = (value: TSchema, description: string) =>
+  Type.Unsafe<Readonly<Record<string, string>>>({
+    type: 'object',
+    minProperties: 1,
+    maxProperties: 16_384,
+    additionalProperties: value,
+    description,
+  });
+
+/** A column: its name in the header (or its letters where there is none), or its place from 1. */
+export type ColumnRef = string | number;
+const column = (description: string) =>
+  Type.Unsafe<ColumnRef>({
+    type: ['string', 'integer'],
+    minLength: 1,
+    maxLength: 200,
+    minimum: 1,
+    maximum: 16_384,
+    description: `${description}: the name in the header, or the place from 1`,
+  });
+
+const LINES_MAX = 1_048_576;
+const line = (description: string) => whole(1, LINES_MAX, description);
+const day = text('a day, written YYYY-MM-DD', 10);
+const pattern = text('how the dates are written, such as dd.MM.yyyy');
+const period = word(PERIODS, 'what a date stands for, if for more than its day');
+const code = text('the code of a price', 64);
+const translate = dictionary(code, 'what a text of the file stands for');
+
+const codeSource = oneOf(
+  [
+    closed({ constant: code }, 'the code of all values'),
+    closed(
+      {
+        column: column('the column with the code'),
+        translate: maybe(translate),
+        others: maybe(word(['reject', 'skip'], 'what becomes of texts that translate lacks')),
+      },
+      'a column',
+    ),
+  ],
+  'where the code of the price stands',
+);
+
+const patterns = Type.Union([pattern, list(pattern, 'several ways to write the dates', 1)], {
+  description: 'how the dates are written, such as dd.MM.yyyy, or a list of such patterns',
+});
+
+const dateSource = closed(
+  { column: column('the column with the date'), pattern: maybe(patterns), period: maybe(period) },
+  'where the date stands',
+);
+
+const dateColumns = closed(
+  {
+    first: column('the first column whose header is a date'),
+    last: maybe(column('the last column whose header is a date')),
+    pattern: maybe(patterns),
+    period: maybe(period),
+  },
+  'the columns of a table that has a date in each heading',
+);
+
+const time = text('a time of day, such as 16:00', 8);
+const offset = text('the offset from UTC, Z or such as +08:00', 6);
+
+const publishedAt = oneOf(
+  [
+    closed(
+      { constant: text('a moment with its offset, such as 2026-03-05T16:00:00Z', 40) },
+      'the same moment for all values',
+    ),
+    closed(
+      {
+        column: column('the column with the publication time'),
+        pattern: maybe(pattern),
+        time: maybe(time),
+        offset: maybe(offset),
+      },
+      'a column',
+    ),
+    closed(
+      { time, offset, days: maybe(whole(0, 366, 'days after the date of the value')) },
+      'a time on the day of the value, or some days later',
+    ),
+  ],
+  'when a value was published',
+);
+
+const vintage = oneOf(
+  [
+    closed({ constant: day }, 'a day'),
+    closed({ column: column('the column with the day'), pattern: maybe(pattern) }, 'a column'),
+    closed(
+      { cell: text('a cell above the values, such as A4', 10), pattern: maybe(pattern) },
+      'a cell',
+    ),
+    closed(
+      { startsWith: text('what the text of a cell above the values begins with'), pattern },
+      'a cell that is known by its text',
+    ),
+    closed({ newest: Type.Literal(true, { description: 'true' }) }, 'the newest day of the file'),
+  ],
+  'the day of the edition',
+);
+
+const stated = (what: string) =>
+  Type.Union(
+    [
+      text(`${what}, as the file has it`, 40),
+      closed(
+        { column: column(`the column with ${what}`), translate: maybe(translate) },
+        `where ${what} stands`,
+      ),
+    ],
+    { description: `${what}, or the column that has it` },
+  );
+
+const published = closed(
+  {
+    currency: maybe(stated('the currency, such as USD, or USc for US cents')),
+    unit: maybe(stated('the unit of measure, such as lb')),
+  },
+  'the terms in which the file has the values',
+);
+
+const values = {
+  low: maybe(column('the column with the low value')),
+  mid: column('the column with the value, or the middle value'),
+  high: maybe(column('the column with the high value')),
+};
+
+const columns = Type.Union(
+  [
+    dictionary(code, 'the code of the price that a column holds'),
+    Type.Array(
+      closed({ code, ...values, published: maybe(published) }, 'the columns of one price'),
+      { minItems: 1, maxItems: 16_384, description: 'the columns of each price' },
+    ),
+  ],
+  { description: 'the columns of the prices: column to code, or a list' },
+);
+
+const rates = closed(
+  {
+    source: Type.String({
+      pattern: '^[A-Z0-9]{1,32}$',
+      description: 'who published the rates, in capital letters such as ECB',
+    }),
+    name: text('the name of the publisher'),
+    base: text('the currency of which one unit costs the rate, such as EUR', 3),
+    first: line('the place of the first column whose heading is a currency'),
+  },
+  'a table of exchange rates with a currency over each column',
+);
+
+const textFile = closed(
+  {
+    delimiter: maybe(
+      word(
+        [...(Object.keys(DELIMITERS) as (keyof typeof DELIMITERS)[]), 'spaces'],
+        'what stands between fields',
+      ),
+    ),
+    encoding: maybe(word(ENCODINGS, 'the encoding of the file')),
+  },
+  'how delimited text is written',
+);
+
+const workbook = closed(
+  {
+    sheet: maybe(
+      Type.Unsafe<string | number>({
+        type: ['string', 'integer'],
+        minLength: 1,
+        maxLength: 31,
+        minimum: 1,
+        maximum: 1_000,
+        description: 'the name of the sheet, or its place from 1',
+      }),
+    ),
+    onlyNumbers: maybe(flag('true when formulas and texts are no values')),
+  },
+  'where in a workbook the table stands',
+);
+
+const header = Type.Union(
+  [
+    whole(0, LINES_MAX, 'the line with the names of the columns, 0 for none'),
+    closed(
+      {
+        holds: text('the name of a column'),
+        footnoteMark: maybe(text('the sign of a footnote, which is no part of a name', 4)),
+      },
+      'the first line with this name',
+    ),
+  ],
+  { description: 'the line with the names of the columns, 0 for none, or a name that it holds' },
+);
+
+const rows = closed(
+  {
+    header: maybe(header),
+    first: maybe(line('the first line with values')),
+    stop: maybe(
+      closed(
+        {
+          column: column('the column that shows the end'),
+          startsWith: text('what the text in it begins with'),
+        },
+        'where the table ends',
+      ),
+    ),
+  },
+  'which lines hold the table',
+);
+
+const expect = list(
+  closed(
+    { column: column('a column'), row: line('a line above the values'), is: text('a text') },
+    'what must stand in a cell',
+  ),
+  'what must stand above the values',
+);
+
+const numbers = closed(
+  {
+    decimal: maybe(word(['point', 'comma'], 'what stands before decimals')),
+    thousands: maybe(
+      word(['none', 'comma', 'point', 'space', 'apostrophe'], 'what stands between thousands'),
+    ),
+    missing: maybe(
+      list(
+        Type.String({ maxLength: 200, description: 'a text' }),
+        'the texts that mean "no value"',
+      ),
+    ),
+  },
+  'how numbers are written',
+);
+
+const attribute = Type.Unsafe<string | null>({
+  type: ['string', 'null'],
+  maxLength: 1_000,
+  description: 'a text, or null for none',
+});
+const specification = Type.Array(
+  closed(
+    {
+      name: text('a name'),
+      value: text('a text', 1_000),
+      order: maybe(whole(0, 1_000, 'a place')),
+    },
+    'an entry',
+  ),
+  { maxItems: 100, description: 'a list of names and values' },
+);
+
+/** A price that the mapping describes, with the members of an NDJSON price record. */
+const price = Type.Unsafe<{ code: string } & Readonly<Record<string, unknown>>>(
+  closed(
+    {
+      code,
+      ...Object.fromEntries(ATTRIBUTES.map((name) => [name, maybe(attribute)])),
+      specification: maybe(specification),
+    },
+    'the description of a price',
+  ),
+);
+const product = closed(
+  {
+    market: text('the slug of a market'),
+    name: text('a name'),
+    alias: text('a short name'),
+    chemicalCode: text('a chemical formula'),
+    isSustainable: flag('true or false'),
+  },
+  'a product',
+);
+const dimensionValue = closed({ dimension: text('a dimension'), name: text('a name') }, 'a value');
+
+/** A mapping file; `docs/mapping.md` tells what each member does. */
+export const MAPPING = closed(
+  {
+    description: maybe(text('what the mapping is for', 2_000)),
+    text: maybe(textFile),
+    workbook: maybe(workbook),
+    rows: maybe(rows),
+    units: maybe(
+      dictionary(text('a unit'), 'what must stand under the names of columns, such as the unit'),
+    ),
+    expect: maybe(expect),
+    code: maybe(codeSource),
+    date: maybe(dateSource),
+    ...values,
+    mid: maybe(values.mid),
+    columns: maybe(columns),
+    dateColumns: maybe(dateColumns),
+    rates: maybe(rates),
+    publishedAt: maybe(publishedAt),
+    vintage: maybe(vintage),
+    published: maybe(published),
+    numbers: maybe(numbers),
+    prices: maybe(list(price, 'prices that are made when they are not there')),
+    products: maybe(list(product, 'products that are made when they are not there')),
+    values: maybe(list(dimensionValue, 'values of dimensions that are made when missing')),
+  },
+  'a mapping',
+);
+
+export type Mapping = Static<typeof MAPPING>;
+export type Published = Static<typeof published>;
+export type PublicationSource = Static<typeof publishedAt>;
+export type VintageSource = Static<typeof vintage>;
+export type StatedTerm = Static<ReturnType<typeof stated>>;
+
+/** How dates are written, and what they stand for. */
+export interface DateNotation {
+  readonly pattern?: string | readonly string[] | undefined;
+  readonly period?: Period | undefined;
+}

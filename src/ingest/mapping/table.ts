@@ -1,0 +1,140 @@
+import type { Format, RateSource, ReadContext } from '../formats/format.ts';
+import type { Attributes, SourceRecord } from '../load/records.ts';
+import { inUtf8 } from '../parsing/encodings.ts';
+import { rows } from '../parsing/rows.ts';
+import { openWorkbook, sheetOf, sheetRows } from '../parsing/xlsx.ts';
+import { isZip } from '../parsing/zip.ts';
+import { Refusal } from '../rejects/problems.ts';
+import type { TableRow } from './fields.ts';
+import { lettersAndNames, namesOfSheet, namesOfText } from './layout.ts';
+import type { TableMapping } from './mapping.ts';
+import { Preamble } from './preamble.ts';
+import { TableReader, type TableSource } from './reader.ts';
+import type { Mapping } from './schema.ts';
+
+/** The stated attributes of a price in a mapping, by the names of an answer. */
+function attributesOf({ code: _, specification, ...attributes }: PriceEntry): Attributes {
+  const texts = attributes as Attributes;
+  if (specification === undefined) return texts;
+  return { ...texts, specification: JSON.stringify(specification) };
+}
+
+type PriceEntry = NonNullable<Mapping['prices']>[number];
+
+/**
+ * The prices, products and values that a mapping describes.
+ * @param line of the file to name as their place; null for their lines in the mapping
+ */
+function descriptionsOf(loaded: TableMapping, line: number | null): SourceRecord[] {
+  const { prices = [], products = [], values = [] } = loaded.mapping;
+  const placeOf = (list: string, index: number) =>
+    line === null ? { line: loaded.lineOf(`/${list}/${index}`), file: loaded.path } : { line };
+  return [
+    ...products.map(
+      (each, index): SourceRecord => ({ kind: 'product', ...placeOf('products', index), ...each }),
+    ),
+    ...values.map(
+      (each, index): SourceRecord => ({ kind: 'value', ...placeOf('values', index), ...each }),
+    ),
+    ...prices.map(
+      (each, index): SourceRecord => ({
+        kind: 'price',
+        ...placeOf('prices', index),
+        code: each.code,
+        attributes: attributesOf(each),
+        // A price of ours is left as it is when somebody has edited it.
+        whenPresent: line === null ? 'compare' : 'keep',
+      }),
+    ),
+  ];
+}
+
+const OLD_WORKBOOK = '\xd0\xcf\x11\xe0';
+
+/** Whether a file is a workbook by its first bytes; also the old and the encrypted kind. */
+const isWorkbook = (head: Buffer): boolean =>
+  isZip(head) || head.toString('latin1', 0, 4) === OLD_WORKBOOK;
+
+/** A mapping for one kind of file does not guess at the other. */
+function refuseOther(mapping: Mapping, isBook: boolean): void {
+  const other = isBook ? mapping.text : mapping.workbook;
+  const own = isBook ? mapping.workbook : mapping.text;
+  if (other === undefined || own !== undefined) return;
+  const [is, says] = isBook ? ['a workbook', 'text'] : ['text', 'a workbook'];
+  throw new Refusal('invalid_layout', `The file is ${is}, and the mapping is for ${says}`);
+}
+
+/** How a mapping is read that comes with a format of ours. */
+export interface Shipped {
+  /** The text to read, where it is not the file itself. */
+  readonly text?: AsyncGenerator<Buffer>;
+}
+
+/** Opens a workbook or a text. @param shipped for the mapping of a format of ours */
+async function opened(
+  loaded: TableMapping,
+  preamble: Preamble,
+  { file, problems }: ReadContext,
+  shipped: Shipped | null,
+): Promise<{ source: TableSource; found: AsyncIterable<readonly TableRow[]> }> {
+  const { mapping } = loaded;
+  // Without its mapping at hand, a user looks for a description at the names of the columns.
+  const opening = (header: TableRow | null): readonly SourceRecord[] =>
+    shipped ? descriptionsOf(loaded, header?.line ?? 1) : [];
+  const hasPlaces = shipped === null;
+  if (!isWorkbook(file.head) || shipped?.text) {
+    const { delimiter = 'comma', encoding = 'utf-8' } = mapping.text ?? {};
+    const isOfUse = (line: number, text: string) => preamble.isOfUse(line) && text.trim() !== '';
+    const bytes = shipped?.text ?? inUtf8(file.bytes(), encoding, file.head, problems.rejects);
+    return {
+      source: { namesOf: namesOfText, opening, hasEdges: true, is1904: false, hasPlaces },
+      found: rows(bytes, { delimiter, isOfUse }, problems),
+    };
+  }
+  problems.rejects?.refuse('a workbook');
+  const workbook = await openWorkbook(file);
+  const sheet = sheetOf(workbook, mapping.workbook?.sheet);
+  const namesOf = (header: TableRow | null) =>
+    shipped ? lettersAndNames(header, preamble.mark) : namesOfSheet(sheet.name);
+  return {
+    source: { namesOf, opening, hasEdges: false, is1904: workbook.is1904, hasPlaces },
+    found: sheetRows(workbook, sheet),
+  };
+}
+
+/**
+ * Reads text or a workbook, as the content tells, with a mapping.
+ * @param shipped for the mapping of a format of ours
+ */
+export async function* readTable(
+  loaded: TableMapping,
+  context: ReadContext,
+  shipped: Shipped | null = null,
+): AsyncGenerator<SourceRecord[]> {
+  const { mapping } = loaded;
+  refuseOther(mapping, isWorkbook(context.file.head) && !shipped?.text);
+  if (!shipped) yield descriptionsOf(loaded, null);
+  const preamble = new Preamble(mapping);
+  const { source, found } = await opened(loaded, preamble, context, shipped);
+  const reader = new TableReader(mapping, preamble, source, context.problems);
+  for await (const block of found) {
+    const records: SourceRecord[] = [];
+    const isEnd = !block.every((row) => reader.take(row, records));
+    yield records;
+    if (isEnd) break;
+  }
+  yield reader.end();
+}
+
+/** The publisher of the rates that a mapping reads. */
+export const sourceOf = ({ rates }: Mapping): RateSource | undefined =>
+  rates && { slug: rates.source, name: rates.name, base: rates.base };
+
+/** Reads a table as a mapping says; whether it is text or a workbook is told by the content. */
+export const tableWith = (loaded: TableMapping): Format => ({
+  lineage: ['csv', 'ndjson', 'table'],
+  needsVintage: false,
+  mappingSha256: loaded.sha256,
+  source: sourceOf(loaded.mapping),
+  read: (context) => readTable(loaded, context),
+});

@@ -1,0 +1,186 @@
+import type { FilterName } from '../../catalog/dimensions.ts';
+import type { Market, MarketSlug } from '../../catalog/markets.ts';
+import { matchKey } from '../../catalog/match-key.ts';
+import { type BodyCheck, brokenBy, isMembers } from '../../contract/request/validate.ts';
+import { filtersOf } from '../../contract/schemas/market.ts';
+import type { RequestPart } from '../../contract/schemas/problem.ts';
+import { startAgain, type Violation } from '../../errors.ts';
+import { type Position, positionIn } from './cursor.ts';
+import { brokenOptions, optionsOf, type PlanOptions } from './options.ts';
+
+/** One filter list: the values as sent and the keys that they are compared by. */
+export interface ListFilter {
+  readonly name: FilterName;
+  readonly values: readonly string[];
+  readonly keys: readonly string[];
+}
+
+/** Inclusive bounds of the series as calendar days; null is open. */
+export interface DateRange {
+  readonly from: string | null;
+  readonly to: string | null;
+}
+
+/** The part of the prices that an answer shows. */
+interface Page {
+  /** Most records; null is as many as there are. */
+  readonly limit: number | null;
+  /** Where the page before ended; null is from the first. */
+  readonly after: Position | null;
+}
+
+/** Where a request has its filters, and which markets its sender may read. */
+export interface Asker {
+  readonly by: RequestPart;
+  readonly openMarkets: () => readonly MarketSlug[];
+}
+
+/** A validated request, ready to run: nothing in it can be refused any more but by its values. */
+export interface Plan {
+  readonly market: Market;
+  readonly range: DateRange;
+  /** Codes as sent, or null when the request does not select by code. */
+  readonly codes: ListFilter['values'] | null;
+  readonly lists: readonly ListFilter[];
+  readonly options: PlanOptions;
+  readonly page: Page;
+  /** Where the request has its filters: warnings point there. */
+  readonly by: RequestPart;
+  /** The markets that warnings about codes may name; none where no codes are asked for. */
+  readonly openMarkets: readonly MarketSlug[];
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+const FIRST_DAY = '1800-01-01';
+const LAST_DAY = '2199-12-31';
+
+const membersOf = (body: unknown, name: string): Members => {
+  const value = isMembers(body) ? body[name] : undefined;
+  return isMembers(value) ? value : {};
+};
+
+const dayOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+/** The rules that a schema cannot say; of days, those that the schema has let pass. */
+function brokenRules(
+  market: Market,
+  filters: Members,
+  brokenPlaces: ReadonlySet<string>,
+): Violation[] {
+  const broken: Violation[] = [];
+  const day = (name: string) =>
+    brokenPlaces.has(`/filters/${name}`) ? null : dayOf(filters[name]);
+  const from = day('dateFrom');
+  const to = day('dateTo');
+  for (const [name, bound] of Object.entries({ dateFrom: from, dateTo: to })) {
+    if (bound !== null && (bound < FIRST_DAY || bound > LAST_DAY)) {
+      const detail = `Must lie between ${FIRST_DAY} and ${LAST_DAY}`;
+      broken.push({ pointer: `/filters/${name}`, code: 'out_of_range', detail });
+    }
+  }
+  if (from !== null && to !== null && from > to) {
+    const detail = 'dateFrom must not lie after dateTo; swap them';
+    broken.push({ pointer: '/filters/dateFrom', code: 'date_order', detail });
+  }
+  if (filters['codes'] !== undefined) {
+    for (const name of filtersOf(market)) {
+      // An empty list counts as absent, so that it does not compete with codes.
+      if (filters[name] === undefined || isEmptyList(filters[name])) continue;
+      const detail = `codes goes only with dateFrom and dateTo; leave out ${name} or codes`;
+      broken.push({ pointer: `/filters/${name}`, code: 'codes_exclusive', detail });
+    }
+  }
+  return broken;
+}
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+
+const listFilter = (name: FilterName, values: readonly string[]): ListFilter => ({
+  name,
+  values,
+  keys: [...new Set(values.map(matchKey))],
+});
+
+/**
+ * A plan that goes on where its cursor says, at the state at which the walk began. Looked at last:
+ * which request a cursor belongs to is known only of one that breaks no rule.
+ */
+function continued(plan: Plan, cursor: string): Plan {
+  const after = positionIn(canonicalText(plan), cursor);
+  if (after === null) {
+    const detail = 'This cursor is not of this request; repeat the one that gave it, or go without';
+    throw startAgain('invalid_cursor', '/options/cursor', detail);
+  }
+  const { options, page } = plan;
+  const began = { kind: 'revision', text: after.revision, option: 'cursor' } as const;
+  const moment = options.moment.kind === 'now' ? began : options.moment;
+  return { ...plan, options: { ...options, moment }, page: { ...page, after } };
+}
+
+/** Nobody in particular: warnings name no other market. */
+const UNKNOWN_ASKER: Asker = { by: 'body', openMarkets: () => [] };
+
+/**
+ * The plan of a request body.
+ * @param asker who sent it, and where
+ * @param found what is known to be wrong already, such as with the query
+ * @throws Problem `validation_failed` with every violation of the schema and of the rules; without
+ *   any, `invalid_cursor` for a cursor of another request
+ */
+export function planOf(
+  market: Market,
+  check: BodyCheck,
+  body: unknown,
+  asker: Asker = UNKNOWN_ASKER,
+  found: readonly Violation[] = [],
+): Plan {
+  const filters = membersOf(body, 'filters');
+  const options = membersOf(body, 'options');
+  const errors = [...found, ...check(body)];
+  const brokenPlaces = new Set(errors.map((each) => each.pointer));
+  errors.push(...brokenRules(market, filters, brokenPlaces));
+  errors.push(...brokenOptions(options, brokenPlaces));
+  if (errors.length > 0) throw brokenBy(errors);
+  const codes = filters['codes'] as string[] | undefined;
+  const lists = filtersOf(market).flatMap((name) => {
+    const values = filters[name] as string[] | undefined;
+    return values && values.length > 0 ? [listFilter(name, values)] : [];
+  });
+  const plan = {
+    market,
+    range: { from: dayOf(filters['dateFrom']), to: dayOf(filters['dateTo']) },
+    codes: codes ?? null,
+    lists,
+    options: optionsOf(options),
+    page: { limit: (options['limit'] as number | undefined) ?? null, after: null },
+    by: asker.by,
+    openMarkets: codes ? asker.openMarkets() : [],
+  };
+  const cursor = options['cursor'] as string | undefined;
+  return Object.freeze(cursor === undefined ? plan : continued(plan, cursor));
+}
+
+/**
+ * A plan as text, without its moment and page: two plans with the same text have the same answer at
+ * the same state. Values count as they were sent, because warnings show them so.
+ */
+export function canonicalText({ market, range, codes, lists, options }: Plan): string {
+  const { aggregate } = options;
+  return JSON.stringify([
+    market.slug,
+    [range.from, range.to],
+    codes,
+    lists.map(({ name, values }) => [name, values]),
+    [options.includeSeries, options.includeSummary, options.strict, options.onUnconvertible],
+    [options.currency, options.unitOfMeasure, options.decimals],
+    aggregate && [aggregate.period, aggregate.method],
+  ]);
+}
+
+/** The same with page and warnings, so that it identifies one answer at each state. */
+export function canonicalKey(plan: Plan): string {
+  const { page, by, openMarkets } = plan;
+  const more = JSON.stringify([page.limit, page.after?.code, by, openMarkets]);
+  return `${canonicalText(plan)} ${more}`;
+}

@@ -1,0 +1,75 @@
+import { type Kysely, sql } from 'kysely';
+import { MARKETS } from '../../catalog/markets.ts';
+import { scopeOf } from '../../catalog/scopes.ts';
+import { filtersOf } from '../../contract/schemas/market.ts';
+import { instantOf } from '../../db/instant.ts';
+import type { Newest } from '../../db/newest.ts';
+import { requireCommit } from '../../db/revisions.ts';
+import type { Database } from '../../db/schema.ts';
+import { keptAt } from '../../db/shared-work.ts';
+
+interface Extent {
+  readonly slug: string;
+  readonly prices: number;
+  readonly firstDate: string | null;
+  readonly lastDate: string | null;
+  /** Newest publication of the latest points, as PostgreSQL prints it. */
+  readonly publishedAt: string | null;
+}
+
+/** What each market holds, by its slug. */
+type Extents = ReadonlyMap<string, Extent>;
+
+/**
+ * The number of prices of each market and the days that they span, now. The server must have the
+ * commit of the revision, see `requireCommit`.
+ */
+export async function extentsNow(db: Kysely<Database>, revision = '0'): Promise<Extents> {
+  const end = (column: 'date' | 'published_at', order: 'asc' | 'desc') =>
+    sql`(select series.${sql.raw(column)} from series
+    where price_id = price.id order by date ${sql.raw(order)} limit 1)`;
+  const { rows } = await sql<Extent>`
+    select market.slug, count(price.id)::int as prices,
+      min(${end('date', 'asc')}) as "firstDate", max(${end('date', 'desc')}) as "lastDate",
+      max(${end('published_at', 'desc')}) as "publishedAt"
+    from market left join price on price.market_id = market.id
+    where ${requireCommit(revision)}
+    group by market.slug`.execute(db);
+  return new Map(rows.map((each) => [each.slug, each]));
+}
+
+/**
+ * A reader that keeps what the markets held when anything was committed last: reading it looks at
+ * both ends of every series. It is read after the look, so it is never older than that.
+ * @param shared reads what is kept; a request that leaves does not end it for the others
+ */
+export const extentReader = (shared: Kysely<Database>): ((newest: Newest) => Promise<Extents>) =>
+  keptAt(
+    1,
+    ({ epoch, revision }) => `${epoch}.${revision}`,
+    ({ revision }) => extentsNow(shared, revision),
+  );
+
+/** The markets for the holder of some scopes: of one that they do not open, only its names. */
+export function marketList(
+  extents: Extents,
+  isAuthorized: (scope: ReturnType<typeof scopeOf>) => boolean,
+) {
+  return MARKETS.map((market) => {
+    const { slug, name } = market;
+    const scope = scopeOf(slug);
+    if (!isAuthorized(scope)) return { slug, name, scope, authorized: false };
+    const extent = extents.get(slug);
+    return {
+      slug,
+      name,
+      scope,
+      filters: [...filtersOf(market), 'codes'],
+      prices: extent?.prices ?? 0,
+      firstDate: extent?.firstDate ?? null,
+      lastDate: extent?.lastDate ?? null,
+      latestPublishedAt: extent?.publishedAt ? instantOf(extent.publishedAt) : null,
+      authorized: true,
+    };
+  });
+}

@@ -1,0 +1,122 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { columnName, DIMENSIONS, type FilterName } from '../../catalog/dimensions.ts';
+import { codeKey } from '../../catalog/match-key.ts';
+import { numberIn, requireCommit } from '../../db/revisions.ts';
+import type { Database, PriceDimensions, SpecificationEntry } from '../../db/schema.ts';
+import type { ListFilter, Plan } from '../plan/plan.ts';
+
+/** The column of `price` and the kind of `dimension_value` behind a filter. */
+export function columnOf(name: FilterName): { column: string; kind: string } {
+  if (name === 'products') return { column: 'product_id', kind: 'product' };
+  if (name === 'priceTypes') return { column: 'price_type', kind: 'price-type' };
+  if (name === 'priceCategories') return { column: 'price_category_id', kind: 'price-category' };
+  const { field, kind } = DIMENSIONS[name];
+  return { column: columnName(field), kind };
+}
+
+/** The values of a filter at a revision, as a table of key, id, uuid, name and match_key. */
+export const valuesAt = (name: FilterName, revision: string): RawBuilder<unknown> => {
+  const at = numberIn(revision);
+  if (name === 'products') {
+    return sql`(select id as key, uuid, name, match_key from product_at(${at}))`;
+  }
+  const { kind } = columnOf(name);
+  const key = name === 'priceTypes' ? sql`slug` : sql`id`;
+  return sql`(select ${key} as key, uuid, name, match_key from dimension_value_at(${at})
+    where kind = ${sql.lit(kind)})`;
+};
+
+/**
+ * The condition that a price has one of a filter's values, given as ids or names; the keys go to
+ * PostgreSQL as one array parameter, so every length of list is the same statement.
+ */
+function conditionOf(filter: ListFilter, revision: string): RawBuilder<boolean> {
+  const column = sql.ref(`p.${columnOf(filter.name).column}`);
+  return sql<boolean>`${column} in (select v.key from ${valuesAt(filter.name, revision)} as v
+    cross join (select ${[...filter.keys]}::text[] as keys) as sent
+    where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys))`;
+}
+
+/** A price as it was at a revision, without its points. */
+export interface PriceAttributes extends PriceDimensions {
+  readonly id: number;
+  readonly code: string;
+  readonly price_type: 'price' | 'payable';
+  readonly currency_id: number | null;
+  readonly unit_id: number;
+  readonly specification: readonly SpecificationEntry[];
+  readonly product_id: number;
+  readonly name: string;
+  readonly short_name: string | null;
+  readonly assessment_launched_at: string | null;
+}
+
+/** A price as it was at a revision, with the date and publication of its latest point. */
+export interface SelectedPrice extends PriceAttributes {
+  readonly last_date: string | null;
+  readonly last_published_at: string | null;
+}
+
+/** The prices of a market at a revision, aliased `p`; see `requireCommit`. */
+export const marketPrices = (slug: string, revision: string): RawBuilder<SelectedPrice> =>
+  sql<SelectedPrice>`(select price.* from price_at(${numberIn(revision)}) as price
+    where price.market_id = (select id from market where slug = ${slug})
+      and ${requireCommit(revision)})`;
+
+/** What selects prices in a plan. */
+export type PriceFilters = Pick<Plan, 'market' | 'codes' | 'lists'>;
+
+/** The order of codes. */
+const BY_CODE = sql`p.code collate "C"`;
+
+/** The prices that a plan selects at a revision. */
+function filtered(db: Kysely<Database>, plan: PriceFilters, revision: string) {
+  let query = db.selectFrom(marketPrices(plan.market.slug, revision).as('p'));
+  if (plan.codes) {
+    query = query.where(sql<boolean>`p.code_key = any(${plan.codes.map(codeKey)}::text[])`);
+  }
+  for (const filter of plan.lists) query = query.where(conditionOf(filter, revision));
+  return query;
+}
+
+/** Some of the prices of a plan: so many after a code. */
+export interface Stretch {
+  readonly after: string | null;
+  /** Null is as many as there are. */
+  readonly most: number | null;
+}
+
+export const WHOLE: Stretch = { after: null, most: null };
+
+/**
+ * The statement that selects prices of a plan at a revision, in the order of their codes. Latest
+ * points are looked up for the stretch only, not for every price.
+ */
+export function selectionOf(
+  db: Kysely<Database>,
+  plan: PriceFilters,
+  revision: string,
+  { after, most }: Stretch = WHOLE,
+) {
+  let prices = filtered(db, plan, revision).selectAll('p');
+  if (after !== null) prices = prices.where(sql<boolean>`${BY_CODE} > ${after}`);
+  if (most !== null) prices = prices.orderBy(BY_CODE).limit(most);
+  const latest = sql<{ date: string; published_at: string }>`
+    latest_point_at(p.id, ${numberIn(revision)})`;
+  return db
+    .selectFrom(prices.as('p'))
+    .leftJoinLateral(latest.as('latest'), (join) => join.onTrue())
+    .selectAll('p')
+    .select(['latest.date as last_date', 'latest.published_at as last_published_at'])
+    .orderBy(BY_CODE);
+}
+
+/** The numbers of the prices that a plan selects at a revision, in the order of their codes. */
+export async function selectIds(
+  db: Kysely<Database>,
+  plan: PriceFilters,
+  revision: string,
+): Promise<readonly number[]> {
+  const rows = await filtered(db, plan, revision).select('p.id').orderBy(BY_CODE).execute();
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,106 @@
+import { type Kysely, sql } from 'kysely';
+import type { Unit } from '../../conversion/units.ts';
+import { type Head, numberIn, requireCommit } from '../../db/revisions.ts';
+import type {
+  Currency,
+  Database,
+  DimensionValue,
+  Product,
+  UnitOfMeasure,
+} from '../../db/schema.ts';
+import { keptAt } from '../../db/shared-work.ts';
+
+/** The objects that records show, by the numbers that `price` refers to them with. */
+export interface References {
+  readonly products: ReadonlyMap<number, object>;
+  readonly values: ReadonlyMap<number, object>;
+  readonly frequencies: ReadonlyMap<number, object>;
+  readonly priceTypes: ReadonlyMap<string, object>;
+  readonly units: ReadonlyMap<number, UnitReference>;
+  readonly currencies: ReadonlyMap<number, CurrencyReference>;
+}
+
+/** A unit as conversion needs it, and as records show it. */
+export interface UnitReference {
+  readonly unit: Unit;
+  readonly shown: { readonly id: string; readonly name: string; readonly symbol: string };
+  /** Code of UNECE Recommendation 20, where there is one. */
+  readonly rec20: string | null;
+}
+
+export interface CurrencyReference {
+  readonly id: number;
+  readonly shown: {
+    readonly id: string;
+    readonly name: string;
+    readonly iso: string;
+    readonly symbol: string;
+  };
+}
+
+const rowsAt = <Row>(table: string, revision: string) =>
+  sql<Row>`select * from ${sql.raw(`${table}_at`)}(${numberIn(revision)})
+    where ${requireCommit(revision)}`;
+
+async function loadReferences(db: Kysely<Database>, revision: string): Promise<References> {
+  const [products, values, units, currencies] = await Promise.all([
+    rowsAt<Product & { id: number }>('product', revision).execute(db),
+    rowsAt<DimensionValue & { id: number }>('dimension_value', revision).execute(db),
+    rowsAt<UnitOfMeasure & { id: number }>('unit_of_measure', revision).execute(db),
+    rowsAt<Currency & { id: number }>('currency', revision).execute(db),
+  ]);
+  const nameOf = (each: DimensionValue) => ({ id: each.uuid, name: each.name });
+  const ofKind = (kind: string) => values.rows.filter((each) => each.kind === kind);
+  return {
+    products: new Map(
+      products.rows.map((each) => [
+        each.id,
+        {
+          id: each.uuid,
+          name: each.name,
+          alias: each.alias,
+          chemicalCode: each.chemical_code,
+          isSustainable: each.is_sustainable,
+        },
+      ]),
+    ),
+    values: new Map(values.rows.map((each) => [each.id, nameOf(each)])),
+    frequencies: new Map(
+      ofKind('frequency').map((each) => [each.id, { ...nameOf(each), shortName: each.short_name }]),
+    ),
+    priceTypes: new Map(ofKind('price-type').map((each) => [each.slug, nameOf(each)])),
+    units: new Map(
+      units.rows.map((each) => [
+        each.id,
+        {
+          unit: each,
+          shown: { id: each.uuid, name: each.name, symbol: each.symbol },
+          rec20: each.rec20,
+        },
+      ]),
+    ),
+    currencies: new Map(
+      currencies.rows.map((each) => [
+        each.id,
+        {
+          id: each.id,
+          shown: { id: each.uuid, name: each.name, iso: each.iso, symbol: each.symbol },
+        },
+      ]),
+    ),
+  };
+}
+
+/** Reference data as of a head; what was true at a revision never changes. */
+export type ReferenceReader = (
+  db: Kysely<Database>,
+  head: Pick<Head, 'epoch' | 'reference'>,
+) => Promise<References>;
+
+/** A reader that caches the states used last. `keep` bounds how many. */
+export const referenceReader = (keep: number): ReferenceReader =>
+  keptAt(
+    keep,
+    (_db, { epoch, reference }) => `${epoch}.${reference}`,
+    (db, { reference }) => loadReferences(db, reference),
+  );

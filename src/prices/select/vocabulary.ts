@@ -1,0 +1,107 @@
+import { type Kysely, sql } from 'kysely';
+import type { FilterName } from '../../catalog/dimensions.ts';
+import { MARKETS, type Market } from '../../catalog/markets.ts';
+import { Names } from '../../catalog/nearest.ts';
+import { filtersOf } from '../../contract/schemas/market.ts';
+import type { Head } from '../../db/revisions.ts';
+import type { Database } from '../../db/schema.ts';
+import { keptAt } from '../../db/shared-work.ts';
+import { columnOf, marketPrices, valuesAt } from './query.ts';
+
+/** A value that at least one price of the market has. */
+interface UsedValue {
+  readonly filter: FilterName;
+  readonly id: string;
+  readonly name: string;
+  readonly matchKey: string;
+  readonly prices: number;
+}
+
+/** The legal values of a market's filters at a revision, by filter and name. */
+export async function usedValues(
+  db: Kysely<Database>,
+  market: Market,
+  revision: string,
+): Promise<readonly UsedValue[]> {
+  const filters = filtersOf(market);
+  if (filters.length === 0) return [];
+  const parts = filters.map(
+    (name, index) => sql`select ${sql.lit(index)} as position, ${sql.lit(name)} as filter,
+      v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+    from p join ${valuesAt(name, revision)} as v on v.key = ${sql.ref(`p.${columnOf(name).column}`)}
+    group by v.uuid, v.name, v.match_key`,
+  );
+  const { rows } = await sql<UsedValue>`
+    with p as materialized ${marketPrices(market.slug, revision)}
+    select filter, id, name, "matchKey", prices
+    from (${sql.join(parts, sql` union all `)}) as used
+    order by position, name collate "C"`.execute(db);
+  return rows;
+}
+
+/** The values that the prices of a market have in one filter. */
+interface FilterVocabulary {
+  /** Match keys and ids: all that a request may name a value by. */
+  readonly keys: ReadonlySet<string>;
+  readonly names: Names;
+}
+
+/** What a request can name in a market at one state. */
+interface Vocabulary {
+  /** Every value, in the order of the filters and of the names. */
+  readonly used: readonly UsedValue[];
+  of(filter: FilterName): FilterVocabulary;
+  codes(): Promise<Names>;
+}
+
+const NOTHING: FilterVocabulary = { keys: new Set(), names: new Names([]) };
+
+/** Every code of a market, as one text: as many rows would cost far more to read. */
+async function codesOf(db: Kysely<Database>, market: Market, revision: string): Promise<Names> {
+  const { rows } = await sql<{ codes: string | null }>`
+    select string_agg(code, e'\n') as codes
+    from ${marketPrices(market.slug, revision)} as p`.execute(db);
+  const codes = rows[0]?.codes ?? null;
+  return new Names(codes === null ? [] : codes.split('\n'));
+}
+
+async function vocabularyOf(
+  db: Kysely<Database>,
+  market: Market,
+  revision: string,
+): Promise<Vocabulary> {
+  const used = await usedValues(db, market, revision);
+  const filters = new Map<FilterName, FilterVocabulary>();
+  for (const [filter, values] of Map.groupBy(used, (each) => each.filter)) {
+    filters.set(filter, {
+      keys: new Set(values.flatMap((each) => [each.matchKey, each.id])),
+      names: new Names(values.map((each) => each.name)),
+    });
+  }
+  return {
+    used,
+    of: (filter) => filters.get(filter) ?? NOTHING,
+    codes: keptAt(
+      1,
+      () => 'codes',
+      () => codesOf(db, market, revision),
+    ),
+  };
+}
+
+/** Reads the vocabulary of a market at the state of a head. */
+export type VocabularyReader = (market: Market, head: Head) => Promise<Vocabulary>;
+
+/** States of markets that are kept: the newest one of each, and one before. */
+const KEPT = 2 * MARKETS.length;
+
+/**
+ * A reader that keeps the vocabularies of the states that were asked for last.
+ * @param shared reads what is kept; a request that leaves does not end it for the others
+ */
+export const vocabularyReader = (shared: Kysely<Database>): VocabularyReader =>
+  keptAt(
+    KEPT,
+    (market, { epoch, revision }) => `${market.slug} ${epoch}.${revision}`,
+    (market, { revision }) => vocabularyOf(shared, market, revision),
+  );

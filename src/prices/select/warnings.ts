@@ -1,0 +1,202 @@
+import { type Kysely, sql } from 'kysely';
+import type { FilterName } from '../../catalog/dimensions.ts';
+import type { MarketSlug } from '../../catalog/markets.ts';
+import { codeKey, matchKey } from '../../catalog/match-key.ts';
+import { instantOf } from '../../db/instant.ts';
+import { type Head, numberIn, requireCommit } from '../../db/revisions.ts';
+import type { Database } from '../../db/schema.ts';
+import { Problem, shown, type WarningCode } from '../../errors.ts';
+import { Slice } from '../../std/turns.ts';
+import { namesPast } from '../plan/options.ts';
+import type { Plan } from '../plan/plan.ts';
+import type { SelectedPrice } from './query.ts';
+import type { VocabularyReader } from './vocabulary.ts';
+
+/** A price that was added after a revision. */
+interface LaterPrice {
+  readonly code: string;
+  /** The revision that added it, as on the wire, and when it was committed (RFC 3339). */
+  readonly revision: string;
+  readonly committedAt: string;
+}
+
+/** Finds prices of a market that were added after a revision, by the keys of their codes. */
+export async function laterPrices(
+  db: Kysely<Database>,
+  slug: string,
+  revision: string,
+  codeKeys: readonly string[],
+): Promise<ReadonlyMap<string, LaterPrice>> {
+  const { rows } = await sql<{ key: string } & LaterPrice>`
+    select p.code_key as key, p.code, revision_text(added.number) as revision,
+      added.committed_at as "committedAt"
+    from price as p
+      join revision as added on added.number = least(p.revision,
+        (select min(h.revision) from price_history as h where h.id = p.id))
+    where p.code_key = any(${[...codeKeys]}::text[]) and added.number > ${numberIn(revision)}
+      and p.market_id = (select id from market where slug = ${slug})
+      and ${requireCommit(revision)}`.execute(db);
+  return new Map(
+    rows.map(({ key, ...price }) => [key, { ...price, committedAt: instantOf(price.committedAt) }]),
+  );
+}
+
+/** Something about the answer that its reader should know. */
+export interface Warning {
+  readonly code: WarningCode;
+  readonly pointer: string;
+  readonly detail: string;
+  readonly suggestions: readonly string[];
+  /** Of `not_yet_existing`: the code as it was published, and the commit that added the price. */
+  readonly priceCode?: string;
+  readonly existsSinceRevision?: string;
+  readonly existsSince?: string;
+  /**
+   * Set for `rates_missing`: the currency, the points without a rate, and its newest rate. The days
+   * of points are null if none is requested, the newest rate if the source has none.
+   */
+  readonly currency?: string;
+  readonly firstDateWithoutRate?: string | null;
+  readonly lastDateWithoutRate?: string | null;
+  readonly lastDateWithRate?: string | null;
+}
+
+/** A value of a request that matches nothing in its market. */
+export interface Unmatched {
+  readonly list: FilterName | 'codes';
+  readonly index: number;
+  readonly value: string;
+  readonly suggestions: readonly string[];
+  /** The market that has the code; null of a value, and of a code that no market has. */
+  readonly elsewhere: MarketSlug | null;
+  /** The price that got the code after the requested moment; null where none did. */
+  readonly later: LaterPrice | null;
+}
+
+const SUGGESTIONS = 3;
+
+/** Values of a request that suggestions are looked for; hundreds of strangers are no typo. */
+const SUGGESTED_MAX = 20;
+
+type Missing = Pick<Unmatched, 'list' | 'index' | 'value'>;
+
+/** The items of a list of a request that are not known. */
+const missingIn = (
+  list: Missing['list'],
+  values: readonly string[],
+  isKnown: (value: string) => boolean,
+): Missing[] => values.flatMap((value, index) => (isKnown(value) ? [] : [{ list, index, value }]));
+
+/** The markets of codes that other markets have, by the key of the code. */
+async function marketsOf(
+  db: Kysely<Database>,
+  missing: readonly Missing[],
+  revision: string,
+): Promise<ReadonlyMap<string, MarketSlug>> {
+  const keys = missing.map(({ value }) => codeKey(value));
+  const { rows } = await sql<{ key: string; slug: MarketSlug }>`
+    select p.code_key as key, market.slug
+    from price_at(${numberIn(revision)}) as p join market on market.id = p.market_id
+    where p.code_key = any(${keys}::text[]) and ${requireCommit(revision)}`.execute(db);
+  return new Map(rows.map(({ key, slug }) => [key, slug]));
+}
+
+/** What is known of the codes of a plan that its market does not have. */
+async function strangersOf(
+  db: Kysely<Database>,
+  { market, options }: Plan,
+  { revision }: Head,
+  missing: readonly Missing[],
+) {
+  if (missing.length === 0) return null;
+  const keys = missing.map(({ value }) => codeKey(value));
+  const later = namesPast(options) ? await laterPrices(db, market.slug, revision, keys) : null;
+  return { elsewhere: await marketsOf(db, missing, revision), later };
+}
+
+/** The values of a plan that match nothing in its market, in the order of the filters. */
+export async function unmatchedIn(
+  db: Kysely<Database>,
+  vocabularies: VocabularyReader,
+  plan: Plan,
+  head: Head,
+  found: readonly SelectedPrice[],
+): Promise<readonly Unmatched[]> {
+  const codes = new Set(found.map((each) => codeKey(each.code)));
+  const missing = missingIn('codes', plan.codes ?? [], (code) => codes.has(codeKey(code)));
+  if (plan.lists.length === 0 && missing.length === 0) return [];
+  const vocabulary = await vocabularies(plan.market, head);
+  for (const { name, values } of plan.lists) {
+    const { keys } = vocabulary.of(name);
+    missing.push(...missingIn(name, values, (value) => keys.has(matchKey(value))));
+  }
+  const strangers = plan.codes && (await strangersOf(db, plan, head, missing));
+  const names = strangers && (await vocabulary.codes());
+  const slice = new Slice();
+  const unmatched: Unmatched[] = [];
+  for (const each of missing) {
+    const known = each.list === 'codes' ? names : vocabulary.of(each.list).names;
+    const isSuggested = unmatched.length < SUGGESTED_MAX;
+    const key = codeKey(each.value);
+    unmatched.push({
+      ...each,
+      suggestions: (isSuggested && known?.nearest(each.value, SUGGESTIONS)) || [],
+      elsewhere: strangers?.elsewhere.get(key) ?? null,
+      later: strangers?.later?.get(key) ?? null,
+    });
+    if (isSuggested) await slice.pass();
+  }
+  return unmatched;
+}
+
+function notYetExisting(pointer: string, { code, revision, committedAt }: LaterPrice): Warning {
+  const since = `it exists since ${committedAt} (revision ${revision})`;
+  return {
+    code: 'not_yet_existing',
+    pointer,
+    detail: `"${code}" did not exist yet at the requested moment; ${since}`,
+    suggestions: [],
+    priceCode: code,
+    existsSinceRevision: revision,
+    existsSince: committedAt,
+  };
+}
+
+/**
+ * The warnings of values that match nothing; of a code that came later it says since when the price
+ * exists. A code of another market names it to a caller who may read that market; to any other it
+ * is a code that there is not.
+ */
+export function unmatchedWarnings(plan: Plan, unmatched: readonly Unmatched[]): Warning[] {
+  const { slug } = plan.market;
+  return unmatched.map(({ list, index, value, suggestions: near, elsewhere, later }) => {
+    const pointer = `/filters/${list}/${index}`;
+    if (later !== null) return notYetExisting(pointer, later);
+    const isOpen = elsewhere !== null && plan.openMarkets.includes(elsewhere);
+    const suggestions = isOpen ? [] : near;
+    const hint = suggestions.length > 0 ? `; did you mean ${suggestions.join(', ')}?` : '';
+    const detail = isOpen
+      ? `"${shown(value)}" is a code of ${elsewhere}; ask /v3/prices/${elsewhere} for it`
+      : `"${shown(value)}" matches nothing in ${slug}${hint}`;
+    return { code: 'unmatched_value', pointer, detail, suggestions };
+  });
+}
+
+/**
+ * Refuses what matches nothing, where the plan is strict.
+ * @throws Problem `validation_failed` with the places of the warnings
+ */
+export function checkStrict({ options }: Plan, warnings: readonly Warning[]): void {
+  const unmatched = warnings.filter(({ code }) => code === 'unmatched_value');
+  if (!options.strict || unmatched.length === 0) return;
+  const errors = unmatched.map(({ pointer, detail }) => ({
+    pointer,
+    code: 'unmatched_value' as const,
+    detail,
+  }));
+  throw new Problem(
+    'validation_failed',
+    'With options.strict every value must match; errors names those that do not',
+    { errors },
+  );
+}

@@ -1,0 +1,130 @@
+import type { Reads } from '../../db/reads.ts';
+import { commitIdOf, numberOf } from '../../db/revisions.ts';
+import { ColumnsBuilder, type SeriesColumns, type SeriesSource } from './columns.ts';
+import { columnsOf } from './copy-binary.ts';
+
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+
+/** COPY takes no parameters: what is written into its text is checked here once more. */
+function literal(text: string, pattern: RegExp): string {
+  if (!pattern.test(text)) throw new Error('not a literal of the expected form');
+  return text;
+}
+
+/** The table of series at a revision, and the condition that the server has its commit. */
+function seriesAt(revision: string) {
+  const number = literal(numberOf(revision), /^\d+$/);
+  const id = commitIdOf(revision);
+  const commit = id === null ? 'null' : `'${literal(id, /^[0-9a-z]+$/)}'`;
+  return { series: `series_at(${number})`, isThere: `require_commit(${number}, ${commit})` };
+}
+
+/** The statement that reads the series of some prices at a revision. */
+export function seriesStatement(
+  priceIds: readonly number[],
+  range: { readonly from: string | null; readonly to: string | null },
+  revision: string,
+): string {
+  const ids = priceIds.map((id) => literal(String(id), /^\d+$/)).join(',');
+  const bounds = [
+    range.from === null ? '' : ` and date >= '${literal(range.from, DAY)}'`,
+    range.to === null ? '' : ` and date <= '${literal(range.to, DAY)}'`,
+  ].join('');
+  const { series, isThere } = seriesAt(revision);
+  return `copy (select price_id, date, low, mid, high, published_at, corrections
+    from ${series} where price_id = any('{${ids}}')${bounds} and ${isThere}
+    order by price_id, date) to stdout (format binary)`;
+}
+
+/** The points of one price within some days, both bounds included. */
+export interface PriceDays {
+  readonly priceId: number;
+  readonly first: string;
+  readonly last: string;
+}
+
+/**
+ * The statement that reads some points of each of some prices at a revision. "offset 0" keeps the
+ * planner from joining the days with the whole table: each price is looked up by the key.
+ */
+export function daysStatement(wanted: readonly PriceDays[], revision: string): string {
+  const rows = wanted.map(({ priceId, first, last }) => {
+    const [from, to] = [literal(first, DAY), literal(last, DAY)];
+    return `(${literal(String(priceId), /^\d+$/)}, date '${from}', date '${to}')`;
+  });
+  const { series, isThere } = seriesAt(revision);
+  return `copy (select s.price_id, s.date, s.low, s.mid, s.high, s.published_at, s.corrections
+    from (values ${rows.join(', ')}) as w (id, first, last)
+      cross join lateral (select * from ${series}
+        where price_id = w.id and date between w.first and w.last offset 0) as s
+    where ${isThere}
+    order by s.price_id, s.date) to stdout (format binary)`;
+}
+
+/** Reads series by COPY BINARY, one short statement for each call; nothing stays open after it. */
+export const sqlSeries =
+  (reads: Reads): SeriesSource =>
+  (priceIds, range, revision, signal) =>
+    reads.copy(seriesStatement(priceIds, range, revision), columnsOf, signal);
+
+/** A point as `fewPoints` reads it; numbers are decimal text, the time microseconds since 2000. */
+export interface FewPointsRow {
+  readonly priceId: number;
+  readonly day: number;
+  readonly low: string | null;
+  readonly mid: string;
+  readonly high: string | null;
+  readonly micros: string;
+  readonly corrections: number;
+}
+
+/**
+ * Reads some points of each of some prices at a revision, as `daysStatement` does. It can be
+ * prepared, so it is the quicker one for few points, where planning takes longer than reading.
+ */
+export const fewPoints = (wanted: readonly PriceDays[], revision: string) => ({
+  name: 'few_points',
+  text: `select s.price_id as "priceId", s.date - date '2000-01-01' as day,
+      s.low::text, s.mid::text, s.high::text, s.corrections,
+      (extract(epoch from s.published_at - timestamptz '2000-01-01T00:00Z') * 1000000)::bigint::text
+        as micros
+    from unnest($1::integer[], $2::date[], $3::date[]) as w (id, first, last)
+      cross join lateral (select * from series_at($4::bigint)
+        where price_id = w.id and date between w.first and w.last offset 0) as s
+    where require_commit($4, $5)
+    order by s.price_id, s.date`,
+  values: [
+    wanted.map(({ priceId }) => priceId),
+    wanted.map(({ first }) => first),
+    wanted.map(({ last }) => last),
+    numberOf(revision),
+    commitIdOf(revision),
+  ],
+});
+
+/** Decimal text as an integer and the decimals that it has. */
+function scaled(text: string): { readonly value: number; readonly scale: number } {
+  const point = text.indexOf('.');
+  const scale = point < 0 ? 0 : text.length - point - 1;
+  const value = Number(text.replace('.', ''));
+  if (!Number.isSafeInteger(value)) throw new Error('a stored value is not as the schema admits');
+  return { value, scale };
+}
+
+const MISSING = { value: Number.NaN, scale: 0 };
+
+/** The series of such rows, prices together and in date order. */
+export function columnsOfRows(rows: readonly FewPointsRow[]): Map<number, SeriesColumns> {
+  const series = new Map<number, SeriesColumns>();
+  const builder = new ColumnsBuilder();
+  for (const [index, { priceId, day, micros, corrections, ...row }] of rows.entries()) {
+    const [low, mid, high] = [row.low, row.mid, row.high].map((each) =>
+      each === null ? MISSING : scaled(each),
+    ) as [typeof MISSING, typeof MISSING, typeof MISSING];
+    const scale = Math.max(low.scale, mid.scale, high.scale);
+    const shown = (each: typeof MISSING): number => each.value * 10 ** (scale - each.scale);
+    builder.add(day, shown(low), shown(mid), shown(high), scale, Number(micros), corrections);
+    if (rows[index + 1]?.priceId !== priceId) series.set(priceId, builder.finish());
+  }
+  return series;
+}

@@ -1,0 +1,240 @@
+import type { DecimalColumn } from '../../conversion/columns.ts';
+
+/** Text of ASCII letters as bytes. */
+export const ascii = (text: string): Buffer => Buffer.from(text, 'latin1');
+
+const DAY_MS = 86_400_000;
+const EPOCH_2000_MS = Date.UTC(2000, 0, 1);
+const MICROS_PER_DAY = 86_400_000_000;
+
+const days = new Map<number, Buffer>();
+
+/** `YYYY-MM-DD` of a day counted from 2000-01-01; remembered, as the same days recur. */
+function dayText(day: number): Buffer {
+  let text = days.get(day);
+  if (!text) {
+    text = ascii(new Date(EPOCH_2000_MS + day * DAY_MS).toISOString().slice(0, 10));
+    days.set(day, text);
+  }
+  return text;
+}
+
+const LEAST_INT32 = -2_147_483_648;
+
+/** The same for 32-bit integers. */
+function smallDigitsOf(value: number): number {
+  let digits = 1;
+  for (let rest = (value / 10) | 0; rest > 0; rest = (rest / 10) | 0) digits += 1;
+  return digits;
+}
+
+function digitsOf(value: number): number {
+  let digits = 1;
+  for (let limit = 10; value >= limit; limit *= 10) digits += 1;
+  return digits;
+}
+
+/** Bytes that are kept between two uses at most. */
+const KEPT_BYTES = 1_048_576;
+
+/**
+ * Bytes that grow while the values of points are written, one after the other: days, instants, and
+ * numbers as the digits of their scaled integers. Room must be reserved before it is written to.
+ */
+export class ByteWriter {
+  #bytes = Buffer.alloc(0);
+  #at = 0;
+  readonly #null: Buffer;
+
+  /** @param nothing what stands for a number that is null */
+  constructor(nothing: string) {
+    this.#null = ascii(nothing);
+  }
+
+  /** Begins anew, with room for some bytes. */
+  begin(bytes: number): void {
+    this.#bytes = Buffer.allocUnsafe(bytes);
+    this.#at = 0;
+  }
+
+  /** Begins anew in the bytes of the one before, for what is copied in the end. */
+  beginAgain(bytes: number): void {
+    if (this.#bytes.length < bytes) this.begin(bytes);
+    this.#at = 0;
+  }
+
+  /** What was written since it began; the bytes are the caller's. */
+  end(): Buffer {
+    const written = this.#bytes.subarray(0, this.#at);
+    this.#bytes = Buffer.alloc(0);
+    return written;
+  }
+
+  /** A copy of what was written since it began, exactly as long as it is. */
+  copied(): Buffer {
+    const copy = Buffer.allocUnsafeSlow(this.#at);
+    this.#bytes.copy(copy, 0, 0, this.#at);
+    // The next one is written to the same bytes, unless they are too many to be kept.
+    if (this.#bytes.length > KEPT_BYTES) this.#bytes = Buffer.alloc(0);
+    return copy;
+  }
+
+  /** How many bytes were written since it began. */
+  get written(): number {
+    return this.#at;
+  }
+
+  /** Makes room for some more bytes. */
+  reserve(bytes: number): void {
+    if (this.#at + bytes <= this.#bytes.length) return;
+    const bigger = Buffer.allocUnsafe(2 * this.#bytes.length + bytes);
+    this.#bytes.copy(bigger, 0, 0, this.#at);
+    this.#bytes = bigger;
+  }
+
+  put(text: Buffer): void {
+    this.#bytes.set(text, this.#at);
+    this.#at += text.length;
+  }
+
+  /** ASCII letters. */
+  text(letters: string): void {
+    this.#at += this.#bytes.write(letters, this.#at, 'latin1');
+  }
+
+  byte(value: number): void {
+    this.#bytes[this.#at++] = value;
+  }
+
+  /** A day counted from 2000-01-01. */
+  day(day: number): void {
+    this.put(dayText(day));
+  }
+
+  /**
+   * A number of a column: a decimal, null, or the text of one too wide for a double.
+   * @param room bytes that must still fit after it
+   */
+  number(column: DecimalColumn, index: number, room: number): void {
+    const scaled = column.scaled[index] as number;
+    if (scaled !== Number.POSITIVE_INFINITY) {
+      this.decimal(scaled, column.scale[index] as number);
+      return;
+    }
+    const wide = column.wide?.get(index);
+    const text = wide === undefined ? this.#null : ascii(wide);
+    this.reserve(text.length + room);
+    this.put(text);
+  }
+
+  /** A decimal without trailing zeros; NaN is null. */
+  decimal(scaled: number, scale: number): void {
+    if (Number.isNaN(scaled)) {
+      this.put(this.#null);
+      return;
+    }
+    const small = scaled | 0;
+    if (small === scaled && small !== LEAST_INT32) {
+      this.#smallDecimal(small, scale);
+      return;
+    }
+    let value = scaled;
+    let decimals = scale;
+    while (decimals > 0 && value % 10 === 0) {
+      value /= 10;
+      decimals -= 1;
+    }
+    if (value < 0) {
+      this.#bytes[this.#at++] = 0x2d;
+      value = -value;
+    }
+    if (decimals === 0) this.integer(value);
+    else this.#fraction(value, decimals);
+  }
+
+  /** The same for 32-bit integers, whose arithmetic takes a fraction of the time. */
+  #smallDecimal(scaled: number, scale: number): void {
+    let value = scaled | 0;
+    let decimals = scale | 0;
+    while (decimals > 0 && value % 10 === 0) {
+      value = (value / 10) | 0;
+      decimals -= 1;
+    }
+    if (value < 0) {
+      this.#bytes[this.#at++] = 0x2d;
+      value = -value | 0;
+    }
+    const digits = Math.max(smallDigitsOf(value), decimals + 1);
+    const start = this.#at;
+    let at = start + digits + (decimals > 0 ? 1 : 0);
+    this.#at = at;
+    for (let place = 0; at > start; place += 1) {
+      at -= 1;
+      if (place === decimals && decimals > 0) {
+        this.#bytes[at] = 0x2e;
+        at -= 1;
+      }
+      const next = (value / 10) | 0;
+      this.#bytes[at] = 0x30 + (value - next * 10);
+      value = next;
+    }
+  }
+
+  /** A whole number from 0 to 2^53. */
+  integer(value: number): void {
+    const small = value | 0;
+    if (small === value) {
+      this.#smallDecimal(small, 0);
+      return;
+    }
+    const end = this.#at + digitsOf(value);
+    this.#digits(value, end, end - this.#at);
+    this.#at = end;
+  }
+
+  #fraction(value: number, decimals: number): void {
+    const unit = 10 ** decimals;
+    const whole = Math.floor(value / unit);
+    this.integer(whole);
+    this.#bytes[this.#at++] = 0x2e;
+    const end = this.#at + decimals;
+    this.#digits(value - whole * unit, end, decimals);
+    this.#at = end;
+  }
+
+  /** Writes `count` digits of a whole number so that they end before `end`. */
+  #digits(value: number, end: number, count: number): void {
+    let rest = value;
+    for (let at = end - 1; at >= end - count; at -= 1) {
+      const next = Math.floor(rest / 10);
+      this.#bytes[at] = 0x30 + (rest - next * 10);
+      rest = next;
+    }
+  }
+
+  /** Microseconds since 2000-01-01 in RFC 3339, with as many decimals of a second as needed. */
+  instant(micros: number): void {
+    const day = Math.floor(micros / MICROS_PER_DAY);
+    let rest = micros - day * MICROS_PER_DAY;
+    const fraction = rest % 1_000_000;
+    rest = (rest - fraction) / 1_000_000;
+    this.put(dayText(day));
+    this.#bytes[this.#at++] = 0x54;
+    this.#pair(Math.floor(rest / 3600), 0x3a);
+    this.#pair(Math.floor(rest / 60) % 60, 0x3a);
+    if (fraction === 0) {
+      this.#pair(rest % 60, 0x5a);
+      return;
+    }
+    this.#pair(rest % 60, 0x2e);
+    this.put(ascii(String(fraction).padStart(6, '0').replace(/0+$/, '')));
+    this.#bytes[this.#at++] = 0x5a;
+  }
+
+  #pair(value: number, after: number): void {
+    this.#bytes[this.#at] = 0x30 + Math.floor(value / 10);
+    this.#bytes[this.#at + 1] = 0x30 + (value % 10);
+    this.#bytes[this.#at + 2] = after;
+    this.#at += 3;
+  }
+}

@@ -1,0 +1,217 @@
+import {
+  type FxColumns,
+  isUnconverted,
+  NO_DAY,
+  type PointColumns,
+} from '../../conversion/columns.ts';
+import type { CurrencyRates } from '../../conversion/rate-table.ts';
+import { summaryJson } from '../../conversion/summary.ts';
+import type { Metadata, Writer } from '../answer.ts';
+import { ascii, ByteWriter } from './bytes.ts';
+import type { Contents, Description, Terms } from './contents.ts';
+import { membersOf } from './record.ts';
+
+/** Days whose texts are cached for one pair: eleven years. */
+const DAYS = 4_096;
+
+/** Pairs whose texts are cached. */
+const PAIRS = 8;
+
+/** Bytes of a text at most. */
+const TEXT_BYTES = 160;
+
+type Leg = CurrencyRates | null;
+
+const rateOut = new ByteWriter('null');
+
+/** The rates of a pair as JSON, by day: the same days recur in each price that is converted. */
+class RateTexts {
+  readonly from: Leg;
+  readonly to: Leg;
+  readonly #days = new Int32Array(DAYS);
+  readonly #texts: (Buffer | undefined)[] = new Array(DAYS).fill(undefined);
+
+  constructor(from: Leg, to: Leg) {
+    this.from = from;
+    this.to = to;
+  }
+
+  /** `,"fx":{…}` of a point that has a rate. */
+  at(fx: FxColumns, index: number): Buffer {
+    const day = fx.day[index] as number;
+    const slot = day & (DAYS - 1);
+    const known = this.#texts[slot];
+    if (known && this.#days[slot] === day) return known;
+    const text = written(fx, index);
+    this.#days[slot] = day;
+    this.#texts[slot] = text;
+    return text;
+  }
+}
+
+function written(fx: FxColumns, index: number): Buffer {
+  rateOut.begin(TEXT_BYTES);
+  rateOut.text(',"fx":{"date":"');
+  rateOut.day(fx.day[index] as number);
+  rateOut.text(`","base":"${fx.pair.base}","from":"`);
+  rateOut.number(fx.from, index, TEXT_BYTES);
+  rateOut.text('","to":"');
+  rateOut.number(fx.to, index, TEXT_BYTES);
+  rateOut.text('"}');
+  return Buffer.from(rateOut.end());
+}
+
+/** LRU cache, the most recently used first. */
+const recent: RateTexts[] = [];
+
+/** The cached texts of a pair, or new ones. */
+function rateTextsOf({ pair: { from, to } }: FxColumns): RateTexts {
+  const at = recent.findIndex((each) => each.from === from && each.to === to);
+  const [texts = new RateTexts(from, to)] = at < 0 ? [] : recent.splice(at, 1);
+  recent.unshift(texts);
+  recent.length = Math.min(recent.length, PAIRS);
+  return texts;
+}
+
+const DATE = ascii('{"date":"');
+const LOW = ascii('","low":');
+const MID = ascii(',"mid":');
+const HIGH = ascii(',"high":');
+const PUBLISHED = ascii(',"publishedAt":"');
+const CORRECTIONS = ascii('","corrections":');
+const PERIOD_START = ascii(',"periodStart":"');
+const PERIOD_END = ascii('","periodEnd":"');
+const OBSERVATIONS = ascii('","observations":');
+const LEFT_OUT = ascii(',"observationsLeftOut":');
+const NO_RATE = ascii(',"conversionReason":"no-rate"');
+
+/** Upper bound of the bytes of one point without wide numbers, comma included: reserved first. */
+const POINT_BYTES_MAX = 640;
+/** Usual size of a point: the initial size of a buffer, for each point. */
+const POINT_BYTES = 128;
+
+const COMMA = 0x2c;
+
+/** Bytes of a slice: more would be held for each slow reader. */
+const SLICE_BYTES = 65_536;
+
+const out = new ByteWriter('null');
+
+function writePeriod({ periods }: PointColumns, index: number): void {
+  if (!periods) return;
+  out.put(PERIOD_START);
+  out.day(periods.start[index] as number);
+  out.put(PERIOD_END);
+  out.day(periods.end[index] as number);
+  out.put(OBSERVATIONS);
+  out.integer(periods.observations[index] as number);
+  const leftOut = periods.leftOut[index] as number;
+  if (leftOut === 0) return;
+  out.put(LEFT_OUT);
+  out.integer(leftOut);
+}
+
+function writePoint(points: PointColumns, index: number, rates: RateTexts | null): void {
+  out.put(DATE);
+  out.day(points.day[index] as number);
+  out.put(LOW);
+  out.number(points.low, index, POINT_BYTES_MAX);
+  out.put(MID);
+  out.number(points.mid, index, POINT_BYTES_MAX);
+  out.put(HIGH);
+  out.number(points.high, index, POINT_BYTES_MAX);
+  out.put(PUBLISHED);
+  out.instant(points.publishedAt[index] as number);
+  out.put(CORRECTIONS);
+  out.integer(points.corrections[index] as number);
+  // A point without a rate used none, and shows none.
+  if (points.fx && rates && points.fx.day[index] !== NO_DAY) out.put(rates.at(points.fx, index));
+  if (points.periods !== null) writePeriod(points, index);
+  if (isUnconverted(points, index)) out.put(NO_RATE);
+  out.byte(0x7d);
+}
+
+/** The points of a series as JSON, separated by commas, in slices of bounded length. */
+export function* slicesOfPoints(points: PointColumns): Generator<Buffer> {
+  const rates = points.fx && rateTextsOf(points.fx);
+  for (let index = 0; index < points.length; ) {
+    const usual = (points.length - index) * POINT_BYTES;
+    out.begin(Math.min(usual, SLICE_BYTES) + POINT_BYTES_MAX);
+    while (index < points.length && out.written < SLICE_BYTES) {
+      out.reserve(POINT_BYTES_MAX);
+      if (index > 0) out.byte(COMMA);
+      writePoint(points, index, rates);
+      index += 1;
+    }
+    yield out.end();
+  }
+}
+
+/**
+ * The points of a series as JSON, each after a comma; exactly as long as they are.
+ * @param ends is told where each point ends
+ */
+export function encodePoints(points: PointColumns, ends: Uint32Array): Buffer {
+  out.beginAgain(points.length * POINT_BYTES + POINT_BYTES_MAX);
+  const rates = points.fx && rateTextsOf(points.fx);
+  for (let index = 0; index < points.length; index += 1) {
+    out.reserve(POINT_BYTES_MAX);
+    out.byte(COMMA);
+    writePoint(points, index, rates);
+    ends[index] = out.written;
+  }
+  return out.copied();
+}
+
+const RECORD_END = Buffer.from(']}');
+
+/** A record as JSON up to its points; members are in the order of the contract. */
+export function recordHead(terms: Terms, { price, shown, receipt, summary }: Description): string {
+  const members = membersOf(terms.plan.market, price, terms.references, shown);
+  const conversion = receipt ? `,"conversion":${JSON.stringify(receipt)}` : '';
+  const changes = summary ? `,"summary":${summaryJson(summary)}` : '';
+  return `${JSON.stringify(members).slice(0, -1)}${conversion}${changes},"series":[`;
+}
+
+/** One record as JSON, in slices. */
+function* recordJson(terms: Terms, contents: Contents): Generator<Buffer> {
+  yield Buffer.from(recordHead(terms, contents));
+  if (contents.points) yield* slicesOfPoints(contents.points);
+  yield RECORD_END;
+}
+
+/** Warnings in one slice of a head: there may be one for each record. */
+const WARNINGS_PER_SLICE = 200;
+
+/** What stands before the records of a document, in slices. */
+export function* documentHead({ warnings, ...metadata }: Metadata): Generator<Buffer> {
+  const text = JSON.stringify({ ...metadata, warnings: [] });
+  yield Buffer.from(`{"$metadata":${text.slice(0, -2)}`);
+  for (let at = 0; at < warnings.length; at += WARNINGS_PER_SLICE) {
+    const some = JSON.stringify(warnings.slice(at, at + WARNINGS_PER_SLICE)).slice(1, -1);
+    yield Buffer.from(at === 0 ? some : `,${some}`);
+  }
+  yield Buffer.from(']},"data":[');
+}
+
+/** `application/json`: one document. */
+export const jsonWriter: Writer = {
+  head: ({ metadata }) => documentHead(metadata),
+  record: recordJson,
+  between: Buffer.from(','),
+  end: Buffer.from(']}'),
+};
+
+const LINE_END = Buffer.from('\n');
+const NOTHING = Buffer.alloc(0);
+
+/** `application/x-ndjson`: a record in each line, the same bytes as in the JSON document. */
+export const ndjsonWriter: Writer = {
+  head: () => [],
+  *record(terms, contents) {
+    yield* recordJson(terms, contents);
+    yield LINE_END;
+  },
+  between: NOTHING,
+  end: NOTHING,
+};

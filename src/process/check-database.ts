@@ -1,0 +1,70 @@
+import type { Kysely } from 'kysely';
+import type { Logger } from 'pino';
+import { sentenceOf } from '../cli/failure.ts';
+import { databaseAddressOf } from '../config/addresses.ts';
+import type { Config } from '../config/config.ts';
+import { databaseProblem } from '../db/failures.ts';
+import { rateSourceSlugs } from '../db/health.ts';
+import { isSchemaCurrent } from '../db/migrate/migrate.ts';
+import { accountOf } from '../db/roles.ts';
+import type { Database } from '../db/schema.ts';
+
+/** Says it when the setting names a source of rates that does not exist. */
+async function checkRateSource(
+  db: Kysely<Database>,
+  { FX_SOURCE }: Config,
+  logger: Logger,
+): Promise<void> {
+  const known = await rateSourceSlugs(db);
+  // A database without any source has not been seeded yet; /ready tells that.
+  if (known.length === 0 || known.includes(FX_SOURCE)) return;
+  logger.error(
+    `FX_SOURCE: there is no source of exchange rates ${FX_SOURCE}, only ${known.join(', ')}; ` +
+      'no real rate is used until it is loaded',
+  );
+}
+
+/** Says it when the account may do more than the service needs, or less; returns false for less. */
+async function checkAccount(db: Kysely<Database>, logger: Logger): Promise<boolean> {
+  const { name, excess, unreadable } = await accountOf(db);
+  const [first, ...others] = unreadable;
+  if (first !== undefined) {
+    const more = others.length === 0 ? '' : ` and ${others.length} other tables`;
+    logger.error(
+      `DATABASE_URL: the account ${name} may not read ${first}${more}; run: ` +
+        'npm run --silent prices -- db roles',
+    );
+  }
+  if (excess.length > 0) {
+    logger.warn(
+      `DATABASE_URL: the account ${name} may do more than the service needs, which only reads: ` +
+        `it ${excess.join(', ')}; run "npm run --silent prices -- db roles" and let the service ` +
+        'log in as prices_service',
+    );
+  }
+  return first === undefined;
+}
+
+/**
+ * Looks at the database once, at the start, and says what an operator has to mend: it cannot be
+ * used, lacks the schema, or is used with the wrong account. Never fails: what can pass, may pass.
+ */
+export async function checkDatabase(
+  db: Kysely<Database>,
+  config: Config,
+  logger: Logger,
+): Promise<void> {
+  try {
+    if (!(await checkAccount(db, logger))) return;
+    if (await isSchemaCurrent(db)) return await checkRateSource(db, config, logger);
+    const where = databaseAddressOf(config.DATABASE_URL ?? '') ?? 'the database';
+    logger.error(
+      `DATABASE_URL: ${where} lacks the schema of this version, and every answer is 503 until it ` +
+        'has it; run: npm run --silent prices -- db migrate',
+    );
+  } catch (error) {
+    // The link reports a database that is away.
+    if (databaseProblem(error)?.code === 'database_unavailable') return;
+    logger.error(`${sentenceOf(error)}; every answer is 503 until that is mended`);
+  }
+}

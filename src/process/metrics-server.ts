@@ -1,0 +1,48 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ConfigError } from '../config/config.ts';
+
+/** Metrics as Prometheus reads them. */
+interface Exposition {
+  readonly contentType: string;
+  metrics(): Promise<string>;
+}
+
+/**
+ * Serves metrics at `GET /metrics` on a port of their own, and nothing else: whoever may ask for
+ * prices need not see them, and they are reported however busy the service is.
+ * @throws ConfigError when the port or host cannot be had
+ */
+export async function serveMetrics(
+  read: () => Promise<Exposition>,
+  { port, host }: { readonly port: number; readonly host: string },
+): Promise<{ readonly port: number; close(): Promise<void> }> {
+  const server = createServer(async ({ method, url }, reply) => {
+    const isRead = method === 'GET' || method === 'HEAD';
+    if (url !== '/metrics' || !isRead) {
+      reply.writeHead(404, { 'content-type': 'text/plain' }).end('GET /metrics\n');
+      return;
+    }
+    try {
+      const exposition = await read();
+      const text = await exposition.metrics();
+      reply.writeHead(200, { 'content-type': exposition.contentType }).end(text);
+    } catch {
+      reply.writeHead(500, { 'content-type': 'text/plain' }).end('the metrics cannot be read\n');
+    }
+  });
+  server.listen(port, host);
+  await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
+    const isTaken = error.code === 'EADDRINUSE';
+    const why = isTaken ? 'is taken by another program' : `cannot be used (${error.message})`;
+    throw new ConfigError(`METRICS_PORT: ${port} on ${host} ${why}`);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

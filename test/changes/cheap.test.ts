@@ -1,0 +1,128 @@
+import { Kysely, PostgresDialect } from 'kysely';
+import t from 'tap';
+import type { Database } from '../../src/db/schema.ts';
+import { readPage } from '../../src/prices/changes/page.ts';
+import { referenceReader } from '../../src/prices/select/references.ts';
+import { BULK_MARKET, fill } from '../support/bulk.ts';
+import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { addPrice, commit, putPoints } from '../support/trading.ts';
+import { inRevision } from '../support/world.ts';
+
+const PRICES = 300;
+const POINTS = 400;
+const DAYS = 20;
+
+interface PlanNode {
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** Rows of a table that a plan has looked at, also those that it passed over. */
+function lookedAt(node: PlanNode, table: string): number {
+  const isOwn = node['Relation Name'] === table;
+  const rows = isOwn ? node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) : 0;
+  const below = (node.Plans ?? []).map((each) => lookedAt(each, table));
+  return below.reduce((sum, each) => sum + each, rows * node['Actual Loops']);
+}
+
+/** A long history, then a point a day for each price, and one price of copper. */
+async function history(test: Pick<typeof t, 'teardown'>): Promise<TestDatabase> {
+  const database = await testDatabase(test);
+  const { pool } = database;
+  await fill(database, { prices: PRICES, points: POINTS });
+  await inRevision(
+    pool,
+    `insert into product (uuid, market_id, slug, name, alias, chemical_code, is_sustainable,
+        match_key)
+      select gen_random_uuid(), id, 'one', 'One', 'O', 'O', false, 'one' from market
+      where slug = 'copper'`,
+  );
+  const copper = { code: 'C-1', currency: 'USD', unit: 'tonne', market: 'copper' };
+  await commit(pool, (client) => addPrice(client, copper));
+  for (let day = 1; day <= DAYS; day += 1) {
+    await inRevision(
+      pool,
+      `insert into series (price_id, date, mid, published_at)
+        select id, date '2024-01-01' + ${day}, ${day}, '2024-03-01Z' from price
+        where code <> 'C-1'`,
+    );
+    if (day % 5 === 0) {
+      await commit(pool, (client) =>
+        putPoints(client, 'C-1', [`2024-01-${String(day).padStart(2, '0')}`, null, '1', null]),
+      );
+    }
+  }
+  await pool.query('vacuum analyze');
+  return database;
+}
+
+/** The position of a change on the wire. */
+async function positionOf({ pool }: TestDatabase, change: number): Promise<string> {
+  const { rows } = await pool.query<{ position: string }>(
+    `select concat(s.epoch, r.commit_id, '.', $1::bigint) as position
+      from service s left join revision r on r.number = (
+        select revision from change_segment where first_seq <= $1::bigint
+        order by first_seq desc limit 1)`,
+    [change],
+  );
+  return rows[0]?.position ?? '';
+}
+
+t.test('a page looks at what it shows, however long the history is', async (t) => {
+  const database = await history(t);
+  const { client, pool } = database;
+  const asked: { sql: string; parameters: unknown[] }[] = [];
+  const db = new Kysely<Database>({
+    dialect: new PostgresDialect({ pool }),
+    log: ({ query }) => {
+      asked.push({ sql: query.sql, parameters: [...query.parameters] });
+    },
+  });
+  const page = async (market: string, after: number, limit: number) => {
+    asked.length = 0;
+    const position = await positionOf(database, after);
+    const reads = { ...client.reads, db: () => db };
+    const sources = { reads, references: referenceReader(1) };
+    const { changes, next } = await readPage(sources, {
+      markets: [market],
+      after: position,
+      limit,
+    });
+    const looked = { series: 0, change_segment: 0 };
+    for (const { sql, parameters } of asked) {
+      const explained = await pool.query(`explain (analyze, format json) ${sql}`, parameters);
+      const [{ Plan }] = explained.rows[0]['QUERY PLAN'];
+      looked.series += lookedAt(Plan, 'series');
+      looked.change_segment += lookedAt(Plan, 'change_segment');
+    }
+    return { changes, next: Number(next.split('.')[1]), looked };
+  };
+  const loaded = PRICES * (POINTS + 1);
+
+  const daily = await page(BULK_MARKET.slug, loaded + 1, PRICES);
+  t.equal(daily.changes.length, PRICES);
+  t.equal(daily.looked.series, PRICES, 'of a day: one point of each price');
+
+  const inside = await page(BULK_MARKET.slug, 50 * (POINTS + 1) + 300, 50);
+  t.equal(inside.changes.length, 50);
+  t.equal(inside.looked.series, POINTS, 'inside of a load: the points of one price');
+  t.ok(inside.looked.change_segment < 60, `${inside.looked.change_segment} segments`);
+
+  const across = await page(BULK_MARKET.slug, 50 * (POINTS + 1) + 380, 50);
+  t.equal(across.changes.length, 50);
+  t.equal(across.looked.series, 2 * POINTS);
+
+  const rare = await page('copper', 0, 1_000);
+  t.equal(rare.changes.length, 1 + DAYS / 5);
+  t.equal(rare.next, loaded + 1 + DAYS * PRICES + DAYS / 5);
+  t.equal(rare.looked.series, DAYS / 5, 'of a market among others: its own points');
+  t.ok(rare.looked.change_segment < 20, `${rare.looked.change_segment} segments`);
+
+  const nothing = await page('copper', rare.next, 1_000);
+  t.equal(nothing.changes.length, 0);
+  // The newest one, and the one in which the position lies.
+  t.same([nothing.looked.series, nothing.looked.change_segment], [0, 2]);
+});

@@ -1,0 +1,211 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
+import t from 'tap';
+import { parse } from 'yaml';
+import { MARKETS } from '../../src/catalog/markets.ts';
+import { EXIT } from '../../src/cli/failure.ts';
+import { makeProgram } from '../../src/cli/program.ts';
+import { SECRETS } from '../../src/config/environment.ts';
+import { REMOVED_SETTINGS, SETTINGS } from '../../src/config/settings.ts';
+import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../src/errors.ts';
+import { seededDatabase } from '../support/database.ts';
+import { serviceOn } from '../support/service.ts';
+import { SPECIFIED } from '../support/specification.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+const README = read('README.md');
+const MANIFEST = JSON.parse(read('package.json'));
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  ...globSync('docs/**/*.md', { cwd: ROOT }),
+];
+const documents = pages.map((path) => ({ path, text: read(path) }));
+
+/** The rows of the table that begins with a heading row, cell by cell. */
+function tableOf(text: string, ...headings: string[]): string[][] {
+  const rows = text.split('\n').map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+  const start = rows.findIndex((cells) => headings.every((each, index) => cells[index] === each));
+  if (start < 0) throw new Error(`there is no table ${headings.join(', ')}`);
+  const end = rows.findIndex((cells, index) => index > start && cells.length === 0);
+  return rows.slice(start + 2, end < 0 ? undefined : end);
+}
+
+/** The words in backticks of a cell. */
+const wordsOf = (cell = ''): string[] =>
+  [...cell.matchAll(/`([^`]+)`/g)].map(([, word = '']) => word);
+
+t.test('the README lists every market with its scope and its filters', async (t) => {
+  const rows = tableOf(README, 'Market', 'Scope', 'Filters of its own').map((row) =>
+    row.map(wordsOf),
+  );
+  t.same(
+    rows,
+    MARKETS.map(({ slug, filters }) => [[slug], [`prices:${slug}`], [...filters]]),
+  );
+  t.same(rows.map(([slug]) => slug?.[0]).sort(), SPECIFIED.map((each) => each.slug).sort());
+  const [, before = ''] = /([^\n]+)\n\n\| Market \| Scope/.exec(README) ?? [];
+  t.same(wordsOf(before), ['products', 'priceCategories', 'priceTypes', 'codes']);
+});
+
+t.test('the example of the README answers as it says', async (t) => {
+  const [, slug = '', body = ''] =
+    /prices\/([a-z-]+) \\\n[^']*'.*\n.*-d '([^']+)'/.exec(README) ?? [];
+  const [, json = ''] = /```json\n(\{.*?\n\})\n```/s.exec(README) ?? [];
+  const service = await serviceOn(t, await seededDatabase(t));
+  const answer = await service.post(slug, JSON.parse(body));
+  const { $metadata, data } = JSON.parse(json);
+  const { revision, asOf } = answer.json.$metadata;
+  t.same(answer.json, { $metadata: { ...$metadata, revision, asOf }, data });
+});
+
+t.test('the README lists every address, as the OpenAPI document has it', async (t) => {
+  const { paths } = parse(read('openapi.yaml'));
+  const documented = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods as object).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  const [{ slug }] = MARKETS;
+  const general = documented
+    .filter((each) => !MARKETS.slice(1).some((market) => each.includes(`/${market.slug}`)))
+    .map((each) => each.replace(`/${slug}`, '/<market>'));
+  const told = tableOf(README, 'Method and path', 'Credential').flatMap(([cell]) => wordsOf(cell));
+  const pages = ['GET /', 'GET /docs', 'GET /docs/problems', 'GET /explorer'];
+  t.same(told.sort(), [...general, ...pages].sort());
+});
+
+/** The command that words of a command line name, and the words that follow it. */
+function commandOf(words: readonly string[]): { command: Command; rest: readonly string[] } {
+  let command = makeProgram();
+  for (const [index, word] of words.entries()) {
+    const next = command.commands.find((each) => each.name() === word);
+    if (!next) return { command, rest: words.slice(index) };
+    command = next;
+  }
+  return { command, rest: [] };
+}
+
+/** What is wrong with a command line of the documentation; null when nothing is. */
+function faultOfCommand(line: string): string | null {
+  const words = line.replace(/\s+#.*$/, '').match(/"[^"]*"|'[^']*'|\S+/g) ?? [];
+  const { command, rest } = commandOf(words);
+  if (command.parent === null) return `${line}: no such command`;
+  if (command.commands.length > 0 && rest[0] !== '--help') return `${line}: not a whole command`;
+  const options = command.options.flatMap((each) => [each.long, each.short]);
+  const unknown = rest.filter((each) => /^--?[a-z]/.test(each) && !options.includes(each));
+  return unknown.every((each) => each === '--help') ? null : `${line}: no option ${unknown}`;
+}
+
+t.test('every command line of the documentation is one that the program takes', async (t) => {
+  const lines = documents.flatMap(({ text }) =>
+    [...text.matchAll(/npm run (?:--silent|-s) prices -- ([^\n`]*[^\s`])/g)].map(
+      ([, line = '']) => line,
+    ),
+  );
+  // `keys …` stands for all commands of a group.
+  const whole = lines.filter((line) => !/^<command>|…$/.test(line));
+  t.ok(whole.length > 8);
+  t.same(whole.map(faultOfCommand).filter(Boolean), []);
+  const scripts = documents.flatMap(({ text }) =>
+    [...text.matchAll(/\bnpm (?:run (?:--silent |-s )?([\w:]+)|(start|test)\b)/g)].map(
+      ([, script, short]) => script ?? short ?? '',
+    ),
+  );
+  t.ok(scripts.includes('check') && scripts.includes('start'));
+  t.same(
+    scripts.filter((name) => !MANIFEST.scripts[name]),
+    [],
+  );
+});
+
+t.test('the README lists every command of the program', async (t) => {
+  const told = tableOf(README, 'Command', 'What it does').map(([cell]) => wordsOf(cell)[0] ?? '');
+  for (const line of told) t.equal(commandOf(line.split(' ')).rest.length, 0, line);
+  t.same(
+    [...new Set(told.map((line) => line.split(' ')[0]))].sort(),
+    makeProgram()
+      .commands.map((each) => each.name())
+      .sort(),
+  );
+  const { ok, failed, usage, refused, locked } = EXIT;
+  t.match(
+    README,
+    new RegExp(
+      `Exit codes: ${ok} done, ${failed} failed, ${usage} wrong .*, ${refused} data refused; ` +
+        `${locked} another session .*; 130 and 143 ended by a signal`,
+    ),
+  );
+});
+
+t.test('every error code that is named exists', async (t) => {
+  const known = new Set([PROBLEMS, VIOLATIONS, WARNINGS].flatMap((each) => Object.keys(each)));
+  for (const { path, text } of documents.filter((each) => !/database|loading/.test(each.path))) {
+    const named = wordsOf(text).filter((word) => /^[a-z]+(_[a-z]+)+$/.test(word));
+    t.same(
+      named.filter((word) => !known.has(word)),
+      [],
+      path,
+    );
+  }
+});
+
+t.test('every setting that is named exists', async (t) => {
+  // Settings of the tests, of the clients and of the tools around the service.
+  const others =
+    /^(TEST_DATABASE_URL|DOCKER_HOST|SERVICE_KEY|(NODE|OTEL|POSTGRES|COMMODITY_PRICES)_[A-Z_]+)$/;
+  const files: ReadonlySet<string> = new Set(SECRETS.map((each) => `${each}_FILE`));
+  const isKnown = (word: string, path: string): boolean =>
+    word in SETTINGS ||
+    files.has(word) ||
+    others.test(word) ||
+    (path === 'CHANGELOG.md' && word in REMOVED_SETTINGS);
+  for (const { path, text } of documents) {
+    const named = wordsOf(text).filter((word) => /^[A-Z]+(_[A-Z]+)+$/.test(word));
+    t.same(
+      named.filter((word) => !isKnown(word, path)),
+      [],
+      path,
+    );
+  }
+});
+
+/** The anchor that a heading gets. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .trim()
+    .replaceAll(' ', '-');
+
+t.test('every link leads somewhere', async (t) => {
+  const links = documents.flatMap(({ path, text }) =>
+    [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => ({ path, target })),
+  );
+  t.ok(links.length > 5);
+  for (const { path, target } of links.filter((each) => !/^https:/.test(each.target))) {
+    const [file = '', anchor] = target.split('#');
+    const place = file === '' ? path : join(dirname(path), file);
+    if (!t.ok(existsSync(join(ROOT, place)), `${path} → ${target}`) || anchor === undefined)
+      continue;
+    const headings = [...read(place).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading);
+    t.ok(headings.map(anchorOf).includes(anchor), `${path} → ${target}`);
+  }
+});
+
+t.test('nothing is left to be filled in', async (t) => {
+  for (const { path, text } of documents) t.notMatch(text, /@@|\bTBD\b|lorem ipsum/i, path);
+  t.match(
+    read('CHANGELOG.md'),
+    new RegExp(`^## ${MANIFEST.version.replaceAll('.', '\\.')}\\b`, 'm'),
+  );
+  t.match(read('LICENSE'), /^MIT License/);
+});

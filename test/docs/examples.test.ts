@@ -1,0 +1,12 @@
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { seededDatabase } from '../support/database.ts';
+import { madeExamples } from '../support/examples.ts';
+import { serviceOn } from '../support/service.ts';
+
+const FILE = new URL('../../src/contract/openapi/examples.json', import.meta.url);
+
+t.test('the examples of the document are what a freshly seeded service answers', async (t) => {
+  const made = await madeExamples(await serviceOn(t, await seededDatabase(t)));
+  t.same(JSON.parse(readFileSync(FILE, 'utf8')), made, 'else: npm run generate');
+});

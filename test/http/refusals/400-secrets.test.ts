@@ -1,0 +1,73 @@
+import t from 'tap';
+import { newKey } from '../../../src/auth/keys/format.ts';
+import { parameterPointer } from '../../../src/contract/schemas/problem.ts';
+import { testDatabase } from '../../support/database.ts';
+import { serviceOn } from '../../support/service.ts';
+
+const service = await serviceOn(t, await testDatabase(t));
+
+interface Told {
+  readonly pointer: string;
+  readonly code: string;
+}
+
+t.test('a key in a body or a query is refused, with all else that is wrong', async (t) => {
+  const { text } = newKey();
+  const body = { filters: { regions: [text] }, options: { asOf: 'x', decimals: 99, [text]: 1 } };
+  const posted = await service.post('nickel', body);
+  const got = await service.request({
+    method: 'GET',
+    url: `/v3/prices/nickel?regions=${text}&asOf=x&decimals=99&${text}=1`,
+  });
+  for (const [{ status, text: sent }, at] of [
+    [posted, String],
+    [got, parameterPointer],
+  ] as const) {
+    t.equal(status, 400);
+    const json = JSON.parse(sent);
+    const told = json.errors.map(({ pointer, code }: Told) => `${pointer} ${code}`);
+    for (const each of [
+      `${at('/filters/regions/0')} invalid_characters`,
+      `${at('/options/asOf')} invalid_format`,
+      `${at('/options/decimals')} out_of_range`,
+    ]) {
+      t.ok(told.includes(each), `${each} of ${told.join()}`);
+    }
+    t.notMatch(JSON.stringify(json), text.slice(-38));
+  }
+});
+
+t.test('each place that holds a key is told, wherever it is', async (t) => {
+  const { text } = newKey();
+  const { json } = await service.post('nickel', {
+    filters: {
+      regions: ['Europe', text, 'Asia', text],
+      products: [['x', [text]], { 'a/b': { '~c': text }, [text]: 1 }],
+      codes: ['x'],
+    },
+    options: { aggregate: { by: text }, [`${text}`]: [], decimals: text },
+  });
+  const found = json.errors.filter(({ code }: Told) => code === 'invalid_characters');
+  t.same(
+    found.map(({ pointer }: Told) => pointer),
+    [
+      '/filters/regions/1',
+      '/filters/regions/3',
+      '/filters/products/0/1/0',
+      '/filters/products/1',
+      '/filters/products/1/a~1b/~0c',
+      '/options',
+      '/options/aggregate/by',
+      '/options/decimals',
+    ],
+  );
+});
+
+t.test('however many keys are sent, and below whatever names, the refusal is short', async (t) => {
+  const many = { [`a/b~${'x'.repeat(50_000)}`]: Array(900).fill('cps_live_x') };
+  const { status, json } = await service.post('nickel', { filters: many });
+  t.equal(status, 400);
+  t.equal(json.errors.length, 100);
+  t.ok(JSON.stringify(json).length < 50_000);
+  t.match(json.errors[0].pointer, /^\/filters\/a~1b~0x+…\/0$/);
+});

@@ -1,0 +1,119 @@
+import t from 'tap';
+import { MARKETS } from '../../../src/catalog/markets.ts';
+import { serviceWithoutDatabase } from '../../support/refusing.ts';
+
+let service: Awaited<ReturnType<typeof serviceWithoutDatabase>>;
+t.before(async () => {
+  service = await serviceWithoutDatabase(t);
+});
+
+/** Asks without the check against openapi.yaml, which knows no such address. */
+const ask = (method: string, url: string, more: object = {}) =>
+  service.app.inject({ method: method as 'GET', url, ...more });
+
+const NOWHERE = [
+  '/v3',
+  '/v3/',
+  '/v3/price',
+  '/v2/prices/nickel',
+  '/v3/prices/unobtainium',
+  '/v3/prices/NICKEL',
+  '/v3/prices/Nickel',
+  '/V3/prices/nickel',
+  '/v3/prices/nickel/prices',
+  '/v3//prices/nickel',
+  '/v3/prices/nickel%20',
+  '/v3/prices/nickel%2Ffilters',
+  '/v3/prices/lithium_ion_battery',
+  '/v3/prices/../../etc/passwd',
+  '/v3/prices/filters',
+  '/nickel',
+  '/metrics',
+  '/*',
+];
+
+t.test(
+  'an address that there is not is a 404 for everyone, whatever the method and body',
+  async (t) => {
+    for (const url of NOWHERE) {
+      for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS']) {
+        const answer = await ask(method, url);
+        t.equal(answer.statusCode, 404, `${method} ${url}`);
+        t.equal(answer.headers['content-type'], 'application/problem+json; charset=utf-8');
+        t.match(answer.json(), { code: 'not_found', status: 404 });
+        t.equal(answer.json().requestId, answer.headers['x-request-id']);
+        t.equal(answer.headers['cache-control'], 'no-store');
+      }
+    }
+  },
+);
+
+t.test('a misspelt address is told the nearest, and only one that is near', async (t) => {
+  const near = {
+    '/v3/prices/nickle': 'did you mean /v3/prices/nickel?',
+    '/v3/prices/Lithium/': 'did you mean /v3/prices/lithium?',
+    '/v3/prices/cobalt/filter': 'did you mean /v3/prices/cobalt/filters?',
+    '/v3/price': 'did you mean /v3/prices?',
+    '/v3/price/nickel': 'did you mean /v3/prices/nickel?',
+    '/v3/Price/nikel/filter': 'did you mean /v3/prices/nickel/filters?',
+    '/v3/references/units': 'did you mean /v3/reference/units?',
+    '/v3/nothing/nickel': '/docs lists the addresses',
+    '/helth': 'did you mean /health?',
+    '/v3/prices/gold': '/docs lists the addresses',
+    '/v4/prices/nickel': '/docs lists the addresses',
+  };
+  for (const [url, hint] of Object.entries(near)) {
+    t.equal((await ask('GET', url)).json().detail, `There is nothing here; ${hint}`, url);
+  }
+});
+
+t.test('a trailing slash is another address', async (t) => {
+  const known = ['/v3/prices', '/health', '/live', '/ready', '/v3/prices/health', '/openapi.json'];
+  const markets = MARKETS.flatMap(({ slug }) => [
+    `/v3/prices/${slug}`,
+    `/v3/prices/${slug}/filters`,
+  ]);
+  for (const url of [...known, ...markets]) {
+    for (const method of ['GET', 'POST']) {
+      t.equal((await ask(method, `${url}/`)).statusCode, 404, `${method} ${url}/`);
+    }
+  }
+});
+
+t.test(
+  'a body, however broken, large or strange, does not hide that the address is wrong',
+  async (t) => {
+    const json = { 'content-type': 'application/json' };
+    for (const more of [
+      { headers: json, payload: '{"filters":' },
+      { headers: json, payload: '' },
+      { headers: json, payload: 'x'.repeat(200_000) },
+      { headers: { 'content-type': 'text/csv' }, payload: 'a,b' },
+      { headers: { 'content-type': 'no type' }, payload: 'a,b' },
+      { headers: { ...json, 'content-encoding': 'gzip' }, payload: 'x' },
+      { headers: { 'x-api-key': 'x', authorization: 'Bearer y' } },
+      { headers: { accept: 'text/csv' } },
+    ]) {
+      const answer = await ask('POST', '/v3/prices/unobtainium', more);
+      t.equal(answer.statusCode, 404, JSON.stringify(more).slice(0, 60));
+    }
+  },
+);
+
+t.test('a missing file of the documentation is a problem like any other', async (t) => {
+  for (const url of [
+    '/docs/static/nothing.js',
+    '/docs/static/../../package.json',
+    '/docs/nothing',
+  ]) {
+    const answer = await ask('GET', url);
+    t.equal(answer.statusCode, 404, url);
+    t.equal(answer.json().code, 'not_found');
+    t.equal(answer.headers['content-type'], 'application/problem+json; charset=utf-8');
+  }
+});
+
+t.test('HEAD of no address has the headers of the refusal and no body', async (t) => {
+  const answer = await ask('HEAD', '/v3/prices/unobtainium');
+  t.same([answer.statusCode, answer.body], [404, '']);
+});

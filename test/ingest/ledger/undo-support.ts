@@ -1,0 +1,50 @@
+import type { Client } from '../../../src/db/client.ts';
+import { UndoRefusal, type UndoReport, undo } from '../../../src/ingest/ledger/undo/undo.ts';
+
+type Batch = number | null;
+
+/** Takes a batch back. */
+export const takeBack = (client: Client, batch: Batch, dryRun = false): Promise<UndoReport> =>
+  undo(client, { batch: batch ?? 0, actor: 'tester', reason: 'a draft', dryRun });
+
+/** Why an undo was refused: the batches that are in the way, the newest first. */
+export async function inTheWay(client: Client, batch: Batch): Promise<readonly Batch[]> {
+  try {
+    await takeBack(client, batch);
+  } catch (error) {
+    if (error instanceof UndoRefusal) return error.conflicts.map((each) => each.batch);
+    throw error;
+  }
+  throw new Error('nothing was in the way');
+}
+
+const line = (record: object): string => `${JSON.stringify(record)}\n`;
+
+/** A product of nickel and a purity, as NDJSON. */
+export const NAMES =
+  line({
+    product: {
+      market: 'nickel',
+      name: 'Dust',
+      alias: 'd',
+      chemicalCode: 'Ni',
+      isSustainable: true,
+    },
+  }) + line({ value: { dimension: 'purity', name: '99.9999% Ni' } });
+
+/** A price that uses both, as NDJSON. */
+export const priceOf = (code: string): string =>
+  line({
+    price: {
+      code,
+      market: 'nickel',
+      name: 'Dust',
+      product: 'Dust',
+      priceCategory: 'Spot',
+      priceType: 'Price',
+      frequency: 'Weekly',
+      currency: 'USD',
+      unitOfMeasure: 'kg',
+      purity: '99.9999% Ni',
+    },
+  });

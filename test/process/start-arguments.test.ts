@@ -1,0 +1,86 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import t from 'tap';
+import { SETTINGS } from '../../src/config/settings.ts';
+import { NODE_FLAGS } from '../../src/process/workers.ts';
+
+const SERVER = fileURLToPath(new URL('../../src/server.ts', import.meta.url));
+/** Where it serves after all, it is ended. */
+const start = (...args: string[]) =>
+  promisify(execFile)(process.execPath, [SERVER, ...args], { timeout: 60_000 });
+
+t.test('the service tells every setting with --help, and does not start', async (t) => {
+  const { stdout, stderr } = await start('--help');
+  for (const name of Object.keys(SETTINGS)) t.match(stdout, new RegExp(`^ {2}${name}\\b`, 'm'));
+  t.match(stdout, 'prices -- --help');
+  t.equal(stderr, '');
+  t.match((await start('--version')).stdout, /^\d+\.\d+\.\d+\n$/);
+});
+
+t.test('an argument that means nothing is refused, and not passed over', async (t) => {
+  await t.rejects(start('--port', '3'), {
+    code: 2,
+    stderr: /^[^\n]*"--port"[^\n]*PORT=8080[^\n]*\n$/,
+  });
+});
+
+t.test('a wrong number of workers is refused by the name that it was given by', async (t) => {
+  const why = 'must be a whole number (Processes that answer on the port; 0 for this one alone)';
+  const wrong: [string[], string][] = [
+    [['--workers', 'x'], `--workers: "x" ${why}`],
+    [['serve', '--workers=1.5'], `--workers: "1.5" ${why}`],
+    [['--workers', '129'], '--workers: "129" must be <= 128'],
+    [['--workers'], '--workers: needs a number'],
+    [['--workers='], '--workers: needs a number'],
+    [['--workerz=2'], '"--workerz=2": the service takes settings'],
+    [['--workers2', '2'], '"--workers2": the service takes settings'],
+  ];
+  for (const [args, message] of wrong) {
+    const { code, stderr } = await start(...args).catch((error) => error);
+    t.equal(code, 2, args.join(' '));
+    t.equal(stderr.slice(0, message.length + 18), `commodity-prices: ${message}`);
+  }
+});
+
+t.test('a Node that is too old is refused in one line, before anything runs on it', async (t) => {
+  const file = new URL('../../package.json', import.meta.url);
+  const { scripts } = JSON.parse(await readFile(file, 'utf8'));
+  const check = 'src/cli/node-version.js';
+  t.same([scripts.prestart, scripts.preprices], [`node ${check}`, `node ${check}`]);
+  const url = new URL(`../${check}`, import.meta.url).href;
+  const on = (version: string) => {
+    const versions = `{ value: { ...process.versions, node: '${version}' } }`;
+    const code = `Object.defineProperty(process, 'versions', ${versions}); import('${url}')`;
+    return promisify(execFile)(process.execPath, ['-e', code]);
+  };
+  for (const version of ['20.19.5', '22.21.9']) {
+    await t.rejects(on(version), {
+      code: 2,
+      stderr: `commodity-prices: needs Node 22.22 or newer, and this is ${version}\n`,
+    });
+  }
+  for (const version of ['22.22.0', '24.0.0']) t.equal((await on(version)).stderr, '');
+});
+
+t.test('a secret file of no use and wrong values are reported together', async (t) => {
+  const wrong = { JWT_SECRET_FILE: '/nothere', LOG_LEVEL: 'loud', RATE_PER_MINUTE: 'abc' };
+  const env = { ...process.env, ...wrong };
+  const { code, stderr } = await promisify(execFile)(process.execPath, [SERVER], {
+    env,
+    timeout: 60_000,
+  }).catch((error) => error);
+  t.equal(code, 2);
+  for (const name of Object.keys(wrong)) t.match(stderr, `${name}: `);
+});
+
+t.test('however the service is started, Node is told the same', async (t) => {
+  const text = (name: string) => readFile(new URL(`../${name}`, import.meta.url), 'utf8');
+  const { scripts } = JSON.parse(await text('package.json'));
+  const flags = NODE_FLAGS.join(' ');
+  t.equal(scripts.start, `exec node ${flags} src/server.ts`);
+  t.equal(scripts.prices, `exec node ${flags} src/cli/main.ts`);
+  const command = JSON.stringify(['node', ...NODE_FLAGS, 'src/server.ts']).replaceAll(',', ', ');
+  t.match(await text('Dockerfile'), `CMD ${command}`);
+});

@@ -1,0 +1,122 @@
+import t from 'tap';
+import { roleName } from '../../src/db/roles.ts';
+import { seededDatabase, siblingUrl, testDatabase } from '../support/database.ts';
+import { addressAs, roledDatabase } from '../support/roles.ts';
+import { dataFolder, prices, type Running, startService } from '../support/running.ts';
+
+type Test = Parameters<typeof startService>[0];
+
+/** What a start on a database says of it: the messages of its log that name the setting. */
+async function saidOf(t: Test, url: string): Promise<string[]> {
+  const service = startService(t, { DATABASE_URL: url });
+  await service.until('stderr', /DATABASE_URL/);
+  return saidBy(service);
+}
+
+/** Stops a service; returns the messages of its log above `info`, as they are on the terminal. */
+async function saidBy(service: Running): Promise<string[]> {
+  service.child.kill('SIGTERM');
+  await service.ended;
+  const lines = service.stderr().trim().split('\n');
+  return lines
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as { level: number; msg: string })
+    .filter(({ level }) => level > 30)
+    .map(({ msg }) => msg);
+}
+
+t.test('a database that cannot be used is told at the start, in one line', async (t) => {
+  const { url } = await seededDatabase(t);
+  const closed = new URL(url);
+  closed.port = '1';
+  const cases: [string, RegExp][] = [
+    [closed.href, /cannot use 127\.0\.0\.1:1\/\S+ \(connect ECONNREFUSED/],
+    [siblingUrl(url, 'no_such'), /cannot use \S+\/no_such \(database "no_such" does not exist\)/],
+    [addressAs(url, 'nobody', 'hunter2'), /cannot use \S+ \(password authentication failed/],
+    [addressAs(url, 'nobody', ''), /cannot use \S+ \(it asks for a password: write it into/],
+    [`${url}?sslmode=require`, /cannot use \S+ \(The server does not support SSL/],
+  ];
+  for (const [address, message] of cases) {
+    const [first = '', ...others] = await saidOf(t, address);
+    t.match(first, message);
+    t.match(first, /^DATABASE_URL: .*; every answer is 503 until that is mended$/);
+    t.same(others, []);
+    t.notMatch(first, /hunter2|\n/);
+  }
+});
+
+t.test('a database that was not migrated is told at the start, and to whom asks', async (t) => {
+  const { url } = await seededDatabase(t);
+  const { pool, url: bare } = await testDatabase(t);
+  await pool.query('drop schema public cascade; create schema public');
+  const service = startService(t, { DATABASE_URL: bare });
+  const log = await service.until('stderr', 'lacks the schema');
+  t.match(log, /lacks the schema of this version.*run: npm run --silent prices -- db migrate"/);
+  const made = await prices(
+    t,
+    { DATABASE_URL: url },
+    'keys',
+    'create',
+    '--name',
+    'a',
+    '--scope',
+    'prices:nickel',
+    '--json',
+  );
+  const { key } = JSON.parse(made.stdout);
+  const [address = ''] = /http:\/\/[\d.]+:\d+/.exec(log) ?? [];
+  const answer = await fetch(`${address}/v3/prices`, { headers: { 'x-api-key': key } });
+  t.match(await answer.json(), { status: 503, code: 'schema_outdated' });
+});
+
+t.test('an account that may do more than read is told at the start', async (t) => {
+  const database = await roledDatabase(t, { seeded: true });
+  const { prefix, pool, url } = database;
+  const service = roleName(prefix, 'service');
+  const tell = (what: string) => `it ${what}; run "npm run --silent prices -- db roles"`;
+  const said = async (address: string) => (await saidOf(t, address)).join('\n');
+  t.match(await said(url), tell('is a superuser'));
+  t.match(
+    await said(database.urlOf('migrator')),
+    /it may act as the owner of the tables, may write to \d+ tables, may make schemas or tables/,
+  );
+  t.match(await said(database.urlOf('loader')), /it may write to 9 tables, .*may open revisions/);
+  const grants: [string, string, string][] = [
+    ['grant update (mid) on series to', 'revoke all on series from', 'may write to 1 tables'],
+    ['grant delete on api_key to', 'revoke delete on api_key from', 'may write to 1 tables'],
+    [`grant ${prefix}_owner to`, `revoke ${prefix}_owner from`, 'may act as the owner'],
+    ['grant create on schema public to', 'revoke create on schema public from', 'may make'],
+  ];
+  for (const [give, take, what] of grants) {
+    await pool.query(`${give} ${service}`);
+    t.match(await said(database.urlOf('service')), `it ${what}`);
+    await pool.query(`${take} ${service}; grant select on series to ${service}`);
+  }
+  await pool.query(`revoke select on price, product from ${service}`);
+  t.match(
+    await said(database.urlOf('service')),
+    `the account ${service} may not read price and 1 other tables; run: npm run`,
+  );
+});
+
+t.test('the account made for the service is not spoken of', async (t) => {
+  const database = await roledDatabase(t, { seeded: true });
+  const service = startService(t, {
+    DATABASE_URL: database.urlOf('service'),
+    FX_SOURCE: 'NOBODY',
+  });
+  // The line that comes after all looks at the account.
+  await service.until('stderr', 'FX_SOURCE');
+  t.match(await saidBy(service), [/^FX_SOURCE: /]);
+});
+
+t.test('the embedded database is read with the account made for the service', async (t) => {
+  const service = startService(t, {
+    DATA_DIR: await dataFolder(t),
+    FX_SOURCE: 'NOBODY',
+    LOG_LEVEL: 'info',
+  });
+  await service.until('stdout', 'Ctrl-C');
+  await service.until('stderr', 'FX_SOURCE');
+  t.match(await saidBy(service), [/^FX_SOURCE: /]);
+});

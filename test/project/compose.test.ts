@@ -1,0 +1,81 @@
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { parse } from 'yaml';
+
+interface Container {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly logging?: { readonly options?: Readonly<Record<string, string>> };
+  readonly networks?: readonly string[];
+  readonly network_mode?: string;
+  readonly volumes?: readonly string[];
+}
+
+const text = readFileSync(new URL('../../docker-compose.yml', import.meta.url), 'utf8');
+const compose = parse(text, { merge: true }) as {
+  readonly services: Readonly<Record<string, Container>>;
+  readonly networks: Readonly<Record<string, { readonly internal?: boolean } | null>>;
+};
+const containers = Object.entries(compose.services);
+
+t.test('docker-compose.yml has no password, and none by default', async (t) => {
+  for (const [name, { environment = {} }] of containers) {
+    for (const [variable, value] of Object.entries(environment)) {
+      t.notMatch(
+        value,
+        /:\/\/[^@/]*:[^@/]*@/,
+        `${name}: ${variable} has no password in an address`,
+      );
+      if (!/PASSWORD|SECRET|TOKEN/.test(variable)) continue;
+      const isFile = /_FILE$/.test(variable) && value.startsWith('/secrets/');
+      t.ok(isFile || value === `\${${variable}:-}`, `${name}: ${variable}`);
+    }
+  }
+});
+
+t.test('each container reads only the secrets that it needs, and one writes them', async (t) => {
+  const secrets = containers.map(([name, { volumes = [] }]) => [
+    name,
+    volumes.filter((each) => each.includes('-secret:')).map((each) => each.split(':')),
+  ]) as [string, string[][]][];
+  const all = ['database', 'service', 'keys', 'loader', 'grafana'];
+  const needed: Readonly<Record<string, readonly string[]>> = {
+    secrets: all,
+    database: ['database'],
+    setup: ['database', 'service', 'keys', 'loader'],
+    service: ['service'],
+    keys: ['keys'],
+    load: ['loader'],
+    grafana: ['grafana'],
+  };
+  for (const [name, mounted] of secrets) {
+    t.same(
+      mounted.map(([volume]) => volume),
+      (needed[name] ?? []).map((each) => `${each}-secret`),
+      name,
+    );
+    if (name !== 'secrets')
+      t.ok(
+        mounted.every(([, , mode]) => mode === 'ro'),
+        `${name} reads`,
+      );
+  }
+});
+
+t.test('the log of each container has a limit', async (t) => {
+  for (const [name, { logging }] of containers) {
+    t.match(logging?.options, { 'max-size': /^\d+m$/, 'max-file': /^\d+$/ }, name);
+  }
+});
+
+t.test('the database and the monitoring are on networks apart', async (t) => {
+  const on = (network: string): string[] =>
+    containers.filter(([, { networks }]) => networks?.includes(network)).map(([name]) => name);
+  t.same(on('database'), ['database', 'setup', 'service', 'keys', 'load']);
+  t.same(on('monitoring'), ['service', 'prometheus', 'grafana']);
+  t.same(on('front'), ['service', 'load']);
+  t.same(compose.services['database']?.networks, ['database']);
+  t.same(compose.networks['database'], { internal: true });
+  for (const [name, { networks, network_mode: mode }] of containers) {
+    t.ok(networks || mode === 'none', `${name} is on no other network`);
+  }
+});

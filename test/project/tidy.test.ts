@@ -1,0 +1,252 @@
+import { execFileSync } from 'node:child_process';
+import { globSync, readFileSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { DIMENSIONS } from '../../src/catalog/dimensions.ts';
+import { MARKETS } from '../../src/catalog/markets.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** What each folder, or file, of src may import: the table of the architecture. */
+const LAYERS: Readonly<Record<string, string>> = {
+  catalog: '',
+  std: '',
+  version: '',
+  errors: 'std',
+  config: '',
+  contract: 'catalog errors std',
+  db: 'catalog errors seeds migrations std',
+  auth: 'catalog db errors limits',
+  conversion: 'catalog db errors std',
+  limits: 'std',
+  metrics: 'db errors limits',
+  tracing: 'config',
+  prices: 'catalog contract conversion db errors std',
+  book: 'catalog contract conversion db prices std',
+  ingest: 'catalog db errors std',
+  archive: 'db std version',
+  verify: 'catalog db',
+  http: 'auth book catalog config contract db errors limits metrics prices std tracing',
+  'http/reply': 'book catalog contract db errors prices std version',
+  'http/routes':
+    'auth catalog contract conversion db errors http http/reply limits prices std version',
+  app:
+    'book catalog config contract conversion db errors http http/routes limits metrics prices ' +
+    'tracing version',
+  process:
+    'auth catalog cli config contract db errors ingest metrics prices app version limits tracing',
+  server: 'cli config metrics process',
+  cli:
+    'archive auth catalog config contract db errors ingest limits prices http/routes app server ' +
+    'process verify version',
+};
+
+/** Who may import a package, and use the process. */
+const FASTIFY = ['http', 'http/reply', 'http/routes', 'app', 'process'];
+const KYSELY = ['db', 'prices', 'book', 'conversion', 'ingest', 'auth'];
+const PROCESS = ['cli', 'config', 'process', 'server'];
+
+interface SourceFile {
+  readonly path: string;
+  readonly text: string;
+  readonly lines: readonly string[];
+}
+
+const read = (path: string): SourceFile => {
+  const text = readFileSync(`${ROOT}${path}`, 'utf8');
+  return { path, text, lines: text.split('\n') };
+};
+
+const globbed = (pattern: string): SourceFile[] =>
+  globSync(pattern, { cwd: ROOT, exclude: (path) => path.includes('node_modules') })
+    .filter((path) => !path.endsWith('schema.d.ts'))
+    .sort()
+    .map(read);
+
+const src = globbed('src/**/*.ts');
+const migrations = globbed('migrations/*.ts');
+/** Migrations are not in it: they are SQL that is read as a whole and never changed again. */
+const code = [...src, ...globbed('{seeds,test,bench}/**/*.ts')];
+const tests = globbed('test/**/*.ts');
+
+/** Everything that belongs to the project: what git knows, or would take in. */
+const tracked = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], { cwd: ROOT })
+  .toString()
+  .split('\0')
+  .filter((path) => statSync(`${ROOT}${path}`, { throwIfNoEntry: false })?.isFile())
+  .map(read);
+
+/** `src/db/client.ts` → `db`, `src/http/reply/send.ts` → `http/reply`, `src/app.ts` → `app`. */
+const layerOf = (path: string): string => {
+  const [top = '', next = '', under = ''] = path.split('/');
+  if (top !== 'src') return top;
+  return `${next}/${under}` in LAYERS ? `${next}/${under}` : next.replace(/\.ts$/, '');
+};
+
+/** What a file imports: packages by name, own files by their path in the project. */
+const importsOf = ({ path, text }: SourceFile): string[] => {
+  const all = [...text.matchAll(/(?:from|import|import\()\s*['"]([^'"\n]+)['"]/g)];
+  return all.map(([, target = '']) =>
+    target.startsWith('.') ? new URL(target, `file:///${path}`).pathname.slice(1) : target,
+  );
+};
+
+/** Lines of a file that a pattern finds, as `path:line`. */
+const found = (files: readonly SourceFile[], pattern: RegExp): string[] =>
+  files.flatMap(({ path, lines }) =>
+    lines.flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1} ${line}`] : [])),
+  );
+
+t.test('each folder imports only what lies below it', async (t) => {
+  const wrong = src.flatMap((file) => {
+    const layer = layerOf(file.path);
+    const allowed = LAYERS[layer]?.split(' ') ?? [];
+    return importsOf(file)
+      .filter((target) => /^(src|seeds|migrations|test)\//.test(target))
+      .map(layerOf)
+      .filter((target) => target !== layer && !allowed.includes(target))
+      .map((target) => `${file.path} imports ${target}`);
+  });
+  t.same(wrong, []);
+  t.same([...new Set(src.map((file) => layerOf(file.path)))].sort(), Object.keys(LAYERS).sort());
+});
+
+/** The names that a file imports from another one, as `path name`; `*` for all of them. */
+const namesFrom = ({ path, text }: SourceFile): string[] => {
+  const at = (target: string): string => new URL(target, `file:///${path}`).pathname.slice(1);
+  const named = [
+    ...text.matchAll(/(?:import|export)\s+(?:type\s+)?\{([^}]*)\}\s*from\s+'(\.[^']+)'/g),
+  ];
+  const taken = [...text.matchAll(/\{([^{}]*)\}\s*=\s*await import\(\s*'(\.[^']+)'/g)];
+  const whole = [...text.matchAll(/\* as \w+ from '(\.[^']+)'/g)];
+  return [
+    ...[...named, ...taken].flatMap(([, names = '', target = '']) =>
+      names
+        .split(',')
+        .map(
+          (name) =>
+            name
+              .trim()
+              .replace(/^type /, '')
+              .split(/ as |:/)[0],
+        )
+        .map((name) => `${at(target)} ${name}`),
+    ),
+    ...whole.map(([, target = '']) => `${at(target)} *`),
+  ];
+};
+
+t.test('every export is imported by another file', async (t) => {
+  const imported = new Set([...code, ...migrations].flatMap(namesFrom));
+  const unused = src.flatMap(({ path, text }) =>
+    [
+      ...text.matchAll(
+        /^export (?:async )?(?:abstract )?(?:const|function\*?|class|interface|type|let) (\w+)/gm,
+      ),
+    ]
+      .map(([, name]) => name)
+      .filter((name) => !imported.has(`${path} ${name}`) && !imported.has(`${path} *`))
+      .map((name) => `${path} ${name}`),
+  );
+  t.same(unused, []);
+});
+
+t.test('Fastify, Kysely and the process stay where they belong', async (t) => {
+  const users = (pattern: RegExp, allowed: readonly string[]) =>
+    src
+      .filter((file) => !allowed.includes(layerOf(file.path)))
+      .filter((file) => importsOf(file).some((target) => pattern.test(target)))
+      .map((file) => file.path);
+  t.same(users(/^(fastify|@fastify\/.*)$/, FASTIFY), []);
+  // The hook that looks keys up hands the database on; its type is all that it needs.
+  const typesOnly = users(/^(kysely|kysely\/.*)$/, KYSELY);
+  t.same(
+    found(
+      src.filter((file) => typesOnly.includes(file.path)),
+      /^import (?!type).*'kysely/,
+    ),
+    [],
+  );
+  const outside = src.filter(
+    ({ path }) => !PROCESS.includes(layerOf(path)) && !path.startsWith('src/db/embedded'),
+  );
+  t.same(found(outside, /(?<![\w.'`-])process\.|from 'node:process'/), []);
+});
+
+t.test('functions and lines stay small', async (t) => {
+  const wide = code.flatMap(({ path, lines }) =>
+    lines.flatMap((line, index) => ([...line].length > 100 ? [`${path}:${index + 1}`] : [])),
+  );
+  t.same(wide, [], 'lines of at most 100 columns');
+  t.same(code.flatMap(longFunctions), [], 'functions of at most 60 lines');
+});
+
+/** Functions of more than 60 lines: the formatter ends each at the indentation it began with. */
+function longFunctions({ path, lines }: SourceFile): string[] {
+  const begins = /^( *)(?!.*\b(?:if|for|while|switch|catch)\b \().*(?:\bfunction\b|=> \{$|\) \{$)/;
+  return lines.flatMap((line, start) => {
+    const indent = begins.exec(line)?.[1];
+    if (indent === undefined || / \*/.test(line)) return [];
+    const length = lines.slice(start + 1).findIndex((each) => each.startsWith(`${indent}}`)) + 2;
+    return length > 60 ? [`${path}:${start + 1} ${length} lines`] : [];
+  });
+}
+
+t.test('the language stays plain', async (t) => {
+  t.same(found(code, /^export (\*|\{.*\}|type \{.*\}) from/), [], 'no barrels');
+  t.same(found(code, /^\s*(export )?(declare )?(const )?(enum|namespace) /), [], 'erasable syntax');
+  t.same(found(src, /^export default/), [], 'no default exports');
+  t.same(found(code, /\brequire\(/), []);
+});
+
+t.test('nothing is left undone, and no test is left out', async (t) => {
+  t.same(found(code, /\b(TO(?:)DO|FIX(?:)ME|XX(?:)X|HA(?:)CK)\b/), []);
+  t.same(found(tests, /\b(t|test|tap)\.(only|skip|todo)\b|\{ (only|skip|todo): /), []);
+});
+
+t.test('the project knows nothing of the machine it was written on', async (t) => {
+  const own = tracked.filter(({ path }) => !/package-lock\.json$/.test(path));
+  t.same(found(own, /(^|[\s'"`(=])\/(tmp|work|home|root|Users)\/\w/), []);
+  const locks = tracked.filter(({ path }) => /package-lock\.json$/.test(path));
+  t.ok(locks.length >= 2);
+  t.same(found(locks, /"resolved"|https?:\/\/[^"]*registry/), []);
+});
+
+t.test('every dependency has one exact version', async (t) => {
+  for (const { path, text } of tracked.filter((file) => /(^|\/)package\.json$/.test(file.path))) {
+    const { dependencies, devDependencies, optionalDependencies } = JSON.parse(text);
+    const all = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
+    t.same(
+      all.filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(String(version))),
+      [],
+      path,
+    );
+  }
+});
+
+t.test('migrations are frozen in time: they import nothing of the project', async (t) => {
+  t.ok(migrations.length > 0);
+  t.same([...new Set(migrations.flatMap(importsOf))], ['kysely']);
+});
+
+t.test('the catalog is the only list of markets in the source', async (t) => {
+  const words = MARKETS.map((each) => each.slug).join('|');
+  const elsewhere = src.filter(({ path }) => layerOf(path) !== 'catalog');
+  // A slug as a text of its own; the World Bank's workbook names three metals, as its loader must.
+  const files = elsewhere.filter(({ path }) => !/\/worldbank/.test(path));
+  t.same(found(files, new RegExp(`^(?! *(/\\*)?\\*).*['"\`/:](${words})['"\`/ ]`)), []);
+  const filters = Object.keys(DIMENSIONS).join('|');
+  const examples = files.filter(({ path }) => path !== 'src/contract/openapi/examples.ts');
+  t.same(found(examples, new RegExp(`['"\`](${filters})['"\`]`)), []);
+});
+
+t.test('every function that another file may call says what it is for', async (t) => {
+  const exported = /^export (async )?function \w|^export const \w+ = (async )?(<|\()/;
+  const silent = src.flatMap(({ path, lines }) =>
+    lines.flatMap((line, index) => {
+      if (!exported.test(line) || /\*\/$/.test(lines[index - 1] ?? '')) return [];
+      return [`${path}:${index + 1} ${line.slice(0, 60)}`];
+    }),
+  );
+  t.same(silent, []);
+});

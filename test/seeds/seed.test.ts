@@ -1,0 +1,233 @@
+import { createHash } from 'node:crypto';
+import { type Kysely, sql } from 'kysely';
+import t from 'tap';
+import { MARKETS } from '../../src/catalog/markets.ts';
+import type { Database } from '../../src/db/schema.ts';
+import { seed } from '../../src/db/seed/seed.ts';
+import { testDatabase } from '../support/database.ts';
+
+const TABLES = [
+  'currency',
+  'unit_of_measure',
+  'dimension_value',
+  'product',
+  'price',
+  'series',
+  'fx_source',
+  'fx_rate',
+  'series_history',
+  'price_history',
+  'fx_rate_history',
+  'load_batch',
+  'revision',
+  'revision_scope',
+] as const;
+
+async function rowsOf<T>(db: Kysely<Database>, query: string): Promise<T[]> {
+  const { rows } = await sql.raw<T>(query).execute(db);
+  return rows;
+}
+
+/** A digest of everything that the database says. */
+async function contentOf(db: Kysely<Database>): Promise<string> {
+  const hash = createHash('sha256');
+  for (const table of TABLES) {
+    const rows = await rowsOf<{ row: string }>(
+      db,
+      `select r::text as row from ${table} r order by r::text collate "C"`,
+    );
+    hash.update(`${table} ${rows.length}\n${rows.map(({ row }) => row).join('\n')}\n`);
+  }
+  return hash.digest('hex');
+}
+
+async function countsOf(db: Kysely<Database>): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const table of TABLES) {
+    const [row] = await rowsOf<{ n: number }>(db, `select count(*)::integer as n from ${table}`);
+    counts[table] = row?.n ?? -1;
+  }
+  return counts;
+}
+
+const change = (db: Kysely<Database>, statement: string): Promise<unknown> =>
+  db.transaction().execute(async (trx) => {
+    await sql`select open_revision('test')`.execute(trx);
+    await sql.raw(statement).execute(trx);
+  });
+
+const priceId = (code: string): string => `(select id from price where code = '${code}')`;
+
+t.test('reference data alone brings no sample, in one revision', async (t) => {
+  const { db, client } = await testDatabase(t);
+  const report = await seed(client, { reference: true });
+  t.same(report, { reference: { inserted: 462 }, sample: null });
+  t.match(await countsOf(db), {
+    currency: 10,
+    unit_of_measure: 19,
+    dimension_value: 226,
+    product: 207,
+    fx_source: 3,
+    price: 0,
+    series: 0,
+    fx_rate: 0,
+    load_batch: 0,
+    revision: 1,
+  });
+  t.same(await rowsOf(db, 'select scope from revision_scope'), [{ scope: 'reference' }]);
+
+  t.test('and samples can follow later, without touching it', async (t) => {
+    const { reference, sample } = await seed(client);
+    t.same(reference, { inserted: 0 });
+    t.match(sample, { prices: 264, rates: 12_654, corrected: 8 });
+    t.same(
+      await rowsOf(db, "select revision::text from revision_scope where scope = 'reference'"),
+      [{ revision: '1' }],
+    );
+  });
+});
+
+t.test('seeding twice, or twice at once, changes nothing', async (t) => {
+  const seeded = await testDatabase(t, { seeded: true });
+  const before = await contentOf(seeded.db);
+  t.same(await seed(seeded.client), {
+    reference: { inserted: 0 },
+    sample: { prices: 0, points: 0, rates: 0, corrected: 0 },
+  });
+  t.equal(await contentOf(seeded.db), before);
+
+  const empty = await testDatabase(t);
+  await Promise.all([seed(empty.client), seed(empty.client)]);
+  t.same(await countsOf(empty.db), await countsOf(seeded.db));
+});
+
+t.test(
+  'a run tells how far it is, and one that breaks off leaves no half of the samples',
+  async (t) => {
+    const { db, client } = await testDatabase(t);
+    const breakOff = (done: number, total: number): void => {
+      if (done > total / 2) throw new Error('broken off');
+    };
+    await t.rejects(seed(client, { onProgress: breakOff }), { message: 'broken off' });
+    t.match(await countsOf(db), { product: 207, price: 0, series: 0, load_batch: 0, revision: 1 });
+
+    const steps: number[] = [];
+    let whole = 0;
+    await seed(client, {
+      onProgress: (done, total) => {
+        steps.push(done);
+        whole = total;
+      },
+    });
+    t.same(
+      steps,
+      steps.toSorted((a, b) => a - b),
+    );
+    t.equal(steps.at(-1), whole);
+    const { series = 0, fx_rate = 0 } = await countsOf(db);
+    t.equal(whole, series + fx_rate);
+  },
+);
+
+t.test(
+  'three revisions: reference data, samples, corrections; each step in the ledger',
+  async (t) => {
+    const { db } = await testDatabase(t, { seeded: true });
+    t.same(
+      await rowsOf(
+        db,
+        `select revision::text, count(*) filter (where scope not like '%:%')::integer as markets,
+         string_agg(scope, ' ') filter (where scope in ('reference', 'fx:SAMPLE')) as others
+       from revision_scope group by revision order by revision`,
+      ),
+      [
+        { revision: '1', markets: 1, others: 'reference' },
+        { revision: '2', markets: MARKETS.length, others: 'fx:SAMPLE' },
+        { revision: '3', markets: 6, others: null },
+      ],
+    );
+    t.match(
+      await rowsOf(
+        db,
+        `select b.format, b.revision, b.prices_added, b.rows, b.inserted, b.corrected,
+         (select count(*) from series s where s.batch_id = b.id) as points,
+         (select count(*) from fx_rate r where r.batch_id = b.id) as rates
+       from load_batch b order by b.id`,
+      ),
+      [
+        {
+          format: 'seed',
+          revision: '2',
+          prices_added: 264,
+          rows: '114565',
+          inserted: '114565',
+          corrected: '0',
+          points: '101903',
+          rates: '12654',
+        },
+        { format: 'seed', revision: '3', rows: '8', corrected: '8', points: '8', rates: '0' },
+      ],
+    );
+  },
+);
+
+t.test(
+  'what owners changed, corrected or removed stays, also when the seeds are newer',
+  async (t) => {
+    const { db, client } = await testDatabase(t, { seeded: true });
+    const nickel = priceId('CP-NI-0001');
+    await change(
+      db,
+      `update price set name = 'Renamed' where code = 'CP-NI-0002';
+     update series set mid = 19000, high = 19100, corrections = 1
+       where price_id = ${nickel} and date = '2026-06-30';
+     delete from series where price_id = ${nickel} and date = '2026-06-29';
+     delete from series where price_id = ${priceId('CP-BA-0017')};
+     delete from price where code = 'CP-BA-0017';
+     delete from fx_rate where date = '2026-06-30'`,
+    );
+    // Newer seeds are seeds that this database has not loaded.
+    await db.deleteFrom('load_batch').execute();
+    const before = await contentOf(db);
+    const { sample } = await seed(client);
+    t.same(sample, { prices: 0, points: 0, rates: 0, corrected: 0 });
+    const [batch] = await rowsOf<Record<string, string>>(
+      db,
+      'select rows, inserted, unchanged, outdated from load_batch',
+    );
+    // Beside the 8 that the seeds corrected: one corrected, one removed, 5 of the removed price,
+    // and 9 rates.
+    t.same(batch, { rows: '114565', inserted: '0', unchanged: '114541', outdated: '24' });
+    await db.deleteFrom('load_batch').execute();
+    t.equal(await contentOf(db), before);
+  },
+);
+
+t.test('a price of one’s own is no sample, though it has the code of one', async (t) => {
+  const { db, client } = await testDatabase(t);
+  await seed(client, { reference: true });
+  await change(
+    db,
+    `insert into price (market_id, code, code_key, price_type, currency_id, unit_id,
+         unit_dimension, product_id, name, price_category_id, frequency_id)
+       select p.market_id, 'CP-NI-0001', 'cp-ni-0001', 'price', c.id, u.id,
+         u.dimension, p.id, 'Own',
+         (select id from dimension_value where kind = 'price-category' and slug = 'spot'),
+         (select id from dimension_value where kind = 'frequency' and slug = 'daily')
+       from product p, currency c, unit_of_measure u
+       where p.slug = 'met' and c.iso = 'EUR' and u.slug = 'tonne'
+         and p.market_id = (select id from market where slug = 'nickel');
+     insert into series (price_id, date, mid, published_at)
+       select id, '2024-05-14', 18020, now() from price where code = 'CP-NI-0001'`,
+  );
+  const { sample } = await seed(client);
+  t.match(sample, { prices: 263, corrected: 7 });
+  t.same(
+    await rowsOf(
+      db,
+      `select name, (select count(*) from series where price_id = p.id) as points
+       from price p where code = 'CP-NI-0001'`,
+    ),
+    [{ name: 'Own', points: '1' }],
+  );
+});

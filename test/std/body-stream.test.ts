@@ -1,0 +1,68 @@
+import { once } from 'node:events';
+import { Writable } from 'node:stream';
+import fc from 'fast-check';
+import t from 'tap';
+import { BodyStream } from '../../src/std/body.ts';
+
+/** Takes everything at once, as a client who reads fast, and notes each write. */
+class Taker extends Writable {
+  readonly writes: Buffer[] = [];
+  readonly #taken: (bytes: Buffer) => void;
+
+  constructor(taken: (bytes: Buffer) => void = () => {}) {
+    super({ highWaterMark: 16_384 });
+    this.#taken = taken;
+  }
+
+  override _write(bytes: Buffer, _encoding: string, done: () => void): void {
+    this.writes.push(Buffer.from(bytes));
+    this.#taken(bytes);
+    done();
+  }
+}
+
+async function written(batches: readonly (readonly Buffer[])[], isKnown: boolean, taker: Taker) {
+  const all = Buffer.concat(batches.flat());
+  new BodyStream({ batches, bytes: isKnown ? all.length : null }).pipe(taker);
+  await once(taker, 'finish');
+  return { all, writes: taker.writes };
+}
+
+t.test('a body arrives as it is, in writes of 256 KiB at most', async (t) => {
+  const slice = fc
+    .tuple(fc.nat(255), fc.oneof(fc.nat(2_000), fc.nat(600_000)))
+    .map(([fill, length]) => Buffer.alloc(length, fill));
+  const batch = fc.array(slice, { minLength: 1, maxLength: 5 });
+  await fc.assert(
+    fc.asyncProperty(fc.array(batch, { maxLength: 4 }), fc.boolean(), async (batches, isKnown) => {
+      const { all, writes } = await written(batches, isKnown, new Taker());
+      if (!Buffer.concat(writes).equals(all)) throw new Error('other bytes');
+      if (writes.some(({ length }) => length > 262_144)) throw new Error('a longer write');
+    }),
+    { numRuns: 50 },
+  );
+  t.pass();
+});
+
+t.test('others run between the writes of a body that is taken at once', async (t) => {
+  const begun = performance.now();
+  let since = 0;
+  let most = 0;
+  // The system is slow to take it: what Node writes at once is written at once.
+  const taker = new Taker(() => {
+    since += 1;
+    most = Math.max(most, since);
+    const end = performance.now() + 2;
+    while (performance.now() < end);
+  });
+  let isOver = false;
+  const others = (): void => {
+    since = 0;
+    if (!isOver) setImmediate(others);
+  };
+  setImmediate(others);
+  const { writes } = await written([[Buffer.alloc(4_194_304)]], true, taker);
+  isOver = true;
+  t.equal(writes.length, 16);
+  t.ok(most <= 2, `${most} writes in one turn, ${Math.round(performance.now() - begun)} ms in all`);
+});

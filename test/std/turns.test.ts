@@ -1,0 +1,48 @@
+import { setImmediate as immediate } from 'node:timers/promises';
+import t from 'tap';
+import { mapped, Slice, turn } from '../../src/std/turns.ts';
+
+t.test('of all work that waits one resumes in each turn of the event loop, in order', async (t) => {
+  const log: string[] = [];
+  for (const name of ['a', 'b', 'c']) void turn().then(() => log.push(name));
+  for (let count = 0; count < 3; count += 1) {
+    await immediate();
+    log.push('others');
+  }
+  t.same(log, ['a', 'others', 'b', 'others', 'c', 'others']);
+});
+
+t.test('work goes on until its slice is over, and then lets others run', async (t) => {
+  const slice = new Slice();
+  let others = 0;
+  setImmediate(() => {
+    others += 1;
+  });
+  await slice.pass();
+  t.equal(others, 0);
+  const begun = performance.now();
+  while (performance.now() - begun < 5);
+  t.ok(slice.isOver);
+  await slice.pass();
+  t.equal(others, 1);
+  t.notOk(slice.isOver);
+});
+
+t.test('a long list is mapped in order, and others run meanwhile', async (t) => {
+  let others = 0;
+  const ticking = setInterval(() => {
+    others += 1;
+  }, 1);
+  const items = Array.from({ length: 1_000 }, (_, index) => index);
+  const results = await mapped(items, (item) => {
+    const begun = performance.now();
+    while (performance.now() - begun < 0.05);
+    return 2 * item;
+  });
+  clearInterval(ticking);
+  t.same(
+    results,
+    items.map((item) => 2 * item),
+  );
+  t.ok(others > 2, `${others} times`);
+});
