@@ -24,7 +24,7 @@ import { writeWorld } from '../support/world.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
-const READER = fileURLToPath(new URL('support/reader.ts', import.meta.url));
+const READER = fileURLToPath(new URL('../support/reader.ts', import.meta.url));
 const SEED = 20_261_122;
 const random = randomOf(SEED);
 const upTo = (most: number): number => Math.floor(random() * (most + 1));

@@ -8,7 +8,7 @@ import { seededDatabase } from '../support/database.ts';
 import { serviceOn } from '../support/service.ts';
 import { until } from '../support/sockets.ts';
 
-const FOLDER = fileURLToPath(new URL('client/', import.meta.url));
+const FOLDER = fileURLToPath(new URL('../client/', import.meta.url));
 const OPENAPI = fileURLToPath(new URL('../../openapi.yaml', import.meta.url));
 
 /** How this machine reaches the registry: npm inside of npm does not find it out by itself. */

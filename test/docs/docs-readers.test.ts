@@ -18,7 +18,7 @@ const POINTS = 2;
 
 /** Writes the program of a page of the documentation into a folder. */
 async function programOf(page: string, folder: string): Promise<string> {
-  const text = await readFile(new URL(`../docs/${page}`, import.meta.url), 'utf8');
+  const text = await readFile(new URL(`../../docs/${page}`, import.meta.url), 'utf8');
   const [, program = ''] = /```python\n(.*?)```/s.exec(text) ?? [];
   const file = join(folder, 'reader.py');
   await writeFile(file, program);

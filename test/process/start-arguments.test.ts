@@ -49,7 +49,7 @@ t.test('a Node that is too old is refused in one line, before anything runs on i
   const { scripts } = JSON.parse(await readFile(file, 'utf8'));
   const check = 'src/cli/node-version.js';
   t.same([scripts.prestart, scripts.preprices], [`node ${check}`, `node ${check}`]);
-  const url = new URL(`../${check}`, import.meta.url).href;
+  const url = new URL(`../../${check}`, import.meta.url).href;
   const on = (version: string) => {
     const versions = `{ value: { ...process.versions, node: '${version}' } }`;
     const code = `Object.defineProperty(process, 'versions', ${versions}); import('${url}')`;
@@ -76,7 +76,7 @@ t.test('a secret file of no use and wrong values are reported together', async (
 });
 
 t.test('however the service is started, Node is told the same', async (t) => {
-  const text = (name: string) => readFile(new URL(`../${name}`, import.meta.url), 'utf8');
+  const text = (name: string) => readFile(new URL(`../../${name}`, import.meta.url), 'utf8');
   const { scripts } = JSON.parse(await text('package.json'));
   const flags = NODE_FLAGS.join(' ');
   t.equal(scripts.start, `exec node ${flags} src/server.ts`);
