@@ -111,7 +111,7 @@ async function measureRequests(clusters: Readonly<Record<Side, Cluster>>): Promi
     const cluster = clusters[side];
     const ask = (workload: Workload): Ask =>
       SMALL.find(([name]) => name === workload.name)?.[1](cluster.key) ??
-      askService(workload, cluster.key);
+      askService(workload, cluster.key, cluster.past);
     const onlyWithPrices = (workload: Workload): Ask | null =>
       SMALL.some(([name]) => name === workload.name) ? null : ask(workload);
     const book = await startService(cluster, {}, root);

@@ -1,13 +1,21 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
 import { openEmbedded } from '../src/db/embedded/embedded.ts';
 import { run } from './child.ts';
 import { clusterPids } from './cpu.ts';
-import { pointsOf, writeDescriptions, writeSeries } from './dataset.ts';
+import {
+  LATER_VALUES,
+  pointsOf,
+  writeDescriptions,
+  writeLaterValues,
+  writeSeries,
+} from './dataset.ts';
 import { say } from './say.ts';
 
 const COMMANDS = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url));
@@ -29,7 +37,14 @@ export interface Cluster {
   readonly points: number;
   /** Rows of the series a second, through the loader with all its checks. */
   readonly rowsPerSecond: number;
+  /** Rows of the same file a second, by COPY into a table with a primary key and nothing else. */
+  readonly copiedPerSecond: number;
+  /** Seconds of a load of 65,000 values, and of the load that corrects all of them. */
+  readonly firstLoadSeconds: number;
+  readonly correctionSeconds: number;
   readonly key: string;
+  /** An instant before the last revisions. */
+  readonly past: string;
   /** Ids of some codes, for peers that want them. */
   idsOf(codes: readonly string[]): Promise<readonly number[]>;
   /** Whether somebody else is in a statement or a transaction. */
@@ -42,8 +57,52 @@ export interface Cluster {
 
 type Command = (...args: string[]) => Promise<string>;
 
-/** Generates the data set and loads it; returns rows a second of the series. */
-async function load(folder: string, command: Command, points: number): Promise<number> {
+/** What the loads of a run took. */
+type Loads = Pick<
+  Cluster,
+  'rowsPerSecond' | 'copiedPerSecond' | 'firstLoadSeconds' | 'correctionSeconds'
+>;
+
+const secondsOf = async (work: () => Promise<unknown>): Promise<number> => {
+  const began = performance.now();
+  await work();
+  return (performance.now() - began) / 1000;
+};
+
+/** Copies a file of series into a table of its own with the key of the product's table. */
+async function copy(url: string, file: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(`create table copied (code text, date date, low numeric, mid numeric,
+      high numeric, published_at timestamptz, primary key (code, date))`);
+    const rows = client.query(copyFrom('copy copied from stdin (format csv, header)'));
+    await pipeline(createReadStream(file), rows);
+    await client.query('drop table copied');
+  } finally {
+    await client.end();
+  }
+}
+
+/** Loads 65,000 values, and then a correction of each of them. */
+async function loadAndCorrect(folder: string, command: Command, points: number) {
+  const [first, corrected] = ['later.csv', 'corrected.csv'].map((name) => join(folder, name)) as [
+    string,
+    string,
+  ];
+  await writeLaterValues(first, points, 0);
+  await writeLaterValues(corrected, points, 100);
+  const allowed = ['--allow-corrections', '--reason', 'benchmark'];
+  return {
+    firstLoadSeconds: await secondsOf(() => command('load', 'csv', first, '--json')),
+    correctionSeconds: await secondsOf(() =>
+      command('load', 'csv', corrected, '--json', ...allowed),
+    ),
+  };
+}
+
+/** Generates the data set and loads it. */
+async function load(folder: string, command: Command, url: string, points: number): Promise<Loads> {
   const series = join(folder, 'series.csv');
   const descriptions = await writeDescriptions(folder, points);
   await writeSeries(series, points, (done, all) => {
@@ -51,11 +110,15 @@ async function load(folder: string, command: Command, points: number): Promise<n
   });
   await command('load', 'ndjson', ...descriptions);
   say(`loading ${Math.round((await stat(series)).size / 2 ** 20)} MB of series through the loader`);
-  const began = performance.now();
-  await command('load', 'csv', series, '--json');
-  const seconds = (performance.now() - began) / 1000;
+  const seconds = await secondsOf(() => command('load', 'csv', series, '--json'));
+  const copied = await secondsOf(() => copy(url, series));
   await rm(series);
-  return pointsOf(points) / seconds;
+  say(`loading and correcting ${LATER_VALUES} values`);
+  return {
+    rowsPerSecond: pointsOf(points) / seconds,
+    copiedPerSecond: pointsOf(points) / copied,
+    ...(await loadAndCorrect(folder, command, points)),
+  };
 }
 
 /** Rates of five currencies for every day, so that conversion has what it needs. */
@@ -72,28 +135,44 @@ do $$ begin
     where c.iso in ('USD', 'CNY', 'JPY', 'GBP', 'KRW') on conflict do nothing;
 end $$`;
 
+const CORRECTION = `
+do $$ begin
+  perform open_revision('a correction of the benchmark');
+  update series set mid = mid + 0.01 where date = '2024-03-14' and price_id =
+    (select min(id) from price where market_id = (select id from market where slug = 'nickel'));
+end $$`;
+
 const BUSY = `select from pg_stat_activity where datname = current_database()
   and backend_type = 'client backend' and state <> 'idle' and pid <> pg_backend_pid() limit 1`;
 
 /** What is known of a table once it is made, and kept beside it. */
-interface Made {
+interface Made extends Loads {
   readonly points: number;
-  readonly rowsPerSecond: number;
   readonly key: string;
+  readonly past: string;
 }
 
 type Query = (text: string, values?: readonly unknown[]) => Promise<pg.QueryResult>;
 
 /** Fills a migrated database. */
-async function fill(folder: string, command: Command, query: Query, points: number): Promise<Made> {
+async function fill(
+  folder: string,
+  command: Command,
+  url: string,
+  query: Query,
+  points: number,
+): Promise<Made> {
   await command('db', 'seed', '--reference');
-  const rowsPerSecond = await load(folder, command, points);
+  const loads = await load(folder, command, url, points);
   await query(RATES);
+  const past = new Date().toISOString();
+  // The market has a later revision, so that its past is not its present.
+  await query(CORRECTION);
   await query(readFileSync(PEERS_SQL, 'utf8'));
   await query('vacuum analyze');
   const made = await command('keys', 'create', '--name', 'bench', '--scope', 'prices:*', '--json');
   const { key } = JSON.parse(made) as { key: string };
-  return { points: pointsOf(points), rowsPerSecond, key };
+  return { points: pointsOf(points), ...loads, key, past };
 }
 
 /** What was made in this folder before, when it is what is wanted now. */
@@ -125,7 +204,7 @@ export async function startCluster(
   const command: Command = (...args) =>
     run(process.execPath, [commands, ...args], { DATABASE_URL: embedded.url });
   await command('db', 'migrate');
-  const made = before ?? (await fill(folder, command, query, points));
+  const made = before ?? (await fill(folder, command, embedded.url, query, points));
   if (keep) await writeFile(join(folder, 'made.json'), JSON.stringify(made));
   const { rows } = await query(`select current_setting('server_version') as version,
     (select pid from pg_stat_activity where backend_type = 'checkpointer') as checkpointer`);

@@ -68,22 +68,26 @@ export async function startService(
   });
 }
 
-/** Answers of the service, as files for the server that only writes bytes. */
-async function startRaw(bodies: ReadonlyMap<string, Buffer>): Promise<Served> {
+/** Answers of the service, as files for a server that only sends them. */
+async function startWith(
+  server: string,
+  bodies: ReadonlyMap<string, Buffer>,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Served> {
   const folder = await mkdtemp(join(tmpdir(), 'prices-bench-raw-'));
   await mkdir(folder, { recursive: true });
   for (const [name, body] of bodies) await writeFile(join(folder, name), body);
-  const served = await serve(file('./servers/raw.ts'), [folder], {});
+  const served = await serve(file(server), [folder], env);
   await rm(folder, { recursive: true });
   return served;
 }
 
 /** The bytes that the service sends for each workload. */
-async function bodiesOf(service: Served, key: string): Promise<Map<string, Buffer>> {
+async function bodiesOf(service: Served, key: string, past: string): Promise<Map<string, Buffer>> {
   const driver = driverOf(service.address, 1);
   const bodies = new Map<string, Buffer>();
   for (const workload of WORKLOADS) {
-    const { status, body } = await driver.send(askService(workload, key), true);
+    const { status, body } = await driver.send(askService(workload, key, past), true);
     if (status !== 200 || !body) throw new Error(`${workload.name} answered ${status}`);
     bodies.set(workload.name, body);
   }
@@ -100,12 +104,12 @@ export async function startContenders(cluster: Cluster): Promise<{
   readonly bodies: ReadonlyMap<string, Buffer>;
 }> {
   const env = { DATABASE_URL: cluster.url };
-  const { key } = cluster;
+  const { key, past } = cluster;
   const book = await startService(cluster);
   const plain = await startService(cluster, PATIENT);
   // What it fills behind its first answers is told apart: it is the cost of a start.
   await atRest(cluster, book.pid);
-  const bodies = await bodiesOf(book, key);
+  const bodies = await bodiesOf(book, key, past);
   const ids = new Map<string, readonly number[]>();
   for (const workload of WORKLOADS) ids.set(workload.name, await cluster.idsOf(workload.codes));
   const of = (
@@ -126,12 +130,17 @@ export async function startContenders(cluster: Cluster): Promise<{
   const onlyPlain = (ask: (workload: Workload) => Ask) => (workload: Workload) =>
     isPlain(workload) ? ask(workload) : null;
   const contenders = [
-    of('raw', await startRaw(bodies), raw),
+    of('raw', await startWith('./servers/raw.ts', bodies), raw),
+    of('stack', await startWith('./servers/stack.ts', bodies, { API_KEY: key }), (workload) =>
+      ['W1', 'W2'].includes(workload.name)
+        ? { ...raw(workload), headers: { ...raw(workload).headers, 'x-api-key': key } }
+        : null,
+    ),
     of('hello', await serve(file('./servers/hello.ts'), [], {}), (workload) =>
       workload.name === 'W1' ? askNaive(workload) : null,
     ),
-    of('service', book, (workload) => askService(workload, key)),
-    of('service, SQL', plain, (workload) => askService(workload, key)),
+    of('service', book, (workload) => askService(workload, key, past)),
+    of('service, SQL', plain, (workload) => askService(workload, key, past)),
     of('naive', await serve(file('./servers/naive.ts'), [], env), onlyPlain(askNaive)),
     of(
       'PostGraphile',

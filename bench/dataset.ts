@@ -108,6 +108,34 @@ function* series(points: number, onPrice: (done: number, all: number) => void): 
 /** Lines of a file of descriptions: a load describes at most 20,000 prices. */
 const DESCRIPTIONS = 15_000;
 
+/** Days after those of the data set: the days of the values that are loaded and then corrected. */
+const LATER_DAYS = 260;
+
+/** The later values of one price; `cents` is added to each of them. */
+function laterValues(code: string, cents: number): string {
+  const first = Date.parse(LAST_DAY) + DAY_MS;
+  return Array.from({ length: LATER_DAYS }, (_, at) => {
+    const day = new Date(first + at * DAY_MS).toISOString().slice(0, 10);
+    const mid = 1_500_000 + ((at * 7919) % 2_000) + cents;
+    const values = [mid - 12_500, mid, mid + 12_500].map(money).join(',');
+    return `${code},${day},${values},${day}T16:00:00Z\n`;
+  }).join('');
+}
+
+/** Values that a file of later values holds. */
+export const LATER_VALUES = MARKET_PRICES * LATER_DAYS;
+
+/**
+ * Writes values of 250 prices of other markets, on days after those of the data set. The
+ * workloads ask for none of them.
+ * @param cents what a correction adds to each value; 0 for the first publication
+ */
+export function writeLaterValues(file: string, points: number, cents: number): Promise<void> {
+  const others = pricesFor(points).filter(({ market }) => market !== MARKET);
+  const rows = others.slice(0, MARKET_PRICES).map(({ code }) => laterValues(code, cents));
+  return writeFile(file, `code,date,low,mid,high,publishedAt\n${rows.join('')}`);
+}
+
 /** Writes the descriptions of the prices into a folder, as NDJSON; returns the files. */
 export async function writeDescriptions(folder: string, points: number): Promise<string[]> {
   const lines = [...descriptions(points)];

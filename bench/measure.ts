@@ -128,7 +128,7 @@ const LIGHT_BURSTS = 3;
 
 /** How many bursts somebody has in a round. */
 function burstsOf({ name }: Contender, workload: Workload, connections: number): number {
-  const isLight = ['raw', 'hello', 'service'].includes(name);
+  const isLight = ['raw', 'hello', 'stack', 'service'].includes(name);
   return isLight && connections <= 16 && /^W[1-5](gzip)?$/.test(workload.name) ? LIGHT_BURSTS : 1;
 }
 

@@ -31,6 +31,8 @@ const least = (what: string, value: number, limit: number): Ratio => ({
 const BESIDE: Readonly<Record<string, string>> = {
   hello: 'hello: no credential, limits, filter or database; 12 bytes',
   raw: 'raw: no routing, credential, parsing, filter or database',
+  'stack of plugins':
+    'stack: helmet, rate-limit, under-pressure, key in memory; no database, no freshness',
   'bare SQL': 'bare SQL: no HTTP, credential, records or JSON',
   naive: 'naive: reads rows and makes objects; no credential or limits, rounded numbers',
   PostGraphile: 'plans GraphQL, reads rows, makes objects; no credential, limits or revisions',
@@ -42,19 +44,33 @@ const BESIDE: Readonly<Record<string, string>> = {
 export const besideOf = (what: string): string =>
   Object.entries(BESIDE).find(([word]) => what.includes(word))?.[1] ?? '';
 
-/** Every target of the design as a number of this run. */
-export function ratiosOf(results: Results): Ratio[] {
-  const { samples, bare, downloads, slowReaderBytes, fresh, startSeconds, rowsPerSecond } = results;
+/** The default budget of the price book, and what a process needs beside it. */
+const MEMORY_BYTES = (512 + 150) * 2 ** 20;
+
+/** What one contender costs, and how many requests it answers, in the samples of a run. */
+function figuresOf({ samples }: Results) {
   const cost = (who: string, workload: string, connections = 1): number =>
     costOf(samplesOf(samples, who, workload, connections));
   const rate = (who: string, workload: string, connections: number): number =>
     Math.max(...samplesOf(samples, who, workload, connections).map(({ perSecond }) => perSecond));
-  const first = Math.min(...samplesOf(samples, 'service', 'W4', 1).map(({ firstMs }) => firstMs));
   const service = (workload: string, connections = 1) => cost('service', workload, connections);
+  const fromSql = (workload: string) => cost('service, SQL', workload);
+  return { cost, rate, service, fromSql };
+}
+
+/** Small answers: credential, limits and checks weigh more than the data. */
+function smallRatios(results: Results): Ratio[] {
+  const { cost, rate, service } = figuresOf(results);
+  const { bare } = results;
   return [
     ...[1, 16, 64].map((many) => {
       const ratio = service('W1', many) / cost('hello', 'W1', many);
-      return most(`W1: service ÷ Fastify hello world, ${many} connections`, ratio, 1.4);
+      const limit = many === 1 ? 3.5 : 2;
+      return most(`W1: service ÷ Fastify hello world, ${many} connections`, ratio, limit);
+    }),
+    ...[16, 64].map((many) => {
+      const ratio = service('W1', many) / cost('stack', 'W1', many);
+      return most(`W1: service ÷ stack of plugins, ${many} connections`, ratio, 1);
     }),
     ...[1, 16, 64].map((many) => {
       const ratio = cost('PostGraphile', 'W1', many) / service('W1', many);
@@ -69,7 +85,36 @@ export function ratiosOf(results: Results): Ratio[] {
           ),
         ]
       : []),
-    most('W3: service ÷ raw buffer', service('W3') / cost('raw', 'W3'), 1.6),
+  ];
+}
+
+/** Answers without the price book. */
+function sqlRatios(results: Results): Ratio[] {
+  const { cost, service, fromSql } = figuresOf(results);
+  return [
+    ...['W1', 'W2'].map((name) => {
+      const ratio = cost('PostGraphile', name) / fromSql(name);
+      return least(`${name}: PostGraphile ÷ service from SQL`, ratio, 2);
+    }),
+    least('W3: PostGraphile ÷ service from SQL', cost('PostGraphile', 'W3') / fromSql('W3'), 7),
+    least('W3: naive ÷ service from SQL', cost('naive', 'W3') / fromSql('W3'), 5),
+    ...['W1', 'W3'].map((name) => {
+      const ratio = service(`${name}past`) / fromSql(name);
+      return most(`${name}: a past revision ÷ the newest from SQL`, ratio, 1.2);
+    }),
+  ];
+}
+
+/** Long answers: what counts is the cost of a byte. */
+function longRatios(results: Results): Ratio[] {
+  const { cost, service } = figuresOf(results);
+  const { samples, slowReaderBytes } = results;
+  const first = Math.min(...samplesOf(samples, 'service', 'W4', 1).map(({ firstMs }) => firstMs));
+  return [
+    most('W3: service ÷ raw buffer', service('W3') / cost('raw', 'W3'), 1.4),
+    most('W3, other days: service ÷ raw buffer', service('W3days') / cost('raw', 'W3'), 2.2),
+    most('W3 as CSV: service ÷ raw buffer of the same', service('W3csv') / cost('raw', 'W3csv'), 3),
+    most('W3 as CSV, gzip: service ÷ raw CSV', service('W3csvgzip') / cost('raw', 'W3csv'), 0.6),
     least('W3: naive ÷ service', cost('naive', 'W3') / service('W3'), 100),
     least('W3: PostGraphile ÷ service', cost('PostGraphile', 'W3') / service('W3'), 100),
     least('W3: Platformatic ÷ service', cost('Platformatic', 'W3') / service('W3'), 100),
@@ -90,10 +135,24 @@ export function ratiosOf(results: Results): Ratio[] {
     ),
     most('W5 repeated: service ÷ W3', service('W5') / service('W3'), 2),
     least('W5: from SQL ÷ service', cost('service, SQL', 'W5') / service('W5'), 10),
+  ];
+}
+
+/** Every target of the design as a number of this run. */
+export function ratiosOf(results: Results): Ratio[] {
+  const { downloads, fresh, startSeconds, rowsPerSecond, copiedPerSecond } = results;
+  const { firstLoadSeconds, correctionSeconds, peakBytes } = results;
+  return [
+    ...smallRatios(results),
+    ...sqlRatios(results),
+    ...longRatios(results),
     most('W2 beside two W4 downloads: p99, ms', downloads.beside.p99, 15),
     most('answers older than the commit before them', fresh.stale, 0),
     most('commit to visible: p99 more than without, ms', fresh.afterCommitP99 - fresh.quietP99, 5),
     least('load through the loader, rows/s', rowsPerSecond, 100_000),
+    least('load: rows a second ÷ plain COPY', rowsPerSecond / copiedPerSecond, 0.6),
+    most('load: 65,000 corrections ÷ first load', correctionSeconds / firstLoadSeconds, 2),
+    most('peak memory ÷ (PRICE_BOOK_BYTES + 150 MB)', peakBytes / MEMORY_BYTES, 1.2),
     most('start to first right answer, s', startSeconds, 5),
     ...tableRatios(results.tables),
   ];

@@ -43,6 +43,8 @@ function pointsTable(samples: readonly Sample[]): string {
 const DIFFERENCES = `- **raw** writes a buffer that is there already: no routing, no credential,
   no limits, no parsing, no filter, no look at the database.
 - **hello** (Fastify) parses the JSON body and answers twelve bytes; no credential, no database.
+- **stack** is Fastify with @fastify/helmet, @fastify/rate-limit, @fastify/under-pressure, a key
+  that is compared in memory, and pino; it sends ready bytes and never looks at a database.
 - **bare SQL** (pgbench) runs one prepared statement for the points: no HTTP, records or JSON.
 - **naive** asks PostgreSQL by Kysely, makes an object of each row and one string of all: no
   credential, no limits, hardly a check of the filters; numbers are rounded to doubles.

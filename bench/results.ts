@@ -11,6 +11,11 @@ export interface Results extends Beside {
   /** What was not answered over many connections. */
   readonly failures: readonly Failure[];
   readonly rowsPerSecond: number;
+  readonly copiedPerSecond: number;
+  readonly firstLoadSeconds: number;
+  readonly correctionSeconds: number;
+  /** Most memory that the service held in the whole run. */
+  readonly peakBytes: number;
   readonly sizes: readonly SizeCost[];
   readonly tables: readonly TableCost[];
 }

@@ -3,7 +3,7 @@
  * measures the service against its limits and its peers, all in one run and in turns.
  *
  *     npm run bench -- [--points 7827000] [--rounds 5] [--ms 1500] [--growth 0] [--keep FOLDER]
- *         [--write]
+ *         [--quick] [--write]
  */
 import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -14,6 +14,7 @@ import { type Beside, bestOf, measureBeside } from './beside.ts';
 import { type Bar, barChart } from './chart.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { type Contender, startContenders } from './contenders.ts';
+import { memoryOf } from './cpu.ts';
 import { measureCrowds } from './crowds.ts';
 import { sizeCurve, type TableCost, tableCosts } from './growth.ts';
 import { costOf, measure, samplesOf } from './measure.ts';
@@ -29,10 +30,15 @@ const { values } = parseArgs({
     ms: { type: 'string', default: '1500' },
     growth: { type: 'string', default: '0' },
     keep: { type: 'string' },
+    quick: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   },
 });
+
+/** A table of 250 prices of the market and as many others, and short bursts. */
+const QUICK = { points: '1300000', rounds: '2', ms: '150' };
+if (values.quick) Object.assign(values, QUICK);
 
 const HELP = `npm run bench -- [options]
 
@@ -41,6 +47,7 @@ const HELP = `npm run bench -- [options]
   --ms N        length of one burst of requests (1500)
   --growth N    points of a second, bigger table, for the growth curve (0: none)
   --keep FOLDER where that table stays, and is taken from if it is there
+  --quick       a first table in less than 5 minutes: a small table, 2 rounds of 150 ms
   --write       write docs/benchmarks/{report.md,results.json,*.svg}
   -h, --help    this text
 `;
@@ -81,14 +88,20 @@ async function measureAll(cluster: Cluster): Promise<Results> {
     const samples = await measure(cluster, contenders, rounds, async () => {
       beside.push(await measureBeside(cluster, service, plain));
     });
-    const sizes = await sizeCurve(cluster, service, plain);
-    const crowds = await measureCrowds(cluster, contenders, connections);
+    const sizes = values.quick ? [] : await sizeCurve(cluster, service, plain);
+    const crowds = values.quick
+      ? { samples: [], failures: [] }
+      : await measureCrowds(cluster, contenders, connections);
     return {
       machine: machineOf(cluster),
       ...bestOf(beside),
       samples: [...samples, ...crowds.samples],
       failures: crowds.failures,
       rowsPerSecond: cluster.rowsPerSecond,
+      copiedPerSecond: cluster.copiedPerSecond,
+      firstLoadSeconds: cluster.firstLoadSeconds,
+      correctionSeconds: cluster.correctionSeconds,
+      peakBytes: memoryOf(service.pid).peak,
       sizes,
       tables: [],
     };
@@ -99,6 +112,7 @@ async function measureAll(cluster: Cluster): Promise<Results> {
 
 async function grow(first: Cluster): Promise<TableCost[]> {
   const points = Number(values.growth);
+  if (values.quick) return [];
   if (points === 0) return tableCosts([first]);
   say(`a second table of ${points} points`);
   const second = await startCluster(points, values.keep);

@@ -16,6 +16,8 @@ export interface Workload {
   readonly options: Readonly<Record<string, unknown>>;
   /** Whether the service is asked by GET, with everything in the address. */
   readonly byGet?: boolean;
+  /** Whether it asks for the data of a past instant, which the price book does not hold. */
+  readonly isPast?: boolean;
   /** Further headers of the service. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -59,13 +61,21 @@ const YEARS = stretches(261);
 export const WORKLOADS: readonly Workload[] = [
   { name: 'W1', title: '12 records, no series', ...W1 },
   { name: 'W1days', title: 'W1, other days in each request', ...W1, ranges: MONTHS },
+  { name: 'W1past', title: 'W1 at a past revision', ...W1, isPast: true },
   { name: 'W2', title: '5 codes × 22 days', ...W2 },
   { name: 'W2days', title: 'W2, other days in each request', ...W2, ranges: MONTHS },
   { name: 'W3', title: '250 prices × 1 year', ...W3 },
+  { name: 'W3past', title: 'W3 at a past revision', ...W3, isPast: true },
   { name: 'W3gzip', title: 'W3, gzip', ...W3, headers: { 'accept-encoding': 'gzip' } },
   { name: 'W3days', title: 'W3, other days in each request', ...W3, ranges: YEARS },
   { name: 'W3get', title: 'W3 by GET', ...W3, byGet: true },
   { name: 'W3csv', title: 'W3 as CSV', ...W3, headers: { accept: 'text/csv' } },
+  {
+    name: 'W3csvgzip',
+    title: 'W3 as CSV, gzip',
+    ...W3,
+    headers: { accept: 'text/csv', 'accept-encoding': 'gzip' },
+  },
   {
     name: 'W4',
     title: '250 prices × 10 years',
@@ -99,9 +109,13 @@ export const pointsOf = ({ codes, range }: Workload): number =>
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
 
-/** As the service is asked. */
-export function askService(workload: Workload, key: string): Ask {
-  const { filters, options, headers, ranges } = workload;
+/**
+ * As the service is asked.
+ * @param past the instant that workloads of the past ask for
+ */
+export function askService(workload: Workload, key: string, past?: string): Ask {
+  const { filters, headers, ranges } = workload;
+  const options = workload.isPast ? { ...workload.options, asOf: past } : workload.options;
   if (workload.byGet) return askByGet(workload, key);
   const ask: Ask = {
     method: 'POST',

@@ -3,7 +3,8 @@ import t from 'tap';
 import { testDatabase } from '../support/database.ts';
 import { listening } from '../support/sockets.ts';
 
-const read = (path: string): string => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
+const read = (path: string): string =>
+  readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
 t.test('every test that the security page names is there', (t) => {
   const page = read('docs/security.md');
