@@ -1,7 +1,7 @@
 import t from 'tap';
 import { contentHash } from '../../src/db/content-hash.ts';
-import { readLog } from '../../src/ingest/ledger/ledger.ts';
-import { withdraw } from '../../src/ingest/ledger/withdraw/withdraw.ts';
+import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
+import { readLog } from '../../src/ingest/load/batches.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
 import { NAMES, priceOf, takeBack } from '../ingest/ledger/undo-support.ts';
 import { fixture, loadFile, loadingDatabase, loadText, points } from '../ingest/support.ts';

@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { withdraw } from '../../src/ingest/ledger/withdraw/withdraw.ts';
+import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { until } from '../support/sockets.ts';
 import { describePrices, fileOf, loadFile, loadingDatabase, loadText, points } from './support.ts';

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { FORMAT_NAMES } from '../../src/ingest/formats/formats.ts';
-import { shippedMapping } from '../../src/ingest/formats/shipped.ts';
 import { USGS_SERIES } from '../../src/ingest/formats/usgs-series.ts';
-import { ATTRIBUTES, POINT_FIELDS } from '../../src/ingest/load/attributes.ts';
-import { LOAD_ERRORS } from '../../src/ingest/rejects/problems.ts';
+import { shippedMapping } from '../../src/ingest/mapping/table.ts';
+import { LOAD_ERRORS } from '../../src/ingest/records/load-error.ts';
+import { ATTRIBUTES, POINT_FIELDS } from '../../src/ingest/records/source-record.ts';
 import { loadingDatabase, loadText } from './support.ts';
 
 const page = await readFile(new URL('../../docs/loading.md', import.meta.url), 'utf8');
@@ -17,7 +17,9 @@ const examples = (language: string): string[] =>
 
 t.test('the documentation names every format, price and error that a load knows', async (t) => {
   for (const name of FORMAT_NAMES) t.match(page, `load ${name}`);
-  const { prices = [] } = shippedMapping('worldbank.yaml').mapping;
+  const { prices = [] } = shippedMapping(
+    new URL('../../src/ingest/formats/worldbank.yaml', import.meta.url),
+  ).mapping;
   for (const { code } of prices) t.match(page, `\`${code}\``);
   // A row may name a span of codes by its first and last.
   const spanned = page.replace(/`(CP-\w+-)(\d+)` to `\1(\d+)`/g, (_, start, first, last) =>

@@ -1,6 +1,6 @@
 import { openClient } from '../../src/db/client.ts';
-import { undo } from '../../src/ingest/ledger/undo/undo.ts';
-import { withdraw } from '../../src/ingest/ledger/withdraw/withdraw.ts';
+import { undo } from '../../src/ingest/ledger/undo.ts';
+import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
 import { load } from '../../src/ingest/load/load.ts';
 
 /**

@@ -1,8 +1,10 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import t from 'tap';
-import { Descriptions, Subjects } from '../../src/ingest/load/subjects.ts';
-import { Problems, Refusal } from '../../src/ingest/rejects/problems.ts';
+import { Descriptions } from '../../src/ingest/descriptions/descriptions.ts';
+import { Refusal } from '../../src/ingest/records/load-error.ts';
+import { Problems } from '../../src/ingest/records/problems.ts';
+import { Subjects } from '../../src/ingest/staging/series.ts';
 
 setFlagsFromString('--expose-gc');
 const collect: () => void = runInNewContext('gc');

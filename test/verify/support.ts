@@ -1,7 +1,7 @@
 import type t from 'tap';
 import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
 import type { Client } from '../../src/db/client.ts';
-import { withdraw } from '../../src/ingest/ledger/withdraw/withdraw.ts';
+import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
 import {
   CORRECTING,

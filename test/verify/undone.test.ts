@@ -1,5 +1,5 @@
 import t from 'tap';
-import { undo } from '../../src/ingest/ledger/undo/undo.ts';
+import { undo } from '../../src/ingest/ledger/undo.ts';
 import { RULES } from '../../src/verify/verify.ts';
 import { testDatabase } from '../support/database.ts';
 import { publisherOn } from '../support/publishing.ts';

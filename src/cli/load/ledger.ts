@@ -1,9 +1,9 @@
 import { MARKETS } from '../../catalog/markets.ts';
 import { nearest } from '../../catalog/nearest.ts';
 import type { BatchChange } from '../../ingest/ledger/history.ts';
-import { type Batch, readLog } from '../../ingest/ledger/ledger.ts';
-import type { DatedValue, UndoPreview, UndoReport } from '../../ingest/ledger/undo/undo.ts';
-import type { Values } from '../../ingest/load/change-set.ts';
+import type { DatedValue, UndoPreview, UndoReport } from '../../ingest/ledger/undo.ts';
+import { type Batch, readLog } from '../../ingest/load/batches.ts';
+import type { Values } from '../../ingest/staging/change-set.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { UsageError } from '../failure.ts';
@@ -192,7 +192,7 @@ Examples:
   async run(text: string, options: TakingOptions) {
     const batch = wholeOf(text, 'the number of a batch');
     const request = { batch, ...takingRequest(options, undoLines) };
-    const { UndoRefusal, undo } = await import('../../ingest/ledger/undo/undo.ts');
+    const { UndoRefusal, undo } = await import('../../ingest/ledger/undo.ts');
     try {
       const report = await withDatabase(({ client, signal }) =>
         undo(client, { ...request, signal }),

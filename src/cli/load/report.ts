@@ -1,7 +1,7 @@
 import { shown } from '../../errors.ts';
-import type { Listed, Values } from '../../ingest/load/change-set.ts';
 import type { LoadPreview, LoadReport } from '../../ingest/load/request.ts';
-import type { Remedy } from '../../ingest/rejects/problems.ts';
+import type { Remedy } from '../../ingest/records/load-error.ts';
+import type { Listed, Values } from '../../ingest/staging/change-set.ts';
 import { actor } from '../environment.ts';
 import { UsageError } from '../failure.ts';
 import { countText, printLines, tellHeld } from '../output.ts';

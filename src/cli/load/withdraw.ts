@@ -1,9 +1,9 @@
-import type { Selection } from '../../ingest/ledger/withdraw/withdraw.ts';
+import type { Selection } from '../../ingest/ledger/withdraw.ts';
 import {
   type WithdrawalReport,
   type WithdrawnPoints,
   withdraw,
-} from '../../ingest/ledger/withdraw/withdraw.ts';
+} from '../../ingest/ledger/withdraw.ts';
 import { isDay } from '../../ingest/parsing/dates.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';

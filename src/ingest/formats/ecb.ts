@@ -1,13 +1,13 @@
-import type { RateRecord, SourceRecord } from '../load/records.ts';
-import { sourceOf } from '../mapping/table.ts';
+import { readShipped, shippedMapping, sourceOf } from '../mapping/table.ts';
 import { isDay } from '../parsing/dates.ts';
 import { attributeOf, feedXml, type Tag, type XmlListener } from '../parsing/xml.ts';
 import { isZip, openArchive } from '../parsing/zip.ts';
-import { type Problems, Refusal } from '../rejects/problems.ts';
-import type { Format, ReadContext } from './format.ts';
-import { readShipped, shippedMapping } from './shipped.ts';
+import type { Format, ReadContext } from '../records/format.ts';
+import { Refusal } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
+import type { RateRecord, SourceRecord } from '../records/source-record.ts';
 
-const mapping = shippedMapping('ecb.yaml');
+const mapping = shippedMapping(new URL('ecb.yaml', import.meta.url));
 
 const ENVELOPE = 'http://www.gesmes.org/xml/2002-08-01';
 const RATES = 'http://www.ecb.int/vocabulary/2002-08-01/eurofxref';

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { didYouMean } from '../../catalog/nearest.ts';
-import type { SourceRecord } from '../load/records.ts';
 import { isDay } from '../parsing/dates.ts';
 import { csvRows, type Row } from '../parsing/rows.ts';
-import { type Problems, Refusal } from '../rejects/problems.ts';
-import type { Format, ReadContext } from './format.ts';
+import type { Format, ReadContext } from '../records/format.ts';
+import { Refusal } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
+import type { SourceRecord } from '../records/source-record.ts';
 
 /** The currency of a column of the H.10, and the days on which the country had it. */
 interface CountryCurrency {

@@ -1,4 +1,4 @@
-import type { Format } from './format.ts';
+import type { Format } from '../records/format.ts';
 
 /** A kind of file that can be loaded. */
 interface Loadable {
@@ -51,7 +51,7 @@ export const FORMATS = {
     title: 'Prices and their series, one point a row (docs/loading.md)',
     accepts: 'CSV in UTF-8 with a header row',
     async open() {
-      const { csv } = await import('../parsing/csv.ts');
+      const { csv } = await import('./csv.ts');
       return csv;
     },
   },
@@ -59,7 +59,7 @@ export const FORMATS = {
     title: 'Prices and their series, one JSON object a line (docs/loading.md)',
     accepts: 'NDJSON in UTF-8',
     async open() {
-      const { ndjson } = await import('../parsing/ndjson.ts');
+      const { ndjson } = await import('./ndjson.ts');
       return ndjson;
     },
   },

@@ -1,14 +1,16 @@
 import type { Mapping } from '../mapping/schema.ts';
 import type { Row } from '../parsing/rows.ts';
+import { type LoadErrorCode, type Place, problemOf, Refusal } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
 import {
-  type LoadErrorCode,
-  type Place,
-  type Problems,
-  problemOf,
-  Refusal,
-} from '../rejects/problems.ts';
-import { NOT_LOADED, SUFFIXES, UNITS, type UsgsSeries } from './usgs-series.ts';
-import { NO_VALUE, priceIn, releaseDay } from './usgs-values.ts';
+  NO_VALUE,
+  NOT_LOADED,
+  priceIn,
+  releaseDay,
+  SUFFIXES,
+  UNITS,
+  type UsgsSeries,
+} from './usgs-series.ts';
 
 /** The header of a salient table, and the release that the table is of. */
 interface Heading {

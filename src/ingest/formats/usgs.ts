@@ -1,12 +1,19 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import { openSource } from '../load/file.ts';
-import type { SourceRecord } from '../load/records.ts';
 import { csvRows, type Row } from '../parsing/rows.ts';
-import { type Problems, Refusal } from '../rejects/problems.ts';
-import type { Format, ReadContext } from './format.ts';
+import type { Format, ReadContext } from '../records/format.ts';
+import { Refusal } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
+import { openSource } from '../records/source-file.ts';
+import type { SourceRecord } from '../records/source-record.ts';
 import { checkOrder, columnsOf, type SeriesColumn } from './usgs-columns.ts';
-import { describedBy, USGS_SERIES, type UsgsSeries } from './usgs-series.ts';
-import { pointOf, releaseDay, releaseOf } from './usgs-values.ts';
+import {
+  describedBy,
+  pointOf,
+  releaseDay,
+  releaseOf,
+  USGS_SERIES,
+  type UsgsSeries,
+} from './usgs-series.ts';
 
 /**
  * Reads a row of one table: descriptions and points. Problems are noted.

@@ -1,7 +1,7 @@
-import type { Format } from './format.ts';
-import { readShipped, shippedMapping } from './shipped.ts';
+import { readShipped, shippedMapping } from '../mapping/table.ts';
+import type { Format } from '../records/format.ts';
 
-const mapping = shippedMapping('worldbank.yaml');
+const mapping = shippedMapping(new URL('worldbank.yaml', import.meta.url));
 
 /**
  * The monthly workbook of the World Bank ("Pink Sheet"), as published. The times of publication of

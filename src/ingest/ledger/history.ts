@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { rowsOf, withSession } from '../../db/connection.ts';
-import { type ValueRow, type Values, valueChange } from '../load/change-set.ts';
-import { CHANGEABLE, CHANGEABLE_COLUMNS, listOf } from '../load/prices.ts';
-import type { Trx } from '../load/reference.ts';
-import { type Batch, readBatch } from './ledger.ts';
+import { CHANGEABLE, CHANGEABLE_COLUMNS, listOf } from '../descriptions/prices.ts';
+import type { Trx } from '../descriptions/reference.ts';
+import { type Batch, readBatch } from '../load/batches.ts';
+import { stageReversal, type ValueRow, type Values, valueChange } from '../staging/change-set.ts';
 
 /** The rows that a revision wrote to a table, superseded ones included. */
 const written = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
@@ -133,38 +133,6 @@ const ratesIn = (revision: string) => {
     from (${written('fx_rate', columns, revision)}) as became
       full join (${ended('fx_rate', columns, revision)}) as was using (source, currency_id, date)`;
 };
-
-/** A value never counts fewer corrections than it did at any time. */
-const CORRECTIONS = sql`
-  case when v.was_mid is null then null when now.mid is not null then now.corrections + 1 else (
-    select max(h.corrections) from series_history h where h.price_id = v.id and h.date = v.date)
-  end`;
-
-/**
- * Fills `load_change` with what takes the values that a revision changed back: each becomes what
- * it was before.
- */
-export async function stageUndone(trx: Trx, revision: string): Promise<void> {
-  const fill = (
-    changed: RawBuilder<unknown>,
-    now: RawBuilder<unknown>,
-    corrections: RawBuilder<unknown>,
-  ) => sql`
-    insert into pg_temp.load_change (source, id, date, low, mid, high, published_at, batch_id,
-      corrections, low_before, mid_before, high_before, state)
-    select v.source, v.id, v.date, v.was_low, v.was_mid, v.was_high, v.was_published_at,
-      v.was_batch_id, ${corrections}, now.low, now.mid, now.high,
-      case when v.was_mid is null and now.mid is null then 'same' when v.was_mid is null then 'gone'
-        when now.mid is null then 'new' else 'changed' end
-    from (${changed}) as v left join ${now}`;
-  const point = sql`series now on now.price_id = v.id and now.date = v.date`;
-  const rate = sql`(select source, currency_id, date, null::numeric as low, rate as mid,
-      null::numeric as high from fx_rate) as now
-    on now.source = v.source and now.currency_id = v.id and now.date = v.date`;
-  await fill(pointsIn(revision), point, CORRECTIONS).execute(trx);
-  await fill(ratesIn(revision), rate, sql`null`).execute(trx);
-  await sql`analyze pg_temp.load_change`.execute(trx);
-}
 
 /** Low, mid and high before and after a revision, for `load show`. */
 type ShownValue = ValueRow & { readonly source: string | null };
@@ -304,3 +272,7 @@ export const showBatch = (
   );
 
 async function* nothing(): AsyncGenerator<never> {}
+
+/** Stages the values that take a revision back: each becomes what it was before. */
+export const stageUndone = (trx: Trx, revision: string): Promise<void> =>
+  stageReversal(trx, pointsIn(revision), ratesIn(revision));

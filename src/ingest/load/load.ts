@@ -3,9 +3,18 @@ import type { Client } from '../../db/client.ts';
 import { type Connection, openRevision, withSession } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import { textOf } from '../../db/revisions.ts';
-import { writeCurrencies, writeSource } from '../formats/currencies.ts';
-import type { Format } from '../formats/format.ts';
+import { writeCurrencies, writeSource } from '../descriptions/new-names.ts';
+import { writePrices } from '../descriptions/prices.ts';
+import type { Trx } from '../descriptions/reference.ts';
 import { openFormat } from '../formats/formats.ts';
+import { DATE_MIN, isDay } from '../parsing/dates.ts';
+import type { Format } from '../records/format.ts';
+import { type LoadErrorCode, problemOf } from '../records/load-error.ts';
+import { Rejects } from '../records/rejects.ts';
+import { openSource, type SourceFile } from '../records/source-file.ts';
+import { writeChanges, writeCoverage } from '../staging/change-set.ts';
+import { resolveCreated } from '../staging/series.ts';
+import { stage, UNSTAGE } from '../staging/stage.ts';
 import {
   type BatchEntry,
   type EarlierBatch,
@@ -13,19 +22,8 @@ import {
   inChange,
   nextBatch,
   writeBatch,
-  writeCoverage,
-} from '../ledger/ledger.ts';
-import { DATE_MIN, isDay } from '../parsing/dates.ts';
-import { type LoadErrorCode, problemOf } from '../rejects/problems.ts';
-import { Rejects } from '../rejects/rejects.ts';
-import { stage } from '../staging/stage.ts';
-import { UNSTAGE } from '../staging/stage-tables.ts';
-import { writeChanges } from './change-set.ts';
-import { resolveCreated } from './compare.ts';
-import { openSource, type SourceFile } from './file.ts';
+} from './batches.ts';
 import { changesAnything, planLoad, Refused } from './plan.ts';
-import { writePrices } from './prices.ts';
-import type { Trx } from './reference.ts';
 import {
   type Load,
   type LoadReport,
@@ -204,8 +202,11 @@ async function refreshPlans({ driver }: Connection, { format, counts }: Load): P
 
 /** Reads a file, compares it with the database and writes it, or finds out that it may not be. */
 async function run(connection: Connection, load: Load, plan: Planner): Promise<Done> {
+  const { signal, onProgress } = load.request;
   try {
-    const isWhole = await stage(connection.driver, load);
+    const isWhole = await stage(connection.driver, load, signal, (progress) =>
+      onProgress?.({ step: 'reading', ...progress }),
+    );
     load.vintage = isWhole ? vintageOf(load) : null;
     if (!isWhole) throw new Refused();
     await checkFile(load);

@@ -1,5 +1,16 @@
-import { sql } from 'kysely';
-import { currencyName } from '../formats/currencies.ts';
+import { currencyName } from '../descriptions/new-names.ts';
+import { planPrices } from '../descriptions/prices.ts';
+import type { Trx } from '../descriptions/reference.ts';
+import { type Listed, listChanges, PREVIEW_MAX } from '../staging/change-set.ts';
+import {
+  compareValues,
+  countValues,
+  findJumps,
+  leaveOutJumps,
+  listNewValues,
+  markCareful,
+} from '../staging/classify.ts';
+import { checkTerms } from '../staging/quotations.ts';
 import {
   countFaulty,
   dropRejected,
@@ -9,22 +20,9 @@ import {
   rejectJumps,
   rejectUndescribed,
   rejectUnknown,
-} from '../rejects/rejections.ts';
-import { firstOf, type Listed, listChanges, PREVIEW_MAX } from './change-set.ts';
-import {
-  compareValues,
-  countValues,
-  findJumps,
-  leaveOutJumps,
-  markCareful,
-  NEW_AS_A_WHOLE,
-  NEW_BY_ITSELF,
-  resolveSubjects,
-} from './compare.ts';
-import { planPrices } from './prices.ts';
-import type { Trx } from './reference.ts';
+} from '../staging/rejections.ts';
+import { markDescribed, markRefused, resolveSubjects } from '../staging/series.ts';
 import type { Load, LoadPreview } from './request.ts';
-import { checkTerms } from './terms.ts';
 
 /** Ends the transaction without a trace; the problems say why. */
 export class Refused extends Error {
@@ -38,9 +36,7 @@ async function planCurrencies(rules: Rules, load: Load): Promise<void> {
   const known = rows.map(({ iso }) => iso);
   const missing = load.subjects.names.filter((iso) => !known.includes(iso));
   load.currencies = missing.filter((iso) => currencyName(iso) !== undefined);
-  await sql`
-    update pg_temp.load_subject set described = true
-    where name = any(${load.currencies})`.execute(trx);
+  await markDescribed(trx, load.currencies);
   await rejectUnknown(rules, 'unknown_currency', async () => known);
 }
 
@@ -60,11 +56,7 @@ async function checkDescribed(rules: Rules, { prices, descriptions }: Load): Pro
       // Values stand beside a description only where it stands in the file that is loaded.
       return file === undefined ? (line ?? null) : null;
     });
-    await sql`
-      update pg_temp.load_subject u set rejected_line = f.line, is_refused = u.id is null,
-        described = u.described and ${problems.rejects === null}
-      from unnest(${numbers}::integer[], ${lines}::bigint[]) as f (subject, line)
-      where f.subject = u.subject`.execute(trx);
+    await markRefused(trx, numbers, lines, problems.rejects === null);
   }
   await rejectUnknown(rules, 'unknown_code', () => codesOf(trx));
 }
@@ -90,20 +82,6 @@ const listed = <T>(all: readonly T[]): Listed<T> => ({
   shown: all.slice(0, PREVIEW_MAX),
 });
 
-/** The new values by price or currency. */
-const newValuesOf = (trx: Trx): Promise<Omit<LoadPreview['newValues'], 'values'>> =>
-  firstOf(
-    trx,
-    sql<LoadPreview['newValues']['shown'][number]>`
-      select name as code, rows::float8 as values, first_date as "from", last_date as "to"
-      from pg_temp.load_subject u
-      where ${NEW_AS_A_WHOLE} and rows > 0
-      union all
-      select u.name, count(*)::float8, min(c.date), max(c.date)
-      from pg_temp.load_change c join pg_temp.load_subject u using (subject)
-      where ${NEW_BY_ITSELF} group by u.name`,
-  );
-
 /** Puts together what a load will do, from its plan and the staging tables. */
 async function previewOf(trx: Trx, load: Load): Promise<LoadPreview> {
   const { currencies, prices, counts } = load;
@@ -121,7 +99,7 @@ async function previewOf(trx: Trx, load: Load): Promise<LoadPreview> {
     changedPrices: listed(prices.changes),
     newNames: listed(names),
     newCurrencies: currencies,
-    newValues: { ...(await newValuesOf(trx)), values: counts.inserted },
+    newValues: { ...(await listNewValues(trx)), values: counts.inserted },
     corrections: await listChanges(trx, 'changed'),
     again: {
       total: again.total,
@@ -141,7 +119,7 @@ async function previewOf(trx: Trx, load: Load): Promise<LoadPreview> {
 export async function planLoad(trx: Trx, load: Load): Promise<void> {
   const { format, problems, request, descriptions } = load;
   const rules = { trx, target: load.target, problems, places: load.places };
-  await resolveSubjects(trx, load);
+  await resolveSubjects(trx, load.subjects, load.ranges, descriptions, load.target);
   if (format.source) await planCurrencies(rules, load);
   load.prices = await planPrices(trx, descriptions, load.mayCorrect, problems);
   if (!format.source) await checkDescribed(rules, load);

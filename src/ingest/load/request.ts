@@ -1,16 +1,18 @@
 import type { OnHeld } from '../../db/connection.ts';
-import type { Format } from '../formats/format.ts';
+import { Descriptions } from '../descriptions/descriptions.ts';
+import { NO_PRICES, type PriceChange, type PricePlan } from '../descriptions/prices.ts';
 import type { FormatName } from '../formats/formats.ts';
-import { type LoadProblem, Problems } from '../rejects/problems.ts';
-import type { Rejects } from '../rejects/rejects.ts';
-import { type Listed, POINTS, ratesOf, type Target, type ValueChange } from './change-set.ts';
-import type { SourceFile } from './file.ts';
-import { NO_PRICES, type PriceChange, type PricePlan } from './prices.ts';
-import { Ranges } from './ranges.ts';
-import type { PointPlaces } from './records.ts';
-import { Descriptions, Subjects } from './subjects.ts';
-import { TermsOfPrices } from './terms.ts';
-import type { Bounds } from './validate.ts';
+import type { Format } from '../records/format.ts';
+import type { LoadProblem } from '../records/load-error.ts';
+import { Problems } from '../records/problems.ts';
+import type { Rejects } from '../records/rejects.ts';
+import type { SourceFile } from '../records/source-file.ts';
+import { type Listed, POINTS, ratesOf, type ValueChange } from '../staging/change-set.ts';
+import type { ClassifiedCounts, NewValues } from '../staging/classify.ts';
+import { TermsOfPrices } from '../staging/quotations.ts';
+import { Ranges, Subjects } from '../staging/series.ts';
+import type { StagedFile } from '../staging/stage.ts';
+import type { Bounds } from '../staging/validate.ts';
 
 /** How far a load is: it reads, then compares with the database, then writes. */
 export interface LoadProgress {
@@ -21,14 +23,6 @@ export interface LoadProgress {
   /** Of the file, or of the part of an archive that is being read. */
   readonly bytes: number;
   readonly bytesTotal: number | null;
-}
-
-/** The new values of one price or currency. */
-interface NewValues {
-  readonly code: string;
-  readonly values: number;
-  readonly from: string;
-  readonly to: string;
 }
 
 /** What a load will do, told before it does it. */
@@ -55,12 +49,8 @@ export interface LoadPreview {
  * What became of the values of a file: rows is the sum of the five that follow it. Of a refused
  * file only those that have a fault are counted, each once.
  */
-export interface LoadCounts {
+export interface LoadCounts extends ClassifiedCounts {
   readonly rows: number;
-  readonly inserted: number;
-  readonly unchanged: number;
-  readonly corrected: number;
-  readonly outdated: number;
   readonly rejected: number;
   readonly pricesAdded: number;
   readonly pricesChanged: number;
@@ -159,31 +149,11 @@ export interface Opened {
 }
 
 /** One load from its request to its report: each step adds what it has found out. */
-export interface Load extends Opened {
+export interface Load extends Opened, StagedFile {
   readonly reason: string | null;
   /** Whether published values may change: permission and reason were given. */
   readonly mayCorrect: boolean;
-  /** Whether values may differ from their neighbours as much as they like. */
-  readonly mayJump: boolean;
-  /** Whether the values of the file are to go. */
-  readonly withdraws: boolean;
-  readonly target: Target;
   readonly rejects: Rejects | null;
-  readonly problems: Problems;
-
-  /** The prices or currencies that the file names. */
-  readonly subjects: Subjects;
-  readonly descriptions: Descriptions;
-  readonly ranges: Ranges;
-  readonly terms: TermsOfPrices;
-  /** Where values stand, by their place less 1. */
-  readonly places: PointPlaces[];
-  /** The edition that the file states, else the one that the request gives. */
-  vintage: string | null;
-  /** Points or rates that are right by themselves. */
-  rows: number;
-  /** Values of the file, also those that are not right. */
-  rowsRead: number;
 
   /** Currencies that the load adds. */
   currencies: readonly string[];

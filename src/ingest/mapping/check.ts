@@ -1,9 +1,9 @@
-import { isCode } from '../load/subjects.ts';
 import { isDay, isInstant } from '../parsing/dates.ts';
-import { cellPlace, indexOfLetters } from '../parsing/xlsx-rows.ts';
+import { cellPlace, indexOfLetters } from '../parsing/xlsx-cells.ts';
+import { isCode } from '../records/source-record.ts';
 import { type DatePattern, datePattern, PatternError, PERIODS } from './date-pattern.ts';
+import { termsProblem } from './quotation.ts';
 import type { ColumnRef, DateNotation, Mapping, Published } from './schema.ts';
-import { termsProblem } from './terms.ts';
 import { pointerTo } from './yaml.ts';
 
 /** A rule that a mapping breaks, at a member. */

@@ -1,9 +1,8 @@
 import { isDay } from '../parsing/dates.ts';
-import { cellDecimal } from '../parsing/decimals.ts';
+import { cellDecimal, multiplied } from '../parsing/decimals.ts';
 import type { Row } from '../parsing/rows.ts';
-import { momentOfSerial } from '../parsing/xlsx-formats.ts';
-import type { Cell } from '../parsing/xlsx-rows.ts';
-import type { LoadErrorCode } from '../rejects/problems.ts';
+import { type Cell, momentOfSerial } from '../parsing/xlsx-cells.ts';
+import type { LoadErrorCode } from '../records/load-error.ts';
 import {
   type DatePattern,
   datePattern,
@@ -13,7 +12,6 @@ import {
   type Period,
 } from './date-pattern.ts';
 import type { DateNotation } from './schema.ts';
-import { multiplied } from './terms.ts';
 
 /** The notation of the numbers of a file. */
 export interface Notation {

@@ -1,8 +1,8 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import type { PointField, PointPlaces } from '../load/records.ts';
 import { DELIMITERS } from '../parsing/rows.ts';
-import { indexOfLetters, lettersOfIndex } from '../parsing/xlsx-rows.ts';
-import { Refusal } from '../rejects/problems.ts';
+import { indexOfLetters, lettersOfIndex } from '../parsing/xlsx-cells.ts';
+import { Refusal } from '../records/load-error.ts';
+import type { PointField, PointPlaces } from '../records/source-record.ts';
 import { DayReader, Fault, type Field, plainText, shownText, type TableRow } from './fields.ts';
 import type { ColumnRef, Mapping, Published } from './schema.ts';
 

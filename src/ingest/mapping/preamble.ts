@@ -1,6 +1,6 @@
 import { otherSeparator } from '../parsing/rows.ts';
-import { cellPlace } from '../parsing/xlsx-rows.ts';
-import { Refusal } from '../rejects/problems.ts';
+import { cellPlace } from '../parsing/xlsx-cells.ts';
+import { Refusal } from '../records/load-error.ts';
 import { firstBelow, headerOf } from './check.ts';
 import { DayReader, Fault, plainText, shownText, type TableRow } from './fields.ts';
 import { type Columns, delimiterHint, type Naming, withoutMark } from './layout.ts';

@@ -1,12 +1,12 @@
-import type { PointRecord, RateRecord, SourceRecord } from '../load/records.ts';
 import { rejectWrongQuote } from '../parsing/rows.ts';
-import { type Problems, Refusal } from '../rejects/problems.ts';
+import { Refusal } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
+import type { PointRecord, RateRecord, SourceRecord } from '../records/source-record.ts';
 import { DayReader, Fault, isEmpty, plainText, shownText, type TableRow } from './fields.ts';
 import { Columns, type Naming, templatesOf } from './layout.ts';
-import { PointReader } from './points.ts';
 import type { Preamble } from './preamble.ts';
-import { RateReader } from './rates.ts';
 import type { Mapping } from './schema.ts';
+import { PointReader, RateReader } from './values.ts';
 
 /** What the reader must know of a file besides its rows. */
 export interface TableSource {

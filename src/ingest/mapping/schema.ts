@@ -1,7 +1,7 @@
 import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox';
-import { ATTRIBUTES } from '../load/attributes.ts';
-import { ENCODINGS } from '../parsing/encodings.ts';
+import { ENCODINGS } from '../parsing/lines.ts';
 import { DELIMITERS } from '../parsing/rows.ts';
+import { ATTRIBUTES } from '../records/source-record.ts';
 import { PERIODS, type Period } from './date-pattern.ts';
 
 /** An object that takes no other members. What each member is stands in its description. */

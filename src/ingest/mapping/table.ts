@@ -1,13 +1,15 @@
-import type { Format, RateSource, ReadContext } from '../formats/format.ts';
-import type { Attributes, SourceRecord } from '../load/records.ts';
-import { inUtf8 } from '../parsing/encodings.ts';
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { inUtf8 } from '../parsing/lines.ts';
 import { rows } from '../parsing/rows.ts';
 import { openWorkbook, sheetOf, sheetRows } from '../parsing/xlsx.ts';
 import { isZip } from '../parsing/zip.ts';
-import { Refusal } from '../rejects/problems.ts';
+import type { Format, RateSource, ReadContext } from '../records/format.ts';
+import { Refusal } from '../records/load-error.ts';
+import type { Attributes, SourceRecord } from '../records/source-record.ts';
 import type { TableRow } from './fields.ts';
 import { lettersAndNames, namesOfSheet, namesOfText } from './layout.ts';
-import type { TableMapping } from './mapping.ts';
+import { mappingOf, type TableMapping } from './mapping.ts';
 import { Preamble } from './preamble.ts';
 import { TableReader, type TableSource } from './reader.ts';
 import type { Mapping } from './schema.ts';
@@ -65,7 +67,7 @@ function refuseOther(mapping: Mapping, isBook: boolean): void {
 }
 
 /** How a mapping is read that comes with a format of ours. */
-export interface Shipped {
+interface Shipped {
   /** The text to read, where it is not the file itself. */
   readonly text?: AsyncGenerator<Buffer>;
 }
@@ -106,7 +108,7 @@ async function opened(
  * Reads text or a workbook, as the content tells, with a mapping.
  * @param shipped for the mapping of a format of ours
  */
-export async function* readTable(
+async function* readTable(
   loaded: TableMapping,
   context: ReadContext,
   shipped: Shipped | null = null,
@@ -138,3 +140,26 @@ export const tableWith = (loaded: TableMapping): Format => ({
   source: sourceOf(loaded.mapping),
   read: (context) => readTable(loaded, context),
 });
+
+/** Reads the mapping of a shipped format. @param url of the mapping file beside its module */
+export const shippedMapping = (url: URL): TableMapping =>
+  mappingOf(readFileSync(url), basename(url.pathname));
+
+/**
+ * Reads a file of a publisher with the mapping of its format.
+ * @throws Refusal when the file is another one
+ */
+export async function* readShipped(
+  mapping: TableMapping,
+  context: ReadContext,
+  shipped: Shipped = {},
+): AsyncGenerator<SourceRecord[]> {
+  try {
+    yield* readTable(mapping, context, shipped);
+  } catch (error) {
+    const { problem } = error as Refusal;
+    if (!(error instanceof Refusal) || problem.code !== 'missing_column') throw error;
+    // The columns of a publisher's file are known: without one of them it is another file.
+    throw new Refusal('invalid_layout', problem.message, problem);
+  }
+}

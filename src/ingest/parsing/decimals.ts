@@ -102,3 +102,20 @@ export function cellDecimal(text: string): string | null {
   if (significant.length <= DIGITS_MAX) return exact;
   return writtenOut(Number(text).toPrecision(DIGITS_MAX));
 }
+
+/** Exactly digits / 10^scale. */
+export interface Factor {
+  readonly digits: bigint;
+  readonly scale: number;
+}
+
+/** A plain decimal times a factor, exactly; not shortened. */
+export function multiplied(decimal: string, { digits, scale }: Factor): string {
+  const point = decimal.indexOf('.');
+  const decimals = scale + (point < 0 ? 0 : decimal.length - point - 1);
+  const product = BigInt(point < 0 ? decimal : decimal.replace('.', '')) * digits;
+  const text = (product < 0n ? -product : product).toString().padStart(decimals + 1, '0');
+  const at = text.length - decimals;
+  const whole = `${product < 0n ? '-' : ''}${text.slice(0, at)}`;
+  return decimals === 0 ? whole : `${whole}.${text.slice(at)}`;
+}

@@ -1,4 +1,5 @@
-import { type Problems, Refusal } from '../rejects/problems.ts';
+import { Refusal } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
 import { LINE_BYTES_MAX, lineBlocks } from './lines.ts';
 
 /** A row of a table. Its fields are texts, or cells of a workbook. */

@@ -1,10 +1,16 @@
 import { posix } from 'node:path';
 import { didYouMean } from '../../catalog/nearest.ts';
-import type { SourceFile } from '../load/file.ts';
-import { Refusal } from '../rejects/problems.ts';
+import { Refusal } from '../records/load-error.ts';
+import type { SourceFile } from '../records/source-file.ts';
 import type { Row } from './rows.ts';
-import { builtInKind, kindOfFormat, type NumberKind } from './xlsx-formats.ts';
-import { type Cell, RowListener, withoutEscapes } from './xlsx-rows.ts';
+import {
+  builtInKind,
+  type Cell,
+  kindOfFormat,
+  type NumberKind,
+  RowListener,
+  withoutEscapes,
+} from './xlsx-cells.ts';
 import { attributeOf, feedXml, type XmlListener } from './xml.ts';
 import { type Archive, isZip, openArchive } from './zip.ts';
 

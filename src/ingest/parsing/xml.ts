@@ -1,5 +1,5 @@
 import { type SaxesOptions, SaxesParser, type SaxesTagNS } from 'saxes';
-import { Refusal } from '../rejects/problems.ts';
+import { Refusal } from '../records/load-error.ts';
 
 const SLICE = 65_536;
 /** Slices without a single tag after which a text is too long: 1 MiB. */

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { type Entry, fromFdPromise, type ZipFile } from 'yauzl';
-import type { SourceFile } from '../load/file.ts';
-import { Refusal } from '../rejects/problems.ts';
+import { Refusal } from '../records/load-error.ts';
+import type { SourceFile } from '../records/source-file.ts';
 
 const ENTRIES_MAX = 1_000;
 

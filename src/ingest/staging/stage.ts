@@ -2,22 +2,154 @@ import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import type { PoolClient } from 'pg';
 import { type CopyStreamQuery, from } from 'pg-copy-streams';
-import type { PointPlaces, PointRecord, SourceRecord, StatedTerms } from '../load/records.ts';
-import type { Load } from '../load/request.ts';
-import { type StagedValue, Validator } from '../load/validate.ts';
-import { Refusal } from '../rejects/problems.ts';
-import { copyLine, copyStatement, placedLine, TABLES } from './stage-tables.ts';
+import type { Descriptions } from '../descriptions/descriptions.ts';
+import type { Format } from '../records/format.ts';
+import { Refusal } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
+import type { SourceFile } from '../records/source-file.ts';
+import type {
+  PointPlaces,
+  PointRecord,
+  SourceRecord,
+  StatedTerms,
+} from '../records/source-record.ts';
+import type { Target } from './change-set.ts';
+import type { TermsOfPrices } from './quotations.ts';
+import type { Ranges, Subjects } from './series.ts';
+import { type Bounds, type StagedValue, Validator } from './validate.ts';
+
+/**
+ * Temporary tables are unlogged and go with the connection. `load_value` holds points and rates
+ * alike (a rate in `mid`); its numbers are typed here once, so that no later step sees text.
+ * `load_subject` has the prices or currencies, `load_change` the values that have to be compared.
+ * `load_value` has no mid for a day whose value is to be withdrawn.
+ * A value is known by its line, subject and place: a line of a table may have several of a price.
+ */
+export const TABLES = `
+drop table if exists pg_temp.load_value, pg_temp.load_subject, pg_temp.load_change;
+create temp table load_value (
+  line bigint not null,
+  subject integer not null,
+  date date not null,
+  low numeric,
+  mid numeric,
+  high numeric,
+  published_at timestamptz,
+  place integer not null default 0,
+  written text
+);
+create temp table load_subject (
+  subject integer primary key,
+  name text not null,
+  key text not null,
+  described boolean not null,
+  id integer,
+  rows bigint not null,
+  first_date date,
+  last_date date,
+  is_ascending boolean not null,
+  is_smooth boolean not null,
+  has_now boolean not null default false,
+  has_past boolean not null default false,
+  is_careful boolean not null default false,
+  is_refused boolean not null default false,
+  rejected_line bigint,
+  before numeric[],
+  after numeric[]
+);
+create temp table load_change (
+  source text,
+  line bigint,
+  subject integer,
+  id integer,
+  date date not null,
+  low numeric,
+  mid numeric,
+  high numeric,
+  published_at timestamptz,
+  place integer,
+  written text,
+  low_before numeric,
+  mid_before numeric,
+  high_before numeric,
+  state text not null,
+  corrections integer,
+  batch_id integer,
+  first_line bigint,
+  beside numeric[]
+)`;
+
+/** Takes the staging tables away at once: a connection that is used again would keep them. */
+export const UNSTAGE = 'drop table pg_temp.load_value, pg_temp.load_subject, pg_temp.load_change';
+
+const COLUMNS = ['line', 'subject', 'date', 'low', 'mid', 'high', 'published_at'];
+const PLACED_COLUMNS = [...COLUMNS, 'place', 'written'];
+
+/** The statement that takes the lines; with places for a file whose columns have own names. */
+const copyStatement = (hasPlaces: boolean): string =>
+  `copy pg_temp.load_value (${(hasPlaces ? PLACED_COLUMNS : COLUMNS).join(', ')}) from stdin`;
+
+/** A text as COPY's text format writes it. */
+const copyEscaped = (text: string): string =>
+  text.replace(/[\\\t\n\r]/g, (character) => `\\${character}`);
+
+/** One line of COPY in text format. Nothing in it needs an escape: all of it was validated. */
+const copyLine = (line: number, subject: number, value: StagedValue): string => {
+  const { date, low, mid, high, publishedAt } = value;
+  const range = `${low ?? '\\N'}\t${mid ?? '\\N'}\t${high ?? '\\N'}`;
+  return `${line}\t${subject}\t${date}\t${range}\t${publishedAt ?? '\\N'}\n`;
+};
+
+/** The same with the place, and the values as they were written: any text. */
+const placedLine = (plain: string, place: number, written: string | null): string => {
+  const text = written === null ? '\\N' : copyEscaped(written);
+  return `${plain.slice(0, -1)}\t${place}\t${text}\n`;
+};
+
+/** How much of a file has been staged. */
+interface StageProgress {
+  /** Values and descriptions that were read. */
+  readonly rows: number;
+  /** Bytes of the file, or of the part of an archive that is being read. */
+  readonly bytes: number;
+  readonly bytesTotal: number | null;
+}
+
+/** A file that is staged: the rules for its rows, and what its rows state. */
+export interface StagedFile {
+  readonly format: Format;
+  readonly file: SourceFile;
+  readonly bounds: Bounds;
+  readonly problems: Problems;
+  /** Whether the file names values to withdraw. */
+  readonly withdraws: boolean;
+  /** Whether values may differ from their neighbours by any factor. */
+  readonly mayJump: boolean;
+  readonly target: Target;
+  readonly subjects: Subjects;
+  readonly descriptions: Descriptions;
+  readonly ranges: Ranges;
+  readonly terms: TermsOfPrices;
+  /** Names of the columns of values, by the staged place less 1. */
+  readonly places: PointPlaces[];
+  /** The edition that the file states, else the one that the request gives. */
+  vintage: string | null;
+  /** Points or rates that are valid by themselves. */
+  rows: number;
+  /** Values of the file, including invalid ones. */
+  rowsRead: number;
+}
 
 /** Takes records one after another; what is not a value goes into the load. */
 class Collector {
-  private readonly load: Load;
+  private readonly load: StagedFile;
   private readonly validator: Validator;
   /** Numbered from 1. */
   private readonly places = new Map<PointPlaces, number>();
   /** Of a description that was rejected: the values beside it are not taken either. */
   private rejectedLine = -1;
 
-  constructor(load: Load) {
+  constructor(load: StagedFile) {
     this.load = load;
     this.validator = new Validator(load.bounds, load.problems, load.withdraws);
   }
@@ -105,8 +237,13 @@ async function abandon(copy: CopyStreamQuery, ended: Promise<void>, error: unkno
  * @returns false when the file makes no sense from some place on; the problem has been noted
  * @throws errors of the file system and of the database
  */
-export async function stage(connection: PoolClient, load: Load): Promise<boolean> {
-  const { format, file, problems, request } = load;
+export async function stage(
+  connection: PoolClient,
+  load: StagedFile,
+  signal: AbortSignal | undefined,
+  onProgress: ((progress: StageProgress) => void) | undefined,
+): Promise<boolean> {
+  const { format, file, problems } = load;
   await connection.query(TABLES);
   const collector = new Collector(load);
   const hasPlaces = format.mappingSha256 !== undefined && !format.source;
@@ -119,10 +256,10 @@ export async function stage(connection: PoolClient, load: Load): Promise<boolean
   let isWhole = true;
   try {
     for await (const batch of format.read({ file, problems })) {
-      request.signal?.throwIfAborted();
+      signal?.throwIfAborted();
       await write(copy, collector.takeAll(batch), ended);
       const rows = load.rows + problems.rejected;
-      request.onProgress?.({ step: 'reading', rows, ...file.meter });
+      onProgress?.({ rows, ...file.meter });
     }
     copy.end();
     await ended;

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { undo } from '../../../src/ingest/ledger/undo/undo.ts';
-import { withdraw } from '../../../src/ingest/ledger/withdraw/withdraw.ts';
+import { undo } from '../../../src/ingest/ledger/undo.ts';
+import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { isDoing, kill, killAt, type Scene } from '../killed/killing.ts';
 import { CORRECTING, contentOf, loadingDatabase, loadText, points, stateOf } from '../support.ts';

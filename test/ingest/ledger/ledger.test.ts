@@ -4,8 +4,8 @@ import t from 'tap';
 import { UsageError } from '../../../src/cli/failure.ts';
 import { selectionOf } from '../../../src/cli/load/withdraw.ts';
 import { type BatchChange, showBatch } from '../../../src/ingest/ledger/history.ts';
-import { readLog, UnknownBatchError } from '../../../src/ingest/ledger/ledger.ts';
-import { withdraw } from '../../../src/ingest/ledger/withdraw/withdraw.ts';
+import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
+import { readLog, UnknownBatchError } from '../../../src/ingest/load/batches.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { dataFolder, prices } from '../../support/running.ts';
 import {

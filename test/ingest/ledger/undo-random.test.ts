@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { UndoRefusal } from '../../../src/ingest/ledger/undo/undo.ts';
-import { withdraw } from '../../../src/ingest/ledger/withdraw/withdraw.ts';
+import { UndoRefusal } from '../../../src/ingest/ledger/undo.ts';
+import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import { RULES, verify } from '../../../src/verify/verify.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { pastOf, told } from '../../support/feed.ts';

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { readBatch, UnknownBatchError } from '../../../src/ingest/ledger/ledger.ts';
-import { withdraw } from '../../../src/ingest/ledger/withdraw/withdraw.ts';
+import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
+import { readBatch, UnknownBatchError } from '../../../src/ingest/load/batches.ts';
 import { prices } from '../../support/running.ts';
 import {
   CORRECTING,

@@ -1,5 +1,5 @@
 import type { Client } from '../../../src/db/client.ts';
-import { UndoRefusal, type UndoReport, undo } from '../../../src/ingest/ledger/undo/undo.ts';
+import { UndoRefusal, type UndoReport, undo } from '../../../src/ingest/ledger/undo.ts';
 
 type Batch = number | null;
 

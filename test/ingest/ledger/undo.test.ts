@@ -1,8 +1,8 @@
 import t from 'tap';
 import type { Client } from '../../../src/db/client.ts';
 import { contentHash } from '../../../src/db/content-hash.ts';
-import { readBatch } from '../../../src/ingest/ledger/ledger.ts';
-import { withdraw } from '../../../src/ingest/ledger/withdraw/withdraw.ts';
+import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
+import { readBatch } from '../../../src/ingest/load/batches.ts';
 import { pastOf, told } from '../../support/feed.ts';
 import { readAll } from '../../support/feed-reader.ts';
 import { serviceOn } from '../../support/service.ts';

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import type { Client } from '../../../src/db/client.ts';
 import { seed } from '../../../src/db/seed/seed.ts';
-import type { Selection } from '../../../src/ingest/ledger/withdraw/withdraw.ts';
-import { type WithdrawalReport, withdraw } from '../../../src/ingest/ledger/withdraw/withdraw.ts';
+import type { Selection } from '../../../src/ingest/ledger/withdraw.ts';
+import { type WithdrawalReport, withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import { roledDatabase } from '../../support/roles.ts';
 import { serviceOn } from '../../support/service.ts';
 import {

@@ -4,7 +4,7 @@ import {
   builtInKind,
   kindOfFormat,
   momentOfSerial,
-} from '../../../src/ingest/parsing/xlsx-formats.ts';
+} from '../../../src/ingest/parsing/xlsx-cells.ts';
 
 t.test('dates are read by their pattern only; a month, quarter or year is its last day', (t) => {
   const cases: Record<string, Record<string, string | null>> = {

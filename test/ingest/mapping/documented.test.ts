@@ -6,9 +6,9 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { datePattern } from '../../../src/ingest/mapping/date-pattern.ts';
 import { readMapping } from '../../../src/ingest/mapping/mapping.ts';
+import { MINOR_NAMES } from '../../../src/ingest/mapping/quotation.ts';
 import { MAPPING } from '../../../src/ingest/mapping/schema.ts';
 import { tableWith } from '../../../src/ingest/mapping/table.ts';
-import { MINOR_NAMES } from '../../../src/ingest/mapping/terms.ts';
 import { describePrices, loadFile, loadingDatabase, seriesOf } from '../support.ts';
 import { faultsOf, loadTable } from './support.ts';
 

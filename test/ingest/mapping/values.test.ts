@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { type Notation, numberReader } from '../../../src/ingest/mapping/fields.ts';
-import { multiplied, termsOf } from '../../../src/ingest/mapping/terms.ts';
-import { indexOfLetters, lettersOfIndex } from '../../../src/ingest/parsing/xlsx-rows.ts';
+import { termsOf } from '../../../src/ingest/mapping/quotation.ts';
+import { multiplied } from '../../../src/ingest/parsing/decimals.ts';
+import { indexOfLetters, lettersOfIndex } from '../../../src/ingest/parsing/xlsx-cells.ts';
 
 /** Texts in a notation, and the numbers that they are. */
 const NUMBERS: [Notation, Record<string, string | null>][] = [

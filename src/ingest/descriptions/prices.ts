@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
 import { columnName } from '../../catalog/dimensions.ts';
 import { matchKey } from '../../catalog/match-key.ts';
-import { type NewRow, newRows, writeNewRows } from '../formats/declared.ts';
-import { specificationOf } from '../parsing/texts.ts';
-import type { LoadProblem, Problems } from '../rejects/problems.ts';
-import { type Columns, describedColumns } from './describe.ts';
-import type { PriceRecord } from './records.ts';
+import type { LoadProblem } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
+import type { PriceRecord } from '../records/source-record.ts';
+import { specificationOf } from '../records/texts.ts';
+import { type Columns, type Descriptions, describedColumns } from './descriptions.ts';
+import { type NewRow, newRows, writeNewRows } from './new-names.ts';
 import { KIND_OF, type Named, type Reference, readReference, type Trx } from './reference.ts';
-import type { Descriptions } from './subjects.ts';
 
 /** What never changes of a price: column → field. */
 const IDENTITY: Readonly<Record<string, string>> = {

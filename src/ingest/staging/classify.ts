@@ -1,38 +1,12 @@
 import { sql } from 'kysely';
-import type { Target } from './change-set.ts';
-import type { Trx } from './reference.ts';
-import type { Load, LoadCounts } from './request.ts';
+import type { Trx } from '../descriptions/reference.ts';
+import { firstOf, type Listed, type Target } from './change-set.ts';
+import type { StagedFile } from './stage.ts';
 
 /** A value as the functions of the database compare it: low, mid, high, and its day as a number. */
 const comparable = (low: string, mid: string, high: string, date = 'c.date') =>
   sql`array[${sql.ref(low)}, ${sql.ref(mid)}, ${sql.ref(high)},
     (${sql.ref(date)} - '2000-01-01'::date)::numeric]`;
-
-/** Numbers the prices or currencies of the file in the database, as far as they exist. */
-export async function resolveSubjects(trx: Trx, load: Load): Promise<void> {
-  const { descriptions, ranges, target } = load;
-  const { names, keys } = load.subjects;
-  const described = names.map((_, number) => descriptions.prices.has(number));
-  const { rows, first, last, ascending, smooth } = ranges.columns(names.length);
-  await sql`
-    insert into pg_temp.load_subject (subject, name, key, described, id,
-      rows, first_date, last_date, is_ascending, is_smooth)
-    select s.place - 1, s.name, s.key, s.described, known.id,
-      s.rows, s.first, s.last, s.ascending, s.smooth
-    from unnest(${names}::text[], ${keys}::text[], ${described}::boolean[], ${rows}::bigint[],
-        ${first}::date[], ${last}::date[], ${ascending}::boolean[], ${smooth}::boolean[])
-      with ordinality as s (name, key, described, rows, first, last, ascending, smooth, place)
-    left join (${target.ids}) as known on known.key = s.key`.execute(trx);
-  // Nothing analyses temporary tables by itself, and without numbers the joins are planned badly.
-  await sql`analyze pg_temp.load_value (subject, date), pg_temp.load_subject`.execute(trx);
-}
-
-/** Fills in the ids of prices or currencies that were created since. */
-export async function resolveCreated(trx: Trx, target: Target): Promise<void> {
-  await sql`
-    update pg_temp.load_subject u set id = known.id from (${target.ids}) as known
-    where u.id is null and u.described and known.key = u.key`.execute(trx);
-}
 
 /** The value of `u` that is nearest to a date, on one side of it. */
 const neighbour = (target: Target, side: 'before' | 'after') => sql`(
@@ -50,7 +24,7 @@ const neighbour = (target: Target, side: 'before' | 'after') => sql`(
  */
 export async function markCareful(
   trx: Trx,
-  { target, mayJump, withdraws }: Load,
+  { target, mayJump, withdraws }: StagedFile,
 ): Promise<boolean> {
   await sql`
     update pg_temp.load_subject u set
@@ -74,7 +48,7 @@ export async function markCareful(
  * held a date that it covers, unless an older one wrote the value there later, which it could only
  * do where the newer one had none.
  */
-const isOutdated = ({ target, format, vintage }: Load) => sql`
+const isOutdated = ({ target, format, vintage }: StagedFile) => sql`
   exists (select from load_coverage o join load_batch b on b.id = o.batch_id
     where ${sql.ref(`o.${target.covered}`)} = n.id
       and n.date between o.first_date and o.last_date
@@ -96,7 +70,7 @@ const isOutdated = ({ target, format, vintage }: Load) => sql`
  * - `gone`: a current value that is to be withdrawn. `missing`: there is none to be withdrawn.
  * - `duplicate`: a second mention of a date in the file.
  */
-export async function compareValues(trx: Trx, load: Load): Promise<void> {
+export async function compareValues(trx: Trx, load: StagedFile): Promise<void> {
   const { target, vintage, mayJump } = load;
   await sql`
     insert into pg_temp.load_change (source, line, subject, id, date, low, mid, high, published_at,
@@ -147,20 +121,25 @@ const pastOf = (target: Target) => sql`(
   cross join lateral (select ${target.pastCorrections} as corrections) as p)`;
 
 /** Of a price or currency `u`, whether all of its values are new. */
-export const NEW_AS_A_WHOLE = sql`
+const NEW_AS_A_WHOLE = sql`
   not u.is_careful and not u.is_refused and (u.id is not null or u.described)`;
 
 /** Of a compared value `c` of `u`, whether it is new, and nothing is held against it. */
-export const NEW_BY_ITSELF = sql`
+const NEW_BY_ITSELF = sql`
   c.state = 'new' and c.beside is null and not u.is_refused
     and c.line is distinct from u.rejected_line`;
 
 /** What a load would do with the values of a file that are right. */
-type Classified = Pick<LoadCounts, 'inserted' | 'unchanged' | 'corrected' | 'outdated'>;
+export interface ClassifiedCounts {
+  readonly inserted: number;
+  readonly unchanged: number;
+  readonly corrected: number;
+  readonly outdated: number;
+}
 
 /** Counts what was found out; as float8, which the driver gives as numbers. */
-export async function countValues(trx: Trx): Promise<Classified> {
-  const { rows } = await sql<Classified>`
+export async function countValues(trx: Trx): Promise<ClassifiedCounts> {
+  const { rows } = await sql<ClassifiedCounts>`
     select
       ((select coalesce(sum(u.rows), 0) from pg_temp.load_subject u
         where ${NEW_AS_A_WHOLE})
@@ -169,7 +148,7 @@ export async function countValues(trx: Trx): Promise<Classified> {
       (count(*) filter (where state = 'changed'))::float8 as corrected,
       (count(*) filter (where state in ('outdated', 'withdrawn')))::float8 as outdated
     from pg_temp.load_change c join pg_temp.load_subject u using (subject)`.execute(trx);
-  return rows[0] as Classified;
+  return rows[0] as ClassifiedCounts;
 }
 
 const CURRENT = comparable('c.low_before', 'c.mid_before', 'c.high_before');
@@ -252,3 +231,25 @@ export async function leaveOutJumps(trx: Trx, factor: string): Promise<void> {
   await leaveOutAlong(trx, factor, 'asc');
   await leaveOutAlong(trx, factor, 'desc');
 }
+
+/** The new values of one price or currency. */
+export interface NewValues {
+  readonly code: string;
+  readonly values: number;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** The new values by price or currency. */
+export const listNewValues = (trx: Trx): Promise<Listed<NewValues>> =>
+  firstOf(
+    trx,
+    sql<NewValues>`
+      select name as code, rows::float8 as values, first_date as "from", last_date as "to"
+      from pg_temp.load_subject u
+      where ${NEW_AS_A_WHOLE} and rows > 0
+      union all
+      select u.name, count(*)::float8, min(c.date), max(c.date)
+      from pg_temp.load_change c join pg_temp.load_subject u using (subject)
+      where ${NEW_BY_ITSELF} group by u.name`,
+  );

@@ -1,3 +1,5 @@
+import { DIMENSIONS } from '../../catalog/dimensions.ts';
+
 /**
  * What every format is read into. All values are text as the file has it; `stage.ts` decides
  * whether they are right.
@@ -102,3 +104,37 @@ export type SourceRecord =
 /** Low, mid and high as a person reads them. */
 export const valuesText = (...values: readonly (string | null)[]): string =>
   values.filter((value) => value !== null).join(' / ');
+
+/** The fields of a record that are dimensions of some market. */
+export const DIMENSION_FIELDS: readonly string[] = Object.values(DIMENSIONS).map(
+  (each) => each.field,
+);
+
+/** What a file may say about a price besides its code, by the names of an answer. */
+export const ATTRIBUTES: readonly string[] = [
+  'market',
+  'name',
+  'shortName',
+  'product',
+  'priceCategory',
+  'priceType',
+  'frequency',
+  'currency',
+  'unitOfMeasure',
+  'assessmentLaunchedAt',
+  'specification',
+  ...DIMENSION_FIELDS,
+];
+
+/** What a file says of a point. */
+export const POINT_FIELDS: readonly string[] = [
+  'code',
+  'date',
+  'low',
+  'mid',
+  'high',
+  'publishedAt',
+];
+
+/** Whether a text can be the code of a price; the table of prices has the same rule. */
+export const isCode = (text: string): boolean => /^[!-~]{1,64}$/.test(text);

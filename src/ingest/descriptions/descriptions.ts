@@ -3,11 +3,75 @@ import { type Market, marketOf } from '../../catalog/markets.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
 import { DATE_MIN, isDay } from '../parsing/dates.ts';
-import { isLabel, NO_LABEL, specificationOf } from '../parsing/texts.ts';
-import type { LoadErrorCode, Problems } from '../rejects/problems.ts';
-import { DIMENSION_FIELDS } from './attributes.ts';
-import type { PriceRecord } from './records.ts';
+import { type LoadErrorCode, Refusal } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
+import {
+  DIMENSION_FIELDS,
+  type PriceRecord,
+  type ProductRecord,
+  type ValueRecord,
+} from '../records/source-record.ts';
+import { isLabel, NO_LABEL, specificationOf } from '../records/texts.ts';
 import { KIND_OF, type Named, type Reference } from './reference.ts';
+
+/** Prices, products and dimension values that one file may describe; they are held in memory. */
+const DESCRIPTIONS_MAX = 20_000;
+/** Characters of all of them together, as JSON. */
+const CHARACTERS_MAX = 67_108_864;
+
+/** What a file says about prices, products and dimensions, beside the values. */
+export class Descriptions {
+  /** By the number of the price. */
+  readonly prices = new Map<number, PriceRecord>();
+  readonly others: (ProductRecord | ValueRecord)[] = [];
+  private held = 0;
+  private readonly problems: Problems;
+
+  constructor(problems: Problems) {
+    this.problems = problems;
+  }
+
+  get count(): number {
+    return this.prices.size + this.others.length;
+  }
+
+  /**
+   * Keeps the first description of a price. A later one must say the same: whether it does, after
+   * noting the problem when it does not.
+   */
+  addPrice(number: number, record: PriceRecord): boolean {
+    const first = this.prices.get(number);
+    if (!first) {
+      this.prices.set(number, this.keep(record));
+      return true;
+    }
+    const names = Object.keys({ ...first.attributes, ...record.attributes });
+    for (const column of names) {
+      const value = record.attributes[column] ?? null;
+      if (value === (first.attributes[column] ?? null)) continue;
+      const message = `${record.code} was described otherwise in line ${first.line}`;
+      const { file, line } = record;
+      this.problems.add('conflicting', message, { file, line, column, value });
+      return false;
+    }
+    return true;
+  }
+
+  add(record: ProductRecord | ValueRecord): void {
+    this.others.push(this.keep(record));
+  }
+
+  /** A copy of a record, so that the block of the file it was cut from is not kept with it. */
+  private keep<T extends PriceRecord | ProductRecord | ValueRecord>(record: T): T {
+    const copy = JSON.stringify(record);
+    this.held += copy.length;
+    const isFull = this.count >= DESCRIPTIONS_MAX;
+    if (!isFull && this.held <= CHARACTERS_MAX) return JSON.parse(copy);
+    const limit = isFull ? `${DESCRIPTIONS_MAX} prices` : `${CHARACTERS_MAX} characters of prices`;
+    const message = `The file describes more than ${limit}: load it in parts`;
+    throw new Refusal('too_many_prices', message, { file: record.file, line: record.line });
+  }
+}
 
 /** Columns of `price`, as far as a description states them. Ids of rows yet to come are 0. */
 export type Columns = Readonly<Record<string, string | number | null>>;

@@ -1,8 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
-import { columnName } from '../../../catalog/dimensions.ts';
-import { KIND_OF, type Trx } from '../../load/reference.ts';
-import { type RowTable, removedIn } from '../history.ts';
-import type { Batch } from '../ledger.ts';
+import { columnName } from '../../catalog/dimensions.ts';
+import { KIND_OF, type Trx } from '../descriptions/reference.ts';
+import type { Batch } from '../load/batches.ts';
+import { STAGED_CHANGES } from '../staging/change-set.ts';
+import { type RowTable, removedIn } from './history.ts';
 
 /** A later revision that stands on what a batch did. */
 export interface Conflict {
@@ -24,11 +25,11 @@ function laterValues(table: 'series' | 'fx_rate', revision: string): Revisions {
       : sql`t.source = v.source and t.currency_id = v.id and t.date = v.date`;
   const history = sql.ref(`${table}_history`);
   return sql`
-    select t.revision from pg_temp.load_change v join ${sql.ref(table)} t on ${key}
+    select t.revision from ${STAGED_CHANGES} v join ${sql.ref(table)} t on ${key}
       where t.revision > ${revision}::bigint
-    union select t.revision from pg_temp.load_change v join ${history} t on ${key}
+    union select t.revision from ${STAGED_CHANGES} v join ${history} t on ${key}
       where t.revision > ${revision}::bigint
-    union select t.revision_to from pg_temp.load_change v join ${history} t on ${key}
+    union select t.revision_to from ${STAGED_CHANGES} v join ${history} t on ${key}
       where t.revision_to > ${revision}::bigint`;
 }
 
@@ -58,7 +59,7 @@ const isLost = (table: RowTable, id: RawBuilder<unknown>, revision: string) => s
 function lostSubjects(revision: string): Revisions {
   const of = (table: 'price' | 'currency', condition: RawBuilder<unknown>) => sql`
     select r.revision from (
-      select distinct id from pg_temp.load_change where mid is not null and ${condition}) as v
+      select distinct id from ${STAGED_CHANGES} where mid is not null and ${condition}) as v
       cross join lateral (${removals(table, sql`v.id`)}) as r
     where ${isLost(table, sql`v.id`, revision)}`;
   return sql`${of('price', sql`source is null`)}

@@ -1,9 +1,9 @@
 import { DATE_MIN, inUtc, isDay, isInstant } from '../parsing/dates.ts';
 import { atMost, notDecimal, plainDecimal, tooPrecise } from '../parsing/decimals.ts';
-import { ownCopy } from '../parsing/texts.ts';
-import type { Problems } from '../rejects/problems.ts';
-import type { PointRecord, PriceRecord, RateRecord } from './records.ts';
-import { isCode } from './subjects.ts';
+import type { Problems } from '../records/problems.ts';
+import type { PointRecord, PriceRecord, RateRecord } from '../records/source-record.ts';
+import { isCode } from '../records/source-record.ts';
+import { ownCopy } from '../records/texts.ts';
 
 /** Validated values of one row, as they go into the staging table. */
 export interface StagedValue {

@@ -1,10 +1,11 @@
 import { sql } from 'kysely';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
-import { type Problems, problemOf } from '../rejects/problems.ts';
-import type { StatedTerms } from './records.ts';
-import { type Reference, readReference, type Trx } from './reference.ts';
-import type { Descriptions } from './subjects.ts';
+import type { Descriptions } from '../descriptions/descriptions.ts';
+import { type Reference, readReference, type Trx } from '../descriptions/reference.ts';
+import { problemOf } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
+import type { StatedTerms } from '../records/source-record.ts';
 
 interface Noted {
   readonly terms: StatedTerms;

@@ -1,11 +1,17 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import type { Format, ReadContext } from '../formats/format.ts';
-import { ATTRIBUTES, POINT_FIELDS } from '../load/attributes.ts';
-import type { SourceRecord } from '../load/records.ts';
-import { type LoadErrorCode, type Problems, Refusal } from '../rejects/problems.ts';
-import { writtenOut } from './decimals.ts';
-import { JsonError, JsonNumber, type JsonObject, type JsonValue, readJson } from './exact-json.ts';
-import { lineBlocks } from './lines.ts';
+import { writtenOut } from '../parsing/decimals.ts';
+import {
+  JsonError,
+  JsonNumber,
+  type JsonObject,
+  type JsonValue,
+  readJson,
+} from '../parsing/exact-json.ts';
+import { lineBlocks } from '../parsing/lines.ts';
+import type { Format, ReadContext } from '../records/format.ts';
+import { type LoadErrorCode, Refusal } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
+import { ATTRIBUTES, POINT_FIELDS, type SourceRecord } from '../records/source-record.ts';
 
 const PRODUCT_FIELDS = ['market', 'name', 'alias', 'chemicalCode', 'isSustainable'];
 const VALUE_FIELDS = ['dimension', 'name'];

@@ -2,9 +2,8 @@ import { type Kysely, sql } from 'kysely';
 import { inApplyTransaction } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { Database } from '../../db/schema.ts';
-import type { Target } from '../load/change-set.ts';
-import type { Trx } from '../load/reference.ts';
-import type { ChangeRequest, LoadCounts, Opened } from '../load/request.ts';
+import type { Trx } from '../descriptions/reference.ts';
+import type { ChangeRequest, LoadCounts, Opened } from './request.ts';
 
 /** A line of the ledger as it is written. */
 export interface BatchEntry {
@@ -71,46 +70,6 @@ export async function writeBatch(
       ${counts.pricesRemoved ?? 0}, ${counts.rows},
       ${counts.inserted}, ${counts.unchanged}, ${counts.corrected}, ${counts.outdated},
       ${counts.withdrawn ?? 0}, ${counts.rejected}, ${entry.undoes ?? null})`.execute(trx);
-}
-
-/**
- * Notes what the edition of a batch held, so that no older one overwrites it later: for each price
- * or currency the ranges of its dates. A range ends where the database has a value on a day on
- * which the file has none, for of that day the edition says nothing.
- */
-export async function writeCoverage(trx: Trx, batch: number, target: Target): Promise<void> {
-  const column = sql.ref(target.covered);
-  await sql`
-    with span as materialized (
-      -- Of the dates of the file the database lacks those that stay withdrawn.
-      select u.id, min(v.date) as first, max(v.date) as last,
-        count(*) - coalesce(max(w.dates), 0) as dates
-      from pg_temp.load_value v join pg_temp.load_subject u using (subject)
-        left join (select subject, count(*) as dates from pg_temp.load_change
-          where state = 'withdrawn' group by subject) as w using (subject)
-      where u.id is not null group by u.id
-    ), gapped as materialized (
-      select u.id, u.first, u.last from span u
-      where dates < (select count(*) from ${target.held} and s.date between u.first and u.last)
-    ), ranges as (
-      select id, first, last from span where id not in (select id from gapped)
-      union all
-      select id, min(date), max(date)
-      from (
-        select id, date, is_in_file,
-          count(*) filter (where not is_in_file) over (partition by id order by date) as gaps
-        from (
-          select u.id, s.date, exists (
-            select from pg_temp.load_value v join pg_temp.load_subject w using (subject)
-            where w.id = u.id and v.date = s.date) as is_in_file
-          from gapped u cross join lateral
-            (select s.date from ${target.held} and s.date between u.first and u.last) as s
-        ) as days
-      ) as numbered
-      where is_in_file group by id, gaps
-    )
-    insert into load_coverage (batch_id, ${column}, first_date, last_date)
-    select ${batch}, id, first, last from ranges`.execute(trx);
 }
 
 export interface EarlierBatch {

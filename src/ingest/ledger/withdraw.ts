@@ -1,21 +1,22 @@
 import { createHash } from 'node:crypto';
-import { sql } from 'kysely';
-import { matchKey } from '../../../catalog/match-key.ts';
-import { didYouMean } from '../../../catalog/nearest.ts';
-import type { Client } from '../../../db/client.ts';
-import { type Connection, withSession } from '../../../db/connection.ts';
-import type { Format, ReadContext } from '../../formats/format.ts';
-import { type Listed, listChanges, type ValueChange } from '../../load/change-set.ts';
-import { compareValues, markCareful, resolveSubjects } from '../../load/compare.ts';
-import { openSource, type SourceFile } from '../../load/file.ts';
-import { openLoad, runLoad } from '../../load/load.ts';
-import { codesOf, Refused } from '../../load/plan.ts';
-import type { PointRecord } from '../../load/records.ts';
-import type { Trx } from '../../load/reference.ts';
-import { type ChangeRequest, type Load, newLoad } from '../../load/request.ts';
-import { csvRows, type Row } from '../../parsing/rows.ts';
-import { type LoadProblem, type Problems, problemOf, Refusal } from '../../rejects/problems.ts';
-import { rejectDuplicates, rejectMissing, rejectUnknown } from '../../rejects/rejections.ts';
+import { matchKey } from '../../catalog/match-key.ts';
+import { didYouMean } from '../../catalog/nearest.ts';
+import type { Client } from '../../db/client.ts';
+import { type Connection, withSession } from '../../db/connection.ts';
+import type { Trx } from '../descriptions/reference.ts';
+import { openLoad, runLoad } from '../load/load.ts';
+import { codesOf, Refused } from '../load/plan.ts';
+import { type ChangeRequest, type Load, newLoad } from '../load/request.ts';
+import { csvRows, type Row } from '../parsing/rows.ts';
+import type { Format, ReadContext } from '../records/format.ts';
+import { type LoadProblem, problemOf, Refusal } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
+import { openSource, type SourceFile } from '../records/source-file.ts';
+import type { PointRecord } from '../records/source-record.ts';
+import { type Listed, listChanges, stageRange, type ValueChange } from '../staging/change-set.ts';
+import { compareValues, markCareful } from '../staging/classify.ts';
+import { rejectDuplicates, rejectMissing, rejectUnknown } from '../staging/rejections.ts';
+import { resolveSubjects } from '../staging/series.ts';
 
 /** The points to be withdrawn: those of a price, or what a CSV file of code and date names. */
 export type Selection =
@@ -137,7 +138,11 @@ const withoutFile = (selection: Exclude<Selection, { file: string }>): SourceFil
 type Range = Extract<Selection, { from: string | null }>;
 
 /** Stages the points of a price between two days as they are now. */
-async function stageRange(trx: Trx, { code, from, to }: Range, problems: Problems): Promise<void> {
+async function stageNamedRange(
+  trx: Trx,
+  { code, from, to }: Range,
+  problems: Problems,
+): Promise<void> {
   const price = await trx
     .selectFrom('price')
     .select(['id', 'code'])
@@ -148,14 +153,7 @@ async function stageRange(trx: Trx, { code, from, to }: Range, problems: Problem
     problems.reject('unknown_code', message, { column: 'code', value: code });
     return;
   }
-  const staged = await sql`
-    insert into pg_temp.load_change
-      (id, date, low_before, mid_before, high_before, state)
-    select price_id, date, low, mid, high, 'gone' from series
-    where price_id = ${price.id}
-      and date between coalesce(${from}::date, '-infinity') and coalesce(${to}::date, 'infinity')
-    `.execute(trx);
-  if (Number(staged.numAffectedRows) > 0) return;
+  if ((await stageRange(trx, price.id, from, to)) > 0) return;
   const span = from === null && to === null ? '' : ' on these days';
   problems.reject('no_value', `${price.code} has no value${span}`, {});
 }
@@ -172,9 +170,9 @@ async function planWithdrawal(
   const { problems, target, places } = load;
   const rules = { trx, target, problems, places };
   if (problems.refuses) throw new Refused();
-  if ('from' in selection) await stageRange(trx, selection, problems);
+  if ('from' in selection) await stageNamedRange(trx, selection, problems);
   else {
-    await resolveSubjects(trx, load);
+    await resolveSubjects(trx, load.subjects, load.ranges, load.descriptions, target);
     await rejectUnknown(rules, 'unknown_code', () => codesOf(trx));
     await markCareful(trx, load);
     await compareValues(trx, load);

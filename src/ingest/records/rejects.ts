@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { access, link, rename, rm } from 'node:fs/promises';
-import type { SourceFile } from '../load/file.ts';
-import type { LoadProblem } from './problems.ts';
+import type { LoadProblem } from './load-error.ts';
+import type { SourceFile } from './source-file.ts';
 
 const BUFFER_BYTES = 65_536;
 const LF = Buffer.from('\n');

@@ -1,24 +1,23 @@
 import { createHash } from 'node:crypto';
 import { type RawBuilder, sql } from 'kysely';
-import type { Client } from '../../../db/client.ts';
-import { openRevision, withSession } from '../../../db/connection.ts';
+import type { Client } from '../../db/client.ts';
+import { openRevision, withSession } from '../../db/connection.ts';
+import type { Trx } from '../descriptions/reference.ts';
+import { type Batch, inChange, nextBatch, readBatch, writeBatch } from '../load/batches.ts';
+import { type ChangeRequest, type LoadCounts, NO_COUNTS } from '../load/request.ts';
 import {
+  changedTargets,
   firstOf,
   type Listed,
   listChanges,
-  POINTS,
-  ratesOf,
   type Stamp,
   type ValueChange,
   type Values,
   writeChanges,
-} from '../../load/change-set.ts';
-import type { Trx } from '../../load/reference.ts';
-import { type ChangeRequest, type LoadCounts, NO_COUNTS } from '../../load/request.ts';
-import { TABLES, UNSTAGE } from '../../staging/stage-tables.ts';
-import { pricesChangedIn, removedIn, restoreRows, stageUndone } from '../history.ts';
-import { type Batch, inChange, nextBatch, readBatch, writeBatch } from '../ledger.ts';
+} from '../staging/change-set.ts';
+import { TABLES, UNSTAGE } from '../staging/stage.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
+import { pricesChangedIn, removedIn, restoreRows, stageUndone } from './history.ts';
 
 interface Named {
   readonly code: string;
@@ -156,15 +155,12 @@ const AS_BEFORE: Stamp = {
 /** Writes what the preview tells, and counts it. */
 async function write(trx: Trx, number: string, preview: UndoPreview): Promise<LoadCounts> {
   await restoreRows(trx, number);
-  const { rows } = await sql<{ slug: string | null }>`
-    select distinct source as slug from pg_temp.load_change`.execute(trx);
-  const targets = rows.map(({ slug }) => (slug === null ? POINTS : ratesOf({ slug })));
   const written = {
     withdrawn: preview.withdrawn.total,
     corrected: preview.corrected.total,
     inserted: preview.restored.total,
   };
-  await writeChanges(trx, targets, AS_BEFORE, written);
+  await writeChanges(trx, await changedTargets(trx), AS_BEFORE, written);
   return {
     ...NO_COUNTS,
     ...written,

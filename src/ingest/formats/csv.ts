@@ -1,9 +1,14 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import type { Format, ReadContext } from '../formats/format.ts';
-import { ATTRIBUTES, POINT_FIELDS } from '../load/attributes.ts';
-import type { Attributes, SourceRecord } from '../load/records.ts';
-import { type Problems, Refusal } from '../rejects/problems.ts';
-import { csvRows, type Row } from './rows.ts';
+import { csvRows, type Row } from '../parsing/rows.ts';
+import type { Format, ReadContext } from '../records/format.ts';
+import { Refusal } from '../records/load-error.ts';
+import type { Problems } from '../records/problems.ts';
+import {
+  ATTRIBUTES,
+  type Attributes,
+  POINT_FIELDS,
+  type SourceRecord,
+} from '../records/source-record.ts';
 
 /** Where each field of a row stands; -1 for a column that the file does not have. */
 interface Layout {

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { RateSource } from '../formats/format.ts';
-import type { Trx } from './reference.ts';
+import type { Trx } from '../descriptions/reference.ts';
+import type { RateSource } from '../records/format.ts';
 
 /** Entries of each list of a preview; all are counted. */
 export const PREVIEW_MAX = 1_000;
@@ -240,4 +240,111 @@ export async function writeChanges(
   if (differing.length === 0) return;
   const counts = differing.map((each) => `${each} ${written[each]} values, not ${planned[each]}`);
   throw new Error(`the change does not do what was planned: ${counts.join(', ')}`);
+}
+
+/**
+ * Notes what the edition of a batch held, so that no older one overwrites it later: for each price
+ * or currency the ranges of its dates. A range ends where the database has a value on a day on
+ * which the file has none, for of that day the edition says nothing.
+ */
+export async function writeCoverage(trx: Trx, batch: number, target: Target): Promise<void> {
+  const column = sql.ref(target.covered);
+  await sql`
+    with span as materialized (
+      -- Of the dates of the file the database lacks those that stay withdrawn.
+      select u.id, min(v.date) as first, max(v.date) as last,
+        count(*) - coalesce(max(w.dates), 0) as dates
+      from pg_temp.load_value v join pg_temp.load_subject u using (subject)
+        left join (select subject, count(*) as dates from pg_temp.load_change
+          where state = 'withdrawn' group by subject) as w using (subject)
+      where u.id is not null group by u.id
+    ), gapped as materialized (
+      select u.id, u.first, u.last from span u
+      where dates < (select count(*) from ${target.held} and s.date between u.first and u.last)
+    ), ranges as (
+      select id, first, last from span where id not in (select id from gapped)
+      union all
+      select id, min(date), max(date)
+      from (
+        select id, date, is_in_file,
+          count(*) filter (where not is_in_file) over (partition by id order by date) as gaps
+        from (
+          select u.id, s.date, exists (
+            select from pg_temp.load_value v join pg_temp.load_subject w using (subject)
+            where w.id = u.id and v.date = s.date) as is_in_file
+          from gapped u cross join lateral
+            (select s.date from ${target.held} and s.date between u.first and u.last) as s
+        ) as days
+      ) as numbered
+      where is_in_file group by id, gaps
+    )
+    insert into load_coverage (batch_id, ${column}, first_date, last_date)
+    select ${batch}, id, first, last from ranges`.execute(trx);
+}
+
+/**
+ * Stages the current points of a price between two days for withdrawal.
+ * @param from first day, YYYY-MM-DD; null for no bound
+ * @returns the number of staged points
+ */
+export async function stageRange(
+  trx: Trx,
+  priceId: number,
+  from: string | null,
+  to: string | null,
+): Promise<number> {
+  const staged = await sql`
+    insert into pg_temp.load_change
+      (id, date, low_before, mid_before, high_before, state)
+    select price_id, date, low, mid, high, 'gone' from series
+    where price_id = ${priceId}
+      and date between coalesce(${from}::date, '-infinity') and coalesce(${to}::date, 'infinity')
+    `.execute(trx);
+  return Number(staged.numAffectedRows);
+}
+
+/** A value never counts fewer corrections than it did at any time. */
+const CORRECTIONS = sql`
+  case when v.was_mid is null then null when now.mid is not null then now.corrections + 1 else (
+    select max(h.corrections) from series_history h where h.price_id = v.id and h.date = v.date)
+  end`;
+
+/**
+ * Fills `load_change` with what takes the values that a revision changed back: each becomes what
+ * it was before.
+ */
+export async function stageReversal(
+  trx: Trx,
+  points: RawBuilder<unknown>,
+  rates: RawBuilder<unknown>,
+): Promise<void> {
+  const fill = (
+    changed: RawBuilder<unknown>,
+    now: RawBuilder<unknown>,
+    corrections: RawBuilder<unknown>,
+  ) => sql`
+    insert into pg_temp.load_change (source, id, date, low, mid, high, published_at, batch_id,
+      corrections, low_before, mid_before, high_before, state)
+    select v.source, v.id, v.date, v.was_low, v.was_mid, v.was_high, v.was_published_at,
+      v.was_batch_id, ${corrections}, now.low, now.mid, now.high,
+      case when v.was_mid is null and now.mid is null then 'same' when v.was_mid is null then 'gone'
+        when now.mid is null then 'new' else 'changed' end
+    from (${changed}) as v left join ${now}`;
+  const point = sql`series now on now.price_id = v.id and now.date = v.date`;
+  const rate = sql`(select source, currency_id, date, null::numeric as low, rate as mid,
+      null::numeric as high from fx_rate) as now
+    on now.source = v.source and now.currency_id = v.id and now.date = v.date`;
+  await fill(points, point, CORRECTIONS).execute(trx);
+  await fill(rates, rate, sql`null`).execute(trx);
+  await sql`analyze pg_temp.load_change`.execute(trx);
+}
+
+/** The staged changes, as a table in a query: source, id and date of each, and its new mid. */
+export const STAGED_CHANGES = sql`pg_temp.load_change`;
+
+/** The targets that have staged changes: points, or the rates of each source. */
+export async function changedTargets(trx: Trx): Promise<Target[]> {
+  const { rows } = await sql<{ slug: string | null }>`
+    select distinct source as slug from pg_temp.load_change`.execute(trx);
+  return rows.map(({ slug }) => (slug === null ? POINTS : ratesOf({ slug })));
 }

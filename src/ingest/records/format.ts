@@ -1,6 +1,6 @@
-import type { SourceFile } from '../load/file.ts';
-import type { SourceRecord } from '../load/records.ts';
-import type { Problems } from '../rejects/problems.ts';
+import type { Problems } from './problems.ts';
+import type { SourceFile } from './source-file.ts';
+import type { SourceRecord } from './source-record.ts';
 
 /** What a format reads with. */
 export interface ReadContext {

@@ -1,10 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
 import { didYouMean } from '../../catalog/nearest.ts';
 import { rowsOf } from '../../db/connection.ts';
-import type { Target } from '../load/change-set.ts';
-import { type PointField, type PointPlaces, valuesText } from '../load/records.ts';
-import type { Trx } from '../load/reference.ts';
-import { type LoadErrorCode, PROBLEMS_MAX, type Problems } from './problems.ts';
+import type { Trx } from '../descriptions/reference.ts';
+import type { LoadErrorCode } from '../records/load-error.ts';
+import { PROBLEMS_MAX, type Problems } from '../records/problems.ts';
+import { type PointField, type PointPlaces, valuesText } from '../records/source-record.ts';
+import type { Target } from './change-set.ts';
 
 /** A staged value, by the name that the file gives its price or currency. */
 interface Staged {

@@ -1,0 +1,196 @@
+import { sql } from 'kysely';
+import { matchKey } from '../../catalog/match-key.ts';
+import type { Descriptions } from '../descriptions/descriptions.ts';
+import type { Trx } from '../descriptions/reference.ts';
+import { Refusal } from '../records/load-error.ts';
+import { ownCopy } from '../records/texts.ts';
+import type { Target } from './change-set.ts';
+import type { StagedValue } from './validate.ts';
+
+/** Different prices, or spellings of codes, that one file may name. */
+const SUBJECTS_MAX = 100_000;
+
+/**
+ * The prices or currencies that a file names, numbered in the order of their first mention, so
+ * that a staged row carries a small number.
+ */
+export class Subjects {
+  /** As first written. */
+  readonly names: string[] = [];
+  /** By what they are compared with. */
+  readonly keys: string[] = [];
+  private readonly bySpelling = new Map<string, number>();
+  private readonly byKey = new Map<string, number>();
+
+  /**
+   * The number of a price or currency, whose name was checked: at most 64 characters, so that what
+   * is held of a file with any number of unknown names stays small.
+   * @throws Refusal for one name too many
+   */
+  numberOf(name: string, line: number): number {
+    const known = this.bySpelling.get(name);
+    if (known !== undefined) return known;
+    if (this.bySpelling.size >= SUBJECTS_MAX) {
+      const message = `The file names more than ${SUBJECTS_MAX} different codes: load it in parts`;
+      throw new Refusal('too_many_prices', message, { line });
+    }
+    const kept = ownCopy(name);
+    const key = matchKey(kept);
+    const number = this.byKey.get(key) ?? this.names.length;
+    if (number === this.names.length) {
+      this.names.push(kept);
+      this.keys.push(key);
+      this.byKey.set(key, number);
+    }
+    this.bySpelling.set(kept, number);
+    return number;
+  }
+}
+
+/** Far more than two roundings of doubles can amount to. */
+const MARGIN = 1e-9;
+
+/** A real day, YYYY-MM-DD, as the number YYYYMMDD: days keep their order. */
+const dayNumber = (date: string): number =>
+  Number(date.slice(0, 4)) * 10_000 + Number(date.slice(5, 7)) * 100 + Number(date.slice(8));
+
+const dayText = (day: number): string =>
+  String(day).replace(/^(\d+)(\d\d)(\d\d)$/, (_, year, month, date) =>
+    [String(year).padStart(4, '0'), month, date].join('-'),
+  );
+
+/**
+ * What the values of each price or currency span, noted while they are read, so that the database
+ * has to look closely only where there may be something to see. Prices by their number in the
+ * file; nothing of the file is held but numbers.
+ */
+export class Ranges {
+  private readonly rows: number[] = [];
+  private readonly first: number[] = [];
+  private readonly last: number[] = [];
+  private readonly newest: number[] = [];
+  private readonly low: number[] = [];
+  private readonly high: number[] = [];
+  private readonly ascending: boolean[] = [];
+  private readonly smooth: boolean[] = [];
+  private readonly factor: number;
+  private latest = -1;
+  private grouped = true;
+
+  /** @param jumpFactor decimal text, greater than 1 */
+  constructor(jumpFactor: string) {
+    this.factor = Number(jumpFactor) * (1 - MARGIN);
+  }
+
+  /** Notes the next value of a price or currency. */
+  note(number: number, { date, low, mid, high }: StagedValue): void {
+    const day = dayNumber(date);
+    const lowest = Number(low ?? mid);
+    const highest = Number(high ?? mid);
+    const rows = this.rows[number];
+    if (number !== this.latest) {
+      if (rows !== undefined) this.grouped = false;
+      this.latest = number;
+    }
+    if (rows === undefined) {
+      this.rows[number] = 1;
+      this.first[number] = day;
+      this.last[number] = day;
+      this.ascending[number] = true;
+      this.smooth[number] = true;
+    } else {
+      this.rows[number] = rows + 1;
+      if (day <= (this.newest[number] as number)) this.ascending[number] = false;
+      if (day < (this.first[number] as number)) this.first[number] = day;
+      if (day > (this.last[number] as number)) this.last[number] = day;
+      const least = Math.min(lowest, this.low[number] as number);
+      const most = Math.max(highest, this.high[number] as number);
+      // What is not surely smooth is compared exactly later, by the database.
+      if (!(least > 0 && most <= least * this.factor)) this.smooth[number] = false;
+    }
+    this.newest[number] = day;
+    this.low[number] = lowest;
+    this.high[number] = highest;
+  }
+
+  /** Whether the values come price by price, each in the order of its dates. */
+  get isInOrder(): boolean {
+    return this.grouped && this.ascending.every(Boolean);
+  }
+
+  /** By number: how many values there are, on which days, and what can be said of them. */
+  columns(length: number): {
+    rows: number[];
+    first: (string | null)[];
+    last: (string | null)[];
+    ascending: boolean[];
+    smooth: boolean[];
+  } {
+    const all = Array.from({ length }, (_, number) => number);
+    const text = (day: number | undefined): string | null =>
+      day === undefined ? null : dayText(day);
+    return {
+      rows: all.map((number) => this.rows[number] ?? 0),
+      first: all.map((number) => text(this.first[number])),
+      last: all.map((number) => text(this.last[number])),
+      ascending: all.map((number) => this.ascending[number] ?? true),
+      smooth: all.map((number) => this.smooth[number] ?? true),
+    };
+  }
+}
+
+/** Numbers the prices or currencies of the file in the database, as far as they exist. */
+export async function resolveSubjects(
+  trx: Trx,
+  subjects: Subjects,
+  ranges: Ranges,
+  descriptions: Descriptions,
+  target: Target,
+): Promise<void> {
+  const { names, keys } = subjects;
+  const described = names.map((_, number) => descriptions.prices.has(number));
+  const { rows, first, last, ascending, smooth } = ranges.columns(names.length);
+  await sql`
+    insert into pg_temp.load_subject (subject, name, key, described, id,
+      rows, first_date, last_date, is_ascending, is_smooth)
+    select s.place - 1, s.name, s.key, s.described, known.id,
+      s.rows, s.first, s.last, s.ascending, s.smooth
+    from unnest(${names}::text[], ${keys}::text[], ${described}::boolean[], ${rows}::bigint[],
+        ${first}::date[], ${last}::date[], ${ascending}::boolean[], ${smooth}::boolean[])
+      with ordinality as s (name, key, described, rows, first, last, ascending, smooth, place)
+    left join (${target.ids}) as known on known.key = s.key`.execute(trx);
+  // Nothing analyses temporary tables by itself, and without numbers the joins are planned badly.
+  await sql`analyze pg_temp.load_value (subject, date), pg_temp.load_subject`.execute(trx);
+}
+
+/** Fills in the ids of prices or currencies that were created since. */
+export async function resolveCreated(trx: Trx, target: Target): Promise<void> {
+  await sql`
+    update pg_temp.load_subject u set id = known.id from (${target.ids}) as known
+    where u.id is null and u.described and known.key = u.key`.execute(trx);
+}
+
+/** Marks series that the load itself adds: the currencies of rates. */
+export async function markDescribed(trx: Trx, names: readonly string[]): Promise<void> {
+  await sql`
+    update pg_temp.load_subject set described = true where name = any(${names})`.execute(trx);
+}
+
+/**
+ * Marks prices whose descriptions were rejected.
+ * @param lines the line of each description in the file; null for one of the mapping
+ * @param staysDescribed whether the values of a new price still count as described: they do when
+ *   the whole file is refused, so that its problems are not reported twice
+ */
+export async function markRefused(
+  trx: Trx,
+  numbers: readonly number[],
+  lines: readonly (number | null)[],
+  staysDescribed: boolean,
+): Promise<void> {
+  await sql`
+    update pg_temp.load_subject u set rejected_line = f.line, is_refused = u.id is null,
+      described = u.described and ${staysDescribed}
+    from unnest(${numbers}::integer[], ${lines}::bigint[]) as f (subject, line)
+    where f.subject = u.subject`.execute(trx);
+}
