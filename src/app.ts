@@ -128,6 +128,7 @@ function sourcesOf({ config, client }: AppOptions): Sources {
     series: sqlSeries(reads),
     missing: sqlMissing,
     pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,
+    wideCellsMax: config.WIDE_CELLS_MAX,
   };
 }
 

@@ -125,6 +125,12 @@ export const SETTINGS = {
     Number.MAX_SAFE_INTEGER,
     'Memory for prices and answers that are kept ready; 0 keeps none',
   ),
+  WIDE_CELLS_MAX: whole(
+    2_000_000,
+    1,
+    100_000_000,
+    'Most cells, dates times prices, of an answer with layout=wide, which is held in memory',
+  ),
   SEARCH_BYTES_MAX: whole(
     134_217_728,
     0,

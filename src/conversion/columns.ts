@@ -79,6 +79,41 @@ export interface PointColumns {
   readonly periods: PeriodColumns | null;
 }
 
+/** A decimal column from one index on; wide numbers keep their own index, so they move along. */
+const columnFrom = ({ scaled, scale, wide }: DecimalColumn, from: number): DecimalColumn => ({
+  scaled: scaled.subarray(from),
+  scale: scale.subarray(from),
+  wide: wide && new Map([...wide].map(([index, text]) => [index - from, text])),
+});
+
+/** The last points; views of the same memory. */
+export function lastPoints(points: PointColumns, count: number): PointColumns {
+  const from = points.length - count;
+  if (from <= 0) return points;
+  const { fx, periods } = points;
+  return {
+    length: count,
+    day: points.day.subarray(from),
+    low: columnFrom(points.low, from),
+    mid: columnFrom(points.mid, from),
+    high: columnFrom(points.high, from),
+    publishedAt: points.publishedAt.subarray(from),
+    corrections: points.corrections.subarray(from),
+    fx: fx && {
+      pair: fx.pair,
+      day: fx.day.subarray(from),
+      from: columnFrom(fx.from, from),
+      to: columnFrom(fx.to, from),
+    },
+    periods: periods && {
+      start: periods.start.subarray(from),
+      end: periods.end.subarray(from),
+      observations: periods.observations.subarray(from),
+      leftOut: periods.leftOut.subarray(from),
+    },
+  };
+}
+
 /** Before every day that a price can have. */
 export const NO_DAY = -2_147_483_648;
 

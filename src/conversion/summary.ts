@@ -133,17 +133,26 @@ export function summaryOf(observations: Observations, rules: SummaryRules): Summ
   };
 }
 
-const observedJson = (each: Observed | null): string =>
-  each ? `{"date":"${each.date}","mid":${each.mid}}` : 'null';
+/** A decimal as a JSON number, or as a JSON string with the same digits. */
+const decimalJson = (decimal: string | null, isText: boolean): string =>
+  decimal !== null && isText ? `"${decimal}"` : String(decimal);
 
-const changeJson = (each: Change | null): string =>
-  each
-    ? `{"absolute":${each.absolute},"percent":${each.percent},"baseDate":"${each.baseDate}"}`
-    : 'null';
+const observedJson = (each: Observed | null, isText: boolean): string =>
+  each ? `{"date":"${each.date}","mid":${decimalJson(each.mid, isText)}}` : 'null';
 
-/** A summary as JSON, its numbers plain decimals to the last digit. */
-export function summaryJson({ latest, previous, changes }: Summary): string {
-  const spans = SPANS.map((span) => `"${span}":${changeJson(changes[span])}`).join(',');
-  const ends = `"latest":${observedJson(latest)},"previous":${observedJson(previous)}`;
+function changeJson(each: Change | null, isText: boolean): string {
+  if (each === null) return 'null';
+  const [absolute, percent] = [each.absolute, each.percent].map((one) => decimalJson(one, isText));
+  return `{"absolute":${absolute},"percent":${percent},"baseDate":"${each.baseDate}"}`;
+}
+
+/**
+ * A summary as JSON, its numbers plain decimals to the last digit.
+ * @param isText writes each number as a JSON string
+ */
+export function summaryJson({ latest, previous, changes }: Summary, isText = false): string {
+  const spans = SPANS.map((span) => `"${span}":${changeJson(changes[span], isText)}`).join(',');
+  const [newest, before] = [latest, previous].map((each) => observedJson(each, isText));
+  const ends = `"latest":${newest},"previous":${before}`;
   return `{${ends},"changes":{${spans}}}`;
 }

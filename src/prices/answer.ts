@@ -25,6 +25,9 @@ import type { State, StateReader } from './state.ts';
 import { type Contents, contentsOfAll, type RecordContext, type Terms } from './write/contents.ts';
 import { csvWriter } from './write/csv.ts';
 import { jsonWriter, ndjsonWriter } from './write/json.ts';
+import { columnsOf, headerRow, recordRows } from './write/rows.ts';
+import { warningLines, warningRows } from './write/warning-rows.ts';
+import { wideSlices } from './write/wide.ts';
 
 /** What answering needs: where prices, reference data, rates and series are read. */
 export interface Sources {
@@ -44,6 +47,8 @@ export interface Sources {
   readonly missing: (db: Asking) => MissingReader;
   /** Most prices whose series one statement reads. */
   readonly pricesPerStatement: number;
+  /** Most cells of a wide table. */
+  readonly wideCellsMax: number;
 }
 
 /** What an answer says of itself: `$metadata` of its JSON, in this order. */
@@ -98,7 +103,7 @@ export async function answerAt(
   { head, rates: source }: State,
   work: RecordContext['work'],
 ): Promise<Answer> {
-  const { series, pricesPerStatement } = sources;
+  const { series, pricesPerStatement, wideCellsMax } = sources;
   const signal = () => work.signal;
   const db = () => sources.reads.db(signal());
   const { revision } = head;
@@ -122,7 +127,16 @@ export async function answerAt(
     nextCursor,
     warnings: await placedIn(plan, told),
   };
-  const context = { plan, revision, references, targets, series, pricesPerStatement, work };
+  const context = {
+    plan,
+    revision,
+    references,
+    targets,
+    series,
+    pricesPerStatement,
+    wideCellsMax,
+    work,
+  };
   return { metadata, records: shown, context };
 }
 
@@ -138,16 +152,51 @@ export interface Writer {
   readonly end: Buffer;
 }
 
-const WRITERS: Readonly<Record<Format, Writer>> = {
-  json: jsonWriter,
-  csv: csvWriter,
-  ndjson: ndjsonWriter,
+const NOTHING = Buffer.alloc(0);
+
+/** CSV with some of the columns. */
+const columnsWriter: Writer = {
+  head: ({ context }) => [headerRow(columnsOf(context.plan))],
+  record: (terms, contents) => recordRows(terms, contents, false),
+  between: NOTHING,
+  end: NOTHING,
 };
+
+/** A flat JSON array with an object for each row. */
+const rowsWriter: Writer = {
+  head: () => [Buffer.from('[')],
+  record: (terms, contents) => recordRows(terms, contents, true),
+  between: Buffer.from(','),
+  end: Buffer.from(']'),
+};
+
+const hasAllColumns = ({ options }: Plan): boolean =>
+  options.columns === null || options.columns === 'all';
+
+const WRITERS: Readonly<Record<Format, (plan: Plan) => Writer>> = {
+  json: () => jsonWriter,
+  csv: (plan) => (hasAllColumns(plan) ? csvWriter : columnsWriter),
+  ndjson: () => ndjsonWriter,
+  rows: () => rowsWriter,
+};
+
+/** The warnings after the last record, where a request asked for them as rows. */
+function lastRows({ metadata, context }: Answer, format: Format): Iterable<Buffer> {
+  if (context.plan.options.warnings !== 'row') return [];
+  if (format === 'ndjson') return warningLines(metadata.warnings);
+  return warningRows(metadata.warnings, columnsOf(context.plan).length);
+}
 
 /** The bytes of an answer, in slices; a failure midway throws and leaves them incomplete. */
 export async function* slicesOf(answer: Answer, format: Format): AsyncGenerator<Buffer> {
-  const writer = WRITERS[format];
   const { context, records } = answer;
+  const { plan, wideCellsMax } = context;
+  if (plan.options.layout === 'wide') {
+    const contents = contentsOfAll(context, records);
+    yield* wideSlices(plan, contents, wideCellsMax, format === 'rows');
+    return;
+  }
+  const writer = WRITERS[format](plan);
   yield* writer.head(answer);
   let written = 0;
   for await (const contents of contentsOfAll(context, records)) {
@@ -155,5 +204,6 @@ export async function* slicesOf(answer: Answer, format: Format): AsyncGenerator<
     yield* writer.record(context, contents);
     written += 1;
   }
+  yield* lastRows(answer, format);
   yield writer.end;
 }

@@ -8,6 +8,12 @@ interface Choice {
 /** Choices that are read of one header; nobody needs more. */
 const CHOICES_MAX = 64;
 
+/** The parameter that makes another media type of one: rows are JSON with a profile (RFC 6906). */
+const PROFILE = /^\s*profile="?rows"?\s*$/;
+
+const named = (name: string, parameters: readonly string[]): string =>
+  parameters.some((each) => PROFILE.test(each)) ? `${name};profile=rows` : name;
+
 /** The choices of a header such as `gzip, br;q=0.5` (RFC 9110, section 12.4.2). */
 function choicesOf(header: string): Choice[] {
   return header
@@ -16,7 +22,10 @@ function choicesOf(header: string): Choice[] {
     .map((part) => {
       const [name = '', ...parameters] = part.trim().toLowerCase().split(';');
       const quality = parameters.map((each) => /^\s*q=([\d.]+)\s*$/.exec(each)?.[1]).find(Boolean);
-      return { name: name.trim(), weight: quality === undefined ? 1 : Number(quality) };
+      return {
+        name: named(name.trim(), parameters),
+        weight: quality === undefined ? 1 : Number(quality),
+      };
     });
 }
 
@@ -28,7 +37,8 @@ interface Wanted {
 
 function wantedOf(choices: readonly Choice[], type: string): Wanted {
   const [group] = type.split('/', 1);
-  const ranges = [type, `${group}/*`, '*/*'];
+  // A type with a profile is sent to whoever names it, and to nobody else.
+  const ranges = type.includes(';') ? [type] : [type, `${group}/*`, '*/*'];
   let best: Wanted = { weight: 0, rank: ranges.length };
   for (const { name, weight } of choices) {
     const rank = ranges.indexOf(name);

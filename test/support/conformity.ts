@@ -36,8 +36,11 @@ function validatorAt(place: string): ValidateFunction {
   return validate;
 }
 
-const mediaOf = ({ headers }: Answer): string =>
-  String(headers['content-type'] ?? '').split(';', 1)[0] as string;
+const mediaOf = ({ headers }: Answer): string => {
+  const type = String(headers['content-type'] ?? '');
+  const [media = ''] = type.split(';', 1);
+  return type.includes('profile=rows') ? `${media};profile=rows` : media;
+};
 
 /** Where the schema of an answer is; null when the document does not know the answer. */
 function schemaPlace(method: string, path: string, answer: Answer): string | null {

@@ -1,5 +1,6 @@
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
 import { convertedRequest } from '../../src/contract/openapi/examples.ts';
+import { FORMATS } from '../../src/contract/schemas/formats.ts';
 import type { Reply, Service } from './service.ts';
 import { FIELDS } from './specification.ts';
 
@@ -83,9 +84,12 @@ async function answersOf(service: Service, market: Market, asked: MarketExamples
     filter,
     all.slice(0, VALUES),
   ]);
+  const { request } = asked;
+  const short = { ...request, options: { ...request.options, columns: 'short' } };
   return {
     converted: body(await ask(service, slug, convertedRequest(asked))),
     csv: (await ask(service, slug, asked.request, 'text/csv')).text,
+    rows: (await ask(service, slug, short, FORMATS.rows.media)).json,
     values: { ...values, data: Object.fromEntries(some) },
   };
 }

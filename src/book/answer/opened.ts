@@ -110,9 +110,12 @@ export interface Opened {
   offersGzip(plan: Plan, format: Format): boolean;
 }
 
-/** Aggregates and CSV are computed from the columns by the writers of all formats. */
+/** Writers compute everything else from the columns: aggregates, numbers as text, CSV, rows. */
 const isKept = ({ options }: Plan, format: Format): format is LineFormat =>
-  format !== 'csv' && options.aggregate === null;
+  (format === 'json' || format === 'ndjson') &&
+  options.aggregate === null &&
+  options.warnings !== 'row' &&
+  !options.decimalsAsText;
 
 /** Prices whose points are written at once, where a writer makes the bytes. */
 const PRICES_AT_ONCE = 2;

@@ -48,11 +48,30 @@ function keyOf(
 
 const NO_STRETCHES: readonly Stretch[] = [];
 
+const pointsIn = (stretches: readonly Stretch[]): number =>
+  stretches.reduce((sum, { from, to }) => sum + to - from, 0);
+
+/** Stretches without their first points. */
+function withoutFirst(stretches: readonly Stretch[], count: number): readonly Stretch[] {
+  let left = count;
+  let start = 0;
+  for (; left > 0 && start < stretches.length; start += 1) {
+    const { block, from, to } = stretches[start] as Stretch;
+    if (left < to - from) {
+      return [{ block, from: from + left, to }, ...stretches.slice(start + 1)];
+    }
+    left -= to - from;
+  }
+  return stretches.slice(start);
+}
+
 /** One record of an answer in the book: where its bytes are. */
 interface BookRecord {
   readonly planned: PlannedPrice;
   readonly bookPrice: BookPrice;
   readonly stretches: readonly Stretch[];
+  /** Points at the beginning of the stretches that the answer does not show. */
+  readonly skipped: number;
   readonly terms: SeriesTerms;
 }
 
@@ -64,14 +83,15 @@ function* recordsOf({ edition, rates }: Source, answer: Answer): Generator<BookR
     const bookPrice = edition.prices.get(planned.price.id);
     if (!bookPrice) throw new Error(`the edition has no price ${planned.price.code}`);
     const conversion = planned.outcome?.conversion ?? null;
-    const { includeSeries, decimals } = plan.options;
+    const { includeSeries, decimals, lastObservations } = plan.options;
     const stretches = includeSeries ? stretchesOf(bookPrice.blocks, days) : NO_STRETCHES;
+    const skipped = lastObservations === null ? 0 : pointsIn(stretches) - lastObservations;
     const terms: SeriesTerms = {
       key: conversion === null ? '' : keyOf(conversion, decimals, rates),
       conversion,
       rounding: roundingOf(plan, planned.price),
     };
-    yield { planned, bookPrice, stretches, terms };
+    yield { planned, bookPrice, stretches, skipped, terms };
   }
 }
 
@@ -111,7 +131,7 @@ function headFor(
 }
 
 /** The formats of a record in JSON. */
-export type LineFormat = Exclude<Format, 'csv'>;
+export type LineFormat = Extract<Format, 'json' | 'ndjson'>;
 
 /** What stands around the records of a format. */
 interface Frame {
@@ -167,16 +187,19 @@ export function* walk<Part, Made extends Rated>(
   }
   let written = 0;
   for (const record of recordsOf(source, answer)) {
-    const { stretches, terms } = record;
-    // Points come first: the head says if any of them has no rate.
-    const made = stretches.map(({ block }) => sink.block(block, terms));
+    const { stretches, skipped, terms } = record;
+    const shown = withoutFirst(stretches, skipped);
+    // The head of a converted record counts its points without a rate, those not shown included.
+    const needed = terms.conversion ? stretches : shown;
+    const made = needed.map(({ block }) => sink.block(block, terms));
     const withoutRate = terms.conversion ? withoutRateIn(record, made) : 0;
     const head = headFor(source, answer, record, withoutRate);
     turns.spend(PART_POINTS * (1 + made.length));
     if (written > 0 && between) yield sink.text(between);
     yield sink.head(head, written > 0 && !between);
-    for (const [index, stretch] of stretches.entries()) {
-      yield sink.points(made[index] as Made, stretch, terms, index > 0);
+    const first = needed.length - shown.length;
+    for (const [index, stretch] of shown.entries()) {
+      yield sink.points(made[first + index] as Made, stretch, terms, index > 0);
     }
     written += 1;
   }

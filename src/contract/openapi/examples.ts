@@ -30,7 +30,7 @@ interface MarketExamples {
 }
 
 /** Answers that look alike in all markets, of the first one. */
-const { converted, csv, values } = made.first;
+const { converted, csv, rows, values } = made.first;
 
 /** The answer of the first market with the values of its filters. */
 export const valuesExample: object = values;
@@ -42,6 +42,7 @@ const examplesOf = ({ slug }: Market): MarketExamples | undefined =>
 const SUMMARIES = {
   plain: 'Prices as they were published',
   converted: 'Converted, with a summary',
+  short: 'The short columns',
 } as const;
 
 const componentOf = (market: Market, name: string): string => `${pascal(market.slug)}${name}`;
@@ -70,6 +71,7 @@ export function exampleComponents(market: Market): Record<string, Example> {
     ...(market === MARKETS[0] && {
       Converted: { summary: SUMMARIES.converted, value: converted },
       Csv: { summary: SUMMARIES.plain, value: csv },
+      Rows: { summary: SUMMARIES.short, value: rows },
       Lines: { summary: SUMMARIES.plain, value: lines },
     }),
   };
@@ -110,6 +112,7 @@ export function answerExamples(market: Market): Readonly<Record<string, Examples
     ...(isWhole && {
       [FORMATS.csv.media]: named(market, { plain: 'Csv' }),
       [FORMATS.ndjson.media]: named(market, { plain: 'Lines' }),
+      [FORMATS.rows.media]: named(market, { short: 'Rows' }),
     }),
   };
 }

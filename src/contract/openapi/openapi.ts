@@ -227,7 +227,9 @@ function headersOf(
   return [
     'x-request-id',
     ...(namesState ? (['x-data-revision'] as const) : []),
-    ...(hasFormats ? (['x-next-cursor', 'x-warnings', 'x-warnings-count'] as const) : []),
+    ...(hasFormats
+      ? (['content-disposition', 'x-next-cursor', 'x-warnings', 'x-warnings-count'] as const)
+      : []),
     ...(operation.operationId === 'getChanges' ? (['x-next-seq'] as const) : []),
     ...(operation.responses['304'] ? (['etag'] as const) : []),
     ...(operation.security?.length

@@ -38,8 +38,12 @@ export const HEADERS = {
   'x-request-id': header('Id of the request, for questions about it', REQUEST_ID),
   'x-data-revision': header('State of the data that was read, opaque', 'k3f9a1w2c7xe.184223'),
   'x-next-cursor': header(
-    '`$metadata.nextCursor` of formats without `$metadata`',
+    '`$metadata.nextCursor`; absent after the last page',
     'WyJrM2Y5YTEuMTg0MjIzIiwiQ1AtTkktMDA0MiIsImxHc3cxV0VTR2ZRa1Jab3AiXQ',
+  ),
+  'content-disposition': header(
+    'File name with the market and the day of the revision',
+    'attachment; filename="nickel-2026-11-25.csv"',
   ),
   'x-warnings': header(
     '`$metadata.warnings` of formats without `$metadata`: JSON in ASCII, as many as fit 4 KB',

@@ -4,11 +4,35 @@ import { DIMENSIONS } from '../../catalog/dimensions.ts';
 import type { Market } from '../../catalog/markets.ts';
 import { ref } from './components.ts';
 
-/** The formats of prices: the media type that a client accepts, and the type that is sent. */
+/**
+ * The formats of prices: the media type that a client accepts, the type that is sent, and how a
+ * browser treats it: shows it, or saves it as a file with this extension.
+ */
 export const FORMATS = {
-  json: { media: 'application/json', type: 'application/json; charset=utf-8' },
-  csv: { media: 'text/csv', type: 'text/csv; charset=utf-8; header=present' },
-  ndjson: { media: 'application/x-ndjson', type: 'application/x-ndjson; charset=utf-8' },
+  json: {
+    media: 'application/json',
+    type: 'application/json; charset=utf-8',
+    extension: 'json',
+    disposition: 'inline',
+  },
+  csv: {
+    media: 'text/csv',
+    type: 'text/csv; charset=utf-8; header=present',
+    extension: 'csv',
+    disposition: 'attachment',
+  },
+  ndjson: {
+    media: 'application/x-ndjson',
+    type: 'application/x-ndjson; charset=utf-8',
+    extension: 'ndjson',
+    disposition: 'attachment',
+  },
+  rows: {
+    media: 'application/json;profile=rows',
+    type: 'application/json; profile=rows; charset=utf-8',
+    extension: 'json',
+    disposition: 'inline',
+  },
 } as const;
 
 export type Format = keyof typeof FORMATS;
@@ -16,9 +40,23 @@ export type Format = keyof typeof FORMATS;
 /** The formats, the one that is sent without a wish first. */
 export const FORMAT_NAMES = Object.keys(FORMATS) as readonly Format[];
 
-/** The CSV of a market; its pattern is the row of column names. */
-export const csvSchema = (market: Market, $id: string) =>
-  Type.String({ $id, pattern: `^${csvColumns(market).join(',')}\\r\\n` });
+/** The CSV of prices. */
+export const PriceCsv = Type.String({
+  $id: 'PriceCsv',
+  pattern: '^[^\\r\\n]+\\r\\n',
+  description: 'A row of column names, then a row for each price and date',
+});
+
+/** Prices as rows of JSON. */
+export const PriceRows = Type.Unsafe({
+  $id: 'PriceRows',
+  type: 'array',
+  items: {
+    type: 'object',
+    additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
+  },
+  description: 'An object for each row, with a member for each column',
+});
 
 /** The NDJSON of a market. */
 export const ndjsonSchema = (record: string, $id: string) =>
@@ -27,14 +65,14 @@ export const ndjsonSchema = (record: string, $id: string) =>
 /** The answer with prices, in each of its formats. */
 export const pricesContent = (schemas: {
   readonly response: TSchema;
-  readonly csv: TSchema;
   readonly ndjson: TSchema;
 }) => ({
   description: 'The prices',
   content: {
     [FORMATS.json.media]: { schema: ref(schemas.response) },
-    [FORMATS.csv.media]: { schema: ref(schemas.csv) },
+    [FORMATS.csv.media]: { schema: ref(PriceCsv) },
     [FORMATS.ndjson.media]: { schema: ref(schemas.ndjson) },
+    [FORMATS.rows.media]: { schema: ref(PriceRows) },
   },
 });
 
@@ -82,6 +120,19 @@ export const CSV_GROUPS = {
   ],
   leftOut: ['observationsLeftOut'],
 } as const;
+
+/** The columns that `columns=short` names: what a person reads. */
+export const SHORT_COLUMNS: readonly string[] = [
+  'code',
+  'name',
+  'date',
+  'low',
+  'mid',
+  'high',
+  'currency',
+  'unitOfMeasure',
+  'corrections',
+];
 
 /**
  * The columns of a market's CSV: all of them in every answer, whatever was asked for. Their order

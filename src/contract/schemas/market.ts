@@ -21,7 +21,7 @@ import {
   SpecificationEntry,
   UnitOfMeasure,
 } from './components.ts';
-import { csvSchema, ndjsonSchema } from './formats.ts';
+import { ndjsonSchema, PriceCsv, PriceRows } from './formats.ts';
 import { optionMembers, PRINTABLE } from './options.ts';
 import { Conversion, Series, Summary } from './points.ts';
 
@@ -47,7 +47,6 @@ export interface MarketSchemas {
   readonly request: TObject;
   readonly record: TObject;
   readonly response: TObject;
-  readonly csv: TString;
   readonly ndjson: TString;
   readonly filterValues: TObject;
 }
@@ -213,7 +212,6 @@ export function schemasOf(market: Market, shared: RequestSchemas): MarketSchemas
       { $metadata: ref(Metadata), data: Type.Array(ref(record)) },
       { $id: `${name}PriceResponse` },
     ),
-    csv: csvSchema(market, `${name}PriceCsv`),
     ndjson: ndjsonSchema(`${name}PriceRecord`, `${name}PriceLines`),
     filterValues: closed(
       { $metadata: ref(FiltersMetadata), data: closed(values) },
@@ -227,6 +225,8 @@ export const sharedOf = ({ filters, options }: RequestSchemas): TSchema[] => [
   options,
   EmptyFilter,
   NoCodes,
+  PriceCsv,
+  PriceRows,
   ...Object.values(filters),
 ];
 

@@ -14,6 +14,12 @@ const flag = (description: string) =>
 /** A moment of RFC 3339 and nothing beyond it, such as the name of a zone. */
 const MOMENT = '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+-]\\d{2}:\\d{2})$';
 
+/** Most points of each price that `lastObservations` takes: more days than a series can have. */
+const LAST_OBSERVATIONS_MAX = 146_100;
+
+/** `all`, `short`, or names of columns with commas between them. */
+const COLUMNS = '^[A-Za-z]+(,[A-Za-z]+){0,99}$';
+
 /**
  * The members of `options`. None has a `default`: generated clients would make it compulsory.
  * @param recordsMax most records that a page may have
@@ -78,4 +84,36 @@ export const optionMembers = (recordsMax: number) => ({
     }),
   ),
   strict: flag('Whether values that match nothing are refused'),
+  lastObservations: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: LAST_OBSERVATIONS_MAX,
+      description:
+        'Only the last n points of each series; all else is that of the whole range. Needs ' +
+        'includeSeries',
+    }),
+  ),
+  decimalsAsText: flag(
+    'Whether low, mid, high and the figures of summaries are JSON strings with the same digits; ' +
+      'schemas show the default, numbers',
+  ),
+  columns: Type.Optional(
+    Type.String({
+      pattern: COLUMNS,
+      maxLength: 2_048,
+      description: 'Columns of CSV and rows: all (default), short, or names with commas between',
+    }),
+  ),
+  layout: Type.Optional(
+    word(['long', 'wide'], {
+      description:
+        'Of CSV and rows: long, a row for each price and date (default), or wide, a row for each ' +
+        'date with the mid of each code',
+    }),
+  ),
+  warnings: Type.Optional(
+    word(['header', 'row'], {
+      description: 'Of CSV and NDJSON: warnings in headers alone (default), or also as last rows',
+    }),
+  ),
 });

@@ -17,7 +17,7 @@ import {
   slicesOf,
 } from '../../prices/answer.ts';
 import { namesPast } from '../../prices/plan/options.ts';
-import { type Asker, canonicalKey, type Plan } from '../../prices/plan/plan.ts';
+import { type Asker, canonicalKey, checkFormat, type Plan } from '../../prices/plan/plan.ts';
 import { laterPrices, type Warning } from '../../prices/select/warnings.ts';
 import type { State } from '../../prices/state.ts';
 import { type Body, BodyStream, batched } from '../../std/body.ts';
@@ -62,14 +62,30 @@ function warningsText(warnings: readonly Warning[]): string {
  * The headers that say what an answer is of. A format without `$metadata` has its cursor and its
  * warnings there too, and how many warnings there are, as only so many fit.
  */
-function headersAbout(metadata: Metadata, format: Format): Record<string, string> {
-  const { revision, nextCursor, warnings } = metadata;
+function headersAbout(
+  { method, url }: FastifyRequest,
+  { market, revision, asOf, nextCursor, warnings }: Metadata,
+  format: Format,
+): Record<string, string> {
   const headers: Record<string, string> = { 'x-data-revision': revision };
+  const { extension, disposition } = FORMATS[format];
+  const file = `${market}-${asOf.slice(0, 10)}.${extension}`;
+  headers['content-disposition'] = `${disposition}; filename="${file}"`;
+  if (nextCursor !== null) {
+    headers['x-next-cursor'] = nextCursor;
+    if (method !== 'POST') headers['link'] = `<${nextPage(url, nextCursor)}>; rel="next"`;
+  }
   if (format === 'json') return headers;
   headers['x-warnings'] = warningsText(warnings);
   headers['x-warnings-count'] = String(warnings.length);
-  if (nextCursor !== null) headers['x-next-cursor'] = nextCursor;
   return headers;
+}
+
+/** The address of the next page relative to this one, since a proxy may have changed the path. */
+function nextPage(url: string, cursor: string): string {
+  const query = new URLSearchParams(url.split('?', 2)[1] ?? '');
+  query.set('cursor', cursor);
+  return `?${query}`;
 }
 
 /** Slices that are awaited before an answer begins: the head, a record, and its points. */
@@ -226,7 +242,11 @@ async function sendAgain(
     return notModified(reply, revisionText(state.head), tag);
   }
   reply.headers(headers);
-  if (request.method === 'HEAD') return reply.send();
+  if (request.method === 'HEAD') {
+    if (coding === wanted.coding) reply.header('content-length', length);
+    if (coding !== null) reply.header('content-encoding', coding);
+    return reply.send();
+  }
   const bytes = bodyPayload({ batches: [slices], bytes: length });
   return sendCoded(reply, { bytes, coding }, wanted);
 }
@@ -256,6 +276,7 @@ export async function sendPrices(
     if (again !== null) return sendAgain(request, reply, again);
   }
   const { plan, format } = planned();
+  checkFormat(plan, format);
   const found = await work.until(foundFor(request, shown, plan));
   const { opened, sources, state } = found;
   const wanted = codingOf(request, opened?.offersGzip(plan, format));
@@ -271,7 +292,11 @@ export async function sendPrices(
   const payload =
     method === 'HEAD' ? null : await startedAnswer(opened, answer, format, state, wanted);
   const about = tag === null ? UNTAGGED : taggedHeaders(tag);
-  const headers = { 'content-type': type, ...headersAbout(answer.metadata, format), ...about };
+  const headers = {
+    'content-type': type,
+    ...headersAbout(request, answer.metadata, format),
+    ...about,
+  };
   reply.headers(headers);
   if (payload === null) return reply.send();
   if (text !== null) {

@@ -23,6 +23,13 @@ export interface PlanOptions {
   readonly decimals: number | null;
   readonly aggregate: Aggregation | null;
   readonly moment: Moment;
+  /** Points at the end of each series that are shown; null shows all. */
+  readonly lastObservations: number | null;
+  readonly decimalsAsText: boolean;
+  /** As sent: `all`, `short`, or names with commas between them; null is `all`. */
+  readonly columns: string | null;
+  readonly layout: 'long' | 'wide';
+  readonly warnings: 'header' | 'row';
 }
 
 interface Members extends Readonly<Record<string, unknown>> {
@@ -48,6 +55,23 @@ function needlessDecimals(options: Members, brokenPlaces: ReadonlySet<string>): 
   return [{ pointer, code: 'unknown_field', detail }];
 }
 
+/** The violation of an option that cuts or lays out a series, where no series is asked for. */
+function withoutSeries(options: Members, brokenPlaces: ReadonlySet<string>): Violation[] {
+  if (options['includeSeries'] === true || brokenPlaces.has('/options/includeSeries')) return [];
+  const isWide = options['layout'] === 'wide';
+  const names = [
+    ...(options['lastObservations'] === undefined ? [] : ['lastObservations']),
+    ...(isWide ? ['layout'] : []),
+  ];
+  return names
+    .filter((name) => !brokenPlaces.has(`/options/${name}`))
+    .map((name) => ({
+      pointer: `/options/${name}`,
+      code: 'unknown_field',
+      detail: `${name} is about the points of series; add includeSeries, or leave it out`,
+    }));
+}
+
 /** No clock of a service is wrong by more; closer moments are left to the clock of the database. */
 const CLOCKS_DIFFER_MS = 86_400_000;
 
@@ -55,7 +79,10 @@ const CLOCKS_DIFFER_MS = 86_400_000;
 export function brokenOptions(options: Members, brokenPlaces: ReadonlySet<string>): Violation[] {
   const { asOf, revision } = options;
   const pointer = '/options/asOf';
-  const broken = needlessDecimals(options, brokenPlaces);
+  const broken = [
+    ...needlessDecimals(options, brokenPlaces),
+    ...withoutSeries(options, brokenPlaces),
+  ];
   if (asOf !== undefined && revision !== undefined) {
     const detail = 'asOf and revision both name a past state; leave one of them out';
     broken.push({ pointer, code: 'unknown_field', detail });
@@ -86,6 +113,11 @@ export function optionsOf(options: Members): PlanOptions {
     decimals: given.decimals ?? null,
     aggregate: given.aggregate ?? null,
     moment: momentOf(options),
+    lastObservations: given.lastObservations ?? null,
+    decimalsAsText: given.decimalsAsText === true,
+    columns: given.columns ?? null,
+    layout: given.layout ?? 'long',
+    warnings: given.warnings ?? 'header',
   };
 }
 

@@ -1,10 +1,12 @@
 import type { FilterName } from '../../catalog/dimensions.ts';
 import type { Market, MarketSlug } from '../../catalog/markets.ts';
 import { matchKey } from '../../catalog/match-key.ts';
+import { nearest } from '../../catalog/nearest.ts';
 import { type BodyCheck, brokenBy, isMembers } from '../../contract/request/validate.ts';
+import { csvColumns, FORMATS, type Format } from '../../contract/schemas/formats.ts';
 import { filtersOf } from '../../contract/schemas/market.ts';
 import type { RequestPart } from '../../contract/schemas/problem.ts';
-import { startAgain, type Violation } from '../../errors.ts';
+import { eitherOf, shown, startAgain, type Violation } from '../../errors.ts';
 import { type Position, positionIn } from './cursor.ts';
 import { brokenOptions, optionsOf, type PlanOptions } from './options.ts';
 
@@ -61,6 +63,38 @@ const membersOf = (body: unknown, name: string): Members => {
 };
 
 const dayOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+/** The most columns that a violation names. */
+const NAMED_MAX = 5;
+
+/** The violation of `columns` that names what is no column of the market. */
+function brokenColumns(
+  market: Market,
+  options: Members,
+  brokenPlaces: ReadonlySet<string>,
+): Violation[] {
+  const { columns, layout } = options;
+  const pointer = '/options/columns';
+  if (typeof columns !== 'string' || brokenPlaces.has(pointer)) return [];
+  if (layout === 'wide') {
+    const detail = 'A wide table has a column for each code; leave out columns, or layout';
+    return [{ pointer, code: 'unknown_field', detail }];
+  }
+  if (columns === 'all' || columns === 'short') return [];
+  const names = columns.split(',');
+  const known = csvColumns(market);
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
+    const [first = ''] = unknown;
+    const [near] = nearest(first, known, 1);
+    const hint = near ? `did you mean ${near}?` : 'the row of names of columns=all lists them';
+    const named = unknown.slice(0, NAMED_MAX).map(shown).join(', ');
+    return [{ pointer, code: 'out_of_range', detail: `No columns: ${named}; ${hint}` }];
+  }
+  const twice = names.find((name, place) => names.indexOf(name) < place);
+  if (twice === undefined) return [];
+  return [{ pointer, code: 'too_many_items', detail: `Name ${twice} once` }];
+}
 
 /** The rules that a schema cannot say; of days, those that the schema has let pass. */
 function brokenRules(
@@ -141,6 +175,7 @@ export function planOf(
   const brokenPlaces = new Set(errors.map((each) => each.pointer));
   errors.push(...brokenRules(market, filters, brokenPlaces));
   errors.push(...brokenOptions(options, brokenPlaces));
+  errors.push(...brokenColumns(market, options, brokenPlaces));
   if (errors.length > 0) throw brokenBy(errors);
   const codes = filters['codes'] as string[] | undefined;
   const lists = filtersOf(market).flatMap((name) => {
@@ -161,6 +196,36 @@ export function planOf(
   return Object.freeze(cursor === undefined ? plan : continued(plan, cursor));
 }
 
+/** The formats that each option of the layout is for. */
+const FORMATS_OF = {
+  columns: ['csv', 'rows'],
+  layout: ['csv', 'rows'],
+  warnings: ['csv', 'ndjson'],
+} as const satisfies Readonly<Record<string, readonly Format[]>>;
+
+/**
+ * Rejects options that the format of the answer has no use for: they would be dropped.
+ * @throws Problem `validation_failed`
+ */
+export function checkFormat({ options }: Plan, format: Format): void {
+  const given = {
+    columns: options.columns !== null,
+    layout: options.layout === 'wide',
+    warnings: options.warnings === 'row',
+  };
+  const wrong = (Object.keys(FORMATS_OF) as (keyof typeof FORMATS_OF)[]).filter(
+    (name) => given[name] && !(FORMATS_OF[name] as readonly Format[]).includes(format),
+  );
+  if (wrong.length === 0) return;
+  throw brokenBy(
+    wrong.map((name) => {
+      const media = FORMATS_OF[name].map((each) => FORMATS[each].media);
+      const detail = `${name} is for ${eitherOf(media)}; leave it out, or ask for one of these`;
+      return { pointer: `/options/${name}`, code: 'unknown_field', detail };
+    }),
+  );
+}
+
 /**
  * A plan as text, without its moment and page: two plans with the same text have the same answer at
  * the same state. Values count as they were sent, because warnings show them so.
@@ -175,6 +240,8 @@ export function canonicalText({ market, range, codes, lists, options }: Plan): s
     [options.includeSeries, options.includeSummary, options.strict, options.onUnconvertible],
     [options.currency, options.unitOfMeasure, options.decimals],
     aggregate && [aggregate.period, aggregate.method],
+    [options.lastObservations, options.decimalsAsText],
+    [options.columns, options.layout, options.warnings],
   ]);
 }
 

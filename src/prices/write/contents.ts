@@ -3,6 +3,7 @@ import { dayOf } from '../../conversion/calendar.ts';
 import {
   type Columns,
   columnSlice,
+  lastPoints,
   nativePoints,
   type PointColumns,
 } from '../../conversion/columns.ts';
@@ -52,10 +53,21 @@ function since(columns: Columns, from: string | null): Columns {
   return columnSlice(columns, start, columns.length);
 }
 
-function pointsOf({ options }: Plan, observations: Observations, rounding: Rounding): PointColumns {
+function allPoints(
+  { options }: Plan,
+  observations: Observations,
+  rounding: Rounding,
+): PointColumns {
   if (options.aggregate) return aggregatedPoints(observations, options.aggregate, rounding);
   if (observations.conversion) return convertedPoints(observations, rounding);
   return nativePoints(observations.columns);
+}
+
+/** The points that an answer shows: all of the range, or the last of them. */
+function pointsOf(plan: Plan, observations: Observations, rounding: Rounding): PointColumns {
+  const points = allPoints(plan, observations, rounding);
+  const { lastObservations } = plan.options;
+  return lastObservations === null ? points : lastPoints(points, lastObservations);
 }
 
 /** What a record is in, before and after: for its members and its receipt. */
@@ -125,6 +137,8 @@ export interface RecordContext extends Terms {
   readonly series: SeriesSource;
   /** Most prices whose series one statement reads. */
   readonly pricesPerStatement: number;
+  /** Most cells of a wide table. */
+  readonly wideCellsMax: number;
   /** Ends what is read for it. The signal is made when it is asked for. */
   readonly work: { readonly signal: AbortSignal };
 }

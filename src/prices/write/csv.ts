@@ -6,6 +6,7 @@ import type { Change, Observed, Summary } from '../../conversion/summary.ts';
 import type { Writer } from '../answer.ts';
 import { ascii, ByteWriter } from './bytes.ts';
 import type { Contents, Terms } from './contents.ts';
+import { textCell } from './csv-cell.ts';
 import { membersOf } from './record.ts';
 
 /** The cells that all rows of a price have in common, with the commas around them. */
@@ -118,25 +119,6 @@ function* slicesOfRows(points: PointColumns | null, cells: CommonCells): Generat
     }
     yield out.end();
   }
-}
-
-/** What spreadsheets take for a formula when a text begins with it. */
-const FORMULA = /^[=+\-@\t\r]/;
-
-/**
- * Cells that RFC 4180 quotes, and those with a semicolon: spreadsheets of many countries separate
- * cells by it.
- */
-const QUOTED = /[",;\r\n]/;
-
-/**
- * A text as a cell. One that a spreadsheet would run as a formula gets an apostrophe before it,
- * which spreadsheets take for "this is text".
- */
-export function textCell(text: string | null): string {
-  if (text === null) return '';
-  const safe = FORMULA.test(text) ? `'${text}` : text;
-  return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 const nothing = (columns: readonly string[]): string[] => columns.map(() => '');

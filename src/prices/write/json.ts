@@ -1,4 +1,5 @@
 import {
+  type DecimalColumn,
   type FxColumns,
   isUnconverted,
   NO_DAY,
@@ -91,6 +92,7 @@ const POINT_BYTES_MAX = 640;
 const POINT_BYTES = 128;
 
 const COMMA = 0x2c;
+const QUOTE = 0x22;
 
 /** Bytes of a slice: more would be held for each slow reader. */
 const SLICE_BYTES = 65_536;
@@ -111,15 +113,28 @@ function writePeriod({ periods }: PointColumns, index: number): void {
   out.integer(leftOut);
 }
 
-function writePoint(points: PointColumns, index: number, rates: RateTexts | null): void {
+/** Writes a value as a number, or as a string with the same digits; null is null. */
+function writeValue(column: DecimalColumn, index: number, isText: boolean): void {
+  const isQuoted = isText && !Number.isNaN(column.scaled[index] as number);
+  if (isQuoted) out.byte(QUOTE);
+  out.number(column, index, POINT_BYTES_MAX);
+  if (isQuoted) out.byte(QUOTE);
+}
+
+function writePoint(
+  points: PointColumns,
+  index: number,
+  rates: RateTexts | null,
+  isText: boolean,
+): void {
   out.put(DATE);
   out.day(points.day[index] as number);
   out.put(LOW);
-  out.number(points.low, index, POINT_BYTES_MAX);
+  writeValue(points.low, index, isText);
   out.put(MID);
-  out.number(points.mid, index, POINT_BYTES_MAX);
+  writeValue(points.mid, index, isText);
   out.put(HIGH);
-  out.number(points.high, index, POINT_BYTES_MAX);
+  writeValue(points.high, index, isText);
   out.put(PUBLISHED);
   out.instant(points.publishedAt[index] as number);
   out.put(CORRECTIONS);
@@ -131,8 +146,11 @@ function writePoint(points: PointColumns, index: number, rates: RateTexts | null
   out.byte(0x7d);
 }
 
-/** The points of a series as JSON, separated by commas, in slices of bounded length. */
-export function* slicesOfPoints(points: PointColumns): Generator<Buffer> {
+/**
+ * The points of a series as JSON, separated by commas, in slices of bounded length.
+ * @param isText writes low, mid and high as JSON strings
+ */
+export function* slicesOfPoints(points: PointColumns, isText = false): Generator<Buffer> {
   const rates = points.fx && rateTextsOf(points.fx);
   for (let index = 0; index < points.length; ) {
     const usual = (points.length - index) * POINT_BYTES;
@@ -140,7 +158,7 @@ export function* slicesOfPoints(points: PointColumns): Generator<Buffer> {
     while (index < points.length && out.written < SLICE_BYTES) {
       out.reserve(POINT_BYTES_MAX);
       if (index > 0) out.byte(COMMA);
-      writePoint(points, index, rates);
+      writePoint(points, index, rates, isText);
       index += 1;
     }
     yield out.end();
@@ -157,7 +175,7 @@ export function encodePoints(points: PointColumns, ends: Uint32Array): Buffer {
   for (let index = 0; index < points.length; index += 1) {
     out.reserve(POINT_BYTES_MAX);
     out.byte(COMMA);
-    writePoint(points, index, rates);
+    writePoint(points, index, rates, false);
     ends[index] = out.written;
   }
   return out.copied();
@@ -169,14 +187,16 @@ const RECORD_END = Buffer.from(']}');
 export function recordHead(terms: Terms, { price, shown, receipt, summary }: Description): string {
   const members = membersOf(terms.plan.market, price, terms.references, shown);
   const conversion = receipt ? `,"conversion":${JSON.stringify(receipt)}` : '';
-  const changes = summary ? `,"summary":${summaryJson(summary)}` : '';
+  const changes = summary
+    ? `,"summary":${summaryJson(summary, terms.plan.options.decimalsAsText)}`
+    : '';
   return `${JSON.stringify(members).slice(0, -1)}${conversion}${changes},"series":[`;
 }
 
 /** One record as JSON, in slices. */
 function* recordJson(terms: Terms, contents: Contents): Generator<Buffer> {
   yield Buffer.from(recordHead(terms, contents));
-  if (contents.points) yield* slicesOfPoints(contents.points);
+  if (contents.points) yield* slicesOfPoints(contents.points, terms.plan.options.decimalsAsText);
   yield RECORD_END;
 }
 

@@ -1,0 +1,112 @@
+import type { DecimalColumn } from '../../conversion/columns.ts';
+import { Problem } from '../../errors.ts';
+import type { Plan } from '../plan/plan.ts';
+import { ByteWriter } from './bytes.ts';
+import type { Contents } from './contents.ts';
+import { headerRow } from './rows.ts';
+
+/** One column of a wide table: the mids of a price, in date order. */
+interface WideColumn {
+  readonly code: string;
+  /** Currency and unit of the numbers, such as `USD/t`. */
+  readonly terms: string;
+  readonly day: Int32Array;
+  readonly mid: DecimalColumn;
+}
+
+/** Bytes of a number at most, without those too wide for a double. */
+const CELL_BYTES_MAX = 32;
+
+/** Bytes of a slice: more would be held in memory for each slow reader. */
+const SLICE_BYTES = 65_536;
+
+function wideColumn({ price, shown, points }: Contents): WideColumn {
+  const { currency, unitOfMeasure } = shown;
+  return {
+    code: price.code,
+    terms: currency === null ? unitOfMeasure.name : `${currency.iso}/${unitOfMeasure.name}`,
+    // Copies: views would pin the other columns of the series.
+    day: points?.day.slice() ?? new Int32Array(),
+    mid: {
+      scaled: points?.mid.scaled.slice() ?? new Float64Array(),
+      scale: points?.mid.scale.slice() ?? new Uint8Array(),
+      wide: points?.mid.wide ?? null,
+    },
+  };
+}
+
+function tooWide(cellsMax: number): Problem {
+  const detail = `A wide table has at most ${cellsMax} cells; ask for fewer prices or days`;
+  return new Problem('validation_failed', 'The table is too large; errors names the option', {
+    errors: [{ pointer: '/options/layout', code: 'out_of_range', detail }],
+  });
+}
+
+/** Reads the columns of a table. @throws Problem `validation_failed` when it is too large */
+async function wideColumns(records: AsyncIterable<Contents>, cellsMax: number) {
+  const columns: WideColumn[] = [];
+  const days = new Set<number>();
+  let values = 0;
+  for await (const contents of records) {
+    const column = wideColumn(contents);
+    columns.push(column);
+    for (const day of column.day) days.add(day);
+    values += column.day.length;
+    if (values > cellsMax || days.size * columns.length > cellsMax) throw tooWide(cellsMax);
+  }
+  return { columns, days: [...days].sort((one, other) => one - other) };
+}
+
+/** Codes, with currency and unit after each where they are not the same in all columns. */
+function namesOf(columns: readonly WideColumn[]): string[] {
+  const isUniform = new Set(columns.map(({ terms }) => terms)).size <= 1;
+  return columns.map(({ code, terms }) => (isUniform ? code : `${code} [${terms}]`));
+}
+
+/**
+ * A table with a row for each date and a column for each code, in slices: its mids.
+ * @param records the contents of all records, in the order of the columns
+ * @param cellsMax most cells: the table is held in memory
+ * @throws Problem `validation_failed` when it has more, before the first slice
+ */
+export async function* wideSlices(
+  { options }: Plan,
+  records: AsyncIterable<Contents>,
+  cellsMax: number,
+  isJson: boolean,
+): AsyncGenerator<Buffer> {
+  const { columns, days } = await wideColumns(records, cellsMax);
+  const names = namesOf(columns);
+  const quote = isJson && options.decimalsAsText ? '"' : '';
+  const keys = names.map((name) => Buffer.from(isJson ? `,${JSON.stringify(name)}:` : ','));
+  const out = new ByteWriter(isJson ? 'null' : '');
+  const [rowStart, dayEnd, rowEnd] = isJson ? ['{"date":"', '"', '}'] : ['', '', '\r\n'];
+  const next = columns.map(() => 0);
+  const keyBytes = keys.reduce((sum, { length }) => sum + length, 0);
+  const room = keyBytes + 64 + CELL_BYTES_MAX * columns.length;
+  yield isJson ? Buffer.from('[') : headerRow(['date', ...names]);
+  out.begin(SLICE_BYTES + room);
+  for (const [row, day] of days.entries()) {
+    out.reserve(room);
+    if (isJson && row > 0) out.text(',');
+    out.text(rowStart);
+    out.day(day);
+    out.text(dayEnd);
+    for (const [place, { day: own, mid }] of columns.entries()) {
+      const index = next[place] as number;
+      out.put(keys[place] as Buffer);
+      const hasValue = own[index] === day && !Number.isNaN(mid.scaled[index] as number);
+      if (hasValue) out.text(quote);
+      if (hasValue) out.number(mid, index, room);
+      else out.decimal(Number.NaN, 0);
+      if (hasValue) out.text(quote);
+      if (own[index] === day) next[place] = index + 1;
+    }
+    out.text(rowEnd);
+    if (out.written < SLICE_BYTES) continue;
+    yield out.end();
+    out.begin(SLICE_BYTES + room);
+  }
+  yield out.end();
+  if (isJson) yield Buffer.from(']');
+}
