@@ -14,6 +14,15 @@ const KEY = /^(?:\S+ )?cps_/;
 
 const BASIC = /^Basic ([A-Za-z0-9+/]+=*)$/i;
 
+/** The password of Authorization as Basic (RFC 7617); null where it is none. */
+function basicPassword(value: string): string | null {
+  const basic = BASIC.exec(value)?.[1];
+  if (basic === undefined) return null;
+  const pair = Buffer.from(basic, 'base64').toString('utf8');
+  const colon = pair.indexOf(':');
+  return colon < 0 ? null : pair.slice(colon + 1);
+}
+
 /** Whether Authorization holds an API key: as it is, as a token, or as name or password. */
 function holdsKey(value: string): boolean {
   const basic = BASIC.exec(value)?.[1];
@@ -30,10 +39,11 @@ const TOKEN_HEADER = 'authorization';
  *
  * @param rawHeaders names and values by turns, as Node received them: its joined `headers` would
  *   glue two keys together and drop a second Authorization
+ * @param takesBasic accepts an API key as the password of Authorization as Basic
  * @throws Problem missing_credentials, ambiguous_credentials, or invalid_token where
  *   Authorization is not "Bearer <token>" or holds an API key
  */
-export function credentialOf(rawHeaders: readonly string[]): Credential {
+export function credentialOf(rawHeaders: readonly string[], takesBasic = false): Credential {
   const found: { name: string; value: string }[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const sent = rawHeaders[at] as string;
@@ -46,6 +56,8 @@ export function credentialOf(rawHeaders: readonly string[]): Credential {
   if (only === undefined) throw missingCredentials();
   if (found.length > 1) throw ambiguousCredentials();
   if (only.name === KEY_HEADER) return { kind: 'key', text: only.value };
+  const password = takesBasic ? basicPassword(only.value) : null;
+  if (password !== null) return { kind: 'key', text: password };
   if (holdsKey(only.value)) throw keyAsToken();
   const token = BEARER.exec(only.value)?.[1];
   if (token === undefined) throw invalidToken();

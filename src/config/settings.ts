@@ -47,6 +47,15 @@ export const SETTINGS = {
     'Log lines a second of each kind of request without a credential; 0 for no limit',
   ),
 
+  CORS_ORIGINS: Type.String({
+    default: '',
+    pattern: '^(https?://[A-Za-z0-9.:\\[\\]-]+(,https?://[A-Za-z0-9.:\\[\\]-]+)*)?$',
+    description: 'Origins whose pages may read answers, with commas between them; none by default',
+  }),
+  BASIC_AUTH: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'off',
+    description: 'on takes an API key as the password of HTTP Basic with GET, for spreadsheets',
+  }),
   JWT_SECRET: Type.Optional(
     Type.String({
       minLength: 32,

@@ -9,8 +9,9 @@ import type { Tracing } from '../tracing/tracing.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import type { Refusals } from './edge/refuse.ts';
 import { gentleStop, type Heirs } from './edge/stop.ts';
-import { type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
+import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
 import { dropRest, jsonBody, receiveBody, requireBody } from './hooks/body.ts';
+import { allowOrigin, answerPreflight, originsOf, varyByOrigin } from './hooks/cors.ts';
 import { letIn, letInLast, letOpenIn, placeOf, turnAway } from './hooks/gate.ts';
 import { checkHead, commonHeaders } from './hooks/head.ts';
 import { checkFailures, countFailures, limitPrincipal } from './hooks/limits.ts';
@@ -92,6 +93,7 @@ interface Steps extends PipelineOptions {
 function addSteps(app: FastifyInstance, steps: Steps): void {
   const { config, client, limits, refusals, begin, tracing } = steps;
   const { gate } = limits;
+  const origins = originsOf(config.CORS_ORIGINS);
   const line = { waitingMax: config.OPEN_WAITING_MAX, waitMs: config.WAITING_MS_MAX };
 
   app.addHook('onRequest', (request, reply, done) => {
@@ -104,10 +106,12 @@ function addSteps(app: FastifyInstance, steps: Steps): void {
   app.addHook('onRequest', receiveBody(config.BODY_BYTES_MAX));
   app.addHook('onRequest', startDeadline); // 504
   app.addHook('onRequest', commonHeaders);
+  if (origins.size > 0) app.addHook('onRequest', allowOrigin(origins));
   app.addHook('onRequest', checkHead(config.URL_BYTES_MAX)); // 400 414
   app.addHook('onRequest', steps.closing);
   app.addHook('onRequest', letIn(gate, client.link.lines)); // 503
   app.addHook('onRequest', letOpenIn(line, config.OPEN_PER_SECOND)); // 503
+  if (origins.size > 0) app.addHook('onRequest', answerPreflight(origins)); // 204
   app.addHook('onRequest', checkFailures(limits)); // 429
   app.addHook('onRequest', steps.credentials.check); // 400 401 403 503
   app.addHook('onRequest', limitPrincipal(limits)); // 429
@@ -122,6 +126,8 @@ function addSteps(app: FastifyInstance, steps: Steps): void {
   jsonBody(app, config); // 400 413 415
   app.addHook('preValidation', startDeadline); // 504
   app.addHook('preValidation', requireBody); // 400
+  if (origins.size > 0) varyByOrigin(app);
+  if (config.BASIC_AUTH === 'on') app.addHook('onSend', basicChallenge);
   app.addHook('onSend', (request, reply, payload, done) => {
     const { leavePlace, work } = request.context;
     // Its connection was to be refused as too late: this is the only answer.

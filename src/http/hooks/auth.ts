@@ -4,6 +4,7 @@ import type {
   FastifyRequest,
   onRequestAsyncHookHandler,
   onRequestHookHandler,
+  onSendHookHandler,
   RouteOptions,
 } from 'fastify';
 import type { Kysely } from 'kysely';
@@ -31,6 +32,7 @@ export interface AuthSettings extends KeySettings {
   readonly JWT_AUDIENCE: string;
   readonly JWT_LIFETIME_MAX_SECONDS: number;
   readonly JWT_LEEWAY_SECONDS: number;
+  readonly BASIC_AUTH?: 'on' | 'off';
 }
 
 /** How far a database may be behind for its keys to be believed. */
@@ -179,7 +181,8 @@ export async function credentialsOf(
     };
   };
   const identified = async (request: FastifyRequest): Promise<Principal> => {
-    const { kind, text } = credentialOf(request.raw.rawHeaders);
+    const takesBasic = settings.BASIC_AUTH === 'on' && isRead(request);
+    const { kind, text } = credentialOf(request.raw.rawHeaders, takesBasic);
     if (kind !== 'key') return verifyToken(request);
     if (enter && publicIdOf(text) !== null) await enter(request);
     return verifyKey(findKeyOf(request), text);
@@ -218,6 +221,23 @@ export async function credentialsOf(
     lacking,
   };
 }
+
+const isRead = ({ method }: FastifyRequest): boolean => method === 'GET' || method === 'HEAD';
+
+const BASIC_CHALLENGE = 'Basic realm="prices", charset="UTF-8"';
+
+/**
+ * Adds the challenge of Basic to a 401 of a GET, so that spreadsheets ask for a key. The script of
+ * a page does not get it: its browser would ask for a password.
+ */
+export const basicChallenge: onSendHookHandler = (request, reply, payload, done) => {
+  const mode = request.headers['sec-fetch-mode'];
+  const isScript = mode !== undefined && mode !== 'navigate';
+  if (reply.statusCode === 401 && isRead(request) && !isScript) {
+    reply.header('www-authenticate', `${reply.getHeader('www-authenticate')}, ${BASIC_CHALLENGE}`);
+  }
+  done(null, payload);
+};
 
 const WARNING_MS = 30 * 86_400_000;
 

@@ -1,0 +1,86 @@
+import t from 'tap';
+import { ConfigError, configOf } from '../../src/config/config.ts';
+import { seededDatabase } from '../support/database.ts';
+import { type Service, serviceOn } from '../support/service.ts';
+
+const PAGE = 'https://desk.example.com';
+const OTHER = 'https://other.example.com';
+const URL = '/v3/prices/nickel';
+const PREFLIGHT = {
+  'access-control-request-method': 'POST',
+  'access-control-request-headers': 'x-api-key,content-type',
+};
+
+let open: Service;
+let closed: Service;
+t.before(async () => {
+  const database = await seededDatabase(t);
+  open = await serviceOn(t, database, { CORS_ORIGINS: `${PAGE},http://localhost:8080` });
+  closed = await serviceOn(t, database);
+});
+
+const allowed = (headers: object) =>
+  Object.fromEntries(
+    Object.entries(headers).filter(([name]) => name.startsWith('access-control-')),
+  );
+
+t.test('a page of an allowed origin may ask and read, without a credential', async (t) => {
+  const { headers, status } = await open.request({
+    method: 'OPTIONS',
+    url: URL,
+    headers: { origin: PAGE, ...PREFLIGHT, 'x-api-key': '' },
+  });
+  t.equal(status, 204);
+  t.equal(headers['access-control-allow-origin'], PAGE);
+  t.match(headers['access-control-allow-methods'], /POST/);
+  t.match(headers['access-control-allow-headers'], /x-api-key/);
+  t.equal(headers['access-control-allow-credentials'], undefined);
+  t.match(headers['vary'], /origin/);
+});
+
+t.test('answers and refusals name the origin, and what a page may read', async (t) => {
+  const asked = [
+    await open.request({ method: 'POST', url: URL, payload: {}, headers: { origin: PAGE } }),
+    await open.request({ method: 'GET', url: URL, headers: { origin: PAGE } }),
+    await open.request({ method: 'GET', url: URL, headers: { origin: PAGE, 'x-api-key': 'x' } }),
+    await open.request({ method: 'GET', url: `${URL}?salt=1`, headers: { origin: PAGE } }),
+    await open.request({ method: 'GET', url: '/v3/nothing', headers: { origin: PAGE } }),
+  ];
+  t.same(
+    asked.map(({ status }) => status),
+    [200, 200, 401, 400, 404],
+  );
+  for (const { headers } of asked) {
+    t.equal(headers['access-control-allow-origin'], PAGE);
+    for (const name of ['x-data-revision', 'x-next-cursor', 'ratelimit', 'retry-after', 'etag']) {
+      t.match(headers['access-control-expose-headers'], name);
+    }
+    t.match(headers['vary'], /origin/);
+  }
+});
+
+t.test('no other origin is named, and none by default', async (t) => {
+  for (const [service, origin] of [
+    [open, OTHER],
+    [open, `${PAGE}.evil.com`],
+    [open, 'null'],
+    [closed, PAGE],
+  ] as const) {
+    const preflight = await service.request({
+      method: 'OPTIONS',
+      url: URL,
+      headers: { origin, ...PREFLIGHT },
+    });
+    t.same(allowed(preflight.headers), {}, origin);
+    const answer = await service.request({ method: 'GET', url: URL, headers: { origin } });
+    t.equal(answer.status, 200, 'a browser keeps it from the page');
+    t.same(allowed(answer.headers), {});
+  }
+});
+
+t.test('a star, a path and an origin without a scheme are refused at start', (t) => {
+  for (const CORS_ORIGINS of ['*', 'https://*.example.com', `${PAGE}/`, 'desk.example.com']) {
+    t.throws(() => configOf({ CORS_ORIGINS }), ConfigError, CORS_ORIGINS);
+  }
+  t.end();
+});
