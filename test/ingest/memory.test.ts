@@ -4,7 +4,7 @@ import t from 'tap';
 import { Descriptions } from '../../src/ingest/descriptions/descriptions.ts';
 import { Refusal } from '../../src/ingest/records/load-error.ts';
 import { Problems } from '../../src/ingest/records/problems.ts';
-import { Subjects } from '../../src/ingest/staging/series.ts';
+import { SeriesNames } from '../../src/ingest/staging/series.ts';
 
 setFlagsFromString('--expose-gc');
 const collect: () => void = runInNewContext('gc');
@@ -30,7 +30,7 @@ function heldBy(keep: (text: string, index: number) => void): number {
 }
 
 t.test('what a load keeps of a file does not keep the blocks it was read in', async (t) => {
-  const subjects = new Subjects();
+  const subjects = new SeriesNames();
   const problems = new Problems();
   const descriptions = new Descriptions(problems);
   const max = (BLOCK * BLOCKS) / 10;

@@ -11,8 +11,8 @@ import {
   type ProductRecord,
   type ValueRecord,
 } from '../records/source-record.ts';
-import { isLabel, NO_LABEL, specificationOf } from '../records/texts.ts';
-import { KIND_OF, type Named, type Reference } from './reference.ts';
+import { INVALID_LABEL, isLabel, specificationOf } from '../records/texts.ts';
+import { KIND_OF, type Reference, type ReferenceRow } from './reference.ts';
 
 /** Prices, products and dimension values that one file may describe; they are held in memory. */
 const DESCRIPTIONS_MAX = 20_000;
@@ -73,11 +73,11 @@ export class Descriptions {
   }
 }
 
-/** Columns of `price`, as far as a description states them. Ids of rows yet to come are 0. */
-export type Columns = Readonly<Record<string, string | number | null>>;
+/** DescribedColumns of `price`, as far as a description states them. Ids of rows yet to come are 0. */
+export type DescribedColumns = Readonly<Record<string, string | number | null>>;
 
 /** Notes problems of one description, and remembers that there was one. */
-class Description {
+class DescriptionChecker {
   failed = false;
   readonly record: PriceRecord;
   private readonly problems: Problems;
@@ -99,7 +99,7 @@ class Description {
   find(
     column: string,
     text: string,
-    rows: ReadonlyMap<string, Named> | undefined,
+    rows: ReadonlyMap<string, ReferenceRow> | undefined,
     code: LoadErrorCode,
   ): number | null {
     const row = rows?.get(matchKey(text));
@@ -109,9 +109,9 @@ class Description {
   }
 }
 
-type Reader = (text: string | null, at: Place) => Columns | null;
-interface Place {
-  readonly description: Description;
+type FieldReader = (text: string | null, at: FieldContext) => DescribedColumns | null;
+interface FieldContext {
+  readonly description: DescriptionChecker;
   readonly column: string;
   /** Neither is there where the market is not known. */
   readonly market: Market | undefined;
@@ -120,7 +120,7 @@ interface Place {
 }
 
 const plainText =
-  (column: string, isNeeded: boolean): Reader =>
+  (column: string, isNeeded: boolean): FieldReader =>
   (text, { description }) => {
     if (text === null) {
       return isNeeded
@@ -128,16 +128,16 @@ const plainText =
         : { [column === 'shortName' ? 'short_name' : column]: null };
     }
     if (isLabel(text)) return { [column === 'shortName' ? 'short_name' : column]: text };
-    return description.fail('invalid_text', column, NO_LABEL);
+    return description.fail('invalid_text', column, INVALID_LABEL);
   };
 
-const priceType: Reader = (text, { description }) => {
+const priceType: FieldReader = (text, { description }) => {
   const type = matchKey(text ?? '');
   if (type === 'price' || type === 'payable') return { price_type: type };
   return description.fail('unknown_value', 'priceType', 'The type is Price or Payable');
 };
 
-const currency: Reader = (text, { description, reference }) => {
+const currency: FieldReader = (text, { description, reference }) => {
   if (text === null) return { currency_id: null };
   const known = reference.currencies.get(text.toUpperCase());
   if (known) return { currency_id: known.id };
@@ -145,7 +145,7 @@ const currency: Reader = (text, { description, reference }) => {
   return description.fail('unknown_currency', 'currency', `The currencies are ${names}`);
 };
 
-const unitOfMeasure: Reader = (text, { description, reference }) => {
+const unitOfMeasure: FieldReader = (text, { description, reference }) => {
   if (text === null) {
     return description.fail('missing_value', 'unitOfMeasure', 'A price needs a unit of measure');
   }
@@ -156,21 +156,21 @@ const unitOfMeasure: Reader = (text, { description, reference }) => {
   return description.fail('unknown_unit', 'unitOfMeasure', message);
 };
 
-const launched: Reader = (text, { description }) => {
+const launched: FieldReader = (text, { description }) => {
   const isFine = text === null || (isDay(text) && text >= DATE_MIN && text < '2200');
   if (isFine) return { assessment_launched_at: text };
   const message = `The date is not a real day from ${DATE_MIN} on, written YYYY-MM-DD`;
   return description.fail('invalid_date', 'assessmentLaunchedAt', message);
 };
 
-const specification: Reader = (text, { description }) => {
+const specification: FieldReader = (text, { description }) => {
   const entries = specificationOf(text);
   if (entries !== null) return { specification: entries };
   const message = 'Expected a JSON array of {"name", "value"} with texts, in the order to show';
   return description.fail('invalid_text', 'specification', message);
 };
 
-const product: Reader = (text, { description, reference, marketId }) => {
+const product: FieldReader = (text, { description, reference, marketId }) => {
   if (text === null) return description.fail('missing_value', 'product', 'A price needs a product');
   if (marketId === undefined) return null;
   const id = description.find('product', text, reference.products.get(marketId), 'unknown_product');
@@ -178,12 +178,12 @@ const product: Reader = (text, { description, reference, marketId }) => {
 };
 
 /** Category and frequency, which every price has. */
-const needed: Reader = (text, place) =>
+const requiredDimension: FieldReader = (text, place) =>
   text === null
     ? place.description.fail('missing_value', place.column, `A price needs a ${place.column}`)
     : dimension(text, place);
 
-const dimension: Reader = (text, { description, column, market, reference }) => {
+const dimension: FieldReader = (text, { description, column, market, reference }) => {
   if (text === null) return { [columnName(column)]: null };
   const own = market?.filters.map((filter) => DIMENSIONS[filter].field as string);
   if (market && own && DIMENSION_FIELDS.includes(column) && !own.includes(column)) {
@@ -195,13 +195,13 @@ const dimension: Reader = (text, { description, column, market, reference }) => 
   return id === null ? null : { [columnName(column)]: id };
 };
 
-const READERS: Readonly<Record<string, Reader>> = {
+const READERS: Readonly<Record<string, FieldReader>> = {
   name: plainText('name', true),
   shortName: plainText('shortName', false),
   product,
-  priceCategory: needed,
+  priceCategory: requiredDimension,
   priceType,
-  frequency: needed,
+  frequency: requiredDimension,
   currency,
   unitOfMeasure,
   assessmentLaunchedAt: launched,
@@ -210,13 +210,13 @@ const READERS: Readonly<Record<string, Reader>> = {
 };
 
 /** What a new price cannot do without. */
-const NEEDED = ['market', 'name', 'product', 'priceCategory', 'priceType', 'frequency'];
+const REQUIRED_FIELDS = ['market', 'name', 'product', 'priceCategory', 'priceType', 'frequency'];
 
 /**
  * The rules of money and percentages: a payable is a percentage and has no currency. What was found
  * wrong by itself is left out.
  */
-function checkTerms(columns: Columns, description: Description): void {
+function checkCurrencyAndUnit(columns: DescribedColumns, description: DescriptionChecker): void {
   const { price_type: type, currency_id: currency, unit_dimension: unit } = columns;
   if (type === undefined) return;
   const isPayable = type === 'payable';
@@ -231,7 +231,7 @@ function checkTerms(columns: Columns, description: Description): void {
 }
 
 /** What is known of the price that is described; null for a new one. */
-interface Known {
+interface KnownPrice {
   readonly market: string;
 }
 
@@ -241,11 +241,11 @@ interface Known {
  */
 export function describedColumns(
   record: PriceRecord,
-  known: Known | null,
+  known: KnownPrice | null,
   reference: Reference,
   problems: Problems,
-): Columns | null {
-  const description = new Description(record, problems);
+): DescribedColumns | null {
+  const description = new DescriptionChecker(record, problems);
   const slug = record.attributes['market'] ?? known?.market ?? '';
   const marketId = reference.markets.get(slug);
   const market = marketId === undefined ? undefined : marketOf(slug);
@@ -258,16 +258,16 @@ export function describedColumns(
   const columns: Record<string, string | number | null> = { market_id: marketId ?? null };
   // Without a market it may be meant for a price that there is: what is missing is not told.
   const isWhole = known === null && slug !== '';
-  const stated = isWhole ? { ...EMPTY, ...record.attributes } : record.attributes;
+  const stated = isWhole ? { ...NO_ATTRIBUTES, ...record.attributes } : record.attributes;
   for (const [column, text] of Object.entries(stated)) {
     const place = { description, column, market, marketId, reference };
     Object.assign(columns, READERS[column]?.(text, place));
   }
-  if (!known) checkTerms(columns, description);
+  if (!known) checkCurrencyAndUnit(columns, description);
   return description.failed ? null : columns;
 }
 
 /** A new price of which nothing is said has none of the optional attributes. */
-const EMPTY: Readonly<Record<string, null>> = Object.fromEntries(
-  [...NEEDED, ...Object.keys(READERS)].map((name) => [name, null]),
+const NO_ATTRIBUTES: Readonly<Record<string, null>> = Object.fromEntries(
+  [...REQUIRED_FIELDS, ...Object.keys(READERS)].map((name) => [name, null]),
 );

@@ -5,40 +5,40 @@ import { idOf } from '../../db/ids.ts';
 import type { RateSource } from '../records/format.ts';
 import type { Problems } from '../records/problems.ts';
 import type { ProductRecord, ValueRecord } from '../records/source-record.ts';
-import { isLabel, NO_LABEL } from '../records/texts.ts';
-import { KIND_OF, put, type Reference, type Trx } from './reference.ts';
+import { INVALID_LABEL, isLabel } from '../records/texts.ts';
+import { addTo, KIND_OF, type Reference, type Trx } from './reference.ts';
 
 /** A row that a file declares, where the database lacks it. */
-export type NewRow =
+export type NewName =
   | { readonly record: ProductRecord; readonly marketId: number; readonly key: string }
   | { readonly record: ValueRecord; readonly kind: string; readonly key: string };
 
 /**
- * The declared products and values that do not exist yet. They are put into the reference without
+ * The declared products and values that do not exist yet. They are addTo into the reference without
  * an id, so that descriptions can already be checked against them.
  */
-export function newRows(
+export function newNames(
   records: readonly (ProductRecord | ValueRecord)[],
   reference: Reference,
   problems: Problems,
-): NewRow[] {
-  const rows: NewRow[] = [];
+): NewName[] {
+  const rows: NewName[] = [];
   for (const record of records) {
-    const row = newRow(record, reference, problems);
+    const row = newName(record, reference, problems);
     if (!row) continue;
     const named = { id: 0, name: record.name };
-    if ('marketId' in row) put(reference.products, row.marketId, [row.key], named);
-    else put(reference.values, row.kind, [row.key], named);
+    if ('marketId' in row) addTo(reference.products, row.marketId, [row.key], named);
+    else addTo(reference.values, row.kind, [row.key], named);
     rows.push(row);
   }
   return rows;
 }
 
-function newRow(
+function newName(
   record: ProductRecord | ValueRecord,
   { markets, products, values }: Reference,
   problems: Problems,
-): NewRow | null {
+): NewName | null {
   const { file, line, name } = record;
   const key = matchKey(name);
   const labels: Record<string, string> =
@@ -47,7 +47,7 @@ function newRow(
       : { name };
   for (const [column, value] of Object.entries(labels)) {
     if (isLabel(value)) continue;
-    problems.add('invalid_text', NO_LABEL, { file, line, column, value });
+    problems.add('invalid_text', INVALID_LABEL, { file, line, column, value });
     return null;
   }
   if (record.kind === 'product') {
@@ -94,7 +94,7 @@ async function freeSlug(name: string, isTaken: (slug: string) => Promise<boolean
 }
 
 /** Writes declared products and values; a revision must be open. */
-export async function writeNewRows(trx: Trx, rows: readonly NewRow[]): Promise<void> {
+export async function writeNewNames(trx: Trx, rows: readonly NewName[]): Promise<void> {
   for (const row of rows) {
     const { name } = row.record;
     if ('marketId' in row) {

@@ -5,9 +5,15 @@ import type { LoadProblem } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type { PriceRecord } from '../records/source-record.ts';
 import { specificationOf } from '../records/texts.ts';
-import { type Columns, type Descriptions, describedColumns } from './descriptions.ts';
-import { type NewRow, newRows, writeNewRows } from './new-names.ts';
-import { KIND_OF, type Named, type Reference, readReference, type Trx } from './reference.ts';
+import { type DescribedColumns, type Descriptions, describedColumns } from './descriptions.ts';
+import { type NewName, newNames, writeNewNames } from './new-names.ts';
+import {
+  KIND_OF,
+  type Reference,
+  type ReferenceRow,
+  readReference,
+  type Trx,
+} from './reference.ts';
 
 /** What never changes of a price: column → field. */
 const IDENTITY: Readonly<Record<string, string>> = {
@@ -37,7 +43,7 @@ const COLUMNS = [
   ...CHANGEABLE_COLUMNS,
 ];
 
-/** Columns as a statement lists them, of a table where one is named. */
+/** DescribedColumns as a statement lists them, of a table where one is named. */
 export const listOf = (columns: readonly string[], table: string | null = null) =>
   sql.join(columns.map((column) => sql.ref(table === null ? column : `${table}.${column}`)));
 
@@ -65,8 +71,8 @@ export interface PriceChange {
 }
 
 /** What a load does to prices and to what they refer to. */
-export interface PricePlan {
-  readonly newRows: readonly NewRow[];
+export interface PriceChanges {
+  readonly newNames: readonly NewName[];
   readonly created: readonly PriceRecord[];
   readonly changed: readonly PriceRecord[];
   readonly changes: readonly PriceChange[];
@@ -75,8 +81,8 @@ export interface PricePlan {
 }
 
 /** A file that describes no price. */
-export const NO_PRICES: PricePlan = {
-  newRows: [],
+export const NO_PRICE_CHANGES: PriceChanges = {
+  newNames: [],
   created: [],
   changed: [],
   changes: [],
@@ -105,7 +111,7 @@ function textOf(
 ): string | null {
   if (typeof value !== 'number') return value;
   const kind = KIND_OF.get(field);
-  const rows: ReadonlyMap<string, Named> | undefined =
+  const rows: ReadonlyMap<string, ReferenceRow> | undefined =
     kind === undefined ? products.get(current['market_id'] as number) : values.get(kind);
   return [...(rows?.values() ?? [])].find(({ id }) => id === value)?.name ?? String(value);
 }
@@ -134,7 +140,7 @@ function isAllowed(
 /** The attributes that a description changes; null when one may not change. */
 function changesOf(
   record: PriceRecord,
-  columns: Columns,
+  columns: DescribedColumns,
   current: CurrentPrice,
   comparison: Comparison,
 ): PriceChange[] | null {
@@ -164,19 +170,19 @@ function changesOf(
  * Compares the descriptions of a file with the database: what is new, what changes. Problems are
  * noted, nothing is written.
  */
-export async function planPrices(
+export async function classifyPrices(
   trx: Trx,
   descriptions: Descriptions,
   isPermitted: boolean,
   problems: Problems,
-): Promise<PricePlan> {
-  if (descriptions.count === 0) return NO_PRICES;
+): Promise<PriceChanges> {
+  if (descriptions.count === 0) return NO_PRICE_CHANGES;
   const created: PriceRecord[] = [];
   const changed: PriceRecord[] = [];
   const changes: PriceChange[] = [];
   const failed = new Map<number, LoadProblem>();
   const reference = await readReference(trx);
-  const rows = newRows(descriptions.others, reference, problems);
+  const rows = newNames(descriptions.others, reference, problems);
   const current = await currentPrices(trx, descriptions.prices.values());
   const comparison = { reference, isPermitted, problems };
   for (const [number, record] of descriptions.prices) {
@@ -192,7 +198,7 @@ export async function planPrices(
       changes.push(...changing);
     }
   }
-  return { newRows: rows, created, changed, changes, failed };
+  return { newNames: rows, created, changed, changes, failed };
 }
 
 /** The columns of planned prices, now that everything they refer to has an id. */
@@ -219,9 +225,9 @@ function rowsOf(
 }
 
 /** Writes the plan; a revision must be open. */
-export async function writePrices(trx: Trx, plan: PricePlan, problems: Problems): Promise<void> {
-  if (plan.newRows.length + plan.created.length + plan.changed.length === 0) return;
-  await writeNewRows(trx, plan.newRows);
+export async function writePrices(trx: Trx, plan: PriceChanges, problems: Problems): Promise<void> {
+  if (plan.newNames.length + plan.created.length + plan.changed.length === 0) return;
+  await writeNewNames(trx, plan.newNames);
   const reference = await readReference(trx);
   const current = await currentPrices(trx, plan.changed);
   if (plan.created.length > 0) {

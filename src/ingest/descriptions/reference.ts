@@ -4,11 +4,11 @@ import type { Database } from '../../db/schema.ts';
 
 export type Trx = Transaction<Database>;
 
-export interface Named {
+export interface ReferenceRow {
   readonly id: number;
   readonly name: string;
 }
-interface Unit extends Named {
+interface UnitRow extends ReferenceRow {
   readonly dimension: string;
 }
 
@@ -20,13 +20,13 @@ export interface Reference {
   /** By slug. */
   readonly markets: Map<string, number>;
   /** By market. */
-  readonly products: Map<number, Lookup<Named>>;
+  readonly products: Map<number, Lookup<ReferenceRow>>;
   /** By kind. */
-  readonly values: Map<string, Lookup<Named>>;
+  readonly values: Map<string, Lookup<ReferenceRow>>;
   /** By ISO code. */
-  readonly currencies: Map<string, Named>;
+  readonly currencies: Map<string, ReferenceRow>;
   /** Also by symbol. */
-  readonly units: Lookup<Unit>;
+  readonly units: Lookup<UnitRow>;
 }
 
 /** The kinds of dimension by field: `cellFormat` → `cell-format`. */
@@ -37,7 +37,7 @@ export const KIND_OF: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Adds a row to the lookup of its group, under keys that are not taken. */
-export function put<K, T>(
+export function addTo<K, T>(
   groups: Map<K, Lookup<T>>,
   group: K,
   keys: readonly string[],
@@ -75,12 +75,12 @@ export async function readReference(trx: Trx): Promise<Reference> {
     units: new Map(),
   };
   for (const row of products) {
-    put(reference.products, row.market_id, [row.match_key, row.uuid], row);
+    addTo(reference.products, row.market_id, [row.match_key, row.uuid], row);
   }
-  for (const row of values) put(reference.values, row.kind, [row.match_key, row.uuid], row);
+  for (const row of values) addTo(reference.values, row.kind, [row.match_key, row.uuid], row);
   const byUnit = new Map([['', reference.units]]);
   // Names before symbols: a symbol never hides the name of another unit.
-  for (const row of units) put(byUnit, '', [row.name_key, row.uuid], row);
-  for (const row of units) put(byUnit, '', [row.symbol_key], row);
+  for (const row of units) addTo(byUnit, '', [row.name_key, row.uuid], row);
+  for (const row of units) addTo(byUnit, '', [row.symbol_key], row);
   return reference;
 }

@@ -1,6 +1,6 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import { csvRows, type Row } from '../parsing/rows.ts';
-import type { Format, ReadContext } from '../records/format.ts';
+import { csvRows, type SourceRow } from '../parsing/rows.ts';
+import type { FileFormat, ReadContext } from '../records/format.ts';
 import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import {
@@ -20,7 +20,7 @@ interface Layout {
   readonly attributes: readonly (readonly [name: string, index: number])[];
 }
 
-function checkHeader({ line, fields }: Row): void {
+function checkHeader({ line, fields }: SourceRow): void {
   const known = [...POINT_FIELDS, ...ATTRIBUTES];
   for (const [index, name] of fields.entries()) {
     const place = { line, column: name, value: name };
@@ -46,7 +46,7 @@ function checkHeader({ line, fields }: Row): void {
   }
 }
 
-function layoutOf(header: Row): Layout {
+function layoutOf(header: SourceRow): Layout {
   checkHeader(header);
   const { fields } = header;
   const at = (name: string): number => fields.indexOf(name);
@@ -76,7 +76,7 @@ function attributesOf(fields: readonly string[], layout: Layout): Attributes | n
 }
 
 /** Adds what one row says: a description of its price, a point, or both. */
-function addRow(row: Row, layout: Layout, records: SourceRecord[], problems: Problems): void {
+function addRow(row: SourceRow, layout: Layout, records: SourceRecord[], problems: Problems): void {
   const { line, fields } = row;
   if (fields.length !== layout.width) {
     const message = `The row has ${fields.length} fields, the header ${layout.width}`;
@@ -112,7 +112,7 @@ async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceReco
   }
 }
 
-export const csv: Format = {
+export const csv: FileFormat = {
   lineage: ['csv', 'ndjson', 'table'],
   needsVintage: false,
   read,

@@ -1,8 +1,8 @@
-import { readShipped, shippedMapping, sourceOf } from '../mapping/table.ts';
+import { rateSourceOf, readShipped, shippedMapping } from '../mapping/table.ts';
 import { isDay } from '../parsing/dates.ts';
 import { attributeOf, feedXml, type Tag, type XmlListener } from '../parsing/xml.ts';
 import { isZip, openArchive } from '../parsing/zip.ts';
-import type { Format, ReadContext } from '../records/format.ts';
+import type { FileFormat, ReadContext } from '../records/format.ts';
 import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type { RateRecord, SourceRecord } from '../records/source-record.ts';
@@ -94,9 +94,9 @@ async function* read(context: ReadContext): AsyncGenerator<SourceRecord[]> {
   yield* readRatesXml(text, problems);
 }
 
-export const ecb: Format = {
+export const ecb: FileFormat = {
   lineage: ['ecb'],
   needsVintage: true,
-  source: sourceOf(mapping.mapping),
+  source: rateSourceOf(mapping.mapping),
   read,
 };

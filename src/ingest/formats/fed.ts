@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { didYouMean } from '../../catalog/nearest.ts';
 import { isDay } from '../parsing/dates.ts';
-import { csvRows, type Row } from '../parsing/rows.ts';
-import type { Format, ReadContext } from '../records/format.ts';
+import { csvRows, type SourceRow } from '../parsing/rows.ts';
+import type { FileFormat, ReadContext } from '../records/format.ts';
 import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type { SourceRecord } from '../records/source-record.ts';
@@ -20,7 +20,7 @@ export const H10_COUNTRIES: Readonly<Record<string, CountryCurrency>> = parse(
   readFileSync(new URL('fed.yaml', import.meta.url), 'utf8'),
 );
 
-interface Column extends CountryCurrency {
+interface CountryColumn extends CountryCurrency {
   readonly country: string;
 }
 
@@ -30,7 +30,7 @@ const POUND_ABOVE_DOLLAR_UNTIL = '2025-12-31';
 const isDate = (name: string | undefined): boolean => /^(Date|Data)$/.test(name?.trim() ?? '');
 
 /** The countries of the header. @throws Refusal for another table than that of days */
-function columnsOf({ line, fields }: Row): Column[] {
+function columnsOf({ line, fields }: SourceRow): CountryColumn[] {
   const [date, ...countries] = fields.map((each) => each.trim());
   if (isDate(date) && countries[0] === 'Country') {
     const message =
@@ -53,22 +53,22 @@ function columnsOf({ line, fields }: Row): Column[] {
 }
 
 /** @throws Refusal for a table that gives dollars for a pound, which would be taken for pounds */
-function checkDirection({ iso }: Column, date: string, rate: string, line: number): void {
+function checkDirection({ iso }: CountryColumn, date: string, rate: string, line: number): void {
   if (iso !== 'GBP' || date > POUND_ABOVE_DOLLAR_UNTIL || !(Number(rate) >= 1)) return;
   const message = 'The table gives dollars for a pound; every column must be units for one dollar';
   throw new Refusal('unit_mismatch', message, { line, column: 'United Kingdom', value: rate });
 }
 
 /** Why a column has no rate on a day; null when it may have one. */
-function whyNone({ country, iso, first, last }: Column, date: string): string | null {
+function reasonForNone({ country, iso, first, last }: CountryColumn, date: string): string | null {
   if (first !== undefined && date < first) return `${country} has had the ${iso} since ${first}`;
   if (last !== undefined && date > last) return `${country} had the ${iso} until ${last}`;
   return null;
 }
 
 function ratesOf(
-  { line, fields }: Row,
-  columns: readonly Column[],
+  { line, fields }: SourceRow,
+  columns: readonly CountryColumn[],
   problems: Problems,
 ): SourceRecord[] {
   const [date = '', ...rates] = fields.map((each) => each.trim());
@@ -76,7 +76,7 @@ function ratesOf(
     const rate = rates[index] ?? '';
     if (rate === '' || rate === 'ND') return [];
     checkDirection(column, date, rate, line);
-    const why = whyNone(column, date);
+    const why = reasonForNone(column, date);
     if (why === null) return [{ kind: 'rate', line, currency: column.iso, date, rate } as const];
     problems.reject('out_of_range', why, { line, column: column.country, value: rate });
     return [];
@@ -87,7 +87,7 @@ function ratesOf(
 const isWeekend = (day: string): boolean => [0, 6].includes(new Date(day).getUTCDay());
 
 /** The day of a row; null after noting why there is none. */
-function dayIn({ line, fields }: Row, held: number, problems: Problems): string | null {
+function dayIn({ line, fields }: SourceRow, held: number, problems: Problems): string | null {
   const day = fields[0]?.trim() ?? '';
   if (isDay(day) && !isWeekend(day)) return day;
   const why = isDay(day)
@@ -105,7 +105,7 @@ function dayIn({ line, fields }: Row, held: number, problems: Problems): string 
  * pass for rates of that day, and no rule could tell them from these later.
  */
 async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[]> {
-  let columns: Column[] | null = null;
+  let columns: CountryColumn[] | null = null;
   let newest = '';
   let hasOtherDays = false;
   for await (const rows of csvRows(file.bytes(), problems)) {
@@ -137,7 +137,7 @@ async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceReco
   yield [{ kind: 'vintage', date: newest }];
 }
 
-export const fed: Format = {
+export const fed: FileFormat = {
   lineage: ['fed'],
   needsVintage: true,
   source: {

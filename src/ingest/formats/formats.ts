@@ -1,4 +1,4 @@
-import type { Format } from '../records/format.ts';
+import type { FileFormat } from '../records/format.ts';
 
 /** A kind of file that can be loaded. */
 interface Loadable {
@@ -6,7 +6,7 @@ interface Loadable {
   /** What the files look like, for `--help`. */
   readonly accepts: string;
   /** Imports the module that reads it. */
-  open(): Promise<Format>;
+  open(): Promise<FileFormat>;
 }
 
 /**
@@ -76,7 +76,7 @@ export type FormatName = keyof typeof FORMATS;
 export const FORMAT_NAMES = Object.keys(FORMATS) as FormatName[];
 
 /** Imports a format, with the mapping at a path where tables have one. */
-export async function openFormat(name: FormatName, map?: string): Promise<Format> {
+export async function openFormat(name: FormatName, map?: string): Promise<FileFormat> {
   if (map === undefined) return FORMATS[name].open();
   const { readMapping } = await import('../mapping/mapping.ts');
   const { tableWith } = await import('../mapping/table.ts');

@@ -8,7 +8,7 @@ import {
   readJson,
 } from '../parsing/exact-json.ts';
 import { lineBlocks } from '../parsing/lines.ts';
-import type { Format, ReadContext } from '../records/format.ts';
+import type { FileFormat, ReadContext } from '../records/format.ts';
 import { type LoadErrorCode, Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import { ATTRIBUTES, POINT_FIELDS, type SourceRecord } from '../records/source-record.ts';
@@ -169,7 +169,7 @@ async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceReco
 const wholeArray = (): Refusal =>
   new Refusal('invalid_json', 'The file is one JSON array: write one object a line', { line: 1 });
 
-export const ndjson: Format = {
+export const ndjson: FileFormat = {
   lineage: ['csv', 'ndjson', 'table'],
   needsVintage: false,
   read,

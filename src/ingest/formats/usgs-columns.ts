@@ -1,6 +1,11 @@
 import type { Mapping } from '../mapping/schema.ts';
-import type { Row } from '../parsing/rows.ts';
-import { type LoadErrorCode, type Place, problemOf, Refusal } from '../records/load-error.ts';
+import type { SourceRow } from '../parsing/rows.ts';
+import {
+  type LoadErrorCode,
+  type ProblemPlace,
+  problemOf,
+  Refusal,
+} from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import {
   NO_VALUE,
@@ -21,7 +26,7 @@ interface Heading {
 
 /** A column of a salient table and its price: a series, or one that the user has described. */
 interface MappedColumn {
-  /** Place from 0. */
+  /** ProblemPlace from 0. */
   readonly at: number;
   readonly series: UsgsSeries | null;
   /** Unit of measure of a column without a series. */
@@ -109,7 +114,7 @@ const placesOf = (name: string, names: readonly string[]): number[] =>
   names.flatMap((each, place) => (each === name ? [place] : []));
 
 /**
- * The price columns of a table. Columns that share a heading with as many suffixes have one each,
+ * The price columns of a table. SalientColumns that share a heading with as many suffixes have one each,
  * from the left; `checkOrder` compares their values.
  */
 function priceColumns(names: readonly string[], known: ReadonlySet<string>): PriceColumn[] {
@@ -134,7 +139,7 @@ function isOf({ column }: UsgsSeries, { words, suffix }: PriceColumn): boolean {
 }
 
 /** The price columns of one table, and the series that each of them may hold. */
-class Columns {
+class SalientColumns {
   readonly held: readonly UsgsSeries[];
   readonly heading: Heading;
   readonly known: ReadonlySet<string>;
@@ -186,10 +191,10 @@ class Columns {
   }
 }
 
-type Fault = readonly [code: LoadErrorCode, message: string, place: Place];
+type ColumnFault = readonly [code: LoadErrorCode, message: string, place: ProblemPlace];
 
 /** Checks a price column; null when the column is known. */
-function faultOf(columns: Columns, column: PriceColumn): Fault | null {
+function faultOf(columns: SalientColumns, column: PriceColumn): ColumnFault | null {
   const place = { line: columns.heading.line, column: column.name };
   const series = columns.held.find((each) => isOf(each, column));
   if (series) {
@@ -220,7 +225,7 @@ export function columnsOf(
   heading: Heading,
   problems: Problems,
 ): readonly SeriesColumn[] {
-  const columns = new Columns(held, heading);
+  const columns = new SalientColumns(held, heading);
   const faults = columns.all.map((each) => faultOf(columns, each)).filter((each) => each !== null);
   for (const fault of faults.slice(1)) problems.refuse(problemOf(...fault));
   if (faults[0]) throw new Refusal(...faults[0]);
@@ -245,7 +250,7 @@ const perKilogram = ({ unit, cents }: UsgsSeries, price: string): number =>
 export function checkOrder(
   columns: readonly SeriesColumn[],
   { names }: Heading,
-  { line, fields }: Row,
+  { line, fields }: SourceRow,
 ): void {
   const prices = columns.flatMap(({ series, at }) => {
     const name = names[at] ?? '';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { MARKETS } from '../../catalog/markets.ts';
 import { plainDecimal, writtenOut } from '../parsing/decimals.ts';
-import type { Place } from '../records/load-error.ts';
+import type { ProblemPlace } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type {
   Attributes,
@@ -18,10 +18,10 @@ export const UNITS = {
   g: 'Gram',
   mtu: 'Metric ton unit',
 };
-type Unit = keyof typeof UNITS;
+type UsgsUnit = keyof typeof UNITS;
 
 /** Currency and unit by the suffix of a column name. */
-export const SUFFIXES: Readonly<Record<string, { unit: Unit; isInCents: boolean }>> = {
+export const SUFFIXES: Readonly<Record<string, { unit: UsgsUnit; isInCents: boolean }>> = {
   dt: { unit: 'tonne', isInCents: false },
   dkg: { unit: 'kg', isInCents: false },
   dlb: { unit: 'lb', isInCents: false },
@@ -30,7 +30,7 @@ export const SUFFIXES: Readonly<Record<string, { unit: Unit; isInCents: boolean 
 };
 
 /** A series as `usgs.yaml` describes it; the meaning of its members stands there. */
-interface Entry {
+interface SeriesEntry {
   readonly code: string;
   readonly commodity: string;
   readonly column?: {
@@ -39,7 +39,7 @@ interface Entry {
     readonly suffixes: readonly string[];
   };
   readonly title: string;
-  readonly unit: Unit;
+  readonly unit: UsgsUnit;
   readonly cents?: boolean;
   readonly lastRelease?: number;
   readonly name: string;
@@ -52,14 +52,14 @@ interface Entry {
 }
 
 /** A series of the Mineral Commodity Summaries that becomes a price. */
-export interface UsgsSeries extends Entry {
+export interface UsgsSeries extends SeriesEntry {
   readonly market: string;
   readonly attributes: Attributes;
   /** What its description needs and the reference data may lack. */
   readonly needs: readonly (Omit<ProductRecord, 'line'> | Omit<ValueRecord, 'line'>)[];
 }
 
-function specificationOf({ basis, cents }: Entry): string {
+function specificationOf({ basis, cents }: SeriesEntry): string {
   const values = cents ? 'US cents given in dollars' : 'values as published';
   const entries = {
     basis,
@@ -73,7 +73,7 @@ function specificationOf({ basis, cents }: Entry): string {
   );
 }
 
-function seriesOf(entry: Entry): UsgsSeries {
+function seriesOf(entry: SeriesEntry): UsgsSeries {
   const { code, name, shortName, product, newProduct, unit, terms } = entry;
   const market = MARKETS.find(({ prefix }) => code.startsWith(`CP-${prefix}-`))?.slug ?? '';
   const { purity } = terms;
@@ -103,7 +103,7 @@ function seriesOf(entry: Entry): UsgsSeries {
 
 const { notLoaded, series } = parse(
   readFileSync(new URL('usgs.yaml', import.meta.url), 'utf8'),
-) as { notLoaded: readonly string[]; series: readonly Entry[] };
+) as { notLoaded: readonly string[]; series: readonly SeriesEntry[] };
 
 /** Words of price columns that are not loaded. */
 export const NOT_LOADED: ReadonlySet<string> = new Set(notLoaded);
@@ -169,7 +169,7 @@ export function pointOf(
   { line, column, year, release }: ValuePlace,
   problems: Problems,
 ): SourceRecord[] {
-  const place: Place = { line, column, value: text };
+  const place: ProblemPlace = { line, column, value: text };
   const price = priceIn(text);
   if (price === null) return [];
   if (price === undefined) {

@@ -1,6 +1,6 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import { csvRows, type Row } from '../parsing/rows.ts';
-import type { Format, ReadContext } from '../records/format.ts';
+import { csvRows, type SourceRow } from '../parsing/rows.ts';
+import type { FileFormat, ReadContext } from '../records/format.ts';
 import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import { openSource } from '../records/source-file.ts';
@@ -19,7 +19,7 @@ import {
  * Reads a row of one table: descriptions and points. Problems are noted.
  * @throws Refusal when the table makes no sense from here on
  */
-type RowReader = (row: Row, release: number, problems: Problems) => SourceRecord[];
+type UsgsRowReader = (row: SourceRow, release: number, problems: Problems) => SourceRecord[];
 
 /** The columns of a table with a row for each series and year, in their order. */
 const LIST = [
@@ -51,7 +51,7 @@ function seriesOf(commodity: string, line: number): UsgsSeries[] {
 }
 
 /** A salient table: one commodity, a row for each year, a column for each price. */
-function salientReader(header: Row): RowReader {
+function salientReader(header: SourceRow): UsgsRowReader {
   const names = trimmed(header.fields);
   let commodity: string | null = null;
   let columns: readonly SeriesColumn[] = [];
@@ -81,7 +81,7 @@ function salientReader(header: Row): RowReader {
 }
 
 /** The series of a row of a list; null after noting why there is none. */
-function listed({ line, fields }: Row, problems: Problems): UsgsSeries | null {
+function listed({ line, fields }: SourceRow, problems: Problems): UsgsSeries | null {
   const [, market, title = '', , , currency = '', unit = ''] = trimmed(fields);
   const ofMarket = USGS_SERIES.filter((each) => each.market === market);
   const named = ofMarket.filter((each) => each.title === title);
@@ -104,7 +104,7 @@ function listed({ line, fields }: Row, problems: Problems): UsgsSeries | null {
 }
 
 /** A list: a row for each series and year, as it is copied out of the printed summaries. */
-function listReader(): RowReader {
+function listReader(): UsgsRowReader {
   const described = new Set<UsgsSeries>();
   return (row, release, problems) => {
     const series = listed(row, problems);
@@ -119,7 +119,7 @@ function listReader(): RowReader {
 }
 
 /** A reader of the rows below a header. @throws Refusal for a table of another kind */
-function readerBelow(header: Row): RowReader {
+function readerBelow(header: SourceRow): UsgsRowReader {
   const names = trimmed(header.fields);
   if (names.join() === LIST.join()) return listReader();
   const [source = '', commodity, year] = names;
@@ -132,7 +132,7 @@ function readerBelow(header: Row): RowReader {
 }
 
 /** The release of a row, which every row names first. @throws Refusal when it does not */
-function releaseIn({ line, fields }: Row, known: number | null): number {
+function releaseIn({ line, fields }: SourceRow, known: number | null): number {
   const [text = ''] = fields;
   const release = releaseOf(text);
   const place = { line, column: 'release', value: text };
@@ -153,7 +153,7 @@ function releaseIn({ line, fields }: Row, known: number | null): number {
  * which is also the vintage: a table says no more of it than the year of the release.
  */
 async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[]> {
-  let reader: RowReader | null = null;
+  let reader: UsgsRowReader | null = null;
   let width = 0;
   let release: number | null = null;
   for await (const rows of csvRows(file.bytes(), problems)) {
@@ -196,7 +196,7 @@ async function inOrder(paths: readonly string[]): Promise<string[]> {
   return named.sort((a, b) => a.release.localeCompare(b.release)).map(({ path }) => path);
 }
 
-export const usgs: Format = {
+export const usgs: FileFormat = {
   lineage: ['usgs'],
   needsVintage: true,
   inOrder,

@@ -1,5 +1,5 @@
 import { readShipped, shippedMapping } from '../mapping/table.ts';
-import type { Format } from '../records/format.ts';
+import type { FileFormat } from '../records/format.ts';
 
 const mapping = shippedMapping(new URL('worldbank.yaml', import.meta.url));
 
@@ -8,7 +8,7 @@ const mapping = shippedMapping(new URL('worldbank.yaml', import.meta.url));
  * its mapping are those of first publications; a correction was published with the edition that
  * brings it.
  */
-export const worldbank: Format = {
+export const worldbank: FileFormat = {
   lineage: ['worldbank'],
   needsVintage: true,
   correctedAt: 'vintage',

@@ -10,7 +10,7 @@ export interface Conflict {
   /** The batch that it was; null for a change by hand. */
   readonly batch: number | null;
   readonly revision: string;
-  /** Format and file of the batch, or the reason of the revision. */
+  /** FileFormat and file of the batch, or the reason of the revision. */
   readonly what: string;
 }
 
@@ -56,7 +56,7 @@ const isLost = (table: RowTable, id: RawBuilder<unknown>, revision: string) => s
   and not exists (select ${removedIn(table, revision)} and h.id = ${id}))`;
 
 /** What values need that come back, and that went later: their prices and currencies. */
-function lostSubjects(revision: string): Revisions {
+function lostSeries(revision: string): Revisions {
   const of = (table: 'price' | 'currency', condition: RawBuilder<unknown>) => sql`
     select r.revision from (
       select distinct id from ${STAGED_CHANGES} where mid is not null and ${condition}) as v
@@ -111,7 +111,7 @@ export async function conflictsOf(trx: Trx, revision: string): Promise<Conflict[
   const { rows } = await sql<{ batch: number | null; revision: string; what: string }>`
     with found (revision) as (
       (${laterValues('series', revision)}) union (${laterValues('fx_rate', revision)})
-      union (${laterPrices(revision)}) union (${lostSubjects(revision)})
+      union (${laterPrices(revision)}) union (${lostSeries(revision)})
       union (${lostReferences(revision)}) union (${takenKeys(revision)}))
     select b.id as batch, revision_text(r.number) as revision,
       coalesce(b.format || ' ' || b.file_name, r.reason) as what

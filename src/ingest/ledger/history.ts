@@ -7,19 +7,19 @@ import { type Batch, readBatch } from '../load/batches.ts';
 import { stageReversal, type ValueRow, type Values, valueChange } from '../staging/change-set.ts';
 
 /** The rows that a revision wrote to a table, superseded ones included. */
-const written = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
+const rowsWritten = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
   select ${columns} from ${sql.ref(table)} t where t.revision = ${revision}::bigint
   union all
   select ${columns} from ${sql.ref(`${table}_history`)} t where t.revision = ${revision}::bigint`;
 
 /** The rows that a revision superseded. */
-const ended = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
+const rowsSuperseded = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
   select ${columns} from ${sql.ref(`${table}_history`)} t
   where t.revision_to = ${revision}::bigint`;
 
 /** The tables of what prices refer to, and of prices, each after those that it refers to. */
-const ROWS = ['currency', 'product', 'dimension_value', 'price'] as const;
-export type RowTable = (typeof ROWS)[number];
+const ROW_TABLES = ['currency', 'product', 'dimension_value', 'price'] as const;
+export type RowTable = (typeof ROW_TABLES)[number];
 
 /** Rows that a revision removed and that are not there now, as `h`: a query without its columns. */
 export const removedIn = (table: RowTable, revision: string | null): RawBuilder<unknown> => sql`
@@ -45,7 +45,7 @@ async function columnsOf(trx: Trx, table: RowTable): Promise<string[]> {
 
 /** Brings back the rows that a revision removed, each under the id that it had. */
 export async function restoreRows(trx: Trx, revision: string): Promise<void> {
-  for (const table of ROWS) {
+  for (const table of ROW_TABLES) {
     const columns = await columnsOf(trx, table);
     await sql`
       insert into ${sql.ref(table)} (${listOf(columns)}) overriding system value
@@ -70,8 +70,8 @@ const namesIn = (revision: string): RawBuilder<NameRow> => {
     const columns = sql`t.id, ${sql.ref(`t.${name}`)} as name, ${kind} as kind`;
     return sql`
       select coalesce(became.kind, was.kind) as kind, was.name as before, became.name as after
-      from (${written(table, columns, revision)}) as became
-        full join (${ended(table, columns, revision)}) as was using (id)`;
+      from (${rowsWritten(table, columns, revision)}) as became
+        full join (${rowsSuperseded(table, columns, revision)}) as was using (id)`;
   };
   return sql<NameRow>`
     select * from (
@@ -93,8 +93,8 @@ const pricesIn = (revision: string): RawBuilder<PriceRow> => {
   const columns = sql`t.id, t.code, to_jsonb(t) as row`;
   return sql<PriceRow>`
     select coalesce(became.code, was.code) as code, was.row as before, became.row as after
-    from (${written('price', columns, revision)}) as became
-      full join (${ended('price', columns, revision)}) as was using (id)
+    from (${rowsWritten('price', columns, revision)}) as became
+      full join (${rowsSuperseded('price', columns, revision)}) as was using (id)
     order by coalesce(became.code, was.code) collate "C"`;
 };
 
@@ -130,8 +130,8 @@ const ratesIn = (revision: string) => {
     null::numeric as high, null::timestamptz as published_at, t.batch_id`;
   return sql`
     select currency_id as id, source, date, ${BOTH}
-    from (${written('fx_rate', columns, revision)}) as became
-      full join (${ended('fx_rate', columns, revision)}) as was using (source, currency_id, date)`;
+    from (${rowsWritten('fx_rate', columns, revision)}) as became
+      full join (${rowsSuperseded('fx_rate', columns, revision)}) as was using (source, currency_id, date)`;
 };
 
 /** Low, mid and high before and after a revision, for `load show`. */
@@ -153,8 +153,8 @@ const shownRates = (revision: string) => sql<ShownValue>`
   from (${ratesIn(revision)}) as v left join currency c on c.id = v.id
   order by source, code, date`;
 
-/** Attributes of a price by their fields; what they refer to by name. */
-type Attributes = Readonly<Record<string, unknown>>;
+/** PriceAttributes of a price by their fields; what they refer to by name. */
+type PriceAttributes = Readonly<Record<string, unknown>>;
 
 /** Something that a batch changed. */
 export interface BatchChange {
@@ -175,8 +175,8 @@ export interface BatchChange {
   /** Day of the value; null when it is none. */
   readonly date: string | null;
   /** The value before; of a changed price what differs, of one that is gone its name. */
-  readonly before: Values | Attributes | null;
-  readonly after: Values | Attributes | null;
+  readonly before: Values | PriceAttributes | null;
+  readonly after: Values | PriceAttributes | null;
 }
 
 function shownChange({ source: of, ...row }: ShownValue): BatchChange {
@@ -267,11 +267,11 @@ export const showBatch = (
       .execute(async (trx) => {
         const batch = await readBatch(trx, number);
         const revision = batch.revision?.split('.')[1];
-        await tell(batch, revision === undefined ? nothing() : changesOf(trx, revision));
+        await tell(batch, revision === undefined ? noChanges() : changesOf(trx, revision));
       }),
   );
 
-async function* nothing(): AsyncGenerator<never> {}
+async function* noChanges(): AsyncGenerator<never> {}
 
 /** Stages the values that take a revision back: each becomes what it was before. */
 export const stageUndone = (trx: Trx, revision: string): Promise<void> =>

@@ -3,14 +3,20 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { openRevision, withSession } from '../../db/connection.ts';
 import type { Trx } from '../descriptions/reference.ts';
-import { type Batch, inChange, nextBatch, readBatch, writeBatch } from '../load/batches.ts';
+import {
+  type Batch,
+  inChangeTransaction,
+  nextBatch,
+  readBatch,
+  writeBatch,
+} from '../load/batches.ts';
 import { type ChangeRequest, type LoadCounts, NO_COUNTS } from '../load/request.ts';
 import {
   changedTargets,
   firstOf,
   type Listed,
   listChanges,
-  type Stamp,
+  type RowMetadata,
   type ValueChange,
   type Values,
   writeChanges,
@@ -19,7 +25,7 @@ import { TABLES, UNSTAGE } from '../staging/stage.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
 import { pricesChangedIn, removedIn, restoreRows, stageUndone } from './history.ts';
 
-interface Named {
+interface NamedPrice {
   readonly code: string;
   readonly name: string;
 }
@@ -33,10 +39,10 @@ export interface DatedValue {
 
 /** What an undo will do, told before it does it. */
 export interface UndoPreview {
-  readonly removedPrices: Listed<Named>;
-  readonly restoredPrices: Listed<Named>;
+  readonly removedPrices: Listed<NamedPrice>;
+  readonly restoredPrices: Listed<NamedPrice>;
   /** Prices whose attributes become what they were. */
-  readonly changedPrices: Listed<Named>;
+  readonly changedPrices: Listed<NamedPrice>;
   /** Products, values of dimensions and currencies that nothing else uses. */
   readonly removedNames: Listed<{ readonly kind: string; readonly name: string }>;
   readonly withdrawn: Listed<DatedValue>;
@@ -73,11 +79,11 @@ export class UndoRefusal extends Error {
   }
 }
 
-const NAMED_MAX = 20;
+const LISTED_MAX = 20;
 
-const named = (conflicts: readonly Conflict[]): string => {
+const listText = (conflicts: readonly Conflict[]): string => {
   const names = conflicts
-    .slice(0, NAMED_MAX)
+    .slice(0, LISTED_MAX)
     .map(({ batch, revision, what }) =>
       batch === null ? `revision ${revision} (${what})` : `batch ${batch} (${what})`,
     );
@@ -105,14 +111,14 @@ async function checkLater(trx: Trx, batch: Batch, number: string | null): Promis
   const conflicts = number === null ? [] : await conflictsOf(trx, number);
   if (conflicts.length > 0) {
     throw new UndoRefusal(
-      `later changes stand on what batch ${batch.batch} did: ${named(conflicts)}; undo them ` +
+      `later changes stand on what batch ${batch.batch} did: ${listText(conflicts)}; undo them ` +
         'first, the newest first',
       conflicts,
     );
   }
   const again = await secondLoad(trx, batch);
   if (again.length === 0) return;
-  throw new UndoRefusal(`the same file was loaded again since: ${named(again)}`, again);
+  throw new UndoRefusal(`the same file was loaded again since: ${listText(again)}`, again);
 }
 
 /** Finds out what taking a revision back will do, null for none; its values are staged. */
@@ -127,7 +133,7 @@ async function previewUndo(trx: Trx, revision: string | null): Promise<UndoPrevi
     return { total, shown: values };
   };
   const prices = (query: RawBuilder<unknown>) =>
-    firstOf(trx, sql<Named>`select h.code, h.name ${query}`);
+    firstOf(trx, sql<NamedPrice>`select h.code, h.name ${query}`);
   return {
     removedPrices: await prices(
       sql`from price h where h.id in (select prices_made_in(${revision}::bigint))`,
@@ -146,7 +152,7 @@ async function previewUndo(trx: Trx, revision: string | null): Promise<UndoPrevi
 }
 
 /** What an undo writes beside the values: all of it is what it was. */
-const AS_BEFORE: Stamp = {
+const ORIGINAL_METADATA: RowMetadata = {
   batch: sql`c.batch_id`,
   publishedAt: sql`c.published_at`,
   correctedAt: sql`c.published_at`,
@@ -160,7 +166,7 @@ async function write(trx: Trx, number: string, preview: UndoPreview): Promise<Lo
     corrected: preview.corrected.total,
     inserted: preview.restored.total,
   };
-  await writeChanges(trx, await changedTargets(trx), AS_BEFORE, written);
+  await writeChanges(trx, await changedTargets(trx), ORIGINAL_METADATA, written);
   return {
     ...NO_COUNTS,
     ...written,
@@ -215,7 +221,7 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
  */
 export const undo = (client: Client, request: UndoRequest): Promise<UndoReport> =>
   withSession(client, request.signal, ({ db }) =>
-    inChange(db, request, async (trx) => {
+    inChangeTransaction(db, request, async (trx) => {
       const report = await undoIn(trx, request);
       await sql.raw(UNSTAGE).execute(trx);
       return report;

@@ -4,19 +4,19 @@ import { didYouMean } from '../../catalog/nearest.ts';
 import type { Client } from '../../db/client.ts';
 import { type Connection, withSession } from '../../db/connection.ts';
 import type { Trx } from '../descriptions/reference.ts';
+import { codesOf, LoadRefused } from '../load/classify.ts';
 import { openLoad, runLoad } from '../load/load.ts';
-import { codesOf, Refused } from '../load/plan.ts';
 import { type ChangeRequest, type Load, newLoad } from '../load/request.ts';
-import { csvRows, type Row } from '../parsing/rows.ts';
-import type { Format, ReadContext } from '../records/format.ts';
+import { csvRows, type SourceRow } from '../parsing/rows.ts';
+import type { FileFormat, ReadContext } from '../records/format.ts';
 import { type LoadProblem, problemOf, Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import { openSource, type SourceFile } from '../records/source-file.ts';
 import type { PointRecord } from '../records/source-record.ts';
 import { type Listed, listChanges, stageRange, type ValueChange } from '../staging/change-set.ts';
-import { compareValues, markCareful } from '../staging/classify.ts';
+import { compareValues, markForComparison } from '../staging/compare.ts';
 import { rejectDuplicates, rejectMissing, rejectUnknown } from '../staging/rejections.ts';
-import { resolveSubjects } from '../staging/series.ts';
+import { resolveSeries } from '../staging/series.ts';
 
 /** The points to be withdrawn: those of a price, or what a CSV file of code and date names. */
 export type Selection =
@@ -72,7 +72,7 @@ const namedPoint = (line: number, code: string, date: string): PointRecord => ({
  * Whether the first of the two columns is the code.
  * @throws Refusal for other columns than these two: a file of values is for loading
  */
-function isCodeFirst({ line, fields }: Row): boolean {
+function isCodeFirst({ line, fields }: SourceRow): boolean {
   const isThere = fields.includes('code') && fields.includes('date');
   if (isThere && fields.length === 2) return fields[0] === 'code';
   const message = 'The file has to have the columns code and date, and no others';
@@ -100,7 +100,7 @@ async function* readNamed({ file, problems }: ReadContext): AsyncGenerator<Point
 }
 
 /** The format of what a selection names: points without values. */
-const formatOf = (selection: Selection): Format => ({
+const formatOf = (selection: Selection): FileFormat => ({
   lineage: [],
   needsVintage: false,
   async *read(context) {
@@ -135,12 +135,12 @@ const withoutFile = (selection: Exclude<Selection, { file: string }>): SourceFil
   close: async () => {},
 });
 
-type Range = Extract<Selection, { from: string | null }>;
+type DateRange = Extract<Selection, { from: string | null }>;
 
 /** Stages the points of a price between two days as they are now. */
 async function stageNamedRange(
   trx: Trx,
-  { code, from, to }: Range,
+  { code, from, to }: DateRange,
   problems: Problems,
 ): Promise<void> {
   const price = await trx
@@ -160,30 +160,30 @@ async function stageNamedRange(
 
 /**
  * Finds the points that are named and notes those that there are not, by the rules of loads.
- * @throws Refused when there are such
+ * @throws LoadRefused when there are such
  */
-async function planWithdrawal(
+async function classifyWithdrawal(
   trx: Trx,
   load: Load,
   selection: Selection,
 ): Promise<WithdrawnPoints> {
   const { problems, target, places } = load;
   const rules = { trx, target, problems, places };
-  if (problems.refuses) throw new Refused();
+  if (problems.refuses) throw new LoadRefused();
   if ('from' in selection) await stageNamedRange(trx, selection, problems);
   else {
-    await resolveSubjects(trx, load.subjects, load.ranges, load.descriptions, target);
+    await resolveSeries(trx, load.series, load.ranges, load.descriptions, target);
     await rejectUnknown(rules, 'unknown_code', () => codesOf(trx));
-    await markCareful(trx, load);
+    await markForComparison(trx, load);
     await compareValues(trx, load);
     await rejectDuplicates(rules);
     await rejectMissing(rules);
   }
-  if (problems.refuses) throw new Refused();
+  if (problems.refuses) throw new LoadRefused();
   const { total, shown } = await listChanges(trx, 'gone');
   if (total === 0) {
     problems.refuse(problemOf('empty_file', 'The file names no points', {}));
-    throw new Refused();
+    throw new LoadRefused();
   }
   load.counts = { ...load.counts, rows: total, withdrawn: total };
   return { total, shown: shown.map(({ after: _, ...point }) => point) };
@@ -201,7 +201,7 @@ async function withdrawOn(
   load.vintage = opened.startedAt.slice(0, 10);
   let points: WithdrawnPoints = { total: 0, shown: [] };
   const { status, batch, revision } = await runLoad(connection, load, async (trx) => {
-    points = await planWithdrawal(trx, load, selection);
+    points = await classifyWithdrawal(trx, load, selection);
     await onPreview?.(points);
   });
   const { problems } = load;

@@ -3,7 +3,7 @@ import { inApplyTransaction } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { Database } from '../../db/schema.ts';
 import type { Trx } from '../descriptions/reference.ts';
-import type { ChangeRequest, LoadCounts, Opened } from './request.ts';
+import type { ChangeRequest, LoadCounts, OpenedLoad } from './request.ts';
 
 /** A line of the ledger as it is written. */
 export interface BatchEntry {
@@ -28,7 +28,7 @@ const WORK_MEMORY = sql`set local work_mem = '128MB'`;
  * One transaction that changes data, under the lock of all writers; a dry run looks at one state
  * of the data, and no writer waits for it.
  */
-export function inChange<T>(
+export function inChangeTransaction<T>(
   db: Kysely<Database>,
   { dryRun, onHeld }: Pick<ChangeRequest<never>, 'dryRun' | 'onHeld'>,
   work: (trx: Trx) => Promise<T>,
@@ -83,7 +83,7 @@ export interface EarlierBatch {
  */
 export async function earlierBatch(
   db: Kysely<Database>,
-  { sha256, formatName, format }: Opened,
+  { sha256, formatName, format }: OpenedLoad,
 ): Promise<EarlierBatch | null> {
   const { rows } = await sql<EarlierBatch>`
     select id, vintage from load_batch

@@ -8,9 +8,9 @@ import { writePrices } from '../descriptions/prices.ts';
 import type { Trx } from '../descriptions/reference.ts';
 import { openFormat } from '../formats/formats.ts';
 import { DATE_MIN, isDay } from '../parsing/dates.ts';
-import type { Format } from '../records/format.ts';
+import type { FileFormat } from '../records/format.ts';
 import { type LoadErrorCode, problemOf } from '../records/load-error.ts';
-import { Rejects } from '../records/rejects.ts';
+import { RejectsFile } from '../records/rejects-file.ts';
 import { openSource, type SourceFile } from '../records/source-file.ts';
 import { writeChanges, writeCoverage } from '../staging/change-set.ts';
 import { resolveCreated } from '../staging/series.ts';
@@ -19,30 +19,30 @@ import {
   type BatchEntry,
   type EarlierBatch,
   earlierBatch,
-  inChange,
+  inChangeTransaction,
   nextBatch,
   writeBatch,
 } from './batches.ts';
-import { changesAnything, planLoad, Refused } from './plan.ts';
+import { changesAnything, classifyLoad, LoadRefused } from './classify.ts';
 import {
   type Load,
   type LoadReport,
   type LoadRequest,
   NO_COUNTS,
   newLoad,
-  type Opened,
+  type OpenedLoad,
 } from './request.ts';
 
 /** Result of a load but for what its report has in any case. */
-type Done = Pick<LoadReport, 'status' | 'batch' | 'revision' | 'vintage' | 'counts'>;
+type LoadOutcome = Pick<LoadReport, 'status' | 'batch' | 'revision' | 'vintage' | 'counts'>;
 
 /** What is reported of a load that has ended. */
-const doneAs = (
+const outcomeOf = (
   status: LoadReport['status'],
   { vintage, counts }: Load,
   batch: number | null = null,
   revision: string | null = null,
-): Done => ({ status, batch, revision, vintage, counts });
+): LoadOutcome => ({ status, batch, revision, vintage, counts });
 
 /** The edition: what the file states, else what the caller says; the two never contradict. */
 function vintageOf({ request, format, problems, bounds, rows, ...load }: Load): string | null {
@@ -66,7 +66,7 @@ function vintageOf({ request, format, problems, bounds, rows, ...load }: Load): 
 }
 
 /** SHA-256 of a file, told as progress. @param rows that were read of it before */
-const hashOf = (file: SourceFile, { onProgress, signal }: Opened['request'], rows: number) =>
+const hashOf = (file: SourceFile, { onProgress, signal }: OpenedLoad['request'], rows: number) =>
   file.sha256(signal, (bytes) =>
     onProgress?.({ step: 'hashing', rows, bytes, bytesTotal: file.size }),
   );
@@ -118,7 +118,7 @@ const entryOf = ({ request, format, file, ...load }: Load): BatchEntry => ({
  * Writes the refusal of a load into the ledger, in a transaction of its own; a dry run leaves no
  * line.
  */
-async function refuse({ db }: Connection, load: Load): Promise<Done> {
+async function refuse({ db }: Connection, load: Load): Promise<LoadOutcome> {
   load.counts = { ...NO_COUNTS, rows: load.rowsRead, rejected: load.problems.rejected };
   const record = () =>
     db.transaction().execute(async (trx) => {
@@ -127,11 +127,11 @@ async function refuse({ db }: Connection, load: Load): Promise<Done> {
       return id;
     });
   const batch = load.request.dryRun || load.withdraws ? null : await record();
-  return doneAs('refused', load, batch);
+  return outcomeOf('refused', load, batch);
 }
 
 /** A file that an earlier batch loaded changes nothing. */
-const alreadyLoaded = ({ id, vintage }: EarlierBatch): Done => ({
+const alreadyLoaded = ({ id, vintage }: EarlierBatch): LoadOutcome => ({
   status: 'already-loaded',
   batch: id,
   revision: null,
@@ -157,27 +157,27 @@ async function write(trx: Trx, load: Load, batch: number): Promise<string> {
   return number;
 }
 
-/** Finds out what a staged load does. @throws Refused */
-type Planner = (trx: Trx, load: Load) => Promise<void>;
+/** Finds out what a staged load does. @throws LoadRefused */
+type Classifier = (trx: Trx, load: Load) => Promise<void>;
 
 /** Tells that a step of a load that was read has begun. */
-const tellStep = ({ request, rowsRead, file }: Load, step: 'comparing' | 'writing'): void =>
+const reportStep = ({ request, rowsRead, file }: Load, step: 'comparing' | 'writing'): void =>
   request.onProgress?.({ step, rows: rowsRead, ...file.meter });
 
 /**
  * Brings staged values into the database: one transaction, under the one lock of all writers, so
  * that what was compared is still so when it is written. A dry run finds out what it would bring.
- * @throws Refused after a rollback
+ * @throws LoadRefused after a rollback
  */
-const apply = ({ db }: Connection, load: Load, plan: Planner): Promise<Done> =>
-  inChange(db, load.request, async (trx) => {
+const apply = ({ db }: Connection, load: Load, plan: Classifier): Promise<LoadOutcome> =>
+  inChangeTransaction(db, load.request, async (trx) => {
     const { withdraws, vintage, request } = load;
     const earlier = withdraws || request.dryRun ? null : await earlierBatch(trx, load);
     if (earlier) return alreadyLoaded(earlier);
     await plan(trx, load);
-    if (request.dryRun) return doneAs('previewed', load);
+    if (request.dryRun) return outcomeOf('previewed', load);
     await sql`set local synchronous_commit = on`.execute(trx);
-    tellStep(load, 'writing');
+    reportStep(load, 'writing');
     const batch = await nextBatch(trx);
     const number = changesAnything(load) ? await write(trx, load, batch) : null;
     await writeBatch(trx, batch, 'applied', number, entryOf(load));
@@ -185,7 +185,7 @@ const apply = ({ db }: Connection, load: Load, plan: Planner): Promise<Done> =>
     const revision = number === null ? null : await textOf(trx, number);
     // The last thing that can fail: what is committed has its rejected rows beside it.
     await load.rejects?.place();
-    return doneAs(number === null ? 'unchanged' : 'applied', load, batch, revision);
+    return outcomeOf(number === null ? 'unchanged' : 'applied', load, batch, revision);
   });
 
 /** Rows from which on the planner's picture of a table is out of date. */
@@ -195,34 +195,38 @@ const MANY_ROWS = 10_000;
  * Tells the planner of a bulk load, which it would else learn from autovacuum minutes later. An
  * account that does not own the table gets a warning from PostgreSQL, and nothing fails.
  */
-async function refreshPlans({ driver }: Connection, { format, counts }: Load): Promise<void> {
+async function refreshStatistics({ driver }: Connection, { format, counts }: Load): Promise<void> {
   if (counts.inserted + counts.corrected < MANY_ROWS) return;
   await driver.query(format.source ? 'analyze fx_rate' : 'analyze series');
 }
 
 /** Reads a file, compares it with the database and writes it, or finds out that it may not be. */
-async function run(connection: Connection, load: Load, plan: Planner): Promise<Done> {
+async function run(connection: Connection, load: Load, plan: Classifier): Promise<LoadOutcome> {
   const { signal, onProgress } = load.request;
   try {
     const isWhole = await stage(connection.driver, load, signal, (progress) =>
       onProgress?.({ step: 'reading', ...progress }),
     );
     load.vintage = isWhole ? vintageOf(load) : null;
-    if (!isWhole) throw new Refused();
+    if (!isWhole) throw new LoadRefused();
     await checkFile(load);
-    tellStep(load, 'comparing');
+    reportStep(load, 'comparing');
     return await apply(connection, load, plan);
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
+    if (!(error instanceof LoadRefused)) throw error;
     return refuse(connection, load);
   }
 }
 
 /** Does a load or a withdrawal whose file is open. */
-export async function runLoad(connection: Connection, load: Load, plan: Planner): Promise<Done> {
+export async function runLoad(
+  connection: Connection,
+  load: Load,
+  plan: Classifier,
+): Promise<LoadOutcome> {
   const done = await run(connection, load, plan);
   // What is committed was done: a load does not fail because of what comes after it.
-  if (done.status === 'applied') await refreshPlans(connection, load).catch(() => {});
+  if (done.status === 'applied') await refreshStatistics(connection, load).catch(() => {});
   await connection.driver.query(UNSTAGE).catch(() => {});
   return done;
 }
@@ -231,10 +235,10 @@ export async function runLoad(connection: Connection, load: Load, plan: Planner)
 export async function openLoad(
   connection: Connection,
   file: SourceFile,
-  request: Opened['request'],
-  formatName: Opened['formatName'],
-  format: Format,
-): Promise<Opened> {
+  request: OpenedLoad['request'],
+  formatName: OpenedLoad['formatName'],
+  format: FileFormat,
+): Promise<OpenedLoad> {
   const { rows } = await connection.driver.query<{ now: string; tomorrow: string }>(`
     select clock_timestamp() as now, (clock_timestamp() at time zone 'UTC')::date + 1 as tomorrow`);
   const { now = '', tomorrow = '' } = rows[0] ?? {};
@@ -258,11 +262,11 @@ async function loadOn(
     return { ...alreadyLoaded(earlier), ...nothing };
   }
   const { file: path, overwrite } = request.rejects ?? { file: null, overwrite: false };
-  const rejects = path === null ? null : await Rejects.begin(path, file, overwrite);
+  const rejects = path === null ? null : await RejectsFile.begin(path, file, overwrite);
   let failed = true;
   try {
     const load = newLoad(opened, rejects);
-    const { status, ...done } = await runLoad(connection, load, planLoad);
+    const { status, ...done } = await runLoad(connection, load, classifyLoad);
     failed = false;
     return {
       status,

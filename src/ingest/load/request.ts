@@ -1,16 +1,16 @@
 import type { OnHeld } from '../../db/connection.ts';
 import { Descriptions } from '../descriptions/descriptions.ts';
-import { NO_PRICES, type PriceChange, type PricePlan } from '../descriptions/prices.ts';
+import { NO_PRICE_CHANGES, type PriceChange, type PriceChanges } from '../descriptions/prices.ts';
 import type { FormatName } from '../formats/formats.ts';
-import type { Format } from '../records/format.ts';
+import type { FileFormat } from '../records/format.ts';
 import type { LoadProblem } from '../records/load-error.ts';
 import { Problems } from '../records/problems.ts';
-import type { Rejects } from '../records/rejects.ts';
+import type { RejectsFile } from '../records/rejects-file.ts';
 import type { SourceFile } from '../records/source-file.ts';
 import { type Listed, POINTS, ratesOf, type ValueChange } from '../staging/change-set.ts';
-import type { ClassifiedCounts, NewValues } from '../staging/classify.ts';
-import { TermsOfPrices } from '../staging/quotations.ts';
-import { Ranges, Subjects } from '../staging/series.ts';
+import type { ClassifiedCounts, NewValues } from '../staging/compare.ts';
+import { SeriesQuotations } from '../staging/quotations.ts';
+import { SeriesNames, SeriesRanges } from '../staging/series.ts';
 import type { StagedFile } from '../staging/stage.ts';
 import type { Bounds } from '../staging/validate.ts';
 
@@ -89,7 +89,7 @@ export interface ChangeRequest<Preview> {
 export interface LoadRequest extends Omit<ChangeRequest<LoadPreview>, 'reason'> {
   readonly format: FormatName;
   /** Reads the file in place of the format's own reader, with what the caller knows of it. */
-  readonly reader?: Format | undefined;
+  readonly reader?: FileFormat | undefined;
   /** Path of the file. */
   readonly file: string;
   /** The edition of a file that does not state it, YYYY-MM-DD. */
@@ -135,11 +135,11 @@ export interface LoadReport {
 }
 
 /** What is known of a load once its file is open. */
-export interface Opened {
+export interface OpenedLoad {
   readonly request: Omit<LoadRequest, 'format' | 'reader'>;
   /** In the ledger; `withdraw` takes points out instead of bringing them. */
   readonly formatName: FormatName | 'withdraw';
-  readonly format: Format;
+  readonly format: FileFormat;
   readonly file: SourceFile;
   /** Of the file as it was before it was read. */
   readonly sha256: Buffer;
@@ -149,21 +149,21 @@ export interface Opened {
 }
 
 /** One load from its request to its report: each step adds what it has found out. */
-export interface Load extends Opened, StagedFile {
+export interface Load extends OpenedLoad, StagedFile {
   readonly reason: string | null;
   /** Whether published values may change: permission and reason were given. */
   readonly mayCorrect: boolean;
-  readonly rejects: Rejects | null;
+  readonly rejects: RejectsFile | null;
 
   /** Currencies that the load adds. */
   currencies: readonly string[];
-  prices: PricePlan;
+  prices: PriceChanges;
   counts: LoadCounts;
   preview: LoadPreview | null;
 }
 
 /** A load of which nothing has been read. */
-export function newLoad(opened: Opened, rejects: Rejects | null): Load {
+export function newLoad(opened: OpenedLoad, rejects: RejectsFile | null): Load {
   const { request, format } = opened;
   const problems = new Problems(rejects);
   const reason = request.reason?.trim() || null;
@@ -176,16 +176,16 @@ export function newLoad(opened: Opened, rejects: Rejects | null): Load {
     target: format.source ? ratesOf(format.source) : POINTS,
     rejects,
     problems,
-    subjects: new Subjects(),
+    series: new SeriesNames(),
     descriptions: new Descriptions(problems),
-    ranges: new Ranges(request.jumpFactor),
-    terms: new TermsOfPrices(problems),
+    ranges: new SeriesRanges(request.jumpFactor),
+    terms: new SeriesQuotations(problems),
     places: [],
     vintage: null,
     rows: 0,
     rowsRead: 0,
     currencies: [],
-    prices: NO_PRICES,
+    prices: NO_PRICE_CHANGES,
     counts: NO_COUNTS,
     preview: null,
   };

@@ -2,12 +2,12 @@ import { isDay, isInstant } from '../parsing/dates.ts';
 import { cellPlace, indexOfLetters } from '../parsing/xlsx-cells.ts';
 import { isCode } from '../records/source-record.ts';
 import { type DatePattern, datePattern, PatternError, PERIODS } from './date-pattern.ts';
-import { termsProblem } from './quotation.ts';
+import { quotationProblem } from './quotation.ts';
 import type { ColumnRef, DateNotation, Mapping, Published } from './schema.ts';
 import { pointerTo } from './yaml.ts';
 
 /** A rule that a mapping breaks, at a member. */
-interface Breach {
+interface MappingFault {
   readonly pointer: string;
   readonly message: string;
 }
@@ -171,11 +171,11 @@ function checkPublication({ publishedAt = {} }: Mapping, report: Report): void {
 function checkPublished(published: Published | undefined, pointer: string, report: Report): void {
   const { currency, unit } = published ?? {};
   const stated = typeof currency === 'string' ? currency : null;
-  const problem = termsProblem(stated, typeof unit === 'string' ? unit : null);
+  const problem = quotationProblem(stated, typeof unit === 'string' ? unit : null);
   if (problem !== null) report(pointer, problem);
   if (typeof currency !== 'object') return;
   for (const [name, each] of Object.entries(currency.translate ?? {})) {
-    const wrong = termsProblem(each, null);
+    const wrong = quotationProblem(each, null);
     if (wrong !== null) report(pointerTo(`${pointer}/currency/translate`, name), wrong);
   }
 }
@@ -217,8 +217,8 @@ function checkNumbers({ numbers = {} }: Mapping, report: Report): void {
 }
 
 /** The rules that a mapping breaks although each of its members is well-formed. */
-export function checkMapping(mapping: Mapping): Breach[] {
-  const breaches: Breach[] = [];
+export function checkMapping(mapping: Mapping): MappingFault[] {
+  const breaches: MappingFault[] = [];
   const report: Report = (pointer, message) => breaches.push({ pointer, message });
   checkShape(mapping, report);
   checkRows(mapping, report);

@@ -2,10 +2,10 @@ import { daysIn, dayText, isDay, MONTHS } from '../parsing/dates.ts';
 
 /** What a date names: a day, or a whole month, quarter or year, which is dated on its last day. */
 export const PERIODS = ['day', 'month', 'quarter', 'year'] as const;
-export type Period = (typeof PERIODS)[number];
+export type DatePeriod = (typeof PERIODS)[number];
 
 /** A date or a moment as a text had it. */
-export interface Moment {
+export interface DateTime {
   /** YYYY-MM-DD; of a month, quarter or year its last day. */
   readonly day: string;
   /** HH:MM:SS; null when the text has none. */
@@ -17,11 +17,11 @@ export interface Moment {
 /** A way of writing dates. */
 export interface DatePattern {
   /** What a text of it names by itself. */
-  readonly period: Period;
+  readonly period: DatePeriod;
   readonly hasTime: boolean;
   readonly hasOffset: boolean;
   /** The moment that a text is; null when it is none, or not written so. */
-  read(text: string): Moment | null;
+  read(text: string): DateTime | null;
 }
 
 /** A pattern that is none; the message says why. */
@@ -75,7 +75,7 @@ function formOf(token: string, names: Set<string>): string {
 }
 
 /** The finest of the parts that say which day it is. */
-function periodOf(names: ReadonlySet<string>): Period {
+function periodOf(names: ReadonlySet<string>): DatePeriod {
   const needs = (name: string, other: string): void => {
     if (names.has(name) && !names.has(other)) {
       throw new PatternError(`the ${name} needs the ${other} beside it`);
@@ -104,7 +104,7 @@ const monthOf = (text: string): number => {
   return SHORT_MONTHS.findIndex((each) => each.toLowerCase() === start) + 1;
 };
 
-function momentOf(groups: Readonly<Record<string, string | undefined>>): Moment | null {
+function momentOf(groups: Readonly<Record<string, string | undefined>>): DateTime | null {
   const { year, month, quarter, day, hour, minute, second = '00', offset = null } = groups;
   const inYear = month === undefined ? 3 * Number(quarter ?? 4) : monthOf(month);
   const last = daysIn(Number(year), inYear);
@@ -142,7 +142,7 @@ export function datePattern(pattern: string): DatePattern {
 }
 
 /** The last day of the period that a day lies in. */
-export function endOf(period: Period, day: string): string {
+export function endOf(period: DatePeriod, day: string): string {
   if (period === 'day') return day;
   const year = Number(day.slice(0, 4));
   const month = Number(day.slice(5, 7));

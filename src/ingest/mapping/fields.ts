@@ -1,15 +1,15 @@
 import { isDay } from '../parsing/dates.ts';
 import { cellDecimal, multiplied } from '../parsing/decimals.ts';
-import type { Row } from '../parsing/rows.ts';
+import type { SourceRow } from '../parsing/rows.ts';
 import { type Cell, momentOfSerial } from '../parsing/xlsx-cells.ts';
 import type { LoadErrorCode } from '../records/load-error.ts';
 import {
   type DatePattern,
+  type DatePeriod,
+  type DateTime,
   datePattern,
   endOf,
   ISO_DAY,
-  type Moment,
-  type Period,
 } from './date-pattern.ts';
 import type { DateNotation } from './schema.ts';
 
@@ -66,7 +66,7 @@ export const sampleOf = ({ decimal, thousands }: Notation): string => {
 export type Field = string | Cell;
 
 /** A row of text or of a workbook. Cells that are empty may be absent. */
-export type TableRow = Row<Field | undefined>;
+export type TableRow = SourceRow<Field | undefined>;
 
 /** Why a field has no value of the kind that is needed. */
 export class Fault {
@@ -182,12 +182,12 @@ export function numberOf(
 const ISO = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?)Z?)?$/;
 
 /** Reads the dates and moments of one column. */
-export class MomentReader {
+export class DateTimeReader {
   private readonly patterns: readonly DatePattern[];
   private readonly is1904: boolean;
   private readonly code: LoadErrorCode;
   private lastText: string | null = null;
-  private lastMoment: Moment | Fault | null = null;
+  private lastMoment: DateTime | Fault | null = null;
 
   constructor(patterns: readonly DatePattern[], is1904: boolean, code: LoadErrorCode) {
     this.patterns = patterns;
@@ -200,7 +200,7 @@ export class MomentReader {
   }
 
   /** The moment in a field; `''` when it is empty. */
-  read(field: Field | undefined): Moment | Fault | '' {
+  read(field: Field | undefined): DateTime | Fault | '' {
     if (field === undefined) return '';
     if (typeof field === 'string') return this.ofText(field.trim());
     const fault = cellFault(field, this.code);
@@ -213,7 +213,7 @@ export class MomentReader {
     return this.ofText(text ?? field.text);
   }
 
-  private ofText(text: string): Moment | Fault | '' {
+  private ofText(text: string): DateTime | Fault | '' {
     if (text === '') return '';
     if (text !== this.lastText || this.lastMoment === null) {
       const moment = this.found(text);
@@ -223,7 +223,7 @@ export class MomentReader {
     return this.lastMoment;
   }
 
-  private found(text: string): Moment | null {
+  private found(text: string): DateTime | null {
     if (text.length > CHARACTERS_MAX) return null;
     for (const pattern of this.patterns) {
       const moment = pattern.read(text);
@@ -232,13 +232,13 @@ export class MomentReader {
     return null;
   }
 
-  private ofSerial(text: string): Moment | Fault {
+  private ofSerial(text: string): DateTime | Fault {
     const moment = momentOfSerial(Number(text), this.is1904);
     if (typeof moment === 'string') return this.fault(`The cell ${moment}`);
     return { ...moment, offset: null };
   }
 
-  private ofIso(text: string): Moment | Fault {
+  private ofIso(text: string): DateTime | Fault {
     const [, day = '', time = '00:00:00'] = ISO.exec(text.trim()) ?? [];
     return isDay(day) ? { day, time, offset: null } : this.fault('The cell holds no date');
   }
@@ -246,12 +246,12 @@ export class MomentReader {
 
 /** Reads the days of one column: of a month, quarter or year its last one. */
 export class DayReader {
-  private readonly moments: MomentReader;
-  private readonly period: Period;
+  private readonly moments: DateTimeReader;
+  private readonly period: DatePeriod;
 
   constructor({ pattern = ISO_DAY, period }: DateNotation, is1904: boolean) {
     const patterns = [pattern].flat().map(datePattern);
-    this.moments = new MomentReader(patterns, is1904, 'invalid_date');
+    this.moments = new DateTimeReader(patterns, is1904, 'invalid_date');
     const [only, second] = patterns;
     this.period = period ?? (second ? 'day' : (only?.period ?? 'day'));
   }

@@ -7,7 +7,7 @@ import { nearest } from '../../catalog/nearest.ts';
 import { shown } from '../../errors.ts';
 import { checkMapping } from './check.ts';
 import { MAPPING, type Mapping } from './schema.ts';
-import { pointerTo, readYaml, type Violation, type Written } from './yaml.ts';
+import { type MappingDocument, type MappingViolation, pointerTo, readYaml } from './yaml.ts';
 
 /** TypeBox stops at 8 errors by default; all violations are to be told at once. */
 Settings.Set({ maxErrors: 400 });
@@ -115,8 +115,8 @@ function messageOf(error: SchemaError, node: SchemaNode, value: unknown): string
 const sentence = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 /** The schema errors of a mapping: each member with its line and the nearest word. */
-function violationsOf(schema: TSchema, { value, lines }: Written): Violation[] {
-  const violations: Violation[] = [];
+function violationsOf(schema: TSchema, { value, lines }: MappingDocument): MappingViolation[] {
+  const violations: MappingViolation[] = [];
   const add = (pointer: string, parent: string, message: string): void => {
     const line = lines.get(pointer) ?? lines.get(parent) ?? 1;
     violations.push({ line, pointer, message: sentence(message) });
@@ -161,9 +161,9 @@ export class MappingError extends Error {
   override readonly name = 'MappingError';
   readonly exitCode = 2;
   readonly path: string;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly MappingViolation[];
 
-  constructor(path: string, violations: readonly Violation[]) {
+  constructor(path: string, violations: readonly MappingViolation[]) {
     const count = violations.length === 1 ? 'one thing is' : `${violations.length} things are`;
     super(`${path} cannot be used: ${count} wrong in it`);
     this.path = path;

@@ -2,8 +2,8 @@ import { otherSeparator } from '../parsing/rows.ts';
 import { cellPlace } from '../parsing/xlsx-cells.ts';
 import { Refusal } from '../records/load-error.ts';
 import { firstBelow, headerOf } from './check.ts';
+import { type ColumnNaming, delimiterHint, type TableColumns, withoutMark } from './columns.ts';
 import { DayReader, Fault, plainText, shownText, type TableRow } from './fields.ts';
-import { type Columns, delimiterHint, type Naming, withoutMark } from './layout.ts';
 import type { Mapping, VintageSource } from './schema.ts';
 
 /** Titles take a few rows; a table without its header by then has another layout. */
@@ -108,7 +108,7 @@ export class Preamble {
    * @param next the first row below
    * @throws Refusal when something else does
    */
-  check(columns: Columns, next: TableRow): void {
+  check(columns: TableColumns, next: TableRow): void {
     for (const { column, row, is } of this.mapping.expect ?? []) {
       const index = columns.indexOf(column);
       const found = shownText(this.rows.get(row)?.fields[index]);
@@ -131,7 +131,7 @@ export class Preamble {
    * The day of the edition in a cell above the values; null where it stands in none.
    * @throws Refusal when the cell holds no day
    */
-  vintage(source: VintageSource, naming: Naming, is1904: boolean): string | null {
+  vintage(source: VintageSource, naming: ColumnNaming, is1904: boolean): string | null {
     const { cell, pattern } = source;
     const named = cell === undefined ? null : cellPlace(cell);
     const found = named ? { row: this.rows.get(named.line), index: named.index } : this.day;

@@ -1,12 +1,12 @@
 import { didYouMean } from '../../catalog/nearest.ts';
 import { dayAfter } from '../parsing/dates.ts';
 import type { Factor } from '../parsing/decimals.ts';
-import type { StatedTerms } from '../records/source-record.ts';
+import type { Quotation } from '../records/source-record.ts';
 import { ownCopy } from '../records/texts.ts';
+import type { TableColumns } from './columns.ts';
 import { datePattern, ISO_DAY } from './date-pattern.ts';
-import { Fault, type Field, MomentReader, type TableRow, textOf } from './fields.ts';
-import type { Columns } from './layout.ts';
-import type { PublicationSource, Published, StatedTerm } from './schema.ts';
+import { DateTimeReader, Fault, type Field, type TableRow, textOf } from './fields.ts';
+import type { PublicationSource, Published, QuotationPartSource } from './schema.ts';
 
 /**
  * Hundredths in which prices are published, by the signs of markets and data vendors: the
@@ -26,16 +26,16 @@ const MINOR: ReadonlyMap<string, readonly [currency: string, decimals: number]> 
 export const MINOR_NAMES: readonly string[] = [...MINOR.keys()];
 
 /** What the values of a file are in, and how they become values of their price. */
-export interface Terms extends StatedTerms {
+export interface ScaledQuotation extends Quotation {
   /** What each number is multiplied by; null for 1. */
   readonly factor: Factor | null;
 }
 
 /** Whether values of a unit are percentages, which may carry their sign. */
-export const isPercent = ({ unit }: Terms): boolean => unit === '%' || unit === 'Percent';
+export const isPercent = ({ unit }: ScaledQuotation): boolean => unit === '%' || unit === 'Percent';
 
 /** Why currency and unit are none; null when they are right as far as one can see. */
-export function termsProblem(currency: string | null, unit: string | null): string | null {
+export function quotationProblem(currency: string | null, unit: string | null): string | null {
   if (currency !== null && !MINOR.has(currency) && !/^[A-Z]{3}$/.test(currency)) {
     const iso = /^[a-z]{3}$/i.test(currency) ? [currency.toUpperCase()] : [];
     const hint = didYouMean(currency, [...iso, ...MINOR_NAMES]);
@@ -52,7 +52,7 @@ export function termsProblem(currency: string | null, unit: string | null): stri
  * exactly: that moves the decimal point. Units are never converted here: the service does so when
  * it is asked, with one rounding.
  */
-export function termsOf(currency: string | null, unit: string | null): Terms {
+export function quotationOf(currency: string | null, unit: string | null): ScaledQuotation {
   const [major, decimals] = MINOR.get(currency ?? '') ?? [currency, 0];
   const published = [currency, unit].filter((each) => each !== null).join(' per ');
   const factor = decimals === 0 ? null : { digits: 1n, scale: decimals };
@@ -60,12 +60,12 @@ export function termsOf(currency: string | null, unit: string | null): Terms {
 }
 
 /** A currency or unit: a constant, or a column with what its texts stand for. */
-class Stated {
+class QuotationPart {
   readonly at: number;
   private readonly constant: string | null;
   private readonly translate: ReadonlyMap<string, string> | null;
 
-  constructor(term: StatedTerm | undefined, columns: Columns) {
+  constructor(term: QuotationPartSource | undefined, columns: TableColumns) {
     const isColumn = typeof term === 'object';
     this.constant = isColumn ? null : (term ?? null);
     this.at = isColumn ? columns.indexOf(term.column) : -1;
@@ -82,7 +82,7 @@ class Stated {
 }
 
 /** What is wrong with the terms of a row, and in which column. */
-interface TermsFault {
+interface QuotationFault {
   readonly fault: Fault;
   readonly column: string;
 }
@@ -91,22 +91,22 @@ interface TermsFault {
 const KINDS_MAX = 1_000;
 
 /** Finds the terms of each row; rows with the same ones share one object. */
-export class TermsReader {
-  private readonly columns: Columns;
-  private readonly currency: Stated;
-  private readonly unit: Stated;
-  private readonly known = new Map<string, Terms>();
+export class QuotationReader {
+  private readonly columns: TableColumns;
+  private readonly currency: QuotationPart;
+  private readonly unit: QuotationPart;
+  private readonly known = new Map<string, ScaledQuotation>();
   private lastRow: TableRow | null = null;
-  private last: Terms | TermsFault | null = null;
+  private last: ScaledQuotation | QuotationFault | null = null;
 
-  constructor(published: Published, columns: Columns) {
+  constructor(published: Published, columns: TableColumns) {
     this.columns = columns;
-    this.currency = new Stated(published.currency, columns);
-    this.unit = new Stated(published.unit, columns);
+    this.currency = new QuotationPart(published.currency, columns);
+    this.unit = new QuotationPart(published.unit, columns);
   }
 
   /** The terms of a row; all points of a row share them. */
-  read(row: TableRow): Terms | TermsFault {
+  read(row: TableRow): ScaledQuotation | QuotationFault {
     if (row !== this.lastRow || this.last === null) {
       this.lastRow = row;
       this.last = this.find(row);
@@ -114,7 +114,7 @@ export class TermsReader {
     return this.last;
   }
 
-  private find(row: TableRow): Terms | TermsFault {
+  private find(row: TableRow): ScaledQuotation | QuotationFault {
     const currency = this.currency.read(row);
     if (currency instanceof Fault) return this.faultAt(row, this.currency, currency);
     const unit = this.unit.read(row);
@@ -122,17 +122,17 @@ export class TermsReader {
     const key = `${currency ?? ''}\n${unit ?? ''}`;
     const known = this.known.get(key);
     if (known) return known;
-    const problem = termsProblem(currency, unit);
+    const problem = quotationProblem(currency, unit);
     if (problem !== null) {
       return this.faultAt(row, this.currency, new Fault('unknown_currency', problem));
     }
-    const terms = termsOf(currency, unit);
+    const terms = quotationOf(currency, unit);
     // Texts of a file that stand for nothing are no reason to keep them all.
     if (this.known.size < KINDS_MAX) this.known.set(ownCopy(key), terms);
     return terms;
   }
 
-  private faultAt(row: TableRow, { at }: Stated, fault: Fault): TermsFault {
+  private faultAt(row: TableRow, { at }: QuotationPart, fault: Fault): QuotationFault {
     return { fault, column: at < 0 ? 'published' : this.columns.naming(at, row.line) };
   }
 }
@@ -142,7 +142,7 @@ const seconds = (time: string): string => (time.length === 5 ? `${time}:00` : ti
 /** Makes publication times, RFC 3339; null stands for the time of the load. */
 export class PublicationReader {
   private readonly source: PublicationSource;
-  private readonly moments: MomentReader | null;
+  private readonly moments: DateTimeReader | null;
   private lastDay = '';
   private lastTime = '';
 
@@ -152,7 +152,7 @@ export class PublicationReader {
     this.moments =
       pattern === undefined && source.offset === undefined
         ? null
-        : new MomentReader([datePattern(pattern ?? ISO_DAY)], is1904, 'invalid_time');
+        : new DateTimeReader([datePattern(pattern ?? ISO_DAY)], is1904, 'invalid_time');
   }
 
   /** The publication time of a value of a day; `field` is that of the column, if there is one. */

@@ -2,15 +2,15 @@ import { rejectWrongQuote } from '../parsing/rows.ts';
 import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type { PointRecord, RateRecord, SourceRecord } from '../records/source-record.ts';
+import { type ColumnNaming, pointColumnsOf, TableColumns } from './columns.ts';
 import { DayReader, Fault, isEmpty, plainText, shownText, type TableRow } from './fields.ts';
-import { Columns, type Naming, templatesOf } from './layout.ts';
 import type { Preamble } from './preamble.ts';
 import type { Mapping } from './schema.ts';
 import { PointReader, RateReader } from './values.ts';
 
 /** What the reader must know of a file besides its rows. */
 export interface TableSource {
-  namesOf(header: TableRow | null): Naming;
+  namesOf(header: TableRow | null): ColumnNaming;
   /** The records that stand before the values, read off the header. */
   opening(header: TableRow | null): readonly SourceRecord[];
   /** Whether all rows must have as many fields as the first. */
@@ -21,8 +21,8 @@ export interface TableSource {
 }
 
 /** What is known once the lines above the values were read. */
-interface Body {
-  readonly columns: Columns;
+interface TableBody {
+  readonly columns: TableColumns;
   readonly values: PointReader | RateReader;
   readonly width: number | null;
   readonly stopAt: number;
@@ -36,7 +36,7 @@ export class TableReader {
   private readonly preamble: Preamble;
   private readonly source: TableSource;
   private readonly problems: Problems;
-  private body: Body | null = null;
+  private body: TableBody | null = null;
   private vintage: string | null = null;
   private newest = '';
 
@@ -74,7 +74,7 @@ export class TableReader {
   }
 
   /** Finds the columns by what stands above the values. */
-  private start(row: TableRow, records: SourceRecord[]): Body {
+  private start(row: TableRow, records: SourceRecord[]): TableBody {
     const { mapping, preamble, source, problems } = this;
     const { vintage, rows = {} } = mapping;
     const { is1904 } = source;
@@ -82,13 +82,13 @@ export class TableReader {
     const header = preamble.headerRow();
     const width = source.hasEdges ? (header ?? row).fields.length : null;
     const naming = source.namesOf(header);
-    const columns = new Columns(header, width, naming, preamble.mark);
+    const columns = new TableColumns(header, width, naming, preamble.mark);
     preamble.check(columns, row);
     const edition =
       vintage?.constant ?? (vintage ? preamble.vintage(vintage, naming, is1904) : null);
     if (edition !== null) records.push({ kind: 'vintage', date: edition });
     records.push(...source.opening(header));
-    const templates = templatesOf(mapping, columns, is1904);
+    const templates = pointColumnsOf(mapping, columns, is1904);
     return {
       columns,
       values: mapping.rates
@@ -101,7 +101,7 @@ export class TableReader {
     };
   }
 
-  private isEnd({ fields, wrong }: TableRow, { stopAt }: Body): boolean {
+  private isEnd({ fields, wrong }: TableRow, { stopAt }: TableBody): boolean {
     const start = this.mapping.rows?.stop?.startsWith;
     if (start === undefined) return false;
     // A line with a stray quotation mark may be the note below the table, as far as one can see.
@@ -110,7 +110,7 @@ export class TableReader {
   }
 
   /** Whether a row has the shape of the table; else it is rejected. */
-  private isWhole({ line, fields, wrong }: TableRow, { width }: Body): boolean {
+  private isWhole({ line, fields, wrong }: TableRow, { width }: TableBody): boolean {
     if (wrong !== undefined) {
       rejectWrongQuote(line, wrong, this.problems);
       return false;
@@ -121,7 +121,7 @@ export class TableReader {
     return false;
   }
 
-  private addRow(row: TableRow, body: Body, records: SourceRecord[]): void {
+  private addRow(row: TableRow, body: TableBody, records: SourceRecord[]): void {
     if (body.vintageAt >= 0) this.addVintage(row, body, records);
     const from = records.length;
     body.values.take(row, records as (PointRecord & RateRecord)[]);
@@ -133,7 +133,7 @@ export class TableReader {
   }
 
   /** A table is one edition: its rows may not tell different ones. */
-  private addVintage(row: TableRow, body: Body, records: SourceRecord[]): void {
+  private addVintage(row: TableRow, body: TableBody, records: SourceRecord[]): void {
     const field = row.fields[body.vintageAt];
     const day = body.vintages.read(field);
     if (day === this.vintage) return;

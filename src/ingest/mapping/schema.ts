@@ -2,7 +2,7 @@ import Type, { type Static, type TObject, type TProperties, type TSchema } from 
 import { ENCODINGS } from '../parsing/lines.ts';
 import { DELIMITERS } from '../parsing/rows.ts';
 import { ATTRIBUTES } from '../records/source-record.ts';
-import { PERIODS, type Period } from './date-pattern.ts';
+import { type DatePeriod, PERIODS } from './date-pattern.ts';
 
 /** An object that takes no other members. What each member is stands in its description. */
 const closed = <P extends TProperties>(properties: P, description: string) =>
@@ -342,10 +342,10 @@ export type Mapping = Static<typeof MAPPING>;
 export type Published = Static<typeof published>;
 export type PublicationSource = Static<typeof publishedAt>;
 export type VintageSource = Static<typeof vintage>;
-export type StatedTerm = Static<ReturnType<typeof stated>>;
+export type QuotationPartSource = Static<ReturnType<typeof stated>>;
 
 /** How dates are written, and what they stand for. */
 export interface DateNotation {
   readonly pattern?: string | readonly string[] | undefined;
-  readonly period?: Period | undefined;
+  readonly period?: DatePeriod | undefined;
 }

@@ -4,11 +4,11 @@ import { inUtf8 } from '../parsing/lines.ts';
 import { rows } from '../parsing/rows.ts';
 import { openWorkbook, sheetOf, sheetRows } from '../parsing/xlsx.ts';
 import { isZip } from '../parsing/zip.ts';
-import type { Format, RateSource, ReadContext } from '../records/format.ts';
+import type { FileFormat, RateSource, ReadContext } from '../records/format.ts';
 import { Refusal } from '../records/load-error.ts';
 import type { Attributes, SourceRecord } from '../records/source-record.ts';
+import { lettersAndNames, namesOfSheet, namesOfText } from './columns.ts';
 import type { TableRow } from './fields.ts';
-import { lettersAndNames, namesOfSheet, namesOfText } from './layout.ts';
 import { mappingOf, type TableMapping } from './mapping.ts';
 import { Preamble } from './preamble.ts';
 import { TableReader, type TableSource } from './reader.ts';
@@ -129,15 +129,15 @@ async function* readTable(
 }
 
 /** The publisher of the rates that a mapping reads. */
-export const sourceOf = ({ rates }: Mapping): RateSource | undefined =>
+export const rateSourceOf = ({ rates }: Mapping): RateSource | undefined =>
   rates && { slug: rates.source, name: rates.name, base: rates.base };
 
 /** Reads a table as a mapping says; whether it is text or a workbook is told by the content. */
-export const tableWith = (loaded: TableMapping): Format => ({
+export const tableWith = (loaded: TableMapping): FileFormat => ({
   lineage: ['csv', 'ndjson', 'table'],
   needsVintage: false,
   mappingSha256: loaded.sha256,
-  source: sourceOf(loaded.mapping),
+  source: rateSourceOf(loaded.mapping),
   read: (context) => readTable(loaded, context),
 });
 

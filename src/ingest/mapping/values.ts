@@ -8,6 +8,7 @@ import {
   type RateRecord,
   valuesText,
 } from '../records/source-record.ts';
+import type { PointColumns, TableColumns } from './columns.ts';
 import {
   DayReader,
   Fault,
@@ -22,8 +23,12 @@ import {
   type TableRow,
   textOf,
 } from './fields.ts';
-import type { Columns, Template } from './layout.ts';
-import { isPercent, PublicationReader, type Terms, TermsReader } from './quotation.ts';
+import {
+  isPercent,
+  PublicationReader,
+  QuotationReader,
+  type ScaledQuotation,
+} from './quotation.ts';
 import type { Mapping } from './schema.ts';
 
 /** The rules of the numbers of a table. */
@@ -58,8 +63,8 @@ function codeReader({ code }: Mapping): (field: Field | undefined) => Code {
 
 /** Makes points of rows. What cannot be read is noted as a problem, with its place. */
 export class PointReader {
-  private readonly templates: readonly Template[];
-  private readonly terms: readonly (TermsReader | null)[];
+  private readonly templates: readonly PointColumns[];
+  private readonly terms: readonly (QuotationReader | null)[];
   private readonly rules: NumberRules;
   private readonly days: DayReader;
   private readonly publication: PublicationReader | null;
@@ -72,14 +77,14 @@ export class PointReader {
 
   constructor(
     mapping: Mapping,
-    columns: Columns,
-    templates: readonly Template[],
+    columns: TableColumns,
+    templates: readonly PointColumns[],
     { is1904, hasPlaces }: { readonly is1904: boolean; readonly hasPlaces: boolean },
     problems: Problems,
   ) {
     const readers = new Map(
       templates.flatMap(({ published }) =>
-        published ? [[published, new TermsReader(published, columns)] as const] : [],
+        published ? [[published, new QuotationReader(published, columns)] as const] : [],
       ),
     );
     this.templates = templates;
@@ -100,14 +105,14 @@ export class PointReader {
     this.date = null;
     this.noted = null;
     for (let index = 0; index < this.templates.length; index += 1) {
-      const template = this.templates[index] as Template;
+      const template = this.templates[index] as PointColumns;
       if (this.isWithout(row, template)) continue;
       const point = this.point(row, template, this.terms[index] ?? null);
       if (point) records.push(point);
     }
   }
 
-  private isWithout({ fields }: TableRow, { low, mid, high }: Template): boolean {
+  private isWithout({ fields }: TableRow, { low, mid, high }: PointColumns): boolean {
     return (
       isMissing(fields[mid], this.rules) &&
       (low < 0 || isMissing(fields[low], this.rules)) &&
@@ -127,11 +132,15 @@ export class PointReader {
   }
 
   /** Whether none of its columns holds anything. */
-  private isEmpty({ fields }: TableRow, { low, mid, high }: Template): boolean {
+  private isEmpty({ fields }: TableRow, { low, mid, high }: PointColumns): boolean {
     return [low, mid, high].every((at) => at < 0 || isEmpty(fields[at]));
   }
 
-  private point(row: TableRow, template: Template, reader: TermsReader | null): PointRecord | null {
+  private point(
+    row: TableRow,
+    template: PointColumns,
+    reader: QuotationReader | null,
+  ): PointRecord | null {
     const { places } = template;
     const { line, fields } = row;
     // The points of a row share its code and its date, which are read once.
@@ -174,7 +183,7 @@ export class PointReader {
   /** Values as they stand in the file; null where they are read as they stand. */
   private writtenOf(
     { fields }: TableRow,
-    { low, mid, high }: Template,
+    { low, mid, high }: PointColumns,
     values: readonly (string | null)[],
   ): string | null {
     const texts = [low, mid, high].map((at, index) => {
@@ -189,9 +198,9 @@ export class PointReader {
   /** A value in the terms of its price; undefined when it is wrong, which has been noted. */
   private value(
     row: TableRow,
-    template: Template,
+    template: PointColumns,
     name: 'low' | 'mid' | 'high',
-    terms: Terms | null,
+    terms: ScaledQuotation | null,
   ): string | null | undefined {
     const at = template[name];
     if (at < 0) return null;
@@ -207,10 +216,10 @@ export class PointReader {
 
 /**
  * The currencies over the columns of a table, which name themselves: they come and go over the
- * years. Columns without a heading at the end of the table are none.
+ * years. TableColumns without a heading at the end of the table are none.
  * @throws Refusal for a heading that is no currency, or is there twice
  */
-function currenciesOf({ header }: Columns, first: number): string[] {
+function currenciesOf({ header }: TableColumns, first: number): string[] {
   const line = header?.line ?? null;
   const names = (header?.fields ?? []).slice(first).map((field) => shownText(field).trim());
   const currencies = names.slice(0, names.findLastIndex((name) => name !== '') + 1);
@@ -234,10 +243,10 @@ export class RateReader {
   private readonly currencies: readonly string[];
   private readonly days: DayReader;
   private readonly missing: ReadonlySet<string>;
-  private readonly columns: Columns;
+  private readonly columns: TableColumns;
   private readonly problems: Problems;
 
-  constructor(mapping: Mapping, columns: Columns, is1904: boolean, problems: Problems) {
+  constructor(mapping: Mapping, columns: TableColumns, is1904: boolean, problems: Problems) {
     this.first = (mapping.rates?.first ?? 1) - 1;
     this.dateAt = columns.indexOf(mapping.date?.column ?? 1);
     this.currencies = currenciesOf(columns, this.first);

@@ -16,7 +16,7 @@ export const MAPPING_BYTES_MAX = 262_144;
 const DEPTH_MAX = 8;
 
 /** One thing that is wrong with a mapping. */
-export interface Violation {
+export interface MappingViolation {
   /** Of the mapping file, from 1. */
   readonly line: number;
   /** The member, as a JSON pointer; empty for the mapping itself. */
@@ -25,11 +25,11 @@ export interface Violation {
 }
 
 /** A mapping as it was written, and where. */
-export interface Written {
+export interface MappingDocument {
   readonly value: unknown;
   /** The line of each member, by its pointer. */
   readonly lines: ReadonlyMap<string, number>;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly MappingViolation[];
 }
 
 /** A member's pointer (RFC 6901). */
@@ -39,9 +39,9 @@ export const pointerTo = (parent: string, name: string | number): string =>
 const WHOLE = /^(?:0|-?[1-9]\d{0,8})$/;
 
 /** Turns the nodes of a document into plain values, and notes where each stood. */
-class Reader {
+class YamlReader {
   readonly lines = new Map<string, number>();
-  readonly violations: Violation[] = [];
+  readonly violations: MappingViolation[] = [];
   private readonly counter: LineCounter;
 
   constructor(counter: LineCounter) {
@@ -108,14 +108,14 @@ class Reader {
   }
 }
 
-const failure = (line: number, message: string): Written => ({
+const failure = (line: number, message: string): MappingDocument => ({
   value: null,
   lines: new Map(),
   violations: [{ line, pointer: '', message }],
 });
 
 /** Reads a mapping: YAML 1.2 without tags, anchors, aliases and names that are there twice. */
-export function readYaml(bytes: Buffer): Written {
+export function readYaml(bytes: Buffer): MappingDocument {
   if (bytes.length > MAPPING_BYTES_MAX) {
     return failure(1, `The mapping is larger than ${MAPPING_BYTES_MAX} bytes`);
   }
@@ -126,7 +126,7 @@ export function readYaml(bytes: Buffer): Written {
     return failure(1, 'The mapping is not text in UTF-8');
   }
   const counter = new LineCounter();
-  const reader = new Reader(counter);
+  const reader = new YamlReader(counter);
   try {
     const document = parseDocument(text, {
       lineCounter: counter,

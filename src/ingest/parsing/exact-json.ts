@@ -29,7 +29,7 @@ const WORDS: readonly (readonly [string, boolean | null])[] = [
  * Reads JSON (RFC 8259) without losing what JSON.parse loses: the digits of numbers, and the fact
  * that a name was there twice.
  */
-class Reader {
+class JsonReader {
   private readonly text: string;
   private at = 0;
 
@@ -143,4 +143,4 @@ class Reader {
  * Reads one JSON text; numbers keep their digits.
  * @throws JsonError when it is not JSON
  */
-export const readJson = (text: string): JsonValue => new Reader(text).document();
+export const readJson = (text: string): JsonValue => new JsonReader(text).document();

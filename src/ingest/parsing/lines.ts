@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
-import type { Rejects } from '../records/rejects.ts';
+import type { RejectsFile } from '../records/rejects-file.ts';
 
 /** Encodings of text. `utf-16` is the one that the byte order mark of the file names. */
 export const ENCODINGS = [
@@ -52,7 +52,7 @@ export async function* inUtf8(
   bytes: AsyncGenerator<Buffer>,
   stated: Encoding,
   head: Buffer,
-  rejects: Rejects | null,
+  rejects: RejectsFile | null,
 ): AsyncGenerator<Buffer> {
   if (stated === 'utf-8') {
     refuseUtf16(head);

@@ -3,7 +3,7 @@ import type { Problems } from '../records/problems.ts';
 import { LINE_BYTES_MAX, lineBlocks } from './lines.ts';
 
 /** A row of a table. Its fields are texts, or cells of a workbook. */
-export interface Row<Field = string> {
+export interface SourceRow<Field = string> {
   /** The line on which it starts, from 1; in a workbook the number of the row. */
   readonly line: number;
   readonly fields: readonly Field[];
@@ -62,8 +62,8 @@ function unclosed(line: number): Refusal {
 }
 
 /** Puts rows together from lines. Each line is looked at once, however long a row grows. */
-class RowReader {
-  rows: Row[] = [];
+class DelimitedReader {
+  rows: SourceRow[] = [];
   private open: OpenRow | null = null;
   /** null for spaces. */
   private readonly delimiter: string | null;
@@ -119,8 +119,8 @@ export async function* rows(
   bytes: AsyncIterable<Buffer>,
   dialect: Dialect,
   problems: Problems,
-): AsyncGenerator<Row[]> {
-  const reader = new RowReader(dialect);
+): AsyncGenerator<SourceRow[]> {
+  const reader = new DelimitedReader(dialect);
   const { rejects } = problems;
   for await (const { first, lines } of lineBlocks(bytes, problems)) {
     for (let index = 0; index < lines.length; index += 1) {
@@ -168,7 +168,7 @@ export function rejectWrongQuote(line: number, value: string, problems: Problems
 export async function* csvRows(
   bytes: AsyncIterable<Buffer>,
   problems: Problems,
-): AsyncGenerator<Row[]> {
+): AsyncGenerator<SourceRow[]> {
   let isHeader = true;
   for await (const found of rows(bytes, { delimiter: 'comma' }, problems)) {
     yield found.filter(({ line, wrong }) => {

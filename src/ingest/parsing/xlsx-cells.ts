@@ -1,5 +1,5 @@
 import { Refusal } from '../records/load-error.ts';
-import type { Row } from './rows.ts';
+import type { SourceRow } from './rows.ts';
 import { attributeOf, type Tag, type XmlListener } from './xml.ts';
 
 /** What a number in a cell is, by the way in which the spreadsheet program shows it. */
@@ -142,7 +142,7 @@ export const withoutEscapes = (text: string): string =>
  * rows and cells must stand in order, each once.
  */
 export class RowListener implements XmlListener {
-  rows: Row<Cell | undefined>[] = [];
+  rows: SourceRow<Cell | undefined>[] = [];
   private readonly texts: readonly string[];
   private readonly kinds: readonly NumberKind[];
   private isData = false;

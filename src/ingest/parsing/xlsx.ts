@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { didYouMean } from '../../catalog/nearest.ts';
 import { Refusal } from '../records/load-error.ts';
 import type { SourceFile } from '../records/source-file.ts';
-import type { Row } from './rows.ts';
+import type { SourceRow } from './rows.ts';
 import {
   builtInKind,
   type Cell,
@@ -200,7 +200,7 @@ export function sheetOf({ sheets }: Workbook, wanted: string | number | undefine
 export async function* sheetRows(
   workbook: Workbook,
   sheet: Sheet,
-): AsyncGenerator<Row<Cell | undefined>[]> {
+): AsyncGenerator<SourceRow<Cell | undefined>[]> {
   const { archive, texts, kinds } = workbook;
   const rows = new RowListener(texts === null ? [] : await sharedTexts(archive, texts), kinds);
   for await (const _ of feedXml(archive.read(sheet.path, SHEET_BYTES_MAX), rows)) {

@@ -10,7 +10,7 @@ export interface ReadContext {
 }
 
 /** One kind of file. */
-export interface Format {
+export interface FileFormat {
   /**
    * The formats whose vintages are compared with its own: an older edition never overwrites what
    * a newer one of these brought.

@@ -74,13 +74,13 @@ export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly problem: LoadProblem;
 
-  constructor(code: LoadErrorCode, message: string, place: Place = {}) {
+  constructor(code: LoadErrorCode, message: string, place: ProblemPlace = {}) {
     super(message);
     this.problem = problemOf(code, message, place);
   }
 }
 
-export interface Place {
+export interface ProblemPlace {
   readonly file?: string | undefined;
   readonly line?: number | null;
   readonly column?: string | null;
@@ -107,7 +107,7 @@ const MESSAGE_MAX = 1_000;
 export const problemOf = (
   code: LoadErrorCode,
   message: string,
-  { file, line = null, column = null, value = null, remedies }: Place,
+  { file, line = null, column = null, value = null, remedies }: ProblemPlace,
 ): LoadProblem => ({
   ...(file === undefined ? {} : { file }),
   // Line 0 is that of what the command line names.

@@ -1,9 +1,14 @@
-import { type LoadErrorCode, type LoadProblem, type Place, problemOf } from './load-error.ts';
-import type { Rejects } from './rejects.ts';
+import {
+  type LoadErrorCode,
+  type LoadProblem,
+  type ProblemPlace,
+  problemOf,
+} from './load-error.ts';
+import type { RejectsFile } from './rejects-file.ts';
 import type { PointField, SourceRecord } from './source-record.ts';
 
 /** A place in the words of the file, where its columns have names of their own. */
-function inWordsOf(record: SourceRecord | null, place: Place): Place {
+function inWordsOf(record: SourceRecord | null, place: ProblemPlace): ProblemPlace {
   if (record?.kind !== 'point' || !record.places || !place.column) return place;
   return { ...place, column: record.places.nameOf(place.column as PointField, record.line) };
 }
@@ -25,9 +30,9 @@ export class Problems {
   latest: LoadProblem | null = null;
   /** What is being looked at. */
   record: SourceRecord | null = null;
-  readonly rejects: Rejects | null;
+  readonly rejects: RejectsFile | null;
 
-  constructor(rejects: Rejects | null = null) {
+  constructor(rejects: RejectsFile | null = null) {
     this.rejects = rejects;
   }
 
@@ -37,7 +42,7 @@ export class Problems {
   }
 
   /** Notes a problem of a row or of a description. */
-  add(code: LoadErrorCode, message: string, place: Place = {}): void {
+  add(code: LoadErrorCode, message: string, place: ProblemPlace = {}): void {
     const isKept = this.kept.length < PROBLEMS_MAX;
     if (!isKept && this.rejects === null) {
       this.total += 1;
@@ -49,7 +54,7 @@ export class Problems {
   }
 
   /** Notes a problem and rejects the row that has it. */
-  reject(code: LoadErrorCode, message: string, place: Place): void {
+  reject(code: LoadErrorCode, message: string, place: ProblemPlace): void {
     this.rejected += 1;
     this.add(code, message, place);
   }

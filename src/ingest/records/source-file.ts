@@ -37,14 +37,14 @@ export async function openSource(path: string): Promise<SourceFile> {
     if (!stat.isFile()) throw new Error(`${path} is not a regular file`);
     const head = Buffer.alloc(Math.min(512, stat.size));
     await handle.read(head, 0, head.length, 0);
-    return sourceOf(handle, path, stat.size, head);
+    return rateSourceOf(handle, path, stat.size, head);
   } catch (error) {
     await handle.close();
     throw error;
   }
 }
 
-function sourceOf(handle: FileHandle, path: string, size: number, head: Buffer): SourceFile {
+function rateSourceOf(handle: FileHandle, path: string, size: number, head: Buffer): SourceFile {
   const meter: Meter = { bytes: 0, bytesTotal: size };
   return {
     path,

@@ -14,7 +14,7 @@ export interface PointPlaces {
 }
 
 /** The currency and unit that the values of a file are in, as far as they are known. */
-export interface StatedTerms {
+export interface Quotation {
   /** ISO code. */
   readonly currency: string | null;
   /** Name, symbol or id of a unit of measure. */
@@ -39,7 +39,7 @@ export interface PointRecord {
   /** Low, mid and high as they stand in the file, where that is not how they are stored. */
   readonly written?: string | null;
   /** The terms that the price must have, where the file is known to be in some. */
-  readonly terms?: StatedTerms | null;
+  readonly terms?: Quotation | null;
 }
 
 /** A description that does not stand in the file itself: the file that it stands in. */

@@ -5,18 +5,19 @@
 export const ownCopy = (text: string): string => Buffer.from(text, 'utf16le').toString('utf16le');
 
 /** Characters that no text of ours holds: controls, line separators, halves of a character. */
-const UNFIT = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
+const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /** True for a text that is not blank, within a length, in characters that may be shown anywhere. */
-const isFit = (text: string, lengthMax: number): boolean =>
-  text.trim() !== '' && text.length <= lengthMax && !UNFIT.test(text);
+const isPrintable = (text: string, lengthMax: number): boolean =>
+  text.trim() !== '' && text.length <= lengthMax && !FORBIDDEN.test(text);
 
 /** True for a text that may be a name, or a text beside a name. */
-export const isLabel = (text: string): boolean => isFit(text, 200);
+export const isLabel = (text: string): boolean => isPrintable(text, 200);
 
-export const NO_LABEL = 'The text is empty, too long (200 characters), or holds control characters';
+export const INVALID_LABEL =
+  'The text is empty, too long (200 characters), or holds control characters';
 
-interface Entry {
+interface SpecificationEntry {
   readonly name: string;
   readonly value: string;
   readonly order: number;
@@ -26,9 +27,9 @@ const ENTRIES_MAX = 100;
 const MEMBERS = new Set(['name', 'value', 'order']);
 
 const isText = (value: unknown): value is string =>
-  typeof value === 'string' && isFit(value, 1_000);
+  typeof value === 'string' && isPrintable(value, 1_000);
 
-function entryOf(item: unknown, index: number): Entry | null {
+function entryOf(item: unknown, index: number): SpecificationEntry | null {
   if (typeof item !== 'object' || item === null) return null;
   if (Object.keys(item).some((member) => !MEMBERS.has(member))) return null;
   const { name, value, order = index + 1 } = item as Record<string, unknown>;

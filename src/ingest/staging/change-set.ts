@@ -64,14 +64,14 @@ export const valueChange = ({ code, date, low, mid, high, ...row }: ValueRow): V
 });
 
 /** The state of a change: `new` is published, `changed` is corrected, `gone` is withdrawn. */
-type Change = 'new' | 'changed' | 'gone';
+type ChangeState = 'new' | 'changed' | 'gone';
 
 /**
  * The changes of one state in `load_change`: of a load under the names that the file gives its
  * prices, of what is withdrawn under their codes. Values that a load publishes for the first time
  * are too many to be listed.
  */
-export async function listChanges(trx: Trx, state: Change): Promise<Listed<ValueChange>> {
+export async function listChanges(trx: Trx, state: ChangeState): Promise<Listed<ValueChange>> {
   const { total, shown } = await firstOf(
     trx,
     sql<ValueRow>`
@@ -80,7 +80,7 @@ export async function listChanges(trx: Trx, state: Change): Promise<Listed<Value
             (select iso from currency_history h where h.id = c.id limit 1)),
           p.code, (select code from price_history h where h.id = c.id limit 1)) as code,
         c.date, c.low_before, c.mid_before, c.high_before, c.low, c.mid, c.high
-      from pg_temp.load_change c left join pg_temp.load_subject u using (subject)
+      from pg_temp.load_change c left join pg_temp.load_series u using (series_no)
         left join price p on c.source is null and p.id = c.id
         left join currency r on c.source is not null and r.id = c.id
       where c.state = ${state} and (c.state <> 'new' or c.corrections is not null
@@ -90,7 +90,7 @@ export async function listChanges(trx: Trx, state: Change): Promise<Listed<Value
 }
 
 /** What is written beside the values of `load_change`: expressions over its rows, `c`. */
-export interface Stamp {
+export interface RowMetadata {
   readonly batch: RawBuilder<unknown>;
   /** When a value was published that had none before. */
   readonly publishedAt: RawBuilder<unknown>;
@@ -101,7 +101,7 @@ export interface Stamp {
  * Where the values of a change go: the points of prices or the rates of a source. Their price
  * or currency is `u`, a current row `s`, a staged value that was compared `c`.
  */
-export interface Target {
+export interface ChangeTarget {
   /** The source of the rates, a slug; null for points. */
   readonly source: string | null;
   /** Table and condition of all current rows of the price or currency `u`. */
@@ -114,16 +114,16 @@ export interface Target {
   readonly pastCorrections: RawBuilder<unknown>;
   /** Whether the value of `f` was withdrawn on the day of an edition or later. */
   isWithdrawn(vintage: string | null): RawBuilder<unknown>;
-  /** Ids of prices or currencies by the key of `load_subject`. */
+  /** Ids of prices or currencies by the key of `load_series`. */
   readonly ids: RawBuilder<unknown>;
   /** The column of `load_coverage`. */
   readonly covered: 'price_id' | 'currency_id';
   /** Removes what is to go. */
   readonly remove: RawBuilder<unknown>;
   /** Changes what differs and is not outdated. */
-  correct(stamp: Stamp): RawBuilder<unknown>;
+  correct(stamp: RowMetadata): RawBuilder<unknown>;
   /** Adds what has no current row; `isInOrder` when the file is price by price, date by date. */
-  insert(stamp: Stamp, isInOrder: boolean): RawBuilder<unknown>;
+  insert(stamp: RowMetadata, isInOrder: boolean): RawBuilder<unknown>;
 }
 
 /**
@@ -134,12 +134,12 @@ export interface Target {
 const fresh = (changes: RawBuilder<unknown>, isInOrder: boolean) => sql`(
   select u.id, v.date, v.low, v.mid, v.high, v.published_at, 0 as corrections,
     null::integer as batch_id
-  from pg_temp.load_value v join pg_temp.load_subject u using (subject)
-  where not u.is_careful and u.id is not null
+  from pg_temp.load_value v join pg_temp.load_series u using (series_no)
+  where not u.is_compared and u.id is not null
   union all
   select coalesce(u.id, c.id), c.date, c.low, c.mid, c.high, c.published_at,
     coalesce(c.corrections, 0), c.batch_id
-  from ${changes} left join pg_temp.load_subject u using (subject)
+  from ${changes} left join pg_temp.load_series u using (series_no)
   where c.state = 'new'
   ${isInOrder ? sql`` : sql`order by id, date`}) as c`;
 
@@ -147,7 +147,7 @@ const past = sql`series_history h where h.price_id = u.id`;
 const POINT_CHANGES = sql`(select * from pg_temp.load_change where source is null) as c`;
 
 /** The points of prices. */
-export const POINTS: Target = {
+export const POINTS: ChangeTarget = {
   source: null,
   held: sql`series s where s.price_id = u.id`,
   values: sql`s.low, s.mid, s.high, s.corrections`,
@@ -176,7 +176,7 @@ export const POINTS: Target = {
 };
 
 /** The exchange rates of one source. */
-export function ratesOf({ slug }: Pick<RateSource, 'slug'>): Target {
+export function ratesOf({ slug }: Pick<RateSource, 'slug'>): ChangeTarget {
   const changes = sql`(select * from pg_temp.load_change where source = ${slug}) as c`;
   return {
     source: slug,
@@ -209,7 +209,7 @@ export function ratesOf({ slug }: Pick<RateSource, 'slug'>): Target {
 }
 
 /** How many values a change withdraws, corrects and publishes. */
-type Written = Readonly<Record<'withdrawn' | 'corrected' | 'inserted', number>>;
+type WriteCounts = Readonly<Record<'withdrawn' | 'corrected' | 'inserted', number>>;
 
 /**
  * Writes what is new by the staging tables, and the changes of `load_change`; a revision must be
@@ -218,12 +218,12 @@ type Written = Readonly<Record<'withdrawn' | 'corrected' | 'inserted', number>>;
  */
 export async function writeChanges(
   trx: Trx,
-  targets: readonly Target[],
-  stamp: Stamp,
-  planned: Written,
+  targets: readonly ChangeTarget[],
+  stamp: RowMetadata,
+  planned: WriteCounts,
   isInOrder = false,
 ): Promise<void> {
-  const run = async (statement: (target: Target) => RawBuilder<unknown>): Promise<number> => {
+  const run = async (statement: (target: ChangeTarget) => RawBuilder<unknown>): Promise<number> => {
     let rows = 0;
     for (const target of targets) {
       rows += Number((await statement(target).execute(trx)).numAffectedRows);
@@ -233,8 +233,8 @@ export async function writeChanges(
   const withdrawn = await run((target) => target.remove);
   const inserted = await run((target) => target.insert(stamp, isInOrder));
   const corrected = await run((target) => target.correct(stamp));
-  const written: Written = { withdrawn, corrected, inserted };
-  const differing = (Object.keys(written) as (keyof Written)[]).filter(
+  const written: WriteCounts = { withdrawn, corrected, inserted };
+  const differing = (Object.keys(written) as (keyof WriteCounts)[]).filter(
     (each) => written[each] !== planned[each],
   );
   if (differing.length === 0) return;
@@ -247,16 +247,16 @@ export async function writeChanges(
  * or currency the ranges of its dates. A range ends where the database has a value on a day on
  * which the file has none, for of that day the edition says nothing.
  */
-export async function writeCoverage(trx: Trx, batch: number, target: Target): Promise<void> {
+export async function writeCoverage(trx: Trx, batch: number, target: ChangeTarget): Promise<void> {
   const column = sql.ref(target.covered);
   await sql`
     with span as materialized (
       -- Of the dates of the file the database lacks those that stay withdrawn.
       select u.id, min(v.date) as first, max(v.date) as last,
         count(*) - coalesce(max(w.dates), 0) as dates
-      from pg_temp.load_value v join pg_temp.load_subject u using (subject)
-        left join (select subject, count(*) as dates from pg_temp.load_change
-          where state = 'withdrawn' group by subject) as w using (subject)
+      from pg_temp.load_value v join pg_temp.load_series u using (series_no)
+        left join (select series_no, count(*) as dates from pg_temp.load_change
+          where state = 'withdrawn' group by series_no) as w using (series_no)
       where u.id is not null group by u.id
     ), gapped as materialized (
       select u.id, u.first, u.last from span u
@@ -270,7 +270,7 @@ export async function writeCoverage(trx: Trx, batch: number, target: Target): Pr
           count(*) filter (where not is_in_file) over (partition by id order by date) as gaps
         from (
           select u.id, s.date, exists (
-            select from pg_temp.load_value v join pg_temp.load_subject w using (subject)
+            select from pg_temp.load_value v join pg_temp.load_series w using (series_no)
             where w.id = u.id and v.date = s.date) as is_in_file
           from gapped u cross join lateral
             (select s.date from ${target.held} and s.date between u.first and u.last) as s
@@ -343,7 +343,7 @@ export async function stageReversal(
 export const STAGED_CHANGES = sql`pg_temp.load_change`;
 
 /** The targets that have staged changes: points, or the rates of each source. */
-export async function changedTargets(trx: Trx): Promise<Target[]> {
+export async function changedTargets(trx: Trx): Promise<ChangeTarget[]> {
   const { rows } = await sql<{ slug: string | null }>`
     select distinct source as slug from pg_temp.load_change`.execute(trx);
   return rows.map(({ slug }) => (slug === null ? POINTS : ratesOf({ slug })));

@@ -5,16 +5,16 @@ import type { Descriptions } from '../descriptions/descriptions.ts';
 import { type Reference, readReference, type Trx } from '../descriptions/reference.ts';
 import { problemOf } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
-import type { StatedTerms } from '../records/source-record.ts';
+import type { Quotation } from '../records/source-record.ts';
 
-interface Noted {
-  readonly terms: StatedTerms;
+interface NotedQuotation {
+  readonly terms: Quotation;
   readonly line: number;
 }
 
 /** The currency and unit in which a file has each price, by the number of the price. */
-export class TermsOfPrices {
-  readonly byNumber = new Map<number, Noted>();
+export class SeriesQuotations {
+  readonly byNumber = new Map<number, NotedQuotation>();
   private readonly problems: Problems;
 
   constructor(problems: Problems) {
@@ -22,7 +22,7 @@ export class TermsOfPrices {
   }
 
   /** Notes the terms of a value; false, after noting the problem, when earlier ones differ. */
-  note(number: number, terms: StatedTerms, line: number): boolean {
+  note(number: number, terms: Quotation, line: number): boolean {
     const first = this.byNumber.get(number);
     if (!first) {
       this.byNumber.set(number, { terms, line });
@@ -39,13 +39,13 @@ export class TermsOfPrices {
 }
 
 /** What a file says of its prices. */
-interface Stated {
-  readonly terms: TermsOfPrices;
+interface FileStatements {
+  readonly terms: SeriesQuotations;
   readonly descriptions: Descriptions;
 }
 
 /** What a price is in. */
-interface Own {
+interface PriceQuotation {
   readonly code: string;
   readonly iso: string | null;
   readonly unit_id: number | null;
@@ -53,14 +53,20 @@ interface Own {
 }
 
 /** The terms of the prices that exist, and of those that the file describes, by their number. */
-async function ownTerms(trx: Trx, stated: Stated, reference: Reference): Promise<Map<number, Own>> {
+async function priceQuotations(
+  trx: Trx,
+  stated: FileStatements,
+  reference: Reference,
+): Promise<Map<number, PriceQuotation>> {
   const numbers = [...stated.terms.byNumber.keys()];
-  const { rows } = await sql<Own & { subject: number }>`
-    select s.subject, p.code, c.iso, p.unit_id, m.name as unit
-    from pg_temp.load_subject s join price p on p.id = s.id
+  const { rows } = await sql<PriceQuotation & { series_no: number }>`
+    select s.series_no, p.code, c.iso, p.unit_id, m.name as unit
+    from pg_temp.load_series s join price p on p.id = s.id
       left join currency c on c.id = p.currency_id join unit_of_measure m on m.id = p.unit_id
-    where s.subject = any(${numbers}::integer[])`.execute(trx);
-  const own = new Map<number, Own>(rows.map(({ subject, ...each }) => [subject, each]));
+    where s.series_no = any(${numbers}::integer[])`.execute(trx);
+  const own = new Map<number, PriceQuotation>(
+    rows.map(({ series_no, ...each }) => [series_no, each]),
+  );
   for (const number of numbers) {
     const described = stated.descriptions.prices.get(number);
     if (own.has(number) || !described) continue;
@@ -77,7 +83,12 @@ async function ownTerms(trx: Trx, stated: Stated, reference: Reference): Promise
 }
 
 /** Refuses a file that is in another currency or unit than its price. */
-function compare(own: Own, { terms, line }: Noted, reference: Reference, problems: Problems): void {
+function compare(
+  own: PriceQuotation,
+  { terms, line }: NotedQuotation,
+  reference: Reference,
+  problems: Problems,
+): void {
   const place = { line, value: terms.published };
   const its = [own.iso, own.unit].filter((each) => each !== null).join(' per ');
   const message = `${own.code} is in ${its}, and the file has it in ${terms.published}`;
@@ -100,11 +111,15 @@ function compare(own: Own, { terms, line }: Noted, reference: Reference, problem
  * Compares what the file says of the currency and unit of its values with the prices. Nothing is
  * converted: a value is stored in the terms of its price, in which it was published.
  */
-export async function checkTerms(trx: Trx, stated: Stated, problems: Problems): Promise<void> {
+export async function checkQuotations(
+  trx: Trx,
+  stated: FileStatements,
+  problems: Problems,
+): Promise<void> {
   const { byNumber } = stated.terms;
   if (byNumber.size === 0) return;
   const reference = await readReference(trx);
-  const own = await ownTerms(trx, stated, reference);
+  const own = await priceQuotations(trx, stated, reference);
   for (const [number, noted] of byNumber) {
     const price = own.get(number);
     // A code that there is not has a problem of its own.

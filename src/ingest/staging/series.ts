@@ -4,17 +4,17 @@ import type { Descriptions } from '../descriptions/descriptions.ts';
 import type { Trx } from '../descriptions/reference.ts';
 import { Refusal } from '../records/load-error.ts';
 import { ownCopy } from '../records/texts.ts';
-import type { Target } from './change-set.ts';
+import type { ChangeTarget } from './change-set.ts';
 import type { StagedValue } from './validate.ts';
 
 /** Different prices, or spellings of codes, that one file may name. */
-const SUBJECTS_MAX = 100_000;
+const SERIES_MAX = 100_000;
 
 /**
  * The prices or currencies that a file names, numbered in the order of their first mention, so
  * that a staged row carries a small number.
  */
-export class Subjects {
+export class SeriesNames {
   /** As first written. */
   readonly names: string[] = [];
   /** By what they are compared with. */
@@ -30,8 +30,8 @@ export class Subjects {
   numberOf(name: string, line: number): number {
     const known = this.bySpelling.get(name);
     if (known !== undefined) return known;
-    if (this.bySpelling.size >= SUBJECTS_MAX) {
-      const message = `The file names more than ${SUBJECTS_MAX} different codes: load it in parts`;
+    if (this.bySpelling.size >= SERIES_MAX) {
+      const message = `The file names more than ${SERIES_MAX} different codes: load it in parts`;
       throw new Refusal('too_many_prices', message, { line });
     }
     const kept = ownCopy(name);
@@ -64,7 +64,7 @@ const dayText = (day: number): string =>
  * has to look closely only where there may be something to see. Prices by their number in the
  * file; nothing of the file is held but numbers.
  */
-export class Ranges {
+export class SeriesRanges {
   private readonly rows: number[] = [];
   private readonly first: number[] = [];
   private readonly last: number[] = [];
@@ -140,18 +140,18 @@ export class Ranges {
 }
 
 /** Numbers the prices or currencies of the file in the database, as far as they exist. */
-export async function resolveSubjects(
+export async function resolveSeries(
   trx: Trx,
-  subjects: Subjects,
-  ranges: Ranges,
+  series: SeriesNames,
+  ranges: SeriesRanges,
   descriptions: Descriptions,
-  target: Target,
+  target: ChangeTarget,
 ): Promise<void> {
-  const { names, keys } = subjects;
+  const { names, keys } = series;
   const described = names.map((_, number) => descriptions.prices.has(number));
   const { rows, first, last, ascending, smooth } = ranges.columns(names.length);
   await sql`
-    insert into pg_temp.load_subject (subject, name, key, described, id,
+    insert into pg_temp.load_series (series_no, name, key, described, id,
       rows, first_date, last_date, is_ascending, is_smooth)
     select s.place - 1, s.name, s.key, s.described, known.id,
       s.rows, s.first, s.last, s.ascending, s.smooth
@@ -160,20 +160,20 @@ export async function resolveSubjects(
       with ordinality as s (name, key, described, rows, first, last, ascending, smooth, place)
     left join (${target.ids}) as known on known.key = s.key`.execute(trx);
   // Nothing analyses temporary tables by itself, and without numbers the joins are planned badly.
-  await sql`analyze pg_temp.load_value (subject, date), pg_temp.load_subject`.execute(trx);
+  await sql`analyze pg_temp.load_value (series_no, date), pg_temp.load_series`.execute(trx);
 }
 
 /** Fills in the ids of prices or currencies that were created since. */
-export async function resolveCreated(trx: Trx, target: Target): Promise<void> {
+export async function resolveCreated(trx: Trx, target: ChangeTarget): Promise<void> {
   await sql`
-    update pg_temp.load_subject u set id = known.id from (${target.ids}) as known
+    update pg_temp.load_series u set id = known.id from (${target.ids}) as known
     where u.id is null and u.described and known.key = u.key`.execute(trx);
 }
 
 /** Marks series that the load itself adds: the currencies of rates. */
 export async function markDescribed(trx: Trx, names: readonly string[]): Promise<void> {
   await sql`
-    update pg_temp.load_subject set described = true where name = any(${names})`.execute(trx);
+    update pg_temp.load_series set described = true where name = any(${names})`.execute(trx);
 }
 
 /**
@@ -189,8 +189,8 @@ export async function markRefused(
   staysDescribed: boolean,
 ): Promise<void> {
   await sql`
-    update pg_temp.load_subject u set rejected_line = f.line, is_refused = u.id is null,
+    update pg_temp.load_series u set rejected_line = f.line, is_refused = u.id is null,
       described = u.described and ${staysDescribed}
-    from unnest(${numbers}::integer[], ${lines}::bigint[]) as f (subject, line)
-    where f.subject = u.subject`.execute(trx);
+    from unnest(${numbers}::integer[], ${lines}::bigint[]) as f (series_no, line)
+    where f.series_no = u.series_no`.execute(trx);
 }

@@ -3,33 +3,33 @@ import { finished } from 'node:stream/promises';
 import type { PoolClient } from 'pg';
 import { type CopyStreamQuery, from } from 'pg-copy-streams';
 import type { Descriptions } from '../descriptions/descriptions.ts';
-import type { Format } from '../records/format.ts';
+import type { FileFormat } from '../records/format.ts';
 import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type { SourceFile } from '../records/source-file.ts';
 import type {
   PointPlaces,
   PointRecord,
+  Quotation,
   SourceRecord,
-  StatedTerms,
 } from '../records/source-record.ts';
-import type { Target } from './change-set.ts';
-import type { TermsOfPrices } from './quotations.ts';
-import type { Ranges, Subjects } from './series.ts';
+import type { ChangeTarget } from './change-set.ts';
+import type { SeriesQuotations } from './quotations.ts';
+import type { SeriesNames, SeriesRanges } from './series.ts';
 import { type Bounds, type StagedValue, Validator } from './validate.ts';
 
 /**
  * Temporary tables are unlogged and go with the connection. `load_value` holds points and rates
  * alike (a rate in `mid`); its numbers are typed here once, so that no later step sees text.
- * `load_subject` has the prices or currencies, `load_change` the values that have to be compared.
+ * `load_series` has the prices or currencies, `load_change` the values that have to be compared.
  * `load_value` has no mid for a day whose value is to be withdrawn.
- * A value is known by its line, subject and place: a line of a table may have several of a price.
+ * A value is identified by line, series and place: a table row may hold several values of a price.
  */
 export const TABLES = `
-drop table if exists pg_temp.load_value, pg_temp.load_subject, pg_temp.load_change;
+drop table if exists pg_temp.load_value, pg_temp.load_series, pg_temp.load_change;
 create temp table load_value (
   line bigint not null,
-  subject integer not null,
+  series_no integer not null,
   date date not null,
   low numeric,
   mid numeric,
@@ -38,8 +38,8 @@ create temp table load_value (
   place integer not null default 0,
   written text
 );
-create temp table load_subject (
-  subject integer primary key,
+create temp table load_series (
+  series_no integer primary key,
   name text not null,
   key text not null,
   described boolean not null,
@@ -51,7 +51,7 @@ create temp table load_subject (
   is_smooth boolean not null,
   has_now boolean not null default false,
   has_past boolean not null default false,
-  is_careful boolean not null default false,
+  is_compared boolean not null default false,
   is_refused boolean not null default false,
   rejected_line bigint,
   before numeric[],
@@ -60,7 +60,7 @@ create temp table load_subject (
 create temp table load_change (
   source text,
   line bigint,
-  subject integer,
+  series_no integer,
   id integer,
   date date not null,
   low numeric,
@@ -76,13 +76,13 @@ create temp table load_change (
   corrections integer,
   batch_id integer,
   first_line bigint,
-  beside numeric[]
+  neighbour numeric[]
 )`;
 
 /** Takes the staging tables away at once: a connection that is used again would keep them. */
-export const UNSTAGE = 'drop table pg_temp.load_value, pg_temp.load_subject, pg_temp.load_change';
+export const UNSTAGE = 'drop table pg_temp.load_value, pg_temp.load_series, pg_temp.load_change';
 
-const COLUMNS = ['line', 'subject', 'date', 'low', 'mid', 'high', 'published_at'];
+const COLUMNS = ['line', 'series_no', 'date', 'low', 'mid', 'high', 'published_at'];
 const PLACED_COLUMNS = [...COLUMNS, 'place', 'written'];
 
 /** The statement that takes the lines; with places for a file whose columns have own names. */
@@ -94,10 +94,10 @@ const copyEscaped = (text: string): string =>
   text.replace(/[\\\t\n\r]/g, (character) => `\\${character}`);
 
 /** One line of COPY in text format. Nothing in it needs an escape: all of it was validated. */
-const copyLine = (line: number, subject: number, value: StagedValue): string => {
+const copyLine = (line: number, series: number, value: StagedValue): string => {
   const { date, low, mid, high, publishedAt } = value;
   const range = `${low ?? '\\N'}\t${mid ?? '\\N'}\t${high ?? '\\N'}`;
-  return `${line}\t${subject}\t${date}\t${range}\t${publishedAt ?? '\\N'}\n`;
+  return `${line}\t${series}\t${date}\t${range}\t${publishedAt ?? '\\N'}\n`;
 };
 
 /** The same with the place, and the values as they were written: any text. */
@@ -117,7 +117,7 @@ interface StageProgress {
 
 /** A file that is staged: the rules for its rows, and what its rows state. */
 export interface StagedFile {
-  readonly format: Format;
+  readonly format: FileFormat;
   readonly file: SourceFile;
   readonly bounds: Bounds;
   readonly problems: Problems;
@@ -125,11 +125,11 @@ export interface StagedFile {
   readonly withdraws: boolean;
   /** Whether values may differ from their neighbours by any factor. */
   readonly mayJump: boolean;
-  readonly target: Target;
-  readonly subjects: Subjects;
+  readonly target: ChangeTarget;
+  readonly series: SeriesNames;
   readonly descriptions: Descriptions;
-  readonly ranges: Ranges;
-  readonly terms: TermsOfPrices;
+  readonly ranges: SeriesRanges;
+  readonly terms: SeriesQuotations;
   /** Names of the columns of values, by the staged place less 1. */
   readonly places: PointPlaces[];
   /** The edition that the file states, else the one that the request gives. */
@@ -168,7 +168,7 @@ class Collector {
 
   /** The line of COPY for a value, or nothing. */
   private take(record: SourceRecord): string {
-    const { problems, subjects, descriptions } = this.load;
+    const { problems, series, descriptions } = this.load;
     const hasCode = record.kind === 'point' || record.kind === 'price';
     if (hasCode && this.validator.codeFails(record)) return '';
     if (record.kind === 'point') {
@@ -189,16 +189,16 @@ class Collector {
     }
     if (record.kind === 'vintage') this.load.vintage = record.date;
     else if (record.kind === 'price') {
-      const number = subjects.numberOf(record.code, record.line);
+      const number = series.numberOf(record.code, record.line);
       if (!descriptions.addPrice(number, record)) this.rejectedLine = record.line;
     } else descriptions.add(record);
     return '';
   }
 
   /** Whether a point is in the same terms as those before it of its price. */
-  private hasTerms({ code, line }: PointRecord, terms: StatedTerms): boolean {
-    const { terms: known, subjects } = this.load;
-    return known.note(subjects.numberOf(code, line), terms, line);
+  private hasTerms({ code, line }: PointRecord, terms: Quotation): boolean {
+    const { terms: known, series } = this.load;
+    return known.note(series.numberOf(code, line), terms, line);
   }
 
   private placeOf(places: PointPlaces): number {
@@ -212,7 +212,7 @@ class Collector {
   private copied(line: number, name: string, value: StagedValue): string {
     const { load } = this;
     load.rows += 1;
-    const number = load.subjects.numberOf(name, line);
+    const number = load.series.numberOf(name, line);
     load.ranges.note(number, value);
     return copyLine(line, number, value);
   }

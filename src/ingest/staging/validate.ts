@@ -24,12 +24,12 @@ export interface Bounds {
   readonly now: string;
 }
 
-interface Row {
+interface DatedRow {
   readonly line: number;
   readonly date: string;
 }
 
-function dateProblem({ line, date }: Row, { dateMax }: Bounds, problems: Problems): boolean {
+function dateProblem({ line, date }: DatedRow, { dateMax }: Bounds, problems: Problems): boolean {
   const place = { line, column: 'date', value: date };
   if (date === '')
     problems.reject('missing_value', 'The date is missing', { line, column: 'date' });
@@ -63,7 +63,7 @@ function timeProblem(text: string, { now }: Bounds): string | null {
 const REMEMBERED_MAX = 20_000;
 
 /** Texts that were found good, with what they stand for; bounded, as a file may hold any number. */
-class Good extends Map<string, string> {
+class ValidTexts extends Map<string, string> {
   add(text: string, value: string): void {
     if (this.size >= REMEMBERED_MAX) this.clear();
     this.set(ownCopy(text), value);
@@ -75,9 +75,9 @@ export class Validator {
   private readonly bounds: Bounds;
   private readonly problems: Problems;
   private readonly withdraws: boolean;
-  private readonly days = new Good();
+  private readonly days = new ValidTexts();
   /** In UTC, by the text of the file. */
-  private readonly times = new Good();
+  private readonly times = new ValidTexts();
   private lastCode: string | null = null;
   private lineWithoutCode = 0;
 
@@ -88,7 +88,7 @@ export class Validator {
     this.withdraws = withdraws;
   }
 
-  private dateFails(row: Row): boolean {
+  private dateFails(row: DatedRow): boolean {
     if (this.days.has(row.date)) return false;
     if (dateProblem(row, this.bounds, this.problems)) return true;
     this.days.add(row.date, row.date);
@@ -117,9 +117,9 @@ export class Validator {
       this.lastCode = code;
       return false;
     }
-    const isTold = line === this.lineWithoutCode && line > 0;
+    const isReported = line === this.lineWithoutCode && line > 0;
     if (kind === 'point') this.problems.rejected += 1;
-    if (isTold) return true;
+    if (isReported) return true;
     this.lineWithoutCode = line;
     const place = { line, column: 'code', value: code };
     if (code === '' && !this.withdraws)

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { type Notation, numberReader } from '../../../src/ingest/mapping/fields.ts';
-import { termsOf } from '../../../src/ingest/mapping/quotation.ts';
+import { quotationOf } from '../../../src/ingest/mapping/quotation.ts';
 import { multiplied } from '../../../src/ingest/parsing/decimals.ts';
 import { indexOfLetters, lettersOfIndex } from '../../../src/ingest/parsing/xlsx-cells.ts';
 
@@ -96,13 +96,13 @@ t.test('any number that is written with separators is read back digit for digit'
 });
 
 t.test('a factor moves a decimal exactly, however many digits it has', (t) => {
-  const cent = termsOf('USc', 'lb');
+  const cent = quotationOf('USc', 'lb');
   t.strictSame([cent.currency, cent.published], ['USD', 'USc per lb']);
   t.equal(cent.factor && multiplied('308.85', cent.factor), '3.0885');
   t.equal(cent.factor && multiplied('-0.5', cent.factor), '-0.005');
   t.equal(multiplied('1.1', { digits: 11n, scale: 1 }), '1.21');
   t.equal(multiplied('7', { digits: 45359237n, scale: 11 }), '0.00317514659');
-  t.equal(termsOf('USD', 't').factor, null);
+  t.equal(quotationOf('USD', 't').factor, null);
   fc.assert(
     fc.property(fc.bigInt(), fc.nat(12), fc.bigInt({ min: 1n, max: 10n ** 14n }), (a, scale, b) => {
       const sign = a < 0n ? '-' : '';

@@ -8,7 +8,7 @@ const BUFFER_BYTES = 65_536;
 const LF = Buffer.from('\n');
 
 /** Writes a new file in parts of some size. */
-class Writer {
+class FileWriter {
   private parts: Buffer[] = [];
   private bytes = 0;
   private readonly descriptor: number;
@@ -42,7 +42,7 @@ class Writer {
 const LINES_OF_PAGE = 32_768;
 
 /** Numbers of lines, one bit each. */
-class Lines {
+class LineSet {
   private readonly pages = new Map<number, Uint8Array>();
 
   add(line: number): void {
@@ -74,7 +74,7 @@ class RejectsError extends Error {
   readonly exitCode = 2;
 }
 
-const isThere = (path: string): Promise<boolean> =>
+const exists = (path: string): Promise<boolean> =>
   access(path).then(
     () => true,
     () => false,
@@ -86,7 +86,7 @@ const isThere = (path: string): Promise<boolean> =>
  * it has the reasons. Both are put in their places whole, just before the load is committed. A
  * load that fails leaves neither.
  */
-export class Rejects {
+export class RejectsFile {
   readonly path: string;
   /** Opens the text that is made of the lines; the file itself, unless that is an archive. */
   text: () => AsyncIterable<Buffer>;
@@ -96,11 +96,11 @@ export class Rejects {
   isPlaced = false;
   private readonly loaded: string;
   private readonly overwrites: boolean;
-  private readonly reasons: Writer;
+  private readonly reasons: FileWriter;
   /** Begins the names of files that are being written. */
   private readonly own: string;
-  private readonly kept = new Lines();
-  private readonly goingOn = new Lines();
+  private readonly kept = new LineSet();
+  private readonly goingOn = new LineSet();
   private above = 0;
   private isEmpty = true;
   private isOpen = true;
@@ -111,7 +111,7 @@ export class Rejects {
     this.text = bytes;
     this.overwrites = overwrites;
     this.own = `${path}.${randomBytes(6).toString('hex')}`;
-    this.reasons = new Writer(`${this.own}.reasons`);
+    this.reasons = new FileWriter(`${this.own}.reasons`);
     this.reasons.write(csvLine(['file', 'line', 'column', 'value', 'code', 'reason']));
   }
 
@@ -119,13 +119,13 @@ export class Rejects {
    * Begins the files of rejected rows and of their reasons.
    * @throws RejectsError when one is there already that may not be overwritten
    */
-  static async begin(path: string, file: SourceFile, overwrites: boolean): Promise<Rejects> {
+  static async begin(path: string, file: SourceFile, overwrites: boolean): Promise<RejectsFile> {
     for (const taken of [path, `${path}.reasons.csv`]) {
-      if (overwrites || !(await isThere(taken))) continue;
+      if (overwrites || !(await exists(taken))) continue;
       const advice = 'name another file for the rejects, or take --overwrite';
       throw new RejectsError(`${taken} is there already: ${advice}`);
     }
-    return new Rejects(path, file, overwrites);
+    return new RejectsFile(path, file, overwrites);
   }
 
   /** @throws RejectsError always: what is read has no lines that could be copied */
@@ -155,7 +155,7 @@ export class Rejects {
   async place(): Promise<void> {
     this.endReasons();
     if (this.isEmpty) return;
-    const writer = new Writer(`${this.own}.rows`);
+    const writer = new FileWriter(`${this.own}.rows`);
     try {
       await this.copyLines(writer);
     } finally {
@@ -180,7 +180,7 @@ export class Rejects {
     }
   }
 
-  private async copyLines(writer: Writer): Promise<void> {
+  private async copyLines(writer: FileWriter): Promise<void> {
     const { lineEnd, above, kept, goingOn } = this;
     let line = 1;
     let isKept = above > 0 || kept.has(1);

@@ -1,40 +1,40 @@
 import { currencyName } from '../descriptions/new-names.ts';
-import { planPrices } from '../descriptions/prices.ts';
+import { classifyPrices } from '../descriptions/prices.ts';
 import type { Trx } from '../descriptions/reference.ts';
 import { type Listed, listChanges, PREVIEW_MAX } from '../staging/change-set.ts';
 import {
   compareValues,
   countValues,
   findJumps,
-  leaveOutJumps,
   listNewValues,
-  markCareful,
-} from '../staging/classify.ts';
-import { checkTerms } from '../staging/quotations.ts';
+  markForComparison,
+  rejectJumpingValues,
+} from '../staging/compare.ts';
+import { checkQuotations } from '../staging/quotations.ts';
 import {
   countFaulty,
   dropRejected,
-  type Rules,
+  type RejectionContext,
   rejectCorrections,
   rejectDuplicates,
   rejectJumps,
   rejectUndescribed,
   rejectUnknown,
 } from '../staging/rejections.ts';
-import { markDescribed, markRefused, resolveSubjects } from '../staging/series.ts';
+import { markDescribed, markRefused, resolveSeries } from '../staging/series.ts';
 import type { Load, LoadPreview } from './request.ts';
 
 /** Ends the transaction without a trace; the problems say why. */
-export class Refused extends Error {
+export class LoadRefused extends Error {
   override readonly name = 'Refused';
 }
 
-/** Rejects rates of what is no currency, and finds the currencies that have to be added. */
-async function planCurrencies(rules: Rules, load: Load): Promise<void> {
+/** RejectsFile rates of what is no currency, and finds the currencies that have to be added. */
+async function classifyCurrencies(rules: RejectionContext, load: Load): Promise<void> {
   const { trx } = rules;
   const rows = await trx.selectFrom('currency').select('iso').execute();
   const known = rows.map(({ iso }) => iso);
-  const missing = load.subjects.names.filter((iso) => !known.includes(iso));
+  const missing = load.series.names.filter((iso) => !known.includes(iso));
   load.currencies = missing.filter((iso) => currencyName(iso) !== undefined);
   await markDescribed(trx, load.currencies);
   await rejectUnknown(rules, 'unknown_currency', async () => known);
@@ -47,7 +47,10 @@ export async function codesOf(trx: Trx): Promise<string[]> {
 }
 
 /** Marks the prices whose descriptions cannot be taken, and rejects unknown codes. */
-async function checkDescribed(rules: Rules, { prices, descriptions }: Load): Promise<void> {
+async function checkDescriptions(
+  rules: RejectionContext,
+  { prices, descriptions }: Load,
+): Promise<void> {
   const { trx, problems } = rules;
   if (prices.failed.size > 0) {
     const numbers = [...prices.failed.keys()];
@@ -62,16 +65,16 @@ async function checkDescribed(rules: Rules, { prices, descriptions }: Load): Pro
 }
 
 /** Compares what has to be compared, and rejects what may not be loaded. */
-async function compare(rules: Rules, load: Load): Promise<void> {
+async function compare(rules: RejectionContext, load: Load): Promise<void> {
   const { trx, problems } = rules;
   const { jumpFactor } = load.request;
-  if (!(await markCareful(trx, load))) return;
+  if (!(await markForComparison(trx, load))) return;
   await compareValues(trx, load);
   if (load.prices.failed.size > 0) await rejectUndescribed(rules);
   await rejectDuplicates(rules);
   if (!load.mayCorrect) await rejectCorrections(rules);
   if (!load.mayJump && (await findJumps(trx, jumpFactor))) {
-    if (problems.rejects) await leaveOutJumps(trx, jumpFactor);
+    if (problems.rejects) await rejectJumpingValues(trx, jumpFactor);
     await rejectJumps(rules, jumpFactor);
   }
   await dropRejected(rules);
@@ -89,7 +92,7 @@ async function previewOf(trx: Trx, load: Load): Promise<LoadPreview> {
     code,
     name: attributes['name'] ?? null,
   }));
-  const names = prices.newRows.map(({ record }) => ({
+  const names = prices.newNames.map(({ record }) => ({
     kind: record.kind === 'product' ? record.kind : record.dimension,
     name: record.name,
   }));
@@ -114,16 +117,16 @@ async function previewOf(trx: Trx, load: Load): Promise<LoadPreview> {
 /**
  * Finds out what a staged load would do, and everything that is against it, before anything is
  * written.
- * @throws Refused when something is
+ * @throws LoadRefused when something is
  */
-export async function planLoad(trx: Trx, load: Load): Promise<void> {
+export async function classifyLoad(trx: Trx, load: Load): Promise<void> {
   const { format, problems, request, descriptions } = load;
   const rules = { trx, target: load.target, problems, places: load.places };
-  await resolveSubjects(trx, load.subjects, load.ranges, descriptions, load.target);
-  if (format.source) await planCurrencies(rules, load);
-  load.prices = await planPrices(trx, descriptions, load.mayCorrect, problems);
-  if (!format.source) await checkDescribed(rules, load);
-  await checkTerms(trx, load, problems);
+  await resolveSeries(trx, load.series, load.ranges, descriptions, load.target);
+  if (format.source) await classifyCurrencies(rules, load);
+  load.prices = await classifyPrices(trx, descriptions, load.mayCorrect, problems);
+  if (!format.source) await checkDescriptions(rules, load);
+  await checkQuotations(trx, load, problems);
   await compare(rules, load);
   if (!problems.rejects && problems.refuses) {
     problems.rejected = load.rowsRead - load.rows + (await countFaulty(rules, load.mayCorrect));
@@ -137,13 +140,13 @@ export async function planLoad(trx: Trx, load: Load): Promise<void> {
   };
   load.preview = await previewOf(trx, load);
   await request.onPreview?.(load.preview);
-  if (problems.refuses) throw new Refused();
+  if (problems.refuses) throw new LoadRefused();
 }
 
 /** Whether a planned load changes anything. */
 export const changesAnything = ({ currencies, prices, counts }: Load): boolean =>
   currencies.length +
-    prices.newRows.length +
+    prices.newNames.length +
     prices.created.length +
     prices.changed.length +
     counts.inserted +

@@ -7,7 +7,7 @@ import { DayReader, Fault, type Field, plainText, shownText, type TableRow } fro
 import type { ColumnRef, Mapping, Published } from './schema.ts';
 
 /** Names a column in a message, by its place from 0 and a line. */
-export type Naming = (index: number, line: number) => string;
+export type ColumnNaming = (index: number, line: number) => string;
 
 /** What a mapping says of a delimiter that it lacks. */
 export const delimiterHint = (name: string, columns = 'columns'): string =>
@@ -36,15 +36,15 @@ export const withoutMark = (name: string, mark: string | undefined): string =>
     : name;
 
 /** The columns of a table by what a mapping calls them. */
-export class Columns {
+export class TableColumns {
   /** The line of the names, 0 for none. */
   readonly header: TableRow | null;
-  readonly naming: Naming;
+  readonly naming: ColumnNaming;
   private readonly names: readonly string[] | null;
   /** How many there are; null when a table, as in a workbook, has no edge. */
   private readonly width: number | null;
 
-  constructor(header: TableRow | null, width: number | null, naming: Naming, mark?: string) {
+  constructor(header: TableRow | null, width: number | null, naming: ColumnNaming, mark?: string) {
     this.header = header;
     this.width = width;
     this.naming = naming;
@@ -87,7 +87,7 @@ export class Columns {
 }
 
 /** The columns of one price; -1 for what is not in a column. */
-export interface Template {
+export interface PointColumns {
   /** null when it stands in `codeAt`. */
   readonly code: string | null;
   readonly codeAt: number;
@@ -102,9 +102,9 @@ export interface Template {
   readonly places: PointPlaces;
 }
 
-type Place = Omit<Template, 'places'>;
+type ColumnIndexes = Omit<PointColumns, 'places'>;
 
-function withPlaces(place: Place, naming: Naming): Template {
+function withPlaces(place: ColumnIndexes, naming: ColumnNaming): PointColumns {
   const columns: Readonly<Record<PointField, number>> = {
     code: place.codeAt,
     date: place.dateAt,
@@ -124,7 +124,7 @@ function withPlaces(place: Place, naming: Naming): Template {
 /** The columns whose headings are dates, each with its day. */
 function datedColumns(
   { dateColumns }: Mapping,
-  columns: Columns,
+  columns: TableColumns,
   is1904: boolean,
 ): [index: number, day: string][] {
   const { header } = columns;
@@ -157,7 +157,11 @@ function datedColumns(
  * one for each price or date that has columns of its own, none in a table of rates.
  * @throws Refusal when the table lacks a column of the mapping
  */
-export function templatesOf(mapping: Mapping, columns: Columns, is1904: boolean): Template[] {
+export function pointColumnsOf(
+  mapping: Mapping,
+  columns: TableColumns,
+  is1904: boolean,
+): PointColumns[] {
   const at = (column: ColumnRef | undefined): number =>
     column === undefined ? -1 : columns.indexOf(column);
   const { code, low, mid, high, published } = mapping;
@@ -172,7 +176,7 @@ export function templatesOf(mapping: Mapping, columns: Columns, is1904: boolean)
     publishedAt: at(mapping.publishedAt?.column),
     published,
   };
-  const place = (own: Partial<Place>): Template =>
+  const place = (own: Partial<ColumnIndexes>): PointColumns =>
     withPlaces({ ...shared, ...own }, columns.naming);
   if (mid !== undefined) return [place({})];
   if (mapping.dateColumns) {
@@ -198,7 +202,7 @@ export function templatesOf(mapping: Mapping, columns: Columns, is1904: boolean)
 
 /** Names the columns of a text by their heading, or by their place where there is none. */
 export const namesOfText =
-  (header: TableRow | null): Naming =>
+  (header: TableRow | null): ColumnNaming =>
   (index, line) => {
     const isBelow = header !== null && line >= header.line;
     const name = isBelow ? plainText(shownText(header.fields[index])) : '';
@@ -207,7 +211,7 @@ export const namesOfText =
 
 /** Names the columns of a sheet by letters and heading: `C Copper`. */
 export const lettersAndNames =
-  (header: TableRow | null, mark: string | undefined): Naming =>
+  (header: TableRow | null, mark: string | undefined): ColumnNaming =>
   (index, line) => {
     const isBelow = header !== null && line >= header.line;
     const name = isBelow ? withoutMark(plainText(shownText(header.fields[index])), mark) : '';
@@ -215,7 +219,7 @@ export const lettersAndNames =
   };
 
 /** Names the cells of a sheet as formulas do: `Prices!C17`. */
-export function namesOfSheet(sheet: string): Naming {
+export function namesOfSheet(sheet: string): ColumnNaming {
   const name = /^\w+$/.test(sheet) ? sheet : `'${sheet.replaceAll("'", "''")}'`;
   return (index, line) => `${name}!${lettersOfIndex(index)}${line}`;
 }

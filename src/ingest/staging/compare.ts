@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Trx } from '../descriptions/reference.ts';
-import { firstOf, type Listed, type Target } from './change-set.ts';
+import { type ChangeTarget, firstOf, type Listed } from './change-set.ts';
 import type { StagedFile } from './stage.ts';
 
 /** A value as the functions of the database compare it: low, mid, high, and its day as a number. */
@@ -9,7 +9,7 @@ const comparable = (low: string, mid: string, high: string, date = 'c.date') =>
     (${sql.ref(date)} - '2000-01-01'::date)::numeric]`;
 
 /** The value of `u` that is nearest to a date, on one side of it. */
-const neighbour = (target: Target, side: 'before' | 'after') => sql`(
+const neighbour = (target: ChangeTarget, side: 'before' | 'after') => sql`(
   select ${comparable('n.low', 'n.mid', 'n.high', 'n.date')} from (
     select s.date, ${target.values} from ${target.held}
       and ${side === 'before' ? sql`s.date < u.first_date` : sql`s.date > u.last_date`}
@@ -22,25 +22,25 @@ const neighbour = (target: Target, side: 'before' | 'after') => sql`(
  * others are new as a whole, and right.
  * @returns whether there are any
  */
-export async function markCareful(
+export async function markForComparison(
   trx: Trx,
   { target, mayJump, withdraws }: StagedFile,
 ): Promise<boolean> {
   await sql`
-    update pg_temp.load_subject u set
+    update pg_temp.load_series u set
       has_now = exists (select from ${target.held}
         and s.date between u.first_date and u.last_date),
       has_past = ${target.hasPast},
       before = ${mayJump ? sql`null` : neighbour(target, 'before')},
       after = ${mayJump ? sql`null` : neighbour(target, 'after')}
     where u.id is not null and u.rows > 0`.execute(trx);
-  const careful = await sql`
-    update pg_temp.load_subject u set is_careful = true
+  const marked = await sql`
+    update pg_temp.load_series u set is_compared = true
     where u.rows > 0 and (u.id is not null or u.described)
       and (${withdraws} or has_now or has_past or not is_ascending or before is not null
         or after is not null or rejected_line is not null
         or (not is_smooth and not ${mayJump}))`.execute(trx);
-  return Number(careful.numAffectedRows) > 0;
+  return Number(marked.numAffectedRows) > 0;
 }
 
 /**
@@ -73,9 +73,9 @@ const isOutdated = ({ target, format, vintage }: StagedFile) => sql`
 export async function compareValues(trx: Trx, load: StagedFile): Promise<void> {
   const { target, vintage, mayJump } = load;
   await sql`
-    insert into pg_temp.load_change (source, line, subject, id, date, low, mid, high, published_at,
+    insert into pg_temp.load_change (source, line, series_no, id, date, low, mid, high, published_at,
       place, written, low_before, mid_before, high_before, state, corrections)
-    select ${target.source}, f.line, coalesce(f.subject, n.subject), coalesce(f.id, n.id),
+    select ${target.source}, f.line, coalesce(f.series_no, n.series_no), coalesce(f.id, n.id),
       coalesce(f.date, n.date),
       f.low, f.mid, f.high, f.published_at, f.place, f.written, n.low, n.mid, n.high,
       case
@@ -93,40 +93,40 @@ export async function compareValues(trx: Trx, load: StagedFile): Promise<void> {
     from (
       select v.*, u.id, u.has_past,
         case when u.has_past then ${pastOf(target)} end as corrections
-      from pg_temp.load_value v join pg_temp.load_subject u using (subject)
-      where u.is_careful) as f
+      from pg_temp.load_value v join pg_temp.load_series u using (series_no)
+      where u.is_compared) as f
     ${mayJump ? sql`left` : sql`full`} join (
-      select u.subject, u.id, s.*
-      from pg_temp.load_subject u cross join lateral (
+      select u.series_no, u.id, s.*
+      from pg_temp.load_series u cross join lateral (
         select s.date, s.batch_id, ${target.values} from ${target.held}
           and s.date between u.first_date and u.last_date) as s
-      where u.is_careful and u.has_now) as n
-    on n.subject = f.subject and n.date = f.date`.execute(trx);
+      where u.is_compared and u.has_now) as n
+    on n.series_no = f.series_no and n.date = f.date`.execute(trx);
   await sql`
     update pg_temp.load_change c set state = 'duplicate', first_line = d.first_line
     from (
-      select v.line, v.subject, v.place, row_number() over same as mention,
+      select v.line, v.series_no, v.place, row_number() over same as mention,
         first_value(v.line) over same as first_line
-      from pg_temp.load_value v join pg_temp.load_subject u using (subject)
-      where u.is_careful and not u.is_ascending
-      window same as (partition by v.subject, v.date order by v.line, v.place)) as d
-    where d.mention > 1 and c.line = d.line and c.subject = d.subject
+      from pg_temp.load_value v join pg_temp.load_series u using (series_no)
+      where u.is_compared and not u.is_ascending
+      window same as (partition by v.series_no, v.date order by v.line, v.place)) as d
+    where d.mention > 1 and c.line = d.line and c.series_no = d.series_no
       and c.place = d.place`.execute(trx);
-  await sql`analyze pg_temp.load_change (source, line, subject, date, state)`.execute(trx);
+  await sql`analyze pg_temp.load_change (source, line, series_no, date, state)`.execute(trx);
 }
 
 /** The corrections of a value that is gone, of a staged value `v`. */
-const pastOf = (target: Target) => sql`(
+const pastOf = (target: ChangeTarget) => sql`(
   select p.corrections from (select v.date) as f (date)
   cross join lateral (select ${target.pastCorrections} as corrections) as p)`;
 
 /** Of a price or currency `u`, whether all of its values are new. */
-const NEW_AS_A_WHOLE = sql`
-  not u.is_careful and not u.is_refused and (u.id is not null or u.described)`;
+const ALL_VALUES_ARE_NEW = sql`
+  not u.is_compared and not u.is_refused and (u.id is not null or u.described)`;
 
 /** Of a compared value `c` of `u`, whether it is new, and nothing is held against it. */
-const NEW_BY_ITSELF = sql`
-  c.state = 'new' and c.beside is null and not u.is_refused
+const VALUE_IS_NEW = sql`
+  c.state = 'new' and c.neighbour is null and not u.is_refused
     and c.line is distinct from u.rejected_line`;
 
 /** What a load would do with the values of a file that are right. */
@@ -141,13 +141,13 @@ export interface ClassifiedCounts {
 export async function countValues(trx: Trx): Promise<ClassifiedCounts> {
   const { rows } = await sql<ClassifiedCounts>`
     select
-      ((select coalesce(sum(u.rows), 0) from pg_temp.load_subject u
-        where ${NEW_AS_A_WHOLE})
-        + count(*) filter (where ${NEW_BY_ITSELF}))::float8 as inserted,
+      ((select coalesce(sum(u.rows), 0) from pg_temp.load_series u
+        where ${ALL_VALUES_ARE_NEW})
+        + count(*) filter (where ${VALUE_IS_NEW}))::float8 as inserted,
       (count(*) filter (where state = 'same'))::float8 as unchanged,
       (count(*) filter (where state = 'changed'))::float8 as corrected,
       (count(*) filter (where state in ('outdated', 'withdrawn')))::float8 as outdated
-    from pg_temp.load_change c join pg_temp.load_subject u using (subject)`.execute(trx);
+    from pg_temp.load_change c join pg_temp.load_series u using (series_no)`.execute(trx);
   return rows[0] as ClassifiedCounts;
 }
 
@@ -160,18 +160,18 @@ const OFFERED = comparable('c.low', 'c.mid', 'c.high');
  * value is left out.
  */
 const STANDING = sql`
-  select c.subject, c.date, c.line, c.place, c.state not in ('new', 'changed') as is_fixed,
+  select c.series_no, c.date, c.line, c.place, c.state not in ('new', 'changed') as is_fixed,
     case when c.state in ('new', 'changed') then ${OFFERED} else ${CURRENT} end as value,
     case when c.state = 'changed' then ${CURRENT} end as otherwise
   from pg_temp.load_change c
   where c.state in ('new', 'changed', 'same', 'outdated', 'fixed')
     or (c.state = 'refused' and c.mid_before is not null)
   union all
-  select u.subject, '2000-01-01'::date + u.before[4]::integer, null, null, true, u.before, null
-  from pg_temp.load_subject u where u.is_careful and u.before is not null
+  select u.series_no, '2000-01-01'::date + u.before[4]::integer, null, null, true, u.before, null
+  from pg_temp.load_series u where u.is_compared and u.before is not null
   union all
-  select u.subject, '2000-01-01'::date + u.after[4]::integer, null, null, true, u.after, null
-  from pg_temp.load_subject u where u.is_careful and u.after is not null`;
+  select u.series_no, '2000-01-01'::date + u.after[4]::integer, null, null, true, u.after, null
+  from pg_temp.load_series u where u.is_compared and u.after is not null`;
 
 /**
  * Notes, as `beside` of each new or changed value, a value that it jumps against: the one that it
@@ -180,7 +180,7 @@ const STANDING = sql`
  */
 export async function findJumps(trx: Trx, factor: string): Promise<boolean> {
   const found = await sql`
-    update pg_temp.load_change c set beside = case
+    update pg_temp.load_change c set neighbour = case
       when c.mid_before is not null and value_jumps(${CURRENT}, ${OFFERED}, ${factor}::numeric)
         then ${CURRENT}
       when value_jumps(s.previous, s.value, ${factor}::numeric) then s.previous
@@ -190,9 +190,9 @@ export async function findJumps(trx: Trx, factor: string): Promise<boolean> {
       select *, lag(value) over dates as previous,
         case when lead(is_fixed) over dates then lead(value) over dates end as next
       from (${STANDING}) as standing
-      window dates as (partition by subject order by date)
+      window dates as (partition by series_no order by date)
     ) as s
-    where c.line = s.line and c.subject = s.subject and c.place = s.place and not s.is_fixed and (
+    where c.line = s.line and c.series_no = s.series_no and c.place = s.place and not s.is_fixed and (
       (c.mid_before is not null and value_jumps(${CURRENT}, ${OFFERED}, ${factor}::numeric))
       or value_jumps(s.previous, s.value, ${factor}::numeric)
       or value_jumps(s.next, s.value, ${factor}::numeric))`.execute(trx);
@@ -200,10 +200,14 @@ export async function findJumps(trx: Trx, factor: string): Promise<boolean> {
 }
 
 /** Marks the values that jump against the last that was taken, in one direction of time. */
-async function leaveOutAlong(trx: Trx, factor: string, direction: 'asc' | 'desc'): Promise<void> {
-  const dates = sql`(partition by subject order by date ${sql.raw(direction)})`;
+async function rejectJumpingAlong(
+  trx: Trx,
+  factor: string,
+  direction: 'asc' | 'desc',
+): Promise<void> {
+  const dates = sql`(partition by series_no order by date ${sql.raw(direction)})`;
   await sql`
-    update pg_temp.load_change c set state = 'refused', beside = t.taken_before
+    update pg_temp.load_change c set state = 'refused', neighbour = t.taken_before
     from (
       select *, lag(taken) over dates as taken_before
       from (
@@ -213,7 +217,7 @@ async function leaveOutAlong(trx: Trx, factor: string, direction: 'asc' | 'desc'
       ) as walked
       window dates as ${dates}
     ) as t
-    where c.line = t.line and c.subject = t.subject and c.place = t.place and not t.is_fixed
+    where c.line = t.line and c.series_no = t.series_no and c.place = t.place and not t.is_fixed
       and value_jumps(t.taken_before, t.value, ${factor}::numeric)`.execute(trx);
 }
 
@@ -222,14 +226,16 @@ async function leaveOutAlong(trx: Trx, factor: string, direction: 'asc' | 'desc'
  * replace, then, along time, each that jumps against the last one taken; at last, against time,
  * each that jumps against a value that the load leaves alone. What is left holds no jump.
  */
-export async function leaveOutJumps(trx: Trx, factor: string): Promise<void> {
-  await sql`update pg_temp.load_change set beside = null where beside is not null`.execute(trx);
+export async function rejectJumpingValues(trx: Trx, factor: string): Promise<void> {
+  await sql`update pg_temp.load_change set neighbour = null where neighbour is not null`.execute(
+    trx,
+  );
   await sql`
-    update pg_temp.load_change c set state = 'refused', beside = ${CURRENT}
+    update pg_temp.load_change c set state = 'refused', neighbour = ${CURRENT}
     where c.state = 'changed'
       and value_jumps(${CURRENT}, ${OFFERED}, ${factor}::numeric)`.execute(trx);
-  await leaveOutAlong(trx, factor, 'asc');
-  await leaveOutAlong(trx, factor, 'desc');
+  await rejectJumpingAlong(trx, factor, 'asc');
+  await rejectJumpingAlong(trx, factor, 'desc');
 }
 
 /** The new values of one price or currency. */
@@ -246,10 +252,10 @@ export const listNewValues = (trx: Trx): Promise<Listed<NewValues>> =>
     trx,
     sql<NewValues>`
       select name as code, rows::float8 as values, first_date as "from", last_date as "to"
-      from pg_temp.load_subject u
-      where ${NEW_AS_A_WHOLE} and rows > 0
+      from pg_temp.load_series u
+      where ${ALL_VALUES_ARE_NEW} and rows > 0
       union all
       select u.name, count(*)::float8, min(c.date), max(c.date)
-      from pg_temp.load_change c join pg_temp.load_subject u using (subject)
-      where ${NEW_BY_ITSELF} group by u.name`,
+      from pg_temp.load_change c join pg_temp.load_series u using (series_no)
+      where ${VALUE_IS_NEW} group by u.name`,
   );
