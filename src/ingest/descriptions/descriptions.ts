@@ -14,14 +14,16 @@ import {
 import { INVALID_LABEL, isLabel, specificationOf } from '../records/texts.ts';
 import { KIND_OF, type Reference, type ReferenceRow } from './reference.ts';
 
-/** Prices, products and dimension values that one file may describe; they are held in memory. */
+/**
+ * Most prices, products and dimension values that one file may describe; they are held in memory.
+ */
 const DESCRIPTIONS_MAX = 20_000;
-/** Characters of all of them together, as JSON. */
+/** Total characters of all descriptions, as JSON. */
 const CHARACTERS_MAX = 67_108_864;
 
-/** What a file says about prices, products and dimensions, beside the values. */
+/** The descriptions of prices, products and dimension values in a file. */
 export class Descriptions {
-  /** By the number of the price. */
+  /** By series number. */
   readonly prices = new Map<number, PriceRecord>();
   readonly others: (ProductRecord | ValueRecord)[] = [];
   private held = 0;
@@ -36,8 +38,8 @@ export class Descriptions {
   }
 
   /**
-   * Keeps the first description of a price. A later one must say the same: whether it does, after
-   * noting the problem when it does not.
+   * Keeps the first description of a price.
+   * @returns false, after reporting the problem, for a later description that differs
    */
   addPrice(number: number, record: PriceRecord): boolean {
     const first = this.prices.get(number);
@@ -61,7 +63,7 @@ export class Descriptions {
     this.others.push(this.keep(record));
   }
 
-  /** A copy of a record, so that the block of the file it was cut from is not kept with it. */
+  /** Copies a record, so that its block of the file is not kept in memory. */
   private keep<T extends PriceRecord | ProductRecord | ValueRecord>(record: T): T {
     const copy = JSON.stringify(record);
     this.held += copy.length;
@@ -73,10 +75,10 @@ export class Descriptions {
   }
 }
 
-/** DescribedColumns of `price`, as far as a description states them. Ids of rows yet to come are 0. */
+/** Columns of `price` that a description states. Rows that are not yet created have id 0. */
 export type DescribedColumns = Readonly<Record<string, string | number | null>>;
 
-/** Notes problems of one description, and remembers that there was one. */
+/** Reports problems of one description and remembers that there was one. */
 class DescriptionChecker {
   failed = false;
   readonly record: PriceRecord;
@@ -95,7 +97,7 @@ class DescriptionChecker {
     return null;
   }
 
-  /** The id of the row that a name or id refers to. */
+  /** Finds the id of a row by name or id. */
   find(
     column: string,
     text: string,
@@ -113,7 +115,7 @@ type FieldReader = (text: string | null, at: FieldContext) => DescribedColumns |
 interface FieldContext {
   readonly description: DescriptionChecker;
   readonly column: string;
-  /** Neither is there where the market is not known. */
+  /** Both are undefined if the market is unknown. */
   readonly market: Market | undefined;
   readonly marketId: number | undefined;
   readonly reference: Reference;
@@ -177,7 +179,7 @@ const product: FieldReader = (text, { description, reference, marketId }) => {
   return id === null ? null : { product_id: id };
 };
 
-/** Category and frequency, which every price has. */
+/** Category and frequency, which every price must have. */
 const requiredDimension: FieldReader = (text, place) =>
   text === null
     ? place.description.fail('missing_value', place.column, `A price needs a ${place.column}`)
@@ -209,12 +211,11 @@ const READERS: Readonly<Record<string, FieldReader>> = {
   ...Object.fromEntries(DIMENSION_FIELDS.map((field) => [field, dimension])),
 };
 
-/** What a new price cannot do without. */
+/** Attributes that a new price must have. */
 const REQUIRED_FIELDS = ['market', 'name', 'product', 'priceCategory', 'priceType', 'frequency'];
 
 /**
- * The rules of money and percentages: a payable is a percentage and has no currency. What was found
- * wrong by itself is left out.
+ * A payable is a percentage and has no currency. Columns with a problem of their own are skipped.
  */
 function checkCurrencyAndUnit(columns: DescribedColumns, description: DescriptionChecker): void {
   const { price_type: type, currency_id: currency, unit_dimension: unit } = columns;
@@ -230,14 +231,15 @@ function checkCurrencyAndUnit(columns: DescribedColumns, description: Descriptio
   }
 }
 
-/** What is known of the price that is described; null for a new one. */
+/** An existing price; null stands for a new one. */
 interface KnownPrice {
   readonly market: string;
 }
 
 /**
- * The columns that a description states, or null after noting its problems. For a new price all
- * columns are there; for a known one those that the file mentions.
+ * Converts a description to columns: all columns for a new price, the stated ones for an existing
+ * price.
+ * @returns null after reporting problems
  */
 export function describedColumns(
   record: PriceRecord,
@@ -256,7 +258,8 @@ export function describedColumns(
     description.fail('unknown_market', 'market', message);
   }
   const columns: Record<string, string | number | null> = { market_id: marketId ?? null };
-  // Without a market it may be meant for a price that there is: what is missing is not told.
+  // Without a market the description may belong to an existing price, so missing attributes are not
+  // reported.
   const isWhole = known === null && slug !== '';
   const stated = isWhole ? { ...NO_ATTRIBUTES, ...record.attributes } : record.attributes;
   for (const [column, text] of Object.entries(stated)) {
@@ -267,7 +270,7 @@ export function describedColumns(
   return description.failed ? null : columns;
 }
 
-/** A new price of which nothing is said has none of the optional attributes. */
+/** Default attributes of a new price. */
 const NO_ATTRIBUTES: Readonly<Record<string, null>> = Object.fromEntries(
   [...REQUIRED_FIELDS, ...Object.keys(READERS)].map((name) => [name, null]),
 );

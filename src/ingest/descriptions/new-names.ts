@@ -8,14 +8,14 @@ import type { ProductRecord, ValueRecord } from '../records/source-record.ts';
 import { INVALID_LABEL, isLabel } from '../records/texts.ts';
 import { addTo, KIND_OF, type Reference, type Trx } from './reference.ts';
 
-/** A row that a file declares, where the database lacks it. */
+/** A product or dimension value that a file declares and the database lacks. */
 export type NewName =
   | { readonly record: ProductRecord; readonly marketId: number; readonly key: string }
   | { readonly record: ValueRecord; readonly kind: string; readonly key: string };
 
 /**
- * The declared products and values that do not exist yet. They are addTo into the reference without
- * an id, so that descriptions can already be checked against them.
+ * Finds the declared products and values that do not exist yet. They are added to the reference
+ * data with id 0, so that descriptions can already refer to them.
  */
 export function newNames(
   records: readonly (ProductRecord | ValueRecord)[],
@@ -64,7 +64,7 @@ function newName(
   const { dimension } = record;
   const known = kind === undefined ? undefined : values.get(kind);
   if (known?.has(key)) return null;
-  // What depends on frequencies has to know each.
+  // New frequencies are refused: the code that depends on frequencies must know each.
   if (kind !== undefined && kind !== 'frequency') return { record, kind, key };
   const others = [...KIND_OF.keys()].filter((field) => field !== 'frequency');
   const frequencies = [...new Set([...(known?.values() ?? [])].map((each) => each.name))];
@@ -76,7 +76,7 @@ function newName(
   return null;
 }
 
-/** A name as part of an id and an address: `99.8% Ni min` → `99.8-ni-min`. */
+/** Converts a name to a part of an id and address: `99.8% Ni min` → `99.8-ni-min`. */
 const slugOf = (name: string): string =>
   name
     .normalize('NFKD')
@@ -84,7 +84,7 @@ const slugOf = (name: string): string =>
     .replace(/[^\p{L}\p{N}.]+/gu, '-')
     .replace(/^-|-$/g, '') || 'value';
 
-/** A slug that no other row has: the second of the same name gets `-2`. */
+/** Finds a free slug: the second row of the same name gets `-2`. */
 async function freeSlug(name: string, isTaken: (slug: string) => Promise<boolean>) {
   const slug = slugOf(name);
   for (let count = 1; ; count += 1) {
@@ -93,7 +93,7 @@ async function freeSlug(name: string, isTaken: (slug: string) => Promise<boolean
   }
 }
 
-/** Writes declared products and values; a revision must be open. */
+/** Writes declared products and values; requires an open revision. */
 export async function writeNewNames(trx: Trx, rows: readonly NewName[]): Promise<void> {
   for (const row of rows) {
     const { name } = row.record;
@@ -126,20 +126,17 @@ export async function writeNewNames(trx: Trx, rows: readonly NewName[]): Promise
 
 const names = new Intl.DisplayNames(['en'], { type: 'currency', fallback: 'none' });
 
-/** The English name of a currency of ISO 4217, also of one that has ended; undefined if none. */
+/** English name of an ISO 4217 currency, including former ones; undefined if unknown. */
 export const currencyName = (iso: string): string | undefined =>
   /^[A-Z]{3}$/.test(iso) ? names.of(iso) : undefined;
 
-/** Its sign, or its code where it has none. */
+/** Symbol of a currency, or its code if it has none. */
 function currencySymbol(iso: string): string {
   const format = new Intl.NumberFormat('en', { style: 'currency', currency: iso });
   return format.formatToParts(0).find((part) => part.type === 'currency')?.value ?? iso;
 }
 
-/**
- * Adds currencies that rates were found for: currencies come and go, and a new one is a row of
- * data. A revision must be open.
- */
+/** Adds the currencies of new rates; requires an open revision. */
 export async function writeCurrencies(trx: Trx, isoCodes: readonly string[]): Promise<void> {
   if (isoCodes.length === 0) return;
   const rows = isoCodes.map((iso) => ({
@@ -152,8 +149,8 @@ export async function writeCurrencies(trx: Trx, isoCodes: readonly string[]): Pr
 }
 
 /**
- * Makes sure that the publisher of the rates is known. It looks first: an account that only loads
- * need not be allowed to add publishers, which the seeds know.
+ * Adds the publisher of the rates if it is missing. The check comes first: an account that only
+ * loads may lack the right to insert publishers.
  */
 export async function writeSource(trx: Trx, { slug, name, base }: RateSource): Promise<void> {
   const known = await trx.selectFrom('fx_source').select('slug').where('slug', '=', slug).execute();

@@ -15,14 +15,14 @@ import {
   type Trx,
 } from './reference.ts';
 
-/** What never changes of a price: column → field. */
+/** Immutable columns of a price: column → field. */
 const IDENTITY: Readonly<Record<string, string>> = {
   market_id: 'market',
   price_type: 'priceType',
   currency_id: 'currency',
   unit_id: 'unitOfMeasure',
 };
-/** What a description may change of a price: column → field. */
+/** Columns of a price that a description may change: column → field. */
 export const CHANGEABLE: Readonly<Record<string, string>> = {
   name: 'name',
   short_name: 'shortName',
@@ -43,14 +43,14 @@ const COLUMNS = [
   ...CHANGEABLE_COLUMNS,
 ];
 
-/** DescribedColumns as a statement lists them, of a table where one is named. */
+/** Formats a column list for a statement, qualified with a table if one is given. */
 export const listOf = (columns: readonly string[], table: string | null = null) =>
   sql.join(columns.map((column) => sql.ref(table === null ? column : `${table}.${column}`)));
 
 /** A row of `price`, with the slug of its market. */
 type CurrentPrice = Readonly<Record<string, unknown>> & { readonly market: string };
 
-/** The prices that records describe, as far as they exist, by the key of their code. */
+/** Reads the existing prices among those described, by code key. */
 async function currentPrices(
   trx: Trx,
   records: Iterable<PriceRecord>,
@@ -62,7 +62,7 @@ async function currentPrices(
   return new Map(rows.map((row) => [row.code_key, row]));
 }
 
-/** An attribute of a price that changes; references by their names. */
+/** One changed attribute of a price; references are given by name. */
 export interface PriceChange {
   readonly code: string;
   readonly field: string;
@@ -70,17 +70,17 @@ export interface PriceChange {
   readonly after: string | null;
 }
 
-/** What a load does to prices and to what they refer to. */
+/** The changes that a load makes to prices and to the names that they refer to. */
 export interface PriceChanges {
   readonly newNames: readonly NewName[];
   readonly created: readonly PriceRecord[];
   readonly changed: readonly PriceRecord[];
   readonly changes: readonly PriceChange[];
-  /** Descriptions that cannot be taken: the last problem of each, by the number of the price. */
+  /** Rejected descriptions: the last problem of each, by series number. */
   readonly failed: ReadonlyMap<number, LoadProblem>;
 }
 
-/** A file that describes no price. */
+/** The changes of a file that describes no price. */
 export const NO_PRICE_CHANGES: PriceChanges = {
   newNames: [],
   created: [],
@@ -89,7 +89,7 @@ export const NO_PRICE_CHANGES: PriceChanges = {
   failed: new Map(),
 };
 
-/** What descriptions are compared with. */
+/** Reference data and rules for the comparison of descriptions. */
 interface Comparison {
   readonly reference: Reference;
   readonly isPermitted: boolean;
@@ -102,7 +102,7 @@ const currentOf = (current: CurrentPrice, column: string): string | number | nul
     ? specificationOf(JSON.stringify(current[column]))
     : ((current[column] as string | number | null | undefined) ?? null);
 
-/** A value of a column as a person reads it: what it refers to by name. */
+/** A column value as readable text; references are given by name. */
 function textOf(
   field: string,
   value: string | number | null,
@@ -116,7 +116,7 @@ function textOf(
   return [...(rows?.values() ?? [])].find(({ id }) => id === value)?.name ?? String(value);
 }
 
-/** Whether a description may change an attribute; the problem is noted when it may not. */
+/** Whether a description may change an attribute; reports a problem if not. */
 function isAllowed(
   record: PriceRecord,
   column: string,
@@ -137,7 +137,7 @@ function isAllowed(
   return false;
 }
 
-/** The attributes that a description changes; null when one may not change. */
+/** The attributes that a description changes; null if one may not change. */
 function changesOf(
   record: PriceRecord,
   columns: DescribedColumns,
@@ -166,10 +166,7 @@ function changesOf(
   return isFine ? changes : null;
 }
 
-/**
- * Compares the descriptions of a file with the database: what is new, what changes. Problems are
- * noted, nothing is written.
- */
+/** Compares the descriptions of a file with the database and reports problems. Writes nothing. */
 export async function classifyPrices(
   trx: Trx,
   descriptions: Descriptions,
@@ -201,7 +198,7 @@ export async function classifyPrices(
   return { newNames: rows, created, changed, changes, failed };
 }
 
-/** The columns of planned prices, now that everything they refer to has an id. */
+/** The rows of prices to write, after everything that they refer to has an id. */
 function rowsOf(
   records: readonly PriceRecord[],
   current: ReadonlyMap<string, CurrentPrice>,
@@ -224,21 +221,25 @@ function rowsOf(
   return JSON.stringify(rows);
 }
 
-/** Writes the plan; a revision must be open. */
-export async function writePrices(trx: Trx, plan: PriceChanges, problems: Problems): Promise<void> {
-  if (plan.newNames.length + plan.created.length + plan.changed.length === 0) return;
-  await writeNewNames(trx, plan.newNames);
+/** Writes the changes; requires an open revision. */
+export async function writePrices(
+  trx: Trx,
+  changes: PriceChanges,
+  problems: Problems,
+): Promise<void> {
+  if (changes.newNames.length + changes.created.length + changes.changed.length === 0) return;
+  await writeNewNames(trx, changes.newNames);
   const reference = await readReference(trx);
-  const current = await currentPrices(trx, plan.changed);
-  if (plan.created.length > 0) {
-    const rows = rowsOf(plan.created, current, reference, problems);
+  const current = await currentPrices(trx, changes.changed);
+  if (changes.created.length > 0) {
+    const rows = rowsOf(changes.created, current, reference, problems);
     await sql`
       insert into price (${listOf(COLUMNS)})
       select ${listOf(COLUMNS, 'described')}
       from jsonb_populate_recordset(null::price, ${rows}::jsonb) as described`.execute(trx);
   }
-  if (plan.changed.length > 0) {
-    const rows = rowsOf(plan.changed, current, reference, problems);
+  if (changes.changed.length > 0) {
+    const rows = rowsOf(changes.changed, current, reference, problems);
     await sql`
       update price set (${listOf(CHANGEABLE_COLUMNS)})
         = row(${listOf(CHANGEABLE_COLUMNS, 'described')})

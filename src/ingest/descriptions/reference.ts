@@ -15,7 +15,7 @@ interface UnitRow extends ReferenceRow {
 /** Rows by match key of the name, and by id. */
 type Lookup<T> = Map<string, T>;
 
-/** Everything that the description of a price may refer to. */
+/** Reference data that a price description may refer to. */
 export interface Reference {
   /** By slug. */
   readonly markets: Map<string, number>;
@@ -29,14 +29,14 @@ export interface Reference {
   readonly units: Lookup<UnitRow>;
 }
 
-/** The kinds of dimension by field: `cellFormat` → `cell-format`. */
+/** Dimension kinds by field: `cellFormat` → `cell-format`. */
 export const KIND_OF: ReadonlyMap<string, string> = new Map([
   ...Object.values(DIMENSIONS).map((each) => [each.field, each.kind] as const),
   ['priceCategory', 'price-category'],
   ['frequency', 'frequency'],
 ]);
 
-/** Adds a row to the lookup of its group, under keys that are not taken. */
+/** Adds a row to the lookup of its group, under those keys that are free. */
 export function addTo<K, T>(
   groups: Map<K, Lookup<T>>,
   group: K,
@@ -48,7 +48,7 @@ export function addTo<K, T>(
   for (const key of keys) if (!lookup.has(key)) lookup.set(key, row);
 }
 
-/** Reads the reference data; they are small. */
+/** Reads the reference data, a few hundred rows. */
 export async function readReference(trx: Trx): Promise<Reference> {
   const markets = await trx.selectFrom('market').select(['id', 'slug']).execute();
   const products = await trx
@@ -79,7 +79,7 @@ export async function readReference(trx: Trx): Promise<Reference> {
   }
   for (const row of values) addTo(reference.values, row.kind, [row.match_key, row.uuid], row);
   const byUnit = new Map([['', reference.units]]);
-  // Names before symbols: a symbol never hides the name of another unit.
+  // Names before symbols: a symbol must not hide the name of another unit.
   for (const row of units) addTo(byUnit, '', [row.name_key, row.uuid], row);
   for (const row of units) addTo(byUnit, '', [row.symbol_key], row);
   return reference;

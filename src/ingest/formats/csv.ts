@@ -10,13 +10,13 @@ import {
   type SourceRecord,
 } from '../records/source-record.ts';
 
-/** Where each field of a row stands; -1 for a column that the file does not have. */
+/** Column index of each field; -1 for absent columns. */
 interface Layout {
   readonly width: number;
   readonly point: Readonly<
     Record<'code' | 'date' | 'low' | 'mid' | 'high' | 'publishedAt', number>
   >;
-  /** The columns that describe the price. */
+  /** Columns with attributes of the price. */
   readonly attributes: readonly (readonly [name: string, index: number])[];
 }
 
@@ -64,7 +64,7 @@ function layoutOf(header: SourceRow): Layout {
   };
 }
 
-/** The description in a row; null when all its fields are empty. */
+/** The description in a row; null if all its fields are empty. */
 function attributesOf(fields: readonly string[], layout: Layout): Attributes | null {
   const attributes: Record<string, string | null> = {};
   let isEmpty = true;
@@ -75,7 +75,7 @@ function attributesOf(fields: readonly string[], layout: Layout): Attributes | n
   return isEmpty ? null : attributes;
 }
 
-/** Adds what one row says: a description of its price, a point, or both. */
+/** Adds the records of one row: a description of its price, a point, or both. */
 function addRow(row: SourceRow, layout: Layout, records: SourceRecord[], problems: Problems): void {
   const { line, fields } = row;
   if (fields.length !== layout.width) {
@@ -99,7 +99,7 @@ function addRow(row: SourceRow, layout: Layout, records: SourceRecord[], problem
   }
 }
 
-/** Reads our own CSV, described in `docs/loading.md`. */
+/** Reads the service's own CSV format, described in `docs/loading.md`. */
 async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[]> {
   let layout: Layout | null = null;
   for await (const rows of csvRows(file.bytes(), problems)) {

@@ -12,7 +12,7 @@ const mapping = shippedMapping(new URL('ecb.yaml', import.meta.url));
 const ENVELOPE = 'http://www.gesmes.org/xml/2002-08-01';
 const RATES = 'http://www.ecb.int/vocabulary/2002-08-01/eurofxref';
 
-/** Collects the rates of the cubes: Cube > Cube time > Cube currency rate. */
+/** Collects the rates of nested cubes: Cube > Cube time > Cube currency rate. */
 function listenerOf(records: RateRecord[], problems: Problems): XmlListener {
   let date = '';
   let isRoot = true;
@@ -39,7 +39,7 @@ function listenerOf(records: RateRecord[], problems: Problems): XmlListener {
   };
 }
 
-/** Reads the ECB's XML: one day or many, on one line or on many, in either kind of quotes. */
+/** Reads the ECB's XML with one day or many. */
 async function* readRatesXml(
   bytes: AsyncIterable<Buffer>,
   problems: Problems,
@@ -55,7 +55,7 @@ async function* readRatesXml(
 
 const UNPACKED_BYTES_MAX = 268_435_456;
 
-/** The first bytes of a stream, and the stream as it was. */
+/** Reads the first chunk of a stream. @returns the chunk, and the complete stream */
 async function peek(bytes: AsyncGenerator<Buffer>): Promise<[Buffer, AsyncGenerator<Buffer>]> {
   const first = await bytes.next();
   const head = first.done ? Buffer.alloc(0) : first.value;
@@ -66,7 +66,7 @@ async function peek(bytes: AsyncGenerator<Buffer>): Promise<[Buffer, AsyncGenera
   return [head, whole()];
 }
 
-/** The text file that the ECB sends: the file itself, or the only one in its archive. */
+/** The text of the file: the file itself, or the only file in its archive. */
 async function textOf({ file, problems }: ReadContext): Promise<AsyncGenerator<Buffer>> {
   if (!isZip(file.head)) return file.bytes();
   const archive = await openArchive(file);
@@ -81,8 +81,8 @@ async function textOf({ file, problems }: ReadContext): Promise<AsyncGenerator<B
 }
 
 /**
- * Reads the euro reference rates of the European Central Bank: the history and the single day, as
- * CSV, ZIP or XML, known by content and not by name. The vintage is the newest day of the file.
+ * Reads the euro reference rates of the European Central Bank: the history or a single day, as CSV,
+ * ZIP or XML. The kind is detected by content. The vintage is the newest day of the file.
  */
 async function* read(context: ReadContext): AsyncGenerator<SourceRecord[]> {
   const { problems } = context;

@@ -8,14 +8,14 @@ import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type { SourceRecord } from '../records/source-record.ts';
 
-/** The currency of a column of the H.10, and the days on which the country had it. */
+/** The currency of an H.10 column, and the days on which the country used it. */
 interface CountryCurrency {
   readonly iso: string;
   readonly first?: string;
   readonly last?: string;
 }
 
-/** The columns of the H.10 by country. */
+/** Columns of the H.10 by country. */
 export const H10_COUNTRIES: Readonly<Record<string, CountryCurrency>> = parse(
   readFileSync(new URL('fed.yaml', import.meta.url), 'utf8'),
 );
@@ -24,12 +24,16 @@ interface CountryColumn extends CountryCurrency {
   readonly country: string;
 }
 
-/** Until then no pound cost less than a dollar: a fact by which a turned table is known. */
+/**
+ * Until this day a pound always cost more than a dollar; a lower rate reveals an inverted table.
+ */
 const POUND_ABOVE_DOLLAR_UNTIL = '2025-12-31';
 
 const isDate = (name: string | undefined): boolean => /^(Date|Data)$/.test(name?.trim() ?? '');
 
-/** The countries of the header. @throws Refusal for another table than that of days */
+/**
+ * Parses the countries of the header. @throws Refusal for another table than that of daily rates
+ */
 function columnsOf({ line, fields }: SourceRow): CountryColumn[] {
   const [date, ...countries] = fields.map((each) => each.trim());
   if (isDate(date) && countries[0] === 'Country') {
@@ -52,14 +56,17 @@ function columnsOf({ line, fields }: SourceRow): CountryColumn[] {
   });
 }
 
-/** @throws Refusal for a table that gives dollars for a pound, which would be taken for pounds */
+/**
+ * @throws Refusal for a table in dollars for one pound, which would be read as pounds for one
+ *   dollar
+ */
 function checkDirection({ iso }: CountryColumn, date: string, rate: string, line: number): void {
   if (iso !== 'GBP' || date > POUND_ABOVE_DOLLAR_UNTIL || !(Number(rate) >= 1)) return;
   const message = 'The table gives dollars for a pound; every column must be units for one dollar';
   throw new Refusal('unit_mismatch', message, { line, column: 'United Kingdom', value: rate });
 }
 
-/** Why a column has no rate on a day; null when it may have one. */
+/** States why a column has no valid rate on a day; null if it may have one. */
 function reasonForNone({ country, iso, first, last }: CountryColumn, date: string): string | null {
   if (first !== undefined && date < first) return `${country} has had the ${iso} since ${first}`;
   if (last !== undefined && date > last) return `${country} had the ${iso} until ${last}`;
@@ -83,10 +90,10 @@ function ratesOf(
   });
 }
 
-/** Whether a day is a Saturday or Sunday, on which there is no rate. */
+/** Whether a day is a Saturday or Sunday; there are no rates on weekends. */
 const isWeekend = (day: string): boolean => [0, 6].includes(new Date(day).getUTCDay());
 
-/** The day of a row; null after noting why there is none. */
+/** Parses the day of a row; null after reporting a problem. */
 function dayIn({ line, fields }: SourceRow, held: number, problems: Problems): string | null {
   const day = fields[0]?.trim() ?? '';
   if (isDay(day) && !isWeekend(day)) return day;
@@ -101,8 +108,8 @@ function dayIn({ line, fields }: SourceRow, held: number, problems: Problems): s
 /**
  * Reads the daily rates of the Federal Reserve (H.10): a row for each business day, a column for
  * each country, all in units of its currency for one US dollar. The vintage is the newest day.
- * Averages of months are refused: each is dated on the first of its month, on which they would
- * pass for rates of that day, and no rule could tell them from these later.
+ * Monthly averages are refused: they are dated on the first of the month and would be
+ * indistinguishable from rates of that day.
  */
 async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[]> {
   let columns: CountryColumn[] | null = null;

@@ -3,16 +3,13 @@ import type { FileFormat } from '../records/format.ts';
 /** A kind of file that can be loaded. */
 interface Loadable {
   readonly title: string;
-  /** What the files look like, for `--help`. */
+  /** Description of the files, for `--help`. */
   readonly accepts: string;
-  /** Imports the module that reads it. */
+  /** Imports the module of the format. */
   open(): Promise<FileFormat>;
 }
 
-/**
- * Every kind of file that can be loaded, the only list of them. The module of a format is imported
- * when a file of it is loaded.
- */
+/** The only list of loadable formats. The module of a format is imported on first use. */
 export const FORMATS = {
   worldbank: {
     title: 'World Bank commodity prices, monthly ("Pink Sheet")',
@@ -75,7 +72,7 @@ export const FORMATS = {
 export type FormatName = keyof typeof FORMATS;
 export const FORMAT_NAMES = Object.keys(FORMATS) as FormatName[];
 
-/** Imports a format, with the mapping at a path where tables have one. */
+/** Imports a format. @param map path of the mapping, for tables only */
 export async function openFormat(name: FormatName, map?: string): Promise<FileFormat> {
   if (map === undefined) return FORMATS[name].open();
   const { readMapping } = await import('../mapping/mapping.ts');

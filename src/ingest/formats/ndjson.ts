@@ -16,7 +16,7 @@ import { ATTRIBUTES, POINT_FIELDS, type SourceRecord } from '../records/source-r
 const PRODUCT_FIELDS = ['market', 'name', 'alias', 'chemicalCode', 'isSustainable'];
 const VALUE_FIELDS = ['dimension', 'name'];
 
-/** A member that cannot be read; the line is added by the caller. */
+/** An invalid member of a record; the caller adds the line. */
 class MemberError extends Error {
   readonly code: LoadErrorCode;
   readonly column: string;
@@ -50,7 +50,7 @@ function neededText(object: JsonObject, name: string): string {
   throw new MemberError('missing_value', name, `The member ${name} is missing`);
 }
 
-/** A decimal, as a number or as text. */
+/** A decimal, written as a number or as text. */
 function decimalOf(object: JsonObject, name: string): string | null {
   const value = object.get(name) ?? null;
   if (value === null || typeof value === 'string') return value || null;
@@ -58,7 +58,7 @@ function decimalOf(object: JsonObject, name: string): string | null {
   throw new MemberError('wrong_type', name, `The member ${name} must be a number`);
 }
 
-/** The text of a value, numbers exactly as they were. */
+/** The JSON text of a value, with original digits. */
 function jsonText(value: JsonValue): string {
   if (value instanceof JsonNumber) return value.text;
   if (Array.isArray(value)) return `[${value.map(jsonText).join(',')}]`;
@@ -117,14 +117,16 @@ function pointOf(line: number, object: JsonObject): SourceRecord {
   };
 }
 
-/** A map, since the names come from the file: an object would also know `constructor`. */
+/** A map, because an object would also have inherited names such as `constructor`. */
 const READERS = new Map([
   ['price', priceOf],
   ['product', productOf],
   ['value', dimensionValueOf],
 ]);
 
-/** The record of one line: a point, or a description wrapped in a member that names its kind. */
+/**
+ * Parses the record of one line: a point, or a description wrapped in a member that names its kind.
+ */
 function recordOf(line: number, text: string): SourceRecord {
   const object = readJson(text);
   if (!(object instanceof Map)) throw new JsonError('the line is not an object');
@@ -149,7 +151,7 @@ function note(error: unknown, line: number, text: string, problems: Problems): v
   } else throw error;
 }
 
-/** Reads our own NDJSON, described in `docs/loading.md`. */
+/** Reads the service's own NDJSON format, described in `docs/loading.md`. */
 async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[]> {
   for await (const { first, lines } of lineBlocks(file.bytes(), problems)) {
     const records: SourceRecord[] = [];

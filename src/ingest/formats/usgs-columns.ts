@@ -17,16 +17,18 @@ import {
   type UsgsSeries,
 } from './usgs-series.ts';
 
-/** The header of a salient table, and the release that the table is of. */
+/** The header and release of a salient table. */
 interface Heading {
   readonly line: number;
   readonly names: readonly string[];
   readonly release: number;
 }
 
-/** A column of a salient table and its price: a series, or one that the user has described. */
+/**
+ * A column of a salient table and its price: a known series, or a price that the user described.
+ */
 interface MappedColumn {
-  /** ProblemPlace from 0. */
+  /** Column index from 0. */
   readonly at: number;
   readonly series: UsgsSeries | null;
   /** Unit of measure of a column without a series. */
@@ -34,7 +36,7 @@ interface MappedColumn {
   readonly isInCents?: boolean;
 }
 
-/** The placeholder in the mapping of a column that belongs to no series; the user replaces it. */
+/** Placeholder in the mapping of a column without a series; the user replaces it. */
 const OWN_CODE = 'CODE';
 const OWN_UNIT = 'UNIT';
 
@@ -60,7 +62,7 @@ const without = <T extends { kind: string }>(record: T): Omit<T, 'kind'> => {
   return members;
 };
 
-/** A mapping with which `load table` reads columns of a salient table as `load usgs` does. */
+/** Builds a mapping with which `load table` reads columns of a salient table like `load usgs`. */
 function tableMapping(columns: readonly MappedColumn[], { line, release }: Heading): Mapping {
   const all = columns.flatMap(({ series }) => (series ? [series] : []));
   const needs = all.flatMap((each) => each.needs);
@@ -80,26 +82,26 @@ function tableMapping(columns: readonly MappedColumn[], { line, release }: Headi
   } as Mapping;
 }
 
-/** The column of a series; its place counts from 0. */
+/** The column of a series; the index counts from 0. */
 export interface SeriesColumn {
   readonly series: UsgsSeries;
   readonly at: number;
 }
 
-/** A price column by the parts of its name: `Price_LME_dt` has the word `lme`, the suffix `dt`. */
+/** A price column, parsed by its name: `Price_LME_dt` has the word `lme` and the suffix `dt`. */
 interface PriceColumn {
   readonly at: number;
   readonly name: string;
   /** Exchange or basis, in lower case. */
   readonly words: readonly string[];
-  /** Names the currency and unit; null where the name does not end in one suffix that is known. */
+  /** Currency and unit; null if the name does not end in exactly one known suffix. */
   readonly suffix: string | null;
 }
 
 const seriesText = ({ code, title, cents, unit }: UsgsSeries): string =>
   `${code} (${title}, US ${cents ? 'cents' : 'dollars'} per ${unit})`;
 
-/** Splits the name of a column into its words and the suffixes at its end. */
+/** Splits a column name into its words and trailing suffixes. */
 function partsOf(name: string, known: ReadonlySet<string>) {
   // Release 2024 adds "(both used)" to a heading with two suffixes.
   const text = name.toLowerCase().replace(/ \(both used\)$/, '');
@@ -109,13 +111,13 @@ function partsOf(name: string, known: ReadonlySet<string>) {
   return { words, suffixes };
 }
 
-/** The places of a name among others. */
+/** The indexes of a name among others. */
 const placesOf = (name: string, names: readonly string[]): number[] =>
   names.flatMap((each, place) => (each === name ? [place] : []));
 
 /**
- * The price columns of a table. SalientColumns that share a heading with as many suffixes have one each,
- * from the left; `checkOrder` compares their values.
+ * The price columns of a table. If as many columns share a heading as it has suffixes, each gets
+ * one suffix, from the left; `checkOrder` compares their values.
  */
 function priceColumns(names: readonly string[], known: ReadonlySet<string>): PriceColumn[] {
   return names.flatMap((name, at) => {
@@ -128,7 +130,7 @@ function priceColumns(names: readonly string[], known: ReadonlySet<string>): Pri
   });
 }
 
-/** Whether a column has every word that names the series, its suffix, and no word of another. */
+/** Whether a column has the suffix and every word of a series, and no other word. */
 function isOf({ column }: UsgsSeries, { words, suffix }: PriceColumn): boolean {
   if (suffix === null || !column?.suffixes.includes(suffix)) return false;
   const { needed = [], allowed = [] } = column;
@@ -138,7 +140,7 @@ function isOf({ column }: UsgsSeries, { words, suffix }: PriceColumn): boolean {
   );
 }
 
-/** The price columns of one table, and the series that each of them may hold. */
+/** The price columns of one table, and the series that each may hold. */
 class SalientColumns {
   readonly held: readonly UsgsSeries[];
   readonly heading: Heading;
@@ -162,7 +164,7 @@ class SalientColumns {
     return this.all.filter((each) => isOf(series, each));
   }
 
-  /** The series that a column which is not known may hold: none of them has a column. */
+  /** The series that an unknown column may hold: those without a column. */
   candidates({ suffix }: PriceColumn): UsgsSeries[] {
     return this.held.filter(
       (series) =>
@@ -175,25 +177,25 @@ class SalientColumns {
     return { when, mapping: tableMapping([...this.certain, column], this.heading) };
   }
 
-  /** How `load table` loads a column as each of some series, or as a price of the user's own. */
+  /** Mappings that load a column as one of the candidates, or as a price of the user. */
   remedies({ at, suffix }: PriceColumn, candidates: readonly UsgsSeries[]) {
     if (candidates.length > 0) {
       return candidates.map((series) =>
         this.mapping(`it holds ${seriesText(series)}`, { series, at }),
       );
     }
-    const terms = suffix === null ? undefined : SUFFIXES[suffix];
+    const quotation = suffix === null ? undefined : SUFFIXES[suffix];
     const when =
       `${OWN_CODE} is replaced by the code of a price that you have described` +
-      (terms ? '' : `, and ${OWN_UNIT} by its unit`);
-    const unit = terms && { unit: UNITS[terms.unit], isInCents: terms.isInCents };
+      (quotation ? '' : `, and ${OWN_UNIT} by its unit`);
+    const unit = quotation && { unit: UNITS[quotation.unit], isInCents: quotation.isInCents };
     return [this.mapping(when, { series: null, at, ...unit })];
   }
 }
 
 type ColumnFault = readonly [code: LoadErrorCode, message: string, place: ProblemPlace];
 
-/** Checks a price column; null when the column is known. */
+/** Validates a price column; null if it is known. */
 function faultOf(columns: SalientColumns, column: PriceColumn): ColumnFault | null {
   const place = { line: columns.heading.line, column: column.name };
   const series = columns.held.find((each) => isOf(each, column));
@@ -217,7 +219,7 @@ function faultOf(columns: SalientColumns, column: PriceColumn): ColumnFault | nu
 /**
  * Finds the column of each series by the parts of its name: the word `price`, an exchange or basis,
  * and a suffix for currency and unit.
- * @throws Refusal for a price column that is unknown, for two that may hold the same series, and
+ * @throws Refusal for an unknown price column, for two columns that may hold the same series, and
  *   for a series without a column
  */
 export function columnsOf(
@@ -235,17 +237,17 @@ export function columnsOf(
   throw new Refusal('missing_column', message, { line: heading.line });
 }
 
-/** Kilograms of the unit; a metric ton unit is 10 kg contained. */
+/** Kilograms of each unit; a metric ton unit is 10 kg contained. */
 const KILOGRAMS = { tonne: 1_000, lb: 0.45359237, kg: 1, g: 0.001, mtu: 10 };
 
-/** Dollars per kilogram; only to compare the order of magnitude of two columns. */
+/** Dollars per kilogram, for comparison of orders of magnitude only. */
 const perKilogram = ({ unit, cents }: UsgsSeries, price: string): number =>
   Number(price) / KILOGRAMS[unit] / (cents ? 100 : 1);
 
 /**
- * Compares columns that share a heading. They are in the order of its suffixes when their values
- * are the same price.
- * @throws Refusal when they differ by more than a factor of 2
+ * Compares columns that share a heading: similar prices show that the columns are in the order of
+ * the suffixes.
+ * @throws Refusal if prices differ by more than a factor of 2
  */
 export function checkOrder(
   columns: readonly SeriesColumn[],

@@ -29,7 +29,7 @@ export const SUFFIXES: Readonly<Record<string, { unit: UsgsUnit; isInCents: bool
   ctslb: { unit: 'lb', isInCents: true },
 };
 
-/** A series as `usgs.yaml` describes it; the meaning of its members stands there. */
+/** An entry of `usgs.yaml`, where its members are documented. */
 interface SeriesEntry {
   readonly code: string;
   readonly commodity: string;
@@ -48,14 +48,14 @@ interface SeriesEntry {
   readonly newProduct?: { readonly alias: string; readonly chemicalCode: string };
   readonly basis: string;
   /** Category and dimensions. */
-  readonly terms: Readonly<Record<string, string>>;
+  readonly dimensions: Readonly<Record<string, string>>;
 }
 
-/** A series of the Mineral Commodity Summaries that becomes a price. */
+/** A loaded series of the Mineral Commodity Summaries. */
 export interface UsgsSeries extends SeriesEntry {
   readonly market: string;
   readonly attributes: Attributes;
-  /** What its description needs and the reference data may lack. */
+  /** Products and dimension values that the description needs and the database may lack. */
   readonly needs: readonly (Omit<ProductRecord, 'line'> | Omit<ValueRecord, 'line'>)[];
 }
 
@@ -74,9 +74,9 @@ function specificationOf({ basis, cents }: SeriesEntry): string {
 }
 
 function seriesOf(entry: SeriesEntry): UsgsSeries {
-  const { code, name, shortName, product, newProduct, unit, terms } = entry;
+  const { code, name, shortName, product, newProduct, unit, dimensions } = entry;
   const market = MARKETS.find(({ prefix }) => code.startsWith(`CP-${prefix}-`))?.slug ?? '';
-  const { purity } = terms;
+  const { purity } = dimensions;
   return {
     ...entry,
     market,
@@ -90,7 +90,7 @@ function seriesOf(entry: SeriesEntry): UsgsSeries {
       currency: 'USD',
       unitOfMeasure: UNITS[unit],
       specification: specificationOf(entry),
-      ...terms,
+      ...dimensions,
     },
     needs: [
       ...(newProduct
@@ -108,35 +108,35 @@ const { notLoaded, series } = parse(
 /** Words of price columns that are not loaded. */
 export const NOT_LOADED: ReadonlySet<string> = new Set(notLoaded);
 
-/** The series that are loaded, and the attributes with which their prices are created. */
+/** The loaded series, and the attributes with which their prices are created. */
 export const USGS_SERIES: readonly UsgsSeries[] = series.map(seriesOf);
 
-/** The records that describe a series, and what it needs, as if they stood in a line of a file. */
+/** The records that describe a series, with a line of the file as their place. */
 export const describedBy = ({ code, attributes, needs }: UsgsSeries, line: number) => [
   ...needs.map((each): SourceRecord => ({ ...each, line })),
   { kind: 'price', line, code, attributes, whenPresent: 'keep' } as const,
 ];
 
-/** Days on which a release came out, where it was not the last of January. */
+/** Release days other than 31 January. */
 const RELEASED: Readonly<Record<number, string>> = { 2026: '2026-02-06' };
 
 /**
- * The day of a release, which its tables do not state: they name its year. The USGS brings the
- * summaries out on the last day of January, with few exceptions.
+ * The day of a release. Tables state only its year; the USGS publishes the summaries on 31 January,
+ * with few exceptions.
  */
 export const releaseDay = (release: number): string => RELEASED[release] ?? `${release}-01-31`;
 
-/** The year of a release by its name, `MCS2025`; null when a text is no such name. */
+/** Parses the year of a release name, `MCS2025`; null if invalid. */
 export const releaseOf = (text: string): number | null => {
   const year = /^MCS(\d{4})$/.exec(text.trim())?.[1];
   return year === undefined ? null : Number(year);
 };
 
-/** Withheld, not available, not applicable, net exporter: words of the USGS for "no value". */
+/** USGS codes for "no value": withheld, not available, not applicable, net exporter. */
 export const NO_VALUE: ReadonlySet<string> = new Set(['W', 'NA', 'XX', 'E', '--', '—']);
 const THOUSANDS = /^\d{1,3}(,\d{3})+(\.\d+)?$/;
 
-/** Why a cell is no price, in words. */
+/** States why a cell is not a price. */
 function notPrice(text: string): string {
   if (text === '') return 'is empty; the USGS writes W or NA where it gives no price';
   if (/^[<>]|^less than/i.test(text)) return 'is a bound and no price';
@@ -144,8 +144,9 @@ function notPrice(text: string): string {
 }
 
 /**
- * The price in a cell: a decimal, null where the USGS gives none, undefined when it is neither.
- * Thousands may be separated by commas, and an estimate may be marked by an `e` before it.
+ * Parses the price in a cell. Thousands may be separated by commas, and an estimate may be marked
+ * by a leading `e`.
+ * @returns null if the USGS gives no price, undefined for an invalid text
  */
 export function priceIn(text: string): string | null | undefined {
   const plain = text.trim();
@@ -154,7 +155,7 @@ export function priceIn(text: string): string | null | undefined {
   return plainDecimal(THOUSANDS.test(number) ? number.replaceAll(',', '') : number) ?? undefined;
 }
 
-/** Where a value stands. */
+/** The place of a value, with its year and release. */
 interface ValuePlace {
   readonly line: number;
   readonly column: string;
@@ -162,7 +163,7 @@ interface ValuePlace {
   readonly release: number;
 }
 
-/** The point of a series in a year; nothing where there is no price, or after noting a problem. */
+/** The point of a series in a year; empty without a price, or after reporting a problem. */
 export function pointOf(
   series: UsgsSeries,
   text: string,

@@ -16,12 +16,12 @@ import {
 } from './usgs-series.ts';
 
 /**
- * Reads a row of one table: descriptions and points. Problems are noted.
- * @throws Refusal when the table makes no sense from here on
+ * Reads a table row into descriptions and points, and reports problems.
+ * @throws Refusal if the rest of the table is unreadable
  */
 type UsgsRowReader = (row: SourceRow, release: number, problems: Problems) => SourceRecord[];
 
-/** The columns of a table with a row for each series and year, in their order. */
+/** The columns of a list of prices, in order. */
 const LIST = [
   'release',
   'market',
@@ -41,7 +41,7 @@ function checkContinued({ lastRelease, code }: UsgsSeries, release: number, line
   throw new Refusal('unit_mismatch', message, { line, value: `MCS${release}` });
 }
 
-/** The series of a commodity that salient tables hold. @throws Refusal when there is none */
+/** The series of a commodity in salient tables. @throws Refusal if there is none */
 function seriesOf(commodity: string, line: number): UsgsSeries[] {
   const held = USGS_SERIES.filter((each) => each.commodity === commodity && each.column);
   if (held.length > 0) return held;
@@ -50,7 +50,7 @@ function seriesOf(commodity: string, line: number): UsgsSeries[] {
   throw new Refusal('invalid_layout', `No price of this commodity is loaded${hint}`, place);
 }
 
-/** A salient table: one commodity, a row for each year, a column for each price. */
+/** Reads a salient table: one commodity, a row for each year, a column for each price. */
 function salientReader(header: SourceRow): UsgsRowReader {
   const names = trimmed(header.fields);
   let commodity: string | null = null;
@@ -80,7 +80,7 @@ function salientReader(header: SourceRow): UsgsRowReader {
   };
 }
 
-/** The series of a row of a list; null after noting why there is none. */
+/** The series of a list row; null after reporting a problem. */
 function listed({ line, fields }: SourceRow, problems: Problems): UsgsSeries | null {
   const [, market, title = '', , , currency = '', unit = ''] = trimmed(fields);
   const ofMarket = USGS_SERIES.filter((each) => each.market === market);
@@ -97,13 +97,13 @@ function listed({ line, fields }: SourceRow, problems: Problems): UsgsSeries | n
     problems.reject('unknown_code', `No price of this series is loaded${hint}`, place);
     return null;
   }
-  const terms = named.map((each) => `${each.cents ? 'USc' : 'USD'}/${each.unit}`);
+  const quotations = named.map((each) => `${each.cents ? 'USc' : 'USD'}/${each.unit}`);
   const place = { line, column: 'unit', value: `${currency}/${unit}` };
-  problems.reject('unit_mismatch', `The series is in ${terms.join(' or ')}`, place);
+  problems.reject('unit_mismatch', `The series is in ${quotations.join(' or ')}`, place);
   return null;
 }
 
-/** A list: a row for each series and year, as it is copied out of the printed summaries. */
+/** Reads a list of prices copied from the printed summaries: a row for each series and year. */
 function listReader(): UsgsRowReader {
   const described = new Set<UsgsSeries>();
   return (row, release, problems) => {
@@ -118,7 +118,7 @@ function listReader(): UsgsRowReader {
   };
 }
 
-/** A reader of the rows below a header. @throws Refusal for a table of another kind */
+/** Selects the reader for a header. @throws Refusal for a table of another kind */
 function readerBelow(header: SourceRow): UsgsRowReader {
   const names = trimmed(header.fields);
   if (names.join() === LIST.join()) return listReader();
@@ -131,7 +131,7 @@ function readerBelow(header: SourceRow): UsgsRowReader {
   throw new Refusal('invalid_layout', message, { line: header.line, value });
 }
 
-/** The release of a row, which every row names first. @throws Refusal when it does not */
+/** Parses the release, the first field of every row. @throws Refusal if it is invalid or differs */
 function releaseIn({ line, fields }: SourceRow, known: number | null): number {
   const [text = ''] = fields;
   const release = releaseOf(text);
@@ -148,9 +148,9 @@ function releaseIn({ line, fields }: SourceRow, known: number | null): number {
 
 /**
  * Reads tables of the Mineral Commodity Summaries of the U.S. Geological Survey, as published: the
- * salient table of a commodity, or a list of prices that was copied out of a release. A value is
- * that of a year and is dated on its last day. It counts as published on the day of the release,
- * which is also the vintage: a table says no more of it than the year of the release.
+ * salient table of a commodity, or a list of prices copied from a release. An annual value is dated
+ * on the last day of its year. Publication time and vintage are the day of the release: tables
+ * state only its year.
  */
 async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[]> {
   let reader: UsgsRowReader | null = null;
@@ -178,7 +178,7 @@ async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceReco
   }
 }
 
-/** The release that a file is of, as its first rows name it; "" for a file that does not. */
+/** The release that the first rows of a file name; "" if none. */
 async function releaseNamed(path: string): Promise<string> {
   const file = await openSource(path);
   try {

@@ -4,9 +4,8 @@ import type { FileFormat } from '../records/format.ts';
 const mapping = shippedMapping(new URL('worldbank.yaml', import.meta.url));
 
 /**
- * The monthly workbook of the World Bank ("Pink Sheet"), as published. The times of publication of
- * its mapping are those of first publications; a correction was published with the edition that
- * brings it.
+ * Reads the monthly workbook of the World Bank ("Pink Sheet"), as published. Publication times in
+ * its mapping are those of first publications; a correction counts as published with its edition.
  */
 export const worldbank: FileFormat = {
   lineage: ['worldbank'],

@@ -5,19 +5,19 @@ import type { Batch } from '../load/batches.ts';
 import { STAGED_CHANGES } from '../staging/change-set.ts';
 import { type RowTable, removedIn } from './history.ts';
 
-/** A later revision that stands on what a batch did. */
+/** A later revision that depends on the changes of a batch. */
 export interface Conflict {
-  /** The batch that it was; null for a change by hand. */
+  /** Number of the batch; null for a manual change. */
   readonly batch: number | null;
   readonly revision: string;
-  /** FileFormat and file of the batch, or the reason of the revision. */
+  /** Format and file of the batch, or the reason of the revision. */
   readonly what: string;
 }
 
 /** A query of revisions, as the column `revision`. */
 type Revisions = RawBuilder<unknown>;
 
-/** Later changes of rows with the same key, by hand or by batches. */
+/** Later changes of rows with the same key, manual or by batches. */
 function laterValues(table: 'series' | 'fx_rate', revision: string): Revisions {
   const key =
     table === 'series'
@@ -33,7 +33,7 @@ function laterValues(table: 'series' | 'fx_rate', revision: string): Revisions {
       where t.revision_to > ${revision}::bigint`;
 }
 
-/** Later changes of the prices themselves; of a price that is new, also of its points. */
+/** Later changes of the same prices; for a new price also later changes of its points. */
 const laterPrices = (revision: string): Revisions => sql`
   select later.revision
   from change_segment own join change_segment later
@@ -42,7 +42,7 @@ const laterPrices = (revision: string): Revisions => sql`
     and (later.price_changes = 1 or not exists (select from price_history h
       where h.id = own.price_id and h.revision_to = own.revision))`;
 
-/** The revisions that removed the row of a table that has an id, an expression. */
+/** The revisions that removed a row. @param id expression for the id of the row */
 const removals = (table: RowTable, id: RawBuilder<unknown>): Revisions => {
   const history = sql.ref(`${table}_history`);
   return sql`
@@ -50,12 +50,12 @@ const removals = (table: RowTable, id: RawBuilder<unknown>): Revisions => {
       and not exists (select from ${history} n where n.id = g.id and n.revision = g.revision_to)`;
 };
 
-/** Whether a row is not there, and does not come back with the revision either. */
+/** Whether a row is missing and the undo does not restore it. */
 const isLost = (table: RowTable, id: RawBuilder<unknown>, revision: string) => sql`(
   not exists (select from ${sql.ref(table)} t where t.id = ${id})
   and not exists (select ${removedIn(table, revision)} and h.id = ${id}))`;
 
-/** What values need that come back, and that went later: their prices and currencies. */
+/** Removals of prices and currencies whose values the undo restores. */
 function lostSeries(revision: string): Revisions {
   const of = (table: 'price' | 'currency', condition: RawBuilder<unknown>) => sql`
     select r.revision from (
@@ -66,7 +66,7 @@ function lostSeries(revision: string): Revisions {
     union ${of('currency', sql`source is not null`)}`;
 }
 
-/** What prices refer to that come back or get old attributes again, and that went later. */
+/** Removals of products and dimension values to which restored prices refer. */
 function lostReferences(revision: string): Revisions {
   const columns = [...KIND_OF.keys()].map((field) => sql.ref(`p.${columnName(field)}`));
   const of = (table: 'product' | 'dimension_value', ids: RawBuilder<unknown>) => sql`
@@ -80,7 +80,7 @@ function lostReferences(revision: string): Revisions {
     union ${of('dimension_value', sql.join(columns))}`;
 }
 
-/** Rows that have taken a name or code meanwhile that has to come back: what added them. */
+/** Revisions that added rows with a name or code that the undo restores. */
 function takenKeys(revision: string): Revisions {
   const of = (table: RowTable, isSame: RawBuilder<unknown>) => sql`
     select least(t.revision, (select min(g.revision) from ${sql.ref(`${table}_history`)} g
@@ -98,15 +98,15 @@ function takenKeys(revision: string): Revisions {
     )}`;
 }
 
-/** Batches that were taken back later, and those that took them back: together they are nothing. */
-const SETTLED = (revision: string): Revisions => sql`
+/** Later batches that were undone, and their undos: together they change nothing. */
+const UNDONE_LATER = (revision: string): Revisions => sql`
   select b.revision from load_batch b
     where b.undone_by is not null and b.revision > ${revision}::bigint
   union
   select u.revision from load_batch b join load_batch u on u.id = b.undone_by
     where b.revision > ${revision}::bigint and u.revision is not null`;
 
-/** The later revisions that stand on what a revision changed, the newest first. */
+/** The later revisions that depend on the changes of a revision, newest first. */
 export async function conflictsOf(trx: Trx, revision: string): Promise<Conflict[]> {
   const { rows } = await sql<{ batch: number | null; revision: string; what: string }>`
     with found (revision) as (
@@ -117,14 +117,14 @@ export async function conflictsOf(trx: Trx, revision: string): Promise<Conflict[
       coalesce(b.format || ' ' || b.file_name, r.reason) as what
     from found join revision r on r.number = found.revision
       left join load_batch b on b.revision = r.number
-    where r.number not in (${SETTLED(revision)})
+    where r.number not in (${UNDONE_LATER(revision)})
     order by r.number desc`.execute(trx);
   return rows;
 }
 
 /**
- * The batch that loaded the same file again, when taking this one back would bring the first load
- * into force beside it.
+ * The batch that loaded the same file again, if the undo would bring the first load into force as
+ * well.
  */
 export async function secondLoad(trx: Trx, { batch }: Batch): Promise<Conflict[]> {
   const { rows } = await sql<Conflict>`

@@ -6,7 +6,7 @@ import type { Trx } from '../descriptions/reference.ts';
 import { type Batch, readBatch } from '../load/batches.ts';
 import { stageReversal, type ValueRow, type Values, valueChange } from '../staging/change-set.ts';
 
-/** The rows that a revision wrote to a table, superseded ones included. */
+/** The rows that a revision wrote to a table, including superseded ones. */
 const rowsWritten = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
   select ${columns} from ${sql.ref(table)} t where t.revision = ${revision}::bigint
   union all
@@ -17,17 +17,19 @@ const rowsSuperseded = (table: string, columns: RawBuilder<unknown>, revision: s
   select ${columns} from ${sql.ref(`${table}_history`)} t
   where t.revision_to = ${revision}::bigint`;
 
-/** The tables of what prices refer to, and of prices, each after those that it refers to. */
+/** Prices and the tables to which they refer, in the order of dependence. */
 const ROW_TABLES = ['currency', 'product', 'dimension_value', 'price'] as const;
 export type RowTable = (typeof ROW_TABLES)[number];
 
-/** Rows that a revision removed and that are not there now, as `h`: a query without its columns. */
+/**
+ * Rows that a revision removed and that are still missing, as `h`: a query without its select list.
+ */
 export const removedIn = (table: RowTable, revision: string | null): RawBuilder<unknown> => sql`
   from ${sql.ref(`${table}_history`)} h
   where h.revision_to = ${revision}::bigint
     and not exists (select from ${sql.ref(table)} t where t.id = h.id)`;
 
-/** Prices `price` whose attributes a revision changed, and `h`, what they were before it. */
+/** Prices whose attributes a revision changed, as `price`, and their earlier rows, as `h`. */
 export const pricesChangedIn = (revision: string | null): RawBuilder<unknown> => sql`
   from price_history h join price on price.id = h.id
   where h.revision_to = ${revision}::bigint
@@ -43,7 +45,7 @@ async function columnsOf(trx: Trx, table: RowTable): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Brings back the rows that a revision removed, each under the id that it had. */
+/** Restores the rows that a revision removed, under their original ids. */
 export async function restoreRows(trx: Trx, revision: string): Promise<void> {
   for (const table of ROW_TABLES) {
     const columns = await columnsOf(trx, table);
@@ -57,7 +59,7 @@ export async function restoreRows(trx: Trx, revision: string): Promise<void> {
     where was.id = price.id`.execute(trx);
 }
 
-/** Rows of the reference data: kind and name before and after a revision. */
+/** Kind and name of a reference row before and after a revision. */
 interface NameRow {
   readonly kind: string;
   readonly before: string | null;
@@ -81,7 +83,7 @@ const namesIn = (revision: string): RawBuilder<NameRow> => {
     order by kind, coalesce(after, before) collate "C"`;
 };
 
-/** A row of the table of prices, whole, before and after a revision. */
+/** A complete row of `price` before and after a revision. */
 interface PriceRow {
   readonly code: string;
   readonly before: Readonly<Record<string, unknown>> | null;
@@ -98,20 +100,20 @@ const pricesIn = (revision: string): RawBuilder<PriceRow> => {
     order by coalesce(became.code, was.code) collate "C"`;
 };
 
-/** What a value was before a revision, and what it became; no mid is no value. */
-const BOTH = sql`
+/** A value before and after a revision; a null mid means no value. */
+const BEFORE_AND_AFTER = sql`
   was.low as was_low, was.mid as was_mid, was.high as was_high,
   was.published_at as was_published_at, was.batch_id as was_batch_id,
   became.low, became.mid, became.high`;
 
-/** The points that a revision changed: each price tells between which days they lie. */
+/** The points that a revision changed. `change_segment` limits the dates to read of each price. */
 const pointsIn = (revision: string) => {
   const within = sql`s.price_id = g.price_id and s.date between g.first_date and g.last_date`;
   const columns = sql`s.date, s.low, s.mid, s.high, s.published_at, s.batch_id`;
   return sql`
     select g.price_id as id, null::text as source, c.*
     from change_segment g cross join lateral (
-      select date, ${BOTH}
+      select date, ${BEFORE_AND_AFTER}
       from (
         select ${columns} from series s where ${within} and s.revision = g.revision
         union all
@@ -129,9 +131,10 @@ const ratesIn = (revision: string) => {
   const columns = sql`t.source, t.currency_id, t.date, null::numeric as low, t.rate as mid,
     null::numeric as high, null::timestamptz as published_at, t.batch_id`;
   return sql`
-    select currency_id as id, source, date, ${BOTH}
+    select currency_id as id, source, date, ${BEFORE_AND_AFTER}
     from (${rowsWritten('fx_rate', columns, revision)}) as became
-      full join (${rowsSuperseded('fx_rate', columns, revision)}) as was using (source, currency_id, date)`;
+      full join (${rowsSuperseded('fx_rate', columns, revision)}) as was
+        using (source, currency_id, date)`;
 };
 
 /** Low, mid and high before and after a revision, for `load show`. */
@@ -140,7 +143,7 @@ type ShownValue = ValueRow & { readonly source: string | null };
 const SHOWN = sql`v.source, v.date, v.was_low as low_before, v.was_mid as mid_before,
   v.was_high as high_before, v.low, v.mid, v.high`;
 
-/** The changed points in the order of their codes and days. */
+/** The changed points, sorted by code and day. */
 const shownPoints = (revision: string) => sql<ShownValue>`
   select p.code, ${SHOWN} from (${pointsIn(revision)}) as v
     cross join lateral (select code from price where id = v.id
@@ -153,12 +156,12 @@ const shownRates = (revision: string) => sql<ShownValue>`
   from (${ratesIn(revision)}) as v left join currency c on c.id = v.id
   order by source, code, date`;
 
-/** PriceAttributes of a price by their fields; what they refer to by name. */
+/** Attributes of a price by field; references are given by name. */
 type PriceAttributes = Readonly<Record<string, unknown>>;
 
-/** Something that a batch changed. */
+/** One change of a batch. */
 export interface BatchChange {
-  /** As the feed calls it; names are products, values of dimensions and currencies. */
+  /** As in the change feed; names are products, dimension values and currencies. */
   readonly operation:
     | 'published'
     | 'corrected'
@@ -170,11 +173,11 @@ export interface BatchChange {
     | 'name-removed';
   /** Code of the price, currency of the rate, or the name. */
   readonly code: string;
-  /** The source of a rate, or the kind of a name. */
+  /** Source of a rate, or kind of a name. */
   readonly of: string | null;
-  /** Day of the value; null when it is none. */
+  /** Day of the value; null for other changes. */
   readonly date: string | null;
-  /** The value before; of a changed price what differs, of one that is gone its name. */
+  /** The value before; for a changed price the changed attributes, for a removed price its name. */
   readonly before: Values | PriceAttributes | null;
   readonly after: Values | PriceAttributes | null;
 }
@@ -185,7 +188,7 @@ function shownChange({ source: of, ...row }: ShownValue): BatchChange {
   return { operation, of, ...change, before, after };
 }
 
-/** Names of products and dimension values by their ids, also of those that are no more. */
+/** Names of products and dimension values by id, including removed ones. */
 type Names = ReadonlyMap<string, string>;
 
 async function namesOf(trx: Trx): Promise<Names> {
@@ -197,7 +200,7 @@ async function namesOf(trx: Trx): Promise<Names> {
   return new Map(rows.map(({ place, name }) => [place, name]));
 }
 
-/** An attribute as a person reads it. */
+/** An attribute as readable text. */
 function textOf(column: string, value: unknown, names: Names): unknown {
   if (value === null || !column.endsWith('_id')) return value;
   return names.get(`${column === 'product_id' ? 'product' : 'value'} ${value}`) ?? value;
@@ -230,8 +233,8 @@ async function* rowsAs<T>(
 }
 
 /**
- * Everything that a revision changed: names, prices, then the values of prices and of currencies
- * in the order of their codes and days. Memory does not grow with it.
+ * All changes of a revision: names, prices, then points and rates sorted by code and day. Memory
+ * does not grow with their number.
  */
 async function* changesOf(trx: Trx, revision: string): AsyncGenerator<BatchChange> {
   yield* rowsAs(trx, namesIn(revision), ({ kind, before, after }) => ({
@@ -249,14 +252,15 @@ async function* changesOf(trx: Trx, revision: string): AsyncGenerator<BatchChang
 }
 
 /**
- * Tells a line of the ledger and then, one after another, what the batch changed. All of it is of
- * one moment, and memory does not grow with it.
- * @throws UnknownBatchError when no batch has this number, and what the teller throws
+ * Reads a ledger row and streams the changes of its batch, in one snapshot. Memory does not grow
+ * with the number of changes.
+ * @param write consumes the changes
+ * @throws UnknownBatchError if no batch has this number, and errors of `write`
  */
 export const showBatch = (
   client: Client,
   number: number,
-  tell: (batch: Batch, changes: AsyncIterable<BatchChange>) => Promise<void>,
+  write: (batch: Batch, changes: AsyncIterable<BatchChange>) => Promise<void>,
   signal?: AbortSignal,
 ): Promise<void> =>
   withSession(client, signal, ({ db }) =>
@@ -267,12 +271,12 @@ export const showBatch = (
       .execute(async (trx) => {
         const batch = await readBatch(trx, number);
         const revision = batch.revision?.split('.')[1];
-        await tell(batch, revision === undefined ? noChanges() : changesOf(trx, revision));
+        await write(batch, revision === undefined ? noChanges() : changesOf(trx, revision));
       }),
   );
 
 async function* noChanges(): AsyncGenerator<never> {}
 
-/** Stages the values that take a revision back: each becomes what it was before. */
+/** Stages the reversal of the values of a revision. */
 export const stageUndone = (trx: Trx, revision: string): Promise<void> =>
   stageReversal(trx, pointsIn(revision), ratesIn(revision));

@@ -21,7 +21,7 @@ import {
   type Values,
   writeChanges,
 } from '../staging/change-set.ts';
-import { TABLES, UNSTAGE } from '../staging/stage.ts';
+import { DROP_STAGING_TABLES, STAGING_TABLES } from '../staging/stage.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
 import { pricesChangedIn, removedIn, restoreRows, stageUndone } from './history.ts';
 
@@ -30,20 +30,20 @@ interface NamedPrice {
   readonly name: string;
 }
 
-/** A value that goes, or comes back; of a rate the code is source and currency. */
+/** A withdrawn or restored value; the code of a rate is "source currency". */
 export interface DatedValue {
   readonly code: string;
   readonly date: string;
   readonly values: Values;
 }
 
-/** What an undo will do, told before it does it. */
+/** The changes that an undo will make, reported before they are written. */
 export interface UndoPreview {
   readonly removedPrices: Listed<NamedPrice>;
   readonly restoredPrices: Listed<NamedPrice>;
-  /** Prices whose attributes become what they were. */
+  /** Prices whose earlier attributes are restored. */
   readonly changedPrices: Listed<NamedPrice>;
-  /** Products, values of dimensions and currencies that nothing else uses. */
+  /** Products, dimension values and currencies without other references. */
   readonly removedNames: Listed<{ readonly kind: string; readonly name: string }>;
   readonly withdrawn: Listed<DatedValue>;
   readonly corrected: Listed<ValueChange>;
@@ -51,26 +51,26 @@ export interface UndoPreview {
 }
 
 interface UndoRequest extends ChangeRequest<UndoPreview> {
-  /** The number of the batch to take back. */
+  /** Number of the batch to undo. */
   readonly batch: number;
 }
 
 /** Result of an undo. */
 export interface UndoReport {
   readonly status: 'applied' | 'previewed';
-  /** Its own number in the ledger; null of a dry run. */
+  /** Number of the undo's own batch; null for a dry run. */
   readonly batch: number | null;
   readonly undoes: number;
-  /** As an answer of the service shows it; null when the batch had changed nothing. */
+  /** In the form of an answer; null if the batch had changed nothing. */
   readonly revision: string | null;
   readonly preview: UndoPreview;
 }
 
-/** A batch that cannot be taken back. Nothing was changed. */
+/** The batch cannot be undone. Nothing was changed. */
 export class UndoRefusal extends Error {
   override readonly name = 'UndoRefusal';
   readonly exitCode = 3;
-  /** What has to be undone first, the newest first. */
+  /** Batches to undo first, newest first. */
   readonly conflicts: readonly Conflict[];
 
   constructor(message: string, conflicts: readonly Conflict[] = []) {
@@ -91,12 +91,12 @@ const listText = (conflicts: readonly Conflict[]): string => {
   return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 };
 
-/** @throws UndoRefusal when the batch is not in force, or never was: none of its rows was taken */
+/** @throws UndoRefusal if the batch is not in force, or all of its rows were rejected */
 function checkState({ batch, status, undoneBy, ...its }: Batch): void {
   if (status === 'refused') {
     throw new UndoRefusal(`batch ${batch} was refused: there is nothing to undo`);
   }
-  // An edition holds older ones off by the rows that it found there already.
+  // A batch without changes still has coverage: it protects its values from older editions.
   const holdsNothing = its.vintage === null || its.rejected === its.rows;
   if (its.revision === null && its.rejected > 0 && holdsNothing) {
     throw new UndoRefusal(`batch ${batch} changed nothing: there is nothing to undo`);
@@ -106,7 +106,7 @@ function checkState({ batch, status, undoneBy, ...its }: Batch): void {
   }
 }
 
-/** @throws UndoRefusal naming the later batches that stand on what this one did */
+/** @throws UndoRefusal with the later batches that depend on this one */
 async function checkLater(trx: Trx, batch: Batch, number: string | null): Promise<void> {
   const conflicts = number === null ? [] : await conflictsOf(trx, number);
   if (conflicts.length > 0) {
@@ -121,7 +121,10 @@ async function checkLater(trx: Trx, batch: Batch, number: string | null): Promis
   throw new UndoRefusal(`the same file was loaded again since: ${listText(again)}`, again);
 }
 
-/** Finds out what taking a revision back will do, null for none; its values are staged. */
+/**
+ * Collects the changes that the undo of a revision will make; its values are staged. @param
+ * revision null if the batch changed nothing
+ */
 async function previewUndo(trx: Trx, revision: string | null): Promise<UndoPreview> {
   const dated = async (state: 'gone' | 'new'): Promise<Listed<DatedValue>> => {
     const { total, shown } = await listChanges(trx, state);
@@ -151,14 +154,14 @@ async function previewUndo(trx: Trx, revision: string | null): Promise<UndoPrevi
   };
 }
 
-/** What an undo writes beside the values: all of it is what it was. */
+/** An undo restores the original metadata of values. */
 const ORIGINAL_METADATA: RowMetadata = {
   batch: sql`c.batch_id`,
   publishedAt: sql`c.published_at`,
   correctedAt: sql`c.published_at`,
 };
 
-/** Writes what the preview tells, and counts it. */
+/** Writes the changes of the preview, and counts them. */
 async function write(trx: Trx, number: string, preview: UndoPreview): Promise<LoadCounts> {
   await restoreRows(trx, number);
   const written = {
@@ -183,7 +186,7 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
   const batch = await readBatch(trx, request.batch);
   checkState(batch);
   const number = batch.revision?.split('.')[1] ?? null;
-  await sql.raw(TABLES).execute(trx);
+  await sql.raw(STAGING_TABLES).execute(trx);
   if (number !== null) await stageUndone(trx, number);
   await checkLater(trx, batch, number);
   const preview = await previewUndo(trx, number);
@@ -195,7 +198,8 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
   const counts =
     number === null || revision === null ? NO_COUNTS : await write(trx, number, preview);
   const id = await nextBatch(trx);
-  // The line of the ledger takes the new prices back: nobody but the owner of the tables may.
+  // The trigger of this ledger row removes the new prices: only the owner of the tables may delete
+  // them.
   await writeBatch(trx, id, 'applied', revision, {
     format: 'undo',
     fileName: `${batch.batch} (${batch.format} ${batch.file})`,
@@ -213,17 +217,17 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
 }
 
 /**
- * Takes a batch back, in one transaction and one revision: what it published is withdrawn, what it
- * corrected gets the value of before, what it withdrew comes back, and prices that it added go.
- * It is a batch itself, which can be undone. A file that was undone may be loaded again.
- * @throws UnknownBatchError for a number that no batch has, UndoRefusal for a batch that cannot be
- * taken back; nothing has changed then
+ * Undoes a batch in one transaction and one revision: withdraws what it published, restores what it
+ * corrected or withdrew, and removes prices that it added. The undo is a batch itself and can be
+ * undone. The file of an undone batch may be loaded again.
+ * @throws UnknownBatchError for an unknown number, UndoRefusal for a batch that cannot be undone;
+ *   nothing has changed then
  */
 export const undo = (client: Client, request: UndoRequest): Promise<UndoReport> =>
   withSession(client, request.signal, ({ db }) =>
     inChangeTransaction(db, request, async (trx) => {
       const report = await undoIn(trx, request);
-      await sql.raw(UNSTAGE).execute(trx);
+      await sql.raw(DROP_STAGING_TABLES).execute(trx);
       return report;
     }),
   );

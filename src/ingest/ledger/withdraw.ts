@@ -18,25 +18,27 @@ import { compareValues, markForComparison } from '../staging/compare.ts';
 import { rejectDuplicates, rejectMissing, rejectUnknown } from '../staging/rejections.ts';
 import { resolveSeries } from '../staging/series.ts';
 
-/** The points to be withdrawn: those of a price, or what a CSV file of code and date names. */
+/**
+ * The points to withdraw: points of one price, or those that a CSV file of codes and dates names.
+ */
 export type Selection =
   | { readonly file: string }
   | {
       readonly code: string;
-      /** These days; each has to have a value. */
+      /** Days that must each have a value. */
       readonly dates: readonly string[];
     }
   | {
       readonly code: string;
-      /** The days from one to another; null for no bound. */
+      /** First and last day; null for no bound. */
       readonly from: string | null;
       readonly to: string | null;
     };
 
-/** A point that is withdrawn, with the value that it has until then. */
+/** A withdrawn point with its last value. */
 type WithdrawnPoint = Omit<ValueChange, 'after'>;
 
-/** The first of the points, in the order of codes and dates. */
+/** The first withdrawn points, sorted by code and date. */
 export type WithdrawnPoints = Listed<WithdrawnPoint>;
 
 interface WithdrawalRequest extends ChangeRequest<WithdrawnPoints> {
@@ -45,18 +47,18 @@ interface WithdrawalRequest extends ChangeRequest<WithdrawnPoints> {
 
 /** Result of a withdrawal. */
 export interface WithdrawalReport {
-  /** `refused`: nothing changed, `errors` say why. `previewed`: a dry run. */
+  /** `refused`: nothing changed, `errors` states why. `previewed`: a dry run. */
   readonly status: 'applied' | 'refused' | 'previewed';
-  /** Its number in the ledger; null when nothing changed. */
+  /** Number of the batch; null if nothing changed. */
   readonly batch: number | null;
-  /** In the form of an answer of the service. */
+  /** In the form of an answer. */
   readonly revision: string | null;
   readonly points: WithdrawnPoints;
   readonly errors: readonly (Omit<LoadProblem, 'file'> & { readonly file: string | null })[];
   readonly errorsTotal: number;
 }
 
-/** A point without a value, which is to be withdrawn. */
+/** A point to withdraw; it has no values. */
 const namedPoint = (line: number, code: string, date: string): PointRecord => ({
   kind: 'point',
   line,
@@ -69,8 +71,8 @@ const namedPoint = (line: number, code: string, date: string): PointRecord => ({
 });
 
 /**
- * Whether the first of the two columns is the code.
- * @throws Refusal for other columns than these two: a file of values is for loading
+ * Whether the first column is the code.
+ * @throws Refusal unless the columns are code and date
  */
 function isCodeFirst({ line, fields }: SourceRow): boolean {
   const isThere = fields.includes('code') && fields.includes('date');
@@ -99,7 +101,7 @@ async function* readNamed({ file, problems }: ReadContext): AsyncGenerator<Point
   }
 }
 
-/** The format of what a selection names: points without values. */
+/** A format that yields the points of a selection. */
 const formatOf = (selection: Selection): FileFormat => ({
   lineage: [],
   needsVintage: false,
@@ -111,7 +113,7 @@ const formatOf = (selection: Selection): FileFormat => ({
   },
 });
 
-/** What the ledger says about what the command line names. */
+/** Describes a selection of the command line for the ledger. */
 function nameOf(selection: Exclude<Selection, { file: string }>): string {
   const { code } = selection;
   if ('dates' in selection) {
@@ -122,7 +124,7 @@ function nameOf(selection: Exclude<Selection, { file: string }>): string {
   return `${code}${from === null ? '' : ` from ${from}`}${to === null ? '' : ` to ${to}`}`;
 }
 
-/** Stands for the file where the command line names the points. */
+/** A placeholder for the file, if the command line names the points. */
 const withoutFile = (selection: Exclude<Selection, { file: string }>): SourceFile => ({
   path: '',
   name: nameOf(selection),
@@ -137,7 +139,7 @@ const withoutFile = (selection: Exclude<Selection, { file: string }>): SourceFil
 
 type DateRange = Extract<Selection, { from: string | null }>;
 
-/** Stages the points of a price between two days as they are now. */
+/** Stages the current points of a price between two days. */
 async function stageNamedRange(
   trx: Trx,
   { code, from, to }: DateRange,
@@ -159,8 +161,8 @@ async function stageNamedRange(
 }
 
 /**
- * Finds the points that are named and notes those that there are not, by the rules of loads.
- * @throws LoadRefused when there are such
+ * Finds the named points and reports missing ones.
+ * @throws LoadRefused if a problem was reported
  */
 async function classifyWithdrawal(
   trx: Trx,
@@ -168,16 +170,16 @@ async function classifyWithdrawal(
   selection: Selection,
 ): Promise<WithdrawnPoints> {
   const { problems, target, places } = load;
-  const rules = { trx, target, problems, places };
+  const context = { trx, target, problems, places };
   if (problems.refuses) throw new LoadRefused();
   if ('from' in selection) await stageNamedRange(trx, selection, problems);
   else {
     await resolveSeries(trx, load.series, load.ranges, load.descriptions, target);
-    await rejectUnknown(rules, 'unknown_code', () => codesOf(trx));
+    await rejectUnknown(context, 'unknown_code', () => codesOf(trx));
     await markForComparison(trx, load);
     await compareValues(trx, load);
-    await rejectDuplicates(rules);
-    await rejectMissing(rules);
+    await rejectDuplicates(context);
+    await rejectMissing(context);
   }
   if (problems.refuses) throw new LoadRefused();
   const { total, shown } = await listChanges(trx, 'gone');
@@ -197,7 +199,7 @@ async function withdrawOn(
   const asked = { ...request, file: file.path, jumpFactor: '2', acceptJumps: true };
   const opened = await openLoad(connection, file, asked, 'withdraw', formatOf(selection));
   const load = newLoad(opened, null);
-  // An older edition, which does not know of it yet, does not publish the points again.
+  // The vintage prevents older editions from publishing the points again.
   load.vintage = opened.startedAt.slice(0, 10);
   let points: WithdrawnPoints = { total: 0, shown: [] };
   const { status, batch, revision } = await runLoad(connection, load, async (trx) => {
@@ -218,11 +220,11 @@ async function withdrawOn(
 }
 
 /**
- * Withdraws points: all that are named, in one transaction and one revision, or none. Readers see
- * them no more; the past keeps them. It is a batch of the ledger, and can be undone. A load may
- * publish them again, unless its vintage is not newer than the withdrawal.
- * @throws errors of the file system and of the database, and the reason of the signal; nothing
- * has changed then
+ * Withdraws all named points in one transaction and one revision, or none. Readers no longer see
+ * them; history keeps them. The withdrawal is a batch of the ledger and can be undone. A load may
+ * publish the points again if its vintage is newer than the withdrawal.
+ * @throws errors of the file system and of the database, and the reason of the signal; nothing has
+ *   changed then
  */
 export async function withdraw(
   client: Client,

@@ -5,28 +5,28 @@ import type { Database } from '../../db/schema.ts';
 import type { Trx } from '../descriptions/reference.ts';
 import type { ChangeRequest, LoadCounts, OpenedLoad } from './request.ts';
 
-/** A line of the ledger as it is written. */
+/** A new row of the ledger. */
 export interface BatchEntry {
   readonly format: string;
   readonly fileName: string;
   readonly sha256: Buffer;
-  /** Of the mapping with which the file was read; null for formats without one. */
+  /** SHA-256 of the mapping; null for formats without one. */
   readonly mappingSha256: Buffer | null;
   readonly vintage: string | null;
   readonly actor: string;
   readonly reason: string | null;
   readonly startedAt: string;
   readonly counts: LoadCounts;
-  /** The batch that an undo takes back. */
+  /** The batch that an undo reverses. */
   readonly undoes?: number;
 }
 
-/** Sorting and hashing of millions of rows, a few times at once; else it goes through files. */
+/** Enough to sort and hash millions of rows in memory instead of temporary files. */
 const WORK_MEMORY = sql`set local work_mem = '128MB'`;
 
 /**
- * One transaction that changes data, under the lock of all writers; a dry run looks at one state
- * of the data, and no writer waits for it.
+ * Runs a change in one transaction under the write lock. A dry run reads one snapshot and blocks no
+ * writer.
  */
 export function inChangeTransaction<T>(
   db: Kysely<Database>,
@@ -42,14 +42,14 @@ export function inChangeTransaction<T>(
     : inApplyTransaction(db, withMemory, onHeld);
 }
 
-/** Takes the number of the batch before it is written, so that its rows can carry it. */
+/** Reserves the number of a batch, so that its rows can refer to it before it is written. */
 export async function nextBatch(trx: Trx): Promise<number> {
   const { rows } = await sql<{ id: string }>`
     select nextval(pg_get_serial_sequence('load_batch', 'id')) as id`.execute(trx);
   return Number(rows[0]?.id);
 }
 
-/** Writes a line of the ledger; `revision` is null when nothing was changed. */
+/** Writes a row of the ledger; `revision` is null if nothing changed. */
 export async function writeBatch(
   trx: Trx,
   id: number,
@@ -78,8 +78,8 @@ export interface EarlierBatch {
 }
 
 /**
- * The batch that loaded the same file before, all of it, and is in force. A file of which rows were
- * rejected may be loaded again, once the reasons are gone.
+ * Finds the batch in force that loaded the same file completely. A file with rejected rows may be
+ * loaded again.
  */
 export async function earlierBatch(
   db: Kysely<Database>,
@@ -93,12 +93,12 @@ export async function earlierBatch(
   return rows[0] ?? null;
 }
 
-/** A line of the ledger as it is shown. */
+/** A row of the ledger. */
 export interface Batch extends Required<LoadCounts> {
   readonly batch: number;
   readonly status: 'applied' | 'refused';
   readonly format: string;
-  /** Name of the file, or what was named in its place. */
+  /** Name of the file, or the command line that took its place. */
   readonly file: string;
   /** In hexadecimal. */
   readonly sha256: string;
@@ -107,24 +107,24 @@ export interface Batch extends Required<LoadCounts> {
   /** RFC 3339 in UTC. */
   readonly startedAt: string;
   readonly finishedAt: string;
-  /** As an answer of the service shows it; null when nothing changed. */
+  /** In the form of an answer; null if nothing changed. */
   readonly revision: string | null;
   readonly actor: string;
   readonly reason: string | null;
-  /** The batch that this one took back. */
+  /** The batch that this one reversed. */
   readonly undoes: number | null;
-  /** The batch that took this one back; null while it is in force. */
+  /** The batch that reversed this one; null while it is in force. */
   readonly undoneBy: number | null;
 }
 
-/** A number that no batch has. */
+/** No batch has this number. */
 export class UnknownBatchError extends Error {
   override readonly name = 'UnknownBatchError';
   readonly exitCode = 2;
 }
 
-/** Counts as PostgreSQL's float8, which the driver gives as numbers. */
-const LINE = sql`
+/** Counts as float8, which the driver returns as numbers. */
+const LEDGER_COLUMNS = sql`
   b.id as batch, b.status, b.format, b.file_name as file, encode(b.sha256, 'hex') as sha256,
   encode(b.mapping_sha256, 'hex') as "mappingSha256", b.vintage, b.started_at as "startedAt",
   b.finished_at as "finishedAt", revision_text(b.revision) as revision,
@@ -140,25 +140,25 @@ const batchOf = (row: Batch): Batch => ({
 });
 
 /**
- * The newest lines of the ledger, the newest first.
- * @param market only batches that changed prices of the market with this slug; null for all
+ * Reads the newest rows of the ledger, newest first.
+ * @param market slug of a market: only batches that changed its prices; null for all
  */
 export async function readLog(
   db: Kysely<Database>,
   { limit, market }: { readonly limit: number; readonly market: string | null },
 ): Promise<Batch[]> {
   const { rows } = await sql<Batch>`
-    select ${LINE} from load_batch b
+    select ${LEDGER_COLUMNS} from load_batch b
     where ${market}::text is null or exists (select from revision_scope r
       where r.revision = b.revision and r.scope = ${market})
     order by b.id desc limit ${limit}`.execute(db);
   return rows.map(batchOf);
 }
 
-/** A line of the ledger. @throws UnknownBatchError when no batch has this number */
+/** Reads a row of the ledger. @throws UnknownBatchError if no batch has this number */
 export async function readBatch(db: Kysely<Database>, number: number): Promise<Batch> {
   const { rows } = await sql<Batch>`
-    select ${LINE} from load_batch b where b.id = ${number}`.execute(db);
+    select ${LEDGER_COLUMNS} from load_batch b where b.id = ${number}`.execute(db);
   const [row] = rows;
   if (!row) throw new UnknownBatchError(`there is no batch ${number}; load log lists them`);
   return batchOf(row);

@@ -24,20 +24,20 @@ import {
 import { markDescribed, markRefused, resolveSeries } from '../staging/series.ts';
 import type { Load, LoadPreview } from './request.ts';
 
-/** Ends the transaction without a trace; the problems say why. */
+/** Rolls the transaction back; the problems of the load state why. */
 export class LoadRefused extends Error {
   override readonly name = 'Refused';
 }
 
-/** RejectsFile rates of what is no currency, and finds the currencies that have to be added. */
-async function classifyCurrencies(rules: RejectionContext, load: Load): Promise<void> {
-  const { trx } = rules;
+/** Rejects rates of unknown currencies, and finds the currencies to add. */
+async function classifyCurrencies(context: RejectionContext, load: Load): Promise<void> {
+  const { trx } = context;
   const rows = await trx.selectFrom('currency').select('iso').execute();
   const known = rows.map(({ iso }) => iso);
   const missing = load.series.names.filter((iso) => !known.includes(iso));
   load.currencies = missing.filter((iso) => currencyName(iso) !== undefined);
   await markDescribed(trx, load.currencies);
-  await rejectUnknown(rules, 'unknown_currency', async () => known);
+  await rejectUnknown(context, 'unknown_currency', async () => known);
 }
 
 /** The codes of all prices. */
@@ -46,38 +46,38 @@ export async function codesOf(trx: Trx): Promise<string[]> {
   return rows.map(({ code }) => code);
 }
 
-/** Marks the prices whose descriptions cannot be taken, and rejects unknown codes. */
+/** Marks prices whose descriptions were rejected, and rejects unknown codes. */
 async function checkDescriptions(
-  rules: RejectionContext,
+  context: RejectionContext,
   { prices, descriptions }: Load,
 ): Promise<void> {
-  const { trx, problems } = rules;
+  const { trx, problems } = context;
   if (prices.failed.size > 0) {
     const numbers = [...prices.failed.keys()];
     const lines = numbers.map((number) => {
       const { file, line } = descriptions.prices.get(number) ?? {};
-      // Values stand beside a description only where it stands in the file that is loaded.
+      // Only a description in the loaded file has values in its row.
       return file === undefined ? (line ?? null) : null;
     });
     await markRefused(trx, numbers, lines, problems.rejects === null);
   }
-  await rejectUnknown(rules, 'unknown_code', () => codesOf(trx));
+  await rejectUnknown(context, 'unknown_code', () => codesOf(trx));
 }
 
-/** Compares what has to be compared, and rejects what may not be loaded. */
-async function compare(rules: RejectionContext, load: Load): Promise<void> {
-  const { trx, problems } = rules;
+/** Compares values where needed and rejects invalid ones. */
+async function compare(context: RejectionContext, load: Load): Promise<void> {
+  const { trx, problems } = context;
   const { jumpFactor } = load.request;
   if (!(await markForComparison(trx, load))) return;
   await compareValues(trx, load);
-  if (load.prices.failed.size > 0) await rejectUndescribed(rules);
-  await rejectDuplicates(rules);
-  if (!load.mayCorrect) await rejectCorrections(rules);
+  if (load.prices.failed.size > 0) await rejectUndescribed(context);
+  await rejectDuplicates(context);
+  if (!load.mayCorrect) await rejectCorrections(context);
   if (!load.mayJump && (await findJumps(trx, jumpFactor))) {
     if (problems.rejects) await rejectJumpingValues(trx, jumpFactor);
-    await rejectJumps(rules, jumpFactor);
+    await rejectJumps(context, jumpFactor);
   }
-  await dropRejected(rules);
+  await dropRejected(context);
 }
 
 const listed = <T>(all: readonly T[]): Listed<T> => ({
@@ -85,7 +85,7 @@ const listed = <T>(all: readonly T[]): Listed<T> => ({
   shown: all.slice(0, PREVIEW_MAX),
 });
 
-/** Puts together what a load will do, from its plan and the staging tables. */
+/** Assembles the preview of a classified load. */
 async function previewOf(trx: Trx, load: Load): Promise<LoadPreview> {
   const { currencies, prices, counts } = load;
   const created = prices.created.map(({ code, attributes }) => ({
@@ -115,21 +115,20 @@ async function previewOf(trx: Trx, load: Load): Promise<LoadPreview> {
 }
 
 /**
- * Finds out what a staged load would do, and everything that is against it, before anything is
- * written.
- * @throws LoadRefused when something is
+ * Classifies a staged load and reports all of its problems. Writes nothing to the database.
+ * @throws LoadRefused if a problem refuses the load
  */
 export async function classifyLoad(trx: Trx, load: Load): Promise<void> {
   const { format, problems, request, descriptions } = load;
-  const rules = { trx, target: load.target, problems, places: load.places };
+  const context = { trx, target: load.target, problems, places: load.places };
   await resolveSeries(trx, load.series, load.ranges, descriptions, load.target);
-  if (format.source) await classifyCurrencies(rules, load);
+  if (format.source) await classifyCurrencies(context, load);
   load.prices = await classifyPrices(trx, descriptions, load.mayCorrect, problems);
-  if (!format.source) await checkDescriptions(rules, load);
+  if (!format.source) await checkDescriptions(context, load);
   await checkQuotations(trx, load, problems);
-  await compare(rules, load);
+  await compare(context, load);
   if (!problems.rejects && problems.refuses) {
-    problems.rejected = load.rowsRead - load.rows + (await countFaulty(rules, load.mayCorrect));
+    problems.rejected = load.rowsRead - load.rows + (await countFaulty(context, load.mayCorrect));
   }
   load.counts = {
     rows: load.rowsRead,
@@ -143,7 +142,7 @@ export async function classifyLoad(trx: Trx, load: Load): Promise<void> {
   if (problems.refuses) throw new LoadRefused();
 }
 
-/** Whether a planned load changes anything. */
+/** Whether a classified load changes anything. */
 export const changesAnything = ({ currencies, prices, counts }: Load): boolean =>
   currencies.length +
     prices.newNames.length +

@@ -14,7 +14,7 @@ import { RejectsFile } from '../records/rejects-file.ts';
 import { openSource, type SourceFile } from '../records/source-file.ts';
 import { writeChanges, writeCoverage } from '../staging/change-set.ts';
 import { resolveCreated } from '../staging/series.ts';
-import { stage, UNSTAGE } from '../staging/stage.ts';
+import { DROP_STAGING_TABLES, stage } from '../staging/stage.ts';
 import {
   type BatchEntry,
   type EarlierBatch,
@@ -33,10 +33,10 @@ import {
   type OpenedLoad,
 } from './request.ts';
 
-/** Result of a load but for what its report has in any case. */
+/** The part of a report that depends on the outcome. */
 type LoadOutcome = Pick<LoadReport, 'status' | 'batch' | 'revision' | 'vintage' | 'counts'>;
 
-/** What is reported of a load that has ended. */
+/** The outcome of a finished load. */
 const outcomeOf = (
   status: LoadReport['status'],
   { vintage, counts }: Load,
@@ -44,7 +44,7 @@ const outcomeOf = (
   revision: string | null = null,
 ): LoadOutcome => ({ status, batch, revision, vintage, counts });
 
-/** The edition: what the file states, else what the caller says; the two never contradict. */
+/** The vintage that the file states, otherwise that of the request; the two must not differ. */
 function vintageOf({ request, format, problems, bounds, rows, ...load }: Load): string | null {
   const stated = load.vintage;
   const given = request.vintage ?? null;
@@ -57,7 +57,7 @@ function vintageOf({ request, format, problems, bounds, rows, ...load }: Load): 
     return fail(`The file is the edition of ${stated}, and another vintage was given`);
   }
   if (vintage === null) {
-    // Without a single value there is another problem, of which this would be an echo.
+    // A file without values has a problem of its own.
     const isMissed = format.needsVintage && rows > 0;
     return isMissed ? fail('The file does not state its edition: give its vintage') : null;
   }
@@ -65,13 +65,13 @@ function vintageOf({ request, format, problems, bounds, rows, ...load }: Load): 
   return fail(`The vintage is not a day from ${DATE_MIN} to ${bounds.dateMax}, written YYYY-MM-DD`);
 }
 
-/** SHA-256 of a file, told as progress. @param rows that were read of it before */
+/** Hashes a file and reports progress. @param rows read before */
 const hashOf = (file: SourceFile, { onProgress, signal }: OpenedLoad['request'], rows: number) =>
   file.sha256(signal, (bytes) =>
     onProgress?.({ step: 'hashing', rows, bytes, bytesTotal: file.size }),
   );
 
-/** Looks at the file as a whole, once it has been read; notes problems. */
+/** Validates the file as a whole after reading, and reports problems. */
 async function checkFile(load: Load): Promise<void> {
   const { file, problems, request, rowsRead } = load;
   const refuse = (code: LoadErrorCode, message: string) =>
@@ -84,7 +84,7 @@ async function checkFile(load: Load): Promise<void> {
   if (isEmpty && !load.withdraws) refuse('empty_file', 'The file holds no values');
 }
 
-/** A database that was never given the currencies, units and frequencies that every load needs. */
+/** The database lacks the currencies, units and frequencies that every load needs. */
 export class NoReferenceError extends Error {
   override readonly name = 'NoReferenceError';
   readonly exitCode = 2;
@@ -101,7 +101,7 @@ async function requireReference({ driver }: Connection): Promise<void> {
   );
 }
 
-/** The line of the ledger about a load. */
+/** The ledger row of a load. */
 const entryOf = ({ request, format, file, ...load }: Load): BatchEntry => ({
   format: load.formatName,
   fileName: file.name,
@@ -114,10 +114,7 @@ const entryOf = ({ request, format, file, ...load }: Load): BatchEntry => ({
   counts: load.counts,
 });
 
-/**
- * Writes the refusal of a load into the ledger, in a transaction of its own; a dry run leaves no
- * line.
- */
+/** Records a refused load in the ledger, in a transaction of its own; a dry run is not recorded. */
 async function refuse({ db }: Connection, load: Load): Promise<LoadOutcome> {
   load.counts = { ...NO_COUNTS, rows: load.rowsRead, rejected: load.problems.rejected };
   const record = () =>
@@ -130,7 +127,7 @@ async function refuse({ db }: Connection, load: Load): Promise<LoadOutcome> {
   return outcomeOf('refused', load, batch);
 }
 
-/** A file that an earlier batch loaded changes nothing. */
+/** The outcome for a file that an earlier batch loaded. */
 const alreadyLoaded = ({ id, vintage }: EarlierBatch): LoadOutcome => ({
   status: 'already-loaded',
   batch: id,
@@ -139,7 +136,7 @@ const alreadyLoaded = ({ id, vintage }: EarlierBatch): LoadOutcome => ({
   counts: NO_COUNTS,
 });
 
-/** Writes what is planned in one revision, which it returns as text. */
+/** Writes a classified load in one revision. @returns the revision number */
 async function write(trx: Trx, load: Load, batch: number): Promise<string> {
   const { target, format, file, startedAt, counts, ranges } = load;
   const why = load.reason ?? `load ${load.formatName} ${file.name}`;
@@ -148,33 +145,33 @@ async function write(trx: Trx, load: Load, batch: number): Promise<string> {
   if (format.source) await writeSource(trx, format.source);
   await writePrices(trx, load.prices, load.problems);
   await resolveCreated(trx, target);
-  // A value that was published without a time is published when it is loaded.
+  // A value without a publication time counts as published when it is loaded.
   const publishedAt = sql`coalesce(c.published_at, ${startedAt})`;
   const day = format.correctedAt === 'vintage' ? load.vintage : null;
   const correctedAt = sql`coalesce(${day}::date::timestamp at time zone 'UTC', ${publishedAt})`;
-  const stamp = { batch: sql`${batch}`, publishedAt, correctedAt };
-  await writeChanges(trx, [target], stamp, { withdrawn: 0, ...counts }, ranges.isInOrder);
+  const metadata = { batch: sql`${batch}`, publishedAt, correctedAt };
+  await writeChanges(trx, [target], metadata, { withdrawn: 0, ...counts }, ranges.isInOrder);
   return number;
 }
 
-/** Finds out what a staged load does. @throws LoadRefused */
+/** Classifies a staged load or withdrawal. @throws LoadRefused */
 type Classifier = (trx: Trx, load: Load) => Promise<void>;
 
-/** Tells that a step of a load that was read has begun. */
+/** Reports that a step after reading begins. */
 const reportStep = ({ request, rowsRead, file }: Load, step: 'comparing' | 'writing'): void =>
   request.onProgress?.({ step, rows: rowsRead, ...file.meter });
 
 /**
- * Brings staged values into the database: one transaction, under the one lock of all writers, so
- * that what was compared is still so when it is written. A dry run finds out what it would bring.
+ * Classifies and writes staged values in one transaction under the write lock, so that the
+ * comparison still holds when the values are written. A dry run only classifies.
  * @throws LoadRefused after a rollback
  */
-const apply = ({ db }: Connection, load: Load, plan: Classifier): Promise<LoadOutcome> =>
+const apply = ({ db }: Connection, load: Load, classify: Classifier): Promise<LoadOutcome> =>
   inChangeTransaction(db, load.request, async (trx) => {
     const { withdraws, vintage, request } = load;
     const earlier = withdraws || request.dryRun ? null : await earlierBatch(trx, load);
     if (earlier) return alreadyLoaded(earlier);
-    await plan(trx, load);
+    await classify(trx, load);
     if (request.dryRun) return outcomeOf('previewed', load);
     await sql`set local synchronous_commit = on`.execute(trx);
     reportStep(load, 'writing');
@@ -183,25 +180,25 @@ const apply = ({ db }: Connection, load: Load, plan: Classifier): Promise<LoadOu
     await writeBatch(trx, batch, 'applied', number, entryOf(load));
     if (vintage !== null && !withdraws) await writeCoverage(trx, batch, load.target);
     const revision = number === null ? null : await textOf(trx, number);
-    // The last thing that can fail: what is committed has its rejected rows beside it.
+    // The last step that can fail before the commit: a committed load has its rejects file.
     await load.rejects?.place();
     return outcomeOf(number === null ? 'unchanged' : 'applied', load, batch, revision);
   });
 
-/** Rows from which on the planner's picture of a table is out of date. */
+/** Number of written rows after which table statistics are outdated. */
 const MANY_ROWS = 10_000;
 
 /**
- * Tells the planner of a bulk load, which it would else learn from autovacuum minutes later. An
- * account that does not own the table gets a warning from PostgreSQL, and nothing fails.
+ * Updates table statistics after a bulk load; autovacuum would take minutes. An account that does
+ * not own the table only gets a warning from PostgreSQL.
  */
 async function refreshStatistics({ driver }: Connection, { format, counts }: Load): Promise<void> {
   if (counts.inserted + counts.corrected < MANY_ROWS) return;
   await driver.query(format.source ? 'analyze fx_rate' : 'analyze series');
 }
 
-/** Reads a file, compares it with the database and writes it, or finds out that it may not be. */
-async function run(connection: Connection, load: Load, plan: Classifier): Promise<LoadOutcome> {
+/** Stages, classifies and writes a file, or records its refusal. */
+async function run(connection: Connection, load: Load, classify: Classifier): Promise<LoadOutcome> {
   const { signal, onProgress } = load.request;
   try {
     const isWhole = await stage(connection.driver, load, signal, (progress) =>
@@ -211,27 +208,30 @@ async function run(connection: Connection, load: Load, plan: Classifier): Promis
     if (!isWhole) throw new LoadRefused();
     await checkFile(load);
     reportStep(load, 'comparing');
-    return await apply(connection, load, plan);
+    return await apply(connection, load, classify);
   } catch (error) {
     if (!(error instanceof LoadRefused)) throw error;
     return refuse(connection, load);
   }
 }
 
-/** Does a load or a withdrawal whose file is open. */
+/** Runs a load or withdrawal whose file is open. */
 export async function runLoad(
   connection: Connection,
   load: Load,
-  plan: Classifier,
+  classify: Classifier,
 ): Promise<LoadOutcome> {
-  const done = await run(connection, load, plan);
-  // What is committed was done: a load does not fail because of what comes after it.
+  const done = await run(connection, load, classify);
+  // The load is committed, so a later error must not fail it.
   if (done.status === 'applied') await refreshStatistics(connection, load).catch(() => {});
-  await connection.driver.query(UNSTAGE).catch(() => {});
+  await connection.driver.query(DROP_STAGING_TABLES).catch(() => {});
   return done;
 }
 
-/** Notes the file and the time of a load that begins: the server's, so all loads have one clock. */
+/**
+ * Hashes the file and takes the start time from the database server, so that all loads share one
+ * clock.
+ */
 export async function openLoad(
   connection: Connection,
   file: SourceFile,
@@ -247,7 +247,7 @@ export async function openLoad(
   return { request, formatName, format, file, sha256, startedAt: now, bounds };
 }
 
-/** Loads on one connection, unless the very file was loaded before. */
+/** Loads on one connection, unless the same file was loaded before. */
 async function loadOn(
   connection: Connection,
   file: SourceFile,
@@ -282,11 +282,11 @@ async function loadOn(
 }
 
 /**
- * Loads a file: all of it, in one transaction and one revision, or nothing. Readers see the data
- * as before or as after. Every load but one that fails, and a dry run, is written into
- * `load_batch`, a refused one as such.
- * @throws errors of the file system and of the database, and the reason of the signal; nothing
- * has changed then
+ * Loads a file completely, in one transaction and one revision, or not at all. Readers see the data
+ * before or after the load. Every load is recorded in `load_batch`, including refused ones, except
+ * dry runs and loads that fail with an error.
+ * @throws errors of the file system and of the database, and the reason of the signal; nothing has
+ *   changed then
  */
 export async function load(client: Client, request: LoadRequest): Promise<LoadReport> {
   const { signal } = request;

@@ -14,53 +14,53 @@ import { SeriesNames, SeriesRanges } from '../staging/series.ts';
 import type { StagedFile } from '../staging/stage.ts';
 import type { Bounds } from '../staging/validate.ts';
 
-/** How far a load is: it reads, then compares with the database, then writes. */
+/** Progress of a load: it hashes, reads, compares and writes. */
 export interface LoadProgress {
-  /** A file is hashed before it is read, and once more after it. */
+  /** The file is hashed before and after reading. */
   readonly step: 'hashing' | 'reading' | 'comparing' | 'writing';
-  /** Values and descriptions that were read. */
+  /** Values and descriptions read so far. */
   readonly rows: number;
-  /** Of the file, or of the part of an archive that is being read. */
+  /** Bytes of the file, or of the part of an archive that is being read. */
   readonly bytes: number;
   readonly bytesTotal: number | null;
 }
 
-/** What a load will do, told before it does it. */
+/** The changes that a load will make, reported before they are written. */
 export interface LoadPreview {
   readonly newPrices: Listed<{ readonly code: string; readonly name: string | null }>;
-  /** One entry for each attribute that changes. */
+  /** One entry for each changed attribute. */
   readonly changedPrices: Listed<PriceChange>;
-  /** Products and values of dimensions that are added. */
+  /** New products and dimension values. */
   readonly newNames: Listed<{ readonly kind: string; readonly name: string }>;
   readonly newCurrencies: readonly string[];
-  /** By price or currency, in the order of codes; `values` is the sum of them all. */
+  /** By price or currency, sorted by code; `values` is the total number of values. */
   readonly newValues: Listed<NewValues> & { readonly values: number };
-  /** In the order of codes and dates. */
+  /** Sorted by code and date. */
   readonly corrections: Listed<ValueChange>;
-  /** Values on days whose value was withdrawn, which are published again. */
+  /** Values on days whose value was withdrawn; they are published again. */
   readonly again: Listed<Omit<ValueChange, 'before'>>;
   readonly unchanged: number;
-  /** Left alone: a newer edition brought another value, or it was withdrawn. */
+  /** Not changed: a newer edition holds another value, or it was withdrawn. */
   readonly outdated: number;
   readonly rejected: number;
 }
 
 /**
- * What became of the values of a file: rows is the sum of the five that follow it. Of a refused
- * file only those that have a fault are counted, each once.
+ * Numbers of values by outcome; `rows` is the sum of inserted, unchanged, corrected, outdated and
+ * rejected. For a refused file only invalid values are counted, each once.
  */
 export interface LoadCounts extends ClassifiedCounts {
   readonly rows: number;
   readonly rejected: number;
   readonly pricesAdded: number;
   readonly pricesChanged: number;
-  /** Of a withdrawal or an undo. */
+  /** Only for a withdrawal or an undo. */
   readonly withdrawn?: number;
-  /** Of an undo. */
+  /** Only for an undo. */
   readonly pricesRemoved?: number;
 }
 
-/** Counts of what changes nothing. */
+/** Counts of a change without effect. */
 export const NO_COUNTS: LoadCounts = {
   rows: 0,
   inserted: 0,
@@ -72,86 +72,85 @@ export const NO_COUNTS: LoadCounts = {
   pricesChanged: 0,
 };
 
-/** The common members of a request for a load, a withdrawal and an undo. */
+/** Common members of the requests for a load, a withdrawal and an undo. */
 export interface ChangeRequest<Preview> {
   /** Account that makes the change. */
   readonly actor: string;
   readonly reason: string;
-  /** Stops before anything is written, also into the ledger. */
+  /** Stops before anything is written, including the ledger row. */
   readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Called with the sessions that hold the lock of writers, when the wait for it takes long. */
+  /** Called with the sessions that hold the write lock, if the wait for it takes long. */
   readonly onHeld?: OnHeld | undefined;
-  /** Called with what the change will do, and waited for, before anything is written. */
+  /** Called with the preview and awaited before anything is written. */
   readonly onPreview?: ((preview: Preview) => void | Promise<void>) | undefined;
 }
 
 export interface LoadRequest extends Omit<ChangeRequest<LoadPreview>, 'reason'> {
   readonly format: FormatName;
-  /** Reads the file in place of the format's own reader, with what the caller knows of it. */
+  /** Reads the file instead of the format's own reader. */
   readonly reader?: FileFormat | undefined;
   /** Path of the file. */
   readonly file: string;
-  /** The edition of a file that does not state it, YYYY-MM-DD. */
+  /** The vintage of a file that does not state it, YYYY-MM-DD. */
   readonly vintage?: string | undefined;
-  /** Whether published values may change; needs a reason as well. */
+  /** Allows corrections of published values; requires a reason. */
   readonly allowCorrections?: boolean | undefined;
   readonly reason?: string | undefined;
   /**
-   * How much neighbouring values may differ: a factor greater than 1, as decimal text. More is
-   * refused unless `acceptJumps`.
+   * Largest factor between neighbouring values, greater than 1, as decimal text. A larger one is a
+   * jump, which is rejected unless `acceptJumps`.
    */
   readonly jumpFactor: string;
   readonly acceptJumps?: boolean | undefined;
-  /** Where rejected rows are written, so that the others are loaded; without it any refuses all. */
+  /** Path of the rejects file. Without it, any rejected row refuses the load. */
   readonly rejects?: { readonly file: string; readonly overwrite: boolean } | undefined;
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
 }
 
-/** What became of a load. */
+/** Result of a load. */
 export interface LoadReport {
   /**
-   * `applied`: the data changed, in one revision. `unchanged`: everything was there already, or
-   * is outdated. `already-loaded`: this very file was loaded before. `refused`: nothing changed,
-   * `errors` say why. `previewed`: a dry run, which changed nothing.
+   * `applied`: the data changed, in one revision. `unchanged`: all values exist already or are
+   * outdated. `already-loaded`: the same file was loaded before. `refused`: nothing changed,
+   * `errors` states why. `previewed`: a dry run, nothing changed.
    */
   readonly status: 'applied' | 'already-loaded' | 'unchanged' | 'refused' | 'previewed';
   /**
-   * Its number in the ledger; of a file that was loaded before, the number it has there. A dry run
-   * has none.
+   * Number of the batch; for an already loaded file that of the earlier batch. null for a dry run.
    */
   readonly batch: number | null;
-  /** As an answer of the service shows it; null when nothing changed. */
+  /** In the form of an answer; null if nothing changed. */
   readonly revision: string | null;
   readonly vintage: string | null;
   readonly counts: LoadCounts;
-  /** The first of them, in the order of the file. */
+  /** The first errors, in file order. */
   readonly errors: readonly (LoadProblem & { readonly file: string })[];
   readonly errorsTotal: number;
-  /** What the load was found to do; null when that was not found out. */
+  /** null if the load was not classified. */
   readonly preview: LoadPreview | null;
-  /** The file of rejected rows, when there are any and it was asked for. */
+  /** Path of the rejects file, if one was requested and rows were rejected. */
   readonly rejects: string | null;
 }
 
-/** What is known of a load once its file is open. */
+/** A load whose file is open. */
 export interface OpenedLoad {
   readonly request: Omit<LoadRequest, 'format' | 'reader'>;
-  /** In the ledger; `withdraw` takes points out instead of bringing them. */
+  /** Format in the ledger; `withdraw` for a withdrawal. */
   readonly formatName: FormatName | 'withdraw';
   readonly format: FileFormat;
   readonly file: SourceFile;
-  /** Of the file as it was before it was read. */
+  /** SHA-256 of the file before reading. */
   readonly sha256: Buffer;
-  /** When the load began, by the clock of the server and in its notation. */
+  /** Start of the load by the clock of the database server, in its notation. */
   readonly startedAt: string;
   readonly bounds: Bounds;
 }
 
-/** One load from its request to its report: each step adds what it has found out. */
+/** One load from its request to its report. Each step adds its results. */
 export interface Load extends OpenedLoad, StagedFile {
   readonly reason: string | null;
-  /** Whether published values may change: permission and reason were given. */
+  /** Whether corrections are allowed: permission and reason were given. */
   readonly mayCorrect: boolean;
   readonly rejects: RejectsFile | null;
 
@@ -162,7 +161,7 @@ export interface Load extends OpenedLoad, StagedFile {
   preview: LoadPreview | null;
 }
 
-/** A load of which nothing has been read. */
+/** Creates a load before any row is read. */
 export function newLoad(opened: OpenedLoad, rejects: RejectsFile | null): Load {
   const { request, format } = opened;
   const problems = new Problems(rejects);
@@ -179,7 +178,7 @@ export function newLoad(opened: OpenedLoad, rejects: RejectsFile | null): Load {
     series: new SeriesNames(),
     descriptions: new Descriptions(problems),
     ranges: new SeriesRanges(request.jumpFactor),
-    terms: new SeriesQuotations(problems),
+    quotations: new SeriesQuotations(problems),
     places: [],
     vintage: null,
     rows: 0,

@@ -6,7 +6,7 @@ import { quotationProblem } from './quotation.ts';
 import type { ColumnRef, DateNotation, Mapping, Published } from './schema.ts';
 import { pointerTo } from './yaml.ts';
 
-/** A rule that a mapping breaks, at a member. */
+/** A rule that a mapping breaks, and the member that breaks it. */
 interface MappingFault {
   readonly pointer: string;
   readonly message: string;
@@ -14,13 +14,13 @@ interface MappingFault {
 
 type Report = (pointer: string, message: string) => void;
 
-/** The line of the names, 0 for none; null where it is found by what it holds. */
+/** The header line, 0 for none; null if the header is found by its content. */
 export const headerOf = ({ rows = {} }: Mapping): number | null => {
   const { header = 1 } = rows;
   return typeof header === 'number' ? header : null;
 };
 
-/** The first line with values, below a header in a known line, and below the units. */
+/** The first line with values, below the header and the units. */
 export const firstBelow = ({ rows = {}, units }: Mapping, header: number): number =>
   rows.first ?? header + (units ? 2 : 1);
 
@@ -35,7 +35,7 @@ const RULES = {
   },
 } as const;
 
-/** A table has one of some shapes, and each needs other members. */
+/** A table has exactly one shape, and each shape needs other members. */
 function checkShape(mapping: Mapping, report: Report): void {
   const found = SHAPES.filter((name) => mapping[name] !== undefined);
   const [shape] = found;
@@ -80,7 +80,7 @@ function checkRows(mapping: Mapping, report: Report): void {
   }
 }
 
-/** References to columns, with their pointers. */
+/** Yields the references to columns, with their pointers. */
 function* columnsOf(mapping: Mapping): Generator<[pointer: string, column: ColumnRef]> {
   function* within(value: unknown, pointer: string): Generator<[string, ColumnRef]> {
     if (typeof value !== 'object' || value === null) return;
@@ -98,7 +98,7 @@ function* columnsOf(mapping: Mapping): Generator<[pointer: string, column: Colum
   for (const name of Object.keys(units ?? {})) yield [pointerTo('/units', name), name];
 }
 
-/** Without a header, columns have no names but letters. */
+/** Without a header, columns are named by letters. */
 function checkColumns(mapping: Mapping, report: Report): void {
   if (headerOf(mapping) !== 0) return;
   for (const [pointer, column] of columnsOf(mapping)) {
@@ -107,7 +107,7 @@ function checkColumns(mapping: Mapping, report: Report): void {
   }
 }
 
-/** The pattern of a member, if it has one that is right; what is wrong is reported. */
+/** Parses the pattern of a member; null after reporting an invalid one. */
 function checkPattern(
   text: string | undefined,
   pointer: string,
@@ -142,7 +142,7 @@ function checkVintage({ vintage }: Mapping, report: Report): void {
   }
 }
 
-/** Checks that a moment can be made of each text of a column, or of each day. */
+/** Checks that the members yield a complete publication time. */
 function checkPublication({ publishedAt = {} }: Mapping, report: Report): void {
   const { column, constant, time, offset } = publishedAt;
   if (constant !== undefined && !isInstant(constant)) {
@@ -216,7 +216,7 @@ function checkNumbers({ numbers = {} }: Mapping, report: Report): void {
   report('/numbers/thousands', 'The same sign cannot stand before decimals and thousands');
 }
 
-/** The rules that a mapping breaks although each of its members is well-formed. */
+/** Checks the rules between members of a well-formed mapping. */
 export function checkMapping(mapping: Mapping): MappingFault[] {
   const breaches: MappingFault[] = [];
   const report: Report = (pointer, message) => breaches.push({ pointer, message });

@@ -6,16 +6,16 @@ import type { PointField, PointPlaces } from '../records/source-record.ts';
 import { DayReader, Fault, type Field, plainText, shownText, type TableRow } from './fields.ts';
 import type { ColumnRef, Mapping, Published } from './schema.ts';
 
-/** Names a column in a message, by its place from 0 and a line. */
+/** Names a column in messages, by its index from 0 and a line. */
 export type ColumnNaming = (index: number, line: number) => string;
 
-/** What a mapping says of a delimiter that it lacks. */
+/** Suggests a delimiter that the mapping does not state. */
 export const delimiterHint = (name: string, columns = 'columns'): string =>
   `${columns} are separated by ${name}s; say so in the mapping, text: { delimiter: ${name} }`;
 
 /**
- * Why a text that has one column lacks another: a header that holds it when it is split at another
- * delimiter. Null when none does.
+ * If a one-column text lacks a column, names a delimiter that would split its header into columns
+ * with it; null if there is none.
  */
 function otherDelimiter(header: TableRow | null, column: ColumnRef): string | null {
   const text = shownText(header?.fields[0]);
@@ -29,19 +29,19 @@ function otherDelimiter(header: TableRow | null, column: ColumnRef): string | nu
   return delimiterHint(splits[0], 'Columns');
 }
 
-/** A name without the sign of a footnote at its end. */
+/** Removes footnote marks from the end of a name. */
 export const withoutMark = (name: string, mark: string | undefined): string =>
   mark !== undefined && name.endsWith(mark)
     ? withoutMark(name.slice(0, -mark.length).trimEnd(), mark)
     : name;
 
-/** The columns of a table by what a mapping calls them. */
+/** Resolves the column references of a mapping. */
 export class TableColumns {
-  /** The line of the names, 0 for none. */
+  /** The header row; null if there is none. */
   readonly header: TableRow | null;
   readonly naming: ColumnNaming;
   private readonly names: readonly string[] | null;
-  /** How many there are; null when a table, as in a workbook, has no edge. */
+  /** Number of columns; null for a workbook, whose rows have no fixed width. */
   private readonly width: number | null;
 
   constructor(header: TableRow | null, width: number | null, naming: ColumnNaming, mark?: string) {
@@ -60,8 +60,8 @@ export class TableColumns {
   }
 
   /**
-   * The place of a column, from 0.
-   * @throws Refusal when there is none, or more than one
+   * The index of a column, from 0.
+   * @throws Refusal if there is none, or more than one
    */
   indexOf(column: ColumnRef): number {
     if (typeof column === 'number') return this.inside(column - 1, column);
@@ -86,12 +86,12 @@ export class TableColumns {
   }
 }
 
-/** The columns of one price; -1 for what is not in a column. */
+/** The column indexes of one price; -1 for absent columns. */
 export interface PointColumns {
-  /** null when it stands in `codeAt`. */
+  /** null if the code is in the column `codeAt`. */
   readonly code: string | null;
   readonly codeAt: number;
-  /** That of the heading of its values; null when it stands in `dateAt`. */
+  /** The date in the heading of the values; null if the date is in the column `dateAt`. */
   readonly date: string | null;
   readonly dateAt: number;
   readonly low: number;
@@ -113,7 +113,7 @@ function withPlaces(place: ColumnIndexes, naming: ColumnNaming): PointColumns {
     high: place.high,
     publishedAt: place.publishedAt,
   };
-  // A price or day that stands in no column of its own is that of the columns of its values.
+  // A code or date without a column of its own belongs to the column of the values.
   const indexOf = (field: PointField): number =>
     columns[field] < 0 && (field === 'code' || field === 'date') ? place.mid : columns[field];
   const nameOf = (field: PointField, line: number): string =>
@@ -121,7 +121,7 @@ function withPlaces(place: ColumnIndexes, naming: ColumnNaming): PointColumns {
   return { ...place, places: { nameOf } };
 }
 
-/** The columns whose headings are dates, each with its day. */
+/** The columns whose headings are dates, with their days. */
 function datedColumns(
   { dateColumns }: Mapping,
   columns: TableColumns,
@@ -153,9 +153,9 @@ function datedColumns(
 }
 
 /**
- * Where the parts of each point stand in a row: one template for a table with a code in each row,
- * one for each price or date that has columns of its own, none in a table of rates.
- * @throws Refusal when the table lacks a column of the mapping
+ * The columns of each point in a row: one element for a table with a code in each row, one for each
+ * price or date with columns of its own, none for a table of rates.
+ * @throws Refusal if the table lacks a column of the mapping
  */
 export function pointColumnsOf(
   mapping: Mapping,
@@ -200,7 +200,7 @@ export function pointColumnsOf(
   );
 }
 
-/** Names the columns of a text by their heading, or by their place where there is none. */
+/** Names the columns of a text by heading, or by place if there is none. */
 export const namesOfText =
   (header: TableRow | null): ColumnNaming =>
   (index, line) => {

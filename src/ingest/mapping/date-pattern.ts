@@ -1,30 +1,30 @@
 import { daysIn, dayText, isDay, MONTHS } from '../parsing/dates.ts';
 
-/** What a date names: a day, or a whole month, quarter or year, which is dated on its last day. */
+/** The period that a date stands for. A month, quarter or year is dated on its last day. */
 export const PERIODS = ['day', 'month', 'quarter', 'year'] as const;
 export type DatePeriod = (typeof PERIODS)[number];
 
-/** A date or a moment as a text had it. */
+/** A parsed date, with the time and offset that its text states. */
 export interface DateTime {
-  /** YYYY-MM-DD; of a month, quarter or year its last day. */
+  /** YYYY-MM-DD; for a month, quarter or year its last day. */
   readonly day: string;
-  /** HH:MM:SS; null when the text has none. */
+  /** HH:MM:SS; null if absent. */
   readonly time: string | null;
-  /** `Z` or `+01:00`; null when the text has none. */
+  /** `Z` or `+01:00`; null if absent. */
   readonly offset: string | null;
 }
 
-/** A way of writing dates. */
+/** A parser of dates in one notation. */
 export interface DatePattern {
-  /** What a text of it names by itself. */
+  /** The period that the pattern states. */
   readonly period: DatePeriod;
   readonly hasTime: boolean;
   readonly hasOffset: boolean;
-  /** The moment that a text is; null when it is none, or not written so. */
+  /** Parses a text; null if it does not match the pattern or is no real date. */
   read(text: string): DateTime | null;
 }
 
-/** A pattern that is none; the message says why. */
+/** An invalid pattern; the message states why. */
 export class PatternError extends Error {
   override readonly name = 'PatternError';
 }
@@ -33,8 +33,8 @@ const OFFSET = 'X'.repeat(3);
 const SHORT_MONTHS = MONTHS.map((name) => name.slice(0, 3));
 
 /**
- * The parts that a pattern may have (a subset of Unicode's date field symbols): what each names,
- * and what it looks like. Years of two digits are none of them: their century would be a guess.
+ * Pattern letters (a subset of Unicode's date field symbols): the name and regular expression of
+ * each. Two-digit years are not supported, because the century would be a guess.
  */
 const PARTS: ReadonlyMap<string, readonly [name: string, form: string]> = new Map([
   ['yyyy', ['year', String.raw`\d{4}`]],
@@ -55,7 +55,7 @@ const PARTS: ReadonlyMap<string, readonly [name: string, form: string]> = new Ma
 const TOKEN = /'(?:[^']|'')*'|([a-zA-Z])\1*|[^a-zA-Z']+|'/g;
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 
-/** The part of a regular expression for one token; named parts are noted. */
+/** The regular expression of one token; adds the name of a date part to `names`. */
 function formOf(token: string, names: Set<string>): string {
   if (token === "'") throw new PatternError('a quotation mark that is never closed');
   if (token === "''") return "'";
@@ -74,7 +74,7 @@ function formOf(token: string, names: Set<string>): string {
   return `(?<${name}>${form})`;
 }
 
-/** The finest of the parts that say which day it is. */
+/** The finest date part of a pattern. */
 function periodOf(names: ReadonlySet<string>): DatePeriod {
   const needs = (name: string, other: string): void => {
     if (names.has(name) && !names.has(other)) {
@@ -116,13 +116,13 @@ function momentOf(groups: Readonly<Record<string, string | undefined>>): DateTim
   return { day: date, time: `${hour.padStart(2, '0')}:${minute}:${second}`, offset };
 }
 
-/** The pattern of dates that need no pattern: they are as they are stored. */
+/** The default pattern, in which dates are stored. */
 export const ISO_DAY = 'yyyy-MM-dd';
 
 /**
- * Makes a reader of dates from a pattern such as `dd.MM.yyyy`, `MMM yyyy` or `yyyy'M'MM`. Names
- * of months are English, in any case.
- * @throws PatternError when it is no pattern
+ * Compiles a pattern such as `dd.MM.yyyy`, `MMM yyyy` or `yyyy'M'MM`. Month names are English and
+ * case-insensitive.
+ * @throws PatternError for an invalid pattern
  */
 export function datePattern(pattern: string): DatePattern {
   const names = new Set<string>();
@@ -141,7 +141,7 @@ export function datePattern(pattern: string): DatePattern {
   };
 }
 
-/** The last day of the period that a day lies in. */
+/** The last day of the period that contains a day. */
 export function endOf(period: DatePeriod, day: string): string {
   if (period === 'day') return day;
   const year = Number(day.slice(0, 4));

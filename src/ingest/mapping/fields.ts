@@ -13,7 +13,7 @@ import {
 } from './date-pattern.ts';
 import type { DateNotation } from './schema.ts';
 
-/** The notation of the numbers of a file. */
+/** The notation of numbers in a file. */
 export interface Notation {
   readonly decimal: 'point' | 'comma';
   readonly thousands: 'none' | 'comma' | 'point' | 'space' | 'apostrophe';
@@ -23,7 +23,7 @@ const SEPARATORS: Readonly<Record<Notation['thousands'], string>> = {
   none: '',
   comma: ',',
   point: '.',
-  // Also the spaces that never break a line, of which spreadsheet programs are fond.
+  // Includes non-breaking spaces, which spreadsheet programs write.
   space: ' \u00a0\u2009\u202f',
   apostrophe: "'\u2019",
 };
@@ -31,10 +31,9 @@ const SEPARATORS: Readonly<Record<Notation['thousands'], string>> = {
 const PLAIN = /^-?\d+(?:\.\d+)?$/;
 
 /**
- * Makes a reader of numbers: the text of a plain decimal, with a point and nothing between the
- * thousands, or null when a text is not written so. Separators are either all there, each after
- * three digits, or none is; a number with separators does not begin with 0, so that 0.123 is
- * never 123.
+ * Builds a parser that converts numbers of a notation to plain decimals, or returns null. Thousands
+ * separators must be complete or absent. A number with separators must not start with 0, so that
+ * 0.123 is never read as 123.
  */
 export function numberReader({ decimal, thousands }: Notation): (text: string) => string | null {
   const point = decimal === 'point' ? String.raw`\.` : ',';
@@ -45,7 +44,7 @@ export function numberReader({ decimal, thousands }: Notation): (text: string) =
     `^(-?[1-9]\\d{0,2}(?:([${separators}])\\d{3})(?:\\2\\d{3})*)${fraction}$`,
   );
   return (text) => {
-    // Most texts are plain decimals already.
+    // Fast path: most texts are plain decimals.
     if (decimal === 'point' && PLAIN.test(text)) return text;
     const simple = plain.exec(text);
     if (simple) return simple[2] === undefined ? text : `${simple[1]}.${simple[2]}`;
@@ -56,19 +55,19 @@ export function numberReader({ decimal, thousands }: Notation): (text: string) =
   };
 }
 
-/** A number of the notation, for messages. */
+/** An example number in the notation, for messages. */
 export const sampleOf = ({ decimal, thousands }: Notation): string => {
   const separator = SEPARATORS[thousands].slice(0, 1);
   return `1${separator}234${decimal === 'point' ? '.' : ','}5`;
 };
 
-/** What stands in a place of a table: a text of a delimited file, or a cell of a workbook. */
+/** A field of a table: text of a delimited file, or a cell of a workbook. */
 export type Field = string | Cell;
 
-/** A row of text or of a workbook. Cells that are empty may be absent. */
+/** A row of text or of a workbook. Empty cells may be absent. */
 export type TableRow = SourceRow<Field | undefined>;
 
-/** Why a field has no value of the kind that is needed. */
+/** The reason why a field has no valid value. */
 export class Fault {
   readonly code: LoadErrorCode;
   readonly message: string;
@@ -79,24 +78,24 @@ export class Fault {
   }
 }
 
-/** Longest text that is looked at as a number, date or code; none of them is near it. */
+/** Longest text that is parsed as a number, date or code; all valid ones are shorter. */
 const CHARACTERS_MAX = 64;
 
-/** White space around a field has no meaning, nor has its amount inside. */
+/** Trims a text and collapses its white space. */
 export const plainText = (text: string): string => text.trim().replace(/\s+/g, ' ');
 
-/** What a field shows, for messages. */
+/** The displayed text of a field, for messages. */
 export const shownText = (field: Field | undefined): string =>
   field === undefined ? '' : typeof field === 'string' ? field : field.text;
 
-/** Whether nothing stands in a field; a formula that was never calculated is something. */
+/** Whether a field is empty; a formula without a result is not. */
 export function isEmpty(field: Field | undefined): boolean {
   if (field === undefined) return true;
   if (typeof field === 'string') return field.trim() === '';
   return field.type === 'text' && field.text.trim() === '';
 }
 
-/** Why a cell has neither text nor number; null when it has. */
+/** States why a cell has neither text nor number; null if it has one. */
 function cellFault(cell: Cell, code: LoadErrorCode): Fault | null {
   if (cell.type === 'nothing') {
     const what = 'The formula of the cell was never calculated';
@@ -106,7 +105,7 @@ function cellFault(cell: Cell, code: LoadErrorCode): Fault | null {
   return cell.type === 'boolean' ? new Fault(code, 'The cell holds TRUE or FALSE') : null;
 }
 
-/** The text of a field without space around it; a number of a workbook as it is shown. */
+/** The trimmed text of a field; a workbook number as displayed. */
 export function textOf(field: Field | undefined, code: LoadErrorCode): string | Fault {
   if (field === undefined) return '';
   if (typeof field === 'string') return field.trim();
@@ -118,17 +117,17 @@ export function textOf(field: Field | undefined, code: LoadErrorCode): string | 
   return text ?? new Fault(code, 'The cell holds a date or a percentage, where a text is needed');
 }
 
-/** How the values of a table are read. */
+/** Rules for the values of a table. */
 export interface NumberRules {
   readonly read: (text: string) => string | null;
-  /** A number as the mapping says they are written, for messages. */
+  /** An example number, for messages. */
   readonly sample: string;
   readonly missing: ReadonlySet<string>;
-  /** Whether formulas and texts of a workbook are no values. */
+  /** Whether formulas and texts of a workbook are invalid as values. */
   readonly onlyNumbers: boolean;
 }
 
-/** Whether a field says that there is no value. */
+/** Whether a field marks a missing value. */
 export function isMissing(field: Field | undefined, rules: NumberRules): boolean {
   const { missing, onlyNumbers } = rules;
   if (field === undefined) return missing.has('');
@@ -148,7 +147,7 @@ function numberOfText(text: string, rules: NumberRules, isPercent: boolean): str
   return wrongNumber(`The value is neither a number such as ${rules.sample} nor a mark for none`);
 }
 
-/** The number that a cell shows, with at most 15 significant digits, as spreadsheets have it. */
+/** The displayed number of a cell, with at most 15 significant digits. */
 function numberOfCell(cell: Cell, isPercent: boolean): string | Fault {
   if (cell.kind === 'percent' && !isPercent) {
     return wrongNumber('The cell shows a percentage: publish it in the unit "%"');
@@ -161,7 +160,7 @@ function numberOfCell(cell: Cell, isPercent: boolean): string | Fault {
   return cell.kind === 'percent' ? multiplied(decimal, { digits: 100n, scale: 0 }) : decimal;
 }
 
-/** The value of a field as a plain decimal; null for a mark that means "no value". */
+/** Parses the value of a field as a plain decimal; null for a missing value. */
 export function numberOf(
   field: Field | undefined,
   rules: NumberRules,
@@ -181,7 +180,7 @@ export function numberOf(
 
 const ISO = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?)Z?)?$/;
 
-/** Reads the dates and moments of one column. */
+/** Parses the dates and times of one column. */
 export class DateTimeReader {
   private readonly patterns: readonly DatePattern[];
   private readonly is1904: boolean;
@@ -199,7 +198,7 @@ export class DateTimeReader {
     return new Fault(this.code, message);
   }
 
-  /** The moment in a field; `''` when it is empty. */
+  /** Parses the date in a field; `''` if it is empty. */
   read(field: Field | undefined): DateTime | Fault | '' {
     if (field === undefined) return '';
     if (typeof field === 'string') return this.ofText(field.trim());
@@ -209,7 +208,7 @@ export class DateTimeReader {
     if (field.type === 'date') return this.ofIso(field.text);
     if (field.kind === 'date' || field.kind === 'date-time') return this.ofSerial(field.text);
     const text = field.kind === 'number' ? cellDecimal(field.text) : null;
-    // A year in a cell is a plain number, and 20260305 may be a date.
+    // A number cell may hold a year, or a date such as 20260305.
     return this.ofText(text ?? field.text);
   }
 
@@ -244,7 +243,7 @@ export class DateTimeReader {
   }
 }
 
-/** Reads the days of one column: of a month, quarter or year its last one. */
+/** Parses the days of one column; a month, quarter or year becomes its last day. */
 export class DayReader {
   private readonly moments: DateTimeReader;
   private readonly period: DatePeriod;
@@ -256,7 +255,7 @@ export class DayReader {
     this.period = period ?? (second ? 'day' : (only?.period ?? 'day'));
   }
 
-  /** The day in a field, YYYY-MM-DD. */
+  /** Parses the day in a field, YYYY-MM-DD. */
   read(field: Field | undefined): string | Fault {
     const moment = this.moments.read(field);
     if (moment instanceof Fault) return moment;

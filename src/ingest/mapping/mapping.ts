@@ -9,7 +9,7 @@ import { checkMapping } from './check.ts';
 import { MAPPING, type Mapping } from './schema.ts';
 import { type MappingDocument, type MappingViolation, pointerTo, readYaml } from './yaml.ts';
 
-/** TypeBox stops at 8 errors by default; all violations are to be told at once. */
+/** TypeBox stops at 8 errors by default; all violations are reported together. */
 Settings.Set({ maxErrors: 400 });
 
 interface SchemaError {
@@ -21,7 +21,7 @@ interface SchemaError {
 
 type SchemaNode = Readonly<Record<string, unknown>>;
 
-/** The part of a value that a pointer names. */
+/** Resolves a JSON pointer. */
 function at(value: unknown, pointer: string): unknown {
   let found = value;
   for (const part of pointer.split('/').slice(1)) {
@@ -40,8 +40,9 @@ const membersOf = (node: SchemaNode | undefined): string[] =>
   Object.keys(node?.['properties'] ?? {});
 
 /**
- * The alternatives that a value is written as: those of its type, and among objects those whose
- * first member it has. One that has the first members of the others as well is meant alone.
+ * Guesses which alternatives of a union a value was meant as: those of its type, and for objects
+ * those whose first member it has. An alternative that contains the first members of all others
+ * wins.
  */
 function meantOf(
   union: SchemaError,
@@ -64,8 +65,8 @@ function meantOf(
 }
 
 /**
- * The errors without those of the alternatives of a union that are not meant. Where none is meant,
- * or several, one error stands for the whole.
+ * Drops the errors of alternatives that were not meant. If none or several were meant, one error
+ * stands for the whole union.
  */
 function withoutOthers(schema: TSchema, errors: readonly SchemaError[], whole: unknown) {
   let left = [...errors];
@@ -93,7 +94,7 @@ function unknownMembers(error: SchemaError, node: SchemaNode): [name: string, me
   });
 }
 
-/** The found value in words, for a message about the expected one. */
+/** Words a schema error for the value that was found. */
 function messageOf(error: SchemaError, node: SchemaNode, value: unknown): string {
   const expected = `expected ${node['description'] ?? 'something else'}`;
   if (error.keyword === 'enum') {
@@ -114,7 +115,7 @@ function messageOf(error: SchemaError, node: SchemaNode, value: unknown): string
 
 const sentence = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-/** The schema errors of a mapping: each member with its line and the nearest word. */
+/** Converts schema errors to violations with lines and suggestions. */
 function violationsOf(schema: TSchema, { value, lines }: MappingDocument): MappingViolation[] {
   const violations: MappingViolation[] = [];
   const add = (pointer: string, parent: string, message: string): void => {
@@ -126,7 +127,7 @@ function violationsOf(schema: TSchema, { value, lines }: MappingDocument): Mappi
     const { keyword, instancePath } = error;
     const node = at(schema, error.schemaPath.slice(1)) as SchemaNode;
     if (keyword === 'additionalProperties') {
-      // The members of a dictionary have errors of their own.
+      // Errors of dictionary members are reported separately.
       if (node['additionalProperties'] !== false) continue;
       for (const [name, message] of unknownMembers(error, node)) {
         add(pointerTo(instancePath, name), instancePath, message);
@@ -145,18 +146,18 @@ function violationsOf(schema: TSchema, { value, lines }: MappingDocument): Mappi
   return violations.sort((a, b) => a.line - b.line);
 }
 
-/** A mapping file that was found to be right. */
+/** A valid mapping file. */
 export interface TableMapping {
-  /** Path of the file, as it was given. */
+  /** Path of the file, as given. */
   readonly path: string;
-  /** SHA-256 of the file: a part of what a load is. */
+  /** SHA-256 of the file, a part of the identity of a load. */
   readonly sha256: Buffer;
   readonly mapping: Mapping;
   /** The line of a member, by its JSON pointer. */
   lineOf(pointer: string): number;
 }
 
-/** A mapping file that is wrong; every violation is named. */
+/** An invalid mapping file, with all violations. */
 export class MappingError extends Error {
   override readonly name = 'MappingError';
   readonly exitCode = 2;
@@ -170,7 +171,7 @@ export class MappingError extends Error {
     this.violations = violations;
   }
 
-  /** Each violation as `file:line: member: what is wrong`. */
+  /** Each violation as `file:line: member: message`. */
   get faults(): string[] {
     return this.violations.map(({ line, pointer, message }) => {
       const member = pointer === '' ? '' : ` ${shown(pointer)}:`;
@@ -180,8 +181,8 @@ export class MappingError extends Error {
 }
 
 /**
- * A mapping from the bytes of its file; `path` is for messages.
- * @throws MappingError when it is wrong
+ * Parses and validates the bytes of a mapping file. @param path for messages
+ * @throws MappingError for an invalid mapping
  */
 export function mappingOf(bytes: Buffer, path: string): TableMapping {
   const written = readYaml(bytes);
@@ -206,7 +207,7 @@ export function mappingOf(bytes: Buffer, path: string): TableMapping {
 
 /**
  * Reads a mapping file.
- * @throws MappingError when it is wrong, and the errors of the file system
+ * @throws MappingError for an invalid mapping, and errors of the file system
  */
 export const readMapping = async (path: string): Promise<TableMapping> =>
   mappingOf(await readFile(path), path);

@@ -6,16 +6,16 @@ import { type ColumnNaming, delimiterHint, type TableColumns, withoutMark } from
 import { DayReader, Fault, plainText, shownText, type TableRow } from './fields.ts';
 import type { Mapping, VintageSource } from './schema.ts';
 
-/** Titles take a few rows; a table without its header by then has another layout. */
+/** A header is expected within the first rows; a table without one has another layout. */
 const TITLE_ROWS_MAX = 50;
 
-/** The lines above the values that a mapping refers to: its header, and cells that it names. */
+/** The lines above the values to which a mapping refers: its header, and named cells. */
 export class Preamble {
-  /** The line of the header, 0 for none; null until it is found. */
+  /** The header line, 0 for none; null until it is found. */
   header: number | null;
   private readonly mapping: Mapping;
   private readonly holds: string | null = null;
-  /** The sign of footnotes at names. */
+  /** Footnote mark at the end of names. */
   readonly mark: string | undefined;
   private readonly wanted: ReadonlySet<number>;
   private readonly rows = new Map<number, TableRow>();
@@ -39,8 +39,8 @@ export class Preamble {
     return this.header === null ? null : firstBelow(this.mapping, this.header);
   }
 
-  /** Whether a line is of any use; titles may hold whatever they like. */
-  isOfUse = (line: number): boolean =>
+  /** Whether a line must be parsed. Titles may hold anything, even unbalanced quotes. */
+  isParsed = (line: number): boolean =>
     this.first === null || line >= this.first || line === this.unitsLine || this.wanted.has(line);
 
   private get unitsLine(): number {
@@ -48,12 +48,12 @@ export class Preamble {
   }
 
   /**
-   * Takes a row, when it stands above the values.
-   * @throws Refusal when no header is found
+   * Consumes a row above the values. @returns false for a row with values
+   * @throws Refusal if no header is found
    */
   takes(row: TableRow): boolean {
     if (this.header === null) {
-      this.look(row);
+      this.search(row);
       return true;
     }
     if (row.line >= (this.first ?? 0)) return false;
@@ -61,8 +61,8 @@ export class Preamble {
     return true;
   }
 
-  /** Looks for the header, and for the day of the edition, in a row above them. */
-  private look(row: TableRow): void {
+  /** Searches a row for the header and for the vintage. */
+  private search(row: TableRow): void {
     const names = row.fields.map((field) => plainText(shownText(field)));
     const start = this.mapping.vintage?.startsWith?.toLowerCase();
     const index = names.findIndex(
@@ -73,20 +73,20 @@ export class Preamble {
     if (names.some((name) => withoutMark(name, this.mark) === this.holds)) {
       this.header = row.line;
       this.rows.set(row.line, row);
-    } else if (row.line >= TITLE_ROWS_MAX) throw this.withoutHeader();
+    } else if (row.line >= TITLE_ROWS_MAX) throw this.missingHeader();
   }
 
-  private withoutHeader(): Refusal {
+  private missingHeader(): Refusal {
     const message = `None of the first lines has the name "${this.holds}"`;
     return new Refusal('invalid_layout', message);
   }
 
   /**
-   * The line with the names of the columns; null when the table has none.
-   * @throws Refusal when it is empty or absent
+   * The header row; null if the table has none.
+   * @throws Refusal if it is empty or absent
    */
   headerRow(): TableRow | null {
-    if (this.header === null) throw this.withoutHeader();
+    if (this.header === null) throw this.missingHeader();
     if (this.header === 0) return null;
     const row = this.rows.get(this.header);
     if (row?.wrong !== undefined) {
@@ -104,9 +104,9 @@ export class Preamble {
   }
 
   /**
-   * Compares what must stand above the values.
-   * @param next the first row below
-   * @throws Refusal when something else does
+   * Compares cells above the values with the expectations of the mapping.
+   * @param next the first row with values
+   * @throws Refusal if they differ
    */
   check(columns: TableColumns, next: TableRow): void {
     for (const { column, row, is } of this.mapping.expect ?? []) {
@@ -128,8 +128,8 @@ export class Preamble {
   }
 
   /**
-   * The day of the edition in a cell above the values; null where it stands in none.
-   * @throws Refusal when the cell holds no day
+   * Parses the vintage in a cell above the values; null if it is in none.
+   * @throws Refusal if the cell holds no day
    */
   vintage(source: VintageSource, naming: ColumnNaming, is1904: boolean): string | null {
     const { cell, pattern } = source;

@@ -9,8 +9,8 @@ import { DateTimeReader, Fault, type Field, type TableRow, textOf } from './fiel
 import type { PublicationSource, Published, QuotationPartSource } from './schema.ts';
 
 /**
- * Hundredths in which prices are published, by the signs of markets and data vendors: the
- * currency and how many decimals lie between.
+ * Minor currency units by the symbols of markets and data vendors: the currency and its number of
+ * decimals.
  */
 const MINOR: ReadonlyMap<string, readonly [currency: string, decimals: number]> = new Map([
   ['USc', ['USD', 2]],
@@ -22,19 +22,19 @@ const MINOR: ReadonlyMap<string, readonly [currency: string, decimals: number]> 
   ['CAc', ['CAD', 2]],
   ['INp', ['INR', 2]],
 ]);
-/** The names of the hundredths that a mapping may use. */
+/** Symbols of minor currency units that a mapping may use. */
 export const MINOR_NAMES: readonly string[] = [...MINOR.keys()];
 
-/** What the values of a file are in, and how they become values of their price. */
+/** The quotation of a file, and the factor that converts its values to the major currency unit. */
 export interface ScaledQuotation extends Quotation {
-  /** What each number is multiplied by; null for 1. */
+  /** null for 1. */
   readonly factor: Factor | null;
 }
 
-/** Whether values of a unit are percentages, which may carry their sign. */
+/** Whether values are percentages, which may carry a percent sign. */
 export const isPercent = ({ unit }: ScaledQuotation): boolean => unit === '%' || unit === 'Percent';
 
-/** Why currency and unit are none; null when they are right as far as one can see. */
+/** States why a currency and unit are invalid; null if no fault is evident. */
 export function quotationProblem(currency: string | null, unit: string | null): string | null {
   if (currency !== null && !MINOR.has(currency) && !/^[A-Z]{3}$/.test(currency)) {
     const iso = /^[a-z]{3}$/i.test(currency) ? [currency.toUpperCase()] : [];
@@ -48,9 +48,9 @@ export function quotationProblem(currency: string | null, unit: string | null): 
 }
 
 /**
- * The terms of values published in a currency and a unit. Hundredths become their currency,
- * exactly: that moves the decimal point. Units are never converted here: the service does so when
- * it is asked, with one rounding.
+ * The quotation of values published in a currency and a unit. Minor units are converted to their
+ * currency exactly, by a shift of the decimal point. Units of measure are not converted: the
+ * service converts them in answers, with one rounding.
  */
 export function quotationOf(currency: string | null, unit: string | null): ScaledQuotation {
   const [major, decimals] = MINOR.get(currency ?? '') ?? [currency, 0];
@@ -59,7 +59,7 @@ export function quotationOf(currency: string | null, unit: string | null): Scale
   return { currency: major, unit, published, factor };
 }
 
-/** A currency or unit: a constant, or a column with what its texts stand for. */
+/** A currency or unit: a constant, or a column with translations. */
 class QuotationPart {
   readonly at: number;
   private readonly constant: string | null;
@@ -81,16 +81,16 @@ class QuotationPart {
   }
 }
 
-/** What is wrong with the terms of a row, and in which column. */
+/** A fault in the quotation of a row, and its column. */
 interface QuotationFault {
   readonly fault: Fault;
   readonly column: string;
 }
 
-/** Different terms of one file that are remembered. */
+/** Size of the cache of quotations of one file. */
 const KINDS_MAX = 1_000;
 
-/** Finds the terms of each row; rows with the same ones share one object. */
+/** Reads the quotation of each row; equal quotations share one object. */
 export class QuotationReader {
   private readonly columns: TableColumns;
   private readonly currency: QuotationPart;
@@ -105,7 +105,7 @@ export class QuotationReader {
     this.unit = new QuotationPart(published.unit, columns);
   }
 
-  /** The terms of a row; all points of a row share them. */
+  /** The quotation of a row, shared by all of its points. */
   read(row: TableRow): ScaledQuotation | QuotationFault {
     if (row !== this.lastRow || this.last === null) {
       this.lastRow = row;
@@ -126,10 +126,10 @@ export class QuotationReader {
     if (problem !== null) {
       return this.faultAt(row, this.currency, new Fault('unknown_currency', problem));
     }
-    const terms = quotationOf(currency, unit);
-    // Texts of a file that stand for nothing are no reason to keep them all.
-    if (this.known.size < KINDS_MAX) this.known.set(ownCopy(key), terms);
-    return terms;
+    const quotation = quotationOf(currency, unit);
+    // Bounded: a file may hold any number of different texts.
+    if (this.known.size < KINDS_MAX) this.known.set(ownCopy(key), quotation);
+    return quotation;
   }
 
   private faultAt(row: TableRow, { at }: QuotationPart, fault: Fault): QuotationFault {
@@ -139,7 +139,7 @@ export class QuotationReader {
 
 const seconds = (time: string): string => (time.length === 5 ? `${time}:00` : time);
 
-/** Makes publication times, RFC 3339; null stands for the time of the load. */
+/** Builds publication times, RFC 3339; null stands for the time of the load. */
 export class PublicationReader {
   private readonly source: PublicationSource;
   private readonly moments: DateTimeReader | null;
@@ -155,14 +155,14 @@ export class PublicationReader {
         : new DateTimeReader([datePattern(pattern ?? ISO_DAY)], is1904, 'invalid_time');
   }
 
-  /** The publication time of a value of a day; `field` is that of the column, if there is one. */
+  /** The publication time of a value. @param field of the publication column, if there is one */
   read(field: Field | undefined, day: string): string | null | Fault {
     const { column, constant } = this.source;
     if (constant !== undefined) return constant;
     return column === undefined ? this.onDay(day) : this.inField(field);
   }
 
-  /** At a time of day, some days after the day of the value. */
+  /** A fixed time, some days after the day of the value. */
   private onDay(day: string): string {
     if (day !== this.lastDay) {
       const { time = '', offset = '', days = 0 } = this.source;

@@ -8,19 +8,19 @@ import type { Preamble } from './preamble.ts';
 import type { Mapping } from './schema.ts';
 import { PointReader, RateReader } from './values.ts';
 
-/** What the reader must know of a file besides its rows. */
+/** Properties of a file besides its rows. */
 export interface TableSource {
   namesOf(header: TableRow | null): ColumnNaming;
-  /** The records that stand before the values, read off the header. */
+  /** Records that precede the values, such as descriptions. */
   opening(header: TableRow | null): readonly SourceRecord[];
   /** Whether all rows must have as many fields as the first. */
-  readonly hasEdges: boolean;
+  readonly hasFixedWidth: boolean;
   readonly is1904: boolean;
-  /** Whether what the database refuses is named by the columns of the file. */
+  /** Whether problems that the database finds need the column names of the file. */
   readonly hasPlaces: boolean;
 }
 
-/** What is known once the lines above the values were read. */
+/** State after the lines above the values were read. */
 interface TableBody {
   readonly columns: TableColumns;
   readonly values: PointReader | RateReader;
@@ -30,7 +30,7 @@ interface TableBody {
   readonly vintages: DayReader;
 }
 
-/** Makes records of the rows of a table as its mapping says. */
+/** Converts the rows of a table to records, by its mapping. */
 export class TableReader {
   private readonly mapping: Mapping;
   private readonly preamble: Preamble;
@@ -48,39 +48,39 @@ export class TableReader {
   }
 
   /**
-   * Adds the records of a row; returns false when the table has ended before it.
-   * @throws Refusal when the table is not the one that the mapping describes
+   * Adds the records of a row. @returns false if the table ended before it
+   * @throws Refusal for another table than the mapping describes
    */
   take(row: TableRow, records: SourceRecord[]): boolean {
     if (this.body === null && this.preamble.takes(row)) return true;
     if (row.wrong === undefined && row.fields.every(isEmpty)) return true;
     this.body ??= this.start(row, records);
     if (this.isEnd(row, this.body)) return false;
-    if (this.isWhole(row, this.body)) this.addRow(row, this.body, records);
+    if (this.hasTableWidth(row, this.body)) this.addRow(row, this.body, records);
     return true;
   }
 
   /**
-   * Ends the reading, with the newest day where that is the edition.
-   * @throws Refusal when there was no table
+   * Ends reading, with the newest day if it is the vintage.
+   * @throws Refusal if there was no table
    */
   end(): SourceRecord[] {
     if (this.body) return this.newest === '' ? [] : [{ kind: 'vintage', date: this.newest }];
     this.preamble.headerRow();
     const { first } = this.preamble;
-    // The units may show that it is another table.
+    // Wrong units may reveal another table, a more precise problem.
     if (this.mapping.units && first !== null) this.start({ line: first, fields: [] }, []);
     throw new Refusal('empty_file', 'The table holds no row below its header');
   }
 
-  /** Finds the columns by what stands above the values. */
+  /** Resolves the columns from the lines above the values. */
   private start(row: TableRow, records: SourceRecord[]): TableBody {
     const { mapping, preamble, source, problems } = this;
     const { vintage, rows = {} } = mapping;
     const { is1904 } = source;
-    problems.rejects?.keepAbove((preamble.first ?? 1) - 1);
+    problems.rejects?.keepHeader((preamble.first ?? 1) - 1);
     const header = preamble.headerRow();
-    const width = source.hasEdges ? (header ?? row).fields.length : null;
+    const width = source.hasFixedWidth ? (header ?? row).fields.length : null;
     const naming = source.namesOf(header);
     const columns = new TableColumns(header, width, naming, preamble.mark);
     preamble.check(columns, row);
@@ -104,13 +104,13 @@ export class TableReader {
   private isEnd({ fields, wrong }: TableRow, { stopAt }: TableBody): boolean {
     const start = this.mapping.rows?.stop?.startsWith;
     if (start === undefined) return false;
-    // A line with a stray quotation mark may be the note below the table, as far as one can see.
+    // A line with a misplaced quotation mark may be the note below the table.
     if (wrong !== undefined) return stopAt === 0 && plainText(wrong).startsWith(plainText(start));
     return plainText(shownText(fields[stopAt])).startsWith(plainText(start));
   }
 
-  /** Whether a row has the shape of the table; else it is rejected. */
-  private isWhole({ line, fields, wrong }: TableRow, { width }: TableBody): boolean {
+  /** Whether a row has the width of the table; otherwise rejects it. */
+  private hasTableWidth({ line, fields, wrong }: TableRow, { width }: TableBody): boolean {
     if (wrong !== undefined) {
       rejectWrongQuote(line, wrong, this.problems);
       return false;
@@ -132,7 +132,7 @@ export class TableReader {
     }
   }
 
-  /** A table is one edition: its rows may not tell different ones. */
+  /** All rows of a table must state the same vintage. */
   private addVintage(row: TableRow, body: TableBody, records: SourceRecord[]): void {
     const field = row.fields[body.vintageAt];
     const day = body.vintages.read(field);

@@ -4,7 +4,7 @@ import { DELIMITERS } from '../parsing/rows.ts';
 import { ATTRIBUTES } from '../records/source-record.ts';
 import { type DatePeriod, PERIODS } from './date-pattern.ts';
 
-/** An object that takes no other members. What each member is stands in its description. */
+/** An object without additional members. Descriptions document the members. */
 const closed = <P extends TProperties>(properties: P, description: string) =>
   Type.Object(properties, { additionalProperties: false, description });
 
@@ -23,11 +23,11 @@ type Together<T> = (T extends unknown ? (each: T) => void : never) extends (all:
   ? A
   : never;
 
-/** One of several objects, each told by its first member. Its type has the members of all. */
+/** One of several objects, identified by its first member. The type has the members of all. */
 const oneOf = <S extends readonly TObject[]>(sources: [...S], description: string) =>
   Type.Unsafe<Partial<Together<Static<S[number]>>>>(Type.Union(sources, { description }));
 
-/** Names that the file has, each with a value. */
+/** Names that the file defines, each with a value. */
 const dictionary = (value: TSchema, description: string) =>
   Type.Unsafe<Readonly<Record<string, string>>>({
     type: 'object',
@@ -37,7 +37,7 @@ const dictionary = (value: TSchema, description: string) =>
     description,
   });
 
-/** A column: its name in the header (or its letters where there is none), or its place from 1. */
+/** A column: its name in the header (its letters if there is none), or its place from 1. */
 export type ColumnRef = string | number;
 const column = (description: string) =>
   Type.Unsafe<ColumnRef>({
@@ -151,7 +151,7 @@ const published = closed(
     currency: maybe(stated('the currency, such as USD, or USc for US cents')),
     unit: maybe(stated('the unit of measure, such as lb')),
   },
-  'the terms in which the file has the values',
+  'the currency and unit in which the file has the values',
 );
 
 const values = {
@@ -286,7 +286,7 @@ const specification = Type.Array(
   { maxItems: 100, description: 'a list of names and values' },
 );
 
-/** A price that the mapping describes, with the members of an NDJSON price record. */
+/** A price description, with the members of an NDJSON price record. */
 const price = Type.Unsafe<{ code: string } & Readonly<Record<string, unknown>>>(
   closed(
     {
@@ -309,7 +309,7 @@ const product = closed(
 );
 const dimensionValue = closed({ dimension: text('a dimension'), name: text('a name') }, 'a value');
 
-/** A mapping file; `docs/mapping.md` tells what each member does. */
+/** The schema of mapping files; `docs/mapping.md` documents each member. */
 export const MAPPING = closed(
   {
     description: maybe(text('what the mapping is for', 2_000)),
@@ -344,7 +344,7 @@ export type PublicationSource = Static<typeof publishedAt>;
 export type VintageSource = Static<typeof vintage>;
 export type QuotationPartSource = Static<ReturnType<typeof stated>>;
 
-/** How dates are written, and what they stand for. */
+/** The notation of dates, and the period that they stand for. */
 export interface DateNotation {
   readonly pattern?: string | readonly string[] | undefined;
   readonly period?: DatePeriod | undefined;

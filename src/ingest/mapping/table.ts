@@ -14,7 +14,7 @@ import { Preamble } from './preamble.ts';
 import { TableReader, type TableSource } from './reader.ts';
 import type { Mapping } from './schema.ts';
 
-/** The stated attributes of a price in a mapping, by the names of an answer. */
+/** The attributes of a price in a mapping, by their names in an answer. */
 function attributesOf({ code: _, specification, ...attributes }: PriceEntry): Attributes {
   const texts = attributes as Attributes;
   if (specification === undefined) return texts;
@@ -24,8 +24,8 @@ function attributesOf({ code: _, specification, ...attributes }: PriceEntry): At
 type PriceEntry = NonNullable<Mapping['prices']>[number];
 
 /**
- * The prices, products and values that a mapping describes.
- * @param line of the file to name as their place; null for their lines in the mapping
+ * The prices, products and dimension values that a mapping describes.
+ * @param line of the file to report as their place; null for their lines in the mapping
  */
 function descriptionsOf(loaded: TableMapping, line: number | null): SourceRecord[] {
   const { prices = [], products = [], values = [] } = loaded.mapping;
@@ -44,7 +44,7 @@ function descriptionsOf(loaded: TableMapping, line: number | null): SourceRecord
         ...placeOf('prices', index),
         code: each.code,
         attributes: attributesOf(each),
-        // A price of ours is left as it is when somebody has edited it.
+        // A shipped description does not overwrite later edits of the price.
         whenPresent: line === null ? 'compare' : 'keep',
       }),
     ),
@@ -53,11 +53,11 @@ function descriptionsOf(loaded: TableMapping, line: number | null): SourceRecord
 
 const OLD_WORKBOOK = '\xd0\xcf\x11\xe0';
 
-/** Whether a file is a workbook by its first bytes; also the old and the encrypted kind. */
+/** Whether a file is a workbook by its first bytes, including old and encrypted workbooks. */
 const isWorkbook = (head: Buffer): boolean =>
   isZip(head) || head.toString('latin1', 0, 4) === OLD_WORKBOOK;
 
-/** A mapping for one kind of file does not guess at the other. */
+/** Refuses a workbook for a text mapping, and text for a workbook mapping. */
 function refuseOther(mapping: Mapping, isBook: boolean): void {
   const other = isBook ? mapping.text : mapping.workbook;
   const own = isBook ? mapping.workbook : mapping.text;
@@ -66,13 +66,13 @@ function refuseOther(mapping: Mapping, isBook: boolean): void {
   throw new Refusal('invalid_layout', `The file is ${is}, and the mapping is for ${says}`);
 }
 
-/** How a mapping is read that comes with a format of ours. */
+/** Options of a mapping that is shipped with a format. */
 interface Shipped {
-  /** The text to read, where it is not the file itself. */
+  /** The text to read instead of the file. */
   readonly text?: AsyncGenerator<Buffer>;
 }
 
-/** Opens a workbook or a text. @param shipped for the mapping of a format of ours */
+/** Opens a workbook or a text. @param shipped for the mapping of a shipped format */
 async function opened(
   loaded: TableMapping,
   preamble: Preamble,
@@ -80,17 +80,17 @@ async function opened(
   shipped: Shipped | null,
 ): Promise<{ source: TableSource; found: AsyncIterable<readonly TableRow[]> }> {
   const { mapping } = loaded;
-  // Without its mapping at hand, a user looks for a description at the names of the columns.
+  // Users do not have the file of a shipped mapping, so problems in it are reported at the header.
   const opening = (header: TableRow | null): readonly SourceRecord[] =>
     shipped ? descriptionsOf(loaded, header?.line ?? 1) : [];
   const hasPlaces = shipped === null;
   if (!isWorkbook(file.head) || shipped?.text) {
     const { delimiter = 'comma', encoding = 'utf-8' } = mapping.text ?? {};
-    const isOfUse = (line: number, text: string) => preamble.isOfUse(line) && text.trim() !== '';
+    const isParsed = (line: number, text: string) => preamble.isParsed(line) && text.trim() !== '';
     const bytes = shipped?.text ?? inUtf8(file.bytes(), encoding, file.head, problems.rejects);
     return {
-      source: { namesOf: namesOfText, opening, hasEdges: true, is1904: false, hasPlaces },
-      found: rows(bytes, { delimiter, isOfUse }, problems),
+      source: { namesOf: namesOfText, opening, hasFixedWidth: true, is1904: false, hasPlaces },
+      found: rows(bytes, { delimiter, isParsed }, problems),
     };
   }
   problems.rejects?.refuse('a workbook');
@@ -99,14 +99,14 @@ async function opened(
   const namesOf = (header: TableRow | null) =>
     shipped ? lettersAndNames(header, preamble.mark) : namesOfSheet(sheet.name);
   return {
-    source: { namesOf, opening, hasEdges: false, is1904: workbook.is1904, hasPlaces },
+    source: { namesOf, opening, hasFixedWidth: false, is1904: workbook.is1904, hasPlaces },
     found: sheetRows(workbook, sheet),
   };
 }
 
 /**
- * Reads text or a workbook, as the content tells, with a mapping.
- * @param shipped for the mapping of a format of ours
+ * Reads text or a workbook, detected by content, with a mapping.
+ * @param shipped for the mapping of a shipped format
  */
 async function* readTable(
   loaded: TableMapping,
@@ -128,11 +128,11 @@ async function* readTable(
   yield reader.end();
 }
 
-/** The publisher of the rates that a mapping reads. */
+/** The publisher of the rates of a mapping. */
 export const rateSourceOf = ({ rates }: Mapping): RateSource | undefined =>
   rates && { slug: rates.source, name: rates.name, base: rates.base };
 
-/** Reads a table as a mapping says; whether it is text or a workbook is told by the content. */
+/** The format of tables with a mapping. Text and workbooks are detected by content. */
 export const tableWith = (loaded: TableMapping): FileFormat => ({
   lineage: ['csv', 'ndjson', 'table'],
   needsVintage: false,
@@ -141,13 +141,13 @@ export const tableWith = (loaded: TableMapping): FileFormat => ({
   read: (context) => readTable(loaded, context),
 });
 
-/** Reads the mapping of a shipped format. @param url of the mapping file beside its module */
+/** Reads the mapping of a shipped format. @param url of the mapping file */
 export const shippedMapping = (url: URL): TableMapping =>
   mappingOf(readFileSync(url), basename(url.pathname));
 
 /**
- * Reads a file of a publisher with the mapping of its format.
- * @throws Refusal when the file is another one
+ * Reads a publisher's file with the mapping of its format.
+ * @throws Refusal for another file
  */
 export async function* readShipped(
   mapping: TableMapping,
@@ -159,7 +159,7 @@ export async function* readShipped(
   } catch (error) {
     const { problem } = error as Refusal;
     if (!(error instanceof Refusal) || problem.code !== 'missing_column') throw error;
-    // The columns of a publisher's file are known: without one of them it is another file.
+    // The columns of a publisher's file are fixed: a missing one means another file.
     throw new Refusal('invalid_layout', problem.message, problem);
   }
 }

@@ -31,7 +31,7 @@ import {
 } from './quotation.ts';
 import type { Mapping } from './schema.ts';
 
-/** The rules of the numbers of a table. */
+/** The number rules of a mapping. */
 function numberRules({ numbers = {}, workbook = {} }: Mapping): NumberRules {
   const { decimal = 'point', thousands = 'none', missing = [''] } = numbers;
   const notation = { decimal, thousands };
@@ -43,11 +43,11 @@ function numberRules({ numbers = {}, workbook = {} }: Mapping): NumberRules {
   };
 }
 
-/** A code that the mapping says to leave out. */
+/** Marks a code that the mapping skips. */
 const SKIPPED = Symbol('skipped');
 type Code = string | Fault | typeof SKIPPED;
 
-/** Reads codes: as they stand, or what the mapping says that a text stands for. */
+/** Builds a parser of codes, with the translations of the mapping. */
 function codeReader({ code }: Mapping): (field: Field | undefined) => Code {
   const translate = code?.translate && new Map(Object.entries(code.translate));
   return (field) => {
@@ -61,10 +61,10 @@ function codeReader({ code }: Mapping): (field: Field | undefined) => Code {
   };
 }
 
-/** Makes points of rows. What cannot be read is noted as a problem, with its place. */
+/** Converts rows to points, and reports invalid fields with their places. */
 export class PointReader {
   private readonly templates: readonly PointColumns[];
-  private readonly terms: readonly (QuotationReader | null)[];
+  private readonly quotation: readonly (QuotationReader | null)[];
   private readonly rules: NumberRules;
   private readonly days: DayReader;
   private readonly publication: PublicationReader | null;
@@ -88,7 +88,9 @@ export class PointReader {
       ),
     );
     this.templates = templates;
-    this.terms = templates.map(({ published }) => (published && readers.get(published)) ?? null);
+    this.quotation = templates.map(
+      ({ published }) => (published && readers.get(published)) ?? null,
+    );
     this.rules = numberRules(mapping);
     this.days = new DayReader(mapping.date ?? {}, is1904);
     this.publication = mapping.publishedAt
@@ -99,7 +101,7 @@ export class PointReader {
     this.problems = problems;
   }
 
-  /** Adds the points of a row; one without a single value is none. */
+  /** Adds the points of a row, except those without any value. */
   take(row: TableRow, records: PointRecord[]): void {
     this.code = null;
     this.date = null;
@@ -107,7 +109,7 @@ export class PointReader {
     for (let index = 0; index < this.templates.length; index += 1) {
       const template = this.templates[index] as PointColumns;
       if (this.isWithout(row, template)) continue;
-      const point = this.point(row, template, this.terms[index] ?? null);
+      const point = this.point(row, template, this.quotation[index] ?? null);
       if (point) records.push(point);
     }
   }
@@ -120,7 +122,7 @@ export class PointReader {
     );
   }
 
-  /** Notes why there is no point; a fault that all points of a row share is told once. */
+  /** Reports why there is no point; a fault that several points of a row share is reported once. */
   private reject(row: TableRow, column: string, field: Field | undefined, fault: Fault): null {
     this.problems.rejected += 1;
     if (this.noted !== fault) {
@@ -131,7 +133,7 @@ export class PointReader {
     return null;
   }
 
-  /** Whether none of its columns holds anything. */
+  /** Whether all columns of a point are empty. */
   private isEmpty({ fields }: TableRow, { low, mid, high }: PointColumns): boolean {
     return [low, mid, high].every((at) => at < 0 || isEmpty(fields[at]));
   }
@@ -143,7 +145,7 @@ export class PointReader {
   ): PointRecord | null {
     const { places } = template;
     const { line, fields } = row;
-    // The points of a row share its code and its date, which are read once.
+    // Points of one row share its code and date, which are parsed once.
     const codeField = fields[template.codeAt];
     this.code ??= template.code === null ? this.codeOf(codeField) : null;
     const code = template.code ?? this.code ?? '';
@@ -154,19 +156,19 @@ export class PointReader {
     this.date ??= template.date === null ? this.days.read(dateField) : null;
     const date = template.date ?? this.date ?? '';
     if (date instanceof Fault) {
-      // A note below the table has neither a date nor a value.
+      // A note below the table has neither date nor value.
       if (this.isEmpty(row, template)) return null;
       return this.reject(row, name('date'), dateField, date);
     }
-    const terms = reader?.read(row) ?? null;
-    if (terms && 'fault' in terms) {
-      return this.reject(row, terms.column, undefined, terms.fault);
+    const quotation = reader?.read(row) ?? null;
+    if (quotation && 'fault' in quotation) {
+      return this.reject(row, quotation.column, undefined, quotation.fault);
     }
-    const low = this.value(row, template, 'low', terms);
+    const low = this.value(row, template, 'low', quotation);
     if (low === undefined) return null;
-    const mid = this.value(row, template, 'mid', terms);
+    const mid = this.value(row, template, 'mid', quotation);
     if (mid === undefined) return null;
-    const high = this.value(row, template, 'high', terms);
+    const high = this.value(row, template, 'high', quotation);
     if (high === undefined) return null;
     const time = fields[template.publishedAt];
     const publishedAt = this.publication?.read(time, date) ?? null;
@@ -174,13 +176,25 @@ export class PointReader {
       return this.reject(row, name('publishedAt'), time, publishedAt);
     }
     if (!this.hasPlaces) {
-      return { kind: 'point', line, code, date, low, mid, high, publishedAt, terms };
+      return { kind: 'point', line, code, date, low, mid, high, publishedAt, quotation };
     }
     const written = this.writtenOf(row, template, [low, mid, high]);
-    return { kind: 'point', line, code, date, low, mid, high, publishedAt, places, terms, written };
+    return {
+      kind: 'point',
+      line,
+      code,
+      date,
+      low,
+      mid,
+      high,
+      publishedAt,
+      places,
+      quotation,
+      written,
+    };
   }
 
-  /** Values as they stand in the file; null where they are read as they stand. */
+  /** The values as written in the file; null if they are stored in the same form. */
   private writtenOf(
     { fields }: TableRow,
     { low, mid, high }: PointColumns,
@@ -195,29 +209,29 @@ export class PointReader {
     return written === valuesText(...values) ? null : written;
   }
 
-  /** A value in the terms of its price; undefined when it is wrong, which has been noted. */
+  /** A value in the currency and unit of its price; undefined after reporting a problem. */
   private value(
     row: TableRow,
     template: PointColumns,
     name: 'low' | 'mid' | 'high',
-    terms: ScaledQuotation | null,
+    quotation: ScaledQuotation | null,
   ): string | null | undefined {
     const at = template[name];
     if (at < 0) return null;
     const field = row.fields[at];
-    const value = numberOf(field, this.rules, terms !== null && isPercent(terms));
+    const value = numberOf(field, this.rules, quotation !== null && isPercent(quotation));
     if (value instanceof Fault) {
       this.reject(row, template.places.nameOf(name, row.line), field, value);
       return undefined;
     }
-    return value === null || !terms?.factor ? value : multiplied(value, terms.factor);
+    return value === null || !quotation?.factor ? value : multiplied(value, quotation.factor);
   }
 }
 
 /**
- * The currencies over the columns of a table, which name themselves: they come and go over the
- * years. TableColumns without a heading at the end of the table are none.
- * @throws Refusal for a heading that is no currency, or is there twice
+ * Parses the currency codes of the header, which change over the years. Columns without a heading
+ * at the end of the table are ignored.
+ * @throws Refusal for an invalid or duplicate currency
  */
 function currenciesOf({ header }: TableColumns, first: number): string[] {
   const line = header?.line ?? null;
@@ -236,7 +250,7 @@ function currenciesOf({ header }: TableColumns, first: number): string[] {
   throw new Refusal('missing_column', 'The header names no currency', { line });
 }
 
-/** Makes rates of the rows of a table with a currency over each column. */
+/** Converts rows of a table with a currency in each heading to rates. */
 export class RateReader {
   private readonly first: number;
   private readonly dateAt: number;

@@ -11,20 +11,20 @@ import {
 } from 'yaml';
 import { shown } from '../../errors.ts';
 
-/** Size of a mapping, in bytes. */
+/** Largest mapping file, in bytes. */
 export const MAPPING_BYTES_MAX = 262_144;
 const DEPTH_MAX = 8;
 
-/** One thing that is wrong with a mapping. */
+/** One problem of a mapping. */
 export interface MappingViolation {
-  /** Of the mapping file, from 1. */
+  /** Line of the mapping file, from 1. */
   readonly line: number;
-  /** The member, as a JSON pointer; empty for the mapping itself. */
+  /** JSON pointer of the member; empty for the whole mapping. */
   readonly pointer: string;
   readonly message: string;
 }
 
-/** A mapping as it was written, and where. */
+/** The content of a mapping file, with the lines of its members. */
 export interface MappingDocument {
   readonly value: unknown;
   /** The line of each member, by its pointer. */
@@ -32,13 +32,13 @@ export interface MappingDocument {
   readonly violations: readonly MappingViolation[];
 }
 
-/** A member's pointer (RFC 6901). */
+/** The pointer of a member (RFC 6901). */
 export const pointerTo = (parent: string, name: string | number): string =>
   `${parent}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 
 const WHOLE = /^(?:0|-?[1-9]\d{0,8})$/;
 
-/** Turns the nodes of a document into plain values, and notes where each stood. */
+/** Converts YAML nodes to plain values and records their lines. */
 class YamlReader {
   readonly lines = new Map<string, number>();
   readonly violations: MappingViolation[] = [];
@@ -76,7 +76,7 @@ class YamlReader {
     return isScalar(node) ? this.scalar(node) : this.fail(at, pointer, 'Not a value of YAML');
   }
 
-  /** A whole number is a number; any other stays the text that it was, digit for digit. */
+  /** An integer becomes a number; other numbers stay text, digit for digit. */
   private scalar({ value, source }: { value: unknown; source?: string }): unknown {
     if (typeof value !== 'number' && typeof value !== 'bigint') return value;
     const text = source ?? String(value);
@@ -103,7 +103,7 @@ class YamlReader {
       this.lines.set(member, this.lineAt(offset));
       members.set(name, this.value(pair.value, member, offset));
     }
-    // It makes own members of all names, `__proto__` too.
+    // Creates own members for all names, even `__proto__`.
     return Object.fromEntries(members);
   }
 }
@@ -114,7 +114,7 @@ const failure = (line: number, message: string): MappingDocument => ({
   violations: [{ line, pointer: '', message }],
 });
 
-/** Reads a mapping: YAML 1.2 without tags, anchors, aliases and names that are there twice. */
+/** Parses a mapping: YAML 1.2 without tags, anchors, aliases and duplicate names. */
 export function readYaml(bytes: Buffer): MappingDocument {
   if (bytes.length > MAPPING_BYTES_MAX) {
     return failure(1, `The mapping is larger than ${MAPPING_BYTES_MAX} bytes`);
@@ -145,7 +145,7 @@ export function readYaml(bytes: Buffer): MappingDocument {
     const value = reader.value(document.contents as Node | null, '', 0);
     return { value, lines: reader.lines, violations: reader.violations };
   } catch (error) {
-    // The parser goes down one call for each bracket that opens.
+    // The parser recurses for each open bracket.
     if (error instanceof RangeError) return failure(1, 'Not YAML: nested too deep');
     throw error;
   }

@@ -1,7 +1,7 @@
-/** First day that a value may have; the last is tomorrow. */
+/** First valid date of a value; the last is tomorrow. */
 export const DATE_MIN = '1800-01-01';
 
-/** The months in English. */
+/** English month names. */
 export const MONTHS: readonly string[] = [
   'January',
   'February',
@@ -19,13 +19,13 @@ export const MONTHS: readonly string[] = [
 
 const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
 
-/** Days of a month, which counts from 1; 0 when there is no such month. */
+/** Number of days of a month, counted from 1; 0 for an invalid month. */
 export const daysIn = (year: number, month: number): number =>
   month === 2 && isLeap(year)
     ? 29
     : ([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0);
 
-/** Whether a text is a real day of the calendar, as YYYY-MM-DD. */
+/** Whether a text is a real calendar day, YYYY-MM-DD. */
 export function isDay(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
   const day = Number(text.slice(8));
@@ -34,23 +34,23 @@ export function isDay(text: string): boolean {
 
 const two = (value: number): string => String(value).padStart(2, '0');
 
-/** A day as YYYY-MM-DD; the month counts from 1. */
+/** Formats a day as YYYY-MM-DD; the month counts from 1. */
 export const dayText = (year: number, month: number, day: number): string =>
   `${String(year).padStart(4, '0')}-${two(month)}-${two(day)}`;
 
-/** The day that lies some days after another. */
+/** Adds days to a day. */
 export const dayAfter = (day: string, days: number): string =>
   new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10);
 
 const TIME = /^T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[-+]([01]\d|2[0-3]):[0-5]\d)$/;
 
-/** Whether a text is an instant of RFC 3339, to at most the microsecond. */
+/** Whether a text is an RFC 3339 instant with at most microseconds. */
 export const isInstant = (text: string): boolean =>
   isDay(text.slice(0, 10)) && TIME.test(text.slice(10));
 
 /**
- * An instant of RFC 3339 in UTC, with the digits of its fraction as they were. PostgreSQL does not
- * read every offset that RFC 3339 allows.
+ * Converts an RFC 3339 instant to UTC and keeps the digits of its fraction. PostgreSQL does not
+ * accept every offset of RFC 3339.
  */
 export function inUtc(instant: string): string {
   if (instant.endsWith('Z')) return instant;

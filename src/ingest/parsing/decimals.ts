@@ -1,20 +1,20 @@
 /**
- * Exact decimals as text. Nothing here goes through a binary float, but for one comparison that
- * says why it may.
+ * Exact decimals as text. No function uses binary floats, except one comparison that states why it
+ * may.
  */
 
-/** Most significant digits of a point, at the finest decimals among its values. */
+/** Most significant digits of a point, counted at the finest decimals among its values. */
 const DIGITS_MAX = 15;
 const DECIMALS_MAX = 10;
 
-/** A decimal that is as short as it can be already, which most are. */
+/** A decimal in its shortest form; most inputs are. */
 const SHORTEST = /^(?:0|-?(?:[1-9]\d*|0(?=\.))(?:\.\d*[1-9])?)$/;
 const PLAIN = /^(-?)0*(\d+)(?:\.(?=\d)(\d*?)0*)?$/;
 
 /**
- * The shortest text of a plain decimal: no leading zeros, no trailing zeros, no `-0`; null when
- * the text is not one. An exponent, a thousands separator, a decimal comma, `+5`, `.5` and `5.`
- * are not plain.
+ * Shortens a plain decimal: no leading zeros, no trailing zeros, no `-0`. Exponents, thousands
+ * separators, decimal commas, `+5`, `.5` and `5.` are not plain.
+ * @returns null if the text is not a plain decimal
  */
 export function plainDecimal(text: string): string | null {
   if (text.length > 64) return null;
@@ -26,7 +26,7 @@ export function plainDecimal(text: string): string | null {
   return `${sign}${whole}.${fraction}`;
 }
 
-/** Why a text is not a plain decimal, in words that say what to write instead. */
+/** States why a text is not a plain decimal, and what to write instead. */
 export function notDecimal(text: string): string {
   if (/^[-+]?(nan|inf(inity)?)$/i.test(text)) return 'is no number; leave the field empty';
   if (/^-?\d{30}/.test(text)) return 'has more digits than any price';
@@ -38,13 +38,13 @@ export function notDecimal(text: string): string {
   return 'is not a plain decimal number such as 1234.5';
 }
 
-/** Decimals of a plain decimal. */
+/** Number of decimals of a plain decimal. */
 const scaleOf = (decimal: string): number => {
   const point = decimal.indexOf('.');
   return point < 0 ? 0 : decimal.length - point - 1;
 };
 
-/** Digits before the decimal point that are not a leading zero. */
+/** Number of digits before the decimal point, without a leading zero. */
 const wholeDigitsOf = (decimal: string): number => {
   const start = decimal.startsWith('-') ? 1 : 0;
   const point = decimal.indexOf('.');
@@ -53,8 +53,7 @@ const wholeDigitsOf = (decimal: string): number => {
 };
 
 /**
- * Why a point is more than can be stored exactly; null when it is not. `low` and `high` are "0"
- * where the point has none.
+ * States why a point cannot be stored exactly; null if it can. An absent `low` or `high` is "0".
  */
 export function tooPrecise(low: string, mid: string, high: string): string | null {
   const scale = Math.max(scaleOf(low), scaleOf(mid), scaleOf(high));
@@ -65,16 +64,16 @@ export function tooPrecise(low: string, mid: string, high: string): string | nul
 }
 
 /**
- * Whether a ≤ b, for decimals of at most 15 significant digits. Rounding such decimals to doubles
- * keeps them apart and in order, so that the comparison is exact.
+ * Whether a ≤ b, for decimals of at most 15 significant digits. Conversion to doubles keeps such
+ * decimals distinct and in order, so the comparison is exact.
  */
 export const atMost = (a: string, b: string): boolean => Number(a) <= Number(b);
 
 const SCIENTIFIC = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d{1,4}))?$/;
 
 /**
- * A number with or without exponent (JSON, XML) as a plain decimal, exactly; null when it is
- * none, or so large or small that writing it out makes no sense.
+ * Converts a number with or without exponent (JSON, XML) to a plain decimal, exactly.
+ * @returns null if the text is not a number, or its exponent is beyond any price
  */
 export function writtenOut(text: string): string | null {
   const match = text.length > 64 ? null : SCIENTIFIC.exec(text);
@@ -89,11 +88,10 @@ export function writtenOut(text: string): string | null {
 }
 
 /**
- * The number that a cell of a workbook shows. A workbook stores binary doubles, printed with up
- * to 17 digits: 0.14 lies there as `0.14000000000000001`. A text of at most 15 significant digits
- * is taken as it is. A longer one is the double it names, in 15 significant digits: what the
- * spreadsheet program shows and what was typed, because every decimal of up to 15 digits survives
- * the way into a double and back.
+ * The number that a workbook cell shows. Workbooks store binary doubles with up to 17 digits: 0.14
+ * is stored as `0.14000000000000001`. A text of at most 15 significant digits is exact. A longer
+ * text is rounded to 15 significant digits, as spreadsheet programs do: every decimal of up to 15
+ * digits survives the conversion to a double and back.
  */
 export function cellDecimal(text: string): string | null {
   const exact = writtenOut(text);
@@ -103,13 +101,13 @@ export function cellDecimal(text: string): string | null {
   return writtenOut(Number(text).toPrecision(DIGITS_MAX));
 }
 
-/** Exactly digits / 10^scale. */
+/** The exact factor digits / 10^scale. */
 export interface Factor {
   readonly digits: bigint;
   readonly scale: number;
 }
 
-/** A plain decimal times a factor, exactly; not shortened. */
+/** Multiplies a plain decimal by a factor, exactly; the result is not shortened. */
 export function multiplied(decimal: string, { digits, scale }: Factor): string {
   const point = decimal.indexOf('.');
   const decimals = scale + (point < 0 ? 0 : decimal.length - point - 1);

@@ -1,4 +1,4 @@
-/** A number of a JSON text, exactly as it was written. */
+/** A JSON number with its original digits. */
 export class JsonNumber {
   readonly text: string;
 
@@ -10,7 +10,9 @@ export class JsonNumber {
 export type JsonValue = null | boolean | string | JsonNumber | JsonValue[] | JsonObject;
 export type JsonObject = Map<string, JsonValue>;
 
-/** A text that is not JSON, or holds a name twice in one object; the message says where. */
+/**
+ * The text is not valid JSON, or an object has a duplicate name; the message states the position.
+ */
 export class JsonError extends Error {
   override readonly name = 'JsonError';
 }
@@ -26,8 +28,8 @@ const WORDS: readonly (readonly [string, boolean | null])[] = [
 ];
 
 /**
- * Reads JSON (RFC 8259) without losing what JSON.parse loses: the digits of numbers, and the fact
- * that a name was there twice.
+ * JSON parser (RFC 8259) that keeps what JSON.parse loses: the digits of numbers and duplicate
+ * names.
  */
 class JsonReader {
   private readonly text: string;
@@ -56,7 +58,7 @@ class JsonReader {
     this.at = SPACE.lastIndex;
   }
 
-  /** Steps over a character if it comes next. */
+  /** Consumes a character if it comes next. */
   private takes(character: string): boolean {
     this.skipSpace();
     if (this.text[this.at] !== character) return false;
@@ -72,7 +74,7 @@ class JsonReader {
     return match[0];
   }
 
-  /** Where the text that starts at `start` ends: at the first quote that no backslash hides. */
+  /** Finds the closing quote of a string that starts at `start`. */
   private endOfString(start: number): number {
     for (let end = this.text.indexOf('"', start); end >= 0; end = this.text.indexOf('"', end + 1)) {
       let before = end;
@@ -140,7 +142,7 @@ class JsonReader {
 }
 
 /**
- * Reads one JSON text; numbers keep their digits.
- * @throws JsonError when it is not JSON
+ * Parses one JSON text; numbers keep their digits.
+ * @throws JsonError for invalid JSON
  */
 export const readJson = (text: string): JsonValue => new JsonReader(text).document();

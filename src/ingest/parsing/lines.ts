@@ -3,7 +3,7 @@ import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type { RejectsFile } from '../records/rejects-file.ts';
 
-/** Encodings of text. `utf-16` is the one that the byte order mark of the file names. */
+/** Text encodings. `utf-16` takes the byte order from the byte order mark. */
 export const ENCODINGS = [
   'utf-8',
   'utf-16',
@@ -14,7 +14,7 @@ export const ENCODINGS = [
 ] as const;
 type Encoding = (typeof ENCODINGS)[number];
 
-/** Bytes to which the encodings of one byte give no character. */
+/** Characters for bytes that a single-byte encoding does not define. */
 const UNDEFINED = /[\u0080-\u009f]/;
 const LITTLE = '\xff\xfe';
 const BIG = '\xfe\xff';
@@ -22,7 +22,7 @@ const BIG = '\xfe\xff';
 const wrong = (message: string, line: number): Refusal =>
   new Refusal('invalid_encoding', message, { line });
 
-/** The encoding that `utf-16` stands for, by the byte order mark at the start of the file. */
+/** Resolves `utf-16` by the byte order mark at the start of the file. */
 function byteOrder(encoding: Encoding, head: Buffer): Encoding {
   const mark = head.toString('latin1', 0, 2);
   const found = mark === LITTLE ? 'utf-16le' : mark === BIG ? 'utf-16be' : null;
@@ -37,7 +37,7 @@ function byteOrder(encoding: Encoding, head: Buffer): Encoding {
   return encoding;
 }
 
-/** A file that is said to be UTF-8 in a mapping, and is not. */
+/** Refuses a UTF-16 file whose mapping states UTF-8. */
 function refuseUtf16(head: Buffer): void {
   const mark = head.toString('latin1', 0, 2);
   if (mark !== LITTLE && mark !== BIG) return;
@@ -45,8 +45,8 @@ function refuseUtf16(head: Buffer): void {
 }
 
 /**
- * Bytes of an encoding as UTF-8, in a stream.
- * @throws Refusal for bytes that the encoding does not have, with their line
+ * Converts a byte stream to UTF-8.
+ * @throws Refusal for bytes that are invalid in the encoding, with their line
  */
 export async function* inUtf8(
   bytes: AsyncGenerator<Buffer>,
@@ -85,20 +85,20 @@ export async function* inUtf8(
   if (rest !== '') yield checked(rest);
 }
 
-/** Longest line; beyond it the line is skipped as a problem, so that memory stays bounded. */
+/** Longest line. Longer lines are skipped and reported, so that memory stays bounded. */
 export const LINE_BYTES_MAX = 1_048_576;
 
 const LF = 0x0a;
 const BOM = '\ufeff';
 
-/** Lines in a row. A line that cannot be read is null, and its problem has been noted. */
+/** Consecutive lines. An unreadable line is null; its problem has been reported. */
 interface LineBlock {
   /** Number of the first line, from 1. */
   readonly first: number;
   readonly lines: readonly (string | null)[];
 }
 
-/** Refuses what no text format of ours can be: UTF-16, and binary files that people mistake. */
+/** Refuses UTF-16 and ZIP files, which people load by mistake. */
 function refuseForeign(head: Buffer): void {
   const mark = head.subarray(0, 2).toString('latin1');
   if (mark === '\xff\xfe' || mark === '\xfe\xff') {
@@ -131,7 +131,7 @@ function tooLong(line: number, problems: Problems): null {
   return null;
 }
 
-/** Splits complete lines; the usual block is decoded at once, one with a fault line by line. */
+/** Splits complete lines. A valid block is decoded at once, an invalid one line by line. */
 function linesOf(block: Buffer, first: number, problems: Problems): (string | null)[] {
   if (isUtf8(block) && !block.includes(0) && block.length <= LINE_BYTES_MAX) {
     const text = `${block.toString('utf8')}\n`;
@@ -147,16 +147,16 @@ function linesOf(block: Buffer, first: number, problems: Problems): (string | nu
   return lines;
 }
 
-/** What follows the rest of a line that was skipped, with null in the place of that line. */
+/** The lines after the rest of a skipped line; null stands for the skipped line. */
 function linesAfterSkipped(block: Buffer, first: number, problems: Problems): (string | null)[] {
   const end = block.indexOf(LF);
   return end < 0 ? [null] : [null, ...linesOf(block.subarray(end + 1), first + 1, problems)];
 }
 
 /**
- * Reads UTF-8 text as lines, in constant memory. LF and CRLF end a line, a byte order mark at the
- * start is dropped, and the last line may lack its end.
- * @throws Refusal for a file that is not text in UTF-8 at all
+ * Reads UTF-8 text as lines, in constant memory. LF and CRLF end a line, a byte order mark is
+ * dropped, and the last line may lack its terminator.
+ * @throws Refusal for a file that is not UTF-8 text
  */
 export async function* lineBlocks(
   bytes: AsyncIterable<Buffer>,
@@ -177,7 +177,7 @@ export async function* lineBlocks(
     if (next === 1 && rest.length === 0 && !skipping) refuseForeign(chunk);
     const end = chunk.lastIndexOf(LF);
     if (end >= 0) yield blockOf(Buffer.concat([rest, chunk.subarray(0, end)]));
-    // A copy, since the chunk would otherwise be kept alive by its last few bytes.
+    // A copy: a slice would keep the whole chunk in memory.
     const tail = chunk.subarray(end + 1);
     rest = end >= 0 ? Buffer.from(tail) : Buffer.concat([rest, tail]);
     if (rest.length > LINE_BYTES_MAX) {

@@ -4,34 +4,34 @@ import { LINE_BYTES_MAX, lineBlocks } from './lines.ts';
 
 /** A row of a table. Its fields are texts, or cells of a workbook. */
 export interface SourceRow<Field = string> {
-  /** The line on which it starts, from 1; in a workbook the number of the row. */
+  /** Number of the first line of the row, from 1; in a workbook the row number. */
   readonly line: number;
   readonly fields: readonly Field[];
-  /** The text of a row in which a quotation mark is out of place; it has no fields then. */
+  /** Text of a row with a misplaced quotation mark; `fields` is empty then. */
   readonly wrong?: string;
 }
 
-/** The separators of fields, by their names in a mapping. */
+/** Field delimiters, by their names in a mapping. */
 export const DELIMITERS = { comma: ',', semicolon: ';', tab: '\t', pipe: '|' } as const;
 
-/** How text holds rows. */
+/** How text is split into rows. */
 interface Dialect {
-  /** Fields between spaces, any number of them, are never quoted. */
+  /** `spaces` is any number of spaces; such fields are never quoted. */
   readonly delimiter: keyof typeof DELIMITERS | 'spaces';
-  /** Whether a line is looked at, unless it goes on with a row. */
-  isOfUse?(line: number, text: string): boolean;
+  /** Whether to parse a line; lines inside a quoted field are always parsed. */
+  isParsed?(line: number, text: string): boolean;
 }
 
 const QUOTE = '"';
 
-/** A row whose quoted field goes on in the next line; it ends where its quotes are even again. */
+/** A row whose quoted field continues on the next line. It ends when its quotes are balanced. */
 interface OpenRow {
   readonly line: number;
   readonly lines: string[];
   length: number;
 }
 
-/** Fields of RFC 4180; `open` when a quote is not closed, `wrong` when one is out of place. */
+/** Splits a line by RFC 4180. `open` for an unclosed quote, `wrong` for a misplaced one. */
 function quotedFields(text: string, delimiter: string): string[] | 'open' | 'wrong' {
   const fields: string[] = [];
   for (let at = 0; ; at += 1) {
@@ -61,7 +61,7 @@ function unclosed(line: number): Refusal {
   return new Refusal('invalid_quote', 'A quotation mark that opens here is never closed', { line });
 }
 
-/** Puts rows together from lines. Each line is looked at once, however long a row grows. */
+/** Assembles rows from lines. Each line is scanned once, however long a row grows. */
 class DelimitedReader {
   rows: SourceRow[] = [];
   private open: OpenRow | null = null;
@@ -72,22 +72,22 @@ class DelimitedReader {
     this.delimiter = delimiter === 'spaces' ? null : DELIMITERS[delimiter];
   }
 
-  /** Whether the next line goes on with a field of the line before. */
+  /** Whether the next line continues a quoted field. */
   get isOpen(): boolean {
     return this.open !== null;
   }
 
-  /** Takes the next line; empty ones are no rows. */
+  /** Adds a line; empty lines are skipped. */
   take(line: number, text: string): void {
     const { delimiter } = this;
     if (delimiter === null) this.rows.push({ line, fields: text.trim().split(/[ \t]+/) });
-    else if (this.open) this.goOn(this.open, text, delimiter);
+    else if (this.open) this.continueField(this.open, text, delimiter);
     else if (text.includes(QUOTE)) this.quoted(line, text, delimiter);
-    // Most lines have no quote, and splitting them is all there is to do.
+    // Fast path: most lines have no quote.
     else if (text !== '') this.rows.push({ line, fields: text.split(delimiter) });
   }
 
-  /** @throws Refusal when a quote was never closed */
+  /** @throws Refusal for an unclosed quote */
   end(): void {
     if (this.open) throw unclosed(this.open.line);
   }
@@ -99,7 +99,7 @@ class DelimitedReader {
     else this.rows.push({ line, fields });
   }
 
-  private goOn(open: OpenRow, text: string, delimiter: string): void {
+  private continueField(open: OpenRow, text: string, delimiter: string): void {
     open.lines.push(text);
     open.length += text.length + 1;
     if (open.length > LINE_BYTES_MAX) throw unclosed(open.line);
@@ -111,9 +111,9 @@ class DelimitedReader {
 }
 
 /**
- * Reads delimited text as rows, in constant memory. Fields may be quoted as RFC 4180 describes it,
- * LF or CRLF ends a line, and empty lines are skipped.
- * @throws Refusal for a file that is not text, or a quote that is never closed
+ * Reads delimited text as rows, in constant memory. Fields may be quoted by RFC 4180, LF or CRLF
+ * ends a line, and empty lines are skipped.
+ * @throws Refusal for a file that is not text, or an unclosed quote
  */
 export async function* rows(
   bytes: AsyncIterable<Buffer>,
@@ -125,8 +125,8 @@ export async function* rows(
   for await (const { first, lines } of lineBlocks(bytes, problems)) {
     for (let index = 0; index < lines.length; index += 1) {
       const text = lines[index];
-      if (reader.isOpen) rejects?.goesOn(first + index);
-      else if (typeof text === 'string' && dialect.isOfUse?.(first + index, text) === false)
+      if (reader.isOpen) rejects?.continueRow(first + index);
+      else if (typeof text === 'string' && dialect.isParsed?.(first + index, text) === false)
         continue;
       if (typeof text === 'string') reader.take(first + index, text);
     }
@@ -137,16 +137,16 @@ export async function* rows(
   reader.end();
 }
 
-/** Characters that tables are separated by instead of commas, and what they are called. */
+/** Common separators other than the comma, and their names. */
 const SEPARATORS: Readonly<Record<string, string>> = { ';': 'semicolon', '\t': 'tab', '|': 'pipe' };
 
-/** What separates the quoted fields of a line, if it is one of these; null for anything else. */
+/** Names the separator of a line, if it is not the comma; null if none is found. */
 export function otherSeparator(line: string): string | null {
   const [, separator = ''] = /^(?:"[^"]*"|[^"]*?)([;\t|])/.exec(line) ?? [];
   return SEPARATORS[separator] ?? null;
 }
 
-/** Refuses a header in which another character than a comma separates quoted names. */
+/** Refuses a header whose quoted names are separated by another character than the comma. */
 function checkSeparator(line: number, value: string): void {
   const separator = otherSeparator(value);
   if (separator === null) return;
@@ -154,16 +154,16 @@ function checkSeparator(line: number, value: string): void {
   throw new Refusal('invalid_quote', message, { line, value });
 }
 
-/** Notes a quotation mark that is out of place; such a row is rejected. */
+/** Rejects a row with a misplaced quotation mark. */
 export function rejectWrongQuote(line: number, value: string, problems: Problems): void {
   const message = 'A quotation mark inside a field: quote the field and double the mark';
   problems.reject('invalid_quote', message, { line, value });
 }
 
 /**
- * The rows of comma-separated text of which the first is the header. Rows with a quotation mark
- * out of place are rejected.
- * @throws Refusal for a file that is something else
+ * Reads comma-separated rows; the first row is the header. Rows with a misplaced quotation mark are
+ * rejected.
+ * @throws Refusal for a file of another kind
  */
 export async function* csvRows(
   bytes: AsyncIterable<Buffer>,
@@ -173,7 +173,7 @@ export async function* csvRows(
   for await (const found of rows(bytes, { delimiter: 'comma' }, problems)) {
     yield found.filter(({ line, wrong }) => {
       if (isHeader && wrong !== undefined) checkSeparator(line, wrong);
-      if (isHeader) problems.rejects?.keepAbove(line);
+      if (isHeader) problems.rejects?.keepHeader(line);
       isHeader = false;
       if (wrong !== undefined) rejectWrongQuote(line, wrong, problems);
       return wrong === undefined;

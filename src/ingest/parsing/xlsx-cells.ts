@@ -2,16 +2,19 @@ import { Refusal } from '../records/load-error.ts';
 import type { SourceRow } from './rows.ts';
 import { attributeOf, type Tag, type XmlListener } from './xml.ts';
 
-/** What a number in a cell is, by the way in which the spreadsheet program shows it. */
+/** How the spreadsheet program displays a number. */
 export type NumberKind = 'number' | 'percent' | 'date' | 'time' | 'date-time';
 
-/** Formats that no workbook writes out (ECMA-376 part 1, 18.8.30); the others are numbers. */
+/**
+ * Built-in formats, which workbooks do not write out (ECMA-376 part 1, 18.8.30). All others are
+ * numbers.
+ */
 const BUILT_IN: readonly (readonly [from: number, to: number, NumberKind])[] = [
   [9, 10, 'percent'],
   [14, 17, 'date'],
   [18, 21, 'time'],
   [22, 22, 'date-time'],
-  // East Asian formats: what they show depends on the language, and is always a date or a time.
+  // East Asian formats: the display depends on the language, but is always a date or a time.
   [27, 31, 'date'],
   [32, 33, 'time'],
   [34, 36, 'date'],
@@ -19,43 +22,43 @@ const BUILT_IN: readonly (readonly [from: number, to: number, NumberKind])[] = [
   [50, 58, 'date'],
 ];
 
-/** The kind of a format that a workbook refers to by a number of its own. */
+/** The kind of a built-in format. */
 export const builtInKind = (id: number): NumberKind =>
   BUILT_IN.find(([from, to]) => id >= from && id <= to)?.[2] ?? 'number';
 
-/** Hours, minutes or seconds that count on beyond a day or an hour: `[h]:mm`. */
+/** Elapsed time beyond a day or an hour: `[h]:mm`. */
 const ELAPSED = /\[(?:h+|m+|s+)\]/i;
-/** What is shown as it stands or not at all: quoted and escaped text, fillers, colours, locales. */
+/** Literal parts of a format: quoted and escaped text, fillers, colours, locales. */
 const LITERAL = /"[^"]*"?|[\\_*].|\[[^\]]*\]?|AM\/PM|A\/P/gi;
 
-/** The kind of a format that is written out: `dd/mm/yyyy` is a date, `0.0%` a percentage. */
+/** The kind of a custom format: `dd/mm/yyyy` is a date, `0.0%` a percentage. */
 export function kindOfFormat(code: string): NumberKind {
-  // What follows a semicolon is for negative numbers, zero and text.
+  // Sections after a semicolon format negative numbers, zero and text.
   const first = code.replace(/"[^"]*"?|\\./g, ' ').split(';')[0] ?? '';
   const letters = first.replace(LITERAL, ' ').toLowerCase();
   if (letters.includes('general')) return 'number';
   const hasTime = ELAPSED.test(first) || /[hs]/.test(letters);
-  // An m beside hours or seconds means minutes, alone it is a month.
+  // `m` means minutes beside hours or seconds, and months otherwise.
   const hasDate = /[yd]/.test(letters) || (!hasTime && letters.includes('m'));
   if (hasDate) return hasTime ? 'date-time' : 'date';
   if (hasTime) return 'time';
   return letters.includes('%') ? 'percent' : 'number';
 }
 
-/** A moment of a workbook: it knows neither time zones nor leap seconds. */
+/** A date and time of a workbook, without time zone. */
 interface SerialMoment {
   /** YYYY-MM-DD. */
   readonly day: string;
-  /** `HH:MM:SS`, with milliseconds where there are some; midnight for a day alone. */
+  /** `HH:MM:SS`, with milliseconds if there are any; midnight for a date without time. */
   readonly time: string;
 }
 
 const DAY_MS = 86_400_000;
-/** The last day of the year 9999, in either system. */
+/** 31 December 9999, in either date system. */
 const LAST = { 1900: 2_958_465, 1904: 2_957_003 } as const;
 /**
- * The system of 1900 counts a 29 February 1900, which there never was (a fault of Lotus 1-2-3
- * that Excel took over to read its files): days before it are counted from another start.
+ * The 1900 date system counts a 29 February 1900, which never existed (a bug of Lotus 1-2-3 that
+ * Excel kept for compatibility). Days before it count from another start.
  */
 const FALSE_LEAP_DAY = 60;
 const STARTS = {
@@ -65,9 +68,9 @@ const STARTS = {
 };
 
 /**
- * The moment that a date cell holds: days since the start of 1900, or of 1904 in workbooks that
- * say so, with the time of day as a fraction, to the millisecond. A text instead of a moment
- * says why there is none.
+ * Converts the serial number of a date cell: days since the start of 1900 or 1904, with the time of
+ * day as a fraction, to the millisecond.
+ * @returns the date and time, or the reason why there is none
  */
 export function momentOfSerial(serial: number, is1904: boolean): SerialMoment | string {
   const system = is1904 ? 1904 : 1900;
@@ -76,7 +79,7 @@ export function momentOfSerial(serial: number, is1904: boolean): SerialMoment | 
     return `is no day of the ${system} date system`;
   }
   const whole = Math.floor(serial);
-  // Rounding may reach midnight, as it does on the screen.
+  // Rounding may reach midnight, as in the display of the spreadsheet program.
   const inDay = Math.round((serial - whole) * DAY_MS);
   const day = whole + Math.floor(inDay / DAY_MS);
   if (!is1904 && day === FALSE_LEAP_DAY) {
@@ -89,20 +92,20 @@ export function momentOfSerial(serial: number, is1904: boolean): SerialMoment | 
   return { day: date, time: clock.replace(/(\.000)?Z$/, '') };
 }
 
-/** The size of a sheet, and of a text in a cell, as the spreadsheet program has them. */
+/** Limits of a sheet and of a cell text in the spreadsheet program. */
 const COLUMNS_MAX = 16_384;
 const ROWS_MAX = 1_048_576;
 const CELL_CHARACTERS_MAX = 32_767;
-/** Of all texts that stand in the cells of one row, not among the shared ones. */
+/** Limit of all inline texts of one row; shared texts are not counted. */
 const ROW_CHARACTERS_MAX = 1_048_576;
 
 export interface Cell {
   /** `nothing` for a formula that was never calculated. */
   readonly type: 'number' | 'text' | 'boolean' | 'error' | 'date' | 'nothing';
   readonly text: string;
-  /** Whether a formula made the value; `text` is then what it gave when the file was saved. */
+  /** Whether the value is the result of a formula, as of the last save. */
   readonly isFormula: boolean;
-  /** How a number is shown. */
+  /** How a number is displayed. */
   readonly kind: NumberKind;
 }
 
@@ -116,7 +119,7 @@ const TYPES: ReadonlyMap<string, Cell['type']> = new Map([
   ['d', 'date'],
 ]);
 
-/** The place of a column by its letters, from 0: A is 0, Z 25, AA 26; -1 when there is none. */
+/** Index of a column from 0, by its letters: A is 0, Z 25, AA 26; -1 if invalid. */
 export function indexOfLetters(letters: string): number {
   if (!/^[A-Z]{1,3}$/.test(letters)) return -1;
   let index = 0;
@@ -124,12 +127,12 @@ export function indexOfLetters(letters: string): number {
   return index <= COLUMNS_MAX ? index - 1 : -1;
 }
 
-/** The letters of a column by its place, from 0. */
+/** Letters of a column, by its index from 0. */
 export const lettersOfIndex = (index: number): string =>
   (index < 26 ? '' : lettersOfIndex(Math.floor(index / 26) - 1)) +
   String.fromCharCode(65 + (index % 26));
 
-/** A text with the characters that XML cannot hold, written as `_x000D_` (ECMA-376, ST_Xstring). */
+/** Decodes escaped characters such as `_x000D_` (ECMA-376, ST_Xstring). */
 export const withoutEscapes = (text: string): string =>
   text.includes('_x')
     ? text.replace(/_x([0-9A-Fa-f]{4})_/g, (_, hex) =>
@@ -138,8 +141,8 @@ export const withoutEscapes = (text: string): string =>
     : text;
 
 /**
- * Collects rows from the tags of a sheet. What a sheet says of its own size is not looked at; its
- * rows and cells must stand in order, each once.
+ * Collects rows from the tags of a sheet. The stated dimension of the sheet is ignored. Rows and
+ * cells must be in order, without duplicates.
  */
 export class RowListener implements XmlListener {
   rows: SourceRow<Cell | undefined>[] = [];
@@ -250,13 +253,13 @@ export class RowListener implements XmlListener {
   }
 }
 
-/** A cell by its place: the line from 1, the column from 0. */
+/** Position of a cell: the line from 1, the column index from 0. */
 interface CellPlace {
   readonly line: number;
   readonly index: number;
 }
 
-/** The place of a cell such as A4; null when the text names none. */
+/** Parses a cell reference such as A4; null if invalid. */
 export function cellPlace(text: string): CellPlace | null {
   const [, letters = '', number = ''] = /^([A-Z]{1,3})([1-9]\d{0,6})$/.exec(text) ?? [];
   const index = indexOfLetters(letters);

@@ -14,12 +14,14 @@ import {
 import { attributeOf, feedXml, type XmlListener } from './xml.ts';
 import { type Archive, isZip, openArchive } from './zip.ts';
 
-/** Limits of what is unpacked: a sheet is streamed, the shared texts and parts are held. */
+/**
+ * Limits of unpacked sizes. Sheets are streamed; shared texts and other parts are held in memory.
+ */
 const SHEET_BYTES_MAX = 1_073_741_824;
 const TEXTS_BYTES_MAX = 33_554_432;
 const PART_BYTES_MAX = 4_194_304;
 
-/** A sheet of cells; charts and macros of old are none. */
+/** A worksheet. Chart sheets and macro sheets are not included. */
 interface Sheet {
   readonly name: string;
   /** Path of the part inside the archive. */
@@ -28,17 +30,17 @@ interface Sheet {
 
 interface Workbook {
   readonly archive: Archive;
-  /** In the order in which the spreadsheet program shows them, hidden ones too. */
+  /** In the order of the spreadsheet program, including hidden sheets. */
   readonly sheets: readonly Sheet[];
-  /** Whether days are counted from 1904, as old Macintosh programs did. */
+  /** Whether days count from 1904, as in old Macintosh programs. */
   readonly is1904: boolean;
-  /** What a number is, by the style of its cell. */
+  /** Number kind by style index of a cell. */
   readonly kinds: readonly NumberKind[];
-  /** Path of the texts that cells share; null when there are none. */
+  /** Path of the shared texts; null if the workbook has none. */
   readonly texts: string | null;
 }
 
-/** All that a listener collects from a small part of the workbook. */
+/** Feeds a small part of the workbook to a listener. */
 async function readPart(archive: Archive, name: string, max: number, listener: XmlListener) {
   for await (const _ of feedXml(archive.read(name, max), listener));
 }
@@ -49,7 +51,7 @@ interface Relation {
   readonly path: string;
 }
 
-/** Relations of the workbook to its parts. */
+/** Reads the relations of the workbook to its parts. */
 async function relationsOf(archive: Archive): Promise<Relation[]> {
   const relations: Relation[] = [];
   await readPart(archive, 'xl/_rels/workbook.xml.rels', PART_BYTES_MAX, {
@@ -64,7 +66,7 @@ async function relationsOf(archive: Archive): Promise<Relation[]> {
   return relations;
 }
 
-/** The sheets of the workbook, name and id of the relation, and its date system. */
+/** Reads the names and relation ids of the sheets, and the date system. */
 async function outlineOf(archive: Archive) {
   const sheets: { name: string; relation: string }[] = [];
   let is1904 = false;
@@ -81,7 +83,7 @@ async function outlineOf(archive: Archive) {
   return { sheets, is1904 };
 }
 
-/** What the styles of cells make of a number. */
+/** Reads the number kind of each cell style. */
 async function numberKinds(archive: Archive, path: string): Promise<NumberKind[]> {
   const own = new Map<string, NumberKind>();
   const kinds: NumberKind[] = [];
@@ -100,7 +102,7 @@ async function numberKinds(archive: Archive, path: string): Promise<NumberKind[]
   return kinds;
 }
 
-/** The texts that cells refer to by number. Phonetic guides are no part of a text. */
+/** Reads the shared texts, without phonetic guides. */
 async function sharedTexts(archive: Archive, path: string): Promise<string[]> {
   const texts: string[] = [];
   let text = '';
@@ -126,7 +128,7 @@ async function sharedTexts(archive: Archive, path: string): Promise<string[]> {
 
 const foreign = (what: string): Refusal => new Refusal('invalid_layout', what);
 
-/** Why a file is no workbook that can be read, as far as its first bytes tell. */
+/** States why a file is not a readable workbook, by its first bytes. */
 function foreignHead(head: Buffer): string {
   if (head.toString('latin1', 0, 4) !== '\xd0\xcf\x11\xe0') {
     return 'The file is not an Excel workbook (.xlsx)';
@@ -135,7 +137,7 @@ function foreignHead(head: Buffer): string {
   return `${what}: save it as .xlsx without a password`;
 }
 
-/** Why an archive is no workbook that can be read, by the files that it holds. */
+/** States why an archive is not a readable workbook, by its file names. */
 function foreignArchive(names: readonly string[]): string {
   if (names.includes('xl/workbook.bin')) {
     return 'The workbook is in the binary format (.xlsb): save it as .xlsx';
@@ -147,8 +149,8 @@ function foreignArchive(names: readonly string[]): string {
 }
 
 /**
- * Opens the workbook that a file is.
- * @throws Refusal when it is none, or damaged
+ * Opens a workbook.
+ * @throws Refusal if the file is not a workbook, or damaged
  */
 export async function openWorkbook(file: SourceFile): Promise<Workbook> {
   if (!isZip(file.head)) throw foreign(foreignHead(file.head));
@@ -173,8 +175,8 @@ export async function openWorkbook(file: SourceFile): Promise<Workbook> {
 }
 
 /**
- * The sheet of a name, or the one at a place that counts from 1; the only one where none is named.
- * @throws Refusal when the workbook lacks it, or has several
+ * Finds a sheet by its name or its place from 1; without either, the only sheet.
+ * @throws Refusal if the workbook lacks the sheet, or has several and none is named
  */
 export function sheetOf({ sheets }: Workbook, wanted: string | number | undefined): Sheet {
   const isWanted = ({ name }: Sheet, index: number): boolean =>
@@ -192,10 +194,10 @@ export function sheetOf({ sheets }: Workbook, wanted: string | number | undefine
 }
 
 /**
- * The rows of a sheet in a stream: only the texts that cells share are held. Rows without a cell
- * may be absent. Hidden rows and columns are read like others; of merged cells, the first holds
- * the value and the others are empty.
- * @throws Refusal when the sheet is damaged
+ * Streams the rows of a sheet; only the shared texts are held in memory. Rows without cells may be
+ * absent. Hidden rows and columns are included. Of merged cells, the first holds the value and the
+ * others are empty.
+ * @throws Refusal for a damaged sheet
  */
 export async function* sheetRows(
   workbook: Workbook,

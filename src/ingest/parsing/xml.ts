@@ -2,20 +2,20 @@ import { type SaxesOptions, SaxesParser, type SaxesTagNS } from 'saxes';
 import { Refusal } from '../records/load-error.ts';
 
 const SLICE = 65_536;
-/** Slices without a single tag after which a text is too long: 1 MiB. */
+/** Slices without a tag after which a text is too long: 1 MiB. */
 const SLICES_MAX = 16;
 
 export type Tag = SaxesTagNS;
 type Parser = SaxesParser<SaxesOptions & { xmlns: true }>;
 
-/** What a reader of one kind of document listens to. `line` is that of the parser. */
+/** Receives the tags and texts of a document. `line` is the current line of the parser. */
 export interface XmlListener {
   open(tag: Tag, line: number): void;
   close?(tag: Tag, line: number): void;
   text?(text: string): void;
 }
 
-/** The value of an attribute without namespace; null when the tag does not have it. */
+/** The value of an attribute without namespace; null if absent. */
 export const attributeOf = (tag: Tag, name: string): string | null =>
   tag.attributes[name]?.value ?? null;
 
@@ -26,7 +26,8 @@ function parserOf(listener: XmlListener, onTag: () => void): Parser {
       line: parser.line,
     });
   });
-  // Entities can only be declared here, so nothing can grow out of a few bytes.
+  // Entities can only be declared in a document type, so refusing it prevents entity expansion
+  // attacks.
   parser.on('doctype', () => {
     throw new Refusal('invalid_layout', 'The XML has a document type, which none of ours has', {
       line: parser.line,
@@ -46,10 +47,10 @@ function parserOf(listener: XmlListener, onTag: () => void): Parser {
 }
 
 /**
- * Feeds a document to a listener in a stream, and yields after each slice of it, so that what the
- * listener collected can be handed on. Texts longer than 1 MiB are refused: the parser would keep
- * them in memory.
- * @throws Refusal when the document is not well-formed XML in UTF-8
+ * Streams a document to a listener and yields after each slice, so that the caller can pass on what
+ * the listener collected. Texts longer than 1 MiB are refused, because the parser would buffer
+ * them.
+ * @throws Refusal for XML that is not well-formed or not UTF-8
  */
 export async function* feedXml(
   bytes: AsyncIterable<Buffer>,

@@ -5,19 +5,19 @@ import type { SourceFile } from '../records/source-file.ts';
 
 const ENTRIES_MAX = 1_000;
 
-/** An open archive; nothing of it is ever written to a disk, so that its names cannot harm. */
+/** An open archive. Entries are never written to disk, so their names can do no harm. */
 export interface Archive {
   readonly names: readonly string[];
   /**
-   * One file of the archive, unpacked in a stream.
-   * @throws Refusal when it is missing, damaged, encrypted, or unpacks to more than `bytesMax`
+   * Unpacks one entry as a stream.
+   * @throws Refusal if it is missing, damaged, encrypted, or unpacks to more than `bytesMax`
    */
   read(name: string, bytesMax: number): AsyncGenerator<Buffer>;
 }
 
 const SIGNATURES = new Set(['PK\x03\x04', 'PK\x05\x06']);
 
-/** Whether a file starts as a ZIP archive does (a workbook is one). */
+/** Whether a file starts with a ZIP signature (workbooks do). */
 export const isZip = (head: Buffer): boolean => SIGNATURES.has(head.toString('latin1', 0, 4));
 
 const refusalOf = (error: unknown): Refusal =>
@@ -39,7 +39,9 @@ async function entriesOf(zip: ZipFile): Promise<Map<string, Entry>> {
   return entries;
 }
 
-/** Unpacks one file and checks its size as it comes, whatever the archive says about it. */
+/**
+ * Unpacks one entry and enforces the size limit while reading, whatever size the archive states.
+ */
 async function* unpacked(
   zip: ZipFile,
   entry: Entry,
@@ -65,8 +67,8 @@ async function* unpacked(
 }
 
 /**
- * Opens the archive that a file is.
- * @throws Refusal when it is none, or damaged
+ * Opens an archive.
+ * @throws Refusal if the file is not an archive, or damaged
  */
 export async function openArchive(file: SourceFile): Promise<Archive> {
   try {

@@ -2,42 +2,42 @@ import type { Problems } from './problems.ts';
 import type { SourceFile } from './source-file.ts';
 import type { SourceRecord } from './source-record.ts';
 
-/** What a format reads with. */
+/** The file that a format reads, and the problems that it reports. */
 export interface ReadContext {
   readonly file: SourceFile;
-  /** Where a reader notes what it cannot even hand on as a record. */
+  /** Receives problems of rows that do not become a record. */
   readonly problems: Problems;
 }
 
-/** One kind of file. */
+/** One kind of file, and how it is read. */
 export interface FileFormat {
   /**
-   * The formats whose vintages are compared with its own: an older edition never overwrites what
-   * a newer one of these brought.
+   * Formats whose vintages are compared with this one: an older edition never overwrites the values
+   * of a newer edition in one of them.
    */
   readonly lineage: readonly string[];
-  /** Whether a load must know the edition, from the file or from the caller. */
+  /** Whether a load needs a vintage, stated by the file or by the caller. */
   readonly needsVintage: boolean;
   /**
-   * `vintage` when the file does not say when a value was published: a correction then counts as
-   * published on the day of the edition that brings it, at 00:00 UTC.
+   * `vintage` if the file states no publication times of corrections. A correction then counts as
+   * published on the day of its edition, at 00:00 UTC.
    */
   readonly correctedAt?: 'vintage';
-  /** SHA-256 of the mapping with which it reads: another mapping makes another load of a file. */
+  /** SHA-256 of the mapping. The same file with another mapping is another load. */
   readonly mappingSha256?: Buffer;
-  /** For rates: who published them, a slug of `fx_source`. */
+  /** Publisher of the rates, a slug of `fx_source`; absent for prices. */
   readonly source?: RateSource | undefined;
   /**
-   * Files that are given together, in the order to load them: editions from the oldest on, so that
-   * each revision comes after what it revises. Without it, as they are given.
+   * Sorts files that are loaded together: editions from the oldest on, so that each revision
+   * follows what it revises. Without this function the given order is kept.
    * @throws errors of the file system
    */
   inOrder?(paths: readonly string[]): Promise<string[]>;
-  /** The records of a file, in its order, some at a time. */
+  /** Yields the records of a file in file order, in batches. */
   read(context: ReadContext): AsyncGenerator<readonly SourceRecord[]>;
 }
 
-/** A publisher of exchange rates, made when the database does not have it. */
+/** A publisher of exchange rates. The load creates it if the database lacks it. */
 export interface RateSource {
   readonly slug: string;
   readonly name: string;

@@ -1,7 +1,7 @@
 import { shown } from '../../errors.ts';
 import { ownCopy } from './texts.ts';
 
-/** What can be wrong with a file: code → meaning. Append-only; documented in `docs/loading.md`. */
+/** Problem codes of loads and their meanings. Append-only; documented in `docs/loading.md`. */
 export const LOAD_ERRORS = {
   invalid_layout: 'The file is not what its format says',
   invalid_archive: 'The ZIP archive is damaged, encrypted or too large once unpacked',
@@ -49,27 +49,27 @@ export const LOAD_ERRORS = {
 
 export type LoadErrorCode = keyof typeof LOAD_ERRORS;
 
-/** How `load table` can load a column that the format refuses. */
+/** A mapping with which `load table` loads a column that the format refuses. */
 export interface Remedy {
   /** The condition, as a clause: "it holds …". */
   readonly when: string;
   readonly mapping: object;
 }
 
-/** One thing wrong, and where: the line (or sheet row) counts from 1. */
+/** One problem and its place. Lines (rows of a sheet) count from 1. */
 export interface LoadProblem {
-  /** Only where it is not the file that is loaded: the mapping. */
+  /** Path of the mapping, if the problem is in the mapping and not in the loaded file. */
   readonly file?: string;
   readonly line: number | null;
   readonly column: string | null;
-  /** What stood there, cut to 64 characters. */
+  /** The text at the place, cut to 64 characters. */
   readonly value: string | null;
   readonly code: LoadErrorCode;
   readonly message: string;
   readonly remedies?: readonly Remedy[];
 }
 
-/** A problem after which the rest of the file makes no sense; it ends the reading. */
+/** A problem that makes the rest of the file unreadable; reading stops. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly problem: LoadProblem;
@@ -88,11 +88,11 @@ export interface ProblemPlace {
   readonly remedies?: readonly Remedy[];
 }
 
-/** A short text of the file that may be shown, as a copy: a slice would keep its block alive. */
+/** A displayable copy of a text of the file. A slice would keep its whole block in memory. */
 const shownCopy = (text: string | null): string | null =>
   text === null ? null : ownCopy(shown(text));
 
-/** A sentence that may quote the file: no control character of it reaches a terminal. */
+/** A message that may quote the file, without control characters that could reach a terminal. */
 const sentence = (text: string): string =>
   ownCopy(
     text
@@ -103,14 +103,14 @@ const sentence = (text: string): string =>
 
 const MESSAGE_MAX = 1_000;
 
-/** A problem at a place, with no more of what stood there than may be shown. */
+/** Builds a problem; quoted texts are shortened and made safe to display. */
 export const problemOf = (
   code: LoadErrorCode,
   message: string,
   { file, line = null, column = null, value = null, remedies }: ProblemPlace,
 ): LoadProblem => ({
   ...(file === undefined ? {} : { file }),
-  // Line 0 is that of what the command line names.
+  // Line 0 stands for the command line, which has no lines.
   line: line === 0 ? null : line,
   column: shownCopy(column),
   value: shownCopy(value),

@@ -7,28 +7,28 @@ import {
 import type { RejectsFile } from './rejects-file.ts';
 import type { PointField, SourceRecord } from './source-record.ts';
 
-/** A place in the words of the file, where its columns have names of their own. */
-function inWordsOf(record: SourceRecord | null, place: ProblemPlace): ProblemPlace {
+/** Replaces a field name by the name of its column, where the file has column names of its own. */
+function withColumnName(record: SourceRecord | null, place: ProblemPlace): ProblemPlace {
   if (record?.kind !== 'point' || !record.places || !place.column) return place;
   return { ...place, column: record.places.nameOf(place.column as PointField, record.line) };
 }
 
-/** Problems that are kept to be shown; all are counted. */
+/** Problems that are kept for display; all problems are counted. */
 export const PROBLEMS_MAX = 1_000;
 
 /**
- * The problems of one load, and how many of its rows they reject. With a file of rejects the
- * rejected rows are set aside, and only what is wrong with the file as a whole refuses it.
+ * The problems of one load, and the number of rows that they reject. With a rejects file, rejected
+ * rows are written there and only a problem of the whole file refuses the load.
  */
 export class Problems {
   readonly kept: LoadProblem[] = [];
   total = 0;
   rejected = 0;
-  /** Problems of the file as a whole. */
+  /** Number of problems of the whole file. */
   fatal = 0;
-  /** The last problem that was told. */
+  /** The last reported problem. */
   latest: LoadProblem | null = null;
-  /** What is being looked at. */
+  /** The record that is being validated. */
   record: SourceRecord | null = null;
   readonly rejects: RejectsFile | null;
 
@@ -36,42 +36,42 @@ export class Problems {
     this.rejects = rejects;
   }
 
-  /** Whether the load cannot be done. */
+  /** Whether the problems refuse the load. */
   get refuses(): boolean {
     return this.rejects === null ? this.total > 0 : this.fatal > 0;
   }
 
-  /** Notes a problem of a row or of a description. */
+  /** Reports a problem of a row or of a description. */
   add(code: LoadErrorCode, message: string, place: ProblemPlace = {}): void {
     const isKept = this.kept.length < PROBLEMS_MAX;
     if (!isKept && this.rejects === null) {
       this.total += 1;
       return;
     }
-    const problem = problemOf(code, message, inWordsOf(this.record, place));
+    const problem = problemOf(code, message, withColumnName(this.record, place));
     this.note(problem);
     this.rejects?.add(problem);
   }
 
-  /** Notes a problem and rejects the row that has it. */
+  /** Reports a problem and rejects its row. */
   reject(code: LoadErrorCode, message: string, place: ProblemPlace): void {
     this.rejected += 1;
     this.add(code, message, place);
   }
 
-  /** Counts rejected rows whose problems are too many to be listed. */
-  leftOut(rows: number): void {
+  /** Counts rejected rows beyond those that are listed. */
+  countUnlisted(rows: number): void {
     this.total += rows;
     this.rejected += rows;
   }
 
-  /** Notes a problem of the file as a whole. */
+  /** Reports a problem of the whole file. */
   refuse(problem: LoadProblem): void {
     this.fatal += 1;
     this.note(problem);
   }
 
-  /** The kept problems in the order of the file. */
+  /** The kept problems in file order. */
   inOrder(): LoadProblem[] {
     return this.kept.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
   }

@@ -7,7 +7,7 @@ import type { SourceFile } from './source-file.ts';
 const BUFFER_BYTES = 65_536;
 const LF = Buffer.from('\n');
 
-/** Writes a new file in parts of some size. */
+/** Buffered writer of a new file. */
 class FileWriter {
   private parts: Buffer[] = [];
   private bytes = 0;
@@ -31,7 +31,7 @@ class FileWriter {
     this.bytes = 0;
   }
 
-  /** Writes what is left, to the disk itself. */
+  /** Flushes the buffer and syncs the file to disk. */
   close(): void {
     this.flush();
     fsyncSync(this.descriptor);
@@ -41,7 +41,7 @@ class FileWriter {
 
 const LINES_OF_PAGE = 32_768;
 
-/** Numbers of lines, one bit each. */
+/** A set of line numbers, one bit each. */
 class LineSet {
   private readonly pages = new Map<number, Uint8Array>();
 
@@ -68,7 +68,7 @@ const field = (value: string | number | null): string => {
 const csvLine = (values: readonly (string | number | null)[]): Buffer =>
   Buffer.from(`${values.map(field).join(',')}\n`);
 
-/** `--rejects` that cannot be done: its file is there already, or the file has no lines. */
+/** `--rejects` is not possible: its file exists, or the loaded file has no lines. */
 class RejectsError extends Error {
   override readonly name = 'RejectsError';
   readonly exitCode = 2;
@@ -81,27 +81,26 @@ const exists = (path: string): Promise<boolean> =>
   );
 
 /**
- * The rows of a file that are not loaded. Their lines are copied byte for byte below the lines
- * above the values, so that the copy can be mended and loaded like the file itself; a table beside
- * it has the reasons. Both are put in their places whole, just before the load is committed. A
- * load that fails leaves neither.
+ * Copies the lines of rejected rows, byte for byte, after the header, so that the copy can be
+ * corrected and loaded like the original. A second file, `.reasons.csv`, holds the reasons. Both
+ * files appear whole, just before the load commits. A failed load leaves neither.
  */
 export class RejectsFile {
   readonly path: string;
-  /** Opens the text that is made of the lines; the file itself, unless that is an archive. */
+  /** Opens the text whose lines are copied: the file itself, or the part of an archive. */
   text: () => AsyncIterable<Buffer>;
-  /** What ends a line, in the encoding of the file. */
+  /** Line terminator in the encoding of the file. */
   lineEnd: Buffer = LF;
-  /** Whether the file of the rows lies in its place. */
+  /** Whether the rejects file has its final name. */
   isPlaced = false;
   private readonly loaded: string;
   private readonly overwrites: boolean;
   private readonly reasons: FileWriter;
-  /** Begins the names of files that are being written. */
-  private readonly own: string;
-  private readonly kept = new LineSet();
-  private readonly goingOn = new LineSet();
-  private above = 0;
+  /** Prefix of the names of temporary files. */
+  private readonly temporary: string;
+  private readonly rejected = new LineSet();
+  private readonly continuations = new LineSet();
+  private headerEnd = 0;
   private isEmpty = true;
   private isOpen = true;
 
@@ -110,14 +109,14 @@ export class RejectsFile {
     this.loaded = loaded;
     this.text = bytes;
     this.overwrites = overwrites;
-    this.own = `${path}.${randomBytes(6).toString('hex')}`;
-    this.reasons = new FileWriter(`${this.own}.reasons`);
+    this.temporary = `${path}.${randomBytes(6).toString('hex')}`;
+    this.reasons = new FileWriter(`${this.temporary}.reasons`);
     this.reasons.write(csvLine(['file', 'line', 'column', 'value', 'code', 'reason']));
   }
 
   /**
-   * Begins the files of rejected rows and of their reasons.
-   * @throws RejectsError when one is there already that may not be overwritten
+   * Creates the temporary file of reasons.
+   * @throws RejectsError if a target file exists and may not be overwritten
    */
   static async begin(path: string, file: SourceFile, overwrites: boolean): Promise<RejectsFile> {
     for (const taken of [path, `${path}.reasons.csv`]) {
@@ -128,62 +127,62 @@ export class RejectsFile {
     return new RejectsFile(path, file, overwrites);
   }
 
-  /** @throws RejectsError always: what is read has no lines that could be copied */
+  /** @throws RejectsError always: the file has no lines to copy */
   refuse(what: string): never {
     throw new RejectsError(`--rejects copies lines, and ${what} has none: load it without`);
   }
 
-  /** Copies the lines up to one, which ends the header. */
-  keepAbove(line: number): void {
-    this.above = line;
+  /** Copies all lines up to this one: the header. */
+  keepHeader(line: number): void {
+    this.headerEnd = line;
   }
 
-  /** A line that goes on with the row of the line before it. */
-  goesOn(line: number): void {
-    this.goingOn.add(line);
+  /** Marks a line as the continuation of the row of the line before. */
+  continueRow(line: number): void {
+    this.continuations.add(line);
   }
 
-  /** Notes a reason, and copies the row that it is about. */
+  /** Writes a reason and marks the line of its row. */
   add({ file, line, column, value, code, message }: LoadProblem): void {
     this.isEmpty = false;
     this.reasons.write(csvLine([file ?? this.loaded, line, column, value, code, message]));
-    // A description in a mapping is no row of the file.
-    if (line !== null && file === undefined) this.kept.add(line);
+    // A problem in the mapping has no row in the file.
+    if (line !== null && file === undefined) this.rejected.add(line);
   }
 
-  /** Puts both files in their places, whole; without a rejected row there are none. */
+  /** Moves both files to their final names. Without a rejected row there are no files. */
   async place(): Promise<void> {
     this.endReasons();
     if (this.isEmpty) return;
-    const writer = new FileWriter(`${this.own}.rows`);
+    const writer = new FileWriter(`${this.temporary}.rows`);
     try {
       await this.copyLines(writer);
     } finally {
       writer.close();
     }
     const place = this.overwrites ? rename : link;
-    await place(`${this.own}.reasons`, `${this.path}.reasons.csv`);
-    // A link is refused when the name was taken meanwhile; a rename takes it.
-    await place(`${this.own}.rows`, this.path).catch(async (error) => {
+    await place(`${this.temporary}.reasons`, `${this.path}.reasons.csv`);
+    // `link` fails if the name was taken meanwhile; `rename` replaces the file.
+    await place(`${this.temporary}.rows`, this.path).catch(async (error) => {
       await rm(`${this.path}.reasons.csv`, { force: true });
       throw error;
     });
     this.isPlaced = true;
   }
 
-  /** Clears up; with `failed` the load did not happen, and there are no rejects of it. */
+  /** Removes temporary files; with `failed` also the final ones, because nothing was loaded. */
   async end({ failed }: { readonly failed: boolean }): Promise<void> {
     this.endReasons();
     const placed = failed && this.isPlaced ? [this.path, `${this.path}.reasons.csv`] : [];
-    for (const path of [`${this.own}.reasons`, `${this.own}.rows`, ...placed]) {
+    for (const path of [`${this.temporary}.reasons`, `${this.temporary}.rows`, ...placed]) {
       await rm(path, { force: true });
     }
   }
 
   private async copyLines(writer: FileWriter): Promise<void> {
-    const { lineEnd, above, kept, goingOn } = this;
+    const { lineEnd, headerEnd, rejected, continuations } = this;
     let line = 1;
-    let isKept = above > 0 || kept.has(1);
+    let isKept = headerEnd > 0 || rejected.has(1);
     for await (const chunk of this.text()) {
       for (let at = 0; at < chunk.length; ) {
         let end = chunk.indexOf(lineEnd, at);
@@ -193,7 +192,7 @@ export class RejectsFile {
         at = next;
         if (end < 0) continue;
         line += 1;
-        isKept = line <= above || kept.has(line) || (isKept && goingOn.has(line));
+        isKept = line <= headerEnd || rejected.has(line) || (isKept && continuations.has(line));
       }
     }
   }

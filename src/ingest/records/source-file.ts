@@ -3,32 +3,34 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { chunksOf } from '../../std/chunks.ts';
 
-/** How much of a file has been read; of an archive, of the part that holds the data. */
+/** Number of bytes read of a file, or of the data part of an archive. */
 interface Meter {
   bytes: number;
-  /** null when it is not known. */
+  /** null if unknown. */
   bytesTotal: number | null;
 }
 
-/** A regular file that stays open for the whole load, so that every reading is of one file. */
+/** A regular file that stays open during the load, so that every pass reads the same file. */
 export interface SourceFile {
   readonly path: string;
   readonly name: string;
   readonly size: number;
   readonly descriptor: number;
   readonly meter: Meter;
-  /** Its first bytes, by which its kind is known. */
+  /** First bytes of the file, for detection of its kind. */
   readonly head: Buffer;
-  /** The file from its start, counted by `meter`. */
+  /** Reads the file from its start; counted by `meter`. */
   bytes(): AsyncGenerator<Buffer>;
-  /** SHA-256 of the file as it is now. @param onBytes hears how far it is */
+  /**
+   * SHA-256 of the current content. @param onBytes called with the number of bytes hashed so far
+   */
   sha256(signal?: AbortSignal, onBytes?: (bytes: number) => void): Promise<Buffer>;
   close(): Promise<void>;
 }
 
 /**
- * Opens a file to be loaded.
- * @throws the error of the operating system, or an Error when it is not a regular file
+ * Opens a file for a load.
+ * @throws the error of the operating system, or an Error for anything but a regular file
  */
 export async function openSource(path: string): Promise<SourceFile> {
   const handle = await open(path, 'r');

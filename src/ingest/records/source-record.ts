@@ -1,25 +1,25 @@
 import { DIMENSIONS } from '../../catalog/dimensions.ts';
 
 /**
- * What every format is read into. All values are text as the file has it; `stage.ts` decides
- * whether they are right.
+ * The records that every format is read into. All values are unvalidated text of the file;
+ * `staging/validate.ts` validates them.
  */
 
-/** The parts of a point. */
+/** The fields of a point. */
 export type PointField = 'code' | 'date' | 'low' | 'mid' | 'high' | 'publishedAt';
 
-/** Where a reader found the parts of a point, in the words of its file. */
+/** Maps the fields of a point to the column names of its file. */
 export interface PointPlaces {
   nameOf(field: PointField, line: number): string;
 }
 
-/** The currency and unit that the values of a file are in, as far as they are known. */
+/** The currency and unit in which a file quotes its values, as far as they are known. */
 export interface Quotation {
   /** ISO code. */
   readonly currency: string | null;
   /** Name, symbol or id of a unit of measure. */
   readonly unit: string | null;
-  /** As published, for messages: `USc per lb`. */
+  /** Currency and unit as published, for messages: `USc per lb`. */
   readonly published: string;
 }
 
@@ -34,21 +34,21 @@ export interface PointRecord {
   readonly high: string | null;
   /** RFC 3339; null for the time of the load. */
   readonly publishedAt: string | null;
-  /** Where the columns of the file have names of their own. */
+  /** Present if the columns of the file have names of their own. */
   readonly places?: PointPlaces;
-  /** Low, mid and high as they stand in the file, where that is not how they are stored. */
+  /** Low, mid and high as written in the file, if they are stored differently. */
   readonly written?: string | null;
-  /** The terms that the price must have, where the file is known to be in some. */
-  readonly terms?: Quotation | null;
+  /** The currency and unit that the price must have, if the file states them. */
+  readonly quotation?: Quotation | null;
 }
 
-/** A description that does not stand in the file itself: the file that it stands in. */
+/** Place of a description: a line, and the file if it is not the loaded file. */
 interface Described {
   readonly line: number;
   readonly file?: string;
 }
 
-/** Units of a currency for one of the base currency of the source, on a date. */
+/** Units of a currency for one unit of the base currency of the source, on a date. */
 export interface RateRecord {
   readonly kind: 'rate';
   readonly line: number;
@@ -57,19 +57,19 @@ export interface RateRecord {
   readonly rate: string;
 }
 
-/** The attributes of a price, by the name that they have in an answer. */
+/** The attributes of a price, by their names in an answer. */
 export type Attributes = Readonly<Record<string, string | null>>;
 
-/** A price that is described, so that it can be created. */
+/** The description of a price, from which it can be created. */
 export interface PriceRecord extends Described {
   readonly kind: 'price';
   readonly code: string;
   readonly attributes: Attributes;
-  /** Of a price that exists: `keep` leaves it alone, `compare` asks for the same description. */
+  /** For an existing price: `keep` ignores the description, `compare` requires the same one. */
   readonly whenPresent: 'keep' | 'compare';
 }
 
-/** A product that is made when its market does not have it. */
+/** A product, created if its market lacks it. */
 export interface ProductRecord extends Described {
   readonly kind: 'product';
   readonly market: string;
@@ -79,7 +79,7 @@ export interface ProductRecord extends Described {
   readonly isSustainable: boolean;
 }
 
-/** A value of a dimension that is made when the dimension does not have it. */
+/** A dimension value, created if the dimension lacks it. */
 export interface ValueRecord extends Described {
   readonly kind: 'value';
   /** The field of a record: `purity`, `cellFormat` … */
@@ -87,7 +87,7 @@ export interface ValueRecord extends Described {
   readonly name: string;
 }
 
-/** What the file says about itself: the day of its edition. */
+/** The edition of the file, as the file states it. */
 interface VintageRecord {
   readonly kind: 'vintage';
   readonly date: string;
@@ -101,16 +101,16 @@ export type SourceRecord =
   | ValueRecord
   | VintageRecord;
 
-/** Low, mid and high as a person reads them. */
+/** Low, mid and high as readable text. */
 export const valuesText = (...values: readonly (string | null)[]): string =>
   values.filter((value) => value !== null).join(' / ');
 
-/** The fields of a record that are dimensions of some market. */
+/** Record fields that are dimensions of at least one market. */
 export const DIMENSION_FIELDS: readonly string[] = Object.values(DIMENSIONS).map(
   (each) => each.field,
 );
 
-/** What a file may say about a price besides its code, by the names of an answer. */
+/** Attributes that a file may state for a price besides its code, by their names in an answer. */
 export const ATTRIBUTES: readonly string[] = [
   'market',
   'name',
@@ -126,7 +126,7 @@ export const ATTRIBUTES: readonly string[] = [
   ...DIMENSION_FIELDS,
 ];
 
-/** What a file says of a point. */
+/** Fields that a file states for a point. */
 export const POINT_FIELDS: readonly string[] = [
   'code',
   'date',
@@ -136,5 +136,5 @@ export const POINT_FIELDS: readonly string[] = [
   'publishedAt',
 ];
 
-/** Whether a text can be the code of a price; the table of prices has the same rule. */
+/** Whether a text is a valid price code; the table `price` has the same rule. */
 export const isCode = (text: string): boolean => /^[!-~]{1,64}$/.test(text);

@@ -1,17 +1,17 @@
 /**
- * The same text in memory of its own. What is cut out of a block of the file is only a view of it
- * inside V8, and keeping a code of 20 characters would keep 256 KiB.
+ * Copies a text into memory of its own. V8 keeps slices as views of their block: a slice of 20
+ * characters would keep 256 KiB alive.
  */
 export const ownCopy = (text: string): string => Buffer.from(text, 'utf16le').toString('utf16le');
 
-/** Characters that no text of ours holds: controls, line separators, halves of a character. */
+/** Forbidden characters: controls, line separators, lone surrogates. */
 const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 
-/** True for a text that is not blank, within a length, in characters that may be shown anywhere. */
+/** Whether a text is not blank, within a length, and free of forbidden characters. */
 const isPrintable = (text: string, lengthMax: number): boolean =>
   text.trim() !== '' && text.length <= lengthMax && !FORBIDDEN.test(text);
 
-/** True for a text that may be a name, or a text beside a name. */
+/** Whether a text is valid as a name or label. */
 export const isLabel = (text: string): boolean => isPrintable(text, 200);
 
 export const INVALID_LABEL =
@@ -38,8 +38,8 @@ function entryOf(item: unknown, index: number): SpecificationEntry | null {
 }
 
 /**
- * The specification of a price from JSON, in the one notation that is stored, so that two equal
- * ones are equal texts; null when it is not a list of names and values.
+ * Normalizes the specification of a price, so that equal specifications are equal texts.
+ * @returns JSON text; null if the input is not a list of names and values
  */
 export function specificationOf(json: string | null): string | null {
   if (json === null) return '[]';

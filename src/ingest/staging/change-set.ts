@@ -2,32 +2,32 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Trx } from '../descriptions/reference.ts';
 import type { RateSource } from '../records/format.ts';
 
-/** Entries of each list of a preview; all are counted. */
+/** Entries kept of each list in a preview; all entries are counted. */
 export const PREVIEW_MAX = 1_000;
 
-/** The first entries of a list, and how many there are. */
+/** The first entries of a list, and their total number. */
 export interface Listed<T> {
   readonly total: number;
   readonly shown: readonly T[];
 }
 
-/** Low, mid and high as decimal text. A rate has a mid alone. */
+/** Low, mid and high as decimal text. A rate has only a mid. */
 export interface Values {
   readonly low: string | null;
   readonly mid: string;
   readonly high: string | null;
 }
 
-/** A value that changes; no `before` is published, no `after` is withdrawn. */
+/** A changed value. Without `before` it is published, without `after` it is withdrawn. */
 export interface ValueChange {
-  /** Of a price or currency; of a rate that an undo changes, source and currency. */
+  /** Code of the price or currency; in an undo of rates "source currency". */
   readonly code: string;
   readonly date: string;
   readonly before: Values | null;
   readonly after: Values | null;
 }
 
-/** The first rows of a query, by code and date, and how many it has. */
+/** Runs a query for its first rows, ordered by code and date, and its total number of rows. */
 export async function firstOf<T extends object>(
   trx: Trx,
   query: RawBuilder<T>,
@@ -40,7 +40,7 @@ export async function firstOf<T extends object>(
   return { total, shown: rows };
 }
 
-/** Values before and after a change, as a query has them. */
+/** Values before and after a change, as a query returns them. */
 export interface ValueRow {
   readonly code: string;
   readonly date: string;
@@ -55,7 +55,7 @@ export interface ValueRow {
 const valuesOf = (low: string | null, mid: string | null, high: string | null): Values | null =>
   mid === null ? null : { low, mid, high };
 
-/** A row as a change. */
+/** Converts a query row to a change. */
 export const valueChange = ({ code, date, low, mid, high, ...row }: ValueRow): ValueChange => ({
   code,
   date,
@@ -63,13 +63,12 @@ export const valueChange = ({ code, date, low, mid, high, ...row }: ValueRow): V
   after: valuesOf(low, mid, high),
 });
 
-/** The state of a change: `new` is published, `changed` is corrected, `gone` is withdrawn. */
+/** `new` publishes, `changed` corrects, `gone` withdraws. */
 type ChangeState = 'new' | 'changed' | 'gone';
 
 /**
- * The changes of one state in `load_change`: of a load under the names that the file gives its
- * prices, of what is withdrawn under their codes. Values that a load publishes for the first time
- * are too many to be listed.
+ * Lists the changes of one state in `load_change`. A load names prices as its file does; a
+ * withdrawal names them by code. First publications are too many and are not listed.
  */
 export async function listChanges(trx: Trx, state: ChangeState): Promise<Listed<ValueChange>> {
   const { total, shown } = await firstOf(
@@ -89,47 +88,47 @@ export async function listChanges(trx: Trx, state: ChangeState): Promise<Listed<
   return { total, shown: shown.map(valueChange) };
 }
 
-/** What is written beside the values of `load_change`: expressions over its rows, `c`. */
+/** Metadata written with the values of `load_change`: expressions over its rows, `c`. */
 export interface RowMetadata {
   readonly batch: RawBuilder<unknown>;
-  /** When a value was published that had none before. */
+  /** Publication time of a value that has no current row. */
   readonly publishedAt: RawBuilder<unknown>;
   readonly correctedAt: RawBuilder<unknown>;
 }
 
 /**
- * Where the values of a change go: the points of prices or the rates of a source. Their price
- * or currency is `u`, a current row `s`, a staged value that was compared `c`.
+ * The table that receives changes: points of prices, or rates of a source. In its expressions `u`
+ * is the series, `s` a current row, `c` a compared staged value.
  */
 export interface ChangeTarget {
-  /** The source of the rates, a slug; null for points. */
+  /** Slug of the rate source; null for points. */
   readonly source: string | null;
-  /** Table and condition of all current rows of the price or currency `u`. */
+  /** Table and condition of all current rows of the series `u`. */
   readonly held: RawBuilder<unknown>;
   /** Low, mid, high and corrections of a current row, under these names. */
   readonly values: RawBuilder<unknown>;
-  /** Whether there were values of `u` that are gone now, between its first and last date. */
+  /** Whether `u` has withdrawn values between its first and last date. */
   readonly hasPast: RawBuilder<unknown>;
-  /** The corrections that the value of `u` on the date of `f` had before it went. */
+  /** Number of corrections of the withdrawn value of `u` on the date of `f`. */
   readonly pastCorrections: RawBuilder<unknown>;
-  /** Whether the value of `f` was withdrawn on the day of an edition or later. */
+  /** Whether the value of `f` was withdrawn on or after the day of an edition. */
   isWithdrawn(vintage: string | null): RawBuilder<unknown>;
-  /** Ids of prices or currencies by the key of `load_series`. */
+  /** Ids of prices or currencies, by the key of `load_series`. */
   readonly ids: RawBuilder<unknown>;
-  /** The column of `load_coverage`. */
+  /** The key column of `load_coverage`. */
   readonly covered: 'price_id' | 'currency_id';
-  /** Removes what is to go. */
+  /** Deletes withdrawn values. */
   readonly remove: RawBuilder<unknown>;
-  /** Changes what differs and is not outdated. */
-  correct(stamp: RowMetadata): RawBuilder<unknown>;
-  /** Adds what has no current row; `isInOrder` when the file is price by price, date by date. */
-  insert(stamp: RowMetadata, isInOrder: boolean): RawBuilder<unknown>;
+  /** Updates corrected values. */
+  correct(metadata: RowMetadata): RawBuilder<unknown>;
+  /** Inserts new values; `isInOrder` if the file is sorted by series and date. */
+  insert(metadata: RowMetadata, isInOrder: boolean): RawBuilder<unknown>;
 }
 
 /**
- * The values that are new, in the order of the table's key: rows then lie and are indexed in the
- * order in which they are read. Values that needed no comparison come straight from the file,
- * which may be in order already.
+ * The new values in the order of the table's key, so that rows and index entries are stored in the
+ * order in which they are read. Values that need no comparison come straight from the staged file,
+ * which may be sorted already.
  */
 const fresh = (changes: RawBuilder<unknown>, isInOrder: boolean) => sql`(
   select u.id, v.date, v.low, v.mid, v.high, v.published_at, 0 as corrections,
@@ -192,8 +191,8 @@ export function ratesOf({ slug }: Pick<RateSource, 'slug'>): ChangeTarget {
       delete from fx_rate s using ${changes}
       where s.source = ${slug} and s.currency_id = c.id and s.date = c.date
         and c.state = 'gone'`,
-    // A source that was just loaded for the first time has no rate by the planner's numbers: left
-    // to itself it would look through all changes for each rate. So each change looks for its rate.
+    // After the first load of a source the statistics still show no rates, and the planner would
+    // scan all changes for each rate. The lateral join looks up each rate by its key instead.
     correct: ({ batch }) => sql`
       update fx_rate s set rate = c.mid, batch_id = ${batch}
       from (select c.mid, c.batch_id, r.place from ${changes}
@@ -208,19 +207,19 @@ export function ratesOf({ slug }: Pick<RateSource, 'slug'>): ChangeTarget {
   };
 }
 
-/** How many values a change withdraws, corrects and publishes. */
+/** Numbers of values that a change withdraws, corrects and publishes. */
 type WriteCounts = Readonly<Record<'withdrawn' | 'corrected' | 'inserted', number>>;
 
 /**
- * Writes what is new by the staging tables, and the changes of `load_change`; a revision must be
- * open. Two targets may be written one after another: points, and the rates of a source.
- * @throws Error when other rows were written than planned
+ * Writes the new values of the staging tables and the changes of `load_change`; requires an open
+ * revision. Two targets are possible: points, and the rates of a source.
+ * @throws Error if the number of written rows differs from the expected one
  */
 export async function writeChanges(
   trx: Trx,
   targets: readonly ChangeTarget[],
-  stamp: RowMetadata,
-  planned: WriteCounts,
+  metadata: RowMetadata,
+  expected: WriteCounts,
   isInOrder = false,
 ): Promise<void> {
   const run = async (statement: (target: ChangeTarget) => RawBuilder<unknown>): Promise<number> => {
@@ -231,27 +230,27 @@ export async function writeChanges(
     return rows;
   };
   const withdrawn = await run((target) => target.remove);
-  const inserted = await run((target) => target.insert(stamp, isInOrder));
-  const corrected = await run((target) => target.correct(stamp));
+  const inserted = await run((target) => target.insert(metadata, isInOrder));
+  const corrected = await run((target) => target.correct(metadata));
   const written: WriteCounts = { withdrawn, corrected, inserted };
   const differing = (Object.keys(written) as (keyof WriteCounts)[]).filter(
-    (each) => written[each] !== planned[each],
+    (each) => written[each] !== expected[each],
   );
   if (differing.length === 0) return;
-  const counts = differing.map((each) => `${each} ${written[each]} values, not ${planned[each]}`);
-  throw new Error(`the change does not do what was planned: ${counts.join(', ')}`);
+  const counts = differing.map((each) => `${each} ${written[each]} values, not ${expected[each]}`);
+  throw new Error(`the change wrote other numbers of values than planned: ${counts.join(', ')}`);
 }
 
 /**
- * Notes what the edition of a batch held, so that no older one overwrites it later: for each price
- * or currency the ranges of its dates. A range ends where the database has a value on a day on
- * which the file has none, for of that day the edition says nothing.
+ * Records the date ranges of each series that an edition covers, so that no older edition
+ * overwrites them. A range ends where the database has a value on a day that the file lacks: the
+ * edition says nothing about that day.
  */
 export async function writeCoverage(trx: Trx, batch: number, target: ChangeTarget): Promise<void> {
   const column = sql.ref(target.covered);
   await sql`
     with span as materialized (
-      -- Of the dates of the file the database lacks those that stay withdrawn.
+      -- Dates that stay withdrawn are in the file, but not in the database.
       select u.id, min(v.date) as first, max(v.date) as last,
         count(*) - coalesce(max(w.dates), 0) as dates
       from pg_temp.load_value v join pg_temp.load_series u using (series_no)
@@ -303,15 +302,16 @@ export async function stageRange(
   return Number(staged.numAffectedRows);
 }
 
-/** A value never counts fewer corrections than it did at any time. */
+/** The corrections counter of a value never decreases. */
 const CORRECTIONS = sql`
   case when v.was_mid is null then null when now.mid is not null then now.corrections + 1 else (
     select max(h.corrections) from series_history h where h.price_id = v.id and h.date = v.date)
   end`;
 
 /**
- * Fills `load_change` with what takes the values that a revision changed back: each becomes what
- * it was before.
+ * Fills `load_change` with the reversal of a revision: each value becomes what it was before.
+ * @param points query of the changed points, with their values before (`was_…`) and after
+ * @param rates the same for rates
  */
 export async function stageReversal(
   trx: Trx,
@@ -339,10 +339,10 @@ export async function stageReversal(
   await sql`analyze pg_temp.load_change`.execute(trx);
 }
 
-/** The staged changes, as a table in a query: source, id and date of each, and its new mid. */
+/** The table of staged changes: source, id, date and new mid of each. */
 export const STAGED_CHANGES = sql`pg_temp.load_change`;
 
-/** The targets that have staged changes: points, or the rates of each source. */
+/** The targets with staged changes: points, and the rates of each source. */
 export async function changedTargets(trx: Trx): Promise<ChangeTarget[]> {
   const { rows } = await sql<{ slug: string | null }>`
     select distinct source as slug from pg_temp.load_change`.execute(trx);

@@ -3,12 +3,14 @@ import type { Trx } from '../descriptions/reference.ts';
 import { type ChangeTarget, firstOf, type Listed } from './change-set.ts';
 import type { StagedFile } from './stage.ts';
 
-/** A value as the functions of the database compare it: low, mid, high, and its day as a number. */
+/**
+ * A value in the form that the database functions compare: low, mid, high, and its day as a number.
+ */
 const comparable = (low: string, mid: string, high: string, date = 'c.date') =>
   sql`array[${sql.ref(low)}, ${sql.ref(mid)}, ${sql.ref(high)},
     (${sql.ref(date)} - '2000-01-01'::date)::numeric]`;
 
-/** The value of `u` that is nearest to a date, on one side of it. */
+/** The value of `u` next to its first or last date, outside the file's range. */
 const neighbour = (target: ChangeTarget, side: 'before' | 'after') => sql`(
   select ${comparable('n.low', 'n.mid', 'n.high', 'n.date')} from (
     select s.date, ${target.values} from ${target.held}
@@ -16,11 +18,11 @@ const neighbour = (target: ChangeTarget, side: 'before' | 'after') => sql`(
     order by s.date ${side === 'before' ? sql`desc` : sql`asc`} limit 1) as n)`;
 
 /**
- * Finds the prices or currencies whose values have to be compared one by one: those that have
- * values between the first and the last date of the file, now or in the past, or beside them; that
- * come out of order, and so may come twice; that do not surely move smoothly; that are to go. All
- * others are new as a whole, and right.
- * @returns whether there are any
+ * Marks the series whose values must be compared one by one. A series is marked if it has current,
+ * withdrawn or neighbouring values around the dates of the file, if its dates are not ascending
+ * (duplicates are possible), if a jump is possible, or if its values are withdrawn. All other
+ * series are new as a whole and valid.
+ * @returns whether any series is marked
  */
 export async function markForComparison(
   trx: Trx,
@@ -44,9 +46,9 @@ export async function markForComparison(
 }
 
 /**
- * Whether the value `n` was brought by a newer edition (vintage) than that of the load. An edition
- * held a date that it covers, unless an older one wrote the value there later, which it could only
- * do where the newer one had none.
+ * Whether a newer edition (vintage) than that of the load holds the value `n`. An edition holds
+ * each date that it covers, except values that an older edition wrote later: it could do so only
+ * where the newer edition had none.
  */
 const isOutdated = ({ target, format, vintage }: StagedFile) => sql`
   exists (select from load_coverage o join load_batch b on b.id = o.batch_id
@@ -54,27 +56,27 @@ const isOutdated = ({ target, format, vintage }: StagedFile) => sql`
       and n.date between o.first_date and o.last_date
       and b.undone_by is null and b.format = any(${format.lineage}::text[])
       and b.vintage > ${vintage}::date
-      -- What an edition wrote after that batch, the batch cannot have held.
+      -- The batch cannot hold a value that an older edition wrote later.
       and not exists (select from load_batch w
         where w.id = n.batch_id and w.id > b.id and w.vintage < b.vintage
           and w.format = any(${format.lineage}::text[])))`;
 
 /**
- * Compares the values of the careful prices or currencies with the current ones, into
- * `load_change`. The state of each tells what the load would do with it:
+ * Compares the values of marked series with the current ones and fills `load_change`. The state of
+ * each value is what the load would do with it:
  *
- * - `new`: there is no current value. `withdrawn`: there is none because it was withdrawn, and the
- *   edition is not newer than that: it stays so.
- * - `same`, `changed`, and `outdated`, when a newer edition brought the current one.
- * - `fixed`: a current value between those of the file, to compare neighbours with.
- * - `gone`: a current value that is to be withdrawn. `missing`: there is none to be withdrawn.
- * - `duplicate`: a second mention of a date in the file.
+ * - `new`: there is no current value. `withdrawn`: the value was withdrawn and the edition is not
+ *   newer than the withdrawal, so it stays withdrawn.
+ * - `same`, `changed`, or `outdated` if a newer edition holds the current value.
+ * - `fixed`: a current value between those of the file, needed for the comparison of neighbours.
+ * - `gone`: a current value to withdraw. `missing`: there is no value to withdraw.
+ * - `duplicate`: a second value for the same date in the file.
  */
 export async function compareValues(trx: Trx, load: StagedFile): Promise<void> {
   const { target, vintage, mayJump } = load;
   await sql`
-    insert into pg_temp.load_change (source, line, series_no, id, date, low, mid, high, published_at,
-      place, written, low_before, mid_before, high_before, state, corrections)
+    insert into pg_temp.load_change (source, line, series_no, id, date, low, mid, high,
+      published_at, place, written, low_before, mid_before, high_before, state, corrections)
     select ${target.source}, f.line, coalesce(f.series_no, n.series_no), coalesce(f.id, n.id),
       coalesce(f.date, n.date),
       f.low, f.mid, f.high, f.published_at, f.place, f.written, n.low, n.mid, n.high,
@@ -115,21 +117,21 @@ export async function compareValues(trx: Trx, load: StagedFile): Promise<void> {
   await sql`analyze pg_temp.load_change (source, line, series_no, date, state)`.execute(trx);
 }
 
-/** The corrections of a value that is gone, of a staged value `v`. */
+/** Number of corrections of a withdrawn value, for a staged value `v`. */
 const pastOf = (target: ChangeTarget) => sql`(
   select p.corrections from (select v.date) as f (date)
   cross join lateral (select ${target.pastCorrections} as corrections) as p)`;
 
-/** Of a price or currency `u`, whether all of its values are new. */
+/** Condition on a series `u`: all of its values are new. */
 const ALL_VALUES_ARE_NEW = sql`
   not u.is_compared and not u.is_refused and (u.id is not null or u.described)`;
 
-/** Of a compared value `c` of `u`, whether it is new, and nothing is held against it. */
+/** Condition on a compared value `c` of `u`: it is new and valid. */
 const VALUE_IS_NEW = sql`
   c.state = 'new' and c.neighbour is null and not u.is_refused
     and c.line is distinct from u.rejected_line`;
 
-/** What a load would do with the values of a file that are right. */
+/** Numbers of valid values of a file, by what the load does with them. */
 export interface ClassifiedCounts {
   readonly inserted: number;
   readonly unchanged: number;
@@ -137,7 +139,7 @@ export interface ClassifiedCounts {
   readonly outdated: number;
 }
 
-/** Counts what was found out; as float8, which the driver gives as numbers. */
+/** Counts the classified values; as float8, which the driver returns as numbers. */
 export async function countValues(trx: Trx): Promise<ClassifiedCounts> {
   const { rows } = await sql<ClassifiedCounts>`
     select
@@ -151,18 +153,18 @@ export async function countValues(trx: Trx): Promise<ClassifiedCounts> {
   return rows[0] as ClassifiedCounts;
 }
 
-const CURRENT = comparable('c.low_before', 'c.mid_before', 'c.high_before');
-const OFFERED = comparable('c.low', 'c.mid', 'c.high');
+const CURRENT_VALUE = comparable('c.low_before', 'c.mid_before', 'c.high_before');
+const NEW_VALUE = comparable('c.low', 'c.mid', 'c.high');
 
 /**
- * The values of each careful price or currency as they would stand after the load, with those that
- * lie before and after. `is_fixed` are those that the load leaves alone; `otherwise` stands when a
- * value is left out.
+ * The values of each marked series after the load, with their neighbours outside the file. The load
+ * does not change those with `is_fixed`; `otherwise` is the value that stays if the new one is
+ * rejected.
  */
-const STANDING = sql`
+const RESULTING_VALUES = sql`
   select c.series_no, c.date, c.line, c.place, c.state not in ('new', 'changed') as is_fixed,
-    case when c.state in ('new', 'changed') then ${OFFERED} else ${CURRENT} end as value,
-    case when c.state = 'changed' then ${CURRENT} end as otherwise
+    case when c.state in ('new', 'changed') then ${NEW_VALUE} else ${CURRENT_VALUE} end as value,
+    case when c.state = 'changed' then ${CURRENT_VALUE} end as otherwise
   from pg_temp.load_change c
   where c.state in ('new', 'changed', 'same', 'outdated', 'fixed')
     or (c.state = 'refused' and c.mid_before is not null)
@@ -174,32 +176,34 @@ const STANDING = sql`
   from pg_temp.load_series u where u.is_compared and u.after is not null`;
 
 /**
- * Notes, as `beside` of each new or changed value, a value that it jumps against: the one that it
- * replaces, the one before it, or the one after it when the load leaves that alone.
- * @returns whether there is any
+ * Sets `neighbour` of each new or changed value to the value from which it jumps: the replaced
+ * value, the previous one, or the next one if the load does not change it.
+ * @returns whether there is a jump
  */
 export async function findJumps(trx: Trx, factor: string): Promise<boolean> {
   const found = await sql`
     update pg_temp.load_change c set neighbour = case
-      when c.mid_before is not null and value_jumps(${CURRENT}, ${OFFERED}, ${factor}::numeric)
-        then ${CURRENT}
+      when c.mid_before is not null
+        and value_jumps(${CURRENT_VALUE}, ${NEW_VALUE}, ${factor}::numeric)
+        then ${CURRENT_VALUE}
       when value_jumps(s.previous, s.value, ${factor}::numeric) then s.previous
       else s.next
     end
     from (
       select *, lag(value) over dates as previous,
         case when lead(is_fixed) over dates then lead(value) over dates end as next
-      from (${STANDING}) as standing
+      from (${RESULTING_VALUES}) as resulting
       window dates as (partition by series_no order by date)
     ) as s
-    where c.line = s.line and c.series_no = s.series_no and c.place = s.place and not s.is_fixed and (
-      (c.mid_before is not null and value_jumps(${CURRENT}, ${OFFERED}, ${factor}::numeric))
+    where c.line = s.line and c.series_no = s.series_no and c.place = s.place
+      and not s.is_fixed and (
+      (c.mid_before is not null and value_jumps(${CURRENT_VALUE}, ${NEW_VALUE}, ${factor}::numeric))
       or value_jumps(s.previous, s.value, ${factor}::numeric)
       or value_jumps(s.next, s.value, ${factor}::numeric))`.execute(trx);
   return Number(found.numAffectedRows) > 0;
 }
 
-/** Marks the values that jump against the last that was taken, in one direction of time. */
+/** Rejects the values that jump from the last accepted one, in one direction of time. */
 async function rejectJumpingAlong(
   trx: Trx,
   factor: string,
@@ -212,7 +216,7 @@ async function rejectJumpingAlong(
       select *, lag(taken) over dates as taken_before
       from (
         select *, last_taken(value, otherwise, is_fixed, ${factor}::numeric) over dates as taken
-        from (${STANDING}) as standing
+        from (${RESULTING_VALUES}) as resulting
         window dates as ${dates}
       ) as walked
       window dates as ${dates}
@@ -222,18 +226,18 @@ async function rejectJumpingAlong(
 }
 
 /**
- * Leaves out values until none is left that jumps: first those that jump against what they
- * replace, then, along time, each that jumps against the last one taken; at last, against time,
- * each that jumps against a value that the load leaves alone. What is left holds no jump.
+ * Rejects values until no jump is left. First come the values that jump from what they replace.
+ * Then, in order of time, each that jumps from the last accepted value. Finally, against time, each
+ * that jumps from a value that the load does not change.
  */
 export async function rejectJumpingValues(trx: Trx, factor: string): Promise<void> {
   await sql`update pg_temp.load_change set neighbour = null where neighbour is not null`.execute(
     trx,
   );
   await sql`
-    update pg_temp.load_change c set state = 'refused', neighbour = ${CURRENT}
+    update pg_temp.load_change c set state = 'refused', neighbour = ${CURRENT_VALUE}
     where c.state = 'changed'
-      and value_jumps(${CURRENT}, ${OFFERED}, ${factor}::numeric)`.execute(trx);
+      and value_jumps(${CURRENT_VALUE}, ${NEW_VALUE}, ${factor}::numeric)`.execute(trx);
   await rejectJumpingAlong(trx, factor, 'asc');
   await rejectJumpingAlong(trx, factor, 'desc');
 }
@@ -246,7 +250,7 @@ export interface NewValues {
   readonly to: string;
 }
 
-/** The new values by price or currency. */
+/** Lists the new values of each price or currency. */
 export const listNewValues = (trx: Trx): Promise<Listed<NewValues>> =>
   firstOf(
     trx,

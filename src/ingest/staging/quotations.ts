@@ -8,11 +8,11 @@ import type { Problems } from '../records/problems.ts';
 import type { Quotation } from '../records/source-record.ts';
 
 interface NotedQuotation {
-  readonly terms: Quotation;
+  readonly quotation: Quotation;
   readonly line: number;
 }
 
-/** The currency and unit in which a file has each price, by the number of the price. */
+/** The currency and unit in which a file quotes each price, by series number. */
 export class SeriesQuotations {
   readonly byNumber = new Map<number, NotedQuotation>();
   private readonly problems: Problems;
@@ -21,30 +21,32 @@ export class SeriesQuotations {
     this.problems = problems;
   }
 
-  /** Notes the terms of a value; false, after noting the problem, when earlier ones differ. */
-  note(number: number, terms: Quotation, line: number): boolean {
+  /**
+   * Notes the quotation of a value.
+   * @returns false, after reporting the problem, if it differs from an earlier one
+   */
+  note(number: number, quotation: Quotation, line: number): boolean {
     const first = this.byNumber.get(number);
     if (!first) {
-      this.byNumber.set(number, { terms, line });
+      this.byNumber.set(number, { quotation, line });
       return true;
     }
-    const same = first.terms;
-    if (same === terms) return true;
-    if (same.currency === terms.currency && same.unit === terms.unit) return true;
+    const same = first.quotation;
+    if (same === quotation) return true;
+    if (same.currency === quotation.currency && same.unit === quotation.unit) return true;
     const message = `The values of one price are in one currency and unit; line ${first.line} has`;
-    const place = { line, value: terms.published };
+    const place = { line, value: quotation.published };
     this.problems.reject('conflicting', `${message} ${same.published}`, place);
     return false;
   }
 }
 
-/** What a file says of its prices. */
 interface FileStatements {
-  readonly terms: SeriesQuotations;
+  readonly quotations: SeriesQuotations;
   readonly descriptions: Descriptions;
 }
 
-/** What a price is in. */
+/** The currency and unit of a price. */
 interface PriceQuotation {
   readonly code: string;
   readonly iso: string | null;
@@ -52,13 +54,13 @@ interface PriceQuotation {
   readonly unit: string | null;
 }
 
-/** The terms of the prices that exist, and of those that the file describes, by their number. */
+/** The quotations of existing prices and of those that the file describes, by series number. */
 async function priceQuotations(
   trx: Trx,
   stated: FileStatements,
   reference: Reference,
 ): Promise<Map<number, PriceQuotation>> {
-  const numbers = [...stated.terms.byNumber.keys()];
+  const numbers = [...stated.quotations.byNumber.keys()];
   const { rows } = await sql<PriceQuotation & { series_no: number }>`
     select s.series_no, p.code, c.iso, p.unit_id, m.name as unit
     from pg_temp.load_series s join price p on p.id = s.id
@@ -82,24 +84,24 @@ async function priceQuotations(
   return own;
 }
 
-/** Refuses a file that is in another currency or unit than its price. */
+/** Reports a file that quotes a price in another currency or unit. */
 function compare(
   own: PriceQuotation,
-  { terms, line }: NotedQuotation,
+  { quotation, line }: NotedQuotation,
   reference: Reference,
   problems: Problems,
 ): void {
-  const place = { line, value: terms.published };
+  const place = { line, value: quotation.published };
   const its = [own.iso, own.unit].filter((each) => each !== null).join(' per ');
-  const message = `${own.code} is in ${its}, and the file has it in ${terms.published}`;
-  if (terms.currency !== null && terms.currency !== own.iso) {
+  const message = `${own.code} is in ${its}, and the file has it in ${quotation.published}`;
+  if (quotation.currency !== null && quotation.currency !== own.iso) {
     problems.refuse(problemOf('currency_mismatch', message, place));
   }
-  if (terms.unit === null) return;
-  const unit = reference.units.get(matchKey(terms.unit));
+  if (quotation.unit === null) return;
+  const unit = reference.units.get(matchKey(quotation.unit));
   if (!unit) {
     const names = new Set([...reference.units.values()].map(({ name }) => name));
-    const unknown = `There is no such unit${didYouMean(terms.unit, names)}`;
+    const unknown = `There is no such unit${didYouMean(quotation.unit, names)}`;
     problems.refuse(problemOf('unknown_unit', unknown, place));
   } else if (unit.id !== own.unit_id) {
     const advice = 'units are converted in answers, not in loads: publish a price of its own';
@@ -108,21 +110,21 @@ function compare(
 }
 
 /**
- * Compares what the file says of the currency and unit of its values with the prices. Nothing is
- * converted: a value is stored in the terms of its price, in which it was published.
+ * Compares the currency and unit that the file states with those of the prices. Nothing is
+ * converted: a value is stored in the currency and unit of its price, in which it was published.
  */
 export async function checkQuotations(
   trx: Trx,
   stated: FileStatements,
   problems: Problems,
 ): Promise<void> {
-  const { byNumber } = stated.terms;
+  const { byNumber } = stated.quotations;
   if (byNumber.size === 0) return;
   const reference = await readReference(trx);
   const own = await priceQuotations(trx, stated, reference);
   for (const [number, noted] of byNumber) {
     const price = own.get(number);
-    // A code that there is not has a problem of its own.
+    // An unknown code has a problem of its own.
     if (price) compare(price, noted, reference, problems);
   }
 }

@@ -7,7 +7,7 @@ import { PROBLEMS_MAX, type Problems } from '../records/problems.ts';
 import { type PointField, type PointPlaces, valuesText } from '../records/source-record.ts';
 import type { ChangeTarget } from './change-set.ts';
 
-/** A staged value, by the name that the file gives its price or currency. */
+/** A staged value, with the file's name of its price or currency. */
 interface StagedRow {
   readonly line: string;
   readonly series_no: number;
@@ -17,7 +17,7 @@ interface StagedRow {
   readonly mid: string;
   readonly high: string | null;
   readonly place: number;
-  /** Its values as they stand in the file; null where they are stored so. */
+  /** The values as written in the file; null if they are stored in the same form. */
   readonly written: string | null;
 }
 
@@ -33,22 +33,25 @@ const COLUMNS = 'line series_no date low mid high place written'.split(' ');
 const STAGED_COLUMNS = (table: string) =>
   sql`${sql.join(COLUMNS.map((column) => sql.ref(`${table}.${column}`)))}, u.name`;
 
-/** What the rules that need the database work with. */
+/** Input of the rules that need the database. */
 export interface RejectionContext {
   readonly trx: Trx;
   readonly target: ChangeTarget;
   readonly problems: Problems;
-  /** Where values stand, by their place less 1. */
+  /** Column names of values, by staged place less 1. */
   readonly places: readonly PointPlaces[];
 }
 
-/** RejectsFile the rows of a query: all of them when they are set aside, else the first are listed. */
+/**
+ * Rejects the rows of a query: all of them with a rejects file, otherwise the first are listed and
+ * the rest counted.
+ */
 async function rejectAll<T extends StagedRow>(
-  rules: RejectionContext,
+  context: RejectionContext,
   query: RawBuilder<T>,
   rejectionOf: (row: T) => Rejection,
 ): Promise<void> {
-  const { trx, problems, places } = rules;
+  const { trx, problems, places } = context;
   const reject = (row: T): void => {
     const { code, message, column, value } = rejectionOf(row);
     const line = Number(row.line);
@@ -65,16 +68,16 @@ async function rejectAll<T extends StagedRow>(
     select *, count(*) over () as total from (${query}) as found
     order by line, name, date limit ${PROBLEMS_MAX}`.execute(trx);
   for (const row of rows) reject(row);
-  problems.leftOut(Number(rows[0]?.total ?? 0) - rows.length);
+  problems.countUnlisted(Number(rows[0]?.total ?? 0) - rows.length);
 }
 
-/** RejectsFile every row whose price or currency is neither known nor described. */
+/** Rejects every row whose price or currency is neither known nor described. */
 export async function rejectUnknown(
-  rules: RejectionContext,
+  context: RejectionContext,
   code: 'unknown_code' | 'unknown_currency',
   known: () => Promise<readonly string[]>,
 ): Promise<void> {
-  const { trx, problems } = rules;
+  const { trx, problems } = context;
   const unknown = await sql`
     select from pg_temp.load_series where id is null and not described and rows > 0 limit 1`;
   if ((await unknown.execute(trx)).rows.length === 0) return;
@@ -85,9 +88,9 @@ export async function rejectUnknown(
     select ${STAGED_COLUMNS('v')}, u.rejected_line
     from pg_temp.load_value v join pg_temp.load_series u using (series_no)
     where u.id is null and not u.described`;
-  await rejectAll(rules, query, ({ name, rejected_line }) => {
+  await rejectAll(context, query, ({ name, rejected_line }) => {
     const described = `, and its description in line ${rejected_line} was rejected`;
-    // Comparing with every name is slow, so only the first few unknown ones get a suggestion.
+    // Suggestions compare with every name, which is slow: only the first few unknown names get one.
     const offered = hints.get(name) ?? (hints.size < 20 ? didYouMean(name, candidates) : '');
     if (hints.size < 20) hints.set(name, offered);
     const hint = rejected_line === null ? offered : described;
@@ -99,7 +102,7 @@ export async function rejectUnknown(
     where u.series_no = v.series_no and u.id is null and not u.described`.execute(trx);
 }
 
-/** Sets aside the values beside a description that was rejected: a row is taken whole. */
+/** Rejects the values in the row of a rejected description: a row is loaded whole or not at all. */
 export async function rejectUndescribed({ trx, problems }: RejectionContext): Promise<void> {
   if (!problems.rejects) return;
   const refused = await sql`
@@ -110,13 +113,13 @@ export async function rejectUndescribed({ trx, problems }: RejectionContext): Pr
   problems.rejected += Number(refused.numAffectedRows);
 }
 
-/** RejectsFile every second mention of a price or currency on the same date. */
-export async function rejectDuplicates(rules: RejectionContext): Promise<void> {
+/** Rejects every second value of a series on the same date. */
+export async function rejectDuplicates(context: RejectionContext): Promise<void> {
   const query = sql<StagedRow & { readonly first_line: string }>`
     select ${STAGED_COLUMNS('c')}, c.first_line
     from pg_temp.load_change c join pg_temp.load_series u using (series_no)
     where c.state = 'duplicate'`;
-  await rejectAll(rules, query, ({ name, date, first_line }) => ({
+  await rejectAll(context, query, ({ name, date, first_line }) => ({
     code: 'duplicate',
     message: `${name} was given for ${date} in line ${first_line} already`,
     column: 'date',
@@ -124,12 +127,13 @@ export async function rejectDuplicates(rules: RejectionContext): Promise<void> {
   }));
 }
 
-/** RejectsFile every day to be withdrawn on which its price has no value. */
-export async function rejectMissing(rules: RejectionContext): Promise<void> {
+/** Rejects every day to withdraw on which the price has no value. */
+export async function rejectMissing(context: RejectionContext): Promise<void> {
   const query = sql<StagedRow>`
-    select ${STAGED_COLUMNS('c')} from pg_temp.load_change c join pg_temp.load_series u using (series_no)
+    select ${STAGED_COLUMNS('c')}
+    from pg_temp.load_change c join pg_temp.load_series u using (series_no)
     where c.state = 'missing'`;
-  await rejectAll(rules, query, ({ name, date }) => ({
+  await rejectAll(context, query, ({ name, date }) => ({
     code: 'no_value',
     message: `${name} has no value on ${date}`,
     column: 'date',
@@ -137,12 +141,12 @@ export async function rejectMissing(rules: RejectionContext): Promise<void> {
   }));
 }
 
-/** A value that stands against a rule, and the first of its parts that does. */
+/** A value that breaks a rule, and the first of its fields that does. */
 interface FaultyRow extends StagedRow {
   readonly field: 'low' | 'mid' | 'high';
 }
 
-/** The part at fault as it stands in the file; all of them where the parts cannot be told apart. */
+/** The field as written in the file; all fields if they cannot be separated. */
 function partOf(row: FaultyRow): string {
   const own = row[row.field] ?? '';
   if (row.written === null) return own;
@@ -152,7 +156,7 @@ function partOf(row: FaultyRow): string {
   return part ?? row.written;
 }
 
-/** Where the value of a row stands, and what stands there; a rate stands under its currency. */
+/** The place of a value in messages. A rate is in the column of its currency. */
 const valuePlace = (row: FaultyRow, { target }: RejectionContext) =>
   target.covered === 'currency_id'
     ? { of: row.date, column: row.name, value: row.mid }
@@ -164,51 +168,53 @@ interface CorrectionRow extends FaultyRow {
   readonly high_before: string | null;
 }
 
-/** RejectsFile every row that would change a published value. */
-export async function rejectCorrections(rules: RejectionContext): Promise<void> {
+/** Rejects every row that would change a published value. */
+export async function rejectCorrections(context: RejectionContext): Promise<void> {
   const query = sql<CorrectionRow>`
     select ${STAGED_COLUMNS('c')}, c.low_before, c.mid_before, c.high_before,
       case when c.mid <> c.mid_before then 'mid'
         when c.low is distinct from c.low_before then 'low' else 'high' end as field
     from pg_temp.load_change c join pg_temp.load_series u using (series_no)
     where c.state = 'changed'`;
-  await rejectAll(rules, query, (row) => {
+  await rejectAll(context, query, (row) => {
     const before = valuesText(row.low_before, row.mid_before, row.high_before);
     const value = valuesText(row.low, row.mid, row.high);
-    const { of, ...place } = valuePlace(row, rules);
+    const { of, ...place } = valuePlace(row, context);
     const change = `The value of ${of} is ${before} and would become ${value}`;
     const message = `${change}; to change it load the file with --allow-corrections and --reason`;
     return { code: 'correction_not_allowed', message, ...place };
   });
-  if (!rules.problems.rejects) return;
+  if (!context.problems.rejects) return;
   await sql`
-    update pg_temp.load_change set state = 'refused' where state = 'changed'`.execute(rules.trx);
+    update pg_temp.load_change set state = 'refused' where state = 'changed'`.execute(context.trx);
 }
 
 interface JumpRow extends FaultyRow {
-  readonly day_beside: string;
-  readonly low_beside: string | null;
-  readonly mid_beside: string;
-  readonly high_beside: string | null;
+  readonly neighbour_day: string;
+  readonly neighbour_low: string | null;
+  readonly neighbour_mid: string;
+  readonly neighbour_high: string | null;
 }
 
-/** RejectsFile every row that `findJumps` found. */
-export async function rejectJumps(rules: RejectionContext, factor: string): Promise<void> {
+/** Rejects every row that `findJumps` found. */
+export async function rejectJumps(context: RejectionContext, factor: string): Promise<void> {
   const query = sql<JumpRow>`
-    select ${STAGED_COLUMNS('c')}, '2000-01-01'::date + c.neighbour[4]::integer as day_beside,
-      c.neighbour[1] as low_beside, c.neighbour[2] as mid_beside, c.neighbour[3] as high_beside,
+    select ${STAGED_COLUMNS('c')},
+      '2000-01-01'::date + c.neighbour[4]::integer as neighbour_day,
+      c.neighbour[1] as neighbour_low, c.neighbour[2] as neighbour_mid,
+      c.neighbour[3] as neighbour_high,
       case when jumps(c.mid, c.neighbour[2], ${factor}::numeric) then 'mid'
         when jumps(c.low, c.neighbour[1], ${factor}::numeric) then 'low' else 'high' end as field
     from pg_temp.load_change c join pg_temp.load_series u using (series_no)
     where c.neighbour is not null`;
-  await rejectAll(rules, query, (row) => {
+  await rejectAll(context, query, (row) => {
     const value = valuesText(row.low, row.mid, row.high);
-    const beside = valuesText(row.low_beside, row.mid_beside, row.high_beside);
+    const neighbour = valuesText(row.neighbour_low, row.neighbour_mid, row.neighbour_high);
     const other =
-      row.day_beside === row.date
-        ? `its value until now, ${beside}`
-        : `that of ${row.day_beside}, ${beside}`;
-    const { of, ...place } = valuePlace(row, rules);
+      row.neighbour_day === row.date
+        ? `its value until now, ${neighbour}`
+        : `that of ${row.neighbour_day}, ${neighbour}`;
+    const { of, ...place } = valuePlace(row, context);
     const message =
       `The value of ${of} is ${value}: it differs from ${other}, by more than a factor of ` +
       `${factor}; to load it use --accept-jumps`;
@@ -216,7 +222,7 @@ export async function rejectJumps(rules: RejectionContext, factor: string): Prom
   });
 }
 
-/** Takes the rejected rows out of what was staged, so that what is left is what is loaded. */
+/** Deletes the rejected rows from the staging table. */
 export async function dropRejected({ trx, problems }: RejectionContext): Promise<void> {
   if (!problems.rejects || problems.rejected === 0) return;
   await sql`
@@ -226,8 +232,8 @@ export async function dropRejected({ trx, problems }: RejectionContext): Promise
 }
 
 /**
- * The number of faulty staged values of a refused file, each counted once: values of unknown codes,
- * values beside a rejected description, and values with a fault in `load_change`.
+ * Counts the invalid staged values of a refused file, each once: values of unknown codes, values
+ * beside a rejected description, and invalid values in `load_change`.
  */
 export async function countFaulty(
   { trx }: Pick<RejectionContext, 'trx'>,
@@ -240,7 +246,8 @@ export async function countFaulty(
       where (u.id is null and not u.described) or v.line = u.rejected_line
       union
       select line, series_no, place from pg_temp.load_change
-      where state = 'duplicate' or neighbour is not null or (state = 'changed' and not ${mayCorrect})
+      where state = 'duplicate' or neighbour is not null
+        or (state = 'changed' and not ${mayCorrect})
     ) as faulty`.execute(trx);
   return Number(rows[0]?.count);
 }

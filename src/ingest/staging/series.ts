@@ -7,25 +7,25 @@ import { ownCopy } from '../records/texts.ts';
 import type { ChangeTarget } from './change-set.ts';
 import type { StagedValue } from './validate.ts';
 
-/** Different prices, or spellings of codes, that one file may name. */
+/** Most different prices, or spellings of codes, that one file may name. */
 const SERIES_MAX = 100_000;
 
 /**
- * The prices or currencies that a file names, numbered in the order of their first mention, so
- * that a staged row carries a small number.
+ * The series of a file: its prices or currencies, numbered in order of first mention, so that a
+ * staged row holds a small number instead of a name.
  */
 export class SeriesNames {
   /** As first written. */
   readonly names: string[] = [];
-  /** By what they are compared with. */
+  /** Normalized, for comparison. */
   readonly keys: string[] = [];
   private readonly bySpelling = new Map<string, number>();
   private readonly byKey = new Map<string, number>();
 
   /**
-   * The number of a price or currency, whose name was checked: at most 64 characters, so that what
-   * is held of a file with any number of unknown names stays small.
-   * @throws Refusal for one name too many
+   * The number of a series. Names are validated before: at most 64 characters, so that memory stays
+   * small for any number of unknown names.
+   * @throws Refusal for too many names
    */
   numberOf(name: string, line: number): number {
     const known = this.bySpelling.get(name);
@@ -47,10 +47,10 @@ export class SeriesNames {
   }
 }
 
-/** Far more than two roundings of doubles can amount to. */
+/** Far above the error of two roundings of doubles. */
 const MARGIN = 1e-9;
 
-/** A real day, YYYY-MM-DD, as the number YYYYMMDD: days keep their order. */
+/** Converts YYYY-MM-DD to the number YYYYMMDD, which keeps the order of days. */
 const dayNumber = (date: string): number =>
   Number(date.slice(0, 4)) * 10_000 + Number(date.slice(5, 7)) * 100 + Number(date.slice(8));
 
@@ -60,9 +60,8 @@ const dayText = (day: number): string =>
   );
 
 /**
- * What the values of each price or currency span, noted while they are read, so that the database
- * has to look closely only where there may be something to see. Prices by their number in the
- * file; nothing of the file is held but numbers.
+ * Dates, order and smoothness of each series, collected while reading, so that the database
+ * compares values only where a conflict is possible. Holds only numbers.
  */
 export class SeriesRanges {
   private readonly rows: number[] = [];
@@ -82,7 +81,7 @@ export class SeriesRanges {
     this.factor = Number(jumpFactor) * (1 - MARGIN);
   }
 
-  /** Notes the next value of a price or currency. */
+  /** Adds the next value of a series. */
   note(number: number, { date, low, mid, high }: StagedValue): void {
     const day = dayNumber(date);
     const lowest = Number(low ?? mid);
@@ -105,7 +104,8 @@ export class SeriesRanges {
       if (day > (this.last[number] as number)) this.last[number] = day;
       const least = Math.min(lowest, this.low[number] as number);
       const most = Math.max(highest, this.high[number] as number);
-      // What is not surely smooth is compared exactly later, by the database.
+      // This test is approximate. The database compares exactly every series that is not surely
+      // smooth.
       if (!(least > 0 && most <= least * this.factor)) this.smooth[number] = false;
     }
     this.newest[number] = day;
@@ -113,12 +113,12 @@ export class SeriesRanges {
     this.high[number] = highest;
   }
 
-  /** Whether the values come price by price, each in the order of its dates. */
+  /** Whether the values are sorted by series and date. */
   get isInOrder(): boolean {
     return this.grouped && this.ascending.every(Boolean);
   }
 
-  /** By number: how many values there are, on which days, and what can be said of them. */
+  /** The columns of `load_series`, one element for each series number. */
   columns(length: number): {
     rows: number[];
     first: (string | null)[];
@@ -139,7 +139,7 @@ export class SeriesRanges {
   }
 }
 
-/** Numbers the prices or currencies of the file in the database, as far as they exist. */
+/** Fills `load_series` with the series of the file, and their ids if they exist. */
 export async function resolveSeries(
   trx: Trx,
   series: SeriesNames,
@@ -159,11 +159,12 @@ export async function resolveSeries(
         ${first}::date[], ${last}::date[], ${ascending}::boolean[], ${smooth}::boolean[])
       with ordinality as s (name, key, described, rows, first, last, ascending, smooth, place)
     left join (${target.ids}) as known on known.key = s.key`.execute(trx);
-  // Nothing analyses temporary tables by itself, and without numbers the joins are planned badly.
+  // Temporary tables are not analysed automatically, and joins without statistics are planned
+  // badly.
   await sql`analyze pg_temp.load_value (series_no, date), pg_temp.load_series`.execute(trx);
 }
 
-/** Fills in the ids of prices or currencies that were created since. */
+/** Sets the ids of series that were created meanwhile. */
 export async function resolveCreated(trx: Trx, target: ChangeTarget): Promise<void> {
   await sql`
     update pg_temp.load_series u set id = known.id from (${target.ids}) as known

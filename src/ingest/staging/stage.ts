@@ -19,13 +19,12 @@ import type { SeriesNames, SeriesRanges } from './series.ts';
 import { type Bounds, type StagedValue, Validator } from './validate.ts';
 
 /**
- * Temporary tables are unlogged and go with the connection. `load_value` holds points and rates
- * alike (a rate in `mid`); its numbers are typed here once, so that no later step sees text.
- * `load_series` has the prices or currencies, `load_change` the values that have to be compared.
- * `load_value` has no mid for a day whose value is to be withdrawn.
- * A value is identified by line, series and place: a table row may hold several values of a price.
+ * The staging tables are temporary: unlogged, and dropped with the connection. `load_value` holds
+ * points and rates (a rate in `mid`), typed here once; `mid` is null for a day to withdraw.
+ * `load_series` holds the prices or currencies, `load_change` the values to compare. A value is
+ * identified by line, series and place: a table row may hold several values of a price.
  */
-export const TABLES = `
+export const STAGING_TABLES = `
 drop table if exists pg_temp.load_value, pg_temp.load_series, pg_temp.load_change;
 create temp table load_value (
   line bigint not null,
@@ -79,43 +78,44 @@ create temp table load_change (
   neighbour numeric[]
 )`;
 
-/** Takes the staging tables away at once: a connection that is used again would keep them. */
-export const UNSTAGE = 'drop table pg_temp.load_value, pg_temp.load_series, pg_temp.load_change';
+/** Drops the staging tables; a reused connection would keep them. */
+export const DROP_STAGING_TABLES =
+  'drop table pg_temp.load_value, pg_temp.load_series, pg_temp.load_change';
 
 const COLUMNS = ['line', 'series_no', 'date', 'low', 'mid', 'high', 'published_at'];
 const PLACED_COLUMNS = [...COLUMNS, 'place', 'written'];
 
-/** The statement that takes the lines; with places for a file whose columns have own names. */
+/** The COPY statement; with places if the columns of the file have names of their own. */
 const copyStatement = (hasPlaces: boolean): string =>
   `copy pg_temp.load_value (${(hasPlaces ? PLACED_COLUMNS : COLUMNS).join(', ')}) from stdin`;
 
-/** A text as COPY's text format writes it. */
+/** Escapes a text for COPY's text format. */
 const copyEscaped = (text: string): string =>
   text.replace(/[\\\t\n\r]/g, (character) => `\\${character}`);
 
-/** One line of COPY in text format. Nothing in it needs an escape: all of it was validated. */
+/** One COPY line in text format. Validated values need no escape. */
 const copyLine = (line: number, series: number, value: StagedValue): string => {
   const { date, low, mid, high, publishedAt } = value;
   const range = `${low ?? '\\N'}\t${mid ?? '\\N'}\t${high ?? '\\N'}`;
   return `${line}\t${series}\t${date}\t${range}\t${publishedAt ?? '\\N'}\n`;
 };
 
-/** The same with the place, and the values as they were written: any text. */
+/** The same with the place, and the values as written, which may be any text. */
 const placedLine = (plain: string, place: number, written: string | null): string => {
   const text = written === null ? '\\N' : copyEscaped(written);
   return `${plain.slice(0, -1)}\t${place}\t${text}\n`;
 };
 
-/** How much of a file has been staged. */
+/** Progress of staging. */
 interface StageProgress {
-  /** Values and descriptions that were read. */
+  /** Values and descriptions read so far. */
   readonly rows: number;
   /** Bytes of the file, or of the part of an archive that is being read. */
   readonly bytes: number;
   readonly bytesTotal: number | null;
 }
 
-/** A file that is staged: the rules for its rows, and what its rows state. */
+/** A file that is staged: the rules for its rows, and the content of its rows. */
 export interface StagedFile {
   readonly format: FileFormat;
   readonly file: SourceFile;
@@ -129,24 +129,24 @@ export interface StagedFile {
   readonly series: SeriesNames;
   readonly descriptions: Descriptions;
   readonly ranges: SeriesRanges;
-  readonly terms: SeriesQuotations;
-  /** Names of the columns of values, by the staged place less 1. */
+  readonly quotations: SeriesQuotations;
+  /** Column names of values, by staged place less 1. */
   readonly places: PointPlaces[];
-  /** The edition that the file states, else the one that the request gives. */
+  /** The edition that the file states, otherwise that of the request. */
   vintage: string | null;
-  /** Points or rates that are valid by themselves. */
+  /** Number of points or rates that are valid by themselves. */
   rows: number;
-  /** Values of the file, including invalid ones. */
+  /** Number of values of the file, including invalid ones. */
   rowsRead: number;
 }
 
-/** Takes records one after another; what is not a value goes into the load. */
+/** Validates records and collects them: values as COPY lines, the rest in the staged file. */
 class Collector {
   private readonly load: StagedFile;
   private readonly validator: Validator;
   /** Numbered from 1. */
   private readonly places = new Map<PointPlaces, number>();
-  /** Of a description that was rejected: the values beside it are not taken either. */
+  /** Line of a rejected description: values in the same row are rejected too. */
   private rejectedLine = -1;
 
   constructor(load: StagedFile) {
@@ -154,7 +154,7 @@ class Collector {
     this.validator = new Validator(load.bounds, load.problems, load.withdraws);
   }
 
-  /** The lines of COPY for the values among some records. */
+  /** The COPY lines of the values among some records. */
   takeAll(records: readonly SourceRecord[]): string {
     const { problems } = this.load;
     let text = '';
@@ -166,7 +166,7 @@ class Collector {
     return text;
   }
 
-  /** The line of COPY for a value, or nothing. */
+  /** The COPY line of a value; empty for other records and rejected values. */
   private take(record: SourceRecord): string {
     const { problems, series, descriptions } = this.load;
     const hasCode = record.kind === 'point' || record.kind === 'price';
@@ -177,7 +177,8 @@ class Collector {
         return '';
       }
       const value = this.validator.point(record);
-      if (value !== null && record.terms && !this.hasTerms(record, record.terms)) return '';
+      if (value !== null && record.quotation && !this.matchesQuotation(record, record.quotation))
+        return '';
       if (value === null) return '';
       const copied = this.copied(record.line, record.code, value);
       const { places, written = null } = record;
@@ -195,10 +196,10 @@ class Collector {
     return '';
   }
 
-  /** Whether a point is in the same terms as those before it of its price. */
-  private hasTerms({ code, line }: PointRecord, terms: Quotation): boolean {
-    const { terms: known, series } = this.load;
-    return known.note(series.numberOf(code, line), terms, line);
+  /** Whether a point has the same quotation as the earlier points of its price. */
+  private matchesQuotation({ code, line }: PointRecord, quotation: Quotation): boolean {
+    const { quotations: known, series } = this.load;
+    return known.note(series.numberOf(code, line), quotation, line);
   }
 
   private placeOf(places: PointPlaces): number {
@@ -218,12 +219,12 @@ class Collector {
   }
 }
 
-/** Writes with backpressure: when the server is behind, the file waits. */
+/** Writes with backpressure. */
 async function write(copy: CopyStreamQuery, text: string, ended: Promise<void>): Promise<void> {
   if (text !== '' && !copy.write(text)) await Promise.race([once(copy, 'drain'), ended]);
 }
 
-/** Ends a COPY without its rows. */
+/** Aborts a COPY. */
 async function abandon(copy: CopyStreamQuery, ended: Promise<void>, error: unknown): Promise<void> {
   if (copy.errored) return;
   copy.destroy(error instanceof Error ? error : new Error('the reading failed'));
@@ -231,10 +232,9 @@ async function abandon(copy: CopyStreamQuery, ended: Promise<void>, error: unkno
 }
 
 /**
- * Reads the file of a load into temporary tables of the connection, validating every row; problems
- * are noted and the rows that have them are left out. Memory does not grow with the file. Nothing
- * is locked and no transaction is open meanwhile.
- * @returns false when the file makes no sense from some place on; the problem has been noted
+ * Reads a file into the staging tables and validates every row. Invalid rows are reported and left
+ * out. Memory does not grow with the file. No lock is held and no transaction is open meanwhile.
+ * @returns false if reading stopped at a Refusal, which has been reported
  * @throws errors of the file system and of the database
  */
 export async function stage(
@@ -244,14 +244,15 @@ export async function stage(
   onProgress: ((progress: StageProgress) => void) | undefined,
 ): Promise<boolean> {
   const { format, file, problems } = load;
-  await connection.query(TABLES);
+  await connection.query(STAGING_TABLES);
   const collector = new Collector(load);
   const hasPlaces = format.mappingSha256 !== undefined && !format.source;
   const copy = connection.query(from(copyStatement(hasPlaces)));
-  // What it still holds when the server refuses would be written to a connection that it has left.
+  // After an error of the server, buffered data must not be written to a connection that has left
+  // COPY.
   copy.on('error', (error) => copy.destroy(error));
   const ended = finished(copy);
-  // Awaited below; this keeps an early failure from counting as unhandled.
+  // Awaited below; this handler prevents an unhandled rejection.
   ended.catch(() => {});
   let isWhole = true;
   try {

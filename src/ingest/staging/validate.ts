@@ -5,22 +5,22 @@ import type { PointRecord, PriceRecord, RateRecord } from '../records/source-rec
 import { isCode } from '../records/source-record.ts';
 import { ownCopy } from '../records/texts.ts';
 
-/** Validated values of one row, as they go into the staging table. */
+/** The validated values of one row, as staged. */
 export interface StagedValue {
   readonly date: string;
   readonly low: string | null;
-  /** null of a day whose value is to be withdrawn. */
+  /** null for a day whose value is withdrawn. */
   readonly mid: string | null;
   readonly high: string | null;
   /** RFC 3339 in UTC. */
   readonly publishedAt: string | null;
 }
 
-/** What the rules compare with. */
+/** Limits for dates and times. */
 export interface Bounds {
-  /** Tomorrow in UTC, YYYY-MM-DD: the last day that a value may have. */
+  /** Tomorrow in UTC, YYYY-MM-DD: the last valid date of a value. */
   readonly dateMax: string;
-  /** When the load began, RFC 3339 in UTC: the last moment of publication. */
+  /** Start of the load, RFC 3339 in UTC: the last valid publication time. */
   readonly now: string;
 }
 
@@ -42,7 +42,7 @@ function dateProblem({ line, date }: DatedRow, { dateMax }: Bounds, problems: Pr
   return true;
 }
 
-/** A number as a plain decimal; null for a problem, which has been noted. */
+/** Parses a plain decimal; null after reporting a problem. */
 function numberOf(text: string, line: number, column: string, problems: Problems): string | null {
   const decimal = plainDecimal(text);
   if (decimal !== null) return decimal;
@@ -51,7 +51,7 @@ function numberOf(text: string, line: number, column: string, problems: Problems
   return null;
 }
 
-/** Why a publication time cannot be; null when it can. Instants are compared, not texts. */
+/** States why a publication time is invalid; null if it is valid. Compares instants, not texts. */
 function timeProblem(text: string, { now }: Bounds): string | null {
   if (!isInstant(text)) return 'is not an RFC 3339 instant such as 2026-03-05T16:00:00Z';
   const time = Date.parse(text);
@@ -59,10 +59,10 @@ function timeProblem(text: string, { now }: Bounds): string | null {
   return time < Date.parse(DATE_MIN) ? `lies before ${DATE_MIN}T00:00:00Z` : null;
 }
 
-/** Dates and times that are remembered as good: the working days of some 80 years. */
+/** Size of a cache of valid texts: the working days of about 80 years. */
 const REMEMBERED_MAX = 20_000;
 
-/** Texts that were found good, with what they stand for; bounded, as a file may hold any number. */
+/** Cache of valid texts and their values. It is bounded: a file may hold any number of them. */
 class ValidTexts extends Map<string, string> {
   add(text: string, value: string): void {
     if (this.size >= REMEMBERED_MAX) this.clear();
@@ -70,18 +70,18 @@ class ValidTexts extends Map<string, string> {
   }
 }
 
-/** Checks one row at a time; remembers good dates and times, which rows share. */
+/** Validates one row at a time; caches valid dates and times, which rows share. */
 export class Validator {
   private readonly bounds: Bounds;
   private readonly problems: Problems;
   private readonly withdraws: boolean;
   private readonly days = new ValidTexts();
-  /** In UTC, by the text of the file. */
+  /** UTC times by the text of the file. */
   private readonly times = new ValidTexts();
   private lastCode: string | null = null;
   private lineWithoutCode = 0;
 
-  /** @param withdraws whether the points are values that are to go: a code and a day each */
+  /** @param withdraws whether the points are values to withdraw: only code and day */
   constructor(bounds: Bounds, problems: Problems, withdraws: boolean) {
     this.bounds = bounds;
     this.problems = problems;
@@ -108,8 +108,8 @@ export class Validator {
   }
 
   /**
-   * Whether a record has no code that a price can have. A row of CSV may be two records, of which
-   * the problem is noted once; only a point counts as a rejected row.
+   * Whether a record lacks a valid code. A CSV row may be two records: the problem is reported
+   * once, and only the point counts as a rejected row.
    */
   codeFails({ kind, line, code }: PointRecord | PriceRecord): boolean {
     if (code === this.lastCode) return false;
@@ -131,7 +131,7 @@ export class Validator {
     return true;
   }
 
-  /** A day whose value is to be withdrawn, or null when it is rejected. */
+  /** A day whose value is withdrawn; null if it is rejected. */
   private day({ line, date }: PointRecord): StagedValue | null {
     if (isDay(date)) return { date, low: null, mid: null, high: null, publishedAt: null };
     const place = { line, column: 'date', value: date };
@@ -139,7 +139,7 @@ export class Validator {
     return null;
   }
 
-  /** A point that may be stored, or null when it is rejected. The first problem is noted. */
+  /** A valid point; null if it is rejected. Only the first problem is reported. */
   point(row: PointRecord): StagedValue | null {
     if (this.withdraws) return this.day(row);
     const { line, publishedAt } = row;
@@ -171,7 +171,7 @@ export class Validator {
     return true;
   }
 
-  /** A rate that may be stored, or null when it is rejected. */
+  /** A valid rate; null if it is rejected. */
   rate(row: RateRecord): StagedValue | null {
     const { line, currency } = row;
     if (this.dateFails(row)) return null;
