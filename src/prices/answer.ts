@@ -22,7 +22,7 @@ import type { VocabularyReader } from './select/vocabulary.ts';
 import { checkStrict, unmatchedWarnings, type Warning } from './select/warnings.ts';
 import type { SeriesSource } from './series/columns.ts';
 import type { State, StateReader } from './state.ts';
-import { type Contents, contentsOfAll, type RecordContext, type Terms } from './write/contents.ts';
+import { type Answer, contentsOfAll, type RecordContext, type Writer } from './write/contents.ts';
 import { csvWriter } from './write/csv.ts';
 import { jsonWriter, ndjsonWriter } from './write/json.ts';
 import { columnsOf, headerRow, recordRows } from './write/rows.ts';
@@ -49,25 +49,6 @@ export interface Sources {
   readonly pricesPerStatement: number;
   /** Most cells of a wide table. */
   readonly wideCellsMax: number;
-}
-
-/** What an answer says of itself: `$metadata` of its JSON, in this order. */
-export interface Metadata {
-  readonly market: string;
-  /** The state that was read, as on the wire. */
-  readonly revision: string;
-  readonly asOf: string;
-  readonly count: number;
-  readonly nextCursor: string | null;
-  readonly warnings: readonly Warning[];
-}
-
-/** An answer that is known to exist, with its series still to be read and its bytes to be made. */
-export interface Answer {
-  readonly metadata: Metadata;
-  /** The prices that it shows, in the order of their codes. */
-  readonly records: readonly PlannedPrice[];
-  readonly context: RecordContext;
 }
 
 /** A page of prices in the order of their codes, and the cursor that goes on after it. */
@@ -138,18 +119,6 @@ export async function answerAt(
     work,
   };
   return { metadata, records: shown, context };
-}
-
-/** A format that writes an answer piece by piece. */
-export interface Writer {
-  /** The bytes before the first record, in slices. */
-  readonly head: (answer: Answer) => Iterable<Buffer>;
-  /** One record, in slices. */
-  readonly record: (terms: Terms, contents: Contents) => Iterable<Buffer>;
-  /** The bytes between two records. */
-  readonly between: Buffer;
-  /** The bytes after the last record. */
-  readonly end: Buffer;
 }
 
 const NOTHING = Buffer.alloc(0);

@@ -1,5 +1,5 @@
-import type { Answer } from '../../prices/answer.ts';
 import { canonicalKey } from '../../prices/plan/plan.ts';
+import type { Answer } from '../../prices/write/contents.ts';
 import type { Body } from '../../std/body.ts';
 import { gzipSlices } from '../gzip/gzip.ts';
 import { OVERHEAD_BYTES, Remembered } from '../store/budget.ts';

@@ -1,4 +1,4 @@
-import type { Answer } from '../../prices/answer.ts';
+import type { Answer } from '../../prices/write/contents.ts';
 import { type SeriesTerms, textOf } from '../answer/fragment.ts';
 import { type LineFormat, type Sink, type Source, walk } from '../answer/walk.ts';
 import type { Stretch } from '../store/series.ts';

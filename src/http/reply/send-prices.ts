@@ -9,17 +9,12 @@ import { codeKey } from '../../catalog/match-key.ts';
 import { FORMATS, type Format } from '../../contract/schemas/formats.ts';
 import { revisionText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
-import {
-  type Answer,
-  answerAt,
-  type Metadata,
-  type Sources,
-  slicesOf,
-} from '../../prices/answer.ts';
+import { answerAt, type Sources, slicesOf } from '../../prices/answer.ts';
 import { namesPast } from '../../prices/plan/options.ts';
 import { type Asker, canonicalKey, checkFormat, type Plan } from '../../prices/plan/plan.ts';
 import { laterPrices, type Warning } from '../../prices/select/warnings.ts';
 import type { State } from '../../prices/state.ts';
+import type { Answer, Metadata } from '../../prices/write/contents.ts';
 import { type Body, BodyStream, batched } from '../../std/body.ts';
 import type { WantedCoding } from '../../std/negotiation.ts';
 import { turn } from '../../std/turns.ts';

@@ -17,6 +17,7 @@ import type { Targets } from '../conversion/targets.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SelectedPrice } from '../select/query.ts';
 import type { References } from '../select/references.ts';
+import type { Warning } from '../select/warnings.ts';
 import { ColumnsBuilder, type SeriesSource } from '../series/columns.ts';
 import { ownTerms, type ShownTerms } from './record.ts';
 
@@ -141,6 +142,37 @@ export interface RecordContext extends Terms {
   readonly wideCellsMax: number;
   /** Ends what is read for it. The signal is made when it is asked for. */
   readonly work: { readonly signal: AbortSignal };
+}
+
+/** The members of `$metadata`, in this order. */
+export interface Metadata {
+  readonly market: string;
+  /** The revision of the answer, as on the wire. */
+  readonly revision: string;
+  readonly asOf: string;
+  readonly count: number;
+  readonly nextCursor: string | null;
+  readonly warnings: readonly Warning[];
+}
+
+/** An answer whose prices are selected; its series are read while its bytes are written. */
+export interface Answer {
+  readonly metadata: Metadata;
+  /** The prices of the page, in the order of their codes. */
+  readonly records: readonly PlannedPrice[];
+  readonly context: RecordContext;
+}
+
+/** Writes an answer in one format, in slices. */
+export interface Writer {
+  /** The bytes before the first record. */
+  readonly head: (answer: Answer) => Iterable<Buffer>;
+  /** The bytes of one record. */
+  readonly record: (terms: Terms, contents: Contents) => Iterable<Buffer>;
+  /** The bytes between two records. */
+  readonly between: Buffer;
+  /** The bytes after the last record. */
+  readonly end: Buffer;
 }
 
 /** Prices of the first statement: the length of their series is unknown before. */

@@ -3,9 +3,8 @@ import { CSV_GROUPS, csvColumns, dimensionFields } from '../../contract/schemas/
 import { isUnconverted, NO_DAY, type PointColumns } from '../../conversion/columns.ts';
 import type { Receipt } from '../../conversion/receipt.ts';
 import type { Change, Observed, Summary } from '../../conversion/summary.ts';
-import type { Writer } from '../answer.ts';
 import { ascii, ByteWriter } from './bytes.ts';
-import type { Contents, Terms } from './contents.ts';
+import type { Contents, Terms, Writer } from './contents.ts';
 import { textCell } from './csv-cell.ts';
 import { membersOf } from './record.ts';
 

@@ -7,9 +7,8 @@ import {
 } from '../../conversion/columns.ts';
 import type { CurrencyRates } from '../../conversion/rate-table.ts';
 import { summaryJson } from '../../conversion/summary.ts';
-import type { Metadata, Writer } from '../answer.ts';
 import { ascii, ByteWriter } from './bytes.ts';
-import type { Contents, Description, Terms } from './contents.ts';
+import type { Contents, Description, Metadata, Terms, Writer } from './contents.ts';
 import { membersOf } from './record.ts';
 
 /** Days whose texts are cached for one pair: eleven years. */
