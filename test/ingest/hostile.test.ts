@@ -22,8 +22,8 @@ t.test(
     await describePrices(client, 'A');
     const state = await stateOf(pool);
     const wrong = {
-      NaN: 'is no number; leave the field empty',
-      '-Infinity': 'is no number; leave the field empty',
+      NaN: 'is not a number; leave the field empty',
+      '-Infinity': 'is not a number; leave the field empty',
       '1e400': 'has an exponent: write it out',
       '"1,5"':
         'has a comma: write a decimal as 1234.5, and a thousand without a separator, as 1000',

@@ -36,7 +36,7 @@ t.test('a file of which every row was set aside is refused by its exit code', as
   t.match(none.stdout, /The rejected rows are in .*all\.csv/);
   const file = await fileOf(t, points('A,2026-01-01,,x,,'));
   const taken = await prices(t, { DATABASE_URL }, 'load', 'csv', file, '--rejects', file);
-  t.match(taken, { code: 2, stdout: '', stderr: /is there already: name another file/ });
+  t.match(taken, { code: 2, stdout: '', stderr: /exists already: name another file/ });
   const some = await load(points('A,2026-01-01,,x,,', 'A,2026-01-02,,1,,'), 'some.csv');
   t.match(some, { code: 0, stdout: /\nLoaded \(batch 3/ });
 });
@@ -50,10 +50,10 @@ t.test('a frequency that is there is left alone, and no other can be added', asy
   };
   t.strictSame(await messages('frequency', 'weekly'), []);
   t.match(await messages('frequency', 'Hourly'), [
-    /^No frequency can be added: there are .*Weekly/,
+    /^Frequencies cannot be added; there are .*Weekly/,
   ]);
   t.match(await messages('puritie', 'x'), [
-    /no dimension of this name .* did you mean "purity"\?$/,
+    /No dimension of this name .* did you mean "purity"\?$/,
   ]);
   const [near = ''] = await messages('frequenc', 'x');
   t.notMatch(near, /frequency/);

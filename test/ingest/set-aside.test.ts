@@ -67,7 +67,7 @@ t.test('rejected rows go to a file as they stand, with the reasons beside it', a
       'and a thousand without a separator, as 1000"',
     'FILE,8,date,2026-13-01,invalid_date,"The date is not a real day, written YYYY-MM-DD"',
     'FILE,4,code,Z,unknown_code,"No price has this code; did you mean ""A""?"',
-    'FILE,6,date,2026-01-15,duplicate,A was given for 2026-01-15 in line 5 already',
+    'FILE,6,date,2026-01-15,duplicate,A already has a value for 2026-01-15 in line 5',
   ]);
   const { rows: ledger } = await database.pool.query(
     'select status, rows, inserted, rejected from load_batch where id = $1',
@@ -126,7 +126,7 @@ t.test('the file of rejects is whole or not there, and replaces none unasked', a
   const state = await contentOf(pool);
   const taken = await fileOf(t, 'mine');
   const rejects = { file: taken, overwrite: false };
-  await t.rejects(loadText(t, client, 'csv', BROKEN, { rejects }), { message: /is there already/ });
+  await t.rejects(loadText(t, client, 'csv', BROKEN, { rejects }), { message: /exists already/ });
   const nowhere = { file: join(taken, 'rejects.csv'), overwrite: false };
   await t.rejects(loadText(t, client, 'csv', BROKEN, { rejects: nowhere }), { code: 'ENOTDIR' });
   const late = { file: `${taken}.late`, overwrite: false };

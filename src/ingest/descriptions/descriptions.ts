@@ -51,7 +51,7 @@ export class Descriptions {
     for (const column of names) {
       const value = record.attributes[column] ?? null;
       if (value === (first.attributes[column] ?? null)) continue;
-      const message = `${record.code} was described otherwise in line ${first.line}`;
+      const message = `${record.code} was described differently in line ${first.line}`;
       const { file, line } = record;
       this.problems.add('conflicting', message, { file, line, column, value });
       return false;

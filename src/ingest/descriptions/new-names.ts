@@ -70,8 +70,8 @@ function newName(
   const frequencies = [...new Set([...(known?.values() ?? [])].map((each) => each.name))];
   const message =
     kind === undefined
-      ? `There is no dimension of this name to add to${didYouMean(dimension, others)}`
-      : `No frequency can be added: there are ${frequencies.join(', ')}`;
+      ? `No dimension of this name takes new values${didYouMean(dimension, others)}`
+      : `Frequencies cannot be added; there are ${frequencies.join(', ')}`;
   problems.add('unsupported_field', message, { file, line, column: 'dimension', value: dimension });
   return null;
 }

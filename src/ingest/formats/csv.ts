@@ -32,17 +32,17 @@ function checkHeader({ line, fields }: SourceRow): void {
       throw new Refusal('unknown_column', `There is no column of this name${hint}`, place);
     }
     if (fields.indexOf(name) < index) {
-      throw new Refusal('unknown_column', 'The column is there twice', place);
+      throw new Refusal('unknown_column', 'The column appears twice', place);
     }
   }
   const needs = (name: string, why: string): void => {
     if (fields.includes(name)) return;
     throw new Refusal('missing_column', `The column ${name} is missing: ${why}`, { line });
   };
-  needs('code', 'it says which price a row is about');
+  needs('code', 'it identifies the price of a row');
   if (fields.includes('date') || !fields.some((name) => ATTRIBUTES.includes(name))) {
-    needs('mid', 'a value on a date needs it');
-    needs('date', 'a value is that of a day');
+    needs('mid', 'a row with a date needs it');
+    needs('date', 'every value needs a date');
   }
 }
 

@@ -34,7 +34,7 @@ function listenerOf(records: RateRecord[], problems: Problems): XmlListener {
       const place = { line, column: currency, value: date };
       const rate = attributeOf(tag, 'rate') ?? '';
       if (isDay(date)) records.push({ kind: 'rate', line, currency, date, rate });
-      else problems.reject('invalid_date', 'The rate stands in a cube without a real day', place);
+      else problems.reject('invalid_date', 'The rate is in a cube without a real day', place);
     },
   };
 }
@@ -73,7 +73,7 @@ async function textOf({ file, problems }: ReadContext): Promise<AsyncGenerator<B
   const [name, second] = archive.names;
   if (name === undefined || second !== undefined) {
     const held = `The archive holds ${archive.names.length} files`;
-    throw new Refusal('invalid_archive', `${held}; the ECB's hold one`);
+    throw new Refusal('invalid_archive', `${held}; an archive of the ECB holds one`);
   }
   const read = () => archive.read(name, UNPACKED_BYTES_MAX);
   if (problems.rejects) problems.rejects.text = read;

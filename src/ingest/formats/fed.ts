@@ -38,7 +38,7 @@ function columnsOf({ line, fields }: SourceRow): CountryColumn[] {
   const [date, ...countries] = fields.map((each) => each.trim());
   if (isDate(date) && countries[0] === 'Country') {
     const message =
-      'The table has one row for each country and month: averages of months are no rates of days';
+      'The table has one row for each country and month: monthly averages are not daily rates';
     throw new Refusal('period_averages', message, { line, value: fields.join() });
   }
   if (!isDate(date) || countries.length === 0) {
@@ -48,7 +48,7 @@ function columnsOf({ line, fields }: SourceRow): CountryColumn[] {
   return countries.map((country, index) => {
     const currency = H10_COUNTRIES[country];
     if (!currency || countries.indexOf(country) < index) {
-      const what = currency ? 'The country is there twice' : 'The H.10 has no such country';
+      const what = currency ? 'The country appears twice' : 'The H.10 has no such country';
       const message = `${what}${currency ? '' : didYouMean(country, Object.keys(H10_COUNTRIES))}`;
       throw new Refusal('unknown_column', message, { line, column: country, value: country });
     }
@@ -62,7 +62,7 @@ function columnsOf({ line, fields }: SourceRow): CountryColumn[] {
  */
 function checkDirection({ iso }: CountryColumn, date: string, rate: string, line: number): void {
   if (iso !== 'GBP' || date > POUND_ABOVE_DOLLAR_UNTIL || !(Number(rate) >= 1)) return;
-  const message = 'The table gives dollars for a pound; every column must be units for one dollar';
+  const message = 'The table states dollars per pound; every column must state units per dollar';
   throw new Refusal('unit_mismatch', message, { line, column: 'United Kingdom', value: rate });
 }
 
@@ -97,9 +97,7 @@ const isWeekend = (day: string): boolean => [0, 6].includes(new Date(day).getUTC
 function dayIn({ line, fields }: SourceRow, held: number, problems: Problems): string | null {
   const day = fields[0]?.trim() ?? '';
   if (isDay(day) && !isWeekend(day)) return day;
-  const why = isDay(day)
-    ? 'a day of a week-end, which has no rate'
-    : 'not a day such as 2017-12-01';
+  const why = isDay(day) ? 'on a weekend, which has no rates' : 'not a day such as 2017-12-01';
   problems.rejected += held;
   problems.add('invalid_date', `The date is ${why}`, { line, column: 'Date', value: day });
   return null;
@@ -138,7 +136,7 @@ async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceReco
   }
   if (newest === '') return;
   if (!hasOtherDays) {
-    const message = 'Every date is the first of a month: averages of months are no rates of days';
+    const message = 'Every date is the first of a month: monthly averages are not daily rates';
     throw new Refusal('period_averages', message);
   }
   yield [{ kind: 'vintage', date: newest }];

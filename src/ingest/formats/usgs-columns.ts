@@ -212,7 +212,7 @@ function faultOf(columns: SalientColumns, column: PriceColumn): ColumnFault | nu
   if (column.suffix !== null) {
     return ['unknown_column', 'No price of this name is known', { ...place, remedies }];
   }
-  const message = `The name does not end in one unit of ${[...columns.known].join(', ')}`;
+  const message = `The name must end in one of the suffixes ${[...columns.known].join(', ')}`;
   return ['unit_mismatch', message, { ...place, remedies }];
 }
 
@@ -262,7 +262,7 @@ export function checkOrder(
   for (const { name, value } of prices) {
     const other = prices.find((each) => each.name === name && each.value > 2 * value);
     if (other === undefined) continue;
-    const message = 'The columns of this name are not in the order of the units in it';
+    const message = 'The columns of this name are not in the order of its units';
     throw new Refusal('unit_mismatch', message, { line, column: name });
   }
 }

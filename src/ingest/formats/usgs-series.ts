@@ -139,7 +139,7 @@ const THOUSANDS = /^\d{1,3}(,\d{3})+(\.\d+)?$/;
 /** States why a cell is not a price. */
 function notPrice(text: string): string {
   if (text === '') return 'is empty; the USGS writes W or NA where it gives no price';
-  if (/^[<>]|^less than/i.test(text)) return 'is a bound and no price';
+  if (/^[<>]|^less than/i.test(text)) return 'is a bound, not a price';
   return 'is not a number';
 }
 
@@ -178,7 +178,7 @@ export function pointOf(
     return [];
   }
   if (!/^\d{4}$/.test(year) || Number(year) >= release) {
-    const message = `The year is not one before the release, ${release}`;
+    const message = `The year must be before the release, ${release}`;
     problems.reject('invalid_date', message, { line, column: 'Year', value: year });
     return [];
   }

@@ -37,7 +37,7 @@ const trimmed = (fields: readonly string[]): string[] => fields.map((each) => ea
 
 function checkContinued({ lastRelease, code }: UsgsSeries, release: number, line: number): void {
   if (lastRelease === undefined || release <= lastRelease) return;
-  const message = `From release ${lastRelease + 1} on this price is another and no more ${code}`;
+  const message = `From release ${lastRelease + 1} on this series is another price than ${code}`;
   throw new Refusal('unit_mismatch', message, { line, value: `MCS${release}` });
 }
 
@@ -68,7 +68,7 @@ function salientReader(header: SourceRow): UsgsRowReader {
       records.push(...held.flatMap((series) => describedBy(series, line)));
     }
     if (name !== commodity) {
-      const message = `The table is of ${commodity}, and a salient table of one commodity`;
+      const message = `The table is about ${commodity}; a salient table holds one commodity`;
       throw new Refusal('invalid_layout', message, { line, column: 'Commodity', value: name });
     }
     checkOrder(columns, heading, row);
@@ -126,7 +126,7 @@ function readerBelow(header: SourceRow): UsgsRowReader {
   const isSalient = /^(Data)?Source$/.test(source) && commodity === 'Commodity' && year === 'Year';
   if (isSalient) return salientReader(header);
   const what = names.includes('Country') ? 'This table is by country' : 'This is another table';
-  const message = `${what}; one of salient statistics begins with DataSource, Commodity, Year`;
+  const message = `${what}; a table of salient statistics begins with DataSource, Commodity, Year`;
   const value = names.filter((name) => name !== '').join(', ');
   throw new Refusal('invalid_layout', message, { line: header.line, value });
 }
@@ -137,10 +137,10 @@ function releaseIn({ line, fields }: SourceRow, known: number | null): number {
   const release = releaseOf(text);
   const place = { line, column: 'release', value: text };
   if (release === null) {
-    throw new Refusal('invalid_vintage', 'The release is not written as MCS2025', place);
+    throw new Refusal('invalid_vintage', 'The release must be written like MCS2025', place);
   }
   if (known !== null && release !== known) {
-    const message = `The file is of release MCS${known}, and a file is of one release`;
+    const message = `All rows must name one release; the rows above name MCS${known}`;
     throw new Refusal('invalid_vintage', message, place);
   }
   return release;

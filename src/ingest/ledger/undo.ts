@@ -111,8 +111,8 @@ async function checkLater(trx: Trx, batch: Batch, number: string | null): Promis
   const conflicts = number === null ? [] : await conflictsOf(trx, number);
   if (conflicts.length > 0) {
     throw new UndoRefusal(
-      `later changes stand on what batch ${batch.batch} did: ${listText(conflicts)}; undo them ` +
-        'first, the newest first',
+      `later changes depend on batch ${batch.batch}: ${listText(conflicts)}; undo them ` +
+        'first, newest first',
       conflicts,
     );
   }

@@ -77,7 +77,7 @@ const namedPoint = (line: number, code: string, date: string): PointRecord => ({
 function isCodeFirst({ line, fields }: SourceRow): boolean {
   const isThere = fields.includes('code') && fields.includes('date');
   if (isThere && fields.length === 2) return fields[0] === 'code';
-  const message = 'The file has to have the columns code and date, and no others';
+  const message = 'The file must have exactly the columns code and date';
   const value = fields.join(',');
   throw new Refusal(value === '' ? 'missing_column' : 'unknown_column', message, { line, value });
 }

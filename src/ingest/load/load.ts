@@ -54,12 +54,12 @@ function vintageOf({ request, format, problems, bounds, rows, ...load }: Load): 
     return null;
   };
   if (given !== null && stated !== null && given !== stated) {
-    return fail(`The file is the edition of ${stated}, and another vintage was given`);
+    return fail(`The file states the vintage ${stated}, but another vintage was given`);
   }
   if (vintage === null) {
     // A file without values has a problem of its own.
     const isMissed = format.needsVintage && rows > 0;
-    return isMissed ? fail('The file does not state its edition: give its vintage') : null;
+    return isMissed ? fail('The file does not state its vintage: give it with --vintage') : null;
   }
   if (isDay(vintage) && vintage >= DATE_MIN && vintage <= bounds.dateMax) return vintage;
   return fail(`The vintage is not a day from ${DATE_MIN} to ${bounds.dateMax}, written YYYY-MM-DD`);

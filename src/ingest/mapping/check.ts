@@ -41,14 +41,17 @@ function checkShape(mapping: Mapping, report: Report): void {
   const [shape] = found;
   if (shape === undefined || found.length > 1) {
     const what = found.length === 0 ? 'none of them' : found.join(' and ');
-    report('', `Exactly one of ${SHAPES.join(', ')} says where values are; found ${what}`);
+    report(
+      '',
+      `Exactly one of ${SHAPES.join(', ')} must state where the values are; found ${what}`,
+    );
     return;
   }
   for (const name of RULES[shape].needs) {
-    if (mapping[name] === undefined) report('', `With ${shape}, the member "${name}" is needed`);
+    if (mapping[name] === undefined) report('', `With ${shape}, the member "${name}" is required`);
   }
   for (const name of RULES[shape].refuses) {
-    if (mapping[name] !== undefined) report(`/${name}`, `With ${shape}, "${name}" has no meaning`);
+    if (mapping[name] !== undefined) report(`/${name}`, `With ${shape}, "${name}" is not allowed`);
   }
 }
 
@@ -61,22 +64,22 @@ function checkRows(mapping: Mapping, report: Report): void {
   }
   if (header === null) {
     if (mapping.rows?.first === undefined) return;
-    report('/rows/first', 'The values begin below a header that is found by what it holds');
+    report('/rows/first', 'Omit it: the values begin below a header that is found by its content');
     return;
   }
   if (startsWith !== undefined) {
-    report('/vintage/startsWith', 'It stands above a header that is found by what it holds');
+    report('/vintage/startsWith', 'It requires a header that is found by its content');
   }
   const first = firstBelow(mapping, header);
-  if (first <= header) report('/rows/first', 'The first line with values stands after the header');
+  if (first <= header) report('/rows/first', 'The first line with values must follow the header');
   if (place && place.line >= first) {
-    report('/vintage/cell', 'The cell must stand above the values');
+    report('/vintage/cell', 'The cell must be above the values');
   }
   for (const [index, { row }] of (mapping.expect ?? []).entries()) {
-    if (row >= first) report(`/expect/${index}/row`, 'Only lines above the values are compared');
+    if (row >= first) report(`/expect/${index}/row`, 'The line must be above the values');
   }
   for (const name of ['dateColumns', 'rates'] as const) {
-    if (header === 0 && mapping[name]) report(`/${name}`, 'Headings need a header');
+    if (header === 0 && mapping[name]) report(`/${name}`, 'It requires a header line');
   }
 }
 
@@ -129,7 +132,7 @@ function checkDate(source: DateNotation | undefined, pointer: string, report: Re
     const period = source?.period;
     if (!pattern || period === undefined) continue;
     if (PERIODS.indexOf(period) < PERIODS.indexOf(pattern.period)) {
-      report(`${pointer}/period`, `The pattern tells no ${period}, only the ${pattern.period}`);
+      report(`${pointer}/period`, `The pattern states no ${period}, only the ${pattern.period}`);
     }
   }
 }
@@ -146,7 +149,10 @@ function checkVintage({ vintage }: Mapping, report: Report): void {
 function checkPublication({ publishedAt = {} }: Mapping, report: Report): void {
   const { column, constant, time, offset } = publishedAt;
   if (constant !== undefined && !isInstant(constant)) {
-    report('/publishedAt/constant', 'A moment is written 2026-03-05T16:00:00Z (RFC 3339)');
+    report(
+      '/publishedAt/constant',
+      'A publication time is written 2026-03-05T16:00:00Z (RFC 3339)',
+    );
   }
   if (time !== undefined && !/^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$/.test(time)) {
     report('/publishedAt/time', 'A time of day is written 16:00 or 16:00:00');
@@ -157,7 +163,7 @@ function checkPublication({ publishedAt = {} }: Mapping, report: Report): void {
   const pattern = checkPattern(publishedAt.pattern, '/publishedAt', report);
   if (column === undefined || !pattern) return;
   const { hasTime, hasOffset } = pattern;
-  if (pattern.period !== 'day') report('/publishedAt/pattern', 'A moment needs a day');
+  if (pattern.period !== 'day') report('/publishedAt/pattern', 'A publication time needs a day');
   if (hasTime === (time !== undefined)) {
     const found = hasTime ? 'both' : 'neither';
     report('/publishedAt', `The time of day comes from the pattern or from time; found ${found}`);
@@ -188,7 +194,7 @@ function checkCodes(mapping: Mapping, report: Report): void {
     const seen = new Set<string>();
     for (const [pointer, each] of codes) {
       if (!isCode(each)) report(pointer, NO_CODE);
-      if (seen.has(each.toLowerCase())) report(pointer, `${each} is there twice`);
+      if (seen.has(each.toLowerCase())) report(pointer, `${each} appears twice`);
       seen.add(each.toLowerCase());
     }
   };
@@ -213,7 +219,7 @@ function checkCodes(mapping: Mapping, report: Report): void {
 function checkNumbers({ numbers = {} }: Mapping, report: Report): void {
   const { decimal = 'point', thousands = 'none' } = numbers;
   if (decimal !== thousands) return;
-  report('/numbers/thousands', 'The same sign cannot stand before decimals and thousands');
+  report('/numbers/thousands', 'Decimals and thousands need different separators');
 }
 
 /** Checks the rules between members of a well-formed mapping. */

@@ -11,7 +11,7 @@ export type ColumnNaming = (index: number, line: number) => string;
 
 /** Suggests a delimiter that the mapping does not state. */
 export const delimiterHint = (name: string, columns = 'columns'): string =>
-  `${columns} are separated by ${name}s; say so in the mapping, text: { delimiter: ${name} }`;
+  `${columns} are separated by ${name}s; set this in the mapping, text: { delimiter: ${name} }`;
 
 /**
  * If a one-column text lacks a column, names a delimiter that would split its header into columns
@@ -133,7 +133,7 @@ function datedColumns(
   const filled = header.fields.findLastIndex((field) => plainText(shownText(field)) !== '');
   const last = dateColumns.last === undefined ? filled : columns.indexOf(dateColumns.last);
   if (last < first) {
-    throw new Refusal('missing_column', 'No heading from the first on is a date', {
+    throw new Refusal('missing_column', 'No heading from the first column on is a date', {
       line: header.line,
     });
   }
@@ -145,7 +145,7 @@ function datedColumns(
     if (day instanceof Fault) {
       const { line } = header;
       const place = { line, column: columns.naming(index, line), value: shownText(field) };
-      throw new Refusal(day.code, `The heading is no date: ${day.message}`, place);
+      throw new Refusal(day.code, `The heading is not a date: ${day.message}`, place);
     }
     found.push([index, day]);
   }

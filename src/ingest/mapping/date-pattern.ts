@@ -57,7 +57,7 @@ const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, 
 
 /** The regular expression of one token; adds the name of a date part to `names`. */
 function formOf(token: string, names: Set<string>): string {
-  if (token === "'") throw new PatternError('a quotation mark that is never closed');
+  if (token === "'") throw new PatternError('a quotation mark is never closed');
   if (token === "''") return "'";
   if (token.startsWith("'")) return escaped(token.slice(1, -1).replaceAll("''", "'"));
   if (!/^[a-zA-Z]/.test(token)) return escaped(token);
@@ -66,10 +66,10 @@ function formOf(token: string, names: Set<string>): string {
     const legal = [...PARTS.keys()].join(', ');
     const hint = /^y+$/.test(token) ? 'a year has four digits: yyyy' : `the parts are ${legal}`;
     const quoting = "put other letters between single quotation marks, as in yyyy'M'MM";
-    throw new PatternError(`"${token}" is no part of a date; ${hint}; ${quoting}`);
+    throw new PatternError(`"${token}" is not a date part; ${hint}; ${quoting}`);
   }
   const [name, form] = part;
-  if (names.has(name)) throw new PatternError(`the ${name} is there twice`);
+  if (names.has(name)) throw new PatternError(`the ${name} appears twice`);
   names.add(name);
   return `(?<${name}>${form})`;
 }
@@ -78,7 +78,7 @@ function formOf(token: string, names: Set<string>): string {
 function periodOf(names: ReadonlySet<string>): DatePeriod {
   const needs = (name: string, other: string): void => {
     if (names.has(name) && !names.has(other)) {
-      throw new PatternError(`the ${name} needs the ${other} beside it`);
+      throw new PatternError(`the ${name} needs the ${other}`);
     }
   };
   if (!names.has('year')) throw new PatternError('the year, yyyy, is missing');
@@ -91,7 +91,7 @@ function periodOf(names: ReadonlySet<string>): DatePeriod {
   needs('second', 'minute');
   needs('offset', 'hour');
   if (names.has('quarter') && names.has('month')) {
-    throw new PatternError('a quarter and a month cannot stand together');
+    throw new PatternError('a quarter and a month exclude each other');
   }
   if (names.has('day')) return 'day';
   if (names.has('month')) return 'month';

@@ -140,11 +140,13 @@ const wrongNumber = (message: string): Fault => new Fault('invalid_number', mess
 
 function numberOfText(text: string, rules: NumberRules, isPercent: boolean): string | Fault {
   if (text === '') return new Fault('missing_value', 'The value is missing');
-  if (text.length > CHARACTERS_MAX) return wrongNumber('The value is no number');
+  if (text.length > CHARACTERS_MAX) return wrongNumber('The value is not a number');
   const bare = isPercent ? text.replace(/[ \u00a0\u202f]?%$/, '') : text;
   const decimal = rules.read(bare);
   if (decimal !== null) return decimal;
-  return wrongNumber(`The value is neither a number such as ${rules.sample} nor a mark for none`);
+  return wrongNumber(
+    `The value is neither a number such as ${rules.sample} nor a mark for a missing value`,
+  );
 }
 
 /** The displayed number of a cell, with at most 15 significant digits. */
@@ -156,7 +158,7 @@ function numberOfCell(cell: Cell, isPercent: boolean): string | Fault {
     return wrongNumber('The cell shows a date or a time, not a number');
   }
   const decimal = cellDecimal(cell.text);
-  if (decimal === null) return wrongNumber('The cell holds no number');
+  if (decimal === null) return wrongNumber('The cell does not hold a number');
   return cell.kind === 'percent' ? multiplied(decimal, { digits: 100n, scale: 0 }) : decimal;
 }
 
@@ -217,7 +219,8 @@ export class DateTimeReader {
     if (text !== this.lastText || this.lastMoment === null) {
       const moment = this.found(text);
       this.lastText = text;
-      this.lastMoment = moment ?? this.fault('The text is no date of the pattern in the mapping');
+      this.lastMoment =
+        moment ?? this.fault('The text does not match the date pattern of the mapping');
     }
     return this.lastMoment;
   }
@@ -239,7 +242,7 @@ export class DateTimeReader {
 
   private ofIso(text: string): DateTime | Fault {
     const [, day = '', time = '00:00:00'] = ISO.exec(text.trim()) ?? [];
-    return isDay(day) ? { day, time, offset: null } : this.fault('The cell holds no date');
+    return isDay(day) ? { day, time, offset: null } : this.fault('The cell does not hold a date');
   }
 }
 

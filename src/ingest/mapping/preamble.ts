@@ -98,7 +98,7 @@ export class Preamble {
       });
     }
     if (row?.fields.some((field) => plainText(shownText(field)) !== '')) return row;
-    throw new Refusal('missing_column', 'The header, the line with the names, is empty', {
+    throw new Refusal('missing_column', 'The header line is empty', {
       line: this.header,
     });
   }
@@ -141,7 +141,7 @@ export class Preamble {
     const day = new DayReader({ pattern }, is1904).read(field);
     if (!(day instanceof Fault)) return day;
     const place = { line, column: naming(found.index, line), value: shownText(field) };
-    const message = `The cell of the edition gives no day: ${day.message}`;
+    const message = `The vintage cell does not hold a day: ${day.message}`;
     throw new Refusal(named ? day.code : 'invalid_vintage', message, place);
   }
 }

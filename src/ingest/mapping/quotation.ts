@@ -40,7 +40,7 @@ export function quotationProblem(currency: string | null, unit: string | null): 
     const iso = /^[a-z]{3}$/i.test(currency) ? [currency.toUpperCase()] : [];
     const hint = didYouMean(currency, [...iso, ...MINOR_NAMES]);
     const names = MINOR_NAMES.join(', ');
-    return `A currency is an ISO 4217 code, or hundredths of one: ${names}${hint}`;
+    return `A currency is an ISO 4217 code, or a minor unit of one: ${names}${hint}`;
   }
   if (currency !== null && (unit === '%' || unit === 'Percent'))
     return 'Percentages have no currency';
@@ -77,7 +77,7 @@ class QuotationPart {
     const text = textOf(fields[this.at], 'unit_mismatch');
     if (text instanceof Fault) return text;
     const meant = this.translate ? this.translate.get(text) : text;
-    return meant || new Fault('unit_mismatch', 'The mapping does not say what this stands for');
+    return meant || new Fault('unit_mismatch', 'The mapping does not translate this text');
   }
 }
 
@@ -176,7 +176,7 @@ export class PublicationReader {
     if (!this.moments) {
       const isDate = typeof field === 'object' && field.type !== 'text';
       if (!isDate) return textOf(field, 'invalid_time') || null;
-      return new Fault('invalid_time', 'A date of a workbook needs the offset in the mapping');
+      return new Fault('invalid_time', 'A date cell needs an offset in the mapping');
     }
     const moment = this.moments.read(field);
     if (moment === '' || moment instanceof Fault) return moment || null;
@@ -184,7 +184,7 @@ export class PublicationReader {
     const hasOwn = moment.time !== null && (time === undefined || moment.time !== '00:00:00');
     const clock = hasOwn ? moment.time : seconds(time ?? '');
     if (clock === null || clock === '') {
-      return new Fault('invalid_time', 'The publication has no time of day');
+      return new Fault('invalid_time', 'The publication time has no time of day');
     }
     return `${moment.day}T${clock}${moment.offset ?? offset}`;
   }

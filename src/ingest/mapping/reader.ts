@@ -141,7 +141,7 @@ export class TableReader {
     const place = { line: row.line, column, value: shownText(field) };
     if (day instanceof Fault) throw new Refusal('invalid_vintage', day.message, place);
     if (this.vintage !== null) {
-      const message = `The rows before are of the edition of ${this.vintage}`;
+      const message = `The rows above state the vintage ${this.vintage}`;
       throw new Refusal('invalid_vintage', message, place);
     }
     this.vintage = day;

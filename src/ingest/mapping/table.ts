@@ -63,7 +63,7 @@ function refuseOther(mapping: Mapping, isBook: boolean): void {
   const own = isBook ? mapping.workbook : mapping.text;
   if (other === undefined || own !== undefined) return;
   const [is, says] = isBook ? ['a workbook', 'text'] : ['text', 'a workbook'];
-  throw new Refusal('invalid_layout', `The file is ${is}, and the mapping is for ${says}`);
+  throw new Refusal('invalid_layout', `The file is ${is}, but the mapping is for ${says}`);
 }
 
 /** Options of a mapping that is shipped with a format. */

@@ -57,7 +57,7 @@ function codeReader({ code }: Mapping): (field: Field | undefined) => Code {
     if (meant !== undefined) return meant;
     if (code?.others === 'skip') return SKIPPED;
     const hint = didYouMean(text.slice(0, 64), translate.keys());
-    return new Fault('unknown_code', `The mapping translates this to no code${hint}`);
+    return new Fault('unknown_code', `The mapping translates this text to no code${hint}`);
   };
 }
 
@@ -239,7 +239,7 @@ function currenciesOf({ header }: TableColumns, first: number): string[] {
   const currencies = names.slice(0, names.findLastIndex((name) => name !== '') + 1);
   for (const [index, value] of currencies.entries()) {
     if (!/^[A-Z]{3}$/.test(value)) {
-      const message = 'The header names something that is no currency code';
+      const message = 'The header names something other than a currency code';
       throw new Refusal('unknown_column', message, { line, value });
     }
     if (currencies.indexOf(value) < index) {

@@ -64,7 +64,7 @@ class YamlReader {
     if (pointer.split('/').length > DEPTH_MAX + 1) return this.fail(at, pointer, 'Nested too deep');
     if (isAlias(node)) return this.fail(at, pointer, 'An alias (*name): write the value out');
     if ('anchor' in node && node.anchor) {
-      return this.fail(at, pointer, 'An anchor (&name), which has no meaning here');
+      return this.fail(at, pointer, 'An anchor (&name): anchors are not supported');
     }
     if (node.tag) return this.fail(at, pointer, `A tag (${shown(node.tag)}): values have no tags`);
     if (isMap(node)) return this.map(node, pointer, at);
@@ -97,7 +97,7 @@ class YamlReader {
       const member = pointerTo(pointer, name);
       if (members.has(name)) {
         const line = this.lines.get(member);
-        this.fail(offset, member, `The name is there twice, first in line ${line}`);
+        this.fail(offset, member, `The name appears twice, first in line ${line}`);
         continue;
       }
       this.lines.set(member, this.lineAt(offset));

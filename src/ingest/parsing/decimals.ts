@@ -28,7 +28,7 @@ export function plainDecimal(text: string): string | null {
 
 /** States why a text is not a plain decimal, and what to write instead. */
 export function notDecimal(text: string): string {
-  if (/^[-+]?(nan|inf(inity)?)$/i.test(text)) return 'is no number; leave the field empty';
+  if (/^[-+]?(nan|inf(inity)?)$/i.test(text)) return 'is not a number; leave the field empty';
   if (/^-?\d{30}/.test(text)) return 'has more digits than any price';
   if (/^-?\d+,\d+$/.test(text))
     return 'has a comma: write a decimal as 1234.5, and a thousand without a separator, as 1000';

@@ -123,7 +123,7 @@ class JsonReader {
     if (this.takes('}')) return object;
     do {
       const name = this.string();
-      if (object.has(name)) this.fail(`the name "${name}" is there twice`);
+      if (object.has(name)) this.fail(`the name "${name}" appears twice`);
       if (!this.takes(':')) this.fail('":" was expected');
       object.set(name, this.value(depth + 1));
     } while (this.takes(','));

@@ -27,7 +27,7 @@ function byteOrder(encoding: Encoding, head: Buffer): Encoding {
   const mark = head.toString('latin1', 0, 2);
   const found = mark === LITTLE ? 'utf-16le' : mark === BIG ? 'utf-16be' : null;
   if (encoding === 'utf-16' && found === null) {
-    const advice = 'say utf-16le or utf-16be, or another encoding';
+    const advice = 'set utf-16le, utf-16be or another encoding';
     throw wrong(`The file has no byte order mark of UTF-16: ${advice}`, 1);
   }
   if (encoding === 'utf-16') return found ?? encoding;
@@ -41,7 +41,7 @@ function byteOrder(encoding: Encoding, head: Buffer): Encoding {
 function refuseUtf16(head: Buffer): void {
   const mark = head.toString('latin1', 0, 2);
   if (mark !== LITTLE && mark !== BIG) return;
-  throw wrong('The file is UTF-16: say so in the mapping, text.encoding: utf-16', 1);
+  throw wrong('The file is UTF-16: set text.encoding: utf-16 in the mapping', 1);
 }
 
 /**
@@ -77,7 +77,7 @@ export async function* inUtf8(
     const at = encoding.startsWith('utf-16') ? -1 : text.search(UNDEFINED);
     const before = at < 0 ? text : text.slice(0, at);
     line += before.split('\n').length - 1;
-    if (at >= 0) throw wrong(`A byte that ${encoding} gives no character`, line);
+    if (at >= 0) throw wrong(`The line holds a byte that ${encoding} does not define`, line);
     return Buffer.from(text, 'utf8');
   };
   for await (const chunk of bytes) yield checked(decoded(chunk));

@@ -58,7 +58,7 @@ function quotedFields(text: string, delimiter: string): string[] | 'open' | 'wro
 }
 
 function unclosed(line: number): Refusal {
-  return new Refusal('invalid_quote', 'A quotation mark that opens here is never closed', { line });
+  return new Refusal('invalid_quote', 'A quotation mark is opened here and never closed', { line });
 }
 
 /** Assembles rows from lines. Each line is scanned once, however long a row grows. */
@@ -150,7 +150,7 @@ export function otherSeparator(line: string): string | null {
 function checkSeparator(line: number, value: string): void {
   const separator = otherSeparator(value);
   if (separator === null) return;
-  const message = `Columns are separated by commas, and here by ${separator}s`;
+  const message = `Columns must be separated by commas, not by ${separator}s`;
   throw new Refusal('invalid_quote', message, { line, value });
 }
 

@@ -76,16 +76,16 @@ export function momentOfSerial(serial: number, is1904: boolean): SerialMoment | 
   const system = is1904 ? 1904 : 1900;
   const least = is1904 ? 0 : 1;
   if (!(serial >= least && serial < LAST[system] + 1)) {
-    return `is no day of the ${system} date system`;
+    return `is not a day of the ${system} date system`;
   }
   const whole = Math.floor(serial);
   // Rounding may reach midnight, as in the display of the spreadsheet program.
   const inDay = Math.round((serial - whole) * DAY_MS);
   const day = whole + Math.floor(inDay / DAY_MS);
   if (!is1904 && day === FALSE_LEAP_DAY) {
-    return 'is 29 February 1900, a day that there never was';
+    return 'is 29 February 1900, which never existed';
   }
-  if (day > LAST[system]) return `is no day of the ${system} date system`;
+  if (day > LAST[system]) return `is not a day of the ${system} date system`;
   const start = day < FALSE_LEAP_DAY ? STARTS.beforeLeapDay : STARTS.afterLeapDay;
   const moment = new Date((is1904 ? STARTS[1904] : start) + day * DAY_MS + (inDay % DAY_MS));
   const [date = '', clock = ''] = moment.toISOString().split('T');
@@ -193,7 +193,7 @@ export class RowListener implements XmlListener {
     this.value += part;
     this.characters += part.length;
     if (this.value.length <= CELL_CHARACTERS_MAX && this.characters <= ROW_CHARACTERS_MAX) return;
-    const message = `The cell ${this.letters}${this.number} holds more text than a workbook can`;
+    const message = `The cell ${this.letters}${this.number} holds more text than a workbook allows`;
     throw new Refusal('line_too_long', message, { line: this.number });
   }
 
@@ -216,7 +216,7 @@ export class RowListener implements XmlListener {
     const index = indexOfLetters(letters);
     const isHere = stated === null || stated === `${letters}${this.number}`;
     if (!isHere || index <= this.index) {
-      const message = 'The cells of the row are not in order, each once';
+      const message = 'The cells of the row are not in order, or one appears twice';
       throw new Refusal('invalid_layout', message, { line: this.number, value: stated });
     }
     this.index = index;

@@ -185,7 +185,9 @@ export function sheetOf({ sheets }: Workbook, wanted: string | number | undefine
   const names = sheets.map(({ name }) => name);
   const all = names.map((name) => `"${name}"`).join(', ');
   if (wanted === undefined && sheets.length > 1) {
-    throw foreign(`The workbook has several sheets: say which, workbook.sheet, of ${all}`);
+    throw foreign(
+      `The workbook has several sheets: set workbook.sheet in the mapping to one of ${all}`,
+    );
   }
   if (sheet) return sheet;
   const what = typeof wanted === 'string' ? `"${wanted}"` : `number ${wanted ?? 1}`;

@@ -29,9 +29,13 @@ function parserOf(listener: XmlListener, onTag: () => void): Parser {
   // Entities can only be declared in a document type, so refusing it prevents entity expansion
   // attacks.
   parser.on('doctype', () => {
-    throw new Refusal('invalid_layout', 'The XML has a document type, which none of ours has', {
-      line: parser.line,
-    });
+    throw new Refusal(
+      'invalid_layout',
+      'The XML has a document type declaration, which is not supported',
+      {
+        line: parser.line,
+      },
+    );
   });
   parser.on('opentag', (tag) => {
     onTag();

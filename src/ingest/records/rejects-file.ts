@@ -121,15 +121,17 @@ export class RejectsFile {
   static async begin(path: string, file: SourceFile, overwrites: boolean): Promise<RejectsFile> {
     for (const taken of [path, `${path}.reasons.csv`]) {
       if (overwrites || !(await exists(taken))) continue;
-      const advice = 'name another file for the rejects, or take --overwrite';
-      throw new RejectsError(`${taken} is there already: ${advice}`);
+      const advice = 'name another file for the rejects, or use --overwrite';
+      throw new RejectsError(`${taken} exists already: ${advice}`);
     }
     return new RejectsFile(path, file, overwrites);
   }
 
   /** @throws RejectsError always: the file has no lines to copy */
   refuse(what: string): never {
-    throw new RejectsError(`--rejects copies lines, and ${what} has none: load it without`);
+    throw new RejectsError(
+      `--rejects copies lines, but ${what} has none: load it without --rejects`,
+    );
   }
 
   /** Copies all lines up to this one: the header. */

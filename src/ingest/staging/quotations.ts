@@ -34,9 +34,13 @@ export class SeriesQuotations {
     const same = first.quotation;
     if (same === quotation) return true;
     if (same.currency === quotation.currency && same.unit === quotation.unit) return true;
-    const message = `The values of one price are in one currency and unit; line ${first.line} has`;
+    const rule = 'All values of a price must have one currency and unit';
     const place = { line, value: quotation.published };
-    this.problems.reject('conflicting', `${message} ${same.published}`, place);
+    this.problems.reject(
+      'conflicting',
+      `${rule}; line ${first.line} states ${same.published}`,
+      place,
+    );
     return false;
   }
 }
@@ -93,7 +97,7 @@ function compare(
 ): void {
   const place = { line, value: quotation.published };
   const its = [own.iso, own.unit].filter((each) => each !== null).join(' per ');
-  const message = `${own.code} is in ${its}, and the file has it in ${quotation.published}`;
+  const message = `${own.code} is in ${its}, but the file states ${quotation.published}`;
   if (quotation.currency !== null && quotation.currency !== own.iso) {
     problems.refuse(problemOf('currency_mismatch', message, place));
   }

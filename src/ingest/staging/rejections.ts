@@ -121,7 +121,7 @@ export async function rejectDuplicates(context: RejectionContext): Promise<void>
     where c.state = 'duplicate'`;
   await rejectAll(context, query, ({ name, date, first_line }) => ({
     code: 'duplicate',
-    message: `${name} was given for ${date} in line ${first_line} already`,
+    message: `${name} already has a value for ${date} in line ${first_line}`,
     column: 'date',
     value: date,
   }));

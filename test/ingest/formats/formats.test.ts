@@ -112,14 +112,14 @@ t.test(
         'unknown_column',
         'There is no column of this name; columns are separated by commas',
       ],
-      'code,date,mid,date': ['unknown_column', 'The column is there twice'],
+      'code,date,mid,date': ['unknown_column', 'The column appears twice'],
       'date,mid': [
         'missing_column',
-        'The column code is missing: it says which price a row is about',
+        'The column code is missing: it identifies the price of a row',
       ],
-      'code,date': ['missing_column', 'The column mid is missing: a value on a date needs it'],
-      'code,mid': ['missing_column', 'The column date is missing: a value is that of a day'],
-      code: ['missing_column', 'The column mid is missing: a value on a date needs it'],
+      'code,date': ['missing_column', 'The column mid is missing: a row with a date needs it'],
+      'code,mid': ['missing_column', 'The column date is missing: every value needs a date'],
+      code: ['missing_column', 'The column mid is missing: a row with a date needs it'],
     };
     for (const [header, [code, message]] of Object.entries(headers)) {
       const report = await loadText(t, client, 'csv', `${header}\nA,2026-01-01,1\n`);
@@ -178,9 +178,7 @@ t.test('RFC 4180 is read as it is written', async (t) => {
   const semicolons = '"code";"date";"mid"\n"XX-NI-1";"2026-01-29";"1"\n';
   for (const header of [semicolons, semicolons.replace('"code"', 'code')]) {
     const { errors } = await loadText(t, client, 'csv', header);
-    t.match(errors, [
-      { line: 1, code: 'invalid_quote', message: /commas, and here by semicolons$/ },
-    ]);
+    t.match(errors, [{ line: 1, code: 'invalid_quote', message: /by commas, not by semicolons$/ }]);
     t.equal(errors.length, 1);
   }
   const open = points(

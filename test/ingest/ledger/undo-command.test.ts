@@ -55,7 +55,11 @@ t.test('the command tells what it takes back, and what is in the way', async (t)
   const run = (batch: string, ...args: string[]) =>
     prices(t, { DATABASE_URL }, 'load', 'undo', batch, '--reason', 'draft', ...args);
   const refused = await run('2');
-  t.match(refused, { code: 3, stdout: '', stderr: /later changes stand .* batch 3 \(csv file\)/ });
+  t.match(refused, {
+    code: 3,
+    stdout: '',
+    stderr: /later changes depend on .* batch 3 \(csv file\)/,
+  });
   const told = await run('2', '--json');
   t.equal(told.code, 3);
   t.match(JSON.parse(told.stdout), { status: 'refused', conflicts: [{ batch: 3 }] });

@@ -28,8 +28,8 @@ t.test('a batch on which later ones stand is refused, and they are named', async
   t.strictSame(await inTheWay(client, 1), [third.batch, second.batch, other.batch, first.batch]);
   await t.rejects(takeBack(client, first.batch), {
     message:
-      'later changes stand on what batch 2 did: batch 5 (withdraw A 2026-01-01), ' +
-      'batch 4 (csv file); undo them first, the newest first',
+      'later changes depend on batch 2: batch 5 (withdraw A 2026-01-01), ' +
+      'batch 4 (csv file); undo them first, newest first',
   });
   t.equal(await stateOf(pool), before, 'nothing was changed');
   await takeBack(client, other.batch);

@@ -17,7 +17,7 @@ t.test('a table is loaded with the mapping that the command line names', async (
   const book = await fileOf(t, sheetOf(cells), 'prices.xlsx');
   const refused = await load(book, '--map', mapping);
   t.equal(refused.code, 3);
-  t.match(refused.stderr, 'prices.xlsx:2: Prices!C2 "x": The cell holds no number');
+  t.match(refused.stderr, 'prices.xlsx:2: Prices!C2 "x": The cell does not hold a number');
 });
 
 t.test('a mapping that is missing or wrong is told before anything is read', async (t) => {

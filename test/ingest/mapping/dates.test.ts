@@ -43,14 +43,14 @@ t.test('what is no pattern is refused in words', (t) => {
   const cases: Record<string, RegExp> = {
     'dd.MM.yy': /a year has four digits: yyyy/,
     'dd.mm.yyyy': /a month is MM/,
-    'dd.yyyy-MM-dd': /the day is there twice/,
+    'dd.yyyy-MM-dd': /the day appears twice/,
     'dd.yyyy': /the day needs the month/,
     'MM.dd': /the year, yyyy, is missing/,
-    'yyyy-MM-MM': /the month is there twice/,
-    'yyyy-Q-MM': /a quarter and a month cannot stand together/,
+    'yyyy-MM-MM': /the month appears twice/,
+    'yyyy-Q-MM': /a quarter and a month exclude each other/,
     'yyyy-MM-dd HH': /the hour needs the minute/,
-    yyyyYY: /"YY" is no part of a date/,
-    'yyyyM01 foo': /"f" is no part of a date/,
+    yyyyYY: /"YY" is not a date part/,
+    'yyyyM01 foo': /"f" is not a date part/,
     "yyyy 'x": /never closed/,
   };
   for (const [pattern, why] of Object.entries(cases)) {
@@ -69,8 +69,8 @@ t.test('serial numbers of both date systems are days, but for the day that never
     [
       '1900-01-01 00:00:00',
       '1900-02-28 00:00:00',
-      'is 29 February 1900, a day that there never was',
-      'is 29 February 1900, a day that there never was',
+      'is 29 February 1900, which never existed',
+      'is 29 February 1900, which never existed',
       '1900-03-01 00:00:00',
       '2024-01-01 00:00:00',
       '9999-12-31 00:00:00',
@@ -92,10 +92,10 @@ t.test('serial numbers of both date systems are days, but for the day that never
     ],
   );
   for (const serial of [0, 0.5, -1, 2_958_466, 1e300, Number.NaN, Number.POSITIVE_INFINITY]) {
-    t.equal(day(serial), 'is no day of the 1900 date system');
+    t.equal(day(serial), 'is not a day of the 1900 date system');
   }
-  t.equal(day(-1, true), 'is no day of the 1904 date system');
-  t.equal(day(2_957_004, true), 'is no day of the 1904 date system');
+  t.equal(day(-1, true), 'is not a day of the 1904 date system');
+  t.equal(day(2_957_004, true), 'is not a day of the 1904 date system');
   t.end();
 });
 

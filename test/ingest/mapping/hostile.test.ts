@@ -136,10 +136,10 @@ t.test('a mapping for one kind of file refuses the other', async (t) => {
   const { client } = await loadingDatabase(t);
   const book = sheetOf({ A1: '2026-01-10', B1: num('1') });
   t.match(await loadTable(t, client, `${TABLE}text: { delimiter: tab }`, book), {
-    errors: [{ code: 'invalid_layout', message: /is a workbook, and the mapping is for text/ }],
+    errors: [{ code: 'invalid_layout', message: /is a workbook, but the mapping is for text/ }],
   });
   t.match(await loadTable(t, client, `${TABLE}workbook: { sheet: 1 }`, '2026-01-10,1\n'), {
-    errors: [{ code: 'invalid_layout', message: /is text, and the mapping is for a workbook/ }],
+    errors: [{ code: 'invalid_layout', message: /is text, but the mapping is for a workbook/ }],
   });
 });
 

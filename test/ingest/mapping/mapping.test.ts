@@ -26,8 +26,8 @@ t.test('what is no YAML of ours is refused with its line', (t) => {
     '- code': /mapping\.yaml:1: Expected a mapping/,
     'a: [1': /mapping\.yaml:1: Not YAML: /,
     'mid: 1\n\tcode: 2': /mapping\.yaml:2: Not YAML: /,
-    'mid: A\nmid: B': /mapping\.yaml:2: \/mid: The name is there twice, first in line 1/,
-    'mid: A\n"mid": B': /mapping\.yaml:2: \/mid: The name is there twice, first in line 1/,
+    'mid: A\nmid: B': /mapping\.yaml:2: \/mid: The name appears twice, first in line 1/,
+    'mid: A\n"mid": B': /mapping\.yaml:2: \/mid: The name appears twice, first in line 1/,
     'mid: !!str A': /mapping\.yaml:1: \/mid: A tag/,
     'mid: !secret A': /mapping\.yaml:1: Not YAML: Unresolved tag/,
     'code: &x { column: A }\ndate: *x': /mapping\.yaml:1: \/code: An anchor/,
@@ -105,17 +105,16 @@ values: 5
 /** Lines that make a right mapping wrong, and what is told of them. */
 const TOGETHER: Readonly<Record<string, string>> = {
   'columns: { A: X }':
-    'Exactly one of mid, columns, dateColumns, rates says where values are; found mid and columns',
-  'rows: { header: 3, first: 3 }':
-    '/rows/first: The first line with values stands after the header',
+    'Exactly one of mid, columns, dateColumns, rates must state where the values are; ' +
+    'found mid and columns',
+  'rows: { header: 3, first: 3 }': '/rows/first: The first line with values must follow the header',
   'rows: { header: { holds: A }, first: 3 }':
-    '/rows/first: The values begin below a header that is found by what it holds',
+    '/rows/first: Omit it: the values begin below a header that is found by its content',
   'rows: { stop: { column: A } }': '/rows/stop/startsWith: The member "startsWith" is missing',
-  'expect: [{ column: A, row: 2, is: x }]':
-    '/expect/0/row: Only lines above the values are compared',
+  'expect: [{ column: A, row: 2, is: x }]': '/expect/0/row: The line must be above the values',
   'vintage: { startsWith: As of, pattern: yyyy-MM-dd }':
-    '/vintage/startsWith: It stands above a header that is found by what it holds',
-  'vintage: { cell: A2 }': '/vintage/cell: The cell must stand above the values',
+    '/vintage/startsWith: It requires a header that is found by its content',
+  'vintage: { cell: A2 }': '/vintage/cell: The cell must be above the values',
   'vintage: { cell: 2A }': '/vintage/cell: A cell is letters and a number, such as A4',
   'vintage: { cell: A1, column: B }':
     '/vintage: Exactly one of constant, column, cell, startsWith, newest is needed; ' +
@@ -128,7 +127,7 @@ const TOGETHER: Readonly<Record<string, string>> = {
   'publishedAt: { column: A, constant: 2026-01-01T00:00:00Z }':
     '/publishedAt: Exactly one of constant, column, time is needed; found constant and column',
   'publishedAt: { constant: 2026-01-01 }':
-    '/publishedAt/constant: A moment is written 2026-03-05T16:00:00Z (RFC 3339)',
+    '/publishedAt/constant: A publication time is written 2026-03-05T16:00:00Z (RFC 3339)',
   'publishedAt: { constant: 2026-01-01T00:00:00Z, days: 1 }':
     '/publishedAt/days: There is no member "days"; legal are constant',
   'publishedAt: { days: 1 }':
@@ -146,16 +145,16 @@ const TOGETHER: Readonly<Record<string, string>> = {
   'publishedAt: { column: A, pattern: yyyy-MM-dd HH:mm }':
     '/publishedAt: The offset comes from the pattern or from offset; found neither',
   'publishedAt: { column: A, pattern: yyyy HH:mm, offset: Z }':
-    '/publishedAt/pattern: Not a pattern: the hour needs the day beside it',
+    '/publishedAt/pattern: Not a pattern: the hour needs the day',
   'published: { currency: usd }':
-    '/published: A currency is an ISO 4217 code, or hundredths of one: USc, USX, EUc, GBp, GBX, ' +
-    'AUc, CAc, INp; did you mean "USD" or "USX" or "USc"?',
+    '/published: A currency is an ISO 4217 code, or a minor unit of one: USc, USX, EUc, GBp, ' +
+    'GBX, AUc, CAc, INp; did you mean "USD" or "USX" or "USc"?',
   'published: { currency: USD, unit: "%" }': '/published: Percentages have no currency',
   'published: { currency: { column: A, translate: { x: dollars } } }':
-    '/published/currency/translate/x: A currency is an ISO 4217 code, or hundredths of one',
+    '/published/currency/translate/x: A currency is an ISO 4217 code, or a minor unit of one',
   'numbers: { decimal: comma, thousands: comma }':
-    '/numbers/thousands: The same sign cannot stand before decimals and thousands',
-  'prices: [{ code: A }, { code: a }]': '/prices/1/code: a is there twice',
+    '/numbers/thousands: Decimals and thousands need different separators',
+  'prices: [{ code: A }, { code: a }]': '/prices/1/code: a appears twice',
   'prices: [{ code: A B }]': '/prices/0/code: A code has 1 to 64 visible ASCII characters',
 };
 
@@ -166,17 +165,17 @@ t.test('members that do not go together are refused', (t) => {
     t.equal(found.slice(0, expected.length), expected, text);
   }
   t.strictSame(faultsOf('columns: { A: X, B: x }\ndate: { column: D }\nlow: C'), [
-    'mapping.yaml:3: /low: With columns, "low" has no meaning',
-    'mapping.yaml:1: /columns/B: x is there twice',
+    'mapping.yaml:3: /low: With columns, "low" is not allowed',
+    'mapping.yaml:1: /columns/B: x appears twice',
   ]);
   const rates = 'rates: { source: CB, name: Bank, base: EUR, first: 2 }\ndate: { column: 1 }\n';
   t.strictSame(faultsOf(`${rates}code: { constant: A }\npublished: { currency: USD }`), [
-    'mapping.yaml:3: /code: With rates, "code" has no meaning',
-    'mapping.yaml:4: /published: With rates, "published" has no meaning',
+    'mapping.yaml:3: /code: With rates, "code" is not allowed',
+    'mapping.yaml:4: /published: With rates, "published" is not allowed',
   ]);
   t.strictSame(faultsOf('dateColumns: { first: 2, pattern: MM }\nrows: { header: 0 }'), [
-    'mapping.yaml:1: With dateColumns, the member "code" is needed',
-    'mapping.yaml:1: /dateColumns: Headings need a header',
+    'mapping.yaml:1: With dateColumns, the member "code" is required',
+    'mapping.yaml:1: /dateColumns: It requires a header line',
     'mapping.yaml:1: /dateColumns/pattern: Not a pattern: the year, yyyy, is missing',
   ]);
   t.strictSame(
@@ -186,7 +185,7 @@ t.test('members that do not go together are refused', (t) => {
     ),
     [
       'mapping.yaml:3: /mid: Without a header, a column is letters such as C, or its place from 1',
-      'mapping.yaml:4: /date/period: The pattern tells no month, only the year',
+      'mapping.yaml:4: /date/period: The pattern states no month, only the year',
       'mapping.yaml:2: /code/others: "others" goes with translate only',
     ],
   );

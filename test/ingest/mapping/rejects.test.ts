@@ -111,7 +111,7 @@ t.test('a workbook and XML have no lines to copy, which a sentence says', async 
     const file = await fileOf(t, content);
     const rejects = { file: `${file}.rejects`, overwrite: false };
     await t.rejects(loadFile(client, format, file, { ...options, rejects }), {
-      message: `--rejects copies lines, and ${what} has none: load it without`,
+      message: `--rejects copies lines, but ${what} has none: load it without --rejects`,
       exitCode: 2,
     });
     t.strictSame(await readdir(dirname(file)), ['file'], 'nothing is left');

@@ -65,7 +65,7 @@ t.test('another currency or unit than that of the price is refused, naming both'
       'unit_mismatch',
       /LB is in USD per Pound, .* USD per t; units are/,
     ],
-    ['LB', '{ unit: kg }', 'unit_mismatch', /the file has it in kg/],
+    ['LB', '{ unit: kg }', 'unit_mismatch', /the file states kg/],
     ['LB', '{ unit: stone }', 'unknown_unit', /There is no such unit/],
     ['PAY', '{ currency: USD }', 'currency_mismatch', /PAY is in Percent/],
     ['LB', '{ unit: "%" }', 'unit_mismatch', /LB is in USD per Pound/],

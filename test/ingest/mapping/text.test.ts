@@ -80,7 +80,7 @@ t.test('fields are told apart as declared, and quotation marks are read strictly
     [1, null, 'Code,"Da"te,Price', 'invalid_quote'],
   ]);
   const semicolons = await loadTable(t, client, TABLE, '"Code";"Date";"Price"\n"A";"x";"1"\n');
-  const hint = /by semicolons; say so in the mapping, text: { delimiter: semicolon }$/;
+  const hint = /by semicolons; set this in the mapping, text: { delimiter: semicolon }$/;
   t.match(semicolons.errors, [{ line: 1, code: 'invalid_quote', message: hint }]);
 });
 
@@ -105,11 +105,7 @@ t.test('a table without the columns of its mapping is refused with the nearest n
       /\{ delimiter: semicolon \}$/,
     ],
     [TABLE, header('Prices; monthly'), /no column of this name$/],
-    [
-      `rows: { header: 3 }\n${TABLE}`,
-      header('Code,Date,Price'),
-      /the line with the names, is empty/,
-    ],
+    [`rows: { header: 3 }\n${TABLE}`, header('Code,Date,Price'), /The header line is empty/],
     [
       `rows: { header: 0 }\n${TABLE}`
         .replaceAll('Code', 'A')
