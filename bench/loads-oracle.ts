@@ -59,10 +59,10 @@ const { values } = parseArgs({
   },
 });
 
-/** Durability for data that nobody needs after the run. */
+/** Settings without durability; the data are dropped after the run. */
 const THROWAWAY = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
 
-/** The server of TEST_DATABASE_URL, else an embedded one of the checkout. */
+/** Uses the server of TEST_DATABASE_URL, otherwise starts the embedded one of the checkout. */
 async function startServer(checkout: string, folder: string) {
   const given = process.env['TEST_DATABASE_URL'];
   if (given) return { url: given, release: async () => {} };
@@ -76,11 +76,11 @@ async function startServer(checkout: string, folder: string) {
 
 type Pair<T> = readonly [T, T];
 
-/** Does the same on both sides at once. */
+/** Runs a function for both sides in parallel. */
 const both = async <T, U>([before, after]: Pair<T>, work: (side: T) => Promise<U>) =>
   (await Promise.all([work(before), work(after)])) as unknown as Pair<U>;
 
-/** What the commands of a sequence came to, by the first word and the exit code. */
+/** Number of commands by first words and exit code. */
 const tally = new Map<string, number>();
 
 function count(step: Step, { exitCode }: Outcome): void {
@@ -90,13 +90,15 @@ function count(step: Step, { exitCode }: Outcome): void {
 }
 
 interface Found extends Difference {
-  /** Place of the command in its sequence, from 0. */
+  /** Index of the command in its sequence, from 0. */
   readonly at: number;
 }
 
 let otherWording = 0;
 
-/** Whether a signal asked for the end: the sequence under way is finished, the rest is not. */
+/**
+ * Whether a signal requested the end: the current sequence is finished, later ones are not started.
+ */
 let isStopped = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
@@ -112,19 +114,19 @@ function noteWording(step: Step, [before, after]: Pair<Outcome>): void {
   say(`before: ${before.stdout}\nafter: ${after.stdout}`);
 }
 
-/** Compares tables and feeds of both sides; null when they are equal. */
+/** Compares tables and feeds of both sides; null if they are equal. */
 async function compareData(sides: Pair<Side>, isOneSchema: boolean): Promise<Difference | null> {
   const [before, after] = await both(sides, (side) => side.state());
   const difference = stateDifference(before, after);
   if (difference) return difference;
-  // A reader that both share finds more than two that are wrong alike, but knows one schema.
+  // A shared reader also finds faults that both readers have in common, but knows only one schema.
   const feeds = await both(sides, ({ checkout, url }) =>
     (isOneSchema ? sides[0].checkout : checkout).feed(url),
   );
   return feedDifference(feeds, await both(sides, (side) => side.names()));
 }
 
-/** Takes the steps of a sequence on both sides; null when all is equal. */
+/** Runs the steps of a sequence on both sides; null if all results are equal. */
 async function takeSteps(
   sides: Pair<Side>,
   steps: readonly Step[],
@@ -144,7 +146,7 @@ async function takeSteps(
   return last && { ...last, at: steps.length - 1 };
 }
 
-/** What all sequences share. */
+/** State shared by all sequences. */
 interface Bench {
   readonly checkouts: Pair<Checkout>;
   readonly templates: Pair<string>;
@@ -152,11 +154,11 @@ interface Bench {
   readonly url: string;
   readonly folder: string;
   readonly began: string;
-  /** Part of the name of every database. */
+  /** Prefix of all database names. */
   readonly prefix: string;
 }
 
-/** Runs a sequence on two new databases, which are dropped then. */
+/** Runs a sequence on two new databases, which are dropped afterwards. */
 async function runSequence(
   { checkouts, templates, admin, url, folder, began, prefix }: Bench,
   steps: readonly Step[],
@@ -203,7 +205,7 @@ function printFound(number: number, steps: readonly Step[], found: Found, folder
   process.stdout.write(`${lines.join('\n')}\n`);
 }
 
-/** Runs all sequences. Returns how many differ, of how many. */
+/** Runs all sequences. @returns the numbers of different and of all sequences */
 async function runAll(bench: Bench): Promise<{ differing: number; done: number }> {
   const first = Number(values.from);
   let [differing, done] = [0, 0];
@@ -218,7 +220,7 @@ async function runAll(bench: Bench): Promise<{ differing: number; done: number }
     if (found === null) await rm(join(bench.folder, name), { recursive: true });
     else {
       differing += 1;
-      // A difference of the data is seen at the end: the second run finds its command.
+      // Data are compared at the end of a sequence; a second run finds the command that differs.
       const isShown = values.each || differing === 1;
       if (isShown) found = (await runSequence(bench, steps, name, true)) ?? found;
       if (isShown) printFound(number, steps, found, bench.folder);
@@ -234,7 +236,7 @@ async function runAll(bench: Bench): Promise<{ differing: number; done: number }
 const migrationsOf = async (folder: string): Promise<string> =>
   (await readdir(join(folder, 'migrations'))).sort().join();
 
-/** Makes the databases that those of the sequences are copies of: one, or one for each side. */
+/** Creates the template databases of the sequences: one, or one for each side. */
 async function makeTemplates(bench: Omit<Bench, 'templates' | 'began'>): Promise<Pair<string>> {
   const { checkouts, admin, url, folder, prefix } = bench;
   const [before, after] = await both(checkouts, (each) => migrationsOf(each.folder));

@@ -6,16 +6,16 @@ import type { Answer, Outcome, Task } from './runner.ts';
 
 const RUNNER = fileURLToPath(new URL('runner.ts', import.meta.url));
 
-/** Commands that write nothing for longer than this are taken for hanging. */
+/** Time without output after which a command counts as hanging. */
 const COMMAND_MAX_MS = 120_000;
 
-/** Settings that must not differ between the two sides, or reach another database. */
+/** Settings that must be equal on both sides and must not reach another database. */
 const ENVIRONMENT = { DATABASE_URL: '', LOG_LEVEL: 'info', LOAD_JUMP_FACTOR: '', DATA_DIR: '' };
 
-/** A task without the number that `Checkout` gives it. */
+/** A task before `Checkout` assigns its id. */
 type Work = Task extends infer T ? (T extends Task ? Omit<T, 'id'> : never) : never;
 
-/** A checkout of the project, with one process that runs its commands one after another. */
+/** A checkout of the project, with one process that runs its commands in sequence. */
 export class Checkout {
   readonly folder: string;
   private readonly child: ChildProcess;
@@ -28,7 +28,7 @@ export class Checkout {
     const own = join(folder, 'node_modules', '.bin', 'node');
     this.child = spawn(existsSync(own) ? own : process.execPath, [RUNNER, folder], {
       env: { ...process.env, ...ENVIRONMENT },
-      // A process group of its own: a signal to ours ends the sequence under way first.
+      // Its own process group: a signal to this process first finishes the current sequence.
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     });
@@ -49,7 +49,7 @@ export class Checkout {
     return outcome;
   }
 
-  /** Every change of the feed of a database, as JSON texts. */
+  /** All changes of the feed of a database, as JSON texts. */
   async feed(url: string): Promise<readonly string[]> {
     return (await this.ask({ kind: 'feed', url })).changes ?? [];
   }

@@ -2,14 +2,14 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Outcome } from './runner.ts';
 import { type Names, plainOf } from './state.ts';
 
-/** What two sides hold of one thing. */
+/** A difference between the two sides. */
 export interface Difference {
   readonly what: string;
   readonly before: unknown;
   readonly after: unknown;
 }
 
-/** JSON that a command printed; undefined when it printed something else. */
+/** The JSON that a command printed; undefined for other output. */
 function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -27,7 +27,7 @@ const placesOf = (text: string): string[] =>
     return [`${found[1]}:${found[2] ?? ''} ${column} (${found[3]})`];
   });
 
-/** Compares what a command gave on both sides; null when all that counts is equal. */
+/** Compares the results of a command on both sides; null if they are equivalent. */
 export function outcomeDifference(
   [before, after]: readonly [Outcome, Outcome],
   [namesBefore, namesAfter]: readonly [Names, Names],
@@ -48,18 +48,18 @@ export function outcomeDifference(
   return { what: 'the JSON on stdout', before: json[0], after: json[1] };
 }
 
-/** A text for people without what always differs: revisions, epochs, sums and moments. */
+/** Normalizes readable output: without revisions, epochs, checksums and times. */
 const wordingOf = ({ stdout }: Outcome): string =>
   stdout
     .replace(/\b[0-9a-z]{12,40}\.(\d+)/g, 'revision $1')
     .replace(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?\S*/g, 'now')
     .replace(/\b[0-9a-f]{64}\b/g, 'sum');
 
-/** Whether the two say the same to a person; only told, for wording may change. */
+/** Whether both outputs have the same wording; reported only, because wording may change. */
 export const isSameWording = (before: Outcome, after: Outcome): boolean =>
   jsonOf(before.stdout) !== undefined || wordingOf(before) === wordingOf(after);
 
-/** Compares lists of lines; null when they are equal. */
+/** Compares lists of lines; null if they are equal. */
 function linesDifference(
   what: string,
   before: readonly string[],
@@ -81,7 +81,7 @@ type State = ReadonlyMap<string, readonly string[]>;
 const columnsOf = (lines: readonly string[]): string[] =>
   lines[0] === undefined ? [] : Object.keys(JSON.parse(lines[0]));
 
-/** Compares the tables that both have, by the columns that both have. */
+/** Compares the common columns of the common tables. */
 export function stateDifference(before: State, after: State): Difference | null {
   for (const [table, lines] of before) {
     const other = after.get(table);

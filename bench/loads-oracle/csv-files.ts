@@ -2,18 +2,18 @@ import type { Random } from './random.ts';
 
 /** A file that a command loads. */
 export interface TextFile {
-  /** How the name ends. */
+  /** Extension of the name. */
   readonly ending: string;
   readonly content: string | Buffer;
 }
 
-/** Prices of every database of the oracle; see `BASE`. */
+/** Prices in every database of the oracle; see `BASE`. */
 export const CODES = ['OR-NI-1', 'OR-NI-2', 'OR-AL-1', 'OR-CU-1', 'OR-LI-1'] as const;
 /** Prices that sequences describe. */
 const NEW_CODES = ['OR-NEW-1', 'OR-NEW-2', 'OR-NEW-3'] as const;
 const DAYS = ['01', '02', '03', '04', '05', '08', '09'].map((day) => `2026-01-${day}`);
 
-/** 399 to 401 days before days of the base: jumps are looked for within 400 days. */
+/** 399 to 401 days before days of the base: jumps are searched within 400 days. */
 const FAR_DAYS = ['2024-11-30', '2024-12-01', '2024-12-02'];
 
 export const dayOf = (random: Random): string => random.pick(DAYS);
@@ -27,7 +27,7 @@ const described = (code: string, market: string, product: string, more: object):
     },
   });
 
-/** The prices that each sequence begins with, one of them without a point, as NDJSON. */
+/** The prices with which each sequence starts, one of them without points, as NDJSON. */
 export const BASE: string = [
   described('OR-NI-1', 'nickel', 'Nickel cathode', { region: 'Europe' }),
   described('OR-NI-2', 'nickel', 'Ferronickel', { currency: 'EUR', purity: '99.8% Ni min' }),
@@ -44,13 +44,13 @@ export const BASE: string = [
   '',
 ].join('\n');
 
-/** A value; a hundredfold one is a jump. */
+/** A value; one multiplied by a hundred is a jump. */
 const midOf = (random: Random): string =>
   random.chance(0.01)
     ? random.pick(['10000', '0', '-100'])
     : random.pick(['100', '100.0', '101', '102.5', '110', '120.125', '99.9999999999']);
 
-/** Cells that no row may hold, by column. */
+/** Invalid cells by column. */
 const BAD_CELLS: Readonly<Record<string, readonly string[]>> = {
   code: ['NO-SUCH-1', 'OR-NI-', '', 'has space', 'ÄÖ'],
   date: ['2026-02-30', '2099-01-01', '1799-12-31', '', '01.02.2026', '2026-1-1'],
@@ -80,7 +80,7 @@ function pointRow(random: Random, code: string): Cells {
   };
 }
 
-/** Rows of points; two of one price and day only by the faults. */
+/** Rows of points; duplicates come only from injected faults. */
 function pointRows(random: Random, codes: readonly string[]): Cells[] {
   const rows = Array.from({ length: random.int(1, 7) }, () => pointRow(random, random.pick(codes)));
   const seen = new Set<string>();
@@ -97,7 +97,7 @@ const textOf = (columns: readonly string[], rows: readonly Cells[], end = '\n'):
     .map((line) => `${line}${end}`)
     .join('');
 
-/** Spoils one to three rows, each by one cell or by being there twice. */
+/** Corrupts one to three rows, each by one cell or by duplication. */
 function spoilRows(random: Random, rows: Cells[]): void {
   for (let left = random.int(1, 3); left > 0; left -= 1) {
     const row = random.pick(rows);
@@ -109,7 +109,7 @@ function spoilRows(random: Random, rows: Cells[]): void {
   }
 }
 
-/** Spoils a text as a whole. */
+/** Corrupts a whole text. */
 export function spoilText(random: Random, text: string): string | Buffer {
   const lines = text.split('\n');
   const at = random.int(0, Math.max(0, lines.length - 2));
@@ -153,7 +153,7 @@ function descriptionOf(random: Random, code: string): Cells {
   };
 }
 
-/** Cells of a description that are refused, or change what never changes. */
+/** Cells of a description that are refused, or that change immutable attributes. */
 const BAD_DESCRIPTIONS: Readonly<Record<string, readonly string[]>> = {
   market: ['nikel', 'copper', ''],
   product: ['Nickel catode', ''],
@@ -168,7 +168,7 @@ const BAD_DESCRIPTIONS: Readonly<Record<string, readonly string[]>> = {
   specification: ['"{}"', '"[{""name"":1}]"'],
 };
 
-/** Points of known prices; some files are faulty. */
+/** Points of known prices; some files have faults. */
 export function csvPoints(random: Random): TextFile {
   const rows = pointRows(random, CODES);
   if (random.chance(0.18)) spoilRows(random, rows);
@@ -180,7 +180,7 @@ export function csvPoints(random: Random): TextFile {
   return { ending: '.csv', content: random.chance(0.07) ? spoilText(random, text) : text };
 }
 
-/** Descriptions, of new prices or of known ones, with points of these and others. */
+/** Descriptions of new or known prices, with points. */
 export function csvDescriptions(random: Random): TextFile {
   const codes = random.some([...NEW_CODES, 'OR-NI-1', 'OR-NI-2'], 1, 3);
   const rows: Cells[] = codes.map((code) => {
@@ -218,7 +218,7 @@ const BAD_LINES = [
   '{"code": "NO-SUCH-1", "date": "2026-01-03", "mid": 100}',
 ];
 
-/** NDJSON: points, and descriptions with products and values of their own. */
+/** NDJSON: points, and descriptions with products and dimension values. */
 export function ndjson(random: Random): TextFile {
   const lines: string[] = [];
   if (random.chance(0.5)) {
@@ -244,7 +244,7 @@ export function ndjson(random: Random): TextFile {
 
 /** A file of points to withdraw. */
 export function withdrawals(random: Random): TextFile {
-  // The prices and days that the base has.
+  // Prices and days of the base.
   const rows = pointRows(random, CODES.slice(0, 4)).slice(0, random.int(1, 3));
   if (random.chance(0.2)) spoilRows(random, rows);
   const text = textOf(

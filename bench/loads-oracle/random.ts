@@ -1,6 +1,6 @@
 import { uniformOf } from '../../seeds/random.ts';
 
-/** Choices that are the same for the same text on every machine. */
+/** Reproducible random choices: the same text gives the same choices on every machine. */
 export class Random {
   private readonly next: () => number;
 
@@ -8,7 +8,7 @@ export class Random {
     this.next = uniformOf(text);
   }
 
-  /** A whole number from `least` to `most`. */
+  /** An integer from `least` to `most`. */
   int(least: number, most: number): number {
     return least + Math.floor(this.next() * (most - least + 1));
   }
@@ -21,7 +21,7 @@ export class Random {
     return all[this.int(0, all.length - 1)] as T;
   }
 
-  /** Some of them, in their order. */
+  /** A random subset, in the given order. */
   some<T>(all: readonly T[], least: number, most: number): T[] {
     const count = Math.min(all.length, this.int(least, most));
     const left = all.map((_, index) => index);
@@ -32,7 +32,7 @@ export class Random {
     return taken.sort((a, b) => a - b).map((index) => all[index] as T);
   }
 
-  /** One of several, each as often as its weight says. */
+  /** One of several, with weights. */
   weighted<T>(all: readonly (readonly [weight: number, value: T])[]): T {
     const total = all.reduce((sum, [weight]) => sum + weight, 0);
     let left = this.next() * total;

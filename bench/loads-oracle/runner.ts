@@ -2,7 +2,7 @@
  * Runs commands of one checkout in one process: `node runner.ts CHECKOUT`, started with Node of
  * that checkout. Each message of the parent is a task, and each answer carries its id.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -92,7 +92,13 @@ async function run({ id, url, folder, words }: Extract<Task, { kind: 'command' }
   return { exitCode, stdout: stdout.text(), stderr: stderr.text() };
 }
 
-/** A page of the feed, as far as it is used here. */
+/** The module of `referenceReader`, also in checkouts without the folder `select`. */
+const REFERENCES =
+  ['src/prices/select/references.ts', 'src/prices/references.ts'].find((path) =>
+    existsSync(join(CHECKOUT, path)),
+  ) ?? '';
+
+/** A page of the feed. */
 interface Page {
   readonly changes: readonly string[];
   readonly next: string;
@@ -102,7 +108,7 @@ interface Page {
 async function feedOf(url: string): Promise<string[]> {
   const { openClient } = await import(moduleOf('src/db/client.ts'));
   const { readPage } = await import(moduleOf('src/prices/changes/page.ts'));
-  const { referenceReader } = await import(moduleOf('src/prices/select/references.ts'));
+  const { referenceReader } = await import(moduleOf(REFERENCES));
   const { MARKETS } = await import(moduleOf('src/catalog/markets.ts'));
   const client = openClient({
     url,

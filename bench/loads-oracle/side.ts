@@ -30,7 +30,7 @@ export class Side {
     this.client = new pg.Client({ connectionString: url });
   }
 
-  /** @param began the moment from which on times are those of the run, RFC 3339 in UTC */
+  /** @param began times from then on are times of the run, RFC 3339 in UTC */
   static async open(checkout: Checkout, url: string, folder: string, began: string): Promise<Side> {
     const side = new Side(checkout, url, folder, began);
     await mkdir(folder, { recursive: true });
@@ -54,12 +54,12 @@ export class Side {
     return namesOf(this.client, this.began);
   }
 
-  /** All rows by table, in words that both sides share. */
+  /** All rows by table, in a notation that both sides share. */
   async state(): Promise<ReadonlyMap<string, readonly string[]>> {
     return stateOf(this.client, await this.names());
   }
 
-  /** The words with the numbers that batches have on this side. */
+  /** Replaces placeholders by the batch numbers of this side. */
   private async numbered(words: readonly string[]): Promise<readonly string[]> {
     if (!words.some((each) => BATCH.test(each))) return words;
     const { rows } = await this.client.query<{ id: number; status: string }>(
@@ -74,7 +74,7 @@ export class Side {
   }
 }
 
-/** Migrates and seeds a database, and loads the prices that every sequence begins with. */
+/** Migrates and seeds a database, and loads the prices with which every sequence starts. */
 export async function prepare(checkout: Checkout, url: string, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, 'base.ndjson'), BASE);

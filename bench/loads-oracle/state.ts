@@ -9,17 +9,17 @@ interface Column {
 
 type Row = Readonly<Record<string, string | null>>;
 
-/** What numbers of one database mean, so that two databases can be compared. */
+/** Names for the numbers of one database, so that two databases can be compared. */
 export interface Names {
   /** Place of a batch in the ledger, by its number. */
   readonly batches: ReadonlyMap<string, string>;
-  /** What an identity refers to, by the kind of row and the identity. */
+  /** Names of rows, by kind and identity. */
   readonly rows: ReadonlyMap<string, string>;
-  /** Moments from here on are moments of the run, RFC 3339 in UTC. */
+  /** Times from here on are times of the run, RFC 3339 in UTC. */
   readonly began: string;
 }
 
-/** Random or counted by nothing but the order of statements. */
+/** Random values, and numbers that depend on the order of statements. */
 const IGNORED = /^(epoch|commit_id|keys_change_id|id|opened_by)$/;
 
 /** The kind of row that a column refers to. */
@@ -43,7 +43,7 @@ const IDENTITIES = `
   union all select 'market ' || id, slug from market
   union all select 'value ' || id, kind || ' ' || slug from dimension_value`;
 
-/** Reads what the identities of a database stand for. */
+/** Reads the names of the identities of a database. */
 export async function namesOf(client: pg.Client, began: string): Promise<Names> {
   const rows = await client.query<string[]>({ text: IDENTITIES, rowMode: 'array' });
   const batches = await client.query('select id::text from load_batch order by id');
@@ -54,7 +54,7 @@ export async function namesOf(client: pg.Client, began: string): Promise<Names> 
   };
 }
 
-/** A moment of the run is `now`; an earlier one comes from a file and stays. */
+/** `now` for a time of the run; an earlier time comes from a file and stays. */
 const momentOf = (text: string, began: string): string => (text >= began ? 'now' : text);
 
 function cellOf({ name, type }: Column, text: string | null, names: Names): string | null {
@@ -65,7 +65,7 @@ function cellOf({ name, type }: Column, text: string | null, names: Names): stri
   return type === 'timestamp with time zone' ? momentOf(text, names.began) : text;
 }
 
-/** The line of an undo names the batch in its file name, and its hash is made of the number. */
+/** The ledger row of an undo has a batch number in its file name and hash. */
 function withoutNumber(row: Row, names: Names): Row {
   if (row['format'] !== 'undo') return row;
   const file = row['file_name']?.replace(/^\d+/, (id) => names.batches.get(id) ?? id) ?? null;
@@ -82,13 +82,13 @@ const COLUMNS = `
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/** The text of a column: moments in UTC, so that they sort. */
+/** The text of a column, with times in UTC, so that they sort. */
 const textOf = ({ name, type }: Column): string =>
   type === 'timestamp with time zone'
     ? `to_char(${quoted(name)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
     : `${quoted(name)}::text`;
 
-/** All rows of the tables of a database in words that two databases share, by table. */
+/** All rows of the tables of a database, by table, in a notation that two databases share. */
 export async function stateOf(
   client: pg.Client,
   names: Names,
@@ -110,10 +110,10 @@ export async function stateOf(
 
 /** Members that hold the number of a batch. */
 const BATCH_MEMBERS = new Set(['batch', 'undoes', 'undoneBy']);
-/** Members whose wording may differ, and moments that always do. */
+/** Members with free wording, and times that always differ. */
 const FREE_MEMBERS = new Set(['message', 'when', 'startedAt', 'finishedAt', 'recordedAt', 'seq']);
 
-/** A revision on the wire: only its number is the same on both sides. */
+/** A revision in an answer: only its number is equal on both sides. */
 const REVISION = /^[0-9a-z]{8,40}\.(\d+)$/;
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/;
 

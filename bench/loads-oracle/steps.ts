@@ -13,14 +13,11 @@ import { ecb, fed, mappedTable, usgs, worldbank } from './source-files.ts';
 /** One command of a sequence. */
 export interface Step {
   readonly words: readonly string[];
-  /** Files that the command reads, by their name in the folder of the sequence. */
+  /** Files that the command reads, by name in the folder of the sequence. */
   readonly files: Readonly<Record<string, string | Buffer>>;
 }
 
-/**
- * Stands for the number of a batch when the command runs: the n-th newest of the ledger, or of
- * those that were applied.
- */
+/** A placeholder for a batch number: the n-th newest of the ledger, or of the applied batches. */
 export const BATCH = /^<(batch|applied) -(\d+)>$/;
 
 const LOADED = {
@@ -43,10 +40,10 @@ const WEIGHTS = [
   [5, 'worldbank'],
 ] as const;
 
-/** What a file is, as far as options depend on it. */
+/** Properties of a file on which options depend. */
 interface Kind {
   readonly isText: boolean;
-  /** Whether it states its edition itself. */
+  /** Whether it states its vintage. */
   readonly hasVintage: boolean;
 }
 
@@ -136,7 +133,7 @@ class Writer {
     this.steps.push({ words: [...words, ...options], files });
   }
 
-  /** Loads the same file once more, perhaps with other options. */
+  /** Loads the same file again, perhaps with other options. */
   private again(): void {
     if (this.loads.length === 0) {
       this.load();
@@ -229,7 +226,7 @@ export function sequenceOf(seed: string, number: number): readonly Step[] {
   const random = new Random(`loads ${seed} ${number}`);
   const writer = new Writer(random);
   for (let left = random.int(6, 14); left > 0; left -= 1) writer.add();
-  // The whole ledger and the sum of the data are looked at once more at the end.
+  // A final look at the whole ledger and the hash of the data.
   writer.steps.push({ words: ['load', 'log', '--json', '--limit', '99'], files: {} });
   writer.steps.push({ words: ['db', 'hash', '--json'], files: {} });
   return writer.steps;

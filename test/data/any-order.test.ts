@@ -12,10 +12,10 @@ import { dataFile } from './folder.ts';
 
 const USGS = 'usgs-mineral-commodity-summaries';
 
-/** A format and a file; with a mapping of the documentation where the format needs one. */
+/** A format and a file, with a documented mapping if the format needs one. */
 type Loadable = readonly [FormatName, string, mapping?: string];
 
-/** Every file of the folder that holds prices or rates, with the loader that takes it. */
+/** Every file of the data folder with prices or rates, and the format that loads it. */
 const FILES: readonly Loadable[] = [
   ['worldbank', 'world-bank-pink-sheet/CMO-Historical-Data-Monthly.xlsx'],
   ...globSync('ecb-euro-reference-rates/eurofxref*', { cwd: dataFile('.') })
@@ -38,7 +38,7 @@ const FILES: readonly Loadable[] = [
     'world-bank-tidy',
   ],
 ];
-/** Files that no loader takes as they are, each with one that is offered it. */
+/** Files that no format loads unchanged, each with the format that is tried. */
 const REFUSED: readonly Loadable[] = [
   ['fed', 'federal-reserve-h10/monthly.csv'],
   ['usgs', `${USGS}/usgs-mcs-prices-tidy.csv`],
@@ -46,7 +46,7 @@ const REFUSED: readonly Loadable[] = [
   ['csv', 'world-bank-pink-sheet/pink-sheet-metals-monthly-vintage-2025-01.csv'],
   ['csv', 'usgs-copper-long-history/USGS_copper_historical_price.txt'],
 ];
-/** The upstream copy of this table holds another one. */
+/** The upstream copy of this table holds another table. */
 const WRONG = `${USGS}/mcs2024/mcs2024-cobal_salient.csv`;
 
 const isRefused = ([format, path]: Loadable): boolean =>
@@ -76,7 +76,7 @@ function checkFirst(test: Pick<typeof t, 'ok'>, file: Loadable, status: string):
   test.ok(wanted.includes(status), `${file.join(' ')} is ${status}`);
 }
 
-/** Loads files in a random order, then again in another. Returns the content. */
+/** Loads files in two random orders. @returns the content */
 async function contentAfter(
   test: Pick<typeof t, 'ok' | 'equal' | 'teardown'>,
   files: typeof FILES,
@@ -88,7 +88,7 @@ async function contentAfter(
   const early: Loadable[] = [];
   for (const each of order) {
     const status = await loadOne(client, each);
-    // The prices of some tables are described by another file, which may come later.
+    // Prices of some tables are described by another file, which may come later.
     if (each[2] === 'world-bank-tidy' && status === 'refused') early.push(each);
     else checkFirst(test, each, status);
   }

@@ -13,10 +13,10 @@ const FILES = [
   'eurofxref-daily.xml',
 ];
 
-/** Trailing zeros are not kept; nothing else may be lost. */
+/** Trailing zeros are not stored; all other digits are. */
 const trimmed = (rate: string): string => (rate.includes('.') ? rate.replace(/\.?0+$/, '') : rate);
 
-/** Currency, date and rate of the history, split by hand. */
+/** Currency, date and rate of the history, parsed independently. */
 async function history(): Promise<string[]> {
   const [header = '', ...lines] = (await readFile(file('eurofxref-hist.csv'), 'utf8'))
     .trim()

@@ -8,7 +8,7 @@ import { dataFile } from './folder.ts';
 const file = (name: string): string => dataFile('federal-reserve-h10', name);
 const DAILY = 'daily-wide-1971-2017.csv';
 
-/** Country, day and rate of the daily table, split by hand; zeros that mean nothing dropped. */
+/** Country, day and rate of the daily table, parsed independently, without trailing zeros. */
 async function daily(): Promise<string[]> {
   const [header = '', ...lines] = (await readFile(file(DAILY), 'utf8')).trim().split('\n');
   const countries = header.split(',');

@@ -8,7 +8,7 @@ import { tableWith } from '../../src/ingest/mapping/table.ts';
 import { contentOf, loadFile, loadingDatabase } from '../ingest/support.ts';
 import { dataFile } from './folder.ts';
 
-/** Loads a file of a publisher with a mapping of the documentation. */
+/** Loads a publisher's file with a documented mapping. */
 async function loadWith(client: Client, name: string, file: string) {
   const path = fileURLToPath(new URL(`../../docs/examples/${name}.yaml`, import.meta.url));
   return loadFile(client, 'table', file, { reader: tableWith(await readMapping(path)) });
@@ -23,14 +23,14 @@ async function stored(pool: pg.Pool): Promise<unknown[][]> {
   return rows;
 }
 
-/** Cents as dollars, by moving the point: another way than that of the loader. */
+/** Converts cents to dollars independently of the loader. */
 function dollars(cents: string): string {
   const [whole = '', fraction = ''] = cents.split('.');
   const padded = whole.padStart(3, '0');
   return `${padded.slice(0, -2)}.${padded.slice(-2)}${fraction}`.replace(/\.?0+$/, '');
 }
 
-/** The start of the day after a day. */
+/** The start of the next day. */
 const dayAfter = (day: string): string =>
   `${new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10)} 00:00:00+00`;
 

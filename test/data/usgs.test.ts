@@ -15,7 +15,7 @@ import {
 import { dataFile } from './folder.ts';
 
 const path = (name: string): string => dataFile('usgs-mineral-commodity-summaries', name);
-/** The upstream copy of this file holds the world's production in place of the salient table. */
+/** The upstream copy of this file holds world production instead of the salient table. */
 const WRONG = 'mcs2024/mcs2024-cobal_salient.csv';
 const LIST = 'mcs2026-price-extract.csv';
 const SALIENT = globSync('mcs20*/*.csv', { cwd: path('.') }).sort();
@@ -30,7 +30,7 @@ interface Tidy {
   readonly file: string;
 }
 
-/** A published value in dollars, by moving the point in its digits. */
+/** Converts a published value to dollars independently of the loader. */
 function dollars(value: string, currency: string): string {
   const [whole = '', fraction = ''] = value.split('.');
   const digits = (whole + fraction).padStart(fraction.length + 3, '0');
@@ -39,7 +39,7 @@ function dollars(value: string, currency: string): string {
   return text.replace(/^0+(?=\d)/, '').replace(/\.?0*$/, '');
 }
 
-/** The table that others made of all releases, cut into fields by other means than the loader. */
+/** A third-party table of all releases, parsed independently of the loader. */
 async function tidy(): Promise<Tidy[]> {
   const text = await readFile(path('usgs-mcs-prices-tidy.csv'), 'utf8');
   const [, ...lines] = text.trim().split(/\r?\n/);
@@ -66,7 +66,7 @@ async function tidy(): Promise<Tidy[]> {
 const lineOf = ({ code, date, value }: Pick<Tidy, 'code' | 'date' | 'value'>): string =>
   `${code} ${date} ${value}`;
 
-/** Every stored point that is a middle value in dollars, which all of them are to be. */
+/** The stored points; all must be mid values in dollars. */
 async function stored(pool: pg.Pool): Promise<string[]> {
   const { rows } = await pool.query(`
     select p.code, s.date, s.mid as value
@@ -75,7 +75,7 @@ async function stored(pool: pg.Pool): Promise<string[]> {
   return rows.map(lineOf).sort();
 }
 
-/** What readers are to see when all releases were loaded: the value of the newest that has one. */
+/** The expected values after all releases: for each year the value of the newest release. */
 const newest = (rows: readonly Tidy[]): string[] => {
   const values = new Map<string, Tidy>();
   for (const row of rows.toSorted((a, b) => (a.release < b.release ? -1 : 1))) {

@@ -11,7 +11,7 @@ const CODES: Readonly<Record<string, string>> = {
   Nickel: 'CP-NI-9001',
 };
 
-/** Code, period and value of a tidy table that others took from the workbook. */
+/** Code, period and value of a third-party table made from the workbook. */
 async function tidy(name: string): Promise<[code: string, period: string, value: string][]> {
   const text = await readFile(dataFile('world-bank-pink-sheet', name), 'utf8');
   const [, ...lines] = text.trim().split(/\r?\n/);
@@ -21,7 +21,7 @@ async function tidy(name: string): Promise<[code: string, period: string, value:
   });
 }
 
-/** The last day of a month, by another way than that of the loader. */
+/** The last day of a month, computed independently of the loader. */
 const monthEnd = (period: string): string =>
   new Date(Date.UTC(Number(period.slice(0, 4)), Number(period.slice(5)), 0))
     .toISOString()

@@ -11,7 +11,7 @@ const day = (index: number): string =>
   new Date(Date.UTC(1900, 0, index + 1)).toISOString().slice(0, 10);
 const VALUES = Array.from({ length: ROWS }, (_, index) => `A,${day(index)},,1,,`);
 
-/** Waits until a session waits for a lock with such a statement; returns its process. */
+/** Waits until a session waits for a lock in this statement. @returns its process id */
 async function waiting({ pool }: TestDatabase, statement: string): Promise<number> {
   let pid = 0;
   await until(`${statement} waits`, async () => {
@@ -26,7 +26,7 @@ async function waiting({ pool }: TestDatabase, statement: string): Promise<numbe
   return pid;
 }
 
-/** Stops a load, in some way, when it is committed and only looks after the planner. */
+/** Stops a load after its commit, while it updates table statistics. */
 async function stopped(
   t: Parameters<typeof loadText>[0],
   stop: (database: TestDatabase, pid: number, controller: AbortController) => unknown,

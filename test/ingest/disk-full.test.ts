@@ -26,7 +26,7 @@ const CODES = ['A', 'B', 'C', 'D', 'E'];
 const day = (index: number): string =>
   new Date(Date.UTC(1900, 0, index + 1)).toISOString().slice(0, 10);
 
-/** So many values of five prices. */
+/** Points of five prices. */
 const valuesOf = (rows: number): string => {
   const days = Math.ceil(rows / CODES.length);
   const lines = Array.from({ length: rows }, (_, index) => {
@@ -36,7 +36,7 @@ const valuesOf = (rows: number): string => {
   return points(lines.join('\n'));
 };
 
-/** Loads until there is room, and looks each time whether anything was lost. */
+/** Loads until there is room, and checks after each attempt that nothing was lost. */
 async function fillDisk(t: Test, disk: SmallDisk, rows: number, rooms: readonly number[]) {
   const client = clientOn(disk.url);
   await migrateUp(client.db);
@@ -80,7 +80,7 @@ t.test('a load on a full disk fails whole, says so, and succeeds once there is r
 });
 
 t.test('a load whose log finds no room is not there; it goes in once there is', async (t) => {
-  // Files of the log that were kept for later would be room.
+  // Recycled WAL files would be free space.
   const cluster = await ownCluster(t, { wal_recycle: 'off' });
   const log = await smallLog(t, cluster);
   const rows = 100_000;

@@ -9,7 +9,7 @@ import { loadingDatabase, loadText } from './support.ts';
 
 const page = await readFile(new URL('../../docs/loading.md', import.meta.url), 'utf8');
 
-/** The examples of a language, in the order of the page. */
+/** The code examples of a language, in page order. */
 const examples = (language: string): string[] =>
   [...page.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))].map(
     ([, text]) => text ?? '',
@@ -21,7 +21,7 @@ t.test('the documentation names every format, price and error that a load knows'
     new URL('../../src/ingest/formats/worldbank.yaml', import.meta.url),
   ).mapping;
   for (const { code } of prices) t.match(page, `\`${code}\``);
-  // A row may name a span of codes by its first and last.
+  // A table row may name a span of codes by its first and last.
   const spanned = page.replace(/`(CP-\w+-)(\d+)` to `\1(\d+)`/g, (_, start, first, last) =>
     Array.from({ length: last - first + 1 }, (_, at) => `\`${start}${+first + at}\``).join(),
   );

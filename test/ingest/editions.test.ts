@@ -12,11 +12,11 @@ import {
 const DAYS = ['2020-01-01', '2020-02-01', '2020-03-01', '2020-04-01', '2020-05-01'];
 const vintageOf = (edition: number): string => `2021-01-0${edition + 1}`;
 
-/** Some days of some editions, each with a value of its own or the same as its neighbour's. */
+/** Days of several editions, each with a new value or that of the other editions. */
 function editionsOf(random: () => number): Map<string, string>[] {
   return Array.from({ length: 4 }, () => {
     const days = DAYS.filter(() => random() < 0.6);
-    // A file without a value would be refused.
+    // A file without values would be refused.
     if (days.length === 0) days.push(DAYS[0] ?? '');
     return new Map(days.map((day) => [day, String(1 + Math.floor(random() * 3))]));
   });
@@ -27,7 +27,7 @@ function shuffled<T>(items: readonly T[], random: () => number): T[] {
   return items.map(() => left.splice(Math.floor(random() * left.length), 1)[0] as T);
 }
 
-/** What readers are to see: on each day the value of the newest edition that has one. */
+/** The expected current data: on each day the value of the newest edition that has one. */
 const newest = (editions: readonly Map<string, string>[]): [string, string][] =>
   DAYS.flatMap((day) => {
     const value = editions.findLast((each) => each.has(day))?.get(day);

@@ -15,7 +15,7 @@ import {
   seriesOf,
 } from './support.ts';
 
-/** Whole and fraction as one scaled integer: the oracle that all readings are compared with. */
+/** Converts a decimal to one scaled integer, the oracle of all readers. */
 function scaled(text: string, decimals = 80): bigint {
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e');
   const [whole = '', fraction = ''] = mantissa.split('.');
@@ -80,7 +80,7 @@ t.test('a cell of a workbook is the decimal that was typed, up to 15 digits', as
   fc.assert(
     fc.property(typed, (text) => {
       const double = Number(text);
-      // Workbooks hold the double with up to 17 digits, with or without exponent.
+      // Workbooks store doubles with up to 17 digits, with or without exponent.
       const cells = [double.toPrecision(17), double.toExponential(16), String(double)];
       return cells.every((cell) => cellDecimal(cell) === writtenOut(text));
     }),

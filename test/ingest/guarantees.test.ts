@@ -216,7 +216,7 @@ t.test('a load that is aborted changes nothing, and the next one works', async (
   await t.rejects(loadText(t, client, 'csv', text, { signal: reading.signal, onProgress }), {
     message: 'stopped by the operator',
   });
-  // Another writer holds the lock, so that the load is stopped while the server works on it.
+  // Another writer holds the lock, so the load is stopped while the server works on it.
   const writer = await pool.connect();
   await writer.query('begin; select lock_revisions()');
   const waiting = new AbortController();

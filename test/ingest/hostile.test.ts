@@ -177,7 +177,7 @@ t.test('a line of a gigabyte is skipped as any that is too long', async (t) => {
   const { client } = await loadingDatabase(t);
   await describePrices(client, 'A');
   const file = await fileOf(t, points('A,2026-01-01,,1').trimEnd());
-  // A hole of zeros, which takes no room on the disk.
+  // A sparse file: its zeros need no disk space.
   const handle = await open(file, 'r+');
   await handle.write('0,,\nA,2026-01-02,,x,,\n', 2 ** 30);
   await handle.close();

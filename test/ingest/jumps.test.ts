@@ -11,12 +11,12 @@ import {
   seriesOf,
 } from './support.ts';
 
-/** Nothing may jump here; elsewhere the tests accept jumps. */
+/** Rejects jumps; other tests accept them. */
 const STRICT = { acceptJumps: false };
 
 type Database = Awaited<ReturnType<typeof loadingDatabase>>;
 
-/** Loads rows of points strictly; the lines that jump. */
+/** Loads points and rejects jumps. @returns the lines of the rejected rows */
 async function jumpsIn(
   t: Pick<typeof tap, 'teardown' | 'ok'>,
   { client }: Database,
@@ -149,14 +149,14 @@ tap.test('payables and rates may not jump either', async (t) => {
   t.match(await loadText(t, client, 'ecb', rates), { status: 'applied' });
 });
 
-/** A decimal as an integer of ten decimals. */
+/** Converts a decimal to an integer with ten decimals. */
 function scaled(text: string): bigint {
   const [whole = '', fraction = ''] = text.replace('-', '').split('.');
   const size = BigInt(whole + fraction.padEnd(10, '0'));
   return text.startsWith('-') ? -size : size;
 }
 
-/** The rule once more, in integers. */
+/** The jump rule in integer arithmetic. */
 function jump(one: string, other: string): boolean {
   const [a, b] = [scaled(one), scaled(other)];
   const size = (value: bigint) => (value < 0n ? -value : value);
@@ -167,7 +167,7 @@ function jump(one: string, other: string): boolean {
 
 const day = (index: number): string => `2026-01-${String(index + 1).padStart(2, '0')}`;
 
-/** The rows of a file, by index, that jump in the series which they would make. */
+/** The indexes of the rows that jump in the resulting series. */
 function expected(held: ReadonlyMap<number, string>, file: readonly [number, string][]): number[] {
   const standing = new Map([...held, ...file]);
   const days = [...standing.keys()].sort((a, b) => a - b);

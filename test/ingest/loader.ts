@@ -4,9 +4,9 @@ import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
 import { load } from '../../src/ingest/load/load.ts';
 
 /**
- * A process of its own that changes the data, to be killed: `node loader.ts URL load FILE`, `URL
- * withdraw CODE` or `URL undo BATCH`. It says each step on a line, and its name to the database. At
- * a step that KILLED_AT matches it dies, as if somebody had killed it just then.
+ * A separate process that changes data and is killed: `node loader.ts URL load FILE`, `URL withdraw
+ * CODE` or `URL undo BATCH`. It prints each step on a line and sets its application name. At a step
+ * that matches KILLED_AT it kills itself.
  */
 const [url = '', what = '', which = ''] = process.argv.slice(2);
 const client = openClient({

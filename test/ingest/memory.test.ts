@@ -12,7 +12,7 @@ const collect: () => void = runInNewContext('gc');
 const BLOCK = 262_144;
 const BLOCKS = 400;
 
-/** A text of 24 characters cut out of a block of a file, as the readers cut theirs. */
+/** A slice of 24 characters of a file block, as readers produce. */
 function cut(index: number): string {
   const block = Buffer.alloc(BLOCK, '.');
   const code = `CODE-${String(index).padStart(19, '0')}`;
@@ -20,7 +20,7 @@ function cut(index: number): string {
   return block.toString('latin1').slice(100, 100 + code.length);
 }
 
-/** Bytes that are held for all the texts, after something kept each. */
+/** Bytes that stay allocated for all kept texts. */
 function heldBy(keep: (text: string, index: number) => void): number {
   collect();
   const before = process.memoryUsage().heapUsed;

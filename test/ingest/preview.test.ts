@@ -11,7 +11,7 @@ import {
   stateOf,
 } from './support.ts';
 
-/** Descriptions and points: of everything that a load may do, something. */
+/** Descriptions and points with every kind of change that a load can make. */
 const LINES = [
   { value: { dimension: 'priceCategory', name: 'Brand new' } },
   { price: { code: 'A', name: 'Another name', priceCategory: 'Brand new' } },

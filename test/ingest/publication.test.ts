@@ -35,7 +35,7 @@ t.test('publication times are compared as instants, whatever their offset', asyn
     '1799-12-31T23:59:59.5-00:01': '1800-01-01 00:00:59.5+00',
     '1800-01-01T00:00:00Z': '1800-01-01 00:00:00+00',
     '2026-01-05T16:00:00.123456+05:30': '2026-01-05 10:30:00.123456+00',
-    // PostgreSQL itself reads no offset of 16 hours and more.
+    // PostgreSQL does not accept offsets of 16 hours and more.
     '2026-01-05T16:00:00+23:59': '2026-01-04 16:01:00+00',
     '2026-01-05T16:00:00-23:59': '2026-01-06 15:59:00+00',
   };

@@ -32,7 +32,7 @@ t.test('hostile NDJSON is refused line by line, never by an error of ours', asyn
     [made({ name: 'x'.repeat(201) }), 'name', 'invalid_text'],
     [made({ market: 'constructor' }), 'market', 'unknown_market'],
   ];
-  // Each line in a file of its own: descriptions of one price would contradict each other.
+  // One file for each line: descriptions of one price would conflict.
   for (const [index, [line = '', column, code]] of lines.entries()) {
     const report = await loadText(t, client, 'ndjson', `\n${line}\n`);
     t.equal(report.status, 'refused', `line ${index}`);

@@ -18,7 +18,7 @@ import {
 type Database = Awaited<ReturnType<typeof loadingDatabase>>;
 type Options = Parameters<typeof loadFile>[3];
 
-/** Loads a CSV file and sets its rejected rows aside. */
+/** Loads a CSV file with a rejects file. */
 async function setAside(
   test: Parameters<typeof fileOf>[0],
   { client }: Database,
@@ -33,7 +33,7 @@ async function setAside(
   return { report, path, file, text: await read(path), reasons: await read(reasonsOf(path)) };
 }
 
-/** The table of reasons beside a file of rejects. */
+/** The reasons file of a rejects file. */
 const reasonsOf = (path: string): string => `${path}.reasons.csv`;
 
 const BROKEN = points(

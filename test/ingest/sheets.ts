@@ -6,25 +6,25 @@ const RELATIONS = 'http://schemas.openxmlformats.org/officeDocument/2006/relatio
 const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
 
-/** A cell, but for the reference: its attributes and what is inside. */
+/** A cell without its reference: attributes and content. */
 export interface SheetCell {
   readonly type?: string;
-  /** The number format, as a text of its own. */
+  /** The number format. */
   readonly format?: string;
   readonly inner: string;
 }
 
-/** A number as the file has it, perhaps shown in a format. */
+/** A number as written in the file, with an optional format. */
 export const num = (text: string, format?: string): SheetCell => ({
   inner: `<v>${text}</v>`,
   ...(format === undefined ? {} : { format }),
 });
-/** A text that stands in its cell. */
+/** A cell with an inline text. */
 export const text = (content: string): SheetCell => ({
   type: 'inlineStr',
   inner: `<is><t>${escaped(content)}</t></is>`,
 });
-/** A formula, perhaps with what it gave when the file was saved. */
+/** A formula with an optional result. */
 export const formula = (content: string, value?: string, type?: string): SheetCell => ({
   inner: `<f>${escaped(content)}</f>${value === undefined ? '' : `<v>${value}</v>`}`,
   ...(type === undefined ? {} : { type }),
@@ -35,7 +35,7 @@ export const cell = (type: string, value: string): SheetCell => ({
   inner: `<v>${value}</v>`,
 });
 
-/** Cells by their reference, in any order; a text stands for a cell with it. */
+/** Cells by reference, in any order; a string stands for a text cell. */
 export type Cells = Readonly<Record<string, SheetCell | string>>;
 
 export interface TestBook {
@@ -78,7 +78,7 @@ function stylesXml(formats: readonly string[]): string {
     <cellXfs><xf numFmtId="0"/>${styles.join('')}</cellXfs></styleSheet>`;
 }
 
-/** The parts of a workbook, so that a test can spoil one. */
+/** The parts of a workbook, so that a test can corrupt one. */
 export function bookParts({ sheets, is1904 = false, shared = [], extra = [] }: TestBook): Part[] {
   const formats: string[] = [];
   const names = Object.keys(sheets);
@@ -113,7 +113,7 @@ export function bookParts({ sheets, is1904 = false, shared = [], extra = [] }: T
   ];
 }
 
-/** A workbook as a file. */
+/** A workbook file. */
 export const bookOf = (book: TestBook): Buffer => zipOf(bookParts(book));
 
 /** A workbook with one sheet, "Prices". */

@@ -13,18 +13,18 @@ import { type TestDatabase, testDatabase } from '../support/database.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
-/** A private database with the reference data and no price: what a production one starts as. */
+/** A private database with reference data and without prices, like a new production database. */
 export async function loadingDatabase(test: Test): Promise<TestDatabase> {
   const database = await testDatabase(test);
   await seed(database.client, { reference: true });
   return database;
 }
 
-/** The path of a file that was written by us in a publisher's format. */
+/** The path of a fixture in a publisher's format. */
 export const fixture = (name: string): string =>
   fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 
-/** Writes a file that goes after the test. */
+/** Writes a temporary file, removed after the test. */
 export async function fileOf(
   test: Test,
   content: string | Uint8Array,
@@ -39,7 +39,7 @@ export async function fileOf(
 
 type Options = Partial<Omit<LoadRequest, 'format' | 'file'>>;
 
-/** Loads a file that exists. Values may jump, unless a test says otherwise. */
+/** Loads an existing file. Jumps are accepted by default. */
 export const loadFile = (
   client: Client,
   format: LoadRequest['format'],
@@ -57,7 +57,7 @@ export const loadText = async (
   options: Options = {},
 ): Promise<LoadReport> => loadFile(client, format, await fileOf(test, content), options);
 
-/** Permission to change published values. */
+/** Options that allow corrections. */
 export const CORRECTING = { allowCorrections: true, reason: 'the publisher corrected them' };
 
 /** A CSV file with a header of points only. */
@@ -87,7 +87,7 @@ async function describe(client: Client, codes: readonly string[], terms: object)
   if (report.status !== 'applied') throw new Error(JSON.stringify(report.errors));
 }
 
-/** Describes prices in aluminium with the codes given, so that points can follow. */
+/** Describes aluminium prices with these codes, so that points can follow. */
 export const describePrices = (client: Client, ...codes: string[]): Promise<void> =>
   describe(client, codes, {});
 
@@ -106,7 +106,7 @@ export async function seriesOf(pool: pg.Pool, code: string): Promise<unknown[][]
   return rows;
 }
 
-/** Every value, attribute and rate that readers can see now; neither batches nor times. */
+/** Queries of all current values, attributes and rates, without batches and times. */
 const CONTENT = [
   `select code, date, low, mid, high from series join price on id = price_id`,
   `select code, name, short_name, specification, market_id from price`,
@@ -131,17 +131,17 @@ async function digest(pool: pg.Pool, queries: readonly string[]): Promise<string
   return hash.digest('hex');
 }
 
-/** A digest of the current data, the same whatever way led to them. */
+/** A digest of the current data, independent of the way that led to them. */
 export const contentOf = (pool: pg.Pool): Promise<string> => digest(pool, CONTENT);
 
-/** A digest of everything, also history, revisions and the ledger. */
+/** A digest of all tables, including history, revisions and the ledger. */
 export const stateOf = (pool: pg.Pool): Promise<string> => digest(pool, [...CONTENT, ...LEDGER]);
 
-/** The lines and codes of the errors, for short expectations. */
+/** The lines and codes of the errors. */
 export const errorsOf = (report: LoadReport): unknown[][] =>
   report.errors.map(({ line, column, code }) => [line, column, code]);
 
-/** What the database says about each price, by name. */
+/** The stored attributes of each price, by name. */
 export async function pricesOf(pool: pg.Pool): Promise<Record<string, unknown>[]> {
   const { rows } = await pool.query(`
     select p.code, m.slug as market, p.name, p.short_name, p.price_type, c.iso, u.name as unit,

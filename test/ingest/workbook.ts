@@ -2,15 +2,15 @@ import { crc32, deflateRawSync } from 'node:zlib';
 
 const MAIN = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
 
-/** A file of an archive that a test makes. */
+/** A file of a test archive. */
 export interface Part {
   readonly name: string;
   readonly content: string | Uint8Array;
-  /** Lies that hostile archives tell. */
+  /** False sizes and checksums of hostile archives. */
   readonly claims?: { readonly size?: number; readonly crc?: number; readonly flags?: number };
 }
 
-/** A ZIP archive, as small as the format allows. */
+/** A minimal ZIP archive. */
 export function zipOf(parts: readonly Part[]): Buffer {
   const files: Buffer[] = [];
   const directory: Buffer[] = [];
@@ -44,7 +44,7 @@ export function zipOf(parts: readonly Part[]): Buffer {
   return Buffer.concat([...files, central, Buffer.from('PK\x05\x06'), end]);
 }
 
-/** A cell: a number as its text in the file, a text, a formula with its value, or nothing. */
+/** A cell: a number as written in the file, a text, a formula with its result, or nothing. */
 export type TestCell = { n: string } | string | { formula: string; n: string } | null;
 
 const escaped = (text: string): string =>
@@ -56,7 +56,7 @@ const lettersOf = (index: number): string =>
     : lettersOf(Math.floor(index / 26) - 1) + lettersOf(index % 26);
 
 function cellXml(cell: TestCell, reference: string, texts: string[]): string {
-  // Blank cells are there in real workbooks, with nothing but a style.
+  // Real workbooks contain blank cells with only a style.
   if (cell === null) return `<c r="${reference}" s="7"/>`;
   if (typeof cell === 'string') {
     if (!texts.includes(cell)) texts.push(cell);
@@ -78,7 +78,7 @@ function sheetXml(rows: readonly (readonly TestCell[])[], texts: string[]): stri
 const RELATIONS = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships';
 const PACKAGE = 'http://schemas.openxmlformats.org/package/2006/relationships';
 
-/** The parts of a workbook with an empty first sheet, whose files are numbered otherwise. */
+/** The parts of a workbook with an empty first sheet and differently numbered files. */
 export function workbookParts(
   rows: readonly (readonly TestCell[])[],
   sheetName = 'Monthly Prices',
@@ -114,7 +114,7 @@ export function workbookParts(
   ];
 }
 
-/** The number in a cell. */
+/** A number cell. */
 export const n = (text: string): TestCell => ({ n: text });
 
 export interface PinkSheet {

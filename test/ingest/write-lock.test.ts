@@ -16,7 +16,7 @@ const ADVISORY = [7130541502, 7130541503, 7130541504].flatMap((key) => [
   `select pg_advisory_lock_shared(${key})`,
 ]);
 
-/** Locks that an account gets which may only read; PREPARE asks for no right. */
+/** Locks available to a read-only account; PREPARE needs no privilege. */
 const LOCKS_OF_READERS = [
   'lock table write_lock, seal_lock, revision, series in access share mode',
   ...['write_lock', 'seal_lock', 'revision', 'series'].flatMap((table) => [
@@ -36,7 +36,7 @@ const REFUSED = [
   'comment on table write_lock is null',
 ];
 
-/** Does work on a session of an account that may read everything and write nothing. */
+/** Runs a function in a session of a read-only account. */
 async function asReader(
   test: Pick<typeof t, 'teardown'>,
   { url, pool }: TestDatabase,
@@ -55,7 +55,7 @@ async function asReader(
   }
 }
 
-/** A client whose statements wait so long for a lock. */
+/** A client with this lock timeout. */
 function waiting(test: Pick<typeof t, 'teardown'>, url: string, lockTimeoutMs: number): Client {
   const client = openClient({
     url,

@@ -8,12 +8,12 @@ export const LOAD_ERRORS = {
   invalid_encoding: 'Bytes that are not UTF-8, or a NUL character',
   line_too_long: 'A line or a text of more than 1 MiB',
   empty_file: 'The file holds no values',
-  file_changed: 'The file was written to while it was read',
+  file_changed: 'The file was changed while it was read',
   too_many_prices: 'The file names more prices than one load takes',
   invalid_vintage: 'The vintage is missing, impossible, or not the one that the file states',
   unknown_column: 'A column that the format does not have',
   missing_column: 'A column that the format needs',
-  ambiguous_column: 'A column that may hold the same prices as another one',
+  ambiguous_column: 'A column that may hold the same series as another one',
   wrong_column_count: 'A row with more or fewer fields than the header',
   invalid_quote: 'A quotation mark where RFC 4180 has none',
   invalid_json: 'A line that is not one JSON object',
@@ -41,10 +41,10 @@ export const LOAD_ERRORS = {
   invalid_price: 'A description that breaks a rule of prices and payables',
   immutable: 'Market, code, type, currency or unit of a price, which never change',
   correction_not_allowed: 'A published value or description would change, without permission',
-  jump: 'A value that differs too much from the one beside it, without permission',
+  jump: 'A value that differs too much from a neighbouring value, without permission',
   invalid_code: 'A code that is not 1 to 64 visible ASCII characters',
   period_averages: 'Averages of a month or year, where rates of days are needed',
-  no_value: 'A day to be withdrawn on which the price has no value',
+  no_value: 'A day to withdraw on which the price has no value',
 } as const;
 
 export type LoadErrorCode = keyof typeof LOAD_ERRORS;

@@ -12,7 +12,7 @@ import { zipOf } from '../workbook.ts';
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A server of our own. Returns its address. */
+/** Starts a local server. @returns its address */
 async function serve(test: Pick<typeof t, 'teardown'>, handler: Handler): Promise<string> {
   const server = createServer(handler).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -104,7 +104,7 @@ t.test('a download that fails says why in one line, with the setting', async (t)
     t.ok(error.message.startsWith(`ECB_URL: cannot download ${base}/rates.zip: `), what);
     t.notMatch(error.message, /secret|\n/, what);
   }
-  // The port of a connection that is open listens to nobody, and no other test can take it.
+  // The port of an open client connection accepts no connections, and no other test can take it.
   const near = connect(Number(new URL(await serve(t, () => {})).port), '127.0.0.1');
   t.teardown(() => near.destroy());
   await once(near, 'connect');

@@ -2,7 +2,7 @@ import t from 'tap';
 import { openProgress as showProgress } from '../../../src/cli/progress.ts';
 import type { LoadProgress } from '../../../src/ingest/load/request.ts';
 
-/** What is shown of a load that reads `total` bytes, one in each of `steps`, a second apart. */
+/** The progress lines of a load of `total` bytes, with one step per second. */
 function shown(
   isTerminal: boolean,
   total: number | null,

@@ -6,7 +6,7 @@ import { makeFolder } from '../../support/folders.ts';
 import { prices } from '../../support/running.ts';
 
 const HEAD = 'code,date,low,mid,high';
-/** Values of the first days of a year, one for each day. */
+/** Values of the first days of a year. */
 const values = (year: number, count: number): string[] =>
   Array.from({ length: count }, (_, at) => {
     const day = new Date(Date.UTC(year, 0, 1 + at)).toISOString().slice(0, 10);

@@ -53,7 +53,7 @@ t.test('every country has a currency that can be stored', async (t) => {
     const rates = countries.map((_, at) => (at === index ? '0.5' : ''));
     return [last ?? '2017-11-30', ...rates].join();
   });
-  // Several currencies ended on a Sunday, on which there is no rate.
+  // Several currencies ended on a Sunday, which has no rate.
   const days = rows.map((row) => row.replace('2000-12-31', '2000-12-29').replace('08-19', '08-17'));
   const header = `Date,${countries.map(([country]) => country).join()}`;
   const report = await loadText(t, client, 'fed', table(header, ...days));

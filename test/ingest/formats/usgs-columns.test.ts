@@ -10,7 +10,7 @@ const table = (commodity: string, prices: Readonly<Record<string, string>>, year
   `DataSource,Commodity,Year,Imports_t,${Object.keys(prices)},NIR_pct\r\n` +
   `MCS2025,${commodity},${year},4,${Object.values(prices)},>50\r\n`;
 
-/** The value of a year of each price that has one. */
+/** The value of a year for each price that has one. */
 async function stored(pool: pg.Pool, year: number) {
   const { rows } = await pool.query(
     `select p.code, s.mid from series s join price p on p.id = price_id
@@ -60,7 +60,7 @@ interface RefusedColumn {
   readonly commodity: string;
   readonly prices: Prices;
   readonly errors: readonly (readonly [column: string, code: string])[];
-  /** What the mappings of each error load, where the user replaces nothing in them. */
+  /** The prices that the mappings of each error load, before the user replaces placeholders. */
   readonly loads: readonly Prices[];
 }
 

@@ -19,32 +19,32 @@ import { CORRECTING, describePrices, loadFile, points } from '../support.ts';
 
 const LOADER = fileURLToPath(new URL('../loader.ts', import.meta.url));
 const ROWS = 6_000;
-/** A server that was killed is back long before that. */
+/** Far above the restart time of a killed server. */
 const PATIENCE_MS = 60_000;
 
-/** Processes die, not the machine: what was written to files is there, on a disk or not yet. */
+/** Processes are killed, not the machine, so written files survive without fsync. */
 const SETTINGS = { fsync: 'off' };
 
-/** Whom SIGKILL hits: the loader, its backend, or the whole server. */
+/** The target of SIGKILL: the loader, its backend, or the whole server. */
 export const VICTIMS = ['loader', 'backend', 'server'] as const;
 export type Victim = (typeof VICTIMS)[number];
 
-/** What was found after a kill. */
+/** The result of one kill. */
 export interface Moment {
   readonly victim: Victim;
-  /** Milliseconds after the loader said that it had started. */
+  /** Milliseconds after the loader reported its start. */
   readonly afterMs: number;
-  /** Which content the database had then; `other` must never be. */
+  /** The content of the database after the kill; `other` must not occur. */
   readonly found: 'before' | 'after' | 'other';
-  /** Whether running it again led to the content of a load that nobody killed. */
+  /** Whether a repeated load led to the content of an undisturbed load. */
   readonly converged: boolean;
-  /** Rules of stored data that are broken at the end. */
+  /** Violated rules of stored data after the repeated load. */
   readonly broken: readonly string[];
 }
 
-/** A server of its own with a database of before the load, and what the load makes of it. */
+/** A server with a database from before the load, and the expected content after it. */
 export interface KillWorld {
-  /** How long a load takes that nobody kills. */
+  /** Duration of an undisturbed load. */
   readonly loadMs: number;
   kill(victim: Victim, afterMs: number): Promise<Moment>;
   close(): Promise<void>;
@@ -72,7 +72,7 @@ async function withClient<T>(url: string, work: (client: Client) => Promise<T>):
 const hashOf = (url: string): Promise<string> =>
   withClient(url, async (client) => (await contentHash(client)).hash);
 
-/** Tries until it works: a server that was killed takes connections after its recovery. */
+/** Retries until success: a killed server accepts connections only after recovery. */
 async function untilItWorks<T>(work: () => Promise<T>): Promise<T> {
   const deadline = Date.now() + PATIENCE_MS;
   for (;;) {
@@ -90,7 +90,7 @@ const day = (index: number): string =>
 const valuesOf = (code: string, add: number): string[] =>
   Array.from({ length: ROWS }, (_, index) => `${code},${day(index)},,${index + add},,`);
 
-/** Published values of A, in a database that others are copied from. */
+/** Creates the template database with published values of A. */
 async function makeScene(url: string, folder: string): Promise<void> {
   const file = join(folder, 'published.csv');
   await writeFile(file, points(...valuesOf('A', 0)));
@@ -102,20 +102,20 @@ async function makeScene(url: string, folder: string): Promise<void> {
   });
 }
 
-/** A loader that has started. */
+/** A started loader. */
 interface Loader {
   readonly child: ChildProcess;
-  /** When it said that it was done; null when it ended before that. */
+  /** Time of the report that it is done; null if it ended before. */
   readonly done: Promise<number | null>;
 }
 
-/** Starts the loader; resolves once it says so. */
+/** Starts the loader. Resolves when it reports its start. */
 async function startLoader(url: string, file: string): Promise<Loader> {
   const child = spawn(process.execPath, [LOADER, url, 'load', file], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const lines = createInterface({ input: child.stdout });
-  // Both lines may come at once, or none may come: whoever reads the first must not miss the rest.
+  // Both lines may arrive in one chunk, so one reader must consume both.
   const started = once(lines, 'line');
   const done = new Promise<number | null>((resolve) => {
     lines.on('line', (line) => line === 'applied' && resolve(performance.now()));
@@ -125,7 +125,7 @@ async function startLoader(url: string, file: string): Promise<Loader> {
   return { child, done };
 }
 
-/** The process of the loader's session; null when it has none, or none any more. */
+/** The backend process of the loader; null if there is none. */
 async function backendOf(client: Client): Promise<number | null> {
   const { rows } = await client.pool.query<{ pid: number }>(`select pid from pg_stat_activity
     where application_name = 'loader to be killed' and datname = current_database()
@@ -133,12 +133,12 @@ async function backendOf(client: Client): Promise<number | null> {
   return rows[0]?.pid ?? null;
 }
 
-/** Waits until the server has noticed that the loader is gone. */
+/** Waits until the server has noticed the end of the loader. */
 async function settled(client: Client): Promise<void> {
   while ((await backendOf(client)) !== null);
 }
 
-/** The world as one object; the server may be another one after each kill. */
+/** The server may be another one after each kill. */
 class World implements KillWorld {
   readonly folder: Awaited<ReturnType<typeof makeFolder>>;
   readonly file: string;
@@ -168,7 +168,7 @@ class World implements KillWorld {
     const scene = siblingUrl(this.url, 'scene');
     await makeScene(scene, this.folder.path);
     this.before = await hashOf(scene);
-    // The second load finds everything warm, as those do that are killed.
+    // The second load finds warm caches, like the loads that are killed.
     for (const copy of [await this.copy(), await this.copy()]) {
       const { child, done } = await startLoader(copy, this.file);
       const began = performance.now();
@@ -180,17 +180,17 @@ class World implements KillWorld {
     if (this.before === this.after) throw new Error('the load changes nothing');
   }
 
-  /** A database of before the load. */
+  /** Copies the template database. */
   private async copy(): Promise<string> {
     this.copies += 1;
     const name = `copy_${this.copies}`;
-    // Copied through the log, a sequence of the copy could step back in a crash: the log has it
-    // without the numbers that the original had reserved.
+    // With WAL copy, a crash could reset a sequence of the copy: the log lacks the numbers that the
+    // original had reserved.
     await administer(this.url, `create database ${name} template scene strategy file_copy`);
     return siblingUrl(this.url, name);
   }
 
-  /** Kills the process that is meant, if it is still there. */
+  /** Kills the target process, if it still exists. */
   private async strike(victim: Victim, loader: ChildProcess, client: Client): Promise<void> {
     if (victim === 'loader') {
       loader.kill('SIGKILL');
@@ -207,10 +207,10 @@ class World implements KillWorld {
     await watcher.pool.query('select');
     const { child } = await startLoader(url, this.file);
     const closed = once(child, 'close');
-    // The moment is random on purpose; what is asked of it holds at any moment.
+    // The moment is random on purpose; the checks hold at any moment.
     await new Promise((resolve) => setTimeout(resolve, afterMs));
     await this.strike(victim, child, watcher);
-    // A loader that lost its session ends by itself.
+    // A loader without session ends by itself.
     await closed;
     await watcher.close();
     if (victim === 'server') {
@@ -237,7 +237,7 @@ class World implements KillWorld {
   }
 }
 
-/** Starts a server of its own and loads the file once, to know how long that takes. */
+/** Starts a server and measures an undisturbed load. */
 export async function killWorld(): Promise<KillWorld> {
   const world = new World(await makeFolder());
   try {

@@ -6,13 +6,13 @@ import type { TestDatabase } from '../../support/database.ts';
 
 const LOADER = fileURLToPath(new URL('../loader.ts', import.meta.url));
 
-/** A database, and what a process of its own is to do with it: arguments of `loader.ts`. */
+/** A database, and the arguments of `loader.ts`. */
 export type Scene = Pick<TestDatabase, 'url' | 'pool'> & { readonly args: readonly string[] };
 
 const OF_THE_LOADER = `select from pg_stat_activity
   where application_name = 'loader to be killed' and datname = current_database()`;
 
-/** Whether a backend of the loader is in a statement that starts like this. */
+/** Whether a backend of the loader runs a statement with this start. */
 export async function isDoing(pool: pg.Pool, statement: string): Promise<boolean> {
   const { rows } = await pool.query(`${OF_THE_LOADER} and ltrim(query, E' \\n') like $1 || '%'`, [
     statement,
@@ -20,7 +20,7 @@ export async function isDoing(pool: pg.Pool, statement: string): Promise<boolean
   return rows.length > 0;
 }
 
-/** Waits until the server has noticed that the loader is gone, and has undone what it began. */
+/** Waits until the server has noticed the end of the loader and rolled its transaction back. */
 async function settled(pool: pg.Pool): Promise<void> {
   while ((await pool.query(OF_THE_LOADER)).rows.length > 0);
 }
@@ -31,7 +31,7 @@ const start = ({ url, args }: Scene, env: Readonly<Record<string, string>> = {})
     env: { ...process.env, ...env },
   });
 
-/** Starts a loader that is killed in the moment in which it says something. */
+/** Starts a loader that kills itself at a step. */
 export async function killSaying(scene: Scene, text: RegExp): Promise<void> {
   const child = start(scene, { KILLED_AT: text.source });
   const [, signal] = await once(child, 'exit');
@@ -39,7 +39,7 @@ export async function killSaying(scene: Scene, text: RegExp): Promise<void> {
   await settled(scene.pool);
 }
 
-/** Starts a loader and kills it at a moment, if it is not over by then. */
+/** Starts a loader and kills it at a moment, unless it has ended. */
 export async function kill(
   scene: Scene,
   moment: (child: ChildProcess) => Promise<unknown>,
@@ -52,7 +52,7 @@ export async function kill(
   await settled(scene.pool);
 }
 
-/** Kills the loader while it waits for a lock that the test holds: an exact moment. */
+/** Kills the loader while it waits for a lock of the test: an exact moment. */
 export async function killAt(scene: Scene, lock: string): Promise<void> {
   const { pool } = scene;
   const holder = await pool.connect();

@@ -15,8 +15,8 @@ const line = (code: string, index: number, mid: number): string =>
   `${code},${day(index)},,${mid},,`;
 
 /**
- * Values of A, and as batch 4 one that corrected all of them, added as many, and added a price
- * with its names.
+ * Values of A, and batch 4, which corrected all of them, added as many, and added a price with new
+ * names.
  */
 async function scene(t: Parameters<typeof loadText>[0]): Promise<TestDatabase> {
   const database = await loadingDatabase(t);

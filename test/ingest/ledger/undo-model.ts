@@ -1,14 +1,14 @@
-/** What a batch wrote of a price or point; a withdrawal wrote null. */
+/** A value that a batch wrote for a price or point; null for a withdrawal. */
 interface Entry {
   readonly id: number;
   readonly value: string | null;
 }
 
-/** What a batch did to one price or point: it put an entry on top, or took it from there. */
+/** The change of one price or point by a batch: it pushed an entry, or popped it. */
 interface Move {
   readonly key: string;
   readonly entry: Entry;
-  /** What lies below the entry. */
+  /** The entry below. */
   readonly below: Entry | undefined;
 }
 
@@ -20,9 +20,9 @@ interface Batch {
 }
 
 /**
- * What the ledger of loads promises, in the simplest words: each price and each point is a pile of
- * what was written; an undo takes its batch's entries from the tops of their piles, if they are
- * there, and the undo of that puts them back, if what was below is on top.
+ * A model of the ledger: each price and each point is a stack of entries. An undo pops the entries
+ * of its batch if they are on top. The undo of an undo pushes them again if the entries below are
+ * on top.
  */
 export class Ledger {
   private readonly piles = new Map<string, Entry[]>();
@@ -34,7 +34,7 @@ export class Ledger {
     return this.top(this.pointKey(code, date))?.value != null;
   }
 
-  /** Loads a description and values; tells whether that changed anything. */
+  /** Loads a description and values. @returns whether that changed anything */
   load(code: string, name: string, values: readonly (readonly [string, string])[]): boolean {
     const moves: Move[] = [];
     if (this.top(code)?.value !== name) moves.push(this.put(code, name));
@@ -51,7 +51,7 @@ export class Ledger {
     this.batches.push({ does: 'put', moves, undoes: null, isInForce: true });
   }
 
-  /** Takes a batch back; tells whether that can be done. */
+  /** Undoes a batch. @returns whether that is possible */
   undo(index: number): boolean {
     const batch = this.batches[index] as Batch;
     if (!batch.isInForce || !this.canUndo(batch)) return false;
@@ -67,7 +67,7 @@ export class Ledger {
     return true;
   }
 
-  /** All that there is, a line for each price and value. */
+  /** The current data, one line for each price and value. */
   state(): string[] {
     const lines: string[] = [];
     for (const [key, pile] of this.piles) {
@@ -89,7 +89,7 @@ export class Ledger {
         return isLast && (!isPriceThatGoes || this.hasNoPointsBut(code, keys));
       }
       if (this.top(key) !== below) return false;
-      // A point needs its price, the very one, unless that comes back with it.
+      // A point needs its original price, unless the price is restored as well.
       if (id === undefined || keys.has(code)) return true;
       return this.idOf(code) === id;
     });
@@ -102,7 +102,7 @@ export class Ledger {
     );
   }
 
-  /** The price that a code means: one that is new has points of its own. */
+  /** The id of the price that a code means; a new price has points of its own. */
   private idOf(code: string): string {
     return String(this.piles.get(code)?.[0]?.id);
   }

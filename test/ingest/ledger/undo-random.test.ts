@@ -17,7 +17,7 @@ const CODES = 3;
 const days = fc.uniqueArray(fc.integer({ min: 1, max: 4 }), { maxLength: 4 });
 const code = fc.integer({ min: 1, max: CODES });
 
-/** A load of points of one price, which it renames; a withdrawal; an undo of any earlier batch. */
+/** A load of points of one renamed price; a withdrawal; an undo of any earlier batch. */
 const step = fc.oneof(
   {
     weight: 5,
@@ -42,10 +42,10 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 const dateOf = (day: number): string => `2026-01-0${day}`;
 
-/** One sequence of batches, with codes of its own, beside the model of it. */
+/** One sequence of batches with its own codes, and the model of it. */
 class Run {
   readonly model = new Ledger();
-  /** The numbers of the batches, in the order of the model's. */
+  /** Batch numbers, in the order of the model. */
   private readonly numbers: number[] = [];
   private readonly test: Test;
   private readonly database: TestDatabase;
@@ -57,13 +57,13 @@ class Run {
     this.place = place;
   }
 
-  /** Does one step in the database and in the model; tells what both make of it. */
+  /** Runs one step in the database and in the model. @returns both results */
   async take(taken: Step): Promise<readonly [done: string, expected: string]> {
     if (taken.kind === 'load') return this.load(taken);
     return taken.kind === 'withdraw' ? this.withdraw(taken) : this.undo(taken.back);
   }
 
-  /** Every price and value of the run, as the database has them. */
+  /** The prices and values of the run in the database. */
   async state(): Promise<string[]> {
     const { rows } = await this.database.pool.query<{ line: string }>(
       `select line from (
@@ -90,7 +90,7 @@ class Run {
         ...{ code: name, date: dateOf(day), mid: taken.mid, publishedAt },
       })),
     ];
-    // Empty lines at its end make each file another one.
+    // Trailing empty lines make each file unique.
     const end = '\n'.repeat(this.numbers.length);
     const text = lines.map((each) => `${JSON.stringify(each)}\n`).join('') + end;
     const report = await loadText(this.test, this.database.client, 'ndjson', text, CORRECTING);

@@ -113,7 +113,7 @@ t.test('an undone file may be loaded again, and then its undo stays', async (t) 
   const second = await loadFile(client, 'csv', file);
   t.match(second, { status: 'applied', counts: { inserted: 1 } });
   t.strictSame(await inTheWay(client, undone.batch), [second.batch]);
-  // Also where neither of the loads has anything of its own in the data.
+  // Also if neither load changed the data.
   const same = await fileOf(t, points('A,2026-01-01,,1.0,,'));
   const third = await loadFile(client, 'csv', same);
   t.match(third, { status: 'unchanged', revision: null });

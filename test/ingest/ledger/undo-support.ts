@@ -3,11 +3,11 @@ import { UndoRefusal, type UndoReport, undo } from '../../../src/ingest/ledger/u
 
 type Batch = number | null;
 
-/** Takes a batch back. */
+/** Undoes a batch. */
 export const takeBack = (client: Client, batch: Batch, dryRun = false): Promise<UndoReport> =>
   undo(client, { batch: batch ?? 0, actor: 'tester', reason: 'a draft', dryRun });
 
-/** Why an undo was refused: the batches that are in the way, the newest first. */
+/** The conflicting batches of a refused undo, newest first. */
 export async function inTheWay(client: Client, batch: Batch): Promise<readonly Batch[]> {
   try {
     await takeBack(client, batch);

@@ -29,7 +29,7 @@ const DUST = `${NAMES}${priceOf('XX-D')}
 
 type Step = (t: Test, client: Client) => Promise<{ readonly batch: number | null }>;
 
-/** Every kind of batch, each after those before it. */
+/** Every kind of batch, each after those that it needs. */
 const KINDS: Readonly<Record<string, Step>> = {
   'prices and names': (t, client) => loadText(t, client, 'ndjson', DUST),
   points: (t, client) =>

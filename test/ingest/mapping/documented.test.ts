@@ -16,10 +16,10 @@ const DOCS = fileURLToPath(new URL('../../../docs/', import.meta.url));
 const page = await readFile(`${DOCS}mapping.md`, 'utf8');
 const EXAMPLES = globSync('examples/*.yaml', { cwd: DOCS }).sort();
 
-/** What editors read. Set UPDATE_SCHEMA to write it anew. */
+/** The JSON schema for editors. UPDATE_SCHEMA rewrites it. */
 const SCHEMA = `${DOCS}mapping.schema.json`;
 
-/** The mappings that the formats come with. */
+/** The shipped mappings of formats. */
 const SHIPPED = ['worldbank.yaml', 'ecb.yaml'];
 const FORMATS = fileURLToPath(new URL('../../../src/ingest/formats/', import.meta.url));
 
@@ -34,7 +34,7 @@ interface SchemaNode {
   readonly items?: SchemaNode;
 }
 
-/** The members of a schema, with those inside, as `rows.stop.column`. */
+/** The members of a schema with nested ones, as `rows.stop.column`. */
 function membersOf({ properties = {}, anyOf = [], items }: SchemaNode, prefix = ''): string[] {
   const inner = Object.entries(properties).flatMap(([name, each]) => {
     const inside = membersOf(each, `${prefix}${name}.`);
@@ -47,7 +47,7 @@ function membersOf({ properties = {}, anyOf = [], items }: SchemaNode, prefix = 
 /** The members of a mapping; a price has the attributes of any market. */
 const MEMBERS = membersOf(MAPPING as SchemaNode).filter((name) => !name.startsWith('prices.'));
 
-/** The members that a mapping has, in the same words. */
+/** The members that a mapping uses, in the same notation. */
 function usedIn(value: unknown, prefix = ''): string[] {
   if (Array.isArray(value)) return value.flatMap((each) => usedIn(each, prefix));
   if (typeof value !== 'object' || value === null) return [];
@@ -72,7 +72,7 @@ t.test('every member is in an example or in the mapping of a format', async (t) 
   for (const path of ALL) {
     for (const member of usedIn(parse(await readFile(path, 'utf8')))) used.add(member);
   }
-  // The terms of a price of its own are those of all prices.
+  // The quotation of a single price has the members of the common one.
   const isUsed = (name: string) => used.has(name) || used.has(name.replace(/^columns\./, ''));
   t.strictSame(
     MEMBERS.filter((name) => !isUsed(name)),

@@ -15,7 +15,7 @@ mid: 2
 rows: { header: 0 }
 `;
 
-/** A workbook whose only sheet has this inside, or other parts. */
+/** A workbook whose only sheet has this XML, or other parts. */
 const sheet = (xml: string) => bookOf({ sheets: { P: { xml } } });
 const data = (rows: string) => sheet(`<sheetData>${rows}</sheetData>`);
 const parts = () => bookParts({ sheets: { P: { A1: '2026-01-10', B1: num('1') } } });
@@ -176,7 +176,7 @@ t.test('a line of a gigabyte takes no memory', async (t) => {
   await describePrices(client, 'A');
   const path = await fileOf(t, '2026-01-10,1\n');
   const file = await open(path, 'r+');
-  // A hole in the file: it takes no room on the disk either.
+  // A sparse file needs no disk space.
   await file.write('2026-01-11,1\n', 2 ** 30);
   await file.close();
   const reader = tableWith(mappingFrom(TABLE));
@@ -186,6 +186,6 @@ t.test('a line of a gigabyte takes no memory', async (t) => {
     t.strictSame(placesOf(report), [[2, null, null, 'line_too_long']]);
   });
   t.ok(process.memoryUsage().rss - before < 100_000_000);
-  // Garbage that nobody has collected yet counts here, too.
+  // Includes garbage that has not been collected yet.
   t.ok(grown < 512, `${grown} MB`);
 });

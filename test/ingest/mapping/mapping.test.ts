@@ -8,7 +8,7 @@ date: { column: Date }
 mid: Price
 `;
 
-/** What is wrong with a mapping that is right but for some lines. */
+/** The violations of a valid mapping with some changed lines. */
 const faultsWith = (text: string): string[] => faultsOf(`${RIGHT.trim()}\n${text}`);
 
 t.test('a mapping that is right is taken, with its SHA-256 and the lines of its members', (t) => {
@@ -102,7 +102,7 @@ values: 5
   t.end();
 });
 
-/** Lines that make a right mapping wrong, and what is told of them. */
+/** Lines that make a valid mapping invalid, and the first violation. */
 const TOGETHER: Readonly<Record<string, string>> = {
   'columns: { A: X }':
     'Exactly one of mid, columns, dateColumns, rates must state where the values are; ' +

@@ -8,10 +8,10 @@ import { loadText } from '../support.ts';
 type Test = Pick<typeof t, 'teardown'>;
 type Options = NonNullable<Parameters<typeof loadText>[4]>;
 
-/** A mapping from its text. */
+/** Parses a mapping. */
 export const mappingFrom = (text: string) => mappingOf(Buffer.from(text), 'mapping.yaml');
 
-/** What is wrong with a mapping, a line for each; none when it is right. */
+/** The violations of a mapping, one a line; empty for a valid one. */
 export function faultsOf(text: string): string[] {
   try {
     mappingFrom(text);
@@ -22,7 +22,7 @@ export function faultsOf(text: string): string[] {
   }
 }
 
-/** Loads a file of this content with a mapping of this text. */
+/** Loads a file with a mapping, both given by content. */
 export const loadTable = (
   test: Test,
   client: Client,
@@ -32,6 +32,6 @@ export const loadTable = (
 ): Promise<LoadReport> =>
   loadText(test, client, 'table', content, { ...options, reader: tableWith(mappingFrom(mapping)) });
 
-/** The errors in full: line, column, value, code. */
+/** The line, column, value and code of each error. */
 export const placesOf = (report: LoadReport): unknown[][] =>
   report.errors.map(({ line, column, value, code }) => [line, column, value, code]);

@@ -5,7 +5,7 @@ import { quotationOf } from '../../../src/ingest/mapping/quotation.ts';
 import { multiplied } from '../../../src/ingest/parsing/decimals.ts';
 import { indexOfLetters, lettersOfIndex } from '../../../src/ingest/parsing/xlsx-cells.ts';
 
-/** Texts in a notation, and the numbers that they are. */
+/** Texts in a notation, and their numbers. */
 const NUMBERS: [Notation, Record<string, string | null>][] = [
   [
     { decimal: 'comma', thousands: 'point' },
