@@ -52,10 +52,10 @@ const column = (description: string) =>
 const LINES_MAX = 1_048_576;
 const line = (description: string) => whole(1, LINES_MAX, description);
 const day = text('a day, written YYYY-MM-DD', 10);
-const pattern = text('how the dates are written, such as dd.MM.yyyy');
-const period = word(PERIODS, 'what a date stands for, if for more than its day');
+const pattern = text('a date pattern such as dd.MM.yyyy');
+const period = word(PERIODS, 'the period of a date, if longer than a day');
 const code = text('the code of a price', 64);
-const translate = dictionary(code, 'what a text of the file stands for');
+const translate = dictionary(code, 'the meaning of each text in the file');
 
 const codeSource = oneOf(
   [
@@ -64,21 +64,21 @@ const codeSource = oneOf(
       {
         column: column('the column with the code'),
         translate: maybe(translate),
-        others: maybe(word(['reject', 'skip'], 'what becomes of texts that translate lacks')),
+        others: maybe(word(['reject', 'skip'], 'the treatment of texts without a translation')),
       },
       'a column',
     ),
   ],
-  'where the code of the price stands',
+  'the source of the price code',
 );
 
-const patterns = Type.Union([pattern, list(pattern, 'several ways to write the dates', 1)], {
-  description: 'how the dates are written, such as dd.MM.yyyy, or a list of such patterns',
+const patterns = Type.Union([pattern, list(pattern, 'several date patterns', 1)], {
+  description: 'a date pattern such as dd.MM.yyyy, or a list of patterns',
 });
 
 const dateSource = closed(
   { column: column('the column with the date'), pattern: maybe(patterns), period: maybe(period) },
-  'where the date stands',
+  'the source of the date',
 );
 
 const dateColumns = closed(
@@ -88,7 +88,7 @@ const dateColumns = closed(
     pattern: maybe(patterns),
     period: maybe(period),
   },
-  'the columns of a table that has a date in each heading',
+  'the columns of a table with a date in each heading',
 );
 
 const time = text('a time of day, such as 16:00', 8);
@@ -97,8 +97,8 @@ const offset = text('the offset from UTC, Z or such as +08:00', 6);
 const publishedAt = oneOf(
   [
     closed(
-      { constant: text('a moment with its offset, such as 2026-03-05T16:00:00Z', 40) },
-      'the same moment for all values',
+      { constant: text('a time with its offset, such as 2026-03-05T16:00:00Z', 40) },
+      'one publication time for all values',
     ),
     closed(
       {
@@ -114,7 +114,7 @@ const publishedAt = oneOf(
       'a time on the day of the value, or some days later',
     ),
   ],
-  'when a value was published',
+  'the source of the publication time',
 );
 
 const vintage = oneOf(
@@ -126,24 +126,24 @@ const vintage = oneOf(
       'a cell',
     ),
     closed(
-      { startsWith: text('what the text of a cell above the values begins with'), pattern },
-      'a cell that is known by its text',
+      { startsWith: text('the beginning of the text of a cell above the values'), pattern },
+      'a cell identified by its text',
     ),
     closed({ newest: Type.Literal(true, { description: 'true' }) }, 'the newest day of the file'),
   ],
-  'the day of the edition',
+  'the source of the vintage, the day of the edition',
 );
 
 const stated = (what: string) =>
   Type.Union(
     [
-      text(`${what}, as the file has it`, 40),
+      text(`${what}, as written in the file`, 40),
       closed(
         { column: column(`the column with ${what}`), translate: maybe(translate) },
-        `where ${what} stands`,
+        `the source of ${what}`,
       ),
     ],
-    { description: `${what}, or the column that has it` },
+    { description: `${what}, or a column with it` },
   );
 
 const published = closed(
@@ -151,18 +151,18 @@ const published = closed(
     currency: maybe(stated('the currency, such as USD, or USc for US cents')),
     unit: maybe(stated('the unit of measure, such as lb')),
   },
-  'the currency and unit in which the file has the values',
+  'the currency and unit of the values in the file',
 );
 
 const values = {
   low: maybe(column('the column with the low value')),
-  mid: column('the column with the value, or the middle value'),
+  mid: column('the column with the mid value, or the only value'),
   high: maybe(column('the column with the high value')),
 };
 
 const columns = Type.Union(
   [
-    dictionary(code, 'the code of the price that a column holds'),
+    dictionary(code, 'the price code of each column'),
     Type.Array(
       closed({ code, ...values, published: maybe(published) }, 'the columns of one price'),
       { minItems: 1, maxItems: 16_384, description: 'the columns of each price' },
@@ -175,13 +175,13 @@ const rates = closed(
   {
     source: Type.String({
       pattern: '^[A-Z0-9]{1,32}$',
-      description: 'who published the rates, in capital letters such as ECB',
+      description: 'the publisher of the rates, in capital letters such as ECB',
     }),
     name: text('the name of the publisher'),
-    base: text('the currency of which one unit costs the rate, such as EUR', 3),
-    first: line('the place of the first column whose heading is a currency'),
+    base: text('the base currency of the rates, such as EUR', 3),
+    first: line('the place of the first column with a currency as heading'),
   },
-  'a table of exchange rates with a currency over each column',
+  'a table of exchange rates with a currency in each heading',
 );
 
 const textFile = closed(
@@ -189,12 +189,12 @@ const textFile = closed(
     delimiter: maybe(
       word(
         [...(Object.keys(DELIMITERS) as (keyof typeof DELIMITERS)[]), 'spaces'],
-        'what stands between fields',
+        'the delimiter of fields',
       ),
     ),
     encoding: maybe(word(ENCODINGS, 'the encoding of the file')),
   },
-  'how delimited text is written',
+  'the notation of delimited text',
 );
 
 const workbook = closed(
@@ -209,23 +209,23 @@ const workbook = closed(
         description: 'the name of the sheet, or its place from 1',
       }),
     ),
-    onlyNumbers: maybe(flag('true when formulas and texts are no values')),
+    onlyNumbers: maybe(flag('true if formulas and texts are invalid as values')),
   },
-  'where in a workbook the table stands',
+  'the place of the table in a workbook',
 );
 
 const header = Type.Union(
   [
-    whole(0, LINES_MAX, 'the line with the names of the columns, 0 for none'),
+    whole(0, LINES_MAX, 'the line with the column names, 0 for none'),
     closed(
       {
-        holds: text('the name of a column'),
-        footnoteMark: maybe(text('the sign of a footnote, which is no part of a name', 4)),
+        holds: text('a column name'),
+        footnoteMark: maybe(text('the footnote mark after names, which is ignored', 4)),
       },
       'the first line with this name',
     ),
   ],
-  { description: 'the line with the names of the columns, 0 for none, or a name that it holds' },
+  { description: 'the line with the column names, 0 for none, or one of its names' },
 );
 
 const rows = closed(
@@ -235,38 +235,38 @@ const rows = closed(
     stop: maybe(
       closed(
         {
-          column: column('the column that shows the end'),
-          startsWith: text('what the text in it begins with'),
+          column: column('the column that marks the end'),
+          startsWith: text('the beginning of its text'),
         },
-        'where the table ends',
+        'the end of the table',
       ),
     ),
   },
-  'which lines hold the table',
+  'the lines of the table',
 );
 
 const expect = list(
   closed(
     { column: column('a column'), row: line('a line above the values'), is: text('a text') },
-    'what must stand in a cell',
+    'the required text of a cell',
   ),
-  'what must stand above the values',
+  'required texts above the values',
 );
 
 const numbers = closed(
   {
-    decimal: maybe(word(['point', 'comma'], 'what stands before decimals')),
+    decimal: maybe(word(['point', 'comma'], 'the decimal separator')),
     thousands: maybe(
-      word(['none', 'comma', 'point', 'space', 'apostrophe'], 'what stands between thousands'),
+      word(['none', 'comma', 'point', 'space', 'apostrophe'], 'the thousands separator'),
     ),
     missing: maybe(
       list(
         Type.String({ maxLength: 200, description: 'a text' }),
-        'the texts that mean "no value"',
+        'the texts that mark a missing value',
       ),
     ),
   },
-  'how numbers are written',
+  'the notation of numbers',
 );
 
 const attribute = Type.Unsafe<string | null>({
@@ -312,12 +312,12 @@ const dimensionValue = closed({ dimension: text('a dimension'), name: text('a na
 /** The schema of mapping files; `docs/mapping.md` documents each member. */
 export const MAPPING = closed(
   {
-    description: maybe(text('what the mapping is for', 2_000)),
+    description: maybe(text('the purpose of the mapping', 2_000)),
     text: maybe(textFile),
     workbook: maybe(workbook),
     rows: maybe(rows),
     units: maybe(
-      dictionary(text('a unit'), 'what must stand under the names of columns, such as the unit'),
+      dictionary(text('a unit'), 'required texts below the column names, such as units'),
     ),
     expect: maybe(expect),
     code: maybe(codeSource),
@@ -331,9 +331,9 @@ export const MAPPING = closed(
     vintage: maybe(vintage),
     published: maybe(published),
     numbers: maybe(numbers),
-    prices: maybe(list(price, 'prices that are made when they are not there')),
-    products: maybe(list(product, 'products that are made when they are not there')),
-    values: maybe(list(dimensionValue, 'values of dimensions that are made when missing')),
+    prices: maybe(list(price, 'prices to create if they are missing')),
+    products: maybe(list(product, 'products to create if they are missing')),
+    values: maybe(list(dimensionValue, 'dimension values to create if they are missing')),
   },
   'a mapping',
 );

@@ -64,25 +64,25 @@ products: [{ market: nickel }]
 values: 5
 `;
   t.strictSame(faultsOf(text.trim()), [
-    'mapping.yaml:2: /text/delimiter: Expected what stands between fields: one of comma, ' +
+    'mapping.yaml:2: /text/delimiter: Expected the delimiter of fields: one of comma, ' +
       'semicolon, tab, pipe, spaces; did you mean "semicolon"?',
     'mapping.yaml:3: /text/quotes: There is no member "quotes"; legal are delimiter, encoding',
     'mapping.yaml:4: /workbook/sheet: Expected the name of the sheet, or its place from 1',
-    'mapping.yaml:5: /rows/header: Expected the line with the names of the columns, 0 for none',
+    'mapping.yaml:5: /rows/header: Expected the line with the column names, 0 for none',
     'mapping.yaml:5: /rows/first: Expected the first line with values',
-    'mapping.yaml:5: /rows/stop/column: The member "column" is missing: the column that shows ' +
+    'mapping.yaml:5: /rows/stop/column: The member "column" is missing: the column that marks ' +
       'the end: the name in the header, or the place from 1',
-    'mapping.yaml:5: /rows/stop/startsWith: The member "startsWith" is missing: what the text in ' +
-      'it begins with',
+    'mapping.yaml:5: /rows/stop/startsWith: The member "startsWith" is missing: the beginning ' +
+      'of its text',
     'mapping.yaml:5: /rows/stop/blank: There is no member "blank"; legal are column, startsWith',
     'mapping.yaml:7: /columns/0/code: Expected the code of a price; put it between quotation marks',
     'mapping.yaml:8: /columns/1/code: The member "code" is missing: the code of a price',
-    'mapping.yaml:8: /columns/1/mid: Expected the column with the value, or the middle value: ' +
+    'mapping.yaml:8: /columns/1/mid: Expected the column with the mid value, or the only value: ' +
       'the name in the header, or the place from 1',
     'mapping.yaml:9: /dates: There is no member "dates"; did you mean "date"?',
     'mapping.yaml:10: /published/factor: There is no member "factor"; legal are currency, unit',
     'mapping.yaml:10: /published/currency: Expected the currency, such as USD, or USc for US ' +
-      'cents, or the column that has it',
+      'cents, or a column with it',
     'mapping.yaml:10: /published/unit/column: The member "column" is missing: the column with ' +
       'the unit of measure, such as lb: the name in the header, or the place from 1',
     'mapping.yaml:10: /published/unit/columns: There is no member "columns"; ' +
@@ -97,7 +97,7 @@ values: 5
           'true or false',
       ),
     ),
-    'mapping.yaml:15: /values: Expected values of dimensions that are made when missing',
+    'mapping.yaml:15: /values: Expected dimension values to create if they are missing',
   ]);
   t.end();
 });
