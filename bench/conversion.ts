@@ -7,11 +7,15 @@
  */
 
 import { UNITS } from '../seeds/reference/units.ts';
-import type { Columns, PointColumns, ValueName } from '../src/conversion/columns.ts';
-import { VALUE_NAMES } from '../src/conversion/columns.ts';
-import { convertedPoints, outcomeOf } from '../src/conversion/convert.ts';
+import {
+  type Columns,
+  type PointColumns,
+  VALUE_NAMES,
+  type ValueName,
+} from '../src/conversion/columns.ts';
+import { convertedPoints, exactValue, observe } from '../src/conversion/convert.ts';
 import { decimalText } from '../src/conversion/decimal.ts';
-import { exactValue, observe } from '../src/conversion/observations.ts';
+import { outcomeOf } from '../src/conversion/outcome.ts';
 import { currencyRates, type RateTable } from '../src/conversion/rate-table.ts';
 import { BY_RULE, RoundedColumn } from '../src/conversion/rounding.ts';
 

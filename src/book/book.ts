@@ -3,64 +3,62 @@ import type { Newest } from '../db/newest.ts';
 import type { Sources } from '../prices/answer.ts';
 import type { Asker, Plan } from '../prices/plan/plan.ts';
 import { isShownBy } from '../prices/state.ts';
-import { type SentAnswer, SentAnswers, type StateAt } from './answer/answers.ts';
-import { type BookCounts, type Opened, openedBook } from './answer/opened.ts';
-import { Budget } from './store/budget.ts';
+import { type SentAnswer, SentAnswers, type StateAt } from './answers.ts';
+import { Budget } from './budget.ts';
 import {
+  type BuildContext,
   buildEdition,
   canRefresh,
   differenceOf,
   isFresh,
-  type Press,
   refreshEdition,
-} from './store/build.ts';
-import { type Edition, replaceEdition, roomFor, type Shelf } from './store/edition.ts';
-import type { TurnCounts } from './store/turns.ts';
+} from './build.ts';
+import { type Edition, type MarketSlot, replaceEdition, roomFor } from './edition.ts';
+import { type BookCounts, type OpenBook, openEdition } from './open.ts';
+import type { TurnCounts } from './turns.ts';
 
 /*
- * The price book: prices kept ready, so that an answer costs about what sending it costs.
+ * The price book holds the prices of markets in memory. An answer from it costs about as much as
+ * sending its bytes.
  *
- * For each market it has a shelf, and on the shelf at most one edition: everything of the market
- * at one state of the data, read by COPY. An edition never changes. Once something was committed
- * a new one takes its place; it reads only what changed and shares the rest (`build.ts`).
+ * Each market has a slot with at most one edition: all of the market at one revision, read by COPY.
+ * An edition is immutable. After a commit a later edition replaces it, which reads only the changes
+ * and shares the rest (`build.ts`).
  *
- *   edition      a market at one state                                      edition.ts
- *     price      its attributes, and a series cut into blocks               series.ts
- *       block    a year or so of points, as packed numbers                  block.ts
- *         fragment   the same points as JSON, native or converted           fragment.ts
- *       head     its record up to the points, as JSON                       heads.ts
- *     selection  what filters select, as the database said                  selection.ts
- *   answer       the bytes of a whole answer, for who asks the same         answers.ts
- *   long answer  the slices of one that is too long for that                body.ts
+ *   edition        a market at one revision                                 edition.ts
+ *     price        its attributes, and its series as blocks                 edition.ts
+ *       block      points of about one year, as packed numbers              series.ts
+ *         fragment the points of a block as JSON, native or converted       fragment.ts
+ *       head       a record up to its points, as JSON                       head.ts
+ *     selection    the prices that filters select, read from the database   edition.ts
+ *   sent answer    the bytes of a whole answer, for equal requests          answers.ts
+ *   long answer    the slices of an answer that is too long to copy         answers.ts
  *
- * A request brings a look at the database that began after it came (`request.context.newest`). The
- * book answers at the state of this look or a later one, never an earlier: commits from before
- * the request are in the answer. If the edition is older it is refreshed first, or left to the
- * database when that takes longer. An answer is a list of slices of fragments and heads, written
- * as they are (`walk.ts`, `body.ts`, `gzip.ts`). Fragments, heads and selections are made when they
- * are needed first; a whole answer is copied when the same request comes for the second time.
+ * Each request brings the newest revision, found by a revision check that began after the request
+ * arrived (`request.context.newest`). The book answers at this revision or a later one, so every
+ * commit before the request is in the answer. An older edition is refreshed first; if the refresh
+ * takes too long, the database answers. The bytes of an answer are slices of fragments and heads
+ * (`body.ts`), plain or as pieces of gzip (`gzip.ts`). Fragments, heads and selections are made on
+ * first use. A whole answer is copied when the same request arrives for the second time.
  *
- * Everything that is remembered counts towards one budget of bytes, and what was used longest ago
- * goes first (`budget.ts`). What is not in the book, does not fit or is of the past is read from
- * the database, as without the book: the answers are the same, byte for byte.
+ * All entries share one budget of bytes with LRU eviction (`budget.ts`). The database answers what
+ * the book does not hold, and requests for a past revision, with the same bytes.
  */
 
 interface BookOptions {
-  /** Bytes that all may take that is remembered. */
+  /** Budget of all entries. */
   readonly bytes: number;
-  /** What the database answers with. */
+  /** Reads from the database. */
   readonly sources: Sources;
-  /** Told what went wrong behind the answers. */
+  /** Called when a build or a refresh fails. */
   readonly onError: (error: Error) => void;
 }
 
-/** Points that a request waits for while an edition is refreshed. */
-const POINTS_AWAITED = 50_000;
+/** Most changed points of a refresh that requests wait for. */
+const POINTS_AWAITED_MAX = 50_000;
 
-/** What requests do not wait for. */
-const NO: Promise<boolean> = Promise.resolve(false);
+const NOT_SHORT: Promise<boolean> = Promise.resolve(false);
 
-/** The price book: see above. */
 export class PriceBook {
   readonly budget: Budget;
   readonly counts: BookCounts = {
@@ -75,10 +73,10 @@ export class PriceBook {
   };
   readonly turns: TurnCounts = { turns: 0, longest: 0, points: 0 };
   readonly #options: BookOptions;
-  readonly #press: Press;
-  readonly #shelves: ReadonlyMap<string, Shelf>;
+  readonly #context: BuildContext;
+  readonly #slots: ReadonlyMap<string, MarketSlot>;
   readonly #closing = new AbortController();
-  /** Builds, one after the other: they read much. */
+  /** The last build. Builds run one at a time, as each reads a whole market. */
   #builds: Promise<void> = Promise.resolve();
   #requests = 0;
 
@@ -86,36 +84,36 @@ export class PriceBook {
     const { sources, bytes } = options;
     this.#options = options;
     this.budget = new Budget(bytes);
-    this.#press = {
+    this.#context = {
       reads: sources.reads,
       references: sources.references,
       counts: this.counts,
       turns: this.turns,
     };
-    const shelf = (market: Market): Shelf => ({
+    const slotOf = (market: Market): MarketSlot => ({
       market,
       budget: this.budget,
       edition: null,
       work: null,
-      isShort: NO,
+      isShort: NOT_SHORT,
       answers: new SentAnswers(this.budget),
-      asked: 0,
-      askedBefore: 0,
+      lastRequest: 0,
+      requestBefore: 0,
     });
-    this.#shelves = new Map(MARKETS.map((market) => [market.slug, shelf(market)]));
+    this.#slots = new Map(MARKETS.map((market) => [market.slug, slotOf(market)]));
   }
 
   /**
-   * The book opened at the newest state, for one plan; null where the database has to answer, as
-   * for a state of the past.
-   * @param newest a look that began after the request came
+   * Opens the book for a plan: the one way to read from it.
+   * @param newest the result of a revision check that began after the request arrived
+   * @returns null if the database has to answer, as for a past revision
    */
-  async open(plan: Plan, newest: Newest): Promise<Opened | null> {
+  async open(plan: Plan, newest: Newest): Promise<OpenBook | null> {
     if (!isShownBy(newest, plan)) return null;
-    const shelf = this.#shelfOf(plan.market.slug);
-    this.#note(shelf);
-    const edition = await this.#editionAt(shelf, newest);
-    // Meanwhile it may have become newer than what is asked for.
+    const slot = this.#slotOf(plan.market.slug);
+    this.#countRequest(slot);
+    const edition = await this.#editionAt(slot, newest);
+    // During the wait the edition may have become newer than the requested revision.
     if (edition === null || !isShownBy(edition.newest, plan)) {
       this.counts.misses += 1;
       return null;
@@ -124,137 +122,139 @@ export class PriceBook {
     this.budget.use(edition);
     const { sources } = this.#options;
     const { budget, turns, counts } = this;
-    const { answers } = shelf;
-    return openedBook({ edition, answers, budget, turns, counts }, sources, newest);
+    const { answers } = slot;
+    return openEdition({ edition, answers, budget, turns, counts }, sources, newest);
   }
 
   /**
-   * The answer to the same request as it was sent before; null where there is none that holds at
-   * the newest revision.
-   * @param request its text, see `requestText`
-   * @param look finds the newest revision, after the request came
+   * The cached answer to a request; null if none is current at the newest revision.
+   * @param request the text of the request, see `requestText`
+   * @param look finds the newest revision, by a check that begins after the request arrived
    */
-  async again(
+  async cachedAnswer(
     slug: string,
     request: string,
     { openMarkets }: Asker,
     look: () => Promise<Newest>,
   ): Promise<SentAnswer | null> {
-    const shelf = this.#shelfOf(slug);
-    const answer = shelf.answers.get(request);
+    const slot = this.#slotOf(slug);
+    const answer = slot.answers.get(request);
     if (answer === undefined || !answer.isOpenTo(openMarkets)) return null;
     const { sources } = this.#options;
-    const state: StateAt = (plan, newest) => sources.state(() => sources.db, plan, newest);
-    if (!(await answer.isCurrent(await look(), state))) return null;
-    this.#note(shelf);
+    const stateAt: StateAt = (plan, newest) => sources.state(() => sources.db, plan, newest);
+    if (!(await answer.isCurrent(await look(), stateAt))) return null;
+    this.#countRequest(slot);
     this.counts.answers += 1;
     this.counts.repeats += 1;
     this.budget.use(answer);
     return answer;
   }
 
-  /** Brings every market into the book, as far as it fits, one after the other. */
+  /** Builds the editions of all markets that fit, one at a time. */
   async fill(look: () => Promise<Newest>): Promise<void> {
-    for (const shelf of this.#shelves.values()) {
+    for (const slot of this.#slots.values()) {
       if (this.#closing.signal.aborted) return;
-      if (shelf.edition === null) this.#begin(shelf, await look());
-      await shelf.work;
+      if (slot.edition === null) this.#begin(slot, await look());
+      await slot.work;
     }
   }
 
-  /** Brings the editions that there are to the newest state, before anybody asks. */
+  /** Refreshes the existing editions before a request needs them. */
   async refresh(look: () => Promise<Newest>): Promise<void> {
     const newest = await look();
-    for (const shelf of this.#shelves.values()) {
-      if (shelf.edition === null || isFresh(shelf.edition, newest, shelf.market.slug)) continue;
-      await shelf.work;
-      this.#begin(shelf, newest);
-      await shelf.work;
+    for (const slot of this.#slots.values()) {
+      if (slot.edition === null || isFresh(slot.edition, newest, slot.market.slug)) continue;
+      await slot.work;
+      this.#begin(slot, newest);
+      await slot.work;
     }
   }
 
-  /** Waits until no edition is being made. */
+  /** Waits for all builds and refreshes in progress. */
   async settled(): Promise<void> {
-    for (const shelf of this.#shelves.values()) await shelf.work;
+    for (const slot of this.#slots.values()) await slot.work;
   }
 
-  /** Ends all work; what it would have made is not needed any more. */
+  /** Aborts all work in progress. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the book is closed'));
     await this.settled();
   }
 
-  /** Notes that a market was asked for. */
-  #note(shelf: Shelf): void {
+  #countRequest(slot: MarketSlot): void {
     this.#requests += 1;
-    shelf.askedBefore = shelf.asked;
-    shelf.asked = this.#requests;
-    if (shelf.edition) this.budget.use(shelf.edition);
+    slot.requestBefore = slot.lastRequest;
+    slot.lastRequest = this.#requests;
+    if (slot.edition) this.budget.use(slot.edition);
   }
 
-  #shelfOf(slug: string): Shelf {
-    const shelf = this.#shelves.get(slug);
-    if (!shelf) throw new Error(`no market ${slug}`);
-    return shelf;
+  #slotOf(slug: string): MarketSlot {
+    const slot = this.#slots.get(slug);
+    if (!slot) throw new Error(`no market ${slug}`);
+    return slot;
   }
 
-  async #editionAt(shelf: Shelf, newest: Newest): Promise<Edition | null> {
-    const { slug } = shelf.market;
-    // The work under way may be for an older look; then once more, for this one.
+  async #editionAt(slot: MarketSlot, newest: Newest): Promise<Edition | null> {
+    const { slug } = slot.market;
+    // The work in progress may be for an older revision; then it is repeated for this one.
     for (let round = 0; round < 3; round += 1) {
-      const { edition } = shelf;
+      const { edition } = slot;
       if (edition !== null && isFresh(edition, newest, slug)) {
         if (newest.order > edition.newest.order) edition.newest = newest;
         return edition;
       }
-      if (shelf.work === null) this.#begin(shelf, newest);
-      const { work } = shelf;
-      if (!(await shelf.isShort)) return null;
+      if (slot.work === null) this.#begin(slot, newest);
+      const { work } = slot;
+      if (!(await slot.isShort)) return null;
       await work;
     }
     return null;
   }
 
-  /** Begins to make the edition of a look, unless work is under way. */
-  #begin(shelf: Shelf, newest: Newest): void {
-    if (shelf.work !== null || this.#closing.signal.aborted) return;
+  /** Starts the build or refresh of an edition, unless one is in progress. */
+  #begin(slot: MarketSlot, newest: Newest): void {
+    if (slot.work !== null || this.#closing.signal.aborted) return;
     const short = Promise.withResolvers<boolean>();
-    shelf.isShort = short.promise;
-    const work = this.#renew(shelf, newest, short.resolve)
+    slot.isShort = short.promise;
+    const work = this.#renew(slot, newest, short.resolve)
       .catch((error: Error) => {
         if (!this.#closing.signal.aborted) this.#options.onError(error);
       })
       .finally(() => {
         short.resolve(false);
-        shelf.work = null;
-        shelf.isShort = NO;
+        slot.work = null;
+        slot.isShort = NOT_SHORT;
       });
-    shelf.work = work;
+    slot.work = work;
   }
 
-  /** Makes the edition of a look; `tell` hears whether a request should wait for it. */
-  async #renew(shelf: Shelf, newest: Newest, tell: (isShort: boolean) => void): Promise<void> {
-    const { edition } = shelf;
+  /** Builds or refreshes an edition. Calls `decide` once it is known whether requests wait. */
+  async #renew(
+    slot: MarketSlot,
+    newest: Newest,
+    decide: (isShort: boolean) => void,
+  ): Promise<void> {
+    const { edition } = slot;
     const { signal } = this.#closing;
     if (edition === null || !canRefresh(edition, newest)) {
-      tell(false);
-      replaceEdition(shelf, null);
-      await this.#build(shelf, newest);
+      decide(false);
+      replaceEdition(slot, null);
+      await this.#build(slot, newest);
       return;
     }
-    const difference = await differenceOf(this.#press, shelf, edition, newest, signal);
-    tell(difference.points <= POINTS_AWAITED);
-    const next = await refreshEdition(this.#press, shelf, edition, newest, difference, signal);
-    // Evicted meanwhile, it stays away: others needed the room.
-    if (shelf.edition === edition) replaceEdition(shelf, next);
+    const difference = await differenceOf(this.#context, slot, edition, newest, signal);
+    decide(difference.points <= POINTS_AWAITED_MAX);
+    const next = await refreshEdition(this.#context, slot, edition, newest, difference, signal);
+    // An edition that was evicted during the refresh is not restored: others need its memory.
+    if (slot.edition === edition) replaceEdition(slot, next);
   }
 
-  #build(shelf: Shelf, newest: Newest): Promise<void> {
+  #build(slot: MarketSlot, newest: Newest): Promise<void> {
     const build = this.#builds.then(async () => {
       this.#closing.signal.throwIfAborted();
-      const room = roomFor(shelf, this.#shelves.values());
-      const edition = await buildEdition(this.#press, shelf, newest, room, this.#closing.signal);
-      if (edition) replaceEdition(shelf, edition);
+      const room = roomFor(slot, this.#slots.values());
+      const edition = await buildEdition(this.#context, slot, newest, room, this.#closing.signal);
+      if (edition) replaceEdition(slot, edition);
     });
     this.#builds = build.catch(() => {});
     return build;

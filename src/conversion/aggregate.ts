@@ -1,15 +1,14 @@
 import type { Method, Period } from '../catalog/analytics.ts';
-import { periodOf } from './calendar.ts';
+import { NO_DAY, periodOf } from './calendar.ts';
 import {
   type Columns,
   type DecimalColumn,
-  NO_DAY,
   type PointColumns,
   picked,
   type ValueName,
 } from './columns.ts';
+import { exactValue, FACTOR_ERROR, factorsOf, type Observations, observe } from './convert.ts';
 import { POWERS } from './decimal.ts';
-import { exactValue, FACTOR_ERROR, factorsOf, type Observations, observe } from './observations.ts';
 import { compare, plus, type Rational, ZERO } from './rational.ts';
 import { RoundedColumn, type Rounding } from './rounding.ts';
 

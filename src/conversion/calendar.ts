@@ -2,6 +2,9 @@ import type { Period } from '../catalog/analytics.ts';
 
 /** Days are counted from 2000-01-01 in the proleptic Gregorian calendar, as PostgreSQL does. */
 
+/** The number that stands for no day: less than that of every day. */
+export const NO_DAY = -2_147_483_648;
+
 interface CalendarDay {
   readonly year: number;
   /** 1 to 12. */

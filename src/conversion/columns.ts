@@ -114,9 +114,6 @@ export function lastPoints(points: PointColumns, count: number): PointColumns {
   };
 }
 
-/** Before every day that a price can have. */
-export const NO_DAY = -2_147_483_648;
-
 /** Whether a point could not be converted: its mid is null for no other reason. */
 export const isUnconverted = ({ mid }: PointColumns, index: number): boolean =>
   Number.isNaN(mid.scaled[index] as number);

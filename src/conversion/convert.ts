@@ -1,73 +1,119 @@
-import type { DecimalColumn, PointColumns, ValueName } from './columns.ts';
-import {
-  type Conversion,
-  exactValue,
-  FACTOR_ERROR,
-  factorsOf,
-  type Observations,
-} from './observations.ts';
-import { pairOf, type RateTable } from './rate-table.ts';
+import { NO_DAY } from './calendar.ts';
+import type { Columns, DecimalColumn, FxColumns, PointColumns, ValueName } from './columns.ts';
+import { POWERS, powerOf10 } from './decimal.ts';
+import { type CurrencyRates, type RatePair, rateDay, rateScale, scaledRate } from './rate-table.ts';
+import type { Rational } from './rational.ts';
 import { RoundedColumn, type Rounding } from './rounding.ts';
-import { SAME_UNIT, type Unit, unitFactor } from './units.ts';
+import type { UnitFactor } from './units.ts';
 
-/** What the values of a price are in. */
-interface PriceTerms {
-  readonly payable: boolean;
-  /** Number of the currency; null for a payable. */
-  readonly currency: number | null;
-  readonly unit: Unit;
-}
-
-/** What a request wants values in; null leaves the price's own. At least one is given. */
-interface Target {
-  readonly currency: number | null;
-  readonly unit: Unit | null;
+/** How the values of a price are converted; `pair` is null where the currency stays. */
+export interface Conversion {
+  readonly unit: UnitFactor;
+  readonly pair: RatePair | null;
 }
 
 /**
- * What a conversion comes to for one price, before any of its points is seen: a converted price
- * may still lack the rate of single points.
+ * The observations of a price with the conversion of each, unrounded: what converted points,
+ * aggregates and summaries are all computed from. Without a conversion the values are native.
  */
-export type Outcome =
-  | { readonly status: 'converted'; readonly reason: null; readonly conversion: Conversion }
-  | { readonly status: 'unchanged'; readonly reason: null; readonly conversion: null }
-  | {
-      readonly status: 'not-applicable';
-      readonly reason: 'payable';
-      readonly conversion: null;
+export interface Observations {
+  readonly columns: Columns;
+  readonly conversion: Conversion | null;
+  readonly fx: FxColumns | null;
+  /** Observations that have no rate, and so no converted value. */
+  readonly withoutRate: number;
+}
+
+/** The rates of one leg on some days, as published; null where there is no day. */
+function legColumn(leg: CurrencyRates | null, days: Int32Array): DecimalColumn {
+  const { length } = days;
+  const scaled = new Float64Array(length);
+  const scale = new Uint8Array(length);
+  for (let index = 0; index < length; index += 1) {
+    const day = days[index] as number;
+    if (day === NO_DAY) scaled[index] = Number.NaN;
+    else {
+      scaled[index] = scaledRate(leg, day);
+      scale[index] = rateScale(leg, day);
     }
-  | {
-      readonly status: 'refused';
-      readonly reason: 'incompatible-unit' | 'no-rate';
-      readonly conversion: null;
-    };
+  }
+  return { scaled, scale, wide: null };
+}
 
-/** What a conversion comes to that cannot be done. */
-export const refused = (reason: 'incompatible-unit' | 'no-rate'): Outcome => ({
-  status: 'refused',
-  reason,
-  conversion: null,
-});
+/** The legs that apply to each day, and how many days have none. */
+function fxOf(pair: RatePair, days: Int32Array): { fx: FxColumns; withoutRate: number } {
+  const day = new Int32Array(days.length);
+  let withoutRate = 0;
+  for (let index = 0; index < days.length; index += 1) {
+    const found = rateDay(pair, days[index] as number);
+    day[index] = found;
+    if (found === NO_DAY) withoutRate += 1;
+  }
+  const from = legColumn(pair.from, day);
+  const to = legColumn(pair.to, day);
+  return { fx: { pair, day, from, to }, withoutRate };
+}
+
+/** Looks up the rates of every observation. Null keeps the values native. */
+export function observe(columns: Columns, conversion: Conversion | null): Observations {
+  const pair = conversion?.pair ?? null;
+  if (pair === null) return { columns, conversion, fx: null, withoutRate: 0 };
+  return { columns, conversion, ...fxOf(pair, columns.day) };
+}
 
 /**
- * Decides what happens to a price. Payables are never touched; units convert inside one
- * dimension; a currency for which the source has no rate at all is refused.
- * @param rates null where no source holds any rate
+ * A bound on the relative error of a stored integer times its factor, in doubles. A factor is
+ * rounded five times (the quotient of the legs, its decimals, the unit, the product of both, the
+ * decimals of the point), the product with the integer once, and a power of ten once more. Each
+ * rounding is at most 2^-53, less than 1.2e-16.
  */
-export function outcomeOf(price: PriceTerms, target: Target, rates: RateTable | null): Outcome {
-  if (price.payable || price.currency === null) {
-    return { status: 'not-applicable', reason: 'payable', conversion: null };
+export const FACTOR_ERROR = 1e-15;
+
+const scaledBy = (value: number, exponent: number): number =>
+  exponent >= 0 ? value * (POWERS[exponent] as number) : value / (POWERS[-exponent] as number);
+
+/**
+ * What each stored integer is multiplied by to be its number: to / from × unit / 10^scale, as a
+ * double within `FACTOR_ERROR`; NaN where there is no rate.
+ */
+export function factorsOf(observations: Observations): Float64Array {
+  const { columns, conversion, fx } = observations;
+  const factors = new Float64Array(columns.length);
+  const unit = conversion?.unit.nearest ?? 1;
+  for (let index = 0; index < columns.length; index += 1) {
+    let factor = unit;
+    if (fx !== null) {
+      const ratio = (fx.to.scaled[index] as number) / (fx.from.scaled[index] as number);
+      const decimals = (fx.from.scale[index] as number) - (fx.to.scale[index] as number);
+      factor *= scaledBy(ratio, decimals);
+    }
+    factors[index] = factor / (POWERS[columns.scale[index] as number] as number);
   }
-  const sameUnit = target.unit === null || target.unit.id === price.unit.id;
-  const unit = sameUnit || target.unit === null ? SAME_UNIT : unitFactor(price.unit, target.unit);
-  if (unit === null) return refused('incompatible-unit');
-  if (target.currency === null || target.currency === price.currency) {
-    if (sameUnit) return { status: 'unchanged', reason: null, conversion: null };
-    return { status: 'converted', reason: null, conversion: { unit, pair: null } };
+  return factors;
+}
+
+/** The unrounded number of one observation; null where it is missing or has no rate. */
+export function exactValue(
+  observations: Observations,
+  name: ValueName,
+  index: number,
+): Rational | null {
+  const { columns, conversion, fx } = observations;
+  const scaled = columns[name][index] as number;
+  if (Number.isNaN(scaled) || fx?.day[index] === NO_DAY) return null;
+  let numerator = BigInt(scaled);
+  let denominator = powerOf10(columns.scale[index] as number);
+  if (conversion !== null) {
+    numerator *= conversion.unit.exact.numerator;
+    denominator *= conversion.unit.exact.denominator;
   }
-  const pair = rates && pairOf(rates, price.currency, target.currency);
-  if (pair === null) return refused('no-rate');
-  return { status: 'converted', reason: null, conversion: { unit, pair } };
+  if (fx !== null) {
+    numerator *= BigInt(fx.to.scaled[index] as number);
+    numerator *= powerOf10(fx.from.scale[index] as number);
+    denominator *= BigInt(fx.from.scaled[index] as number);
+    denominator *= powerOf10(fx.to.scale[index] as number);
+  }
+  return { numerator, denominator };
 }
 
 function convertColumn(

@@ -1,8 +1,7 @@
 import { SPANS, type Span } from '../catalog/analytics.ts';
-import { dayText, endOfYearBefore, monthsBefore } from './calendar.ts';
-import { NO_DAY } from './columns.ts';
+import { dayText, endOfYearBefore, monthsBefore, NO_DAY } from './calendar.ts';
+import { exactValue, type Observations } from './convert.ts';
 import { decimalText } from './decimal.ts';
-import { exactValue, type Observations } from './observations.ts';
 import { minus, over, type Rational, times } from './rational.ts';
 import { type Rounding, roundedText } from './rounding.ts';
 

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { HELD_BYTES, joinedSlices, SentAnswers } from '../../src/book/answer/answers.ts';
-import { Budget } from '../../src/book/store/budget.ts';
+import { HELD_BYTES, joinedSlices, SentAnswers } from '../../src/book/answers.ts';
+import { Budget } from '../../src/book/budget.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import type { Newest } from '../../src/db/newest.ts';
 import { planOf } from '../../src/prices/plan/plan.ts';
@@ -30,7 +30,7 @@ const SENT = {
   coding: null,
 };
 
-const keep = (answers: SentAnswers, request: string) => answers.keep(request, SENT, NEWEST, PARTS);
+const keep = (answers: SentAnswers, request: string) => answers.add(request, SENT, NEWEST, PARTS);
 
 t.test('slices that are joined have the same bytes, the big ones as they were', async (t) => {
   const joined = joinedSlices(PARTS);
@@ -63,11 +63,11 @@ t.test(
     const budget = new Budget(2.5 * alone.state.bytes);
     const answers = new SentAnswers(budget);
     for (const request of ['one', 'other', 'one']) keep(answers, request);
-    t.equal(budget.state.things, 2);
+    t.equal(budget.state.entries, 2);
     keep(answers, 'last');
     const cached = ['one', 'other', 'last'].filter((request) => answers.get(request));
     t.same(cached, ['one', 'last']);
-    t.same([budget.state.things, budget.state.evictions], [2, 1]);
+    t.same([budget.state.entries, budget.state.evictions], [2, 1]);
   },
 );
 

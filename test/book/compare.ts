@@ -1,5 +1,5 @@
 import type t from 'tap';
-import type { BookCounts } from '../../src/book/answer/opened.ts';
+import type { BookCounts } from '../../src/book/open.ts';
 import { randomOf } from '../conversion/support.ts';
 import { forAll, valuesOf } from '../support/any-request.ts';
 import { testDatabase } from '../support/database.ts';

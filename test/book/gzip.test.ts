@@ -1,8 +1,8 @@
 import { crc32, gunzipSync } from 'node:zlib';
 import t from 'tap';
-import type { LineFormat } from '../../src/book/answer/walk.ts';
+import type { JsonFormat } from '../../src/book/body.ts';
 import type { PriceBook } from '../../src/book/book.ts';
-import { joinedCrc, shiftOf } from '../../src/book/gzip/crc.ts';
+import { joinedCrc, shiftOf } from '../../src/book/gzip.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { answerAt } from '../../src/prices/answer.ts';
 import { planOf } from '../../src/prices/plan/plan.ts';
@@ -50,7 +50,7 @@ async function bothOf(
   const { signal } = new AbortController();
   const state = await sources.state(() => sources.db, plan, newest);
   const answer = await answerAt(sources, plan, state, { signal }).catch(() => null);
-  const format = (accept.endsWith('ndjson') ? 'ndjson' : 'json') satisfies LineFormat;
+  const format = (accept.endsWith('ndjson') ? 'ndjson' : 'json') satisfies JsonFormat;
   const plain = answer && opened.body(answer, format, state, null);
   const gzip = answer && opened.body(answer, format, state, 'gzip');
   return plain && gzip && { plain: await bytesOf(plain), gzip: await bytesOf(gzip) };

@@ -4,8 +4,8 @@ import { METHODS, type Method, PERIODS, type Period } from '../../src/catalog/an
 import { aggregatedPoints } from '../../src/conversion/aggregate.ts';
 import { dayText } from '../../src/conversion/calendar.ts';
 import type { Columns, PointColumns } from '../../src/conversion/columns.ts';
-import { outcomeOf } from '../../src/conversion/convert.ts';
-import { type Conversion, observe } from '../../src/conversion/observations.ts';
+import { type Conversion, observe } from '../../src/conversion/convert.ts';
+import { outcomeOf } from '../../src/conversion/outcome.ts';
 import { testDatabase } from '../support/database.ts';
 import { BY_RULE_FUNCTION } from '../support/sql-analytics.ts';
 import {

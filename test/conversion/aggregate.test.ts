@@ -2,8 +2,8 @@ import t from 'tap';
 import { METHODS, type Method, type Period } from '../../src/catalog/analytics.ts';
 import { aggregatedPoints } from '../../src/conversion/aggregate.ts';
 import { dayText } from '../../src/conversion/calendar.ts';
-import { outcomeOf } from '../../src/conversion/convert.ts';
-import { observe } from '../../src/conversion/observations.ts';
+import { observe } from '../../src/conversion/convert.ts';
+import { outcomeOf } from '../../src/conversion/outcome.ts';
 import {
   CURRENCY,
   columnsOf,

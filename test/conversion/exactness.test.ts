@@ -1,9 +1,9 @@
 import t from 'tap';
 import type { UnitSlug } from '../../seeds/reference/units.ts';
 import { type Columns, VALUE_NAMES, type ValueName } from '../../src/conversion/columns.ts';
-import { convertedPoints, outcomeOf } from '../../src/conversion/convert.ts';
+import { type Conversion, convertedPoints, observe } from '../../src/conversion/convert.ts';
 import { decimalText } from '../../src/conversion/decimal.ts';
-import { type Conversion, observe } from '../../src/conversion/observations.ts';
+import { outcomeOf } from '../../src/conversion/outcome.ts';
 import { RoundedColumn, roundExact } from '../../src/conversion/rounding.ts';
 import { expected } from './oracle.ts';
 import {

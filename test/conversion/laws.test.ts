@@ -7,8 +7,13 @@ import {
   VALUE_NAMES,
   type ValueName,
 } from '../../src/conversion/columns.ts';
-import { convertedPoints, outcomeOf } from '../../src/conversion/convert.ts';
-import { type Conversion, exactValue, observe } from '../../src/conversion/observations.ts';
+import {
+  type Conversion,
+  convertedPoints,
+  exactValue,
+  observe,
+} from '../../src/conversion/convert.ts';
+import { outcomeOf } from '../../src/conversion/outcome.ts';
 import { compare, type Rational, rationalText, times } from '../../src/conversion/rational.ts';
 import {
   CURRENCY,

@@ -3,8 +3,8 @@ import t from 'tap';
 import { METHODS, type Method } from '../../src/catalog/analytics.ts';
 import { aggregatedPoints } from '../../src/conversion/aggregate.ts';
 import { dayText } from '../../src/conversion/calendar.ts';
-import { outcomeOf } from '../../src/conversion/convert.ts';
-import { observe } from '../../src/conversion/observations.ts';
+import { observe } from '../../src/conversion/convert.ts';
+import { outcomeOf } from '../../src/conversion/outcome.ts';
 import { expected, expectedExtreme, expectedMean, type Quotient } from './oracle.ts';
 import { CURRENCY, columnsOf, type Row, ratesOf, textAt, unitOf } from './support.ts';
 

@@ -1,9 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { dayText } from '../../src/conversion/calendar.ts';
-import { NO_DAY } from '../../src/conversion/columns.ts';
-import { pairOf, rateDay } from '../../src/conversion/rate-table.ts';
-import { segmentsOf } from '../../src/conversion/segments.ts';
+import { dayText, NO_DAY } from '../../src/conversion/calendar.ts';
+import { pairOf, rateDay, segmentsOf } from '../../src/conversion/rate-table.ts';
 import { CURRENCY, type Iso, ratesOf } from './support.ts';
 
 const DAYS = 90;

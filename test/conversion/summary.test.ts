@@ -1,8 +1,8 @@
 import t from 'tap';
 import { SPANS } from '../../src/catalog/analytics.ts';
 import { dayText } from '../../src/conversion/calendar.ts';
-import { convertedPoints, outcomeOf } from '../../src/conversion/convert.ts';
-import { observe } from '../../src/conversion/observations.ts';
+import { convertedPoints, observe } from '../../src/conversion/convert.ts';
+import { outcomeOf } from '../../src/conversion/outcome.ts';
 import { type SummaryRules, summaryJson, summaryOf } from '../../src/conversion/summary.ts';
 import { expected } from './oracle.ts';
 import {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { type DecimalColumn, NO_DAY, type PointColumns } from '../../src/conversion/columns.ts';
+import { NO_DAY } from '../../src/conversion/calendar.ts';
+import type { DecimalColumn, PointColumns } from '../../src/conversion/columns.ts';
 import { currencyRates } from '../../src/conversion/rate-table.ts';
 import { dayText, decimalText, instantText } from '../support/decimals.ts';
 import { pointsText } from '../support/points-text.ts';

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Kysely } from 'kysely';
-import type { SentAnswer } from '../../book/answer/answers.ts';
-import type { Opened } from '../../book/answer/opened.ts';
+import type { SentAnswer } from '../../book/answers.ts';
 import type { PriceBook } from '../../book/book.ts';
+import type { OpenBook } from '../../book/open.ts';
 import type { Market } from '../../catalog/markets.ts';
 import { codeKey } from '../../catalog/match-key.ts';
 import { FORMATS, type Format } from '../../contract/schemas/formats.ts';
@@ -133,7 +133,7 @@ const RECORDS_AT_ONCE = 1_000;
  * @param opened the book that the answer was read from, if it was
  */
 async function startedAnswer(
-  opened: Opened | null,
+  opened: OpenBook | null,
   answer: Answer,
   format: Format,
   state: State,
@@ -267,7 +267,7 @@ export async function sendPrices(
   const { work, newest } = request.context;
   const { book } = shown;
   if (book !== null && text !== null) {
-    const again = await work.until(book.again(slug, text, asker, () => newest));
+    const again = await work.until(book.cachedAnswer(slug, text, asker, () => newest));
     if (again !== null) return sendAgain(request, reply, again);
   }
   const { plan, format } = planned();
@@ -297,7 +297,7 @@ export async function sendPrices(
   if (text !== null) {
     const { coding } = payload;
     const sent = { plan, state, tag, headers, wanted, coding };
-    opened?.keep(text, sent, (bytesMax) => slicesIn(payload, bytesMax));
+    opened?.cacheAnswer(text, sent, (bytesMax) => slicesIn(payload, bytesMax));
   }
   return sendCoded(reply, payload, wanted);
 }

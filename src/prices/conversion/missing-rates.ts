@@ -1,12 +1,14 @@
 import { dayOf, dayText } from '../../conversion/calendar.ts';
-import { type Outcome, refused } from '../../conversion/convert.ts';
+import { type Outcome, refused } from '../../conversion/outcome.ts';
 import {
   type CurrencyRates,
   hasAnyRate,
+  type Legs,
   type RateTable,
+  type Segment,
+  segmentsOf,
   withoutRates,
 } from '../../conversion/rate-table.ts';
-import { type Legs, type Segment, segmentsOf } from '../../conversion/segments.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SelectedPrice } from '../select/query.ts';
 import type { References } from '../select/references.ts';

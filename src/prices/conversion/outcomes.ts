@@ -1,4 +1,4 @@
-import { type Outcome, outcomeOf } from '../../conversion/convert.ts';
+import { type Outcome, outcomeOf } from '../../conversion/outcome.ts';
 import type { RateTable } from '../../conversion/rate-table.ts';
 import { Problem } from '../../errors.ts';
 import { mapped } from '../../std/turns.ts';

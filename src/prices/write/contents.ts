@@ -7,9 +7,8 @@ import {
   nativePoints,
   type PointColumns,
 } from '../../conversion/columns.ts';
-import { convertedPoints } from '../../conversion/convert.ts';
-import { type Observations, observe } from '../../conversion/observations.ts';
-import { type InTerms, type Receipt, receiptOf } from '../../conversion/receipt.ts';
+import { convertedPoints, type Observations, observe } from '../../conversion/convert.ts';
+import { type InTerms, type Receipt, receiptOf } from '../../conversion/outcome.ts';
 import { BY_RULE, type Rounding } from '../../conversion/rounding.ts';
 import { type Summary, summaryOf } from '../../conversion/summary.ts';
 import type { PlannedPrice } from '../conversion/outcomes.ts';

@@ -1,7 +1,8 @@
 import { SPANS } from '../../catalog/analytics.ts';
 import { CSV_GROUPS, csvColumns, dimensionFields } from '../../contract/schemas/formats.ts';
-import { isUnconverted, NO_DAY, type PointColumns } from '../../conversion/columns.ts';
-import type { Receipt } from '../../conversion/receipt.ts';
+import { NO_DAY } from '../../conversion/calendar.ts';
+import { isUnconverted, type PointColumns } from '../../conversion/columns.ts';
+import type { Receipt } from '../../conversion/outcome.ts';
 import type { Change, Observed, Summary } from '../../conversion/summary.ts';
 import { ascii, ByteWriter } from './bytes.ts';
 import type { Contents, Terms, Writer } from './contents.ts';

@@ -1,8 +1,8 @@
+import { NO_DAY } from '../../conversion/calendar.ts';
 import {
   type DecimalColumn,
   type FxColumns,
   isUnconverted,
-  NO_DAY,
   type PointColumns,
 } from '../../conversion/columns.ts';
 import type { CurrencyRates } from '../../conversion/rate-table.ts';

@@ -1,7 +1,8 @@
 import { SPANS } from '../../catalog/analytics.ts';
 import { csvColumns, dimensionFields, SHORT_COLUMNS } from '../../contract/schemas/formats.ts';
-import { isUnconverted, NO_DAY, type PointColumns } from '../../conversion/columns.ts';
-import type { Receipt } from '../../conversion/receipt.ts';
+import { NO_DAY } from '../../conversion/calendar.ts';
+import { isUnconverted, type PointColumns } from '../../conversion/columns.ts';
+import type { Receipt } from '../../conversion/outcome.ts';
 import type { Summary } from '../../conversion/summary.ts';
 import type { Plan } from '../plan/plan.ts';
 import { ascii, ByteWriter } from './bytes.ts';

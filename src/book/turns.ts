@@ -1,9 +1,9 @@
-import { Slice, turn } from '../../std/turns.ts';
+import { Slice, turn } from '../std/turns.ts';
 
 /** Points of work between two turns of the event loop: some milliseconds. */
 const POINTS_PER_TURN = 20_000;
 
-/** How often the event loop was given back, by all who share it. */
+/** Work of all requests. */
 export interface TurnCounts {
   turns: number;
   /** Most points of work between two turns. */
@@ -13,8 +13,8 @@ export interface TurnCounts {
 }
 
 /**
- * Keeps account of work that holds the event loop, so that nobody else waits long for it. Work is
- * counted in points encoded; what costs more counts as more.
+ * Counts the synchronous work of one request, so that it yields to the event loop in time. The unit
+ * of work is one encoded point; more expensive work counts as more points.
  */
 export class Turns {
   readonly #counts: TurnCounts;
@@ -31,17 +31,17 @@ export class Turns {
     this.#counts.longest = Math.max(this.#counts.longest, this.#spent);
   }
 
-  /** Whether it is time to let others run, by the account: the same on every machine. */
+  /** True if the counted work is due for a turn: the same on every machine. */
   get isDue(): boolean {
     return this.#spent >= POINTS_PER_TURN;
   }
 
-  /** The same by the clock as well, where a slow machine needs more turns. */
+  /** True if a turn is due by the count or by the clock: slow machines need more turns. */
   get isLong(): boolean {
     return this.isDue || this.#slice.isOver;
   }
 
-  /** Lets others run. */
+  /** Yields to the event loop. */
   async pass(): Promise<void> {
     this.#spent = 0;
     this.#counts.turns += 1;

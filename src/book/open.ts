@@ -1,25 +1,22 @@
-import type { Format } from '../../contract/schemas/formats.ts';
-import type { Segment } from '../../conversion/segments.ts';
-import { summaryDays } from '../../conversion/summary.ts';
-import type { Newest } from '../../db/newest.ts';
-import type { Sources } from '../../prices/answer.ts';
-import type { Missing, MissingReader } from '../../prices/conversion/missing-rates.ts';
-import type { Plan } from '../../prices/plan/plan.ts';
-import type { SeriesColumns, SeriesSource } from '../../prices/series/columns.ts';
-import type { State } from '../../prices/state.ts';
-import type { Answer } from '../../prices/write/contents.ts';
-import type { Body } from '../../std/body.ts';
-import type { Block } from '../store/block.ts';
-import type { Budget } from '../store/budget.ts';
-import type { Edition } from '../store/edition.ts';
-import { columnsOfStretches, type Days, stretchesOf } from '../store/series.ts';
-import { type TurnCounts, Turns } from '../store/turns.ts';
+import type { Format } from '../contract/schemas/formats.ts';
+import type { Segment } from '../conversion/rate-table.ts';
+import { summaryDays } from '../conversion/summary.ts';
+import type { Newest } from '../db/newest.ts';
+import type { Sources } from '../prices/answer.ts';
+import type { Missing, MissingReader } from '../prices/conversion/missing-rates.ts';
+import type { Plan } from '../prices/plan/plan.ts';
+import type { SeriesColumns, SeriesSource } from '../prices/series/columns.ts';
+import type { State } from '../prices/state.ts';
+import type { Answer } from '../prices/write/contents.ts';
+import type { Body } from '../std/body.ts';
 import type { Sent, SentAnswers } from './answers.ts';
-import { bookBody } from './body.ts';
-import { selectIn } from './selection.ts';
-import { daysOf, type LineFormat } from './walk.ts';
+import { bookBody, daysOf, type JsonFormat } from './body.ts';
+import type { Budget } from './budget.ts';
+import { type Edition, selectIn } from './edition.ts';
+import { type Block, columnsOfRanges, type Days, rangesIn } from './series.ts';
+import { type TurnCounts, Turns } from './turns.ts';
 
-/** The first and last day of the points of a series within some days; null where there are none. */
+/** The first and last day of the points within some days; null if there are none. */
 function pointsWithin(blocks: readonly Block[], { first, last }: Days): Days | null {
   const begin = blocks.find((block) => block.lastDay >= first);
   if (!begin) return null;
@@ -30,7 +27,7 @@ function pointsWithin(blocks: readonly Block[], { first, last }: Days): Days | n
   return { first: from, last: to };
 }
 
-/** The requested points of a price: runs of days, and single days. */
+/** The days of the requested points of a price: the range, and single days for a summary. */
 function requestedIn(blocks: readonly Block[], plan: Parameters<MissingReader>[1]): Days[] {
   const { includeSeries, includeSummary } = plan.options;
   const { first, last } = daysOf(plan);
@@ -43,7 +40,7 @@ function requestedIn(blocks: readonly Block[], plan: Parameters<MissingReader>[1
   return [...requested, ...summaryDays(latest, upTo).map((day) => ({ first: day, last: day }))];
 }
 
-/** True if all points of a series lie where there are rates. */
+/** True if one segment with rates contains all points of a series. */
 function isCovered(blocks: readonly Block[], segments: readonly Segment[]): boolean {
   const [begin, end] = [blocks[0]?.firstDay, blocks.at(-1)?.lastDay];
   if (begin === undefined || end === undefined) return true;
@@ -52,10 +49,10 @@ function isCovered(blocks: readonly Block[], segments: readonly Segment[]): bool
   );
 }
 
-/** Cost of checking the points of a price, in points that are encoded. */
+/** Cost of checking the points of a price, in encoded points. */
 const PRICE_COST = 10;
 
-/** Finds requested points without a rate in an edition; yields to the event loop now and then. */
+/** Finds requested points without a rate in an edition. Yields to the event loop when due. */
 const missingIn =
   (edition: Edition, turns: Turns): MissingReader =>
   async ({ priceIds, segments }, plan) => {
@@ -91,37 +88,42 @@ const missingIn =
     return { days, unconvertible } satisfies Missing;
   };
 
-/** The book as one request sees it: all at one state. */
-export interface Opened {
-  /** The look to answer at: the one of the request, or a later one. */
+/** The book for one request, at one revision. */
+export interface OpenBook {
+  /** The newest revision of the request, or a later one. */
   readonly newest: Newest;
-  /** Where prices and series are read: in the book. */
+  /** Reads prices and series from the book. */
   readonly sources: Sources;
   /**
-   * The bytes of an answer from these sources, as they are or as gzip; null where a writer has to
-   * make them.
+   * The bytes of an answer from these sources.
+   * @param coding `gzip` returns the compressed bytes
+   * @returns null if only a writer makes these bytes, see `offersGzip`
    */
   body(answer: Answer, format: Format, state: State, coding: 'gzip' | null): Body | null;
   /**
-   * Caches the answer to a request that was made before.
-   * @param slices its bytes, unless they are more than so many or not there yet
+   * Caches the answer to a repeated request.
+   * @param slices the bytes of the answer; null if they exceed the limit or are not complete
    */
-  keep(request: string, sent: Sent, slices: (bytesMax: number) => readonly Buffer[] | null): void;
-  /** Whether it makes the bytes of such an answer, and so has them as gzip at little cost. */
+  cacheAnswer(
+    request: string,
+    sent: Sent,
+    slices: (bytesMax: number) => readonly Buffer[] | null,
+  ): void;
+  /** True if the book makes the bytes of such an answer, so that gzip costs little. */
   offersGzip(plan: Plan, format: Format): boolean;
 }
 
-/** Writers compute everything else from the columns: aggregates, numbers as text, CSV, rows. */
-const isKept = ({ options }: Plan, format: Format): format is LineFormat =>
+/** Writers make all other answers: aggregates, numbers as text, CSV, rows. */
+const isMadeByBook = ({ options }: Plan, format: Format): format is JsonFormat =>
   (format === 'json' || format === 'ndjson') &&
   options.aggregate === null &&
   options.warnings !== 'row' &&
   !options.decimalsAsText;
 
-/** Prices whose points are written at once, where a writer makes the bytes. */
-const PRICES_AT_ONCE = 2;
+/** Prices whose series a writer reads at a time. */
+const PRICES_PER_READ = 2;
 
-/** Reads series in an edition; the loop is given back now and then. */
+/** Reads series from an edition. Yields to the event loop when due. */
 const seriesIn =
   (edition: Edition, turns: Turns): SeriesSource =>
   async (priceIds, range) => {
@@ -129,31 +131,31 @@ const seriesIn =
     const found = new Map<number, SeriesColumns>();
     if (turns.isLong) await turns.pass();
     for (const id of priceIds) {
-      const columns = columnsOfStretches(stretchesOf(edition.prices.get(id)?.blocks ?? [], days));
+      const columns = columnsOfRanges(rangesIn(edition.prices.get(id)?.blocks ?? [], days));
       turns.spend(columns.length);
       if (columns.length > 0) found.set(id, columns);
     }
     return found;
   };
 
-/** What the book did so far. */
+/** Work of the book since it started. */
 export interface BookCounts {
-  /** Requests that were answered from the book, and that were left to the database. */
+  /** Requests that the book answered. */
   answers: number;
+  /** Requests that the book left to the database. */
   misses: number;
-  /** Of these, the ones that were sent as the same had been before. */
+  /** Requests that a cached answer served. */
   repeats: number;
   builds: number;
   refreshes: number;
-  /** Rows of prices and of points that were read. */
+  /** Rows that were read. */
   pricesRead: number;
   pointsRead: number;
-  /** Filters that the database was asked for. */
+  /** Selections that were read from the database. */
   filtersRead: number;
 }
 
-/** What is opened, and what is counted of it. */
-interface OpenedFrom {
+interface OpenInput {
   readonly edition: Edition;
   readonly answers: SentAnswers;
   readonly budget: Budget;
@@ -161,37 +163,37 @@ interface OpenedFrom {
   readonly counts: Pick<BookCounts, 'filtersRead'>;
 }
 
-/** Opens an edition for one request. */
-export function openedBook(from: OpenedFrom, sources: Sources, asked: Newest): Opened {
-  const { edition, answers, budget, counts } = from;
-  const turns = new Turns(from.turns);
-  // A request that came before the last refresh may see it: it is only newer than it must be.
-  const newest = edition.newest.order > asked.order ? edition.newest : asked;
+/** Opens an edition for one request. @param requested the newest revision of the request */
+export function openEdition(input: OpenInput, sources: Sources, requested: Newest): OpenBook {
+  const { edition, answers, budget, counts } = input;
+  const turns = new Turns(input.turns);
+  // An edition may be refreshed after the request arrived: a later revision is allowed.
+  const newest = edition.newest.order > requested.order ? edition.newest : requested;
   return {
     newest,
     sources: {
       ...sources,
       references: async () => edition.references,
       select: (asking, plan, head) => {
-        const reading = () => {
+        const counted = () => {
           counts.filtersRead += 1;
           return asking();
         };
-        return selectIn(reading, edition, plan, head, sources.vocabularies, budget);
+        return selectIn(counted, edition, plan, head, sources.vocabularies, budget);
       },
       series: seriesIn(edition, turns),
       missing: () => missingIn(edition, turns),
-      pricesPerStatement: PRICES_AT_ONCE,
+      pricesPerStatement: PRICES_PER_READ,
     },
     body: (answer, format, { rates }, coding) => {
-      if (!isKept(answer.context.plan, format)) return null;
+      if (!isMadeByBook(answer.context.plan, format)) return null;
       return bookBody({ edition, budget, turns, rates }, answer, format, coding);
     },
-    keep: (request, sent, slices) => {
+    cacheAnswer: (request, sent, slices) => {
       if (!answers.isRepeated(request)) return;
       const parts = slices(answers.bytesMax);
-      if (parts !== null) answers.keep(request, sent, newest, parts);
+      if (parts !== null) answers.add(request, sent, newest, parts);
     },
-    offersGzip: isKept,
+    offersGzip: isMadeByBook,
   };
 }

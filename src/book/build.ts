@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
-import { dayOf } from '../../conversion/calendar.ts';
-import type { Newest } from '../../db/newest.ts';
-import { headAt, revisionOf } from '../../db/newest.ts';
-import type { Reads } from '../../db/reads.ts';
-import { commitIdOf, numberOf } from '../../db/revisions.ts';
-import { type PriceFilters, type SelectedPrice, selectionOf } from '../../prices/select/query.ts';
-import type { ReferenceReader } from '../../prices/select/references.ts';
-import { columnsOf } from '../../prices/series/copy-binary.ts';
+import { dayOf } from '../conversion/calendar.ts';
+import type { Newest } from '../db/newest.ts';
+import { headAt, revisionOf } from '../db/newest.ts';
+import type { Reads } from '../db/reads.ts';
+import { commitIdOf, numberOf } from '../db/revisions.ts';
+import { type PriceFilters, type SelectedPrice, selectionOf } from '../prices/select/query.ts';
+import type { ReferenceReader } from '../prices/select/references.ts';
+import { columnsOf } from '../prices/series/copy-binary.ts';
 import {
   columnsOfRows,
   daysStatement,
@@ -14,23 +14,22 @@ import {
   fewPoints,
   type PriceDays,
   seriesStatement,
-} from '../../prices/series/from-sql.ts';
-import { type Block, emptyColumns } from './block.ts';
-import { type BookPrice, bookPrice, Edition, type Shelf } from './edition.ts';
-import { blocksOf, replacedIn } from './series.ts';
+} from '../prices/series/from-sql.ts';
+import { type BookPrice, bookPrice, Edition, type MarketSlot } from './edition.ts';
+import { type Block, blocksOf, emptyColumns, withReplaced } from './series.ts';
 import { type TurnCounts, Turns } from './turns.ts';
 
 /** The changes of one price between two revisions. */
 interface ChangedPrice {
   readonly priceId: number;
-  /** The days between which its points changed; null where none did. */
+  /** The first and last day of its changed points; null if none changed. */
   readonly first: string | null;
   readonly last: string | null;
   /** Number of changed points. */
   readonly points: number;
 }
 
-/** Prepared once on each connection: planning it takes longer than answering it. */
+/** Prepared once per connection: planning takes longer than execution. */
 const CHANGED = {
   name: 'changed_prices',
   text: `select price_id as "priceId", min(first_date) as first, max(last_date) as last,
@@ -41,7 +40,7 @@ const CHANGED = {
     group by price_id`,
 };
 
-/** The changes of the prices of a market after one revision, up to another. */
+/** The changed prices of a market after one revision, up to another. */
 export const changedPrices = (
   reads: Reads,
   slug: string,
@@ -53,68 +52,76 @@ export const changedPrices = (
   return reads.query({ ...CHANGED, values }, signal);
 };
 
-/** Where editions are read from, and what is counted of it. */
-export interface Press {
+/** Reads editions and counts the work. */
+export interface BuildContext {
   readonly reads: Reads;
   readonly references: ReferenceReader;
   readonly counts: {
     builds: number;
     refreshes: number;
-    /** Rows of prices and of series that were read. */
+    /** Rows that were read. */
     pricesRead: number;
     pointsRead: number;
   };
   readonly turns: TurnCounts;
 }
 
-/** Most prices, and about as many points as, one COPY reads: they are held at once. */
+/** Most prices of one COPY. */
 const PRICES_PER_COPY = 50;
+/** Intended points of one COPY: all of them are in memory at once. */
 const POINTS_PER_COPY = 20_000;
 
-/** Days of points that are few enough to be read as rows. */
-const FEW_DAYS = 1_000;
+/** Most days of points that are read as rows instead of by COPY. */
+const ROW_DAYS_MAX = 1_000;
 
 const NO_POINTS = emptyColumns(0);
 const ALL_DAYS = { from: null, to: null };
 
-const stateAt = (newest: Newest, slug: string) => ({
+const revisionsAt = (newest: Newest, slug: string) => ({
   market: revisionOf(newest, slug),
   reference: revisionOf(newest, 'reference'),
 });
 
-/** Whether an edition is what a look found: the same state, or a later one. */
-export function isFresh({ newest: known, state }: Edition, newest: Newest, slug: string): boolean {
+/** True if an edition is current at a newest revision, or later than it. */
+export function isFresh(
+  { newest: known, revisions }: Edition,
+  newest: Newest,
+  slug: string,
+): boolean {
   if (known.order >= newest.order) return true;
-  const now = stateAt(newest, slug);
+  const now = revisionsAt(newest, slug);
   return (
-    known.epoch === newest.epoch && state.market === now.market && state.reference === now.reference
+    known.epoch === newest.epoch &&
+    revisions.market === now.market &&
+    revisions.reference === now.reference
   );
 }
 
-/** Whether an edition can be brought to a state by what changed since, without reading it all. */
-export const canRefresh = ({ newest: known, state }: Edition, newest: Newest): boolean =>
-  known.history === newest.history && state.market !== '0';
+/** True if the changes since an edition are enough to make the next one. */
+export const canRefresh = ({ newest: known, revisions }: Edition, newest: Newest): boolean =>
+  known.history === newest.history && revisions.market !== '0';
 
-const allOf = ({ market }: Shelf): PriceFilters => ({ market, codes: null, lists: [] });
+const allOf = ({ market }: MarketSlot): PriceFilters => ({ market, codes: null, lists: [] });
 
 /**
- * Reads a market whole. Null where it takes more than some bytes.
- * @param room bytes that it may take
+ * Reads a whole market.
+ * @param room most bytes of the edition
+ * @returns null if the edition needs more
  */
 export async function buildEdition(
-  press: Press,
-  shelf: Shelf,
+  context: BuildContext,
+  slot: MarketSlot,
   newest: Newest,
   room: number,
   signal: AbortSignal,
 ): Promise<Edition | null> {
-  const { reads, counts } = press;
-  const head = headAt(newest, [shelf.market.slug]);
-  const references = await press.references(reads.db(), head);
-  const selected = await selectionOf(reads.db(signal), allOf(shelf), head.revision).execute();
+  const { reads, counts } = context;
+  const head = headAt(newest, [slot.market.slug]);
+  const references = await context.references(reads.db(), head);
+  const selected = await selectionOf(reads.db(signal), allOf(slot), head.revision).execute();
   counts.pricesRead += selected.length;
   const prices = new Map<number, BookPrice>();
-  const turns = new Turns(press.turns);
+  const turns = new Turns(context.turns);
   let bytes = 0;
   let step = 1;
   for (let start = 0; start < selected.length; ) {
@@ -135,68 +142,68 @@ export async function buildEdition(
     turns.spend(points);
     await turns.pass();
     start += chunk.length;
-    // As many prices as would have made the points that one statement should read.
+    // The number of prices that would have given the intended points of one COPY.
     const wanted = Math.floor((step * POINTS_PER_COPY) / Math.max(points, 1));
     step = Math.max(1, Math.min(PRICES_PER_COPY, 2 * step, wanted));
   }
   counts.builds += 1;
-  const state = stateAt(newest, shelf.market.slug);
-  return new Edition(shelf, { newest, state, references, prices, selectsAsBefore: false });
+  const revisions = revisionsAt(newest, slot.market.slug);
+  return new Edition(slot, { newest, revisions, references, prices, selectsAsBefore: false });
 }
 
-/** What a refresh has to read. */
+/** The changes that a refresh reads. */
 interface Difference {
   readonly changed: readonly ChangedPrice[];
   readonly points: number;
 }
 
-/** What changed of a market since its edition. */
+/** The changes of a market since its edition. */
 export async function differenceOf(
-  press: Press,
-  { market }: Shelf,
-  { state }: Edition,
+  context: BuildContext,
+  { market }: MarketSlot,
+  { revisions }: Edition,
   newest: Newest,
   signal: AbortSignal,
 ): Promise<Difference> {
   const until = revisionOf(newest, market.slug);
-  if (until === state.market) return { changed: [], points: 0 };
-  const changed = await changedPrices(press.reads, market.slug, state.market, until, signal);
+  if (until === revisions.market) return { changed: [], points: 0 };
+  const changed = await changedPrices(context.reads, market.slug, revisions.market, until, signal);
   return { changed, points: changed.reduce((sum, { points }) => sum + points, 0) };
 }
 
-/** The points of some days, as they are at a revision. */
+/** The points of some days at a revision. */
 async function pointsOf(
-  { reads }: Press,
+  { reads }: BuildContext,
   wanted: readonly PriceDays[],
   revision: string,
   signal: AbortSignal,
 ) {
   const days = wanted.reduce((sum, { first, last }) => sum + 1 + dayOf(last) - dayOf(first), 0);
-  if (days > FEW_DAYS) return reads.copy(daysStatement(wanted, revision), columnsOf, signal);
+  if (days > ROW_DAYS_MAX) return reads.copy(daysStatement(wanted, revision), columnsOf, signal);
   return columnsOfRows(await reads.query<FewPointsRow>(fewPoints(wanted, revision), signal));
 }
 
-/** The series of changed prices as they are now, blocks shared with what they were. */
+/** The series of changed prices at a revision. Unchanged blocks are shared with the old edition. */
 async function changedBlocks(
-  press: Press,
+  context: BuildContext,
   before: Edition,
   changed: readonly ChangedPrice[],
   revision: string,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<number, readonly Block[]>> {
-  const { counts } = press;
-  const turns = new Turns(press.turns);
+  const { counts } = context;
+  const turns = new Turns(context.turns);
   const blocks = new Map<number, readonly Block[]>();
   const wanted = changed.flatMap(({ priceId, first, last }) =>
     first === null || last === null ? [] : [{ priceId, first, last }],
   );
   for (let start = 0; start < wanted.length; start += PRICES_PER_COPY) {
     const chunk = wanted.slice(start, start + PRICES_PER_COPY);
-    const series = await pointsOf(press, chunk, revision, signal);
+    const series = await pointsOf(context, chunk, revision, signal);
     for (const { priceId, first, last } of chunk) {
       const points = series.get(priceId) ?? NO_POINTS;
       const days = { first: dayOf(first), last: dayOf(last) };
-      blocks.set(priceId, replacedIn(before.prices.get(priceId)?.blocks ?? [], days, points));
+      blocks.set(priceId, withReplaced(before.prices.get(priceId)?.blocks ?? [], days, points));
       counts.pointsRead += points.length;
       turns.spend(points.length);
     }
@@ -205,54 +212,54 @@ async function changedBlocks(
   return blocks;
 }
 
-/** The changed prices as they are now, their series aside. */
+/** The changed prices at a revision, without their series. */
 async function changedPricesAt(
-  { reads, counts }: Press,
-  shelf: Shelf,
+  { reads, counts }: BuildContext,
+  slot: MarketSlot,
   changed: readonly ChangedPrice[],
   revision: string,
   signal: AbortSignal,
 ): Promise<readonly SelectedPrice[]> {
   if (changed.length === 0) return [];
   const ids = changed.map(({ priceId }) => priceId);
-  const { sql: text, parameters } = selectionOf(reads.db(), allOf(shelf), revision)
+  const { sql: text, parameters } = selectionOf(reads.db(), allOf(slot), revision)
     .where(sql<boolean>`p.id = any(${ids}::int[])`)
     .compile();
-  // Prepared once on each connection: planning it takes longer than answering it.
+  // Prepared once per connection: planning takes longer than execution.
   const query = { name: 'changed_prices_at', text, values: [...parameters] };
   const selected = await reads.query<SelectedPrice>(query, signal);
   counts.pricesRead += selected.length;
   return selected;
 }
 
-/** Whether the same filters select a price before and after: whether only its series changed. */
-function isSelectedAlike(before: BookPrice | undefined, after: BookPrice | undefined): boolean {
+/** True if the same filters select a price before and after: only its series changed. */
+function isSelectedAsBefore(before: BookPrice | undefined, after: BookPrice | undefined): boolean {
   const attributesOf = (each: BookPrice | undefined) =>
     JSON.stringify({ ...each?.price, last_date: null, last_published_at: null });
   return before !== undefined && attributesOf(before) === attributesOf(after);
 }
 
-/** Brings an edition to a newer state by reading what changed, and nothing else. */
+/** Makes the next edition from the previous one. Reads only the changes. */
 export async function refreshEdition(
-  press: Press,
-  shelf: Shelf,
+  context: BuildContext,
+  slot: MarketSlot,
   before: Edition,
   newest: Newest,
   { changed }: Difference,
   signal: AbortSignal,
 ): Promise<Edition> {
-  const { reads } = press;
-  const head = headAt(newest, [shelf.market.slug]);
-  const state = stateAt(newest, shelf.market.slug);
+  const { reads } = context;
+  const head = headAt(newest, [slot.market.slug]);
+  const revisions = revisionsAt(newest, slot.market.slug);
   const [references, blocks, selected] = await Promise.all([
-    press.references(reads.db(), head),
-    changedBlocks(press, before, changed, head.revision, signal),
-    changedPricesAt(press, shelf, changed, head.revision, signal),
+    context.references(reads.db(), head),
+    changedBlocks(context, before, changed, head.revision, signal),
+    changedPricesAt(context, slot, changed, head.revision, signal),
   ]);
-  const isSameReference = state.reference === before.state.reference;
+  const isSameReference = revisions.reference === before.revisions.reference;
   const prices = new Map<number, BookPrice>();
   for (const [id, each] of before.prices) {
-    // Records show the reference data, so with it all of them are to be written anew.
+    // Records contain reference data: if it changed, all heads are encoded again.
     prices.set(id, isSameReference ? each : { ...each, heads: new Map() });
   }
   for (const { priceId } of changed) prices.delete(priceId);
@@ -262,7 +269,7 @@ export async function refreshEdition(
   }
   const selectsAsBefore =
     isSameReference &&
-    changed.every(({ priceId: id }) => isSelectedAlike(before.prices.get(id), prices.get(id)));
-  press.counts.refreshes += 1;
-  return new Edition(shelf, { newest, state, references, prices, selectsAsBefore });
+    changed.every(({ priceId: id }) => isSelectedAsBefore(before.prices.get(id), prices.get(id)));
+  context.counts.refreshes += 1;
+  return new Edition(slot, { newest, revisions, references, prices, selectsAsBefore });
 }

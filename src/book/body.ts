@@ -1,0 +1,326 @@
+import type { Format } from '../contract/schemas/formats.ts';
+import { dayOf } from '../conversion/calendar.ts';
+import type { Columns } from '../conversion/columns.ts';
+import type { Conversion } from '../conversion/convert.ts';
+import type { RateSource } from '../conversion/rates.ts';
+import type { PlannedPrice } from '../prices/conversion/outcomes.ts';
+import { canonicalKey, type Plan } from '../prices/plan/plan.ts';
+import { type Answer, descriptionOf, roundingOf, summaryIn } from '../prices/write/contents.ts';
+import { documentHead, recordHead } from '../prices/write/json.ts';
+import type { Body } from '../std/body.ts';
+import { HELD_BYTES, joinedSlices, LongAnswer } from './answers.ts';
+import type { Budget } from './budget.ts';
+import type { BookPrice, Edition } from './edition.ts';
+import {
+  type DeflatedBlock,
+  deflatedBlock,
+  type Fragment,
+  fragmentOf,
+  type NumberForm,
+  pointsPiece,
+} from './fragment.ts';
+import { gzipMember, type Piece, storedPiece } from './gzip.ts';
+import { BETWEEN, headOf, RecordHead } from './head.ts';
+import {
+  type Block,
+  type BlockRange,
+  columnsOfRanges,
+  type Days,
+  pointsIn,
+  rangesIn,
+} from './series.ts';
+import type { Turns } from './turns.ts';
+
+/** The edition of an answer, and what encodes it. */
+export interface BookSource {
+  readonly edition: Edition;
+  readonly budget: Budget;
+  readonly turns: Turns;
+  /** The source of exchange rates; null if the answer converts no currency. */
+  readonly rates: RateSource | null;
+}
+
+/** The days of a plan's range. */
+export const daysOf = ({ range }: Pick<Plan, 'range'>): Days => ({
+  first: range.from === null ? -Infinity : dayOf(range.from),
+  last: range.to === null ? Infinity : dayOf(range.to),
+});
+
+/** The series of a price up to the last of some days, for its summary. */
+const columnsUpTo = ({ blocks }: BookPrice, { last }: Days): Columns =>
+  columnsOfRanges(rangesIn(blocks, { first: -Infinity, last }));
+
+/** Identifies a conversion, with the revision of its rates and the factors of its units. */
+function keyOf(
+  { unit, pair }: Conversion,
+  decimals: number | null,
+  rates: RateSource | null,
+): string {
+  const legs = pair && `${pair.from?.iso ?? ''}>${pair.to?.iso ?? ''}/${pair.base}`;
+  const source = pair && `${rates?.slug}.${rates?.revision}`;
+  return `${unit.multiply}/${unit.divide} ${legs} ${source} ${decimals}`;
+}
+
+const NO_RANGES: readonly BlockRange[] = [];
+
+/** Ranges without their first points. */
+function withoutFirst(ranges: readonly BlockRange[], count: number): readonly BlockRange[] {
+  let left = count;
+  let start = 0;
+  for (; left > 0 && start < ranges.length; start += 1) {
+    const { block, from, to } = ranges[start] as BlockRange;
+    if (left < to - from) {
+      return [{ block, from: from + left, to }, ...ranges.slice(start + 1)];
+    }
+    left -= to - from;
+  }
+  return ranges.slice(start);
+}
+
+/** One record of an answer in the book. */
+interface BookRecord {
+  readonly planned: PlannedPrice;
+  readonly bookPrice: BookPrice;
+  readonly ranges: readonly BlockRange[];
+  /** Number of points at the start of the ranges that the answer does not show. */
+  readonly skipped: number;
+  readonly form: NumberForm;
+}
+
+/** The records of an answer, in its order. */
+function* recordsOf({ edition, rates }: BookSource, answer: Answer): Generator<BookRecord> {
+  const { plan } = answer.context;
+  const days = daysOf(plan);
+  for (const planned of answer.records) {
+    const bookPrice = edition.prices.get(planned.price.id);
+    if (!bookPrice) throw new Error(`the edition has no price ${planned.price.code}`);
+    const conversion = planned.outcome?.conversion ?? null;
+    const { includeSeries, decimals, lastObservations } = plan.options;
+    const ranges = includeSeries ? rangesIn(bookPrice.blocks, days) : NO_RANGES;
+    const skipped = lastObservations === null ? 0 : pointsIn(ranges) - lastObservations;
+    const form: NumberForm = {
+      key: conversion === null ? '' : keyOf(conversion, decimals, rates),
+      conversion,
+      rounding: roundingOf(plan, planned.price),
+    };
+    yield { planned, bookPrice, ranges, skipped, form };
+  }
+}
+
+/** An encoded block. */
+interface EncodedBlock {
+  /** Indexes of the points without a rate. */
+  readonly withoutRate: readonly number[];
+}
+
+/** The number of points of a record without a rate. */
+function withoutRateIn({ ranges }: BookRecord, blocks: readonly EncodedBlock[]): number {
+  let count = 0;
+  for (const [index, { from, to }] of ranges.entries()) {
+    for (const point of blocks[index]?.withoutRate ?? []) {
+      if (point >= from && point < to) count += 1;
+    }
+  }
+  return count;
+}
+
+/** Cost of a summary and its head without the points, in encoded points. */
+const SUMMARY_POINTS = 100;
+
+/** The head of a record. A head with a summary is not cached. */
+function headFor(
+  { budget, turns }: BookSource,
+  { context: terms }: Answer,
+  { planned, bookPrice }: BookRecord,
+  withoutRate: number,
+): RecordHead {
+  if (!terms.plan.options.includeSummary) {
+    return headOf({ ...bookPrice, terms, planned, withoutRate }, budget, turns);
+  }
+  const columns = columnsUpTo(bookPrice, daysOf(terms.plan));
+  turns.spend(columns.length + SUMMARY_POINTS);
+  const summary = summaryIn(terms, planned, columns);
+  return new RecordHead(recordHead(terms, descriptionOf(terms, planned, summary, withoutRate)));
+}
+
+/** The formats whose records are JSON objects. */
+export type JsonFormat = Extract<Format, 'json' | 'ndjson'>;
+
+/** The bytes around the records of a format. */
+interface Frame {
+  readonly head: (answer: Answer) => Iterable<Buffer>;
+  /** The separator of records; null if the prefix of record heads contains it. */
+  readonly between: Buffer | null;
+  readonly end: Buffer;
+  /** The end of an answer without records. */
+  readonly emptyEnd: Buffer;
+}
+
+const LINE_END = Buffer.from(']}\n');
+
+const FRAMES: Readonly<Record<JsonFormat, Frame>> = {
+  json: {
+    head: ({ metadata }) => documentHead(metadata),
+    between: null,
+    end: Buffer.from(`${BETWEEN.slice(0, -1)}]}`),
+    emptyEnd: Buffer.from(']}'),
+  },
+  ndjson: { head: () => [], between: LINE_END, end: LINE_END, emptyEnd: Buffer.alloc(0) },
+};
+
+/** Encodes the parts of an answer. */
+interface Sink<Part, Encoded extends EncodedBlock> {
+  /** Bytes around the records. */
+  readonly text: (bytes: Buffer) => Part;
+  /** A record up to its points. @param isWhole true includes the end of the record before */
+  readonly head: (head: RecordHead, isWhole: boolean) => Part;
+  readonly block: (block: Block, form: NumberForm) => Encoded;
+  /** Points of a block, with or without the comma before the first. */
+  readonly points: (
+    encoded: Encoded,
+    range: BlockRange,
+    form: NumberForm,
+    hasComma: boolean,
+  ) => Part;
+}
+
+/** Cost of a part, in encoded points. */
+const PART_POINTS = 2;
+
+/** Bytes of other JSON that cost about as much as one encoded point. */
+const BYTES_PER_POINT = 128;
+
+/** Encodes an answer part by part. */
+function* walk<Part, Encoded extends EncodedBlock>(
+  source: BookSource,
+  answer: Answer,
+  format: JsonFormat,
+  sink: Sink<Part, Encoded>,
+): Generator<Part> {
+  const { turns } = source;
+  const { head: documentStart, between, end, emptyEnd } = FRAMES[format];
+  for (const slice of documentStart(answer)) {
+    turns.spend(Math.ceil(slice.length / BYTES_PER_POINT));
+    yield sink.text(slice);
+  }
+  let written = 0;
+  for (const record of recordsOf(source, answer)) {
+    const { ranges, skipped, form } = record;
+    const shown = withoutFirst(ranges, skipped);
+    // The head of a converted record counts all points without a rate, also those not shown.
+    const needed = form.conversion ? ranges : shown;
+    const blocks = needed.map(({ block }) => sink.block(block, form));
+    const withoutRate = form.conversion ? withoutRateIn(record, blocks) : 0;
+    const head = headFor(source, answer, record, withoutRate);
+    turns.spend(PART_POINTS * (1 + blocks.length));
+    if (written > 0 && between) yield sink.text(between);
+    yield sink.head(head, written > 0 && !between);
+    const first = needed.length - shown.length;
+    for (const [index, range] of shown.entries()) {
+      yield sink.points(blocks[first + index] as Encoded, range, form, index > 0);
+    }
+    written += 1;
+  }
+  yield sink.text(written > 0 ? end : emptyEnd);
+}
+
+/** Uncompressed parts: slices of fragments and heads. */
+const bytesSink = ({ budget, turns }: BookSource): Sink<Buffer, Fragment> => ({
+  text: (bytes) => bytes,
+  head: (head, isWhole) => (isWhole ? head.text : head.bare),
+  block: (block, form) => fragmentOf(block, form, budget, turns),
+  points: (fragment, { from, to }, _form, hasComma) => {
+    const slice = fragment.slice(from, to);
+    return hasComma ? slice : slice.subarray(1);
+  },
+});
+
+/** Compressed parts. */
+const piecesSink = ({ budget, turns }: BookSource): Sink<Piece, DeflatedBlock> => ({
+  text: storedPiece,
+  head: (head, isWhole) => head.pieces(turns)[isWhole ? 'whole' : 'bare'],
+  block: (block, form) => deflatedBlock(block, form, budget, turns),
+  points: (deflated, range, form, hasComma) => pointsPiece(turns, form, range, deflated, hasComma),
+});
+
+/** Bytes of a batch: the fixed cost of a write is small beside them. */
+const BATCH_BYTES = 1_048_576;
+
+/** The slices that were encoded already, then the rest. */
+function* continued(encoded: readonly Buffer[], rest: Generator<Buffer>) {
+  yield* encoded;
+  yield* rest;
+}
+
+/** Collects slices into batches. Yields to the event loop when a turn is due. */
+async function* batchesOf(slices: Iterable<Buffer>, { turns }: BookSource) {
+  let batch: Buffer[] = [];
+  let bytes = 0;
+  for (const slice of slices) {
+    batch.push(slice);
+    bytes += slice.length;
+    if (turns.isLong) await turns.pass();
+    if (bytes < BATCH_BYTES) continue;
+    yield batch;
+    batch = [];
+    bytes = 0;
+    // A fast client would otherwise hold the event loop until the answer ends.
+    await turns.pass();
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/**
+ * The bytes of an answer as JSON or NDJSON, assembled from cached fragments and heads. If encoding
+ * takes more than one turn of the event loop, the body starts at once and its length is null.
+ * @param coding `gzip` assembles compressed pieces
+ */
+export function bookBody(
+  source: BookSource,
+  answer: Answer,
+  format: JsonFormat,
+  coding: 'gzip' | null,
+): Body {
+  const { turns, budget, edition, rates } = source;
+  const { metadata, context } = answer;
+  const encode = () =>
+    coding === 'gzip'
+      ? gzipMember(walk(source, answer, format, piecesSink(source)))
+      : walk(source, answer, format, bytesSink(source));
+  const longBody = (long: LongAnswer): Body => ({
+    batches: batchesOf(long.slicesOr(encode), source),
+    bytes: long.length,
+  });
+  const revisions = `${metadata.revision} ${rates?.slug}.${rates?.revision}`;
+  const key = `${format} ${coding} ${revisions} ${canonicalKey(context.plan)}`;
+  const known = edition.longAnswers.get(key);
+  if (known) {
+    budget.use(known);
+    return longBody(known);
+  }
+  const { evictions } = budget.state;
+  const slices = encode();
+  const encoded: Buffer[] = [];
+  let bytes = 0;
+  for (;;) {
+    const { value, done } = slices.next();
+    if (done) break;
+    bytes += value.length;
+    encoded.push(value);
+    if (!turns.isDue) continue;
+    const rest = bytes <= HELD_BYTES ? continued(encoded, slices) : encode();
+    return { batches: batchesOf(rest, source), bytes: null };
+  }
+  if (bytes <= HELD_BYTES) return { batches: [joinedSlices(encoded)], bytes };
+  const long = new LongAnswer(edition.longAnswers, key, encoded);
+  // The answer must not retain an entry that was evicted while it was encoded or added.
+  const isWhole = () => edition.budget === budget && budget.state.evictions === evictions;
+  // Warnings are shared with no other answer, and may be long.
+  if (metadata.warnings.length === 0 && isWhole() && budget.add(long) && isWhole()) {
+    edition.longAnswers.set(key, long);
+  } else {
+    budget.remove(long);
+    long.detach();
+  }
+  return longBody(long);
+}

@@ -1,0 +1,89 @@
+import type { PlannedPrice } from '../prices/conversion/outcomes.ts';
+import type { SelectedPrice } from '../prices/select/query.ts';
+import { descriptionOf, type Terms } from '../prices/write/contents.ts';
+import { recordHead } from '../prices/write/json.ts';
+import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
+import { type PrefixedPieces, prefixedPieces } from './gzip.ts';
+import type { Turns } from './turns.ts';
+
+/** The end of a record and the separator of the next. */
+export const BETWEEN = ']},';
+
+/** Cost of compressing a head, in encoded points. */
+const DEFLATE_POINTS = 200;
+
+/** A record up to its points, prefixed with `BETWEEN`. */
+export class RecordHead extends CacheEntry {
+  readonly text: Buffer;
+  bytes: number;
+  readonly #detach: () => void;
+  #pieces: PrefixedPieces | null = null;
+
+  /** @param heads the cache of the price, if the head is cached there by `key` */
+  constructor(text: string, heads?: Map<string, RecordHead>, key = '') {
+    super();
+    const written = Buffer.from(`${BETWEEN}${text}`);
+    this.text = Buffer.allocUnsafeSlow(written.length);
+    written.copy(this.text);
+    this.bytes = written.length + 2 * key.length + OVERHEAD_BYTES;
+    this.#detach = () => heads?.delete(key);
+  }
+
+  /** The text without its prefix. */
+  get bare(): Buffer {
+    return this.text.subarray(BETWEEN.length);
+  }
+
+  /** The text and the bare text, compressed. */
+  pieces(turns: Turns): PrefixedPieces {
+    if (this.#pieces !== null) return this.#pieces;
+    turns.spend(DEFLATE_POINTS);
+    const pieces = prefixedPieces(this.text, BETWEEN.length);
+    this.#pieces = pieces;
+    const bytes = this.bytes + (pieces.whole.slices[0]?.length ?? 0) + OVERHEAD_BYTES;
+    if (this.budget === null) this.bytes = bytes;
+    else this.budget.resize(this, bytes);
+    return pieces;
+  }
+
+  detach(): void {
+    this.#detach();
+  }
+}
+
+/** Identifies a head among those of one price at one revision of the reference data. */
+function keyOf({ plan, targets }: Terms, { outcome }: PlannedPrice, isPartial: boolean): string {
+  if (outcome === null) return '';
+  const { status, reason, conversion } = outcome;
+  const to = [targets.currency?.id, targets.unit?.unit.id, plan.options.decimals];
+  return [...to, status, reason, conversion?.pair?.source, isPartial].join();
+}
+
+interface HeadInput {
+  /** The cached heads of the price. */
+  readonly heads: Map<string, RecordHead>;
+  readonly price: SelectedPrice;
+  readonly terms: Terms;
+  readonly planned: PlannedPrice;
+  /** Number of points without a rate. */
+  readonly withoutRate: number;
+}
+
+/** Cost of encoding a head, in encoded points. */
+const HEAD_POINTS = 50;
+
+/** The head of a record without a summary, from the cache or added to it. */
+export function headOf(input: HeadInput, budget: Budget, turns: Turns): RecordHead {
+  const { heads, price, terms, planned, withoutRate } = input;
+  const key = keyOf(terms, planned, withoutRate > 0);
+  const known = heads.get(key);
+  if (known) {
+    budget.use(known);
+    return known;
+  }
+  turns.spend(HEAD_POINTS);
+  const description = descriptionOf(terms, { ...planned, price }, null, withoutRate);
+  const head = new RecordHead(recordHead(terms, description), heads, key);
+  if (budget.add(head)) heads.set(key, head);
+  return head;
+}
