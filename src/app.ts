@@ -37,7 +37,7 @@ import type { Metrics } from './metrics/metrics.ts';
 import { watchSources } from './metrics/sources.ts';
 import type { Sources } from './prices/answer.ts';
 import { feedOf } from './prices/changes/follow.ts';
-import { sqlMissing } from './prices/conversion/missing-rates-sql.ts';
+import { sqlMissing } from './prices/conversion/missing-rates.ts';
 import { referenceReader } from './prices/select/references.ts';
 import { sqlSelector } from './prices/select/select.ts';
 import { vocabularyReader } from './prices/select/vocabulary.ts';

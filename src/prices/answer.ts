@@ -10,10 +10,10 @@ import { type MissingReader, withMissingRates } from './conversion/missing-rates
 import {
   outcomesOf,
   type PlannedPrice,
+  targetsOf,
   vatWarnings,
   withoutRefused,
 } from './conversion/outcomes.ts';
-import { targetsOf } from './conversion/targets.ts';
 import { cursorText } from './plan/cursor.ts';
 import { canonicalText, type Plan } from './plan/plan.ts';
 import type { ReferenceReader } from './select/references.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { LARGE_WAITING_MAX, Readings } from '../../src/prices/select/readings.ts';
+import { LARGE_WAITING_MAX, Readings } from '../../src/prices/select/select.ts';
 
 const NEVER = new AbortController().signal;
 

@@ -1,7 +1,10 @@
 import t from 'tap';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
-import type { FoundPrice } from '../../src/prices/search/attributes.ts';
-import { indexOf, type MarketIndex } from '../../src/prices/search/market-index.ts';
+import {
+  type FoundPrice,
+  indexOf,
+  type MarketIndex,
+} from '../../src/prices/search/market-index.ts';
 import { indexReader } from '../../src/prices/search/reader.ts';
 import { searchPrices } from '../../src/prices/search/search.ts';
 import { referenceReader } from '../../src/prices/select/references.ts';

@@ -10,7 +10,7 @@ import { roundingText } from '../../conversion/rounding.ts';
 import { type Head, headOf, newestRevision, revisionText } from '../../db/revisions.ts';
 import type { Violation } from '../../errors.ts';
 import type { Sources } from '../../prices/answer.ts';
-import { currencyNamed, unknownCurrency } from '../../prices/conversion/targets.ts';
+import { currencyNamed, unknownCurrency } from '../../prices/conversion/outcomes.ts';
 import type { References } from '../../prices/select/references.ts';
 import { checkAcceptsJson, checkAsksForAll } from '../reply/accept.ts';
 import { sendTagged } from '../reply/send.ts';

@@ -1,7 +1,7 @@
 import { databaseProblem } from '../../db/failures.ts';
 import type { Link } from '../../db/link/link.ts';
 import { sharedReading } from '../../db/shared-work.ts';
-import { LARGE_WAITING_MAX, Readings } from '../select/readings.ts';
+import { LARGE_WAITING_MAX, Readings } from '../select/select.ts';
 import { type ChangeSources, type ChangesAsked, type Page, readPage } from './page.ts';
 
 /** Wakes followers of the feed. */

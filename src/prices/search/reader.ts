@@ -6,8 +6,7 @@ import type { Database } from '../../db/schema.ts';
 import { Places } from '../../std/places.ts';
 import { selectionOf } from '../select/query.ts';
 import type { ReferenceReader } from '../select/references.ts';
-import { type FoundPrice, foundPrice } from './attributes.ts';
-import { indexOf, type MarketIndex } from './market-index.ts';
+import { type FoundPrice, foundPrice, indexOf, type MarketIndex } from './market-index.ts';
 
 /** Prices that one statement reads: the driver parses its rows without a pause. */
 const PRICES_PER_STATEMENT = 500;

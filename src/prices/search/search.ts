@@ -1,9 +1,8 @@
 import type { MarketSlug } from '../../catalog/markets.ts';
 import { codeKey } from '../../catalog/match-key.ts';
 import { nearest } from '../../catalog/nearest.ts';
-import { ATTRIBUTES, type FoundPrice } from './attributes.ts';
 import { besideWord, costsOf, isKnown, type Kind, MISSING, matchOf } from './find.ts';
-import type { MarketIndex } from './market-index.ts';
+import { ATTRIBUTES, type FoundPrice, type MarketIndex } from './market-index.ts';
 import { canBeNear, isNear, withWords, wordsOf } from './words.ts';
 
 /** Words of a text that are searched; the costs of matches leave room for so many. */

@@ -1,12 +1,47 @@
 import type { Kysely } from 'kysely';
 import type { Head } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
+import { Problem } from '../../errors.ts';
+import { Places } from '../../std/places.ts';
 import { isConverting } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
 import { type SelectedPrice, type Stretch, selectionOf, WHOLE } from './query.ts';
-import { LARGE_WAITING_MAX, Readings } from './readings.ts';
 import type { VocabularyReader } from './vocabulary.ts';
 import { type Unmatched, unmatchedIn } from './warnings.ts';
+
+/** Large readings that may wait; each holds a place of the gate, which has others to serve. */
+export const LARGE_WAITING_MAX = 16;
+
+/**
+ * Runs readings of the database a few at a time: the driver parses megabytes of a large one without
+ * a pause. The others wait in the order of their arrival, until their requests end.
+ */
+export class Readings {
+  readonly #places: Places;
+
+  constructor(atOnce: number, waitingMax: number) {
+    this.#places = new Places(atOnce, { waitingMax, waitMs: Number.POSITIVE_INFINITY });
+  }
+
+  /**
+   * @throws Problem `overloaded` where too many wait, the reason of the signal, and what `read`
+   *   throws
+   */
+  async run<T>(read: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    const leave = await this.#places.enter({ signal });
+    if (leave === null) {
+      throw new Problem(
+        'overloaded',
+        'Too many large readings wait; ask for fewer records at once, or try again shortly',
+      );
+    }
+    try {
+      return await read();
+    } finally {
+      leave();
+    }
+  }
+}
 
 /** What the filters of a plan come to. */
 export interface Selected {

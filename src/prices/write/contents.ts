@@ -11,8 +11,7 @@ import { convertedPoints, type Observations, observe } from '../../conversion/co
 import { type InTerms, type Receipt, receiptOf } from '../../conversion/outcome.ts';
 import { BY_RULE, type Rounding } from '../../conversion/rounding.ts';
 import { type Summary, summaryOf } from '../../conversion/summary.ts';
-import type { PlannedPrice } from '../conversion/outcomes.ts';
-import type { Targets } from '../conversion/targets.ts';
+import type { PlannedPrice, Targets } from '../conversion/outcomes.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SelectedPrice } from '../select/query.ts';
 import type { References } from '../select/references.ts';
