@@ -4,7 +4,7 @@ import type { Head } from '../db/revisions.ts';
 import type { Plan } from '../prices/plan/plan.ts';
 import { type SelectedPrice, selectIds } from '../prices/select/query.ts';
 import type { References } from '../prices/select/references.ts';
-import type { Asking, Selected } from '../prices/select/select.ts';
+import type { LazyDatabase, Selected } from '../prices/select/select.ts';
 import type { VocabularyReader } from '../prices/select/vocabulary.ts';
 import { type Unmatched, unmatchedIn } from '../prices/select/warnings.ts';
 import type { LongAnswer, SentAnswers } from './answers.ts';
@@ -202,7 +202,7 @@ const keyOf = ({ codes, lists }: Plan): string =>
 
 /** Selects the prices of a plan in an edition, from the cache or by a query of the database. */
 export async function selectIn(
-  asking: Asking,
+  lazyDb: LazyDatabase,
   edition: Edition,
   plan: Plan,
   head: Head,
@@ -216,7 +216,7 @@ export async function selectIn(
     budget.use(known);
     return { prices: known.pricesIn(edition), unmatched: known.unmatched };
   }
-  const db = asking();
+  const db = lazyDb();
   const ids = await selectIds(db, plan, head.revision);
   const prices = ids.map((id) => priceIn(edition, id));
   const found = { prices, unmatched: await unmatchedIn(db, vocabularies, plan, head, prices) };

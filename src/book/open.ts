@@ -174,10 +174,10 @@ export function openEdition(input: OpenInput, sources: Sources, requested: Newes
     sources: {
       ...sources,
       references: async () => edition.references,
-      select: (asking, plan, head) => {
+      select: (lazyDb, plan, head) => {
         const counted = () => {
           counts.filtersRead += 1;
-          return asking();
+          return lazyDb();
         };
         return selectIn(counted, edition, plan, head, sources.vocabularies, budget);
       },

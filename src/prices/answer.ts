@@ -17,7 +17,7 @@ import {
 import { cursorText } from './plan/cursor.ts';
 import { canonicalText, type Plan } from './plan/plan.ts';
 import type { ReferenceReader } from './select/references.ts';
-import type { Asking, Selector } from './select/select.ts';
+import type { LazyDatabase, Selector } from './select/select.ts';
 import type { VocabularyReader } from './select/vocabulary.ts';
 import { checkStrict, unmatchedWarnings, type Warning } from './select/warnings.ts';
 import type { SeriesSource } from './series/columns.ts';
@@ -44,7 +44,7 @@ export interface Sources {
   readonly select: Selector;
   readonly series: SeriesSource;
   /** Looks for requested points without a rate, for one request. */
-  readonly missing: (db: Asking) => MissingReader;
+  readonly missing: (db: LazyDatabase) => MissingReader;
   /** Most prices whose series one statement reads. */
   readonly pricesPerStatement: number;
   /** Most cells of a wide table. */

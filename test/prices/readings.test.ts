@@ -1,10 +1,10 @@
 import t from 'tap';
-import { LARGE_WAITING_MAX, Readings } from '../../src/prices/select/select.ts';
+import { LARGE_WAITING_MAX, ReadLimit } from '../../src/prices/select/select.ts';
 
 const NEVER = new AbortController().signal;
 
 t.test('large readings run one at a time, 16 wait, and one more is refused', async (t) => {
-  const readings = new Readings(1, LARGE_WAITING_MAX);
+  const readings = new ReadLimit(1, LARGE_WAITING_MAX);
   const order: number[] = [];
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   const read = (n: number) => async () => {

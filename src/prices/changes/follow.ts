@@ -1,7 +1,7 @@
 import { databaseProblem } from '../../db/failures.ts';
 import type { Link } from '../../db/link/link.ts';
 import { sharedReading } from '../../db/shared-work.ts';
-import { LARGE_WAITING_MAX, Readings } from '../select/select.ts';
+import { LARGE_WAITING_MAX, ReadLimit } from '../select/select.ts';
 import { type ChangeSources, type ChangesAsked, type Page, readPage } from './page.ts';
 
 /** Wakes followers of the feed. */
@@ -90,7 +90,7 @@ interface Heard {
  * Reads for those who were woken: one commit may wake hundreds, and those who stand at the same
  * place share one reading. It began after the ring that woke them, so it shows what rang.
  */
-function sharedReader(sources: ChangeSources, readings: Readings) {
+function sharedReader(sources: ChangeSources, readings: ReadLimit) {
   const once = sharedReading<Page>();
   return (asked: ChangesAsked, rung: number): Promise<Page> => {
     const { after, limit, markets } = asked;
@@ -107,8 +107,8 @@ function checkPassing(error: unknown): void {
 /** The feed over a database whose commits the link tells. */
 export function feedOf(sources: ChangeSources, link: Link): Feed {
   const bell = new Bell();
-  const readings = new Readings(READERS, Number.POSITIVE_INFINITY);
-  const large = new Readings(1, LARGE_WAITING_MAX);
+  const readings = new ReadLimit(READERS, Number.POSITIVE_INFINITY);
+  const large = new ReadLimit(1, LARGE_WAITING_MAX);
   const readShared = sharedReader(sources, readings);
   let unsubscribe: (() => void) | null = null;
   let isStopped = false;

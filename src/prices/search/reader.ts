@@ -29,8 +29,8 @@ async function readIndex(
   const filters = { market, codes: null, lists: [] };
   const prices: FoundPrice[] = [];
   for (;;) {
-    const stretch = { after: prices.at(-1)?.code ?? null, most: PRICES_PER_STATEMENT };
-    const rows = await selectionOf(db, filters, head.revision, stretch).execute();
+    const range = { after: prices.at(-1)?.code ?? null, most: PRICES_PER_STATEMENT };
+    const rows = await selectionOf(db, filters, head.revision, range).execute();
     for (const row of rows) prices.push(foundPrice(market, row, shown));
     if (rows.length < PRICES_PER_STATEMENT) return indexOf(market, prices);
   }

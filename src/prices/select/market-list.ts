@@ -17,12 +17,12 @@ interface Extent {
   readonly publishedAt: string | null;
 }
 
-/** What each market holds, by its slug. */
+/** The extent of each market, by slug. */
 type Extents = ReadonlyMap<string, Extent>;
 
 /**
- * The number of prices of each market and the days that they span, now. The server must have the
- * commit of the revision, see `requireCommit`.
+ * The current number of prices of each market and the first and last day of their points.
+ * @param revision the server must have its commit, see `requireCommit`
  */
 export async function extentsNow(db: Kysely<Database>, revision = '0'): Promise<Extents> {
   const end = (column: 'date' | 'published_at', order: 'asc' | 'desc') =>
@@ -39,9 +39,9 @@ export async function extentsNow(db: Kysely<Database>, revision = '0'): Promise<
 }
 
 /**
- * A reader that keeps what the markets held when anything was committed last: reading it looks at
- * both ends of every series. It is read after the look, so it is never older than that.
- * @param shared reads what is kept; a request that leaves does not end it for the others
+ * A reader that caches the extents at the newest revision, because the query reads both ends of
+ * every series. It reads after the revision check, so its result is never older.
+ * @param shared the database of loads that requests share; an aborted request does not cancel them
  */
 export const extentReader = (shared: Kysely<Database>): ((newest: Newest) => Promise<Extents>) =>
   keptAt(
@@ -50,7 +50,7 @@ export const extentReader = (shared: Kysely<Database>): ((newest: Newest) => Pro
     ({ revision }) => extentsNow(shared, revision),
   );
 
-/** The markets for the holder of some scopes: of one that they do not open, only its names. */
+/** The markets as a credential sees them: unauthorized markets have only their names. */
 export function marketList(
   extents: Extents,
   isAuthorized: (scope: ReturnType<typeof scopeOf>) => boolean,

@@ -5,7 +5,7 @@ import { numberIn, requireCommit } from '../../db/revisions.ts';
 import type { Database, PriceDimensions, SpecificationEntry } from '../../db/schema.ts';
 import type { ListFilter, Plan } from '../plan/plan.ts';
 
-/** The column of `price` and the kind of `dimension_value` behind a filter. */
+/** The column of `price` and the kind of `dimension_value` of a filter. */
 export function columnOf(name: FilterName): { column: string; kind: string } {
   if (name === 'products') return { column: 'product_id', kind: 'product' };
   if (name === 'priceTypes') return { column: 'price_type', kind: 'price-type' };
@@ -14,7 +14,7 @@ export function columnOf(name: FilterName): { column: string; kind: string } {
   return { column: columnName(field), kind };
 }
 
-/** The values of a filter at a revision, as a table of key, id, uuid, name and match_key. */
+/** The values of a filter at a revision, as a table with key, uuid, name and match_key. */
 export const valuesAt = (name: FilterName, revision: string): RawBuilder<unknown> => {
   const at = numberIn(revision);
   if (name === 'products') {
@@ -27,8 +27,8 @@ export const valuesAt = (name: FilterName, revision: string): RawBuilder<unknown
 };
 
 /**
- * The condition that a price has one of a filter's values, given as ids or names; the keys go to
- * PostgreSQL as one array parameter, so every length of list is the same statement.
+ * The condition that a price has one of a filter's values, given as ids or names. The keys are one
+ * array parameter, so that lists of any length use the same statement.
  */
 function conditionOf(filter: ListFilter, revision: string): RawBuilder<boolean> {
   const column = sql.ref(`p.${columnOf(filter.name).column}`);
@@ -37,7 +37,7 @@ function conditionOf(filter: ListFilter, revision: string): RawBuilder<boolean> 
     where v.match_key = any(sent.keys) or v.uuid::text = any(sent.keys))`;
 }
 
-/** A price as it was at a revision, without its points. */
+/** A price at a revision, without its points. */
 export interface PriceAttributes extends PriceDimensions {
   readonly id: number;
   readonly code: string;
@@ -51,7 +51,7 @@ export interface PriceAttributes extends PriceDimensions {
   readonly assessment_launched_at: string | null;
 }
 
-/** A price as it was at a revision, with the date and publication of its latest point. */
+/** A price at a revision, with the date and publication of its latest point. */
 export interface SelectedPrice extends PriceAttributes {
   readonly last_date: string | null;
   readonly last_published_at: string | null;
@@ -63,10 +63,9 @@ export const marketPrices = (slug: string, revision: string): RawBuilder<Selecte
     where price.market_id = (select id from market where slug = ${slug})
       and ${requireCommit(revision)})`;
 
-/** What selects prices in a plan. */
+/** The part of a plan that selects prices. */
 export type PriceFilters = Pick<Plan, 'market' | 'codes' | 'lists'>;
 
-/** The order of codes. */
 const BY_CODE = sql`p.code collate "C"`;
 
 /** The prices that a plan selects at a revision. */
@@ -79,24 +78,24 @@ function filtered(db: Kysely<Database>, plan: PriceFilters, revision: string) {
   return query;
 }
 
-/** Some of the prices of a plan: so many after a code. */
-export interface Stretch {
+/** Prices after a code, in the order of their codes. */
+export interface CodeRange {
   readonly after: string | null;
-  /** Null is as many as there are. */
+  /** Most prices; null for no limit. */
   readonly most: number | null;
 }
 
-export const WHOLE: Stretch = { after: null, most: null };
+export const ALL_CODES: CodeRange = { after: null, most: null };
 
 /**
- * The statement that selects prices of a plan at a revision, in the order of their codes. Latest
- * points are looked up for the stretch only, not for every price.
+ * The statement that selects prices of a plan at a revision, in the order of their codes. It looks
+ * up the latest points of the range only, not of every price.
  */
 export function selectionOf(
   db: Kysely<Database>,
   plan: PriceFilters,
   revision: string,
-  { after, most }: Stretch = WHOLE,
+  { after, most }: CodeRange = ALL_CODES,
 ) {
   let prices = filtered(db, plan, revision).selectAll('p');
   if (after !== null) prices = prices.where(sql<boolean>`${BY_CODE} > ${after}`);
@@ -111,7 +110,7 @@ export function selectionOf(
     .orderBy(BY_CODE);
 }
 
-/** The numbers of the prices that a plan selects at a revision, in the order of their codes. */
+/** The ids of the prices that a plan selects at a revision, in the order of their codes. */
 export async function selectIds(
   db: Kysely<Database>,
   plan: PriceFilters,

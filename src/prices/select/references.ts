@@ -10,7 +10,7 @@ import type {
 } from '../../db/schema.ts';
 import { keptAt } from '../../db/shared-work.ts';
 
-/** The objects that records show, by the numbers that `price` refers to them with. */
+/** The reference objects of records, by the ids in the columns of `price`. */
 export interface References {
   readonly products: ReadonlyMap<number, object>;
   readonly values: ReadonlyMap<number, object>;
@@ -20,11 +20,11 @@ export interface References {
   readonly currencies: ReadonlyMap<number, CurrencyReference>;
 }
 
-/** A unit as conversion needs it, and as records show it. */
+/** A unit, for conversion and as records show it. */
 export interface UnitReference {
   readonly unit: Unit;
   readonly shown: { readonly id: string; readonly name: string; readonly symbol: string };
-  /** Code of UNECE Recommendation 20, where there is one. */
+  /** Code of UNECE Recommendation 20, if the unit has one. */
   readonly rec20: string | null;
 }
 
@@ -91,16 +91,16 @@ async function loadReferences(db: Kysely<Database>, revision: string): Promise<R
   };
 }
 
-/** Reference data as of a head; what was true at a revision never changes. */
+/** Reads the reference data at the revision of a head, which never changes. */
 export type ReferenceReader = (
   db: Kysely<Database>,
   head: Pick<Head, 'epoch' | 'reference'>,
 ) => Promise<References>;
 
-/** A reader that caches the states used last. `keep` bounds how many. */
-export const referenceReader = (keep: number): ReferenceReader =>
+/** A reader with an LRU cache. @param entries most cached revisions */
+export const referenceReader = (entries: number): ReferenceReader =>
   keptAt(
-    keep,
+    entries,
     (_db, { epoch, reference }) => `${epoch}.${reference}`,
     (db, { reference }) => loadReferences(db, reference),
   );

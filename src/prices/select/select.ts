@@ -5,34 +5,33 @@ import { Problem } from '../../errors.ts';
 import { Places } from '../../std/places.ts';
 import { isConverting } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
-import { type SelectedPrice, type Stretch, selectionOf, WHOLE } from './query.ts';
+import { ALL_CODES, type CodeRange, type SelectedPrice, selectionOf } from './query.ts';
 import type { VocabularyReader } from './vocabulary.ts';
 import { type Unmatched, unmatchedIn } from './warnings.ts';
 
-/** Large readings that may wait; each holds a place of the gate, which has others to serve. */
+/** Most large reads that wait: each holds an admission slot. */
 export const LARGE_WAITING_MAX = 16;
 
 /**
- * Runs readings of the database a few at a time: the driver parses megabytes of a large one without
- * a pause. The others wait in the order of their arrival, until their requests end.
+ * Limits concurrent reads of the database: the driver parses megabytes of a large result without a
+ * pause. Further reads wait in FIFO order until their requests end.
  */
-export class Readings {
+export class ReadLimit {
   readonly #places: Places;
 
-  constructor(atOnce: number, waitingMax: number) {
-    this.#places = new Places(atOnce, { waitingMax, waitMs: Number.POSITIVE_INFINITY });
+  constructor(concurrency: number, waitingMax: number) {
+    this.#places = new Places(concurrency, { waitingMax, waitMs: Number.POSITIVE_INFINITY });
   }
 
   /**
-   * @throws Problem `overloaded` where too many wait, the reason of the signal, and what `read`
-   *   throws
+   * @throws Problem `overloaded` if too many reads wait; the reason of the signal; errors of `read`
    */
   async run<T>(read: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const leave = await this.#places.enter({ signal });
     if (leave === null) {
       throw new Problem(
         'overloaded',
-        'Too many large readings wait; ask for fewer records at once, or try again shortly',
+        'Too many large reads wait; request fewer records at once, or try again shortly',
       );
     }
     try {
@@ -43,54 +42,54 @@ export class Readings {
   }
 }
 
-/** What the filters of a plan come to. */
+/** The result of the filters of a plan. */
 export interface Selected {
   readonly prices: readonly SelectedPrice[];
-  /** The values that match nothing. */
+  /** Values that match nothing. */
   readonly unmatched: readonly Unmatched[];
 }
 
-/** The database for those who need it: what is at hand is found without. */
-export type Asking = () => Kysely<Database>;
+/** Returns the database. Called only if a query is needed. */
+export type LazyDatabase = () => Kysely<Database>;
 
 /**
- * Finds the prices of a plan at the state of a head: all of them, or from those of its page to at
- * least one beyond it where nothing is told of the others.
+ * Selects the prices of a plan at the revision of a head: all of them, or at least those of its
+ * page and one more if no warning depends on the others.
  */
 export type Selector = (
-  asking: Asking,
+  lazyDb: LazyDatabase,
   plan: Plan,
   head: Head,
   signal: () => AbortSignal,
 ) => Promise<Selected>;
 
-/** Prices beyond which a selection is a large one. */
+/** A selection of more prices is large. */
 const LARGE = 2_000;
 
 /**
- * The prices that an answer needs. One more than it shows tells whether there is another page; with
- * codes or a conversion it tells of all prices, whatever page of them it shows.
+ * The codes that an answer needs. One price more than the page decides whether another page exists.
+ * With codes or a conversion, the warnings depend on all prices.
  */
-function stretchOf({ codes, options, page: { after, limit } }: Plan): Stretch {
-  if (codes !== null || isConverting(options)) return WHOLE;
+function codeRangeOf({ codes, options, page: { after, limit } }: Plan): CodeRange {
+  if (codes !== null || isConverting(options)) return ALL_CODES;
   return { after: after?.code ?? null, most: limit === null ? null : limit + 1 };
 }
 
-/** Asks the database for all of it, or only for a page of it where that is enough. */
+/** Selects prices in the database. Reads one page if that is enough. */
 export function sqlSelector(vocabularies: VocabularyReader): Selector {
-  const readings = new Readings(1, LARGE_WAITING_MAX);
-  /** Markets of which a selection was a large one. */
+  const largeReads = new ReadLimit(1, LARGE_WAITING_MAX);
+  /** Markets with a large selection so far. */
   const large = new Set<string>();
-  return async (asking, plan, head, signal) => {
+  return async (lazyDb, plan, head, signal) => {
     const { slug } = plan.market;
-    const stretch = stretchOf(plan);
+    const range = codeRangeOf(plan);
     const read = async (): Promise<Selected> => {
-      const db = asking();
-      const prices = await selectionOf(db, plan, head.revision, stretch).execute();
+      const db = lazyDb();
+      const prices = await selectionOf(db, plan, head.revision, range).execute();
       if (prices.length > LARGE) large.add(slug);
       return { prices, unmatched: await unmatchedIn(db, vocabularies, plan, head, prices) };
     };
-    const mayBeLarge = plan.codes === null && stretch.most === null && large.has(slug);
-    return mayBeLarge ? readings.run(read, signal()) : read();
+    const mayBeLarge = plan.codes === null && range.most === null && large.has(slug);
+    return mayBeLarge ? largeReads.run(read, signal()) : read();
   };
 }

@@ -8,7 +8,7 @@ import type { Database } from '../../db/schema.ts';
 import { keptAt } from '../../db/shared-work.ts';
 import { columnOf, marketPrices, valuesAt } from './query.ts';
 
-/** A value that at least one price of the market has. */
+/** A filter value of at least one price of a market. */
 interface UsedValue {
   readonly filter: FilterName;
   readonly id: string;
@@ -39,14 +39,14 @@ export async function usedValues(
   return rows;
 }
 
-/** The values that the prices of a market have in one filter. */
+/** The values of one filter in a market. */
 interface FilterVocabulary {
-  /** Match keys and ids: all that a request may name a value by. */
+  /** Match keys and ids: a request may name a value by either. */
   readonly keys: ReadonlySet<string>;
   readonly names: Names;
 }
 
-/** What a request can name in a market at one state. */
+/** All values and codes that a request can name in a market at one revision. */
 interface Vocabulary {
   /** Every value, in the order of the filters and of the names. */
   readonly used: readonly UsedValue[];
@@ -54,9 +54,9 @@ interface Vocabulary {
   codes(): Promise<Names>;
 }
 
-const NOTHING: FilterVocabulary = { keys: new Set(), names: new Names([]) };
+const EMPTY: FilterVocabulary = { keys: new Set(), names: new Names([]) };
 
-/** Every code of a market, as one text: as many rows would cost far more to read. */
+/** The codes of a market, read as one text: a row for each would take much longer. */
 async function codesOf(db: Kysely<Database>, market: Market, revision: string): Promise<Names> {
   const { rows } = await sql<{ codes: string | null }>`
     select string_agg(code, e'\n') as codes
@@ -80,7 +80,7 @@ async function vocabularyOf(
   }
   return {
     used,
-    of: (filter) => filters.get(filter) ?? NOTHING,
+    of: (filter) => filters.get(filter) ?? EMPTY,
     codes: keptAt(
       1,
       () => 'codes',
@@ -89,19 +89,19 @@ async function vocabularyOf(
   };
 }
 
-/** Reads the vocabulary of a market at the state of a head. */
+/** Reads the vocabulary of a market at the revision of a head. */
 export type VocabularyReader = (market: Market, head: Head) => Promise<Vocabulary>;
 
-/** States of markets that are kept: the newest one of each, and one before. */
-const KEPT = 2 * MARKETS.length;
+/** Cached vocabularies: the newest of each market, and one before. */
+const CACHED = 2 * MARKETS.length;
 
 /**
- * A reader that keeps the vocabularies of the states that were asked for last.
- * @param shared reads what is kept; a request that leaves does not end it for the others
+ * A reader with an LRU cache of vocabularies.
+ * @param shared the database of loads that requests share; an aborted request does not cancel them
  */
 export const vocabularyReader = (shared: Kysely<Database>): VocabularyReader =>
   keptAt(
-    KEPT,
+    CACHED,
     (market, { epoch, revision }) => `${market.slug} ${epoch}.${revision}`,
     (market, { revision }) => vocabularyOf(shared, market, revision),
   );

@@ -20,7 +20,7 @@ interface LaterPrice {
   readonly committedAt: string;
 }
 
-/** Finds prices of a market that were added after a revision, by the keys of their codes. */
+/** The prices of a market that were added after a revision, by the keys of their codes. */
 export async function laterPrices(
   db: Kysely<Database>,
   slug: string,
@@ -41,19 +41,19 @@ export async function laterPrices(
   );
 }
 
-/** Something about the answer that its reader should know. */
+/** A warning in `$metadata.warnings`. */
 export interface Warning {
   readonly code: WarningCode;
   readonly pointer: string;
   readonly detail: string;
   readonly suggestions: readonly string[];
-  /** Of `not_yet_existing`: the code as it was published, and the commit that added the price. */
+  /** Set for `not_yet_existing`: the code as published, and the commit that added the price. */
   readonly priceCode?: string;
   readonly existsSinceRevision?: string;
   readonly existsSince?: string;
   /**
-   * Set for `rates_missing`: the currency, the points without a rate, and its newest rate. The days
-   * of points are null if none is requested, the newest rate if the source has none.
+   * Set for `rates_missing`: the currency, the days of the points without a rate, and its newest
+   * rate. The days are null if no point is requested. The newest rate is null if there is none.
    */
   readonly currency?: string;
   readonly firstDateWithoutRate?: string | null;
@@ -67,30 +67,31 @@ export interface Unmatched {
   readonly index: number;
   readonly value: string;
   readonly suggestions: readonly string[];
-  /** The market that has the code; null of a value, and of a code that no market has. */
+  /** The market that has the code; null for a value, and for a code that no market has. */
   readonly elsewhere: MarketSlug | null;
-  /** The price that got the code after the requested moment; null where none did. */
+  /** The price that got the code after the requested revision; null if there is none. */
   readonly later: LaterPrice | null;
 }
 
 const SUGGESTIONS = 3;
 
-/** Values of a request that suggestions are looked for; hundreds of strangers are no typo. */
+/** Most values of a request that get suggestions: hundreds of unknown values are no typo. */
 const SUGGESTED_MAX = 20;
 
-type Missing = Pick<Unmatched, 'list' | 'index' | 'value'>;
+type UnmatchedItem = Pick<Unmatched, 'list' | 'index' | 'value'>;
 
-/** The items of a list of a request that are not known. */
-const missingIn = (
-  list: Missing['list'],
+/** The unknown items of a list of a request. */
+const unknownItems = (
+  list: UnmatchedItem['list'],
   values: readonly string[],
   isKnown: (value: string) => boolean,
-): Missing[] => values.flatMap((value, index) => (isKnown(value) ? [] : [{ list, index, value }]));
+): UnmatchedItem[] =>
+  values.flatMap((value, index) => (isKnown(value) ? [] : [{ list, index, value }]));
 
-/** The markets of codes that other markets have, by the key of the code. */
+/** The markets that have the unmatched codes, by the key of the code. */
 async function marketsOf(
   db: Kysely<Database>,
-  missing: readonly Missing[],
+  missing: readonly UnmatchedItem[],
   revision: string,
 ): Promise<ReadonlyMap<string, MarketSlug>> {
   const keys = missing.map(({ value }) => codeKey(value));
@@ -101,12 +102,12 @@ async function marketsOf(
   return new Map(rows.map(({ key, slug }) => [key, slug]));
 }
 
-/** What is known of the codes of a plan that its market does not have. */
-async function strangersOf(
+/** Finds the codes of a plan that its market does not have, in other markets and later revisions. */
+async function foreignCodes(
   db: Kysely<Database>,
   { market, options }: Plan,
   { revision }: Head,
-  missing: readonly Missing[],
+  missing: readonly UnmatchedItem[],
 ) {
   if (missing.length === 0) return null;
   const keys = missing.map(({ value }) => codeKey(value));
@@ -123,15 +124,15 @@ export async function unmatchedIn(
   found: readonly SelectedPrice[],
 ): Promise<readonly Unmatched[]> {
   const codes = new Set(found.map((each) => codeKey(each.code)));
-  const missing = missingIn('codes', plan.codes ?? [], (code) => codes.has(codeKey(code)));
+  const missing = unknownItems('codes', plan.codes ?? [], (code) => codes.has(codeKey(code)));
   if (plan.lists.length === 0 && missing.length === 0) return [];
   const vocabulary = await vocabularies(plan.market, head);
   for (const { name, values } of plan.lists) {
     const { keys } = vocabulary.of(name);
-    missing.push(...missingIn(name, values, (value) => keys.has(matchKey(value))));
+    missing.push(...unknownItems(name, values, (value) => keys.has(matchKey(value))));
   }
-  const strangers = plan.codes && (await strangersOf(db, plan, head, missing));
-  const names = strangers && (await vocabulary.codes());
+  const foreign = plan.codes && (await foreignCodes(db, plan, head, missing));
+  const names = foreign && (await vocabulary.codes());
   const slice = new Slice();
   const unmatched: Unmatched[] = [];
   for (const each of missing) {
@@ -141,8 +142,8 @@ export async function unmatchedIn(
     unmatched.push({
       ...each,
       suggestions: (isSuggested && known?.nearest(each.value, SUGGESTIONS)) || [],
-      elsewhere: strangers?.elsewhere.get(key) ?? null,
-      later: strangers?.later?.get(key) ?? null,
+      elsewhere: foreign?.elsewhere.get(key) ?? null,
+      later: foreign?.later?.get(key) ?? null,
     });
     if (isSuggested) await slice.pass();
   }
@@ -154,7 +155,7 @@ function notYetExisting(pointer: string, { code, revision, committedAt }: LaterP
   return {
     code: 'not_yet_existing',
     pointer,
-    detail: `"${code}" did not exist yet at the requested moment; ${since}`,
+    detail: `"${code}" did not exist yet at the requested revision; ${since}`,
     suggestions: [],
     priceCode: code,
     existsSinceRevision: revision,
@@ -163,9 +164,9 @@ function notYetExisting(pointer: string, { code, revision, committedAt }: LaterP
 }
 
 /**
- * The warnings of values that match nothing; of a code that came later it says since when the price
- * exists. A code of another market names it to a caller who may read that market; to any other it
- * is a code that there is not.
+ * The warnings for unmatched values. For a code that was added later, the warning names the revision
+ * that added it. For a code of another market, the warning names that market only if the credential
+ * may read it.
  */
 export function unmatchedWarnings(plan: Plan, unmatched: readonly Unmatched[]): Warning[] {
   const { slug } = plan.market;
@@ -183,8 +184,8 @@ export function unmatchedWarnings(plan: Plan, unmatched: readonly Unmatched[]): 
 }
 
 /**
- * Refuses what matches nothing, where the plan is strict.
- * @throws Problem `validation_failed` with the places of the warnings
+ * Rejects unmatched values if the plan is strict.
+ * @throws Problem `validation_failed` with the pointers of the warnings
  */
 export function checkStrict({ options }: Plan, warnings: readonly Warning[]): void {
   const unmatched = warnings.filter(({ code }) => code === 'unmatched_value');
