@@ -24,7 +24,9 @@ interface Joining {
 /** Writing one slice costs about as much as copying `below` bytes. */
 const SMALL: Joining = { below: 8_192, upTo: 65_536 };
 
-/** Copies the whole answer: writing hundreds of slices takes half as long as sending their bytes. */
+/**
+ * Copies the whole answer: writing hundreds of slices takes half as long as sending their bytes.
+ */
 const ALL: Joining = { below: Number.POSITIVE_INFINITY, upTo: 1_048_576 };
 
 /** Copies small slices together. Large slices stay as they are. */

@@ -32,7 +32,7 @@ import {
 import type { Turns } from './turns.ts';
 
 /** The edition of an answer, and what encodes it. */
-export interface BookSource {
+interface BookSource {
   readonly edition: Edition;
   readonly budget: Budget;
   readonly turns: Turns;

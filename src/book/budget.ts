@@ -1,4 +1,6 @@
-/** An object that a budget may evict. `older` and `newer` are the links of the budget's LRU list. */
+/**
+ * An object that a budget may evict. `older` and `newer` are the links of the budget's LRU list.
+ */
 export abstract class CacheEntry {
   /** An estimate of its memory in bytes. */
   abstract bytes: number;

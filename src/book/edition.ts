@@ -145,7 +145,9 @@ export function roomFor(slot: MarketSlot, all: Iterable<MarketSlot>): number {
   return room;
 }
 
-/** The prices that filters select, with the unmatched values. Valid while filters select the same. */
+/**
+ * The prices that filters select, with the unmatched values. Valid while filters select the same.
+ */
 class Selection extends CacheEntry {
   readonly unmatched: readonly Unmatched[];
   readonly bytes: number;

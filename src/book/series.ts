@@ -202,6 +202,7 @@ function computedRanges(blocks: readonly Block[], { first, last }: Days): BlockR
 export const pointsIn = (ranges: readonly BlockRange[]): number =>
   ranges.reduce((sum, { from, to }) => sum + to - from, 0);
 
+/** The points of ranges as columns. */
 export function columnsOfRanges(ranges: readonly BlockRange[]): Columns {
   const columns = emptyColumns(pointsIn(ranges));
   let target = 0;

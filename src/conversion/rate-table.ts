@@ -1,7 +1,7 @@
 import { NO_DAY } from './calendar.ts';
 
 /** How many days before the date of a price its rate may lie; domain rule of the ECB calendar. */
-export const RATE_DAYS_BACK = 7;
+const RATE_DAYS_BACK = 7;
 
 /** The published rates of one currency, by day from `firstDay` on; one slot for each day. */
 export interface CurrencyRates {

@@ -19,7 +19,7 @@ import type { Warning } from '../select/warnings.ts';
 import type { PlannedPrice, Targets } from './outcomes.ts';
 
 /** Prices of one pair of currencies of which requested points may have no rate. */
-export interface Suspects {
+interface Suspects {
   readonly priceIds: readonly number[];
   readonly segments: readonly Segment[];
 }

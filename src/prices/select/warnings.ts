@@ -102,7 +102,9 @@ async function marketsOf(
   return new Map(rows.map(({ key, slug }) => [key, slug]));
 }
 
-/** Finds the codes of a plan that its market does not have, in other markets and later revisions. */
+/**
+ * Finds the codes of a plan that its market does not have, in other markets and later revisions.
+ */
 async function foreignCodes(
   db: Kysely<Database>,
   { market, options }: Plan,
