@@ -166,9 +166,9 @@ function notYetExisting(pointer: string, { code, revision, committedAt }: LaterP
 }
 
 /**
- * The warnings for unmatched values. For a code that was added later, the warning names the revision
- * that added it. For a code of another market, the warning names that market only if the credential
- * may read it.
+ * The warnings for unmatched values. For a code that was added later, the warning names the
+ * revision that added it. For a code of another market, the warning names that market only if the
+ * credential may read it.
  */
 export function unmatchedWarnings(plan: Plan, unmatched: readonly Unmatched[]): Warning[] {
   const { slug } = plan.market;
