@@ -17,10 +17,10 @@ export interface Aggregation {
   readonly method: Method;
 }
 
-/** Which observations, from one index up to another, make each point. */
+/** The observations of each aggregated point, from one index up to another. */
 interface Groups {
   readonly length: number;
-  /** One more than there are groups: where each begins, and the end of the last. */
+  /** The first index of each group, and the end of the last: `length` + 1 values. */
   readonly from: Int32Array;
   readonly start: Int32Array;
   readonly end: Int32Array;
@@ -50,17 +50,17 @@ function groupsOf(columns: Columns, period: Period): Groups {
   };
 }
 
-/** The observations that have a rate, and which of them make each point. */
-interface Rated {
+/** The observations with a rate, grouped. */
+interface RatedGroups {
   readonly observations: Observations;
-  /** One more than there are groups, as in `Groups`. */
+  /** As in `Groups`. */
   readonly from: Int32Array;
 }
 
 const hasRate = ({ fx }: Observations, index: number): boolean => fx?.day[index] !== NO_DAY;
 
-/** Leaves out the observations without a rate. */
-function ratedOf(observations: Observations, groups: Groups): Rated {
+/** Removes the observations without a rate. */
+function ratedOf(observations: Observations, groups: Groups): RatedGroups {
   if (observations.withoutRate === 0) return { observations, from: groups.from };
   const { columns, conversion } = observations;
   const kept: number[] = [];
@@ -76,7 +76,7 @@ function ratedOf(observations: Observations, groups: Groups): Rated {
   return { observations: observe(picked(columns, kept), conversion), from };
 }
 
-/** Groups whose first or last observation is asked for and has no rate. */
+/** For `first` and `last`: marks the groups whose selected observation has no rate. */
 function unknownGroups(observations: Observations, groups: Groups, method: Method): Uint8Array {
   const unknown = new Uint8Array(groups.length);
   if (method !== 'first' && method !== 'last') return unknown;
@@ -87,8 +87,8 @@ function unknownGroups(observations: Observations, groups: Groups, method: Metho
   return unknown;
 }
 
-/** Everything that one column of one aggregation is computed from. */
-interface Work {
+/** The input of one aggregated column. */
+interface ColumnInput {
   readonly observations: Observations;
   readonly name: ValueName;
   readonly stored: Float64Array;
@@ -96,28 +96,34 @@ interface Work {
   readonly method: Method;
 }
 
-/** Whether any observation of a group lacks the value. */
-function lacks({ stored, factors }: Work, from: number, to: number): boolean {
+/** True if any observation of a group lacks the value. */
+function lacks({ stored, factors }: ColumnInput, from: number, to: number): boolean {
   for (let index = from; index < to; index += 1) {
     if (Number.isNaN((stored[index] as number) * (factors[index] as number))) return true;
   }
   return false;
 }
 
-const exactAt = ({ observations, name }: Work, index: number): Rational => {
+const exactAt = ({ observations, name }: ColumnInput, index: number): Rational => {
   const value = exactValue(observations, name, index);
   if (value === null) throw new Error('an observation without a value was aggregated');
   return value;
 };
 
-/** Roundings of an average beside those of its sum: the factors, a division, a power of ten. */
+/** Error of an average beside that of its sum: the factors, a division, a power of ten. */
 const AVERAGE_ERROR = FACTOR_ERROR + 2.4e-16;
 
-/** One rounding of a sum, at most 2^-53 of what was summed so far. */
+/** Error of one addition, relative to the sum so far: at most 2^-53. */
 const SUM_ERROR = 1.2e-16;
 
 /** The mean of the unrounded observations, rounded once. */
-function average(work: Work, from: number, to: number, out: RoundedColumn, at: number): void {
+function average(
+  work: ColumnInput,
+  from: number,
+  to: number,
+  out: RoundedColumn,
+  at: number,
+): void {
   const { stored, factors } = work;
   const count = to - from;
   let sum = 0;
@@ -127,7 +133,7 @@ function average(work: Work, from: number, to: number, out: RoundedColumn, at: n
     sum += value;
     amount += Math.abs(value);
   }
-  // Where values cancel out, the error is that of their amounts, not that of the small rest.
+  // If values cancel out, the error depends on their amounts, not on the small sum.
   const error = (amount / count) * (AVERAGE_ERROR + 2 * SUM_ERROR * count);
   if (out.settle(at, sum / count, error)) return;
   let total = ZERO;
@@ -136,8 +142,8 @@ function average(work: Work, from: number, to: number, out: RoundedColumn, at: n
   out.settleExact(at, { numerator: total.numerator, denominator });
 }
 
-/** The index of the observation that a method picks, as far as doubles can tell. */
-function pick(work: Work, from: number, to: number): number {
+/** The index of the observation that a method selects, compared as doubles. */
+function pick(work: ColumnInput, from: number, to: number): number {
   const { stored, factors, method, observations } = work;
   if (method === 'first') return from;
   if (method === 'last') return to - 1;
@@ -148,7 +154,7 @@ function pick(work: Work, from: number, to: number): number {
   let least = Number.POSITIVE_INFINITY;
   for (let index = from; index < to; index += 1) {
     const value = stored[index] as number;
-    // A quotient of two exact doubles keeps numbers of at most 15 digits apart and in order.
+    // The quotient of two exact doubles preserves the order of numbers with at most 15 digits.
     const number = native
       ? value / (POWERS[scale[index] as number] as number)
       : value * (factors[index] as number);
@@ -161,7 +167,7 @@ function pick(work: Work, from: number, to: number): number {
 }
 
 /** The least or greatest of the unrounded observations, exactly. */
-function exactExtreme(work: Work, from: number, to: number): Rational {
+function exactExtreme(work: ColumnInput, from: number, to: number): Rational {
   const sign = work.method === 'max' ? -1 : 1;
   let best = exactAt(work, from);
   for (let index = from + 1; index < to; index += 1) {
@@ -171,8 +177,14 @@ function exactExtreme(work: Work, from: number, to: number): Rational {
   return best;
 }
 
-/** Writes the observation that the method picks: as it is stored, or converted and rounded. */
-function selected(work: Work, from: number, to: number, out: RoundedColumn, at: number): void {
+/** Writes the observation that the method selects: stored, or converted and rounded. */
+function selected(
+  work: ColumnInput,
+  from: number,
+  to: number,
+  out: RoundedColumn,
+  at: number,
+): void {
   const { stored, factors, method, observations } = work;
   const index = pick(work, from, to);
   if (observations.conversion === null) {
@@ -180,14 +192,14 @@ function selected(work: Work, from: number, to: number, out: RoundedColumn, at: 
     return;
   }
   const value = (stored[index] as number) * (factors[index] as number);
-  // Two values too close for doubles to order are also within this error of one another.
+  // Two values that doubles cannot order also differ by less than this error.
   if (out.settle(at, value, Math.abs(value) * FACTOR_ERROR)) return;
   const byPlace = method === 'first' || method === 'last';
   out.settleExact(at, byPlace ? exactAt(work, index) : exactExtreme(work, from, to));
 }
 
 function aggregateColumn(
-  work: Work,
+  work: ColumnInput,
   starts: Int32Array,
   unknown: Uint8Array,
   rounding: Rounding,
@@ -204,7 +216,7 @@ function aggregateColumn(
   return out;
 }
 
-/** When the newest observation of each period was published, and how often all were corrected. */
+/** The newest publication of each period, and the number of all its corrections. */
 function provenance(columns: Columns, groups: Groups) {
   const publishedAt = new Float64Array(groups.length).fill(Number.NEGATIVE_INFINITY);
   const corrections = new Int32Array(groups.length);
@@ -220,7 +232,7 @@ function provenance(columns: Columns, groups: Groups) {
   return { publishedAt, corrections };
 }
 
-/** How many observations make each point, and how many have no rate. */
+/** The number of observations of each point with a rate, and without. */
 function countsOf(groups: Groups, rated: Int32Array) {
   const observations = new Int32Array(groups.length);
   const leftOut = new Int32Array(groups.length);
@@ -234,15 +246,14 @@ function countsOf(groups: Groups, rated: Int32Array) {
 }
 
 /**
- * One point for each calendar period that has an observation, in date order: low of lows, mid of
- * mids, high of highs, from unrounded (converted) observations, averages and converted values
- * rounded once, stored values as they are. A period at the edge of the range is what the range
- * holds of it.
+ * One point for each calendar period with an observation, in date order: low of lows, mid of mids,
+ * high of highs. They are computed from unrounded (converted) observations. Averages and converted
+ * values are rounded once; stored values are not rounded. A period at the edge of the range
+ * contains only observations within the range.
  *
- * Average, least and greatest leave out the observations without a rate and count them. First and
- * last name one observation: where it has no rate, no other one may take its place, so the point is
- * null. A value is also null where an observation that is used lacks it. Publication and
- * corrections are those of all observations.
+ * `average`, `min` and `max` skip the observations without a rate and count them. `first` and
+ * `last` select one observation: if it has no rate, the point is null. A value is also null if a
+ * used observation lacks it. Publication and corrections cover all observations.
  */
 export function aggregatedPoints(
   observations: Observations,
@@ -256,7 +267,7 @@ export function aggregatedPoints(
   const factors = factorsOf(rated.observations);
   const column = (name: ValueName) => {
     const stored = rated.observations.columns[name];
-    const work: Work = { observations: rated.observations, name, stored, factors, method };
+    const work: ColumnInput = { observations: rated.observations, name, stored, factors, method };
     return aggregateColumn(work, rated.from, unknown, rounding);
   };
   const { publishedAt, corrections } = provenance(columns, groups);

@@ -1,6 +1,6 @@
 import type { Period } from '../catalog/analytics.ts';
 
-/** Days are counted from 2000-01-01 in the proleptic Gregorian calendar, as PostgreSQL does. */
+/* Day numbers count from 2000-01-01 in the proleptic Gregorian calendar, as in PostgreSQL. */
 
 /** The number that stands for no day: less than that of every day. */
 export const NO_DAY = -2_147_483_648;
@@ -16,10 +16,10 @@ interface CalendarDay {
 const DAYS_PER_ERA = 146_097;
 const YEARS_PER_ERA = 400;
 
-/** Days from 0000-03-01 to 2000-01-01; years that begin in March end with the leap day. */
+/** Days from 0000-03-01 to 2000-01-01. Years that start in March end with the leap day. */
 const EPOCH = 730_425;
 
-/** The number of a calendar day. */
+/** The day number of a calendar day. */
 export function dayNumber(year: number, month: number, day: number): number {
   const marchYear = month <= 2 ? year - 1 : year;
   const era = Math.floor(marchYear / YEARS_PER_ERA);
@@ -29,11 +29,11 @@ export function dayNumber(year: number, month: number, day: number): number {
   return era * DAYS_PER_ERA + yearOfEra * 365 + leapDays + dayOfYear - EPOCH;
 }
 
-/** The number of a calendar day, `YYYY-MM-DD`. */
+/** The day number of `YYYY-MM-DD`. */
 export const dayOf = (text: string): number =>
   dayNumber(Number(text.slice(0, 4)), Number(text.slice(5, 7)), Number(text.slice(8, 10)));
 
-/** The calendar day of a number. */
+/** The calendar day of a day number. */
 export function calendarDay(number: number): CalendarDay {
   const days = number + EPOCH;
   const era = Math.floor(days / DAYS_PER_ERA);
@@ -58,13 +58,13 @@ export function calendarDay(number: number): CalendarDay {
 
 const pad = (value: number, width: number): string => String(value).padStart(width, '0');
 
-/** `YYYY-MM-DD`. */
+/** A day number as `YYYY-MM-DD`. */
 export function dayText(number: number): string {
   const { year, month, day } = calendarDay(number);
   return `${pad(year, 4)}-${pad(month, 2)}-${pad(day, 2)}`;
 }
 
-/** The last day of a month; month may run past 12 or below 1 into other years. */
+/** The last day of a month. A month above 12 or below 1 is in another year. */
 const monthEnd = (year: number, month: number): number => monthStart(year, month + 1) - 1;
 
 const monthStart = (year: number, month: number): number => {
@@ -72,7 +72,7 @@ const monthStart = (year: number, month: number): number => {
   return dayNumber(Math.floor(months / 12), (((months % 12) + 12) % 12) + 1, 1);
 };
 
-/** The same day some months before, or the last of that month where it is shorter. */
+/** The same day some months before, or the last day of a shorter month. */
 export function monthsBefore(number: number, months: number): number {
   const { year, month, day } = calendarDay(number);
   const start = monthStart(year, month - months);
@@ -88,7 +88,7 @@ const MONTHS = { month: 1, quarter: 3, year: 12 } as const;
 /** 2000-01-01 was a Saturday; weeks run from Monday to Sunday (ISO 8601). */
 const weekStart = (number: number): number => number - ((((number + 5) % 7) + 7) % 7);
 
-/** The first and last calendar day of the period that a day lies in. */
+/** The first and last day of the period that contains a day. */
 export function periodOf(number: number, period: Period): { start: number; end: number } {
   if (period === 'week') {
     const start = weekStart(number);

@@ -1,9 +1,8 @@
 import type { RatePair } from './rate-table.ts';
 
 /**
- * The observations of one price as they are stored: columns of equal length, in date order.
- * Values are integers scaled by 10^scale of their point, at most 15 digits long; NaN stands for a
- * missing low or high.
+ * The stored observations of one price: columns of equal length, in date order. Values are integers
+ * scaled by 10^scale of their point, with at most 15 digits. NaN is a missing low or high.
  */
 export interface Columns {
   readonly length: number;
@@ -19,7 +18,7 @@ export interface Columns {
   readonly corrections: Int32Array;
 }
 
-/** The points from one index up to another; views of the same memory. */
+/** The points from one index up to another, as views of the same memory. */
 export const columnSlice = (columns: Columns, from: number, to: number): Columns => ({
   length: to - from,
   day: columns.day.subarray(from, to),
@@ -36,8 +35,8 @@ export type ValueName = 'low' | 'mid' | 'high';
 export const VALUE_NAMES = ['low', 'mid', 'high'] as const satisfies readonly ValueName[];
 
 /**
- * One column of exact decimals, `scaled` / 10^`scale` each. NaN is null. Infinity stands for a
- * number whose scaled integer is not exact in a double: its text is in `wide`, by index.
+ * A column of exact decimals, `scaled` / 10^`scale` each. NaN is null. Infinity is a number whose
+ * scaled integer is not exact in a double: its text is in `wide`, by index.
  */
 export interface DecimalColumn {
   readonly scaled: Float64Array;
@@ -45,26 +44,26 @@ export interface DecimalColumn {
   readonly wide: ReadonlyMap<number, string> | null;
 }
 
-/** The exchange rates of each point, both legs of one day and source, units for one `base`. */
+/** The exchange rates of each point: both legs of one day and source, in units per `base` unit. */
 export interface FxColumns {
   readonly pair: RatePair;
-  /** The day of the rates, counted from 2000-01-01; `NO_DAY` where no rate can be used. */
+  /** The day of the rates, in days since 2000-01-01; `NO_DAY` without a rate. */
   readonly day: Int32Array;
   readonly from: DecimalColumn;
   readonly to: DecimalColumn;
 }
 
-/** What an aggregated point says about its period, in days counted from 2000-01-01. */
+/** The periods of aggregated points, in days since 2000-01-01. */
 interface PeriodColumns {
   readonly start: Int32Array;
   readonly end: Int32Array;
-  /** Observations that the values are made of. */
+  /** Number of observations that were aggregated. */
   readonly observations: Int32Array;
-  /** Observations that have no rate, and so no converted value. */
+  /** Number of observations without a rate, and so without a converted value. */
   readonly leftOut: Int32Array;
 }
 
-/** The points of an answer: stored, converted or aggregated, ready to be written. */
+/** The points of an answer: stored, converted or aggregated, ready for a writer. */
 export interface PointColumns {
   readonly length: number;
   readonly day: Int32Array;
@@ -73,20 +72,20 @@ export interface PointColumns {
   readonly high: DecimalColumn;
   readonly publishedAt: Float64Array;
   readonly corrections: Int32Array;
-  /** Null where no exchange rate was used, and for aggregated points. */
+  /** Null without exchange rates, and for aggregated points. */
   readonly fx: FxColumns | null;
-  /** Null but for aggregated points. */
+  /** Null except for aggregated points. */
   readonly periods: PeriodColumns | null;
 }
 
-/** A decimal column from one index on; wide numbers keep their own index, so they move along. */
+/** A decimal column from one index on. The indexes of wide numbers are shifted with it. */
 const columnFrom = ({ scaled, scale, wide }: DecimalColumn, from: number): DecimalColumn => ({
   scaled: scaled.subarray(from),
   scale: scale.subarray(from),
   wide: wide && new Map([...wide].map(([index, text]) => [index - from, text])),
 });
 
-/** The last points; views of the same memory. */
+/** The last points, as views of the same memory. */
 export function lastPoints(points: PointColumns, count: number): PointColumns {
   const from = points.length - count;
   if (from <= 0) return points;
@@ -114,11 +113,11 @@ export function lastPoints(points: PointColumns, count: number): PointColumns {
   };
 }
 
-/** Whether a point could not be converted: its mid is null for no other reason. */
+/** True if a point could not be converted: its mid is null for no other reason. */
 export const isUnconverted = ({ mid }: PointColumns, index: number): boolean =>
   Number.isNaN(mid.scaled[index] as number);
 
-/** Some of the observations, by ascending index. */
+/** The observations at ascending indexes. */
 export const picked = (columns: Columns, indexes: readonly number[]): Columns => {
   const of = (values: ArrayLike<number>) => indexes.map((index) => values[index] as number);
   return {
@@ -133,7 +132,7 @@ export const picked = (columns: Columns, indexes: readonly number[]): Columns =>
   };
 };
 
-/** Stored observations as points, untouched: the columns are shared, not copied. */
+/** Stored observations as points. The columns are shared, not copied. */
 export function nativePoints(columns: Columns): PointColumns {
   const { length, day, scale, publishedAt, corrections } = columns;
   const column = (name: ValueName) => ({ scaled: columns[name], scale, wide: null });

@@ -6,25 +6,25 @@ import type { Rational } from './rational.ts';
 import { RoundedColumn, type Rounding } from './rounding.ts';
 import type { UnitFactor } from './units.ts';
 
-/** How the values of a price are converted; `pair` is null where the currency stays. */
+/** The conversion of a price; `pair` is null if the currency stays. */
 export interface Conversion {
   readonly unit: UnitFactor;
   readonly pair: RatePair | null;
 }
 
 /**
- * The observations of a price with the conversion of each, unrounded: what converted points,
- * aggregates and summaries are all computed from. Without a conversion the values are native.
+ * The observations of a price with the conversion of each, unrounded. Converted points, aggregates
+ * and summaries are computed from them. Without a conversion the values are native.
  */
 export interface Observations {
   readonly columns: Columns;
   readonly conversion: Conversion | null;
   readonly fx: FxColumns | null;
-  /** Observations that have no rate, and so no converted value. */
+  /** Number of observations without a rate, and so without a converted value. */
   readonly withoutRate: number;
 }
 
-/** The rates of one leg on some days, as published; null where there is no day. */
+/** The published rates of one leg on some days; null for `NO_DAY`. */
 function legColumn(leg: CurrencyRates | null, days: Int32Array): DecimalColumn {
   const { length } = days;
   const scaled = new Float64Array(length);
@@ -40,7 +40,7 @@ function legColumn(leg: CurrencyRates | null, days: Int32Array): DecimalColumn {
   return { scaled, scale, wide: null };
 }
 
-/** The legs that apply to each day, and how many days have none. */
+/** The rates that apply to each day, and the number of days without rates. */
 function fxOf(pair: RatePair, days: Int32Array): { fx: FxColumns; withoutRate: number } {
   const day = new Int32Array(days.length);
   let withoutRate = 0;
@@ -54,7 +54,7 @@ function fxOf(pair: RatePair, days: Int32Array): { fx: FxColumns; withoutRate: n
   return { fx: { pair, day, from, to }, withoutRate };
 }
 
-/** Looks up the rates of every observation. Null keeps the values native. */
+/** Finds the rates of every observation. Without a conversion the values stay native. */
 export function observe(columns: Columns, conversion: Conversion | null): Observations {
   const pair = conversion?.pair ?? null;
   if (pair === null) return { columns, conversion, fx: null, withoutRate: 0 };
@@ -73,8 +73,8 @@ const scaledBy = (value: number, exponent: number): number =>
   exponent >= 0 ? value * (POWERS[exponent] as number) : value / (POWERS[-exponent] as number);
 
 /**
- * What each stored integer is multiplied by to be its number: to / from × unit / 10^scale, as a
- * double within `FACTOR_ERROR`; NaN where there is no rate.
+ * The factor from each stored integer to its number: to / from × unit / 10^scale, as a double with
+ * a relative error of at most `FACTOR_ERROR`. NaN without a rate.
  */
 export function factorsOf(observations: Observations): Float64Array {
   const { columns, conversion, fx } = observations;
@@ -92,7 +92,7 @@ export function factorsOf(observations: Observations): Float64Array {
   return factors;
 }
 
-/** The unrounded number of one observation; null where it is missing or has no rate. */
+/** The exact number of one observation; null if it is missing or has no rate. */
 export function exactValue(
   observations: Observations,
   name: ValueName,
@@ -131,8 +131,8 @@ function convertColumn(
 }
 
 /**
- * The converted points: each value exactly stored × unit × to / from, rounded once. A missing
- * value stays null, as do all three of a point without a rate.
+ * The converted points: each value is stored × unit × to / from, rounded once. A missing value
+ * stays null. All three values of a point without a rate are null.
  */
 export function convertedPoints(observations: Observations, rounding: Rounding): PointColumns {
   const { columns, fx } = observations;

@@ -6,7 +6,7 @@ export const EXACT_POWER_MAX = 22;
 
 const powers: bigint[] = [1n];
 
-/** 10 to the power of `exponent`, a whole number of at least 0, exactly. */
+/** 10^`exponent`, exactly. @param exponent an integer of at least 0 */
 export function powerOf10(exponent: number): bigint {
   for (let next = powers.length; next <= exponent; next += 1) powers.push(10n ** BigInt(next));
   return powers[exponent] as bigint;
@@ -21,8 +21,8 @@ export interface Decimal {
 const PLAIN = /^-?\d+(?:\.\d+)?$/;
 
 /**
- * Reads a plain decimal such as `-0.45359237`.
- * @throws Error when the text is anything else
+ * Parses a plain decimal such as `-0.45359237`.
+ * @throws Error for any other text
  */
 export function decimalOf(text: string): Decimal {
   if (!PLAIN.test(text)) throw new Error('not a plain decimal');

@@ -13,10 +13,10 @@ import {
 import { over, type Rational } from './rational.ts';
 import { roundedText } from './rounding.ts';
 
-/** Decimals of a cross rate that is shown; conversions never round it. */
+/** Decimals of a shown cross rate. Conversions never round it. */
 export const CROSS_DECIMALS = 10;
 
-/** One day of a pair: units of the quote currency for one of the base, and both published legs. */
+/** One day of a pair: units of the quote currency per base unit, and both published legs. */
 interface DayRate {
   readonly date: string;
   readonly rate: string;
@@ -32,8 +32,8 @@ const legValue = (leg: CurrencyRates | null, day: number): Rational => ({
 });
 
 /**
- * The days of a pair within two bounds on which the source published both legs, in date order. Null
- * is a source that does not exist.
+ * The rates of a pair on the days within two bounds with both legs published, in date order.
+ * @param table null if the source does not exist
  */
 export async function dayRates(
   table: RateTable | null,
@@ -62,7 +62,7 @@ export async function dayRates(
   return found;
 }
 
-/** The days that the legs of a pair span. The base of the source against itself has none. */
+/** The days that both legs of a pair span; none for the base against itself. */
 function* daysOf({ from, to }: RatePair): Generator<number> {
   const legs = [from, to].filter((each) => each !== null);
   if (legs.length === 0) return;
@@ -71,14 +71,14 @@ function* daysOf({ from, to }: RatePair): Generator<number> {
   for (let day = first; day <= last; day += 1) yield day;
 }
 
-/** The first and last day for which the source has a rate of a currency; null where it has none. */
+/** The first and last day with a rate of a currency; null without any rate. */
 export function rateSpan(
   table: RateTable | null,
   currency: number,
 ): { readonly first: string; readonly last: string } | null {
   if (table === null) return null;
   const own = table.currencies.get(currency);
-  // The base has a rate, one for one, on every day that another currency has.
+  // The base has the rate 1 on every day on which another currency has a rate.
   const legs = currency === table.base.id ? [...table.currencies.values()] : own ? [own] : [];
   if (legs.length === 0) return null;
   const first = Math.min(...legs.map((each) => each.firstDay));

@@ -3,23 +3,23 @@ import { pairOf, type RateTable } from './rate-table.ts';
 import { type Rounding, roundingText } from './rounding.ts';
 import { SAME_UNIT, type Unit, unitFactor } from './units.ts';
 
-/** What the values of a price are in. */
-interface PriceTerms {
+/** The currency and unit of a price. */
+interface PriceBasis {
   readonly payable: boolean;
-  /** Number of the currency; null for a payable. */
+  /** Id of the currency; null for a payable. */
   readonly currency: number | null;
   readonly unit: Unit;
 }
 
-/** What a request wants values in; null leaves the price's own. At least one is given. */
+/** The requested currency and unit. Null keeps that of the price. At least one is given. */
 interface Target {
   readonly currency: number | null;
   readonly unit: Unit | null;
 }
 
 /**
- * What a conversion comes to for one price, before any of its points is seen: a converted price
- * may still lack the rate of single points.
+ * The outcome of a conversion for one price, without its points: a converted price may still have
+ * points without a rate.
  */
 export type Outcome =
   | { readonly status: 'converted'; readonly reason: null; readonly conversion: Conversion }
@@ -35,7 +35,7 @@ export type Outcome =
       readonly conversion: null;
     };
 
-/** What a conversion comes to that cannot be done. */
+/** The outcome of a price that cannot be converted. */
 export const refused = (reason: 'incompatible-unit' | 'no-rate'): Outcome => ({
   status: 'refused',
   reason,
@@ -43,11 +43,11 @@ export const refused = (reason: 'incompatible-unit' | 'no-rate'): Outcome => ({
 });
 
 /**
- * Decides what happens to a price. Payables are never touched; units convert inside one
- * dimension; a currency for which the source has no rate at all is refused.
- * @param rates null where no source holds any rate
+ * Decides the conversion of a price. Payables are never converted. Units convert only within one
+ * dimension. A currency without any rate is refused.
+ * @param rates null if no source holds any rate
  */
-export function outcomeOf(price: PriceTerms, target: Target, rates: RateTable | null): Outcome {
+export function outcomeOf(price: PriceBasis, target: Target, rates: RateTable | null): Outcome {
   if (price.payable || price.currency === null) {
     return { status: 'not-applicable', reason: 'payable', conversion: null };
   }
@@ -63,37 +63,37 @@ export function outcomeOf(price: PriceTerms, target: Target, rates: RateTable | 
   return { status: 'converted', reason: null, conversion: { unit, pair } };
 }
 
-/** What numbers are in: an ISO 4217 code, null for a payable, and the name of a unit. */
-export interface InTerms {
+/** An ISO 4217 code, null for a payable, and the name of a unit. */
+export interface CurrencyAndUnit {
   readonly currency: string | null;
   readonly unitOfMeasure: string;
 }
 
-/** The member `conversion` of a record: how to recompute its figures by hand. */
+/** The member `conversion` of a record: all that a reader needs to recompute its values. */
 export interface Receipt {
   readonly status: 'converted' | 'unchanged' | 'not-applicable' | 'refused' | 'partial';
   readonly reason: null | 'payable' | 'incompatible-unit' | 'no-rate';
-  readonly from: InTerms;
-  readonly to: InTerms;
-  /** Null where nothing was converted. */
+  readonly from: CurrencyAndUnit;
+  readonly to: CurrencyAndUnit;
+  /** Null if no value was converted. */
   readonly unitFactor: { readonly multiply: string; readonly divide: string } | null;
-  /** Null where no exchange rate was used. */
+  /** Null if no exchange rate was used. */
   readonly source: string | null;
-  /** Null where nothing was converted. */
+  /** Null if no value was converted. */
   readonly rounding: string | null;
 }
 
 /**
  * The receipt of one record.
- * @param from what the price is in
- * @param to what the request asked for, and the price's own where it asked for nothing
- * @param withoutRate observations that are shown, or that a figure of the summary needs, without a
- *   rate; any makes a conversion partial
+ * @param from the currency and unit of the price
+ * @param to the requested currency and unit, or those of the price
+ * @param withoutRate number of shown observations, and of observations that the summary needs,
+ *   without a rate; a number above 0 makes a conversion partial
  */
 export function receiptOf(
   outcome: Outcome,
-  from: InTerms,
-  to: InTerms,
+  from: CurrencyAndUnit,
+  to: CurrencyAndUnit,
   withoutRate: number,
   rounding: Rounding,
 ): Receipt {

@@ -1,29 +1,29 @@
 import { NO_DAY } from './calendar.ts';
 
-/** How many days before the date of a price its rate may lie; domain rule of the ECB calendar. */
+/** Most days from a rate to the point that uses it: a domain rule for the ECB calendar. */
 const RATE_DAYS_BACK = 7;
 
-/** The published rates of one currency, by day from `firstDay` on; one slot for each day. */
+/** The published rates of one currency, with one slot for each day from `firstDay` on. */
 export interface CurrencyRates {
   readonly iso: string;
-  /** Days counted from 2000-01-01, both with a rate. Without any rate they are ∞ and -∞. */
+  /** Days since 2000-01-01, both with a rate. Without any rate they are ∞ and -∞. */
   readonly firstDay: number;
   readonly lastDay: number;
-  /** Units for one base, scaled by 10^scale, at most 15 digits; 0 is a day without a rate. */
+  /** Units per base unit, scaled by 10^scale, at most 15 digits. 0 is a day without a rate. */
   readonly scaled: Float64Array;
   readonly scale: Uint8Array;
 }
 
-/** Every rate of one source as it was known at one revision. */
+/** All rates of one source at one revision. */
 export interface RateTable {
   readonly source: string;
-  /** The currency that the source quotes against: always one for one, on every day. */
+  /** The currency that the source quotes against. Its rate is 1 on every day. */
   readonly base: { readonly id: number; readonly iso: string };
-  /** By the number of the currency; the base is not among them. */
+  /** By id of the currency, without the base. */
   readonly currencies: ReadonlyMap<number, CurrencyRates>;
 }
 
-/** The two legs of a conversion; null is the base itself. */
+/** The two legs of a conversion; null for the base itself. */
 export interface RatePair {
   readonly source: string;
   /** ISO 4217 code of the currency that the source quotes against. */
@@ -33,8 +33,8 @@ export interface RatePair {
 }
 
 /**
- * The legs from one currency to another, by their numbers. Null where the source has no rate at
- * all for one of them.
+ * The legs from one currency to another, by id. Null if the source has no rate at all of one of
+ * them.
  */
 export function pairOf(table: RateTable, from: number, to: number): RatePair | null {
   const legOf = (currency: number) =>
@@ -45,7 +45,7 @@ export function pairOf(table: RateTable, from: number, to: number): RatePair | n
   return { source: table.source, base: table.base.iso, from: fromLeg, to: toLeg };
 }
 
-/** A currency of which a source has no rate at all. */
+/** A currency without any rate. */
 export const withoutRates = (iso: string): CurrencyRates => ({
   iso,
   firstDay: Number.POSITIVE_INFINITY,
@@ -57,15 +57,14 @@ export const withoutRates = (iso: string): CurrencyRates => ({
 /** True if a source has any rate of a currency. */
 export const hasAnyRate = ({ firstDay, lastDay }: CurrencyRates): boolean => firstDay <= lastDay;
 
-/** Whether a leg has a rate on a day; the base always has. */
+/** True if a leg has a rate on a day. The base always has one. */
 export const hasRate = (leg: CurrencyRates | null, day: number): boolean =>
   leg === null ||
   (day >= leg.firstDay && day <= leg.lastDay && (leg.scaled[day - leg.firstDay] as number) > 0);
 
 /**
  * The day whose rates apply to a day: the day itself or the latest before it, at most
- * `RATE_DAYS_BACK` days back, on which both legs have one. `NO_DAY` where there is none; never a
- * later day.
+ * `RATE_DAYS_BACK` days back, on which both legs have a rate. `NO_DAY` if there is none.
  */
 export function rateDay(pair: RatePair, day: number): number {
   for (let candidate = day; candidate >= day - RATE_DAYS_BACK; candidate -= 1) {
@@ -87,8 +86,9 @@ const POINT = 0x2e;
 const COMMA = 0x2c;
 
 /**
- * Reads the rates of a currency from two lists separated by commas: days counted from 2000-01-01,
- * ascending, and the rates of these days as plain decimals.
+ * Parses the rates of a currency.
+ * @param days ascending days since 2000-01-01, separated by commas
+ * @param rates the rates of these days as plain decimals, separated by commas
  */
 export function currencyRates(iso: string, days: string, rates: string): CurrencyRates {
   const dayNumbers = Int32Array.from(days.split(','), Number);
@@ -116,19 +116,19 @@ export function currencyRates(iso: string, days: string, rates: string): Currenc
   return { iso, firstDay, lastDay, scaled, scale };
 }
 
-/** The two currencies of a conversion, also such as have no rate at all; null is the base. */
+/** The two currencies of a conversion, with or without rates; null for the base. */
 export type Legs = Pick<RatePair, 'from' | 'to'>;
 
-/** Consecutive days, both ends inclusive, that are alike in which rates they lack. */
+/** Consecutive days, both ends inclusive, that lack the same rates. */
 export interface Segment {
-  /** Days counted from 2000-01-01; the first segment begins, and the last one ends, at infinity. */
+  /** Days since 2000-01-01. The first segment starts at -∞, the last ends at ∞. */
   readonly first: number;
   readonly last: number;
-  /** The currencies without a rate for these days; none where the pair converts. */
+  /** The currencies without a rate for these days; empty if the pair converts. */
   readonly lacking: readonly CurrencyRates[];
 }
 
-/** The last day up to now on which each of these had a rate. */
+/** The last visited day on which each of these has a rate. */
 interface Seen {
   from: number;
   to: number;
@@ -137,7 +137,7 @@ interface Seen {
 
 const isNear = (seen: number, day: number): boolean => day - seen <= RATE_DAYS_BACK;
 
-/** The currencies that a day lacks; those of a day whose legs were published apart are both. */
+/** The currencies that a day lacks: both, if their rates were published on different days. */
 function lackingOn({ from, to }: Legs, seen: Seen, day: number): readonly CurrencyRates[] {
   if (isNear(seen.both, day)) return [];
   const legs = [from, to].filter((each) => each !== null);
@@ -148,7 +148,7 @@ function lackingOn({ from, to }: Legs, seen: Seen, day: number): readonly Curren
 const isSame = (one: readonly CurrencyRates[], other: readonly CurrencyRates[]): boolean =>
   one.length === other.length && one.every((each) => other.includes(each));
 
-function madeOf(pair: Legs): Segment[] {
+function computedSegments(pair: Legs): Segment[] {
   const legs = [pair.from, pair.to].filter((each) => each !== null);
   const begin = Math.min(...legs.map((each) => each.firstDay));
   const end = Math.max(...legs.map((each) => each.lastDay)) + RATE_DAYS_BACK;
@@ -170,17 +170,17 @@ function madeOf(pair: Legs): Segment[] {
   return [...segments, { first, last: Number.POSITIVE_INFINITY, lacking }];
 }
 
-/** By the legs of their pairs; a table of rates that is dropped takes its segments with it. */
+/** Segments by the legs of their pairs. They are freed with their rate table. */
 const known = new WeakMap<CurrencyRates, Map<CurrencyRates | null, readonly Segment[]>>();
 
-/** All days, cut where the rates that a pair of currencies lacks change. */
+/** All days, in segments that lack the same rates of a pair. */
 export function segmentsOf(pair: Legs): readonly Segment[] {
   const [leg, other] = pair.from === null ? [pair.to, null] : [pair.from, pair.to];
-  // A source has one base: a pair of it with itself is never converted.
+  // Both legs are the base: it is never converted into itself.
   if (leg === null) return [];
   const ofLeg = known.get(leg) ?? new Map<CurrencyRates | null, readonly Segment[]>();
   known.set(leg, ofLeg);
-  const segments = ofLeg.get(other) ?? madeOf(pair);
+  const segments = ofLeg.get(other) ?? computedSegments(pair);
   ofLeg.set(other, segments);
   return segments;
 }

@@ -4,36 +4,36 @@ import type { Database } from '../db/schema.ts';
 import { keptAt } from '../db/shared-work.ts';
 import { type CurrencyRates, currencyRates, type RateTable } from './rate-table.ts';
 
-/** The source whose rates an answer at some revision uses. */
+/** The source of exchange rates of an answer. */
 export interface RateSource {
   readonly slug: string;
-  /** The currency that it quotes against; null where nothing is known of the source. */
+  /** The currency that it quotes against; null for an unknown source. */
   readonly base: { readonly id: number; readonly iso: string } | null;
-  /** Newest revision of the source's rates at that point; "0" where it never had one. */
+  /** The newest revision of its rates; "0" if it has none. */
   readonly revision: string;
   /** The scopes whose revisions the choice and the rates depend on, `fx:<source>`. */
   readonly scopes: readonly string[];
 }
 
-/** A source as it is at some revision. */
-interface SourceState {
+/** A source at some revision. */
+interface SourceAt {
   readonly slug: string;
   readonly isSample: boolean;
-  /** Whether it holds any rate. */
+  /** True if it holds any rate. */
   readonly holds: boolean;
   readonly baseId: number;
   readonly baseIso: string;
-  /** Newest revision of its rates; "0" where it never had one. */
+  /** The newest revision of its rates; "0" if it has none. */
   readonly revision: string;
 }
 
-/** Every source at a revision; null is the newest there is. */
+/** All sources at a revision; null for the newest. */
 async function sourcesAt(
   db: Kysely<Database>,
   revision: string | null,
-): Promise<readonly SourceState[]> {
-  // A source without any revision holds nothing: its rates are not looked for.
-  const { rows } = await sql<SourceState>`
+): Promise<readonly SourceAt[]> {
+  // A source without any revision holds no rate: its rates are not searched.
+  const { rows } = await sql<SourceAt>`
     select s.slug, s.is_sample as "isSample", c.id as "baseId", c.iso as "baseIso",
       concat_ws('.', coalesce(newest.revision, 0), newest.commit_id) as revision,
       newest.revision is not null and
@@ -52,11 +52,11 @@ async function sourcesAt(
 }
 
 /**
- * Chooses the source of exchange rates: the configured one, and a sample source only where no
- * other holds any rate at the revision. One source for a whole answer; sources never fill in for
- * one another. A configured source that does not exist is one without rates.
- * @param configured slug of the source that the service was told to use
- * @param revision a revision, or null for the newest there is
+ * Chooses the source of exchange rates: the configured one. A sample source is chosen only if no
+ * other source holds any rate at the revision. An answer uses one source; sources never complement
+ * each other. A configured source that does not exist counts as one without rates.
+ * @param configured slug of the configured source
+ * @param revision a revision, or null for the newest
  */
 export async function rateSource(
   db: Kysely<Database>,
@@ -70,7 +70,7 @@ export async function rateSource(
   const sample = samples.find((each) => each === wanted) ?? samples[0];
   const real = wanted?.isSample ? undefined : wanted;
   const chosen = hasReal ? real : (sample ?? wanted);
-  // Rates of its own settle it; without them the choice depends on what every other one holds.
+  // Without rates of the configured source, the choice depends on the rates of all sources.
   const scopes = (real?.holds ? [real] : all).map((each) => `fx:${each.slug}`);
   if (!chosen) return { slug: configured, base: null, revision: '0', scopes };
   const { slug, baseId, baseIso } = chosen;
@@ -82,7 +82,7 @@ async function loadRates(
   { slug, revision, base }: RateSource,
 ): Promise<RateTable | null> {
   if (base === null) return null;
-  // One row for each currency: hundreds of thousands of small rows would cost far more to read.
+  // One row per currency: hundreds of thousands of small rows would take much longer to read.
   const { rows } = await sql<{ id: number; iso: string; days: string; rates: string }>`
     select c.id, c.iso,
       string_agg((r.date - date '2000-01-01')::text, ',' order by r.date) as days,
@@ -98,8 +98,8 @@ async function loadRates(
 }
 
 /**
- * The rates of a source at its revision, null of a source that does not exist; what was known at a
- * revision never changes.
+ * Reads the rates of a source at its revision, which never change. Null for a source that does not
+ * exist.
  */
 export type RatesReader = (
   db: Kysely<Database>,
@@ -108,12 +108,12 @@ export type RatesReader = (
 ) => Promise<RateTable | null>;
 
 /**
- * A reader that reads each state of each source once and keeps the last ones used. `keep` bounds
- * how many; the whole ECB history is some 4 MB.
+ * A reader with an LRU cache. The whole ECB history takes about 4 MB.
+ * @param entries most cached rate tables
  */
-export const ratesReader = (keep: number): RatesReader =>
+export const ratesReader = (entries: number): RatesReader =>
   keptAt(
-    keep,
+    entries,
     // A source that does not exist yet has no base.
     (_db, epoch, { slug, base, revision }) => `${slug}:${base?.id}:${epoch}.${revision}`,
     (db, _epoch, source) => loadRates(db, source),

@@ -8,13 +8,13 @@ export interface Rational {
 
 export const ZERO: Rational = { numerator: 0n, denominator: 1n };
 
-/** The fraction that a decimal is. */
+/** A decimal as a fraction. */
 const rationalOf = (decimal: Decimal): Rational => ({
   numerator: decimal.digits,
   denominator: powerOf10(decimal.scale),
 });
 
-/** The fraction that a plain decimal text names. Throws when it is none. */
+/** The fraction of a plain decimal text. @throws Error for any other text */
 export const rationalText = (text: string): Rational => rationalOf(decimalOf(text));
 
 /** a + b. */
@@ -38,7 +38,7 @@ export const times = (a: Rational, b: Rational): Rational => ({
   denominator: a.denominator * b.denominator,
 });
 
-/** a / b, for b other than 0. */
+/** a / b, for b ≠ 0. */
 export const over = (a: Rational, b: Rational): Rational => {
   const sign = b.numerator < 0n ? -1n : 1n;
   return {
@@ -47,7 +47,7 @@ export const over = (a: Rational, b: Rational): Rational => {
   };
 };
 
-/** Less than 0 where a < b, greater than 0 where a > b. */
+/** Less than 0 if a < b, greater than 0 if a > b. */
 export function compare(a: Rational, b: Rational): number {
   const difference = a.numerator * b.denominator - b.numerator * a.denominator;
   if (difference === 0n) return 0;
@@ -64,12 +64,12 @@ export function reduced(value: Rational): Rational {
 
 const EXACT_MAX = BigInt(Number.MAX_SAFE_INTEGER);
 
-/** Bits of the quotient that decide a double, with some to spare. */
+/** Bits of the quotient: more than the 53 of a double. */
 const QUOTIENT_BITS = 80;
 
 const bitsOf = (value: bigint): number => value.toString(2).length;
 
-/** The double next to a positive fraction. */
+/** The double nearest to a positive fraction. */
 export function nearestDouble(value: Rational): number {
   const { numerator, denominator } = reduced(value);
   if (numerator <= EXACT_MAX && denominator <= EXACT_MAX) {

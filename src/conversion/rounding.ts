@@ -9,7 +9,7 @@ import {
 } from './decimal.ts';
 import type { Rational } from './rational.ts';
 
-/** How computed numbers are rounded, half-even: to `decimals`, or where null by the rule below. */
+/** Rounding of computed numbers, half-even: to `decimals`, or by the rule below if null. */
 export interface Rounding {
   readonly decimals: number | null;
 }
@@ -20,19 +20,18 @@ export const BY_RULE: Rounding = { decimals: null };
 const SIGNIFICANT = 6;
 const DECIMALS_LEAST = 2;
 
-/** A number so small that it would need more decimals than this is rounded to these. */
+/** Most decimals: a smaller number is rounded to these. */
 const DECIMALS_MOST = 100;
 
-/** The words for a rounding in a receipt. */
+/** The description of a rounding in a receipt. */
 export const roundingText = ({ decimals }: Rounding): string =>
   decimals === null
     ? `half-even, ${SIGNIFICANT} significant, at least ${DECIMALS_LEAST} decimals`
     : `half-even, ${decimals} decimals`;
 
 /**
- * Decimals by the rule: those of the unrounded number. Where rounding carries into a new digit
- * (9.999995 becomes 10) the last of them is a zero, so that choosing them by the rounded number
- * would give the same.
+ * Decimals by the rule, for the unrounded number. If rounding carries into a new digit (9.999995
+ * becomes 10), the last decimal is a zero, so the rounded number gives the same result.
  */
 function decimalsByRule({ numerator, denominator }: Rational): number {
   if (numerator === 0n) return DECIMALS_LEAST;
@@ -43,7 +42,7 @@ function decimalsByRule({ numerator, denominator }: Rational): number {
   return decimals;
 }
 
-/** Rounds a fraction exactly; trailing zeros are trimmed. */
+/** Rounds a fraction exactly and removes trailing zeros. */
 export function roundExact(value: Rational, rounding: Rounding): Decimal {
   const scale = rounding.decimals ?? decimalsByRule(value);
   const negative = value.numerator < 0n;
@@ -56,17 +55,17 @@ export function roundExact(value: Rational, rounding: Rounding): Decimal {
   return trimmed({ digits: negative ? -digits : digits, scale });
 }
 
-/** A fraction rounded, as decimal text. */
+/** A rounded fraction as decimal text. */
 export const roundedText = (value: Rational, rounding: Rounding): string =>
   decimalText(roundExact(value, rounding));
 
-/** The least number that the rule gives this many decimals, by decimals. */
+/** The least number with this many decimals by the rule, by decimals. */
 const LEAST = Float64Array.from(
   { length: EXACT_POWER_MAX + 1 },
   (_, decimals) => 10 ** (SIGNIFICANT - 1 - Math.max(decimals, DECIMALS_LEAST)),
 );
 
-/** Decimals by the rule for a double; one more than `EXACT_POWER_MAX` where it is too small. */
+/** Decimals by the rule for a double; `EXACT_POWER_MAX` + 1 if it is too small. */
 function decimalsOfDouble(amount: number): number {
   let decimals = DECIMALS_LEAST;
   while (decimals <= EXACT_POWER_MAX && amount < (LEAST[decimals] as number)) decimals += 1;
@@ -74,26 +73,25 @@ function decimalsOfDouble(amount: number): number {
 }
 
 /**
- * Above this a double is too coarse to round by. It is far below one half, so that a number next
- * to a power of ten may be taken for one of its neighbours' decimals without harm: both choices
- * round to that power of ten.
+ * Above this error a double is too coarse for rounding. It is far below one half, so that a number
+ * near a power of ten may get the decimals of either side: both round to that power of ten.
  */
 const GUARD_MOST = 0.02;
 
-/** Keeps the guard open where the bound on the error vanishes. */
+/** The least guard, for errors near 0. */
 const GUARD_LEAST = 1e-12;
 
 const SAFE = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
- * A column of rounded numbers. `settle` rounds in doubles whatever a double can decide, without
- * allocating; the rest goes through `settleExact`. Both give the same number.
+ * A column of rounded numbers. `settle` rounds a number in doubles if a double can decide it,
+ * without allocation. `settleExact` rounds all others. Both give the same result.
  */
 export class RoundedColumn implements DecimalColumn {
   readonly scaled: Float64Array;
   readonly scale: Uint8Array;
   readonly #rounding: Rounding;
-  /** The decimals asked for, or -1. */
+  /** The requested decimals, or -1. */
   readonly #fixed: number;
   #wide: Map<number, string> | null = null;
 
@@ -113,16 +111,16 @@ export class RoundedColumn implements DecimalColumn {
     this.scaled[at] = Number.NaN;
   }
 
-  /** Writes a number as it is. */
+  /** Writes a number without rounding. */
   copy(at: number, scaled: number, scale: number): void {
     this.scaled[at] = scaled;
     this.scale[at] = scale;
   }
 
   /**
-   * Rounds a number known to lie within `error` of `value`, rounding of the product with a power
-   * of ten included. Returns false, having written nothing, where only exact arithmetic can
-   * tell: next to a tie, for large numbers, for 0 and for very small ones.
+   * Rounds a number that differs from `value` by at most `error`, with the error of the product
+   * with a power of ten included. Writes nothing and returns false if only exact arithmetic can
+   * decide: near a tie, for large numbers, for 0 and for very small numbers.
    */
   settle(at: number, value: number, error: number): boolean {
     const amount = value < 0 ? -value : value;
@@ -134,19 +132,20 @@ export class RoundedColumn implements DecimalColumn {
     const product = amount * power;
     const whole = Math.floor(product);
     const fraction = product - whole;
-    // Written so that NaN and infinities end here too.
+    // The negation also catches NaN and infinities.
     if (!(Math.abs(fraction - 0.5) > guard)) return false;
     const rounded = fraction > 0.5 ? whole + 1 : whole;
-    // 0 - 0 is 0, where -0 would be another value.
+    // 0 - 0 is 0; -0 would be another value.
     this.scaled[at] = value < 0 ? 0 - rounded : rounded;
     this.scale[at] = decimals;
     return true;
   }
 
   /**
-   * Rounds a whole column of products, each within `error` (relative) of its number, as `settle`
-   * does; written out because this loop is what converting costs.
-   * @param exactly the number at an index, for those that doubles cannot decide; null is null
+   * Rounds a column of products like `settle`. The code is inlined because conversions spend most
+   * of their time in this loop.
+   * @param error bound on the relative error of a product
+   * @param exactly the exact number at an index, called if doubles cannot decide
    */
   settleProducts(
     stored: Float64Array,
@@ -158,7 +157,7 @@ export class RoundedColumn implements DecimalColumn {
     const byRule = this.#fixed < 0;
     let decimals = byRule ? DECIMALS_LEAST : this.#fixed;
     let power = POWERS[decimals] as number;
-    // Numbers from `least` up to `below` have the decimals of the one before.
+    // Numbers from `least` up to `below` have the same decimals as the previous number.
     let least = byRule ? Number.POSITIVE_INFINITY : 0;
     let below = Number.POSITIVE_INFINITY;
     for (let index = 0; index < stored.length; index += 1) {
@@ -166,7 +165,7 @@ export class RoundedColumn implements DecimalColumn {
       const amount = Math.abs(value);
       if (byRule && !(amount >= least && amount < below)) {
         decimals = decimalsOfDouble(amount);
-        // Beyond the table these are NaN, which nothing below accepts.
+        // Beyond the table these are NaN, which fails every comparison below.
         power = POWERS[decimals] ?? Number.NaN;
         least = LEAST[decimals] ?? Number.NaN;
         below = decimals > DECIMALS_LEAST ? least * 10 : Number.POSITIVE_INFINITY;
@@ -175,7 +174,7 @@ export class RoundedColumn implements DecimalColumn {
       const guard = product * error + GUARD_LEAST;
       const whole = Math.floor(product);
       const fraction = product - whole;
-      // Not with NaN either, nor where the guard has grown past one half.
+      // The negation also catches NaN and a guard above one half.
       if (!(Math.abs(fraction - 0.5) > guard)) {
         const exact = exactly(index);
         if (exact === null) this.clear(index);

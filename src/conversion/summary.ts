@@ -5,7 +5,7 @@ import { decimalText } from './decimal.ts';
 import { minus, over, type Rational, times } from './rational.ts';
 import { type Rounding, roundedText } from './rounding.ts';
 
-/** One observation; `mid` is decimal text, null where there is no rate for its date. */
+/** One observation; `mid` is decimal text, null without a rate for its date. */
 export interface Observed {
   readonly date: string;
   readonly mid: string | null;
@@ -14,7 +14,7 @@ export interface Observed {
 /** A change of the latest mid against an earlier one, numbers as decimal text. */
 export interface Change {
   readonly absolute: string;
-  /** Null for payables, and where the earlier mid is not above 0. */
+  /** Null for payables, and if the earlier mid is not above 0. */
   readonly percent: string | null;
   readonly baseDate: string;
 }
@@ -23,7 +23,7 @@ export interface Summary {
   readonly latest: Observed | null;
   readonly previous: Observed | null;
   readonly changes: Readonly<Record<Span, Change | null>>;
-  /** Observations that a figure is null for, as their dates have no rate. */
+  /** Number of needed observations without a rate; their figures are null. */
   readonly withoutRate: number;
 }
 
@@ -38,7 +38,7 @@ const BASE_DAYS: Readonly<Record<Exclude<Span, 'previous'>, (latest: number) => 
   yearToDate: endOfYearBefore,
 };
 
-/** The index of the last observation on or before a day; -1 where there is none. */
+/** The index of the last observation on or before a day; -1 if there is none. */
 function lastOnOrBefore(days: Int32Array, length: number, day: number): number {
   let low = 0;
   let high = length;
@@ -53,7 +53,7 @@ function lastOnOrBefore(days: Int32Array, length: number, day: number): number {
 /**
  * The days of the observations that the figures of a summary need.
  * @param latest the day of the latest observation
- * @param lastUpTo the day of the last observation on or before a day; null where there is none
+ * @param lastUpTo the day of the last observation on or before a day; null if there is none
  */
 export function summaryDays(latest: number, lastUpTo: (day: number) => number | null): number[] {
   const bases = SPANS.map((span) =>
@@ -64,7 +64,6 @@ export function summaryDays(latest: number, lastUpTo: (day: number) => number | 
 
 const HUNDRED: Rational = { numerator: 100n, denominator: 1n };
 
-/** How a summary is computed. */
 export interface SummaryRules {
   readonly payable: boolean;
   readonly rounding: Rounding;
@@ -91,7 +90,7 @@ function changeOf(
   };
 }
 
-/** The mid as its point shows it: as stored, or converted and rounded. */
+/** One observation with its mid: stored, or converted and rounded. */
 function observed(observations: Observations, index: number, rounding: Rounding): Observed | null {
   if (index < 0) return null;
   const { columns, conversion } = observations;
@@ -105,10 +104,10 @@ function observed(observations: Observations, index: number, rounding: Rounding)
 }
 
 /**
- * Latest and previous observation, and how the latest differs from the last observation on or
- * before each day that a span leads back to. Computed from unrounded mids, each figure rounded
- * once. The observations are all up to the end of the range: its beginning does not bound a
- * summary.
+ * The latest and the previous observation, and the change of the latest against the last
+ * observation on or before the base day of each span. Changes are computed from unrounded mids and
+ * rounded once.
+ * @param observations all up to the end of the range: its start does not bound a summary
  */
 export function summaryOf(observations: Observations, rules: SummaryRules): Summary {
   const { length, day } = observations.columns;

@@ -2,21 +2,21 @@ import { matchKey } from '../catalog/match-key.ts';
 import { decimalOf, decimalText } from './decimal.ts';
 import { nearestDouble, over, type Rational, rationalText, reduced } from './rational.ts';
 
-/** A unit of measure as far as conversion needs it. */
+/** A unit of measure, for conversion. */
 export interface Unit {
   readonly id: number;
   readonly uuid: string;
   readonly name: string;
   readonly symbol: string;
-  /** Units convert inside one dimension only. */
+  /** Units convert only within one dimension. */
   readonly dimension: string;
-  /** Exact factor to the base of the dimension (kg, kWh …), as decimal text. */
+  /** Exact factor to the base unit of the dimension (kg, kWh …), as decimal text. */
   readonly factor: string;
 }
 
 /**
- * What a price per unit A is multiplied by to be a price per unit B: kg(B) / kg(A). The texts are
- * the two factors as they are stored, for the receipt.
+ * The factor from a price per unit A to a price per unit B: kg(B) / kg(A). The texts are the stored
+ * factors of both units, for the receipt.
  */
 export interface UnitFactor {
   readonly multiply: string;
@@ -28,12 +28,12 @@ export interface UnitFactor {
 
 const written = (factor: string): string => decimalText(decimalOf(factor));
 
-/** The dimension of percentages, which nothing converts from or to. */
+/** The dimension of percentages, which never convert. */
 const RATIO = 'ratio';
 
 /**
- * The factor from prices per `from` to prices per `to`; null where the units are not of one
- * dimension, as a dry and a wet tonne, or a tonne and a ton unit.
+ * The factor from prices per `from` to prices per `to`. Null if their dimensions differ, such as a
+ * dry and a wet tonne, or a tonne and a ton unit.
  */
 export function unitFactor(from: Unit, to: Unit): UnitFactor | null {
   if (from.dimension !== to.dimension) return null;
@@ -56,8 +56,8 @@ export const SAME_UNIT: UnitFactor = {
 };
 
 /**
- * The unit that a text names by id, name or symbol, compared by match key in this order. Where
- * several symbols have one key, only the exact one counts. Undefined where none is meant.
+ * The unit that a text names by id, name or symbol, compared by match key in this order. If several
+ * symbols have one key, only an equal symbol matches. Undefined if no unit matches.
  */
 export function unitNamed(units: Iterable<Unit>, text: string): Unit | undefined {
   const key = matchKey(text);

@@ -8,7 +8,7 @@ import {
   type PointColumns,
 } from '../../conversion/columns.ts';
 import { convertedPoints, type Observations, observe } from '../../conversion/convert.ts';
-import { type InTerms, type Receipt, receiptOf } from '../../conversion/outcome.ts';
+import { type CurrencyAndUnit, type Receipt, receiptOf } from '../../conversion/outcome.ts';
 import { BY_RULE, type Rounding } from '../../conversion/rounding.ts';
 import { type Summary, summaryOf } from '../../conversion/summary.ts';
 import type { PlannedPrice, Targets } from '../conversion/outcomes.ts';
@@ -76,7 +76,7 @@ function termsOf({ references, targets }: Terms, { price, outcome }: PlannedPric
     unitOfMeasure: targets.unit?.shown ?? own.unitOfMeasure,
     currency: targets.currency?.shown ?? own.currency,
   };
-  const inTerms = ({ unitOfMeasure, currency }: typeof own): InTerms => ({
+  const inTerms = ({ unitOfMeasure, currency }: typeof own): CurrencyAndUnit => ({
     currency: currency?.iso ?? null,
     unitOfMeasure: unitOfMeasure.name,
   });
