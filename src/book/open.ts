@@ -1,11 +1,12 @@
 import type { Format } from '../contract/schemas/formats.ts';
+import type { Columns } from '../conversion/columns.ts';
 import type { Segment } from '../conversion/rate-table.ts';
 import { summaryDays } from '../conversion/summary.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Sources } from '../prices/answer.ts';
-import type { Missing, MissingReader } from '../prices/conversion/missing-rates.ts';
+import type { MissingPoints, MissingReader } from '../prices/conversion/missing-rates.ts';
 import type { Plan } from '../prices/plan/plan.ts';
-import type { SeriesColumns, SeriesSource } from '../prices/series/columns.ts';
+import type { SeriesSource } from '../prices/series/columns.ts';
 import type { State } from '../prices/state.ts';
 import type { Answer } from '../prices/write/contents.ts';
 import type { Body } from '../std/body.ts';
@@ -85,7 +86,7 @@ const missingIn =
       turns.spend(PRICE_COST);
       if (turns.isDue) await turns.pass();
     }
-    return { days, unconvertible } satisfies Missing;
+    return { days, unconvertible } satisfies MissingPoints;
   };
 
 /** The book for one request, at one revision. */
@@ -128,7 +129,7 @@ const seriesIn =
   (edition: Edition, turns: Turns): SeriesSource =>
   async (priceIds, range) => {
     const days = daysOf({ range });
-    const found = new Map<number, SeriesColumns>();
+    const found = new Map<number, Columns>();
     if (turns.isLong) await turns.pass();
     for (const id of priceIds) {
       const columns = columnsOfRanges(rangesIn(edition.prices.get(id)?.blocks ?? [], days));

@@ -178,7 +178,7 @@ t.test('rates that end are reported, and May and June cannot be converted at all
       pointer: '/options/currency',
       detail:
         'ECB has no rate of USD for points from 2026-05-08 to 2026-06-19, and its newest one is ' +
-        'of 2026-04-30; a rate serves for its own day and 7 days more',
+        'of 2026-04-30; a rate applies to its own day and the 7 days after it',
       suggestions: [],
       currency: 'USD',
       firstDateWithoutRate: '2026-05-08',

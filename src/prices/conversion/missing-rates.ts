@@ -18,34 +18,34 @@ import type { References } from '../select/references.ts';
 import type { Warning } from '../select/warnings.ts';
 import type { PlannedPrice, Targets } from './outcomes.ts';
 
-/** Prices of one pair of currencies of which requested points may have no rate. */
+/** Prices of one pair of currencies whose requested points may have no rate. */
 interface Suspects {
   readonly priceIds: readonly number[];
   readonly segments: readonly Segment[];
 }
 
-/** The requested points of some prices, as far as they have no rate. */
-export interface Missing {
-  /** By index of a segment: the first and last day of the points in it, counted from 2000-01-01. */
+/** The requested points of some prices without a rate. */
+export interface MissingPoints {
+  /** By index of a segment: first and last day of its points, in days since 2000-01-01. */
   readonly days: ReadonlyMap<number, { readonly first: number; readonly last: number }>;
-  /** Prices that have requested points, of which none has a rate. */
+  /** Prices with requested points, none of which has a rate. */
   readonly unconvertible: readonly number[];
 }
 
 /**
- * Looks for requested points without a rate. The points of a series are requested, and those that
- * the figures of a summary need.
+ * Finds requested points without a rate: those of the series, and those that the figures of a
+ * summary need.
  */
 export type MissingReader = (
   suspects: Suspects,
   plan: Pick<Plan, 'range' | 'options'>,
   revision: string,
-) => Promise<Missing>;
+) => Promise<MissingPoints>;
 
-/** The days that requested points of a price can have, as far as that is known without a look. */
+/** The days that requested points of a price may have, without a query. */
 function requestedDays({ range, options }: Plan, price: SelectedPrice) {
   const to = range.to === null ? Number.POSITIVE_INFINITY : dayOf(range.to);
-  // A summary looks back over the beginning of the range.
+  // A summary needs points before the range.
   const isOpen = range.from === null || options.includeSummary;
   const first = isOpen || range.from === null ? Number.NEGATIVE_INFINITY : dayOf(range.from);
   const newest = price.last_date === null ? Number.NEGATIVE_INFINITY : dayOf(price.last_date);
@@ -56,9 +56,9 @@ const legsKey = ({ from, to }: Legs): string => `${from?.iso}>${to?.iso}`;
 
 /** The rates that a request converts with. */
 interface RatesInUse {
-  /** Slug of the source; null where no currency is converted. */
+  /** Slug of the source; null if no currency is converted. */
   readonly source: string | null;
-  /** Null where the source does not exist. */
+  /** Null if the source does not exist. */
   readonly rates: RateTable | null;
   readonly references: References;
   readonly targets: Targets;
@@ -66,7 +66,7 @@ interface RatesInUse {
 
 type Unrated = Map<number, CurrencyRates>;
 
-/** The currencies of which a table has no rate, by their numbers: segments are cached by leg. */
+/** Legs of the currencies without any rate, by id: segments are cached by leg. */
 const unratedIn = new WeakMap<RateTable, Unrated>();
 
 function unratedOf(rates: RateTable | null): Unrated {
@@ -75,7 +75,7 @@ function unratedOf(rates: RateTable | null): Unrated {
   return known;
 }
 
-/** Finds the legs of a price, also where the source has no rate of one of them. */
+/** Finds the legs of a price, also if the source has no rate of one of them. */
 function legsReader({ rates, references, targets }: RatesInUse) {
   const unrated = unratedOf(rates);
   const legOf = (id: number): CurrencyRates | null => {
@@ -92,7 +92,7 @@ function legsReader({ rates, references, targets }: RatesInUse) {
   };
 }
 
-/** The prices of which requested points may have no rate, by their legs. */
+/** The prices whose requested points may have no rate, by legs. */
 function suspectsOf(
   plan: Plan,
   planned: readonly PlannedPrice[],
@@ -121,10 +121,10 @@ function suspectsOf(
 
 /** The currencies that lack a rate, with the days of the requested points that need it. */
 class Lacking {
-  /** Null where no requested point needs a rate. */
+  /** Null if no requested point needs a rate. */
   readonly #days = new Map<CurrencyRates, { first: number; last: number } | null>();
 
-  /** Adds the currencies of a price that have no rate at all, whatever points are requested. */
+  /** Adds the currencies of a price without any rate, whichever points are requested. */
   addUnrated({ from, to }: Legs): void {
     for (const leg of [from, to]) {
       if (leg !== null && !hasAnyRate(leg) && !this.#days.has(leg)) this.#days.set(leg, null);
@@ -154,7 +154,7 @@ class Lacking {
         newest === null
           ? `${source} has no rate of ${iso} at all${needed}`
           : `${source} has no rate of ${iso} for ${points}, and its newest one is of ${newest}; ` +
-            'a rate serves for its own day and 7 days more';
+            'a rate applies to its own day and the 7 days after it';
       return {
         ...{ code: 'rates_missing', pointer: '/options/currency', detail, suggestions: [] },
         ...{ currency: iso, firstDateWithoutRate: from, lastDateWithoutRate: to },
@@ -164,13 +164,13 @@ class Lacking {
   }
 }
 
-/** What becomes of the prices of a request where rates are missing. */
-interface Rated {
+/** The prices of a request and the warnings about missing rates. */
+interface CheckedPrices {
   readonly planned: readonly PlannedPrice[];
   readonly warnings: readonly Warning[];
 }
 
-/** Refuses the conversion of some prices for want of rates. */
+/** Refuses the conversion of prices without rates. */
 const refusedOf = (
   planned: readonly PlannedPrice[],
   unconvertible: ReadonlySet<number>,
@@ -181,9 +181,9 @@ const refusedOf = (
 };
 
 /**
- * Warns of each currency that lacks rates for requested points, or of which there is no rate at
- * all, and refuses the conversion of a price of which no requested point can be converted. Nothing
- * is read where the rates cover the requested days.
+ * Warns of each currency without rates for requested points or without any rate. Refuses the
+ * conversion of a price if none of its requested points has a rate. Reads nothing if the rates
+ * cover the requested days.
  */
 export async function withMissingRates(
   read: MissingReader,
@@ -191,7 +191,7 @@ export async function withMissingRates(
   planned: readonly PlannedPrice[],
   revision: string,
   inUse: RatesInUse,
-): Promise<Rated> {
+): Promise<CheckedPrices> {
   const lacking = new Lacking();
   const unconvertible = new Set<number>();
   const legsOf = legsReader(inUse);
@@ -211,13 +211,13 @@ export async function withMissingRates(
 
 type Range = Pick<Plan, 'range'>;
 
-/** A day as PostgreSQL takes it. */
+/** A day as a PostgreSQL date. */
 const dateText = (day: number): string =>
   Number.isFinite(day) ? dayText(day) : day < 0 ? '-infinity' : 'infinity';
 
 /**
- * The first or last day of the points of a price within two days. Two short looks at the ends of
- * two indexes; a look through series_at would read every point.
+ * The first or last day of the points of a price between two days. It reads the ends of two
+ * indexes; series_at would read every point.
  */
 function endOf(
   which: 'first' | 'last',
@@ -251,7 +251,7 @@ const FIRST_OF_ALL = sql`date '-infinity'`;
 
 const monthsBack = (span: string) => sql`(latest.day - ${sql.lit(span)}::interval)::date`;
 
-/** The same of the points that the figures of a summary need. */
+/** The points that the figures of a summary need, within segments; columns as in `seriesHits`. */
 function summaryHits(segments: RawBuilder<unknown>, { range }: Range, revision: string) {
   const to = sql`coalesce(${range.to}::date, 'infinity')`;
   return sql`select price.id, segment.n, needed.day, needed.day
@@ -266,7 +266,7 @@ function summaryHits(segments: RawBuilder<unknown>, { range }: Range, revision: 
       join ${segments} as segment on needed.day between segment.first and segment.last`;
 }
 
-/** The requested points of prices `price`, within segments that have rates or that lack them. */
+/** The requested points of prices `price`, within the segments with or without rates. */
 function hitsIn(lacks: boolean, plan: Parameters<MissingReader>[1], revision: string) {
   const segments = sql`(select n, first, last from all_segments where lacks = ${sql.lit(lacks)})`;
   const { includeSeries, includeSummary } = plan.options;
@@ -277,13 +277,13 @@ function hitsIn(lacks: boolean, plan: Parameters<MissingReader>[1], revision: st
   return sql.join(parts, sql` union all `);
 }
 
-/** Those of some prices of which not all points that may be requested lie where there are rates. */
+/** The prices with points that may be requested outside of every segment with rates. */
 function suspectedOf(
   priceIds: readonly number[],
   { range, options }: Parameters<MissingReader>[1],
   revision: string,
 ) {
-  // A summary looks back over the beginning of the range.
+  // A summary needs points before the range.
   const first = options.includeSummary ? null : range.from;
   const from = sql`coalesce(${first}::date, '-infinity')`;
   const to = sql`coalesce(${range.to}::date, 'infinity')`;
@@ -301,7 +301,7 @@ interface MissingRow {
   readonly ids: readonly number[];
 }
 
-/** The statement that looks for requested points without a rate. */
+/** The statement that finds requested points without a rate. */
 const missingStatement = (
   { priceIds, segments }: Suspects,
   plan: Parameters<MissingReader>[1],
@@ -325,12 +325,12 @@ const missingStatement = (
   select null, null, null, array_agg(distinct id) from missing
     where id not in (select id from converted)`;
 
-/** Looks for requested points without a rate in the database, by one short statement. */
+/** Finds requested points without a rate in the database, by one short statement. */
 export const sqlMissing =
   (db: () => Kysely<Database>): MissingReader =>
   async (suspects, plan, revision) => {
     const { rows } = await missingStatement(suspects, plan, revision).execute(db());
-    const days: Missing['days'] = new Map(
+    const days: MissingPoints['days'] = new Map(
       rows.flatMap(({ n, first, last }) => (n === null ? [] : [[n, { first, last }]])),
     );
     return { days, unconvertible: rows.find(({ n }) => n === null)?.ids ?? [] };

@@ -11,24 +11,24 @@ import type { SelectedPrice } from '../select/query.ts';
 import type { CurrencyReference, References, UnitReference } from '../select/references.ts';
 import type { Warning } from '../select/warnings.ts';
 
-/** What an answer converts to; null leaves the price's own. */
+/** The currency and unit of a request; null keeps those of the price. */
 export interface Targets {
   readonly currency: CurrencyReference | null;
   readonly unit: UnitReference | null;
 }
 
-/** The currency of an ISO 4217 code, whatever the case; undefined where none is known. */
+/** The currency of an ISO 4217 code in any case; undefined if unknown. */
 export const currencyNamed = (
   references: References,
   iso: string,
 ): CurrencyReference | undefined => {
   const code = iso.trim();
-  // Only the 26 letters have two cases here: ſ is no spelling of S.
+  // Only the 26 letters have two cases here: ſ does not match S.
   if (!/^[A-Za-z]{3}$/.test(code)) return undefined;
   return [...references.currencies.values()].find((each) => each.shown.iso === code.toUpperCase());
 };
 
-/** What is wrong with a currency that is not known, and which are. */
+/** The violation for an unknown currency. It lists the known currencies. */
 export const unknownCurrency = (
   references: References,
   pointer: string,
@@ -40,8 +40,8 @@ export const unknownCurrency = (
 };
 
 /**
- * Finds what the options convert to among the currencies and units known at the answer's state.
- * @throws Problem `validation_failed` that lists what there is
+ * Finds the requested currency and unit in the reference data of the answer.
+ * @throws Problem `validation_failed` that lists the known currencies or units
  */
 export function targetsOf(options: PlanOptions, references: References): Targets {
   const errors: Violation[] = [];
@@ -67,7 +67,7 @@ export function targetsOf(options: PlanOptions, references: References): Targets
     errors.push({ pointer: '/options/unitOfMeasure', code: 'unknown_unit', detail });
   }
   if (errors.length > 0) {
-    throw new Problem('validation_failed', 'The target is not known; errors lists what there is', {
+    throw new Problem('validation_failed', 'The target is not known; errors lists the known ones', {
       errors,
     });
   }
@@ -75,13 +75,13 @@ export function targetsOf(options: PlanOptions, references: References): Targets
   return { currency: currency ?? null, unit };
 }
 
-/** A price, and what its conversion comes to; null when none was asked for. */
+/** A price and the outcome of its conversion; null without a requested conversion. */
 export interface PlannedPrice {
   readonly price: SelectedPrice;
   readonly outcome: Outcome | null;
 }
 
-/** Codes that a warning names before it counts the rest. */
+/** Most codes that a warning names; it counts the rest. */
 const CODES_NAMED = 50;
 
 const named = (codes: readonly string[], most: number): string => {
@@ -95,7 +95,7 @@ const REFUSED_FOR = [
   ['incompatible-unit', 'Incompatible unit'],
 ] as const;
 
-/** The codes of refused prices by the reason: `No exchange rate: A, B. Incompatible unit: C`. */
+/** The codes of refused prices by reason: `No exchange rate: A, B. Incompatible unit: C`. */
 function namedByReason(refused: readonly PlannedPrice[], most: number): string {
   const parts = REFUSED_FOR.map(([reason, words]) => {
     const those = refused.filter(({ outcome }) => outcome?.reason === reason);
@@ -105,7 +105,7 @@ function namedByReason(refused: readonly PlannedPrice[], most: number): string {
   return parts.filter((each) => each !== null).join('. ');
 }
 
-/** Decides what happens to each price when a conversion is asked for. */
+/** Decides the conversion of each price. */
 export async function outcomesOf(
   plan: Plan,
   prices: readonly SelectedPrice[],
@@ -119,13 +119,13 @@ export async function outcomesOf(
     const unit = references.units.get(price.unit_id)?.unit;
     if (!unit) throw new Error(`no unit ${price.unit_id} at this revision`);
     const payable = price.price_type === 'payable';
-    const terms = { payable, currency: price.currency_id, unit };
-    return { price, outcome: outcomeOf(terms, target, rates) };
+    const basis = { payable, currency: price.currency_id, unit };
+    return { price, outcome: outcomeOf(basis, target, rates) };
   });
 }
 
 /**
- * Does with prices that cannot be converted what the request says.
+ * Applies `onUnconvertible` to the refused prices.
  * @throws Problem `unconvertible_records` naming the codes, with `onUnconvertible: error`
  */
 export function withoutRefused(
@@ -152,7 +152,7 @@ export function withoutRefused(
   return { kept, warnings: [warning] };
 }
 
-/** The words of a specification that say that VAT is in the numbers; undefined where none do. */
+/** The specification value that states that VAT is included; undefined without one. */
 const vatOf = (price: SelectedPrice): string | undefined =>
   price.specification.find(
     ({ name, value }) =>
@@ -160,8 +160,8 @@ const vatOf = (price: SelectedPrice): string | undefined =>
   )?.value;
 
 /**
- * Chinese domestic prices include VAT: in another currency they look like export prices, which
- * they are not. One warning for each such record whose currency was converted.
+ * The warnings for converted prices that include VAT: Chinese domestic prices in another currency
+ * look like export prices. One warning for each such record.
  */
 export async function vatWarnings(planned: readonly PlannedPrice[]): Promise<Warning[]> {
   const warnings = await mapped(planned, ({ price, outcome }): readonly Warning[] => {

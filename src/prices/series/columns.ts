@@ -2,25 +2,19 @@ import type { Columns } from '../../conversion/columns.ts';
 import type { DateRange } from '../plan/plan.ts';
 
 /**
- * The series of one price as columns of equal length, in date order. The scaled integers are exact
- * in a double because a point has at most 15 significant digits, the microseconds because the
- * years are 1800 to 2199.
- */
-export type SeriesColumns = Columns;
-
-/**
- * The seam between where points are kept and everything that works on them. Reads the series of a
- * few prices within a range, exactly as they were at a revision; a price without points in the
- * range is absent from the map.
+ * Reads the series of prices within a range at a revision, by price id. The one interface to
+ * points: the database and the price book implement it. A price without points in the range is
+ * absent from the map. Scaled integers are exact in a double, because a point has at most 15
+ * significant digits; microseconds are, because years are 1800 to 2199.
  */
 export type SeriesSource = (
   priceIds: readonly number[],
   range: DateRange,
   revision: string,
   signal: AbortSignal,
-) => Promise<ReadonlyMap<number, SeriesColumns>>;
+) => Promise<ReadonlyMap<number, Columns>>;
 
-/** Columns that grow by doubling while rows arrive. */
+/** Builds columns that double their capacity while rows arrive. */
 export class ColumnsBuilder {
   #length = 0;
   #day: Int32Array = new Int32Array(64);
@@ -31,7 +25,7 @@ export class ColumnsBuilder {
   #publishedAt: Float64Array = new Float64Array(64);
   #corrections: Int32Array = new Int32Array(64);
 
-  /** Adds a point; the order of the arguments is that of `SeriesColumns`. */
+  /** Adds a point; the arguments are in the order of `Columns`. */
   add(
     day: number,
     low: number,
@@ -53,8 +47,8 @@ export class ColumnsBuilder {
     this.#length = at + 1;
   }
 
-  /** The points so far, in memory of just their size; the next one begins another series. */
-  finish(): SeriesColumns {
+  /** Returns the points in memory of the exact size. The next point starts another series. */
+  finish(): Columns {
     const length = this.#length;
     this.#length = 0;
     return {

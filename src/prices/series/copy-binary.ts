@@ -1,4 +1,5 @@
-import { ColumnsBuilder, type SeriesColumns } from './columns.ts';
+import type { Columns } from '../../conversion/columns.ts';
+import { ColumnsBuilder } from './columns.ts';
 
 /** Length of the signature, flags and extension length that begin a binary COPY. */
 const HEADER_BYTES = 19;
@@ -11,9 +12,9 @@ const POWERS = Float64Array.from({ length: 23 }, (_, power) => 10 ** power);
 const powerOf10 = (exponent: number): number => POWERS[exponent] as number;
 
 /**
- * Reads `NUMERIC` as PostgreSQL sends it: base-10000 digits, the weight of the first, a sign and
- * the number of decimals. Sets `value` to the number times 10^`scale`, an exact integer for the
- * at most 15 significant digits that the schema admits.
+ * Parses the binary format of `NUMERIC`: base-10000 digits, the weight of the first digit, a sign
+ * and the number of decimals. Sets `value` to the number times 10^`scale`. It is an exact integer:
+ * the schema admits at most 15 significant digits.
  */
 class NumericReader {
   value = 0;
@@ -28,12 +29,12 @@ class NumericReader {
       throw new Error('a stored value is not a finite number');
     }
     let value = 0;
-    // Decimals that the digits read so far reach to; negative left of the decimal point.
+    // Decimals covered by the digits read so far; negative left of the decimal point.
     let decimals = -4 * (weight + 1);
     for (let index = 0; index < digits; index += 1) {
       const digit = bytes.readInt16BE(at + 8 + 2 * index);
       decimals += 4;
-      // The last group reaches past the scale with zeros: take them off before they overflow.
+      // The last group may have zeros beyond the scale. Removing them first prevents an overflow.
       const surplus = decimals > scale ? decimals - scale : 0;
       value = value * powerOf10(4 - surplus) + digit / powerOf10(surplus);
       decimals -= surplus;
@@ -47,7 +48,7 @@ class NumericReader {
   }
 }
 
-/** The bytes of a row at some place; Infinity where it goes on in what is still to come. */
+/** The length of a row in bytes; Infinity if the row is not complete. */
 function rowLength(bytes: Buffer, start: number): number {
   let at = start + 2;
   for (let field = 0; field < FIELDS; field += 1) {
@@ -60,31 +61,30 @@ function rowLength(bytes: Buffer, start: number): number {
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Reads the answer to `copy (select price_id, date, low, mid, high, published_at, corrections …)
- * to stdout (format binary)` while it comes, rows of a price together and in date order. Text is
- * never parsed, so no digit is lost.
+ * Parses the stream of `copy (select price_id, date, low, mid, high, published_at, corrections …)
+ * to stdout (format binary)`, ordered by price and date. It parses no text, so it loses no digit.
  */
 export class SeriesReader {
   readonly #low = new NumericReader();
   readonly #mid = new NumericReader();
   readonly #high = new NumericReader();
-  readonly #series = new Map<number, SeriesColumns>();
+  readonly #series = new Map<number, Columns>();
   readonly #builder = new ColumnsBuilder();
   #current = Number.NaN;
-  /** What came of a row that is not whole yet. */
+  /** The bytes of an incomplete row. */
   #rest = NOTHING;
-  #isBegun = false;
+  #hasHeader = false;
   #isEnded = false;
 
-  /** Takes what comes next. */
+  /** Parses the next chunk. */
   push(chunk: Buffer): void {
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     let at = 0;
-    if (!this.#isBegun && bytes.length >= HEADER_BYTES) {
-      this.#isBegun = true;
+    if (!this.#hasHeader && bytes.length >= HEADER_BYTES) {
+      this.#hasHeader = true;
       at = HEADER_BYTES;
     }
-    while (this.#isBegun && !this.#isEnded && at + 2 <= bytes.length) {
+    while (this.#hasHeader && !this.#isEnded && at + 2 <= bytes.length) {
       if (bytes.readInt16BE(at) === -1) {
         this.#isEnded = true;
         break;
@@ -94,13 +94,13 @@ export class SeriesReader {
       this.#row(bytes, at + 2);
       at += length;
     }
-    // A copy: the chunk may be a part of much more.
+    // A copy, because the chunk may be a part of a larger buffer.
     this.#rest = at === bytes.length ? NOTHING : Buffer.from(bytes.subarray(at));
   }
 
-  /** All series. @throws when the answer was cut off */
-  end(): Map<number, SeriesColumns> {
-    if (!this.#isEnded) throw new Error('the answer of the database is not whole');
+  /** All series. @throws Error if the stream is incomplete */
+  end(): Map<number, Columns> {
+    if (!this.#isEnded) throw new Error('the stream of the database is incomplete');
     this.#finish();
     return this.#series;
   }
@@ -145,10 +145,10 @@ export class SeriesReader {
   }
 }
 
-/** Reads series from the chunks of such an answer. */
+/** Reads series, by price id, from the chunks of such a stream. */
 export async function columnsOf(
   chunks: AsyncIterable<Buffer>,
-): Promise<ReadonlyMap<number, SeriesColumns>> {
+): Promise<ReadonlyMap<number, Columns>> {
   const reader = new SeriesReader();
   for await (const chunk of chunks) reader.push(chunk);
   return reader.end();

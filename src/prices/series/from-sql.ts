@@ -1,11 +1,12 @@
+import type { Columns } from '../../conversion/columns.ts';
 import type { Reads } from '../../db/reads.ts';
 import { commitIdOf, numberOf } from '../../db/revisions.ts';
-import { ColumnsBuilder, type SeriesColumns, type SeriesSource } from './columns.ts';
+import { ColumnsBuilder, type SeriesSource } from './columns.ts';
 import { columnsOf } from './copy-binary.ts';
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
-/** COPY takes no parameters: what is written into its text is checked here once more. */
+/** COPY takes no parameters: each literal in its text is checked here again. */
 function literal(text: string, pattern: RegExp): string {
   if (!pattern.test(text)) throw new Error('not a literal of the expected form');
   return text;
@@ -19,7 +20,7 @@ function seriesAt(revision: string) {
   return { series: `series_at(${number})`, isThere: `require_commit(${number}, ${commit})` };
 }
 
-/** The statement that reads the series of some prices at a revision. */
+/** The COPY statement that reads the series of prices at a revision. */
 export function seriesStatement(
   priceIds: readonly number[],
   range: { readonly from: string | null; readonly to: string | null },
@@ -36,7 +37,7 @@ export function seriesStatement(
     order by price_id, date) to stdout (format binary)`;
 }
 
-/** The points of one price within some days, both bounds included. */
+/** Days of one price, both bounds inclusive. */
 export interface PriceDays {
   readonly priceId: number;
   readonly first: string;
@@ -44,8 +45,8 @@ export interface PriceDays {
 }
 
 /**
- * The statement that reads some points of each of some prices at a revision. "offset 0" keeps the
- * planner from joining the days with the whole table: each price is looked up by the key.
+ * The COPY statement that reads the points of days at a revision. "offset 0" prevents the planner
+ * from joining the days with the whole table: it looks up each price by the key.
  */
 export function daysStatement(wanted: readonly PriceDays[], revision: string): string {
   const rows = wanted.map(({ priceId, first, last }) => {
@@ -61,13 +62,13 @@ export function daysStatement(wanted: readonly PriceDays[], revision: string): s
     order by s.price_id, s.date) to stdout (format binary)`;
 }
 
-/** Reads series by COPY BINARY, one short statement for each call; nothing stays open after it. */
+/** Reads series by binary COPY, with one short statement for each call. */
 export const sqlSeries =
   (reads: Reads): SeriesSource =>
   (priceIds, range, revision, signal) =>
     reads.copy(seriesStatement(priceIds, range, revision), columnsOf, signal);
 
-/** A point as `fewPoints` reads it; numbers are decimal text, the time microseconds since 2000. */
+/** A row of `fewPoints`: numbers as decimal text, the time in microseconds since 2000. */
 export interface FewPointsRow {
   readonly priceId: number;
   readonly day: number;
@@ -79,8 +80,8 @@ export interface FewPointsRow {
 }
 
 /**
- * Reads some points of each of some prices at a revision, as `daysStatement` does. It can be
- * prepared, so it is the quicker one for few points, where planning takes longer than reading.
+ * The query for the points of days at a revision. Unlike `daysStatement` it can be prepared, so it
+ * is faster for few points, where planning takes longer than reading.
  */
 export const fewPoints = (wanted: readonly PriceDays[], revision: string) => ({
   name: 'few_points',
@@ -102,28 +103,37 @@ export const fewPoints = (wanted: readonly PriceDays[], revision: string) => ({
   ],
 });
 
-/** Decimal text as an integer and the decimals that it has. */
+/** Decimal text as an integer and its number of decimals. */
 function scaled(text: string): { readonly value: number; readonly scale: number } {
   const point = text.indexOf('.');
   const scale = point < 0 ? 0 : text.length - point - 1;
   const value = Number(text.replace('.', ''));
-  if (!Number.isSafeInteger(value)) throw new Error('a stored value is not as the schema admits');
+  if (!Number.isSafeInteger(value))
+    throw new Error('a stored value has more digits than the schema admits');
   return { value, scale };
 }
 
 const MISSING = { value: Number.NaN, scale: 0 };
 
-/** The series of such rows, prices together and in date order. */
-export function columnsOfRows(rows: readonly FewPointsRow[]): Map<number, SeriesColumns> {
-  const series = new Map<number, SeriesColumns>();
+/** The series of rows that are ordered by price and date. */
+export function columnsOfRows(rows: readonly FewPointsRow[]): Map<number, Columns> {
+  const series = new Map<number, Columns>();
   const builder = new ColumnsBuilder();
   for (const [index, { priceId, day, micros, corrections, ...row }] of rows.entries()) {
     const [low, mid, high] = [row.low, row.mid, row.high].map((each) =>
       each === null ? MISSING : scaled(each),
     ) as [typeof MISSING, typeof MISSING, typeof MISSING];
     const scale = Math.max(low.scale, mid.scale, high.scale);
-    const shown = (each: typeof MISSING): number => each.value * 10 ** (scale - each.scale);
-    builder.add(day, shown(low), shown(mid), shown(high), scale, Number(micros), corrections);
+    const rescaled = (each: typeof MISSING): number => each.value * 10 ** (scale - each.scale);
+    builder.add(
+      day,
+      rescaled(low),
+      rescaled(mid),
+      rescaled(high),
+      scale,
+      Number(micros),
+      corrections,
+    );
     if (rows[index + 1]?.priceId !== priceId) series.set(priceId, builder.finish());
   }
   return series;
