@@ -3,7 +3,7 @@ import { contentHash } from '../../src/db/content-hash.ts';
 import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
 import { readLog } from '../../src/ingest/load/batches.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
-import { NAMES, priceOf, takeBack } from '../ingest/ledger/undo-support.ts';
+import { NAMES, priceOf, undoBatch } from '../ingest/ledger/undo-support.ts';
 import { fixture, loadFile, loadingDatabase, loadText, points } from '../ingest/support.ts';
 import { exported, imported } from './support.ts';
 
@@ -17,14 +17,14 @@ t.test(
     const selection = { code: 'A', dates: ['2026-01-08'] };
     const withdrawn = await withdraw(client, { selection, actor: 'tester', reason: 'no trade' });
     const { batch } = await loadText(t, client, 'ndjson', priceOf('B'));
-    const undone = await takeBack(client, batch);
-    await takeBack(client, rates.batch);
+    const undone = await undoBatch(client, batch);
+    await undoBatch(client, rates.batch);
     const copy = await imported(t, await exported(t, client, 'csv'));
     const logOf = (each: typeof client) => readLog(each.db, { limit: 100, market: null });
     t.same(await logOf(copy.client), await logOf(client));
     for (const each of [client, copy.client]) {
-      await takeBack(each, undone.batch);
-      await takeBack(each, withdrawn.batch);
+      await undoBatch(each, undone.batch);
+      await undoBatch(each, withdrawn.batch);
       const { rules } = await verify(each, RULES, () => {});
       t.same(
         rules.filter(({ count }) => count > 0),

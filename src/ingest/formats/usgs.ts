@@ -43,8 +43,8 @@ function checkContinued({ lastRelease, code }: UsgsSeries, release: number, line
 
 /** The series of a commodity in salient tables. @throws Refusal if there is none */
 function seriesOf(commodity: string, line: number): UsgsSeries[] {
-  const held = USGS_SERIES.filter((each) => each.commodity === commodity && each.column);
-  if (held.length > 0) return held;
+  const ofCommodity = USGS_SERIES.filter((each) => each.commodity === commodity && each.column);
+  if (ofCommodity.length > 0) return ofCommodity;
   const hint = didYouMean(commodity, new Set(USGS_SERIES.map((each) => each.commodity)));
   const place = { line, column: 'Commodity', value: commodity };
   throw new Refusal('invalid_layout', `No price of this commodity is loaded${hint}`, place);
@@ -61,11 +61,11 @@ function salientReader(header: SourceRow): UsgsRowReader {
     const heading = { line: header.line, names, release };
     const records: SourceRecord[] = [];
     if (commodity === null) {
-      const held = seriesOf(name, line);
-      for (const series of held) checkContinued(series, release, line);
-      columns = columnsOf(held, heading, problems);
+      const ofCommodity = seriesOf(name, line);
+      for (const series of ofCommodity) checkContinued(series, release, line);
+      columns = columnsOf(ofCommodity, heading, problems);
       commodity = name;
-      records.push(...held.flatMap((series) => describedBy(series, line)));
+      records.push(...ofCommodity.flatMap((series) => describedBy(series, line)));
     }
     if (name !== commodity) {
       const message = `The table is about ${commodity}; a salient table holds one commodity`;
@@ -81,7 +81,7 @@ function salientReader(header: SourceRow): UsgsRowReader {
 }
 
 /** The series of a list row; null after reporting a problem. */
-function listed({ line, fields }: SourceRow, problems: Problems): UsgsSeries | null {
+function seriesOfRow({ line, fields }: SourceRow, problems: Problems): UsgsSeries | null {
   const [, market, title = '', , , currency = '', unit = ''] = trimmed(fields);
   const ofMarket = USGS_SERIES.filter((each) => each.market === market);
   const named = ofMarket.filter((each) => each.title === title);
@@ -107,7 +107,7 @@ function listed({ line, fields }: SourceRow, problems: Problems): UsgsSeries | n
 function listReader(): UsgsRowReader {
   const described = new Set<UsgsSeries>();
   return (row, release, problems) => {
-    const series = listed(row, problems);
+    const series = seriesOfRow(row, problems);
     if (!series) return [];
     checkContinued(series, release, row.line);
     const opened = described.has(series) ? [] : describedBy(series, row.line);

@@ -75,8 +75,8 @@ const namedPoint = (line: number, code: string, date: string): PointRecord => ({
  * @throws Refusal unless the columns are code and date
  */
 function isCodeFirst({ line, fields }: SourceRow): boolean {
-  const isThere = fields.includes('code') && fields.includes('date');
-  if (isThere && fields.length === 2) return fields[0] === 'code';
+  const hasBoth = fields.includes('code') && fields.includes('date');
+  if (hasBoth && fields.length === 2) return fields[0] === 'code';
   const message = 'The file must have exactly the columns code and date';
   const value = fields.join(',');
   throw new Refusal(value === '' ? 'missing_column' : 'unknown_column', message, { line, value });
@@ -196,8 +196,8 @@ async function withdrawOn(
   file: SourceFile,
   { selection, onPreview, ...request }: WithdrawalRequest,
 ): Promise<WithdrawalReport> {
-  const asked = { ...request, file: file.path, jumpFactor: '2', acceptJumps: true };
-  const opened = await openLoad(connection, file, asked, 'withdraw', formatOf(selection));
+  const loadRequest = { ...request, file: file.path, jumpFactor: '2', acceptJumps: true };
+  const opened = await openLoad(connection, file, loadRequest, 'withdraw', formatOf(selection));
   const load = newLoad(opened, null);
   // The vintage prevents older editions from publishing the points again.
   load.vintage = opened.startedAt.slice(0, 10);

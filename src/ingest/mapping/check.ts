@@ -224,8 +224,8 @@ function checkNumbers({ numbers = {} }: Mapping, report: Report): void {
 
 /** Checks the rules between members of a well-formed mapping. */
 export function checkMapping(mapping: Mapping): MappingFault[] {
-  const breaches: MappingFault[] = [];
-  const report: Report = (pointer, message) => breaches.push({ pointer, message });
+  const faults: MappingFault[] = [];
+  const report: Report = (pointer, message) => faults.push({ pointer, message });
   checkShape(mapping, report);
   checkRows(mapping, report);
   checkColumns(mapping, report);
@@ -236,5 +236,5 @@ export function checkMapping(mapping: Mapping): MappingFault[] {
   checkCodes(mapping, report);
   checkPublished(mapping.published, '/published', report);
   checkNumbers(mapping, report);
-  return breaches;
+  return faults;
 }

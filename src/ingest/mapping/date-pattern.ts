@@ -104,7 +104,7 @@ const monthOf = (text: string): number => {
   return SHORT_MONTHS.findIndex((each) => each.toLowerCase() === start) + 1;
 };
 
-function momentOf(groups: Readonly<Record<string, string | undefined>>): DateTime | null {
+function dateTimeOf(groups: Readonly<Record<string, string | undefined>>): DateTime | null {
   const { year, month, quarter, day, hour, minute, second = '00', offset = null } = groups;
   const inYear = month === undefined ? 3 * Number(quarter ?? 4) : monthOf(month);
   const last = daysIn(Number(year), inYear);
@@ -136,7 +136,7 @@ export function datePattern(pattern: string): DatePattern {
     read(text) {
       if (pattern === ISO_DAY) return isDay(text) ? { day: text, time: null, offset: null } : null;
       const groups = form.exec(text)?.groups;
-      return groups ? momentOf(groups) : null;
+      return groups ? dateTimeOf(groups) : null;
     },
   };
 }

@@ -1,7 +1,7 @@
 import { isDay } from '../parsing/dates.ts';
 import { cellDecimal, multiplied } from '../parsing/decimals.ts';
 import type { SourceRow } from '../parsing/rows.ts';
-import { type Cell, momentOfSerial } from '../parsing/xlsx-cells.ts';
+import { type Cell, dateTimeOfSerial } from '../parsing/xlsx-cells.ts';
 import type { LoadErrorCode } from '../records/load-error.ts';
 import {
   type DatePattern,
@@ -188,7 +188,7 @@ export class DateTimeReader {
   private readonly is1904: boolean;
   private readonly code: LoadErrorCode;
   private lastText: string | null = null;
-  private lastMoment: DateTime | Fault | null = null;
+  private lastDateTime: DateTime | Fault | null = null;
 
   constructor(patterns: readonly DatePattern[], is1904: boolean, code: LoadErrorCode) {
     this.patterns = patterns;
@@ -216,13 +216,13 @@ export class DateTimeReader {
 
   private ofText(text: string): DateTime | Fault | '' {
     if (text === '') return '';
-    if (text !== this.lastText || this.lastMoment === null) {
+    if (text !== this.lastText || this.lastDateTime === null) {
       const moment = this.found(text);
       this.lastText = text;
-      this.lastMoment =
+      this.lastDateTime =
         moment ?? this.fault('The text does not match the date pattern of the mapping');
     }
-    return this.lastMoment;
+    return this.lastDateTime;
   }
 
   private found(text: string): DateTime | null {
@@ -235,7 +235,7 @@ export class DateTimeReader {
   }
 
   private ofSerial(text: string): DateTime | Fault {
-    const moment = momentOfSerial(Number(text), this.is1904);
+    const moment = dateTimeOfSerial(Number(text), this.is1904);
     if (typeof moment === 'string') return this.fault(`The cell ${moment}`);
     return { ...moment, offset: null };
   }

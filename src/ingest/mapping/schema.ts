@@ -19,13 +19,15 @@ const word = <const W extends readonly string[]>(words: W, description: string) 
 const list = <S extends TSchema>(item: S, description: string, minItems = 0) =>
   Type.Array(item, { minItems, maxItems: 1_000, description });
 
-type Together<T> = (T extends unknown ? (each: T) => void : never) extends (all: infer A) => void
+type Intersection<T> = (T extends unknown ? (each: T) => void : never) extends (
+  all: infer A,
+) => void
   ? A
   : never;
 
 /** One of several objects, identified by its first member. The type has the members of all. */
 const oneOf = <S extends readonly TObject[]>(sources: [...S], description: string) =>
-  Type.Unsafe<Partial<Together<Static<S[number]>>>>(Type.Union(sources, { description }));
+  Type.Unsafe<Partial<Intersection<Static<S[number]>>>>(Type.Union(sources, { description }));
 
 /** Names that the file defines, each with a value. */
 const dictionary = (value: TSchema, description: string) =>

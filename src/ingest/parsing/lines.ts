@@ -16,8 +16,8 @@ type Encoding = (typeof ENCODINGS)[number];
 
 /** Characters for bytes that a single-byte encoding does not define. */
 const UNDEFINED = /[\u0080-\u009f]/;
-const LITTLE = '\xff\xfe';
-const BIG = '\xfe\xff';
+const MARK_LITTLE_ENDIAN = '\xff\xfe';
+const MARK_BIG_ENDIAN = '\xfe\xff';
 
 const wrong = (message: string, line: number): Refusal =>
   new Refusal('invalid_encoding', message, { line });
@@ -25,7 +25,8 @@ const wrong = (message: string, line: number): Refusal =>
 /** Resolves `utf-16` by the byte order mark at the start of the file. */
 function byteOrder(encoding: Encoding, head: Buffer): Encoding {
   const mark = head.toString('latin1', 0, 2);
-  const found = mark === LITTLE ? 'utf-16le' : mark === BIG ? 'utf-16be' : null;
+  const found =
+    mark === MARK_LITTLE_ENDIAN ? 'utf-16le' : mark === MARK_BIG_ENDIAN ? 'utf-16be' : null;
   if (encoding === 'utf-16' && found === null) {
     const advice = 'set utf-16le, utf-16be or another encoding';
     throw wrong(`The file has no byte order mark of UTF-16: ${advice}`, 1);
@@ -40,7 +41,7 @@ function byteOrder(encoding: Encoding, head: Buffer): Encoding {
 /** Refuses a UTF-16 file whose mapping states UTF-8. */
 function refuseUtf16(head: Buffer): void {
   const mark = head.toString('latin1', 0, 2);
-  if (mark !== LITTLE && mark !== BIG) return;
+  if (mark !== MARK_LITTLE_ENDIAN && mark !== MARK_BIG_ENDIAN) return;
   throw wrong('The file is UTF-16: set text.encoding: utf-16 in the mapping', 1);
 }
 
@@ -99,7 +100,7 @@ interface LineBlock {
 }
 
 /** Refuses UTF-16 and ZIP files, which people load by mistake. */
-function refuseForeign(head: Buffer): void {
+function refuseOtherKinds(head: Buffer): void {
   const mark = head.subarray(0, 2).toString('latin1');
   if (mark === '\xff\xfe' || mark === '\xfe\xff') {
     throw new Refusal('invalid_encoding', 'The file is UTF-16: save it as UTF-8', { line: 1 });
@@ -174,7 +175,7 @@ export async function* lineBlocks(
     return { first, lines };
   };
   for await (const chunk of bytes) {
-    if (next === 1 && rest.length === 0 && !skipping) refuseForeign(chunk);
+    if (next === 1 && rest.length === 0 && !skipping) refuseOtherKinds(chunk);
     const end = chunk.lastIndexOf(LF);
     if (end >= 0) yield blockOf(Buffer.concat([rest, chunk.subarray(0, end)]));
     // A copy: a slice would keep the whole chunk in memory.

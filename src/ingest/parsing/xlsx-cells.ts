@@ -46,7 +46,7 @@ export function kindOfFormat(code: string): NumberKind {
 }
 
 /** A date and time of a workbook, without time zone. */
-interface SerialMoment {
+interface SerialDateTime {
   /** YYYY-MM-DD. */
   readonly day: string;
   /** `HH:MM:SS`, with milliseconds if there are any; midnight for a date without time. */
@@ -72,7 +72,7 @@ const STARTS = {
  * day as a fraction, to the millisecond.
  * @returns the date and time, or the reason why there is none
  */
-export function momentOfSerial(serial: number, is1904: boolean): SerialMoment | string {
+export function dateTimeOfSerial(serial: number, is1904: boolean): SerialDateTime | string {
   const system = is1904 ? 1904 : 1900;
   const least = is1904 ? 0 : 1;
   if (!(serial >= least && serial < LAST[system] + 1)) {

@@ -126,10 +126,10 @@ async function sharedTexts(archive: Archive, path: string): Promise<string[]> {
   return texts;
 }
 
-const foreign = (what: string): Refusal => new Refusal('invalid_layout', what);
+const otherKind = (what: string): Refusal => new Refusal('invalid_layout', what);
 
 /** States why a file is not a readable workbook, by its first bytes. */
-function foreignHead(head: Buffer): string {
+function otherKindByHead(head: Buffer): string {
   if (head.toString('latin1', 0, 4) !== '\xd0\xcf\x11\xe0') {
     return 'The file is not an Excel workbook (.xlsx)';
   }
@@ -138,7 +138,7 @@ function foreignHead(head: Buffer): string {
 }
 
 /** States why an archive is not a readable workbook, by its file names. */
-function foreignArchive(names: readonly string[]): string {
+function otherKindByNames(names: readonly string[]): string {
   if (names.includes('xl/workbook.bin')) {
     return 'The workbook is in the binary format (.xlsb): save it as .xlsx';
   }
@@ -153,9 +153,9 @@ function foreignArchive(names: readonly string[]): string {
  * @throws Refusal if the file is not a workbook, or damaged
  */
 export async function openWorkbook(file: SourceFile): Promise<Workbook> {
-  if (!isZip(file.head)) throw foreign(foreignHead(file.head));
+  if (!isZip(file.head)) throw otherKind(otherKindByHead(file.head));
   const archive = await openArchive(file);
-  if (!archive.names.includes('xl/workbook.xml')) throw foreign(foreignArchive(archive.names));
+  if (!archive.names.includes('xl/workbook.xml')) throw otherKind(otherKindByNames(archive.names));
   const { sheets, is1904 } = await outlineOf(archive);
   const relations = await relationsOf(archive);
   const pathOf = (type: string): string | null =>
@@ -185,14 +185,14 @@ export function sheetOf({ sheets }: Workbook, wanted: string | number | undefine
   const names = sheets.map(({ name }) => name);
   const all = names.map((name) => `"${name}"`).join(', ');
   if (wanted === undefined && sheets.length > 1) {
-    throw foreign(
+    throw otherKind(
       `The workbook has several sheets: set workbook.sheet in the mapping to one of ${all}`,
     );
   }
   if (sheet) return sheet;
   const what = typeof wanted === 'string' ? `"${wanted}"` : `number ${wanted ?? 1}`;
   const hint = typeof wanted === 'string' ? didYouMean(wanted, names) : '';
-  throw foreign(`There is no sheet ${what}; the workbook has ${all}${hint}`);
+  throw otherKind(`There is no sheet ${what}; the workbook has ${all}${hint}`);
 }
 
 /**

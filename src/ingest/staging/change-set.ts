@@ -104,7 +104,7 @@ export interface ChangeTarget {
   /** Slug of the rate source; null for points. */
   readonly source: string | null;
   /** Table and condition of all current rows of the series `u`. */
-  readonly held: RawBuilder<unknown>;
+  readonly currentRows: RawBuilder<unknown>;
   /** Low, mid, high and corrections of a current row, under these names. */
   readonly values: RawBuilder<unknown>;
   /** Whether `u` has withdrawn values between its first and last date. */
@@ -130,7 +130,7 @@ export interface ChangeTarget {
  * order in which they are read. Values that need no comparison come straight from the staged file,
  * which may be sorted already.
  */
-const fresh = (changes: RawBuilder<unknown>, isInOrder: boolean) => sql`(
+const newValues = (changes: RawBuilder<unknown>, isInOrder: boolean) => sql`(
   select u.id, v.date, v.low, v.mid, v.high, v.published_at, 0 as corrections,
     null::integer as batch_id
   from pg_temp.load_value v join pg_temp.load_series u using (series_no)
@@ -148,7 +148,7 @@ const POINT_CHANGES = sql`(select * from pg_temp.load_change where source is nul
 /** The points of prices. */
 export const POINTS: ChangeTarget = {
   source: null,
-  held: sql`series s where s.price_id = u.id`,
+  currentRows: sql`series s where s.price_id = u.id`,
   values: sql`s.low, s.mid, s.high, s.corrections`,
   hasPast: sql`exists (select from ${past} and h.date between u.first_date and u.last_date)`,
   pastCorrections: sql`(select max(h.corrections) from ${past} and h.date = f.date)`,
@@ -171,7 +171,7 @@ export const POINTS: ChangeTarget = {
       (price_id, date, low, mid, high, published_at, corrections, batch_id, revision)
     select c.id, c.date, c.low, c.mid, c.high, ${publishedAt}, c.corrections, ${batch},
       (select current_revision())
-    from ${fresh(POINT_CHANGES, isInOrder)}`,
+    from ${newValues(POINT_CHANGES, isInOrder)}`,
 };
 
 /** The exchange rates of one source. */
@@ -179,7 +179,7 @@ export function ratesOf({ slug }: Pick<RateSource, 'slug'>): ChangeTarget {
   const changes = sql`(select * from pg_temp.load_change where source = ${slug}) as c`;
   return {
     source: slug,
-    held: sql`fx_rate s where s.source = ${slug} and s.currency_id = u.id`,
+    currentRows: sql`fx_rate s where s.source = ${slug} and s.currency_id = u.id`,
     values: sql`null::numeric as low, s.rate as mid, null::numeric as high,
       null::integer as corrections`,
     hasPast: sql`false`,
@@ -203,7 +203,7 @@ export function ratesOf({ slug }: Pick<RateSource, 'slug'>): ChangeTarget {
     insert: ({ batch }, isInOrder) => sql`
       insert into fx_rate (source, currency_id, date, rate, batch_id, revision)
       select ${slug}, c.id, c.date, c.mid, ${batch}, (select current_revision())
-      from ${fresh(changes, isInOrder)}`,
+      from ${newValues(changes, isInOrder)}`,
   };
 }
 
@@ -259,7 +259,8 @@ export async function writeCoverage(trx: Trx, batch: number, target: ChangeTarge
       where u.id is not null group by u.id
     ), gapped as materialized (
       select u.id, u.first, u.last from span u
-      where dates < (select count(*) from ${target.held} and s.date between u.first and u.last)
+      where dates < (select count(*) from ${target.currentRows}
+        and s.date between u.first and u.last)
     ), ranges as (
       select id, first, last from span where id not in (select id from gapped)
       union all
@@ -272,7 +273,7 @@ export async function writeCoverage(trx: Trx, batch: number, target: ChangeTarge
             select from pg_temp.load_value v join pg_temp.load_series w using (series_no)
             where w.id = u.id and v.date = s.date) as is_in_file
           from gapped u cross join lateral
-            (select s.date from ${target.held} and s.date between u.first and u.last) as s
+            (select s.date from ${target.currentRows} and s.date between u.first and u.last) as s
         ) as days
       ) as numbered
       where is_in_file group by id, gaps

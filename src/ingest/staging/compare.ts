@@ -13,7 +13,7 @@ const comparable = (low: string, mid: string, high: string, date = 'c.date') =>
 /** The value of `u` next to its first or last date, outside the file's range. */
 const neighbour = (target: ChangeTarget, side: 'before' | 'after') => sql`(
   select ${comparable('n.low', 'n.mid', 'n.high', 'n.date')} from (
-    select s.date, ${target.values} from ${target.held}
+    select s.date, ${target.values} from ${target.currentRows}
       and ${side === 'before' ? sql`s.date < u.first_date` : sql`s.date > u.last_date`}
     order by s.date ${side === 'before' ? sql`desc` : sql`asc`} limit 1) as n)`;
 
@@ -30,7 +30,7 @@ export async function markForComparison(
 ): Promise<boolean> {
   await sql`
     update pg_temp.load_series u set
-      has_now = exists (select from ${target.held}
+      has_now = exists (select from ${target.currentRows}
         and s.date between u.first_date and u.last_date),
       has_past = ${target.hasPast},
       before = ${mayJump ? sql`null` : neighbour(target, 'before')},
@@ -100,7 +100,7 @@ export async function compareValues(trx: Trx, load: StagedFile): Promise<void> {
     ${mayJump ? sql`left` : sql`full`} join (
       select u.series_no, u.id, s.*
       from pg_temp.load_series u cross join lateral (
-        select s.date, s.batch_id, ${target.values} from ${target.held}
+        select s.date, s.batch_id, ${target.values} from ${target.currentRows}
           and s.date between u.first_date and u.last_date) as s
       where u.is_compared and u.has_now) as n
     on n.series_no = f.series_no and n.date = f.date`.execute(trx);

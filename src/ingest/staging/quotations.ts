@@ -70,35 +70,35 @@ async function priceQuotations(
     from pg_temp.load_series s join price p on p.id = s.id
       left join currency c on c.id = p.currency_id join unit_of_measure m on m.id = p.unit_id
     where s.series_no = any(${numbers}::integer[])`.execute(trx);
-  const own = new Map<number, PriceQuotation>(
+  const stored = new Map<number, PriceQuotation>(
     rows.map(({ series_no, ...each }) => [series_no, each]),
   );
   for (const number of numbers) {
     const described = stated.descriptions.prices.get(number);
-    if (own.has(number) || !described) continue;
+    if (stored.has(number) || !described) continue;
     const { currency, unitOfMeasure } = described.attributes as Record<string, string | null>;
     const unit = reference.units.get(matchKey(unitOfMeasure ?? ''));
-    own.set(number, {
+    stored.set(number, {
       code: described.code,
       iso: currency?.toUpperCase() ?? null,
       unit_id: unit?.id ?? null,
       unit: unit?.name ?? null,
     });
   }
-  return own;
+  return stored;
 }
 
 /** Reports a file that quotes a price in another currency or unit. */
 function compare(
-  own: PriceQuotation,
+  stored: PriceQuotation,
   { quotation, line }: NotedQuotation,
   reference: Reference,
   problems: Problems,
 ): void {
   const place = { line, value: quotation.published };
-  const its = [own.iso, own.unit].filter((each) => each !== null).join(' per ');
-  const message = `${own.code} is in ${its}, but the file states ${quotation.published}`;
-  if (quotation.currency !== null && quotation.currency !== own.iso) {
+  const storedText = [stored.iso, stored.unit].filter((each) => each !== null).join(' per ');
+  const message = `${stored.code} is in ${storedText}, but the file states ${quotation.published}`;
+  if (quotation.currency !== null && quotation.currency !== stored.iso) {
     problems.refuse(problemOf('currency_mismatch', message, place));
   }
   if (quotation.unit === null) return;
@@ -107,7 +107,7 @@ function compare(
     const names = new Set([...reference.units.values()].map(({ name }) => name));
     const unknown = `There is no such unit${didYouMean(quotation.unit, names)}`;
     problems.refuse(problemOf('unknown_unit', unknown, place));
-  } else if (unit.id !== own.unit_id) {
+  } else if (unit.id !== stored.unit_id) {
     const advice = 'units are converted in answers, not in loads: publish a price of its own';
     problems.refuse(problemOf('unit_mismatch', `${message}; ${advice}`, place));
   }
@@ -125,9 +125,9 @@ export async function checkQuotations(
   const { byNumber } = stated.quotations;
   if (byNumber.size === 0) return;
   const reference = await readReference(trx);
-  const own = await priceQuotations(trx, stated, reference);
+  const stored = await priceQuotations(trx, stated, reference);
   for (const [number, noted] of byNumber) {
-    const price = own.get(number);
+    const price = stored.get(number);
     // An unknown code has a problem of its own.
     if (price) compare(price, noted, reference, problems);
   }

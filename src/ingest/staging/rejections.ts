@@ -91,9 +91,9 @@ export async function rejectUnknown(
   await rejectAll(context, query, ({ name, rejected_line }) => {
     const described = `, and its description in line ${rejected_line} was rejected`;
     // Suggestions compare with every name, which is slow: only the first few unknown names get one.
-    const offered = hints.get(name) ?? (hints.size < 20 ? didYouMean(name, candidates) : '');
-    if (hints.size < 20) hints.set(name, offered);
-    const hint = rejected_line === null ? offered : described;
+    const suggestion = hints.get(name) ?? (hints.size < 20 ? didYouMean(name, candidates) : '');
+    if (hints.size < 20) hints.set(name, suggestion);
+    const hint = rejected_line === null ? suggestion : described;
     return { code, message: `${what}${hint}`, column: 'code', value: name };
   });
   if (!problems.rejects) return;
@@ -150,9 +150,9 @@ interface FaultyRow extends StagedRow {
 function partOf(row: FaultyRow): string {
   const own = row[row.field] ?? '';
   if (row.written === null) return own;
-  const isThere = (['low', 'mid', 'high'] as const).filter((field) => row[field] !== null);
+  const present = (['low', 'mid', 'high'] as const).filter((field) => row[field] !== null);
   const parts = row.written.split(' / ');
-  const part = parts.length === isThere.length ? parts[isThere.indexOf(row.field)] : undefined;
+  const part = parts.length === present.length ? parts[present.indexOf(row.field)] : undefined;
   return part ?? row.written;
 }
 

@@ -225,7 +225,11 @@ async function write(copy: CopyStreamQuery, text: string, ended: Promise<void>):
 }
 
 /** Aborts a COPY. */
-async function abandon(copy: CopyStreamQuery, ended: Promise<void>, error: unknown): Promise<void> {
+async function abortCopy(
+  copy: CopyStreamQuery,
+  ended: Promise<void>,
+  error: unknown,
+): Promise<void> {
   if (copy.errored) return;
   copy.destroy(error instanceof Error ? error : new Error('the reading failed'));
   await ended.catch(() => {});
@@ -265,7 +269,7 @@ export async function stage(
     copy.end();
     await ended;
   } catch (error) {
-    await abandon(copy, ended, error);
+    await abortCopy(copy, ended, error);
     if (!(error instanceof Refusal)) throw error;
     problems.refuse(error.problem);
     isWhole = false;

@@ -60,12 +60,12 @@ function timeProblem(text: string, { now }: Bounds): string | null {
 }
 
 /** Size of a cache of valid texts: the working days of about 80 years. */
-const REMEMBERED_MAX = 20_000;
+const CACHED_MAX = 20_000;
 
 /** Cache of valid texts and their values. It is bounded: a file may hold any number of them. */
 class ValidTexts extends Map<string, string> {
   add(text: string, value: string): void {
-    if (this.size >= REMEMBERED_MAX) this.clear();
+    if (this.size >= CACHED_MAX) this.clear();
     this.set(ownCopy(text), value);
   }
 }

@@ -12,7 +12,7 @@ import {
   loadText,
   points,
 } from '../support.ts';
-import { NAMES, priceOf, takeBack } from './undo-support.ts';
+import { NAMES, priceOf, undoBatch } from './undo-support.ts';
 
 t.test('the account of the loader may undo, and remove prices in no other way', async (t) => {
   const database = await roledDatabase(t);
@@ -24,7 +24,7 @@ t.test('the account of the loader may undo, and remove prices in no other way', 
     await loadText(t, client, 'csv', points('XX-1,2026-01-01,,1,,')),
     await loadFile(client, 'ecb', fixture('ecb-hist.csv')),
   ];
-  for (const { batch } of batches.toReversed()) await takeBack(client, batch);
+  for (const { batch } of batches.toReversed()) await undoBatch(client, batch);
   t.same(await contentHash(client), before);
   const loaded = await loadText(t, client, 'ndjson', NAMES + priceOf('XX-4'));
   await loadText(t, client, 'csv', points('XX-4,2026-01-01,,1,,'));

@@ -9,7 +9,7 @@ import { readAll } from '../../support/feed-reader.ts';
 import { serviceOn } from '../../support/service.ts';
 import { CORRECTING, loadingDatabase, loadText } from '../support.ts';
 import { Ledger } from './undo-model.ts';
-import { NAMES, priceOf, takeBack } from './undo-support.ts';
+import { NAMES, priceOf, undoBatch } from './undo-support.ts';
 
 type Test = Parameters<typeof loadText>[0];
 
@@ -118,7 +118,7 @@ class Run {
     if (number === undefined) return ['', ''] as const;
     const expected = this.model.undo(index) ? 'applied' : 'refused';
     try {
-      const report = await takeBack(this.database.client, number);
+      const report = await undoBatch(this.database.client, number);
       this.numbers.push(report.batch ?? 0);
       return [report.status, expected] as const;
     } catch (error) {

@@ -13,7 +13,7 @@ import {
   seriesOf,
   stateOf,
 } from '../support.ts';
-import { inTheWay, NAMES, priceOf, takeBack } from './undo-support.ts';
+import { conflictsOf, NAMES, priceOf, undoBatch } from './undo-support.ts';
 
 t.test('a batch on which later ones stand is refused, and they are named', async (t) => {
   const { client, pool } = await loadingDatabase(t);
@@ -24,25 +24,25 @@ t.test('a batch on which later ones stand is refused, and they are named', async
   const selection = { code: 'A', dates: ['2026-01-01'] };
   const third = await withdraw(client, { selection, actor: 'tester', reason: 'no trade' });
   const before = await stateOf(pool);
-  t.strictSame(await inTheWay(client, first.batch), [third.batch, second.batch]);
-  t.strictSame(await inTheWay(client, 1), [third.batch, second.batch, other.batch, first.batch]);
-  await t.rejects(takeBack(client, first.batch), {
+  t.strictSame(await conflictsOf(client, first.batch), [third.batch, second.batch]);
+  t.strictSame(await conflictsOf(client, 1), [third.batch, second.batch, other.batch, first.batch]);
+  await t.rejects(undoBatch(client, first.batch), {
     message:
       'later changes depend on batch 2: batch 5 (withdraw A 2026-01-01), ' +
       'batch 4 (csv file); undo them first, newest first',
   });
   t.equal(await stateOf(pool), before, 'nothing was changed');
-  await takeBack(client, other.batch);
-  await takeBack(client, third.batch);
-  t.strictSame(await inTheWay(client, first.batch), [second.batch]);
-  await takeBack(client, second.batch);
+  await undoBatch(client, other.batch);
+  await undoBatch(client, third.batch);
+  t.strictSame(await conflictsOf(client, first.batch), [second.batch]);
+  await undoBatch(client, second.batch);
   t.match(await seriesOf(pool, 'A'), [
     ['2026-01-01', null, '1', null, 0],
     ['2026-01-08', null, '2', null, 2],
   ]);
-  await takeBack(client, first.batch);
+  await undoBatch(client, first.batch);
   t.strictSame(await seriesOf(pool, 'A'), []);
-  await takeBack(client, 1);
+  await undoBatch(client, 1);
   const { rows } = await pool.query('select code from price');
   t.strictSame(rows, []);
 });
@@ -53,7 +53,7 @@ t.test('a change by hand stands in the way as well', async (t) => {
   const { batch } = await loadText(t, client, 'csv', points('A,2026-01-01,,1,,'));
   await pool.query(`begin; select open_revision('by hand');
     update series set mid = 2, corrections = 1; commit`);
-  await t.rejects(takeBack(client, batch), { message: /revision \w+\.4 \(by hand\)/ });
+  await t.rejects(undoBatch(client, batch), { message: /revision \w+\.4 \(by hand\)/ });
 });
 
 t.test('only a batch that is in force can be undone, and each once', async (t) => {
@@ -62,21 +62,21 @@ t.test('only a batch that is in force can be undone, and each once', async (t) =
   const done = await loadText(t, client, 'csv', points('A,2026-01-01,,1,,'));
   const refused = await loadText(t, client, 'csv', points('A,2026-01-01,,2,,'));
   const before = await stateOf(pool);
-  await t.rejects(takeBack(client, refused.batch), { message: /batch 3 was refused/ });
-  await t.rejects(takeBack(client, 99), UnknownBatchError);
-  const rehearsed = await takeBack(client, done.batch, true);
+  await t.rejects(undoBatch(client, refused.batch), { message: /batch 3 was refused/ });
+  await t.rejects(undoBatch(client, 99), UnknownBatchError);
+  const rehearsed = await undoBatch(client, done.batch, true);
   t.match(rehearsed, { status: 'previewed', batch: null, preview: { withdrawn: { total: 1 } } });
   t.equal(await stateOf(pool), before, 'a dry run changes nothing');
-  const undone = await takeBack(client, done.batch);
-  await t.rejects(takeBack(client, done.batch), { message: /undone already, by batch 4/ });
-  const again = await takeBack(client, undone.batch);
-  const once = await takeBack(client, again.batch);
+  const undone = await undoBatch(client, done.batch);
+  await t.rejects(undoBatch(client, done.batch), { message: /undone already, by batch 4/ });
+  const again = await undoBatch(client, undone.batch);
+  const once = await undoBatch(client, again.batch);
   t.strictSame(
     await Promise.all([2, 4, 5, 6].map(async (id) => (await readBatch(client.db, id)).undoneBy)),
     [4, null, 6, null],
     'the first load is undone again, by the undo that is in force again',
   );
-  await takeBack(client, once.batch);
+  await undoBatch(client, once.batch);
   t.strictSame(await seriesOf(pool, 'A'), [['2026-01-01', null, '1', null, 0]]);
 });
 
@@ -100,7 +100,7 @@ t.test('a batch of which every row was rejected has nothing to undo', async (t) 
     ...{ rejects: { ...rejects, overwrite: true }, vintage: '2026-02-01' },
   });
   t.match(edition, { status: 'unchanged' });
-  await t.resolves(takeBack(client, edition.batch), 'but an edition keeps older ones out');
+  await t.resolves(undoBatch(client, edition.batch), 'but an edition keeps older ones out');
 });
 
 t.test('an undone file may be loaded again, and then its undo stays', async (t) => {
@@ -109,18 +109,18 @@ t.test('an undone file may be loaded again, and then its undo stays', async (t) 
   const file = await fileOf(t, points('A,2026-01-01,,1,,'));
   const first = await loadFile(client, 'csv', file);
   t.match(await loadFile(client, 'csv', file), { status: 'already-loaded', batch: first.batch });
-  const undone = await takeBack(client, first.batch);
+  const undone = await undoBatch(client, first.batch);
   const second = await loadFile(client, 'csv', file);
   t.match(second, { status: 'applied', counts: { inserted: 1 } });
-  t.strictSame(await inTheWay(client, undone.batch), [second.batch]);
+  t.strictSame(await conflictsOf(client, undone.batch), [second.batch]);
   // Also if neither load changed the data.
   const same = await fileOf(t, points('A,2026-01-01,,1.0,,'));
   const third = await loadFile(client, 'csv', same);
   t.match(third, { status: 'unchanged', revision: null });
-  const { batch, revision } = await takeBack(client, third.batch);
+  const { batch, revision } = await undoBatch(client, third.batch);
   t.equal(revision, null);
   const fourth = await loadFile(client, 'csv', same);
-  t.strictSame(await inTheWay(client, batch), [fourth.batch]);
+  t.strictSame(await conflictsOf(client, batch), [fourth.batch]);
 });
 
 t.test('the edition of an undone batch protects nothing', async (t) => {
@@ -137,11 +137,11 @@ t.test('the edition of an undone batch protects nothing', async (t) => {
   );
   const older = () => loadText(t, client, 'csv', points('A,2026-01-01,,2,,'), at('2026-02-01'));
   t.match(await older(), { counts: { outdated: 1 } });
-  await takeBack(client, 4);
-  await takeBack(client, confirmed.batch);
+  await undoBatch(client, 4);
+  await undoBatch(client, confirmed.batch);
   t.match(await older(), { counts: { outdated: 1 } });
-  await takeBack(client, 7);
-  await takeBack(client, newer.batch);
+  await undoBatch(client, 7);
+  await undoBatch(client, newer.batch);
   t.match(await older(), { counts: { inserted: 1 } });
 });
 
@@ -155,24 +155,24 @@ t.test('names go with their batch unless something else uses them, and come back
   const both = ['Dust', '99.9999% Ni'];
   const first = await loadText(t, client, 'ndjson', NAMES + priceOf('XX-1'));
   const second = await loadText(t, client, 'ndjson', priceOf('XX-2'));
-  const undone = await takeBack(client, first.batch);
+  const undone = await undoBatch(client, first.batch);
   t.strictSame(undone.preview.removedNames, { total: 0, shown: [] });
   t.strictSame(await names(), both, 'the second price uses them');
-  await takeBack(client, undone.batch);
-  const withoutSecond = await takeBack(client, second.batch);
-  const last = await takeBack(client, first.batch);
+  await undoBatch(client, undone.batch);
+  const withoutSecond = await undoBatch(client, second.batch);
+  const last = await undoBatch(client, first.batch);
   t.equal(last.preview.removedNames.total, 2);
   t.strictSame(await names(), []);
   t.strictSame(
-    await inTheWay(client, withoutSecond.batch),
+    await conflictsOf(client, withoutSecond.batch),
     [last.batch],
     'a price cannot come back before what it refers to',
   );
   const anew = await loadText(t, client, 'ndjson', NAMES + priceOf('XX-3'));
-  t.strictSame(await inTheWay(client, last.batch), [anew.batch], 'the names were taken again');
-  await takeBack(client, anew.batch);
-  await takeBack(client, last.batch);
-  await takeBack(client, withoutSecond.batch);
+  t.strictSame(await conflictsOf(client, last.batch), [anew.batch], 'the names were taken again');
+  await undoBatch(client, anew.batch);
+  await undoBatch(client, last.batch);
+  await undoBatch(client, withoutSecond.batch);
   const { rows } = await pool.query('select code from price order by code');
   t.strictSame(rows, [{ code: 'XX-1' }, { code: 'XX-2' }]);
 });
@@ -181,9 +181,9 @@ t.test('points come back only to a price that is there', async (t) => {
   const { client } = await loadingDatabase(t);
   await describePrices(client, 'A');
   const values = await loadText(t, client, 'csv', points('A,2026-01-01,,1,,'));
-  const withoutValues = await takeBack(client, values.batch);
-  const withoutPrice = await takeBack(client, 1);
-  t.strictSame(await inTheWay(client, withoutValues.batch), [withoutPrice.batch]);
+  const withoutValues = await undoBatch(client, values.batch);
+  const withoutPrice = await undoBatch(client, 1);
+  t.strictSame(await conflictsOf(client, withoutValues.batch), [withoutPrice.batch]);
   await describePrices(client, 'a');
-  t.strictSame(await inTheWay(client, withoutPrice.batch), [5], 'another price has its code');
+  t.strictSame(await conflictsOf(client, withoutPrice.batch), [5], 'another price has its code');
 });

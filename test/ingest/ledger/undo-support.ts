@@ -4,18 +4,18 @@ import { UndoRefusal, type UndoReport, undo } from '../../../src/ingest/ledger/u
 type Batch = number | null;
 
 /** Undoes a batch. */
-export const takeBack = (client: Client, batch: Batch, dryRun = false): Promise<UndoReport> =>
+export const undoBatch = (client: Client, batch: Batch, dryRun = false): Promise<UndoReport> =>
   undo(client, { batch: batch ?? 0, actor: 'tester', reason: 'a draft', dryRun });
 
 /** The conflicting batches of a refused undo, newest first. */
-export async function inTheWay(client: Client, batch: Batch): Promise<readonly Batch[]> {
+export async function conflictsOf(client: Client, batch: Batch): Promise<readonly Batch[]> {
   try {
-    await takeBack(client, batch);
+    await undoBatch(client, batch);
   } catch (error) {
     if (error instanceof UndoRefusal) return error.conflicts.map((each) => each.batch);
     throw error;
   }
-  throw new Error('nothing was in the way');
+  throw new Error('the undo has no conflicts');
 }
 
 const line = (record: object): string => `${JSON.stringify(record)}\n`;

@@ -15,7 +15,7 @@ import {
   loadText,
   points,
 } from '../support.ts';
-import { NAMES, priceOf, takeBack } from './undo-support.ts';
+import { NAMES, priceOf, undoBatch } from './undo-support.ts';
 
 type Test = Parameters<typeof loadText>[0];
 
@@ -79,9 +79,9 @@ t.test('what was before any kind of batch is there again after its undo', async 
     const after = await hashOf(client);
     t.equal(after === before, what === 'an edition that brings nothing new', what);
     stack.push({ what, batch, before, after });
-    const undone = await takeBack(client, batch);
+    const undone = await undoBatch(client, batch);
     t.equal(await hashOf(client), before, `${what} undone`);
-    const again = await takeBack(client, undone.batch);
+    const again = await undoBatch(client, undone.batch);
     t.equal(await hashOf(client), after, `${what} done again`);
     t.match(await readBatch(client.db, batch ?? 0), { undoneBy: null });
     t.match(await readBatch(client.db, undone.batch ?? 0), {
@@ -90,7 +90,7 @@ t.test('what was before any kind of batch is there again after its undo', async 
     });
   }
   for (const { what, batch, before } of stack.toReversed()) {
-    await takeBack(client, batch);
+    await undoBatch(client, batch);
     t.equal(await hashOf(client), before, `${what} undone after all that came later`);
   }
   const counted = await pool.query(`select from load_batch where status = 'applied'

@@ -2,8 +2,8 @@ import t from 'tap';
 import { datePattern, endOf, PatternError } from '../../../src/ingest/mapping/date-pattern.ts';
 import {
   builtInKind,
+  dateTimeOfSerial,
   kindOfFormat,
-  momentOfSerial,
 } from '../../../src/ingest/parsing/xlsx-cells.ts';
 
 t.test('dates are read by their pattern only; a month, quarter or year is its last day', (t) => {
@@ -61,7 +61,7 @@ t.test('what is no pattern is refused in words', (t) => {
 
 t.test('serial numbers of both date systems are days, but for the day that never was', (t) => {
   const day = (serial: number, is1904 = false) => {
-    const moment = momentOfSerial(serial, is1904);
+    const moment = dateTimeOfSerial(serial, is1904);
     return typeof moment === 'string' ? moment : `${moment.day} ${moment.time}`;
   };
   t.strictSame(
