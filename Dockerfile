@@ -1,5 +1,15 @@
-# The service as it is: Node runs the sources, so there is nothing to build.
-FROM node:24-slim
+# The service and its commands. Node runs the sources, so there is nothing to build.
+#
+#   docker run IMAGE                 serves
+#   docker run IMAGE keys list       any command; IMAGE --help lists them
+#
+# It runs as an account without rights, and writes nothing: docker run --read-only.
+FROM node:24.21-slim
+
+LABEL org.opencontainers.image.title="commodity-prices" \
+  org.opencontainers.image.description="A self-hosted, read-only API for assessed commodity prices" \
+  org.opencontainers.image.version="1.0.0" \
+  org.opencontainers.image.licenses="MIT"
 
 ENV NODE_ENV=production
 WORKDIR /app
@@ -18,4 +28,5 @@ EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 
-CMD ["node", "--max-semi-space-size=16", "src/server.ts"]
+ENTRYPOINT ["node", "--max-semi-space-size=16", "/app/src/cli/main.ts"]
+CMD ["serve"]

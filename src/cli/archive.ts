@@ -6,6 +6,7 @@ import { exportArchive } from '../archive/export.ts';
 import { importArchive } from '../archive/import.ts';
 import { MANIFEST_FILE, type Manifest } from '../archive/manifest.ts';
 import { MARKETS } from '../catalog/markets.ts';
+import { PROGRAM } from '../std/program.ts';
 import { type Answer, checkKnown, command, json, option, repeatable } from './command.ts';
 import { withDatabase } from './database.ts';
 import { countText, printLines } from './output.ts';
@@ -67,8 +68,8 @@ export const addExport = command({
 The service and loads go on meanwhile. A folder without a manifest.json is no finished export.
 
 Examples:
-  npm run --silent prices -- db export archive-2026-07-01
-  npm run --silent prices -- db export nickel --market nickel --format parquet --json`,
+  ${PROGRAM} db export archive-2026-07-01
+  ${PROGRAM} db export nickel --market nickel --format parquet --json`,
   async run(path: string, { market, format }: ExportOptions) {
     const markets = marketsOf(market);
     const folder = resolve(path);
@@ -93,8 +94,8 @@ Every file is compared with its SHA-256 before anything is written. What is not 
 refused with exit code 3. It needs the account that owns the tables.
 
 Example:
-  npm run --silent prices -- db migrate
-  npm run --silent prices -- db import archive-2026-07-01`,
+  ${PROGRAM} db migrate
+  ${PROGRAM} db import archive-2026-07-01`,
   async run(path: string) {
     const folder = resolve(path);
     const manifest = await withDatabase(({ client, signal, progress }) =>

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import { type Client, openClient } from '../db/client.ts';
 import type { EmbeddedOptions } from '../db/embedded/embedded.ts';
 import { isSchemaCurrent, migrateUp } from '../db/migrate/migrate.ts';
+import { PROGRAM } from '../std/program.ts';
 import { readConfig } from './environment.ts';
 import { report, UsageError } from './failure.ts';
 import { openProgress, type Progress } from './progress.ts';
@@ -119,7 +120,7 @@ async function requireSchema(client: Client, chosen: ChosenDatabase): Promise<vo
   if (await isSchemaCurrent(client.db)) return;
   if (!chosen.isEmbedded) {
     throw new UsageError(
-      'DATABASE_URL: the schema is not this version’s; run: npm run --silent prices -- db migrate',
+      `DATABASE_URL: the schema is not this version’s; run: ${PROGRAM} db migrate`,
     );
   }
   await migrateUp(client.db);

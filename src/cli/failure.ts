@@ -2,6 +2,7 @@ import { CommanderError } from 'commander';
 import { databaseAddressOf } from '../config/addresses.ts';
 import { ConfigError } from '../config/config.ts';
 import { isLoginRefused } from '../db/failures.ts';
+import { PROGRAM } from '../std/program.ts';
 
 /**
  * The exit codes of commands, shown by `--help`. An error that is meant for a person carries its
@@ -59,7 +60,7 @@ export function sentenceOf(error: unknown): string {
     return `cannot use ${path}: ${why[code as keyof typeof why]} (${code})`;
   }
   if (code === '42P01' || code === '42703') {
-    return 'the database lacks this version’s schema; run: npm run --silent prices -- db migrate';
+    return `the database lacks this version’s schema; run: ${PROGRAM} db migrate`;
   }
   if (code === '53100') {
     return (
@@ -73,7 +74,7 @@ export function sentenceOf(error: unknown): string {
   if (code === '42501') {
     return (
       `${plain}: DATABASE_URL names an account that may not do this; use the one that is made ` +
-      'for it: npm run --silent prices -- db roles'
+      `for it: ${PROGRAM} db roles`
     );
   }
   return plain;

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { configOf } from '../config/config.ts';
 import { openClient } from '../db/client.ts';
+import { PROGRAM } from '../std/program.ts';
 import { command, json, option } from './command.ts';
 import { printLines } from './output.ts';
 
@@ -40,7 +41,7 @@ export const addOpenapi = command({
   summary: 'print the OpenAPI document',
   description: 'Prints the OpenAPI 3.1 document of the service as YAML. No database is needed.',
   options: [json('print JSON'), option('--write', 'write openapi.yaml of this project instead')],
-  help: '\nExample:\n  npm run --silent prices -- openapi --json > openapi.json',
+  help: `\nExample:\n  ${PROGRAM} openapi --json > openapi.json`,
   async run(options: { write?: true; json?: true }) {
     const { yaml, json: text } = await openapiTexts();
     if (options.write) {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command, Help, type Option } from 'commander';
+import { PROGRAM } from '../std/program.ts';
 import { command, option } from './command.ts';
 import { addDatabaseCommands } from './db/db.ts';
 import { addKeyCommands } from './keys/keys.ts';
@@ -22,9 +23,9 @@ Exit codes:
   130, 143  ended by Ctrl-C or SIGTERM: what it was writing is there whole or not at all
 
 Examples:
-  npm run --silent prices -- keys create --name "desk 4" --scope prices:nickel
-  npm run --silent prices -- load ecb eurofxref-hist.zip
-  npm run --silent prices -- db migrate --status --json`;
+  ${PROGRAM} keys create --name "desk 4" --scope prices:nickel
+  ${PROGRAM} load ecb eurofxref-hist.zip
+  ${PROGRAM} db migrate --status --json`;
 
 const versionOf = (): string => {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
@@ -41,7 +42,7 @@ const addServe = command({
   help: `
 Examples:
   npm start
-  PORT=8080 DATABASE_URL=postgres://… npm run --silent prices -- serve`,
+  PORT=8080 DATABASE_URL=postgres://… ${PROGRAM} serve`,
   async run() {
     // The file is the service's process: importing it starts it.
     await import('../server.ts');
@@ -56,7 +57,7 @@ const optionDescription = (option: Option): string => {
 
 /** The command line with all its commands; errors are thrown, not ended with. */
 export function makeProgram(): Command {
-  const program = new Command('prices')
+  const program = new Command('commodity-prices')
     .description('Commodity Prices Service: everything an operator does.')
     .usage('<command> [options]')
     .version(versionOf())

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { SignJWT } from 'jose';
 import { scopesOf } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
+import { PROGRAM } from '../std/program.ts';
 import { command, json, option, required } from './command.ts';
 import { withDevelopmentSecret } from './development.ts';
 import { readConfig } from './environment.ts';
@@ -74,7 +75,7 @@ const addCreate = command({
   ],
   help: `
 Example:
-  curl -H "Authorization: Bearer $(npm run --silent prices -- token create --scope 'prices:*')" …`,
+  curl -H "Authorization: Bearer $(${PROGRAM} token create --scope 'prices:*')" …`,
   async run(options: TokenOptions) {
     const given = readConfig();
     const config = await withDevelopmentSecret(given);

@@ -131,9 +131,9 @@ const Empty = () => html`
   <section class="panel">
     <h2>There are no prices yet</h2>
     <p>Whoever runs the service loads them on the command line: samples of every market, or files.</p>
-    <pre tabindex="0" aria-label="Commands"><code>npm run --silent prices -- db seed
-npm run --silent prices -- load worldbank CMO-Historical-Data-Monthly.xlsx
-npm run --silent prices -- load csv prices.csv</code></pre>
+    <pre tabindex="0" aria-label="Commands"><code>./prices db seed
+./prices load worldbank CMO-Historical-Data-Monthly.xlsx
+./prices load csv prices.csv</code></pre>
   </section>
 `;
 

@@ -8,6 +8,7 @@ import { rateSourceSlugs } from '../db/health.ts';
 import { isSchemaCurrent } from '../db/migrate/migrate.ts';
 import { accountOf } from '../db/roles.ts';
 import type { Database } from '../db/schema.ts';
+import { PROGRAM } from '../std/program.ts';
 
 /** Says it when the setting names a source of rates that does not exist. */
 async function checkRateSource(
@@ -32,13 +33,13 @@ async function checkAccount(db: Kysely<Database>, logger: Logger): Promise<boole
     const more = others.length === 0 ? '' : ` and ${others.length} other tables`;
     logger.error(
       `DATABASE_URL: the account ${name} may not read ${first}${more}; run: ` +
-        'npm run --silent prices -- db roles',
+        `${PROGRAM} db roles`,
     );
   }
   if (excess.length > 0) {
     logger.warn(
       `DATABASE_URL: the account ${name} may do more than the service needs, which only reads: ` +
-        `it ${excess.join(', ')}; run "npm run --silent prices -- db roles" and let the service ` +
+        `it ${excess.join(', ')}; run "${PROGRAM} db roles" and let the service ` +
         'log in as prices_service',
     );
   }
@@ -60,7 +61,7 @@ export async function checkDatabase(
     const where = databaseAddressOf(config.DATABASE_URL ?? '') ?? 'the database';
     logger.error(
       `DATABASE_URL: ${where} lacks the schema of this version, and every answer is 503 until it ` +
-        'has it; run: npm run --silent prices -- db migrate',
+        `has it; run: ${PROGRAM} db migrate`,
     );
   } catch (error) {
     // The link reports a database that is away.

@@ -3,6 +3,7 @@ import { UsageError } from '../cli/failure.ts';
 import { faultOfSetting } from '../config/config.ts';
 import { SECRETS } from '../config/environment.ts';
 import { SETTINGS } from '../config/settings.ts';
+import { PROGRAM } from '../std/program.ts';
 import { VERSION } from '../version.ts';
 
 const settingLine = ([name, schema]: [string, TSchema]): string => {
@@ -17,7 +18,7 @@ const help = (): string => `Serves commodity prices.
   PORT=8080 npm start        settings are environment variables, or lines of a file .env
   npm start -- --workers 4   four processes behind one port; SIGHUP replaces them one by one
 
-Everything else is a command: npm run --silent prices -- --help
+Everything else is a command: ${PROGRAM} --help
 
 A secret may come from a file: ${SECRETS.map((each) => `${each}_FILE`).join(', ')}.
 

@@ -1,4 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
+import { extname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
@@ -198,7 +199,10 @@ export class Workers {
   }
 }
 
-const PROGRAM = fileURLToPath(new URL('../server.ts', import.meta.url));
+const PROGRAM = fileURLToPath(
+  // The package holds JavaScript.
+  new URL(`../server${extname(import.meta.filename)}`, import.meta.url),
+);
 /** Beyond the drain of a worker: its connections to the database, and its metrics. */
 const END_MARGIN_MS = 15_000;
 

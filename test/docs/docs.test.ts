@@ -107,9 +107,7 @@ function faultOfCommand(line: string): string | null {
 
 t.test('every command line of the documentation is one that the program takes', async (t) => {
   const lines = documents.flatMap(({ text }) =>
-    [...text.matchAll(/npm run (?:--silent|-s) prices -- ([^\n`]*[^\s`])/g)].map(
-      ([, line = '']) => line,
-    ),
+    [...text.matchAll(/\.\/prices ([^\n`]*[^\s`])/g)].map(([, line = '']) => line),
   );
   // `keys …` stands for all commands of a group.
   const whole = lines.filter((line) => !/^<command>|…$/.test(line));

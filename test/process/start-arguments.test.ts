@@ -14,7 +14,7 @@ const start = (...args: string[]) =>
 t.test('the service tells every setting with --help, and does not start', async (t) => {
   const { stdout, stderr } = await start('--help');
   for (const name of Object.keys(SETTINGS)) t.match(stdout, new RegExp(`^ {2}${name}\\b`, 'm'));
-  t.match(stdout, 'prices -- --help');
+  t.match(stdout, './prices --help');
   t.equal(stderr, '');
   t.match((await start('--version')).stdout, /^\d+\.\d+\.\d+\n$/);
 });
@@ -48,7 +48,9 @@ t.test('a Node that is too old is refused in one line, before anything runs on i
   const file = new URL('../../package.json', import.meta.url);
   const { scripts } = JSON.parse(await readFile(file, 'utf8'));
   const check = 'src/cli/node-version.js';
-  t.same([scripts.prestart, scripts.preprices], [`node ${check}`, `node ${check}`]);
+  t.equal(scripts.prestart, `node ${check}`);
+  const script = await readFile(new URL('../../prices', import.meta.url), 'utf8');
+  t.match(script, `"$node" "$here/${check}" || exit 2`, 'where it is not the Node of the project');
   const url = new URL(`../../${check}`, import.meta.url).href;
   const on = (version: string) => {
     const versions = `{ value: { ...process.versions, node: '${version}' } }`;
@@ -80,7 +82,7 @@ t.test('however the service is started, Node is told the same', async (t) => {
   const { scripts } = JSON.parse(await text('package.json'));
   const flags = NODE_FLAGS.join(' ');
   t.equal(scripts.start, `exec node ${flags} src/server.ts`);
-  t.equal(scripts.prices, `exec node ${flags} src/cli/main.ts`);
-  const command = JSON.stringify(['node', ...NODE_FLAGS, 'src/server.ts']).replaceAll(',', ', ');
-  t.match(await text('Dockerfile'), `CMD ${command}`);
+  t.match(await text('prices'), `exec "$node" ${flags} "$here/src/cli/main.ts" "$@"`);
+  const command = ['node', ...NODE_FLAGS, '/app/src/cli/main.ts'];
+  t.match(await text('Dockerfile'), `ENTRYPOINT ${JSON.stringify(command).replaceAll(',', ', ')}`);
 });

@@ -51,7 +51,7 @@ t.test('a database that was not migrated is told at the start, and to whom asks'
   await pool.query('drop schema public cascade; create schema public');
   const service = startService(t, { DATABASE_URL: bare });
   const log = await service.until('stderr', 'lacks the schema');
-  t.match(log, /lacks the schema of this version.*run: npm run --silent prices -- db migrate"/);
+  t.match(log, /lacks the schema of this version.*run: \.\/prices db migrate"/);
   const made = await prices(
     t,
     { DATABASE_URL: url },
@@ -73,7 +73,7 @@ t.test('an account that may do more than read is told at the start', async (t) =
   const database = await roledDatabase(t, { seeded: true });
   const { prefix, pool, url } = database;
   const service = roleName(prefix, 'service');
-  const tell = (what: string) => `it ${what}; run "npm run --silent prices -- db roles"`;
+  const tell = (what: string) => `it ${what}; run "./prices db roles"`;
   const said = async (address: string) => (await saidOf(t, address)).join('\n');
   t.match(await said(url), tell('is a superuser'));
   t.match(
@@ -95,7 +95,7 @@ t.test('an account that may do more than read is told at the start', async (t) =
   await pool.query(`revoke select on price, product from ${service}`);
   t.match(
     await said(database.urlOf('service')),
-    `the account ${service} may not read price and 1 other tables; run: npm run`,
+    `the account ${service} may not read price and 1 other tables; run: ./prices`,
   );
 });
 

@@ -3,6 +3,10 @@ import t from 'tap';
 import { parse } from 'yaml';
 
 interface Container {
+  readonly image?: string;
+  readonly read_only?: boolean;
+  readonly cap_drop?: readonly string[];
+  readonly tmpfs?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly logging?: { readonly options?: Readonly<Record<string, string>> };
   readonly networks?: readonly string[];
@@ -78,4 +82,19 @@ t.test('the database and the monitoring are on networks apart', async (t) => {
   for (const [name, { networks, network_mode: mode }] of containers) {
     t.ok(networks || mode === 'none', `${name} is on no other network`);
   }
+});
+
+t.test('every container of the program is read-only and without rights', (t) => {
+  const own = Object.entries(compose.services).filter(
+    ([, { image }]) => image === 'commodity-prices',
+  );
+  t.ok(own.length >= 5);
+  for (const [name, { read_only: isReadOnly, cap_drop: dropped, tmpfs }] of own) {
+    t.same([isReadOnly, dropped, tmpfs], [true, ['ALL'], ['/tmp']], name);
+  }
+  const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8');
+  t.match(dockerfile, /^FROM node:\d+\.\d+-slim$/m, 'the base image has a minor version');
+  t.match(dockerfile, /^ENTRYPOINT .*cli\/main\.ts"\]\nCMD \["serve"\]$/m);
+  t.match(dockerfile, /^USER node$/m);
+  t.end();
 });

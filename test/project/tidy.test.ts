@@ -34,11 +34,12 @@ const LAYERS: Readonly<Record<string, string>> = {
     'book catalog config contract conversion db errors http http/routes limits metrics prices ' +
     'tracing version',
   process:
-    'auth catalog cli config contract db errors ingest metrics prices app version limits tracing',
+    'auth catalog cli config contract db errors ingest metrics prices app std version limits ' +
+    'tracing',
   server: 'cli config metrics process',
   cli:
     'archive auth catalog config contract db errors ingest limits prices http/routes app server ' +
-    'process verify version',
+    'process std verify version',
 };
 
 /** Who may import a package, and use the process. */

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { contentHash, type PartHash } from '../../db/content-hash.ts';
 import { renewEpoch } from '../../db/revisions.ts';
 import { seed } from '../../db/seed/seed.ts';
+import { PROGRAM } from '../../std/program.ts';
 import { addExport, addImport } from '../archive.ts';
 import { command, json, option } from '../command.ts';
 import { withDatabase } from '../database.ts';
@@ -24,7 +25,7 @@ const addSeed = command({
     'Adds the reference data and the sample prices that are missing. What is there stays as it ' +
     'is, also edited names.',
   options: [option('--reference', 'only the reference data: for production'), json()],
-  help: '\nExample:\n  npm run --silent prices -- db seed --reference',
+  help: `\nExample:\n  ${PROGRAM} db seed --reference`,
   async run({ reference }: { reference?: true }) {
     const report = await withDatabase(({ client, progress }) =>
       seed(client, {
@@ -71,8 +72,8 @@ Two databases that show the same reference data, prices, values and rates have t
 whatever order they were loaded. History, revisions, loads and times are no part of it.
 
 Examples:
-  npm run --silent prices -- db hash
-  npm run --silent prices -- db hash --json > before.json`,
+  ${PROGRAM} db hash
+  ${PROGRAM} db hash --json > before.json`,
   async run() {
     const found = await withDatabase(({ client, signal }) => contentHash(client, signal));
     return { data: found, print: () => printHashes(found.hash, found.parts) };
@@ -92,7 +93,7 @@ unknown_revision and their cursors with invalid_cursor, and their ETags no longe
 before the service uses the restored database. It needs the account that owns the tables.
 
 Example:
-  npm run --silent prices -- db renew-epoch --yes`,
+  ${PROGRAM} db renew-epoch --yes`,
   async run({ yes }: { yes?: true }) {
     if (!yes) {
       throw new UsageError(

@@ -10,6 +10,7 @@ import type { Manifest } from '../../archive/manifest.ts';
 import type { Client } from '../../db/client.ts';
 import { migrateUp } from '../../db/migrate/migrate.ts';
 import { newestRevision, wireText } from '../../db/revisions.ts';
+import { PROGRAM } from '../../std/program.ts';
 import { RULES, verify } from '../../verify/verify.ts';
 import { command, json, option } from '../command.ts';
 import { openWriter, type Work, withDatabase } from '../database.ts';
@@ -260,8 +261,8 @@ and room for a second copy. Without --by it takes pg_dump where it can. Exit cod
 the copy is the original, 1 that something differs or failed.
 
 Examples:
-  npm run --silent prices -- db drill
-  npm run --silent prices -- db drill --server postgres://postgres@spare.example/postgres --json`,
+  ${PROGRAM} db drill
+  ${PROGRAM} db drill --server postgres://postgres@spare.example/postgres --json`,
   async run(options: DrillOptions) {
     const report = await withDatabase(async (work) => {
       const folder = await mkdtemp(join(tmpdir(), 'prices-drill-'));

@@ -5,6 +5,7 @@ import {
   migrationStatus,
 } from '../../db/migrate/migrate.ts';
 import { type Preview, previewMigrations } from '../../db/migrate/migrations.ts';
+import { PROGRAM } from '../../std/program.ts';
 import { type Answer, command, json, option } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { UsageError } from '../failure.ts';
@@ -85,9 +86,9 @@ rights of accounts made by "db roles" to this version. A table that is in use is
 for half a minute; then, and after a crash, run it again: it goes on where it was.
 
 Examples:
-  npm run --silent prices -- db migrate
-  npm run --silent prices -- db migrate --dry-run > pending.sql
-  npm run --silent prices -- db migrate --status --json`,
+  ${PROGRAM} db migrate
+  ${PROGRAM} db migrate --dry-run > pending.sql
+  ${PROGRAM} db migrate --status --json`,
   async run({ status, dryRun, down, yes }: MigrateOptions) {
     const modes = [status, dryRun, down].filter((each) => each);
     if (modes.length > 1) throw new UsageError('take one of --status, --dry-run and --down');

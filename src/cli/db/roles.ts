@@ -1,5 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { applyRoles, LOGINS, type Login, ROLE_PREFIX, roleName, rolesSql } from '../../db/roles.ts';
+import { PROGRAM } from '../../std/program.ts';
 import { command, json, option } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { UsageError } from '../failure.ts';
@@ -50,8 +51,8 @@ superuser. A password has 8 to 256 printable characters of ASCII. It never stand
 line, and the server gets its SCRAM digest only.
 
 Examples:
-  npm run --silent prices -- db roles --print | less
-  npm run --silent prices -- db roles --passwords < passwords.txt`,
+  ${PROGRAM} db roles --print | less
+  ${PROGRAM} db roles --passwords < passwords.txt`,
   async run(options: RolesOptions) {
     const { prefix } = options;
     if (options.print) {

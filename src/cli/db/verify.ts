@@ -1,4 +1,5 @@
 import { FOLDER, isAhead, migrationNames } from '../../db/migrate/migrations.ts';
+import { PROGRAM } from '../../std/program.ts';
 import type { Broken, Rule } from '../../verify/rule.ts';
 import { type Finding, RULES, type Verification, verify } from '../../verify/verify.ts';
 import { checkKnown, command, json, option, repeatable } from '../command.ts';
@@ -58,9 +59,9 @@ It reads one snapshot, and nobody waits for it; the account of the service is en
 that is broken it prints up to 20 rows that break it, and ends with exit code 1.
 
 Examples:
-  npm run --silent prices -- db verify
-  npm run --silent prices -- db verify --rule in-force --rule history-whole --json
-  npm run --silent prices -- db verify --list`,
+  ${PROGRAM} db verify
+  ${PROGRAM} db verify --rule in-force --rule history-whole --json
+  ${PROGRAM} db verify --list`,
   async run({ rule, list }: { rule: readonly string[]; list?: true }) {
     const rules = rulesOf(rule);
     if (list) {

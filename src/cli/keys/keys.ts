@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { type KeyEvent, type KeyInfo, listKeys, readAudit, showKey } from '../../auth/keys/info.ts';
 import { createKey, type NewKeyInfo, revokeKey, rotateKey } from '../../auth/keys/keys.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
+import { PROGRAM } from '../../std/program.ts';
 import { type Answer, command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { actor } from '../environment.ts';
@@ -105,8 +106,8 @@ const addCreate = command({
   ],
   help: `
 Examples:
-  npm run --silent prices -- keys create --name "desk 4" --scope prices:nickel,prices:cobalt
-  npm run --silent prices -- keys create --name all --scope 'prices:*' --expires 30d --json`,
+  ${PROGRAM} keys create --name "desk 4" --scope prices:nickel,prices:cobalt
+  ${PROGRAM} keys create --name all --scope 'prices:*' --expires 30d --json`,
   async run(options: CreateOptions) {
     const expiresAt = expiryOf(options);
     const limits = limitsOf(options);
@@ -140,7 +141,7 @@ const addRotate = command({
   ],
   help: `
 Example:
-  npm run --silent prices -- keys rotate 7hQ2mB9xTa --grace 24h`,
+  ${PROGRAM} keys rotate 7hQ2mB9xTa --grace 24h`,
   async run(id: string, options: RotateOptions) {
     const { grace, expires, expiry, reason } = options;
     const rotation = {
@@ -168,7 +169,7 @@ const addRevoke = command({
   options: [required('--reason <text>', 'why; kept with the key and in the audit table'), json()],
   help: `
 Example:
-  npm run --silent prices -- keys revoke 7hQ2mB9xTa --reason "left the company"`,
+  ${PROGRAM} keys revoke 7hQ2mB9xTa --reason "left the company"`,
   run: async (id: string, { reason }: { reason: string }) =>
     answerOf(await withDatabase(({ db }) => revokeKey(db, id, reason, { actor: actor() }))),
 });
@@ -204,7 +205,7 @@ const addList = command({
     option('--unused <span>', 'only keys that work and were not used for so long, as 90d'),
     json(),
   ],
-  help: '\nExample:\n  npm run --silent prices -- keys list --unused 90d',
+  help: `\nExample:\n  ${PROGRAM} keys list --unused 90d`,
   async run({ unused }: { unused?: string }) {
     const since = unused === undefined ? null : Date.now() - spanOf('--unused', unused);
     const all = await withDatabase(({ db }) => listKeys(db));
@@ -219,7 +220,7 @@ const addShow = command({
   description: 'Shows all that may be shown of one key.',
   args: [['<id>', ID]],
   options: [json()],
-  help: '\nExample:\n  npm run --silent prices -- keys show 7hQ2mB9xTa',
+  help: `\nExample:\n  ${PROGRAM} keys show 7hQ2mB9xTa`,
   run: async (id: string) => answerOf(await withDatabase(({ db }) => showKey(db, id))),
 });
 
@@ -259,7 +260,7 @@ const addAudit = command({
     option('--limit <n>', 'so many entries at most').default('100'),
     json('print data for a program, with before and after'),
   ],
-  help: '\nExample:\n  npm run --silent prices -- keys audit 7hQ2mB9xTa',
+  help: `\nExample:\n  ${PROGRAM} keys audit 7hQ2mB9xTa`,
   async run(id: string | undefined, { limit }: { limit: string }) {
     if (!/^[1-9]\d{0,5}$/.test(limit)) {
       throw new UsageError(`--limit: "${limit}" is not a number from 1 to 999999`);

@@ -4,6 +4,7 @@ import type { BatchChange } from '../../ingest/ledger/history.ts';
 import type { DatedValue, UndoPreview, UndoReport } from '../../ingest/ledger/undo.ts';
 import { type Batch, readLog } from '../../ingest/load/batches.ts';
 import type { Values } from '../../ingest/staging/change-set.ts';
+import { PROGRAM } from '../../std/program.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { UsageError } from '../failure.ts';
@@ -67,8 +68,8 @@ export const addLoadLog = command({
   ],
   help: `
 Examples:
-  npm run --silent prices -- load log
-  npm run --silent prices -- load log --market nickel --limit 5 --json`,
+  ${PROGRAM} load log
+  ${PROGRAM} load log --market nickel --limit 5 --json`,
   async run({ limit, market }: { limit: string; market?: string }) {
     const most = wholeOf(limit, '--limit');
     // One more tells whether there are more.
@@ -130,8 +131,8 @@ export const addLoadShow = command({
   options: [json()],
   help: `
 Examples:
-  npm run --silent prices -- load show 12
-  npm run --silent prices -- load show 12 --json`,
+  ${PROGRAM} load show 12
+  ${PROGRAM} load show 12 --json`,
   // Changes may be many: they are printed while they are read.
   async run(number: string, options: { json?: true }) {
     const batch = wholeOf(number, 'the number of a batch');
@@ -187,8 +188,8 @@ changed the same values or prices; they are named: undo them first. An undo can 
 file that was undone can be loaded again.
 
 Examples:
-  npm run --silent prices -- load undo 12 --reason "the file was a draft" --dry-run
-  npm run --silent prices -- load undo 12 --reason "the file was a draft"`,
+  ${PROGRAM} load undo 12 --reason "the file was a draft" --dry-run
+  ${PROGRAM} load undo 12 --reason "the file was a draft"`,
   async run(text: string, options: TakingOptions) {
     const batch = wholeOf(text, 'the number of a batch');
     const request = { batch, ...takingRequest(options, undoLines) };

@@ -7,6 +7,7 @@ import {
 } from '../../ingest/formats/formats.ts';
 import { load } from '../../ingest/load/load.ts';
 import type { LoadReport, LoadRequest } from '../../ingest/load/request.ts';
+import { PROGRAM } from '../../std/program.ts';
 import { type Answer, command, json, option, printAnswer, required } from '../command.ts';
 import { type Work, withDatabase } from '../database.ts';
 import { actor } from '../environment.ts';
@@ -168,10 +169,10 @@ A file is loaded whole, in one transaction and one revision, or not at all (exit
 it does is told before. Loading the same file again changes nothing.
 ${isFetched ? FETCH : ''}
 Examples:
-  npm run --silent prices -- load ${words} ${isFetched ? '--fetch' : 'FILE'}
-  npm run --silent prices -- load ${words} FILE --dry-run
-  npm run --silent prices -- load ${words} FILE --rejects rejects.csv
-  npm run --silent prices -- load ${words} FILE --allow-corrections --reason "misprint"`,
+  ${PROGRAM} load ${words} ${isFetched ? '--fetch' : 'FILE'}
+  ${PROGRAM} load ${words} FILE --dry-run
+  ${PROGRAM} load ${words} FILE --rejects rejects.csv
+  ${PROGRAM} load ${words} FILE --allow-corrections --reason "misprint"`,
     run: (named: string[], options: LoadOptions) => run(name, named, options),
   });
 }

@@ -2,6 +2,7 @@ import { shown } from '../../errors.ts';
 import type { LoadPreview, LoadReport } from '../../ingest/load/request.ts';
 import type { Remedy } from '../../ingest/records/load-error.ts';
 import type { Listed, Values } from '../../ingest/staging/change-set.ts';
+import { PROGRAM } from '../../std/program.ts';
 import { actor } from '../environment.ts';
 import { UsageError } from '../failure.ts';
 import { countText, printLines, tellHeld } from '../output.ts';
@@ -87,8 +88,7 @@ const loadLine = (file: string, { mapping }: Remedy): string => {
   const map = quoted(`${file}.map.yaml`);
   const text = quoted(JSON.stringify(mapping));
   return (
-    `printf '%s\\n' ${text} > ${map} && ` +
-    `npm run --silent prices -- load table ${quoted(file)} --map ${map}`
+    `printf '%s\\n' ${text} > ${map} && ` + `${PROGRAM} load table ${quoted(file)} --map ${map}`
   );
 };
 

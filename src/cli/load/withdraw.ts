@@ -5,6 +5,7 @@ import {
   withdraw,
 } from '../../ingest/ledger/withdraw.ts';
 import { isDay } from '../../ingest/parsing/dates.ts';
+import { PROGRAM } from '../../std/program.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { EXIT, UsageError } from '../failure.ts';
@@ -72,9 +73,9 @@ code 3): a code or a day that has no value is refused. What it takes is told bef
 is a batch of the ledger; load undo brings the points back.
 
 Examples:
-  npm run --silent prices -- withdraw CP-NI-0001 --date 2026-01-08 --reason "not assessed"
-  npm run --silent prices -- withdraw CP-NI-0001 --from 2026-01-01 --reason "ended" --dry-run
-  npm run --silent prices -- withdraw --file points.csv --reason "published by mistake"`,
+  ${PROGRAM} withdraw CP-NI-0001 --date 2026-01-08 --reason "not assessed"
+  ${PROGRAM} withdraw CP-NI-0001 --from 2026-01-01 --reason "ended" --dry-run
+  ${PROGRAM} withdraw --file points.csv --reason "published by mistake"`,
   async run(code: string | undefined, options: Options) {
     const selection = selectionOf(code, options);
     const lines = (points: WithdrawnPoints) => section('Withdrawn', points, changeText);

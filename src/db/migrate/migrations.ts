@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import {
   type CompiledQuery,
@@ -35,7 +36,10 @@ export interface MigrationFile extends Required<MigrationModule> {
 async function read(folder: URL, file: string): Promise<MigrationFile> {
   const url = new URL(file, folder);
   const text = await readFile(url, 'utf8');
-  const { up, down, transaction = true }: MigrationModule = await import(url.href);
+  // The package holds the source, whose hash is recorded, and what runs beside it.
+  const compiled = new URL(file.replace(/\.ts$/, '.js'), folder);
+  const module = existsSync(compiled) ? compiled : url;
+  const { up, down, transaction = true }: MigrationModule = await import(module.href);
   const sha256 = createHash('sha256').update(text.replaceAll('\r\n', '\n')).digest('hex');
   return { name: nameOf(file), up, down, transaction, sha256 };
 }

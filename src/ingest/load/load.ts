@@ -3,6 +3,7 @@ import type { Client } from '../../db/client.ts';
 import { type Connection, openRevision, withSession } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import { textOf } from '../../db/revisions.ts';
+import { PROGRAM } from '../../std/program.ts';
 import { writeCurrencies, writeSource } from '../descriptions/new-names.ts';
 import { writePrices } from '../descriptions/prices.ts';
 import type { Trx } from '../descriptions/reference.ts';
@@ -97,7 +98,7 @@ async function requireReference({ driver }: Connection): Promise<void> {
   );
   if (rows[0]?.has) return;
   throw new NoReferenceError(
-    'the database has no reference data; run: npm run --silent prices -- db seed --reference',
+    `the database has no reference data; run: ${PROGRAM} db seed --reference`,
   );
 }
 

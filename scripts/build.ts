@@ -1,0 +1,28 @@
+// Compiles the sources to dist, which the package holds: Node refuses TypeScript in node_modules.
+import { execFileSync } from 'node:child_process';
+import { chmodSync, copyFileSync, globSync, mkdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const DIST = join(ROOT, 'dist');
+
+rmSync(DIST, { recursive: true, force: true });
+const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+execFileSync(process.execPath, [compiler, '--project', join(ROOT, 'tsconfig.build.json')], {
+  stdio: 'inherit',
+});
+
+/** Files that the program reads beside its modules: SQL, YAML, pages, and the documents. */
+const assets = [
+  ...globSync('src/**/*.{sql,yaml,txt,js,css,svg,json}', { cwd: ROOT }),
+  // The recorded hash of a migration is that of its source.
+  ...globSync('migrations/*.ts', { cwd: ROOT }),
+  'openapi.yaml',
+  'package.json',
+];
+for (const file of assets) {
+  mkdirSync(dirname(join(DIST, file)), { recursive: true });
+  copyFileSync(join(ROOT, file), join(DIST, file));
+}
+chmodSync(join(DIST, 'src', 'cli', 'bin.js'), 0o755);

@@ -1,0 +1,111 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import t from 'tap';
+import { setting } from '../support/database.ts';
+import { makeFolder } from '../support/folders.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const BYTES_MAX = 2 * 2 ** 20;
+
+/** Runs a program without the options of Node that tap adds to the environment of each child. */
+const run = (file: string, args: readonly string[], options: { cwd?: string; env?: object } = {}) =>
+  promisify(execFile)('env', ['-u', 'NODE_OPTIONS', file, ...args], options as object);
+
+/** How this machine reaches the registry: npm inside of npm does not find it out by itself. */
+const REACH =
+  /^(npm_config_(globalconfig|userconfig|registry|cache|cafile|.*proxy)|NODE_EXTRA_CA_CERTS)$/i;
+
+/** The environment without what npm and tap set for this project. */
+const env = Object.fromEntries(
+  Object.entries(process.env).filter(
+    ([name]) => REACH.test(name) || !/^(npm_|_?TAP|NODE_|TEST_)/i.test(name),
+  ),
+);
+env['PATH'] = `${dirname(process.execPath)}:${process.env['PATH']}`;
+
+let tarball: string;
+let folder: string;
+t.before(async () => {
+  const made = await makeFolder();
+  folder = made.path;
+  t.teardown(() => made.remove());
+  const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', folder], {
+    cwd: ROOT,
+    env,
+  });
+  tarball = join(folder, stdout.trim().split('\n').at(-1) ?? '');
+  await run('npm', ['init', '--yes'], { cwd: folder, env });
+  const options = ['--prefer-offline', '--no-audit', '--no-fund', '--silent'];
+  await run('npm', ['install', ...options, tarball], { cwd: folder, env });
+});
+
+t.test('the package is small, holds no test, and publint has nothing to say', async (t) => {
+  t.ok((await stat(tarball)).size <= BYTES_MAX);
+  const { stdout } = await run('tar', ['-tzf', tarball]);
+  const files = stdout.trim().split('\n');
+  t.ok(files.includes('package/dist/src/cli/bin.js'));
+  t.ok(files.includes('package/dist/src/db/roles.sql'));
+  t.same(
+    files.filter((file) => /(^|\/)(test|bench|node_modules)\/|\.test\./.test(file)),
+    [],
+  );
+  const publint = join(ROOT, 'node_modules', 'publint', 'src', 'cli.js');
+  const { stdout: report } = await run(process.execPath, [publint, '--strict'], { cwd: ROOT });
+  t.match(report, /All good/);
+});
+
+t.test('the installed command has help, the same version, and refuses what it lacks', async (t) => {
+  const command = (...args: string[]) =>
+    run('npx', ['--no-install', 'commodity-prices', ...args], { cwd: folder, env });
+  const { stdout } = await command('--help');
+  t.match(stdout, /^Usage: commodity-prices <command>/);
+  t.notMatch(stdout, /\.\/prices|npm run/);
+  t.equal((await command('--version')).stdout, '1.0.0\n');
+  await t.rejects(command('bogus'), { code: 2 });
+});
+
+t.test('the installed command serves a priced request, and stops cleanly', async (t) => {
+  const bin = join(folder, 'node_modules', '.bin', 'commodity-prices');
+  const data = await makeFolder();
+  t.teardown(() => data.remove());
+  const service = spawn('env', ['-u', 'NODE_OPTIONS', bin], {
+    cwd: folder,
+    env: { ...env, PORT: '0', DATA_DIR: join(data.path, 'data') },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.teardown(() => service.kill('SIGKILL'));
+  const ended = once(service, 'exit');
+  let said = '';
+  service.stderr.on('data', (chunk) => {
+    said += chunk;
+  });
+  for await (const chunk of service.stdout) {
+    said += chunk;
+    if (/Ctrl-C stops/.test(said)) break;
+  }
+  const [, address, key] = /curl -s (\S+)\/v3\S+ .*x-api-key: (cps_[A-Za-z0-9_]+)/.exec(said) ?? [];
+  t.ok(address && key, said);
+  const answer = await fetch(`${address}/v3/prices/nickel`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-api-key': key ?? '' },
+    body: '{"options":{"includeSeries":true,"lastObservations":1}}',
+  });
+  const { data: records } = (await answer.json()) as { data: { series: object[] }[] };
+  t.ok(records.length > 5 && records.some(({ series }) => series.length === 1));
+  t.equal((await fetch(`${address}/explorer`)).status, 200);
+  t.equal((await fetch(`${address}/docs`)).status, 200);
+  service.kill('SIGTERM');
+  t.same(await ended, [0, null]);
+});
+
+t.test('the script of a checkout works from any folder', async (t) => {
+  const { stdout } = await run(join(ROOT, 'prices'), ['keys', 'list', '--json'], {
+    cwd: folder,
+    env: { ...env, DATABASE_URL: setting('TEST_DATABASE_URL') },
+  }).catch((error: { stderr: string }) => ({ stdout: error.stderr }));
+  t.match(stdout, /run: \.\/prices db migrate/);
+});
