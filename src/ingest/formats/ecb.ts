@@ -72,8 +72,8 @@ async function textOf({ file, problems }: ReadContext): Promise<AsyncGenerator<B
   const archive = await openArchive(file);
   const [name, second] = archive.names;
   if (name === undefined || second !== undefined) {
-    const held = `The archive holds ${archive.names.length} files`;
-    throw new Refusal('invalid_archive', `${held}; an archive of the ECB holds one`);
+    const found = `The archive holds ${archive.names.length} files`;
+    throw new Refusal('invalid_archive', `${found}; an archive of the ECB holds one`);
   }
   const read = () => archive.read(name, UNPACKED_BYTES_MAX);
   if (problems.rejects) problems.rejects.text = read;

@@ -94,11 +94,11 @@ function ratesOf(
 const isWeekend = (day: string): boolean => [0, 6].includes(new Date(day).getUTCDay());
 
 /** Parses the day of a row; null after reporting a problem. */
-function dayIn({ line, fields }: SourceRow, held: number, problems: Problems): string | null {
+function dayIn({ line, fields }: SourceRow, rateCount: number, problems: Problems): string | null {
   const day = fields[0]?.trim() ?? '';
   if (isDay(day) && !isWeekend(day)) return day;
   const why = isDay(day) ? 'on a weekend, which has no rates' : 'not a day such as 2017-12-01';
-  problems.rejected += held;
+  problems.rejected += rateCount;
   problems.add('invalid_date', `The date is ${why}`, { line, column: 'Date', value: day });
   return null;
 }

@@ -142,19 +142,19 @@ function isOf({ column }: UsgsSeries, { words, suffix }: PriceColumn): boolean {
 
 /** The price columns of one table, and the series that each may hold. */
 class SalientColumns {
-  readonly held: readonly UsgsSeries[];
+  readonly tableSeries: readonly UsgsSeries[];
   readonly heading: Heading;
   readonly known: ReadonlySet<string>;
   readonly all: readonly PriceColumn[];
   readonly certain: readonly SeriesColumn[];
 
-  constructor(held: readonly UsgsSeries[], heading: Heading) {
-    this.held = held;
+  constructor(tableSeries: readonly UsgsSeries[], heading: Heading) {
+    this.tableSeries = tableSeries;
     this.heading = heading;
-    const own = held.flatMap((each) => each.column?.suffixes ?? []);
+    const own = tableSeries.flatMap((each) => each.column?.suffixes ?? []);
     this.known = new Set([...Object.keys(SUFFIXES), ...own]);
     this.all = priceColumns(heading.names, this.known);
-    this.certain = held.flatMap((series) => {
+    this.certain = tableSeries.flatMap((series) => {
       const [column, second] = this.of(series);
       return column && !second ? [{ series, at: column.at }] : [];
     });
@@ -166,7 +166,7 @@ class SalientColumns {
 
   /** The series that an unknown column may hold: those without a column. */
   candidates({ suffix }: PriceColumn): UsgsSeries[] {
-    return this.held.filter(
+    return this.tableSeries.filter(
       (series) =>
         this.of(series).length === 0 &&
         (suffix === null || series.column?.suffixes.includes(suffix) === true),
@@ -198,7 +198,7 @@ type ColumnFault = readonly [code: LoadErrorCode, message: string, place: Proble
 /** Validates a price column; null if it is known. */
 function faultOf(columns: SalientColumns, column: PriceColumn): ColumnFault | null {
   const place = { line: columns.heading.line, column: column.name };
-  const series = columns.held.find((each) => isOf(each, column));
+  const series = columns.tableSeries.find((each) => isOf(each, column));
   if (series) {
     const all = columns.of(series);
     if (all.length === 1) return null;
@@ -223,15 +223,15 @@ function faultOf(columns: SalientColumns, column: PriceColumn): ColumnFault | nu
  *   for a series without a column
  */
 export function columnsOf(
-  held: readonly UsgsSeries[],
+  tableSeries: readonly UsgsSeries[],
   heading: Heading,
   problems: Problems,
 ): readonly SeriesColumn[] {
-  const columns = new SalientColumns(held, heading);
+  const columns = new SalientColumns(tableSeries, heading);
   const faults = columns.all.map((each) => faultOf(columns, each)).filter((each) => each !== null);
   for (const fault of faults.slice(1)) problems.refuse(problemOf(...fault));
   if (faults[0]) throw new Refusal(...faults[0]);
-  const lacking = held.find((each) => columns.of(each).length === 0);
+  const lacking = tableSeries.find((each) => columns.of(each).length === 0);
   if (lacking === undefined) return columns.certain;
   const message = `The table of ${lacking.commodity} has no column for ${seriesText(lacking)}`;
   throw new Refusal('missing_column', message, { line: heading.line });
