@@ -4,7 +4,7 @@ import { MARKETS, type Market } from '../../src/catalog/markets.ts';
 import { rateSource, ratesReader } from '../../src/conversion/rates.ts';
 import { databaseProblem } from '../../src/db/failures.ts';
 import { headOf, newestRevision, numberOf } from '../../src/db/revisions.ts';
-import { stretchesOf } from '../../src/prices/changes/segments.ts';
+import { runsOf } from '../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
 import { selectIds, selectionOf } from '../../src/prices/select/query.ts';
 import { referenceReader } from '../../src/prices/select/references.ts';
@@ -26,9 +26,9 @@ function readersAt({ db, client }: TestDatabase, revision: string) {
   const { reads } = client;
   const signal = new AbortController().signal;
   const wanted = [{ priceId: 1, first: '2026-01-01', last: '2026-12-31' }];
-  const stretch = async () => {
+  const run = async () => {
     const number = numberOf((await newestRevision(db)).revision);
-    const [found] = await stretchesOf(db, {
+    const [found] = await runsOf(db, {
       markets: new Map([[1, 'nickel']]),
       after: '0',
       until: '999999999',
@@ -53,9 +53,9 @@ function readersAt({ db, client }: TestDatabase, revision: string) {
     rates: () => ratesReader(1)(db, 'e', rates),
     'what the book reads anew': () => changedIn(reads, 'nickel', '0', revision, signal),
     'places in the feed': () =>
-      stretchesOf(db, { markets: new Map([[1, 'x']]), after: '0', until: '9', limit: 1, revision }),
-    'changed points': async () => changedPoints(db, await stretch()),
-    'changed prices': async () => changedPrices(db, await stretch()),
+      runsOf(db, { markets: new Map([[1, 'x']]), after: '0', until: '9', limit: 1, revision }),
+    'changed points': async () => changedPoints(db, await run()),
+    'changed prices': async () => changedPrices(db, await run()),
   };
 }
 

@@ -12,7 +12,7 @@ import { bodyCheckOf } from '../../src/contract/request/validate.ts';
 import { requestSchemasOf, schemasOf } from '../../src/contract/schemas/market.ts';
 import { headOf } from '../../src/db/revisions.ts';
 import type { Database } from '../../src/db/schema.ts';
-import { type Stretch, stretchesOf, tipOf } from '../../src/prices/changes/segments.ts';
+import { type ChangeRun, runsOf, tipOf } from '../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
 import { planOf } from '../../src/prices/plan/plan.ts';
 import { extentsNow } from '../../src/prices/select/market-list.ts';
@@ -75,7 +75,7 @@ const readable = (statement: string): string =>
 const HEAD = { epoch: 'e', revision: '42.abc123', reference: '7', committedAt: '' };
 
 /** What a page of the feed is read from. */
-const STRETCH: Stretch = {
+const RUN: ChangeRun = {
   revision: '42.abc123',
   recordedAt: '2026-03-05T16:00:00Z',
   priceId: 7,
@@ -92,7 +92,7 @@ const STRETCH: Stretch = {
 /** The statements of the feed for a caller of so many markets. */
 const changesOf = (markets: number) =>
   statementsOf((db) =>
-    stretchesOf(db, {
+    runsOf(db, {
       markets: new Map(Array.from({ length: markets }, (_, id) => [id, `market ${id}`])),
       after: '5',
       until: '99',
@@ -143,8 +143,8 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     'how far the feed goes': await statementsOf((db) => tipOf(db, 'k3f9a1abc123.5')),
     'changes of two markets': await changesOf(2),
     'changes of many markets': await changesOf(17),
-    'points that changed': await statementsOf((db) => changedPoints(db, [STRETCH])),
-    'prices that changed': await statementsOf((db) => changedPrices(db, [STRETCH])),
+    'points that changed': await statementsOf((db) => changedPoints(db, [RUN])),
+    'prices that changed': await statementsOf((db) => changedPrices(db, [RUN])),
     'the list of markets': await statementsOf(extentsNow),
   };
 }

@@ -9,7 +9,7 @@ import { type ChangeLimits, changeQuery, changesContent } from '../../contract/s
 import { FORMATS } from '../../contract/schemas/formats.ts';
 import { Problem } from '../../errors.ts';
 import type { Feed } from '../../prices/changes/follow.ts';
-import type { ChangesAsked, Page } from '../../prices/changes/page.ts';
+import type { ChangesPage, ChangesRequest } from '../../prices/changes/page.ts';
 import { turn } from '../../std/turns.ts';
 import type { Credentials } from '../hooks/auth.ts';
 import { listFormatOf } from '../reply/accept.ts';
@@ -97,7 +97,7 @@ function checkMarkets(request: FastifyRequest, credentials: Credentials): void {
   }
 }
 
-function askedFor(query: Query, principal: Principal, options: ChangeOptions): ChangesAsked {
+function askedFor(query: Query, principal: Principal, options: ChangeOptions): ChangesRequest {
   const open = marketsOpenTo(principal.scopes);
   const wanted = query.market && new Set(query.market);
   return {
@@ -111,7 +111,7 @@ async function send(
   request: FastifyRequest,
   reply: FastifyReply,
   format: ReturnType<typeof listFormatOf>,
-  page: Page,
+  page: ChangesPage,
   hasWaited: boolean,
 ): Promise<FastifyReply> {
   const nextSeq = page.next;
@@ -147,7 +147,7 @@ function silence({ raw }: FastifyRequest, stallMs: number): () => void {
  */
 async function checkAgain(
   request: FastifyRequest,
-  { markets }: ChangesAsked,
+  { markets }: ChangesRequest,
   credentials: Credentials,
 ): Promise<void> {
   const open: readonly string[] = marketsOpenTo((await credentials.verifyAgain(request)).scopes);

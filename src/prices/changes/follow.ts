@@ -2,137 +2,142 @@ import { databaseProblem } from '../../db/failures.ts';
 import type { Link } from '../../db/link/link.ts';
 import { sharedReading } from '../../db/shared-work.ts';
 import { LARGE_WAITING_MAX, ReadLimit } from '../select/select.ts';
-import { type ChangeSources, type ChangesAsked, type Page, readPage } from './page.ts';
+import { type ChangeSources, type ChangesPage, type ChangesRequest, readPage } from './page.ts';
 
-/** Wakes followers of the feed. */
-class Bell {
-  readonly #sleepers = new Set<() => void>();
-  #rung = 0;
+/** Wakes waiting followers after a commit. */
+class CommitSignal {
+  readonly #waiters = new Set<() => void>();
+  #count = 0;
 
-  /** Number of rings so far. */
-  get rung(): number {
-    return this.#rung;
+  /** Number of notifications so far. */
+  get count(): number {
+    return this.#count;
   }
 
-  /** Number of waiters. */
-  get sleepers(): number {
-    return this.#sleepers.size;
+  /** Number of waiting followers. */
+  get waiters(): number {
+    return this.#waiters.size;
   }
 
-  /** Wakes everyone who sleeps. */
-  ring(): void {
-    this.#rung += 1;
-    for (const wake of this.#sleepers) wake();
+  /** Wakes all waiting followers. */
+  notify(): void {
+    this.#count += 1;
+    for (const wake of this.#waiters) wake();
   }
 
   /**
-   * Sleeps until it rings or the time is over. A shared promise of the next ring would keep a
-   * callback of each sleeper until then, which may be tomorrow; here nothing of a sleeper is left.
-   * @throws what the signal was aborted with
+   * Waits for the next notification or the end of the time. It does not share one promise: that
+   * would retain a callback of each follower until the next commit, which may be a day later.
+   * @throws the reason of the signal
    */
-  sleep(timeMs: number, signal: AbortSignal): Promise<void> {
+  wait(timeMs: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const end = (): void => {
         clearTimeout(timer);
-        signal.removeEventListener('abort', leave);
-        this.#sleepers.delete(wake);
+        signal.removeEventListener('abort', abort);
+        this.#waiters.delete(wake);
       };
       const wake = (): void => {
         end();
         resolve();
       };
-      const leave = (): void => {
+      const abort = (): void => {
         end();
         reject(signal.reason);
       };
       const timer = setTimeout(wake, timeMs);
-      this.#sleepers.add(wake);
-      signal.addEventListener('abort', leave);
-      if (signal.aborted) leave();
+      this.#waiters.add(wake);
+      signal.addEventListener('abort', abort);
+      if (signal.aborted) abort();
     });
   }
 }
 
-/** How often those who wait look by themselves while the link does not hear of commits. */
+/** Interval at which followers poll while the link receives no notifications. */
 const POLL_MS = 2_000;
-/** How many of those who may wait read at the same time: they come all at once, in hundreds. */
+/** Concurrent reads of followers: hundreds may wake at once. */
 const READERS = 2;
 
-/** Changes beyond which a page is a large one, of which one is read at a time. */
+/** A page of more changes is large. Large pages are read one at a time. */
 const LARGE = 1_000;
 
-/** The feed, and those who wait for what comes next. */
+/** The change feed and its followers. */
 export interface Feed {
-  /** The next changes that there are. @throws what `readPage` throws */
-  read(asked: ChangesAsked, signal: AbortSignal): Promise<Page>;
+  /** Reads the next changes. @throws errors of `readPage` */
+  read(request: ChangesRequest, signal: AbortSignal): Promise<ChangesPage>;
   /**
-   * The next changes. When there are none yet, it waits for some up to the time given, without a
-   * connection to the database; then the page is empty.
-   * @throws what `readPage` throws, and what the signal was aborted with
+   * Reads the next changes. If there are none, it waits for a commit without a database connection.
+   * If none comes within `waitMs`, the page is empty.
+   * @throws errors of `readPage`, and the reason of the signal
    */
-  follow(asked: ChangesAsked, waitMs: number, signal: AbortSignal): Promise<Page>;
-  /** How many requests wait at the moment. */
+  follow(request: ChangesRequest, waitMs: number, signal: AbortSignal): Promise<ChangesPage>;
+  /** Number of waiting requests. */
   waiting(): number;
-  /** Sends everyone who waits home with an empty page; from now on nobody waits. */
+  /** Ends all waits with an empty page. Later requests do not wait. */
   stop(): void;
 }
 
-/** A reading that several requests share ends with none of them. */
+/** The signal of shared reads, which no single request cancels. */
 const NEVER = new AbortController().signal;
 
-/** A page, and how often the bell had rung before it was read. */
-interface Heard {
-  readonly page: Page;
-  readonly rung: number;
+/** A page, and the number of notifications before it was read. */
+interface PageRead {
+  readonly page: ChangesPage;
+  readonly count: number;
 }
 
 /**
- * Reads for those who were woken: one commit may wake hundreds, and those who stand at the same
- * place share one reading. It began after the ring that woke them, so it shows what rang.
+ * Reads for woken followers. One commit may wake hundreds; followers at the same position share one
+ * read. The read starts after the notification, so it includes the commit.
  */
-function sharedReader(sources: ChangeSources, readings: ReadLimit) {
-  const once = sharedReading<Page>();
-  return (asked: ChangesAsked, rung: number): Promise<Page> => {
-    const { after, limit, markets } = asked;
-    const key = `${rung} ${after} ${limit} ${markets.join()}`;
-    return once(key, () => readings.run(() => readPage(sources, asked), NEVER));
+function sharedReader(sources: ChangeSources, readLimit: ReadLimit) {
+  const once = sharedReading<ChangesPage>();
+  return (request: ChangesRequest, count: number): Promise<ChangesPage> => {
+    const { after, limit, markets } = request;
+    const key = `${count} ${after} ${limit} ${markets.join()}`;
+    return once(key, () => readLimit.run(() => readPage(sources, request), NEVER));
   };
 }
 
-/** A failure of the database is waited out by those who wait; any other is one of ours. */
-function checkPassing(error: unknown): void {
+/** Followers outlast a database failure. Any other error is a bug. */
+function checkDatabaseFailure(error: unknown): void {
   if (databaseProblem(error) === null) throw error;
 }
 
-/** The feed over a database whose commits the link tells. */
+/** The feed of a database. @param link reports commits */
 export function feedOf(sources: ChangeSources, link: Link): Feed {
-  const bell = new Bell();
-  const readings = new ReadLimit(READERS, Number.POSITIVE_INFINITY);
-  const large = new ReadLimit(1, LARGE_WAITING_MAX);
-  const readShared = sharedReader(sources, readings);
+  const commits = new CommitSignal();
+  const readLimit = new ReadLimit(READERS, Number.POSITIVE_INFINITY);
+  const largeReads = new ReadLimit(1, LARGE_WAITING_MAX);
+  const readShared = sharedReader(sources, readLimit);
   let unsubscribe: (() => void) | null = null;
   let isStopped = false;
 
-  /** What is left of the time given, and until when to sleep at most. */
-  const napOf = (leftMs: number, hasFailed: boolean): number =>
+  /** The time of one wait. */
+  const pauseOf = (leftMs: number, hasFailed: boolean): number =>
     link.hears && !hasFailed ? leftMs : Math.min(leftMs, POLL_MS);
 
-  /** Goes on from an empty page, read when it had rung so often, until something comes. */
-  async function wait(asked: ChangesAsked, empty: Heard, untilMs: number, signal: AbortSignal) {
-    let { page, rung } = empty;
+  /** Waits after an empty page until a page has changes or the time ends. */
+  async function wait(
+    request: ChangesRequest,
+    empty: PageRead,
+    untilMs: number,
+    signal: AbortSignal,
+  ) {
+    let { page, count } = empty;
     let failure: { readonly error: unknown } | null = null;
     for (;;) {
       const leftMs = untilMs - performance.now();
       if (isStopped || leftMs <= 0) break;
-      if (rung === bell.rung) await bell.sleep(napOf(leftMs, failure !== null), signal);
+      if (count === commits.count) await commits.wait(pauseOf(leftMs, failure !== null), signal);
       signal.throwIfAborted();
       if (isStopped || untilMs <= performance.now()) break;
-      rung = bell.rung;
+      count = commits.count;
       try {
-        page = await readShared({ ...asked, after: page.next }, rung);
+        page = await readShared({ ...request, after: page.next }, count);
         failure = null;
       } catch (error) {
-        checkPassing(error);
+        checkDatabaseFailure(error);
         failure = { error };
       }
       if (page.changes.length > 0) return page;
@@ -142,25 +147,25 @@ export function feedOf(sources: ChangeSources, link: Link): Feed {
   }
 
   return {
-    read: (asked, signal) => {
-      const read = () => readPage(sources, asked, signal);
-      return asked.limit > LARGE ? large.run(read, signal) : read();
+    read: (request, signal) => {
+      const read = () => readPage(sources, request, signal);
+      return request.limit > LARGE ? largeReads.run(read, signal) : read();
     },
-    follow: async (asked, waitMs, signal) => {
+    follow: async (request, waitMs, signal) => {
       const untilMs = performance.now() + waitMs;
-      // Before the first look, so that nothing that comes after it is missed.
-      if (!isStopped) unsubscribe ??= link.onCommit(() => bell.ring());
-      const { rung } = bell;
-      const page = await readings.run(() => readPage(sources, asked, signal), signal);
+      // Subscribed before the first read, so that no later commit is missed.
+      if (!isStopped) unsubscribe ??= link.onCommit(() => commits.notify());
+      const { count } = commits;
+      const page = await readLimit.run(() => readPage(sources, request, signal), signal);
       if (page.changes.length > 0) return page;
-      return wait(asked, { page, rung }, untilMs, signal);
+      return wait(request, { page, count }, untilMs, signal);
     },
-    waiting: () => bell.sleepers,
+    waiting: () => commits.waiters,
     stop: () => {
       isStopped = true;
       unsubscribe?.();
       unsubscribe = null;
-      bell.ring();
+      commits.notify();
     },
   };
 }

@@ -9,20 +9,20 @@ import { type Problem, startAgain } from '../../errors.ts';
 import { Slice } from '../../std/turns.ts';
 import type { ReferenceReader, References } from '../select/references.ts';
 import { attributesOf, ownTerms } from '../write/record.ts';
-import { lengthOf, type Stretch, stretchesOf, type Tip, tipOf } from './segments.ts';
+import { type ChangeRun, lengthOf, runsOf, type Tip, tipOf } from './segments.ts';
 import {
   type ChangedPoint,
   type ChangedPrice,
   changedPoints,
   changedPrices,
   type PointValue,
-  type PriceState,
+  type PriceAt,
 } from './values.ts';
 
-/** The reference data at a revision of theirs. */
+/** Reads the reference data at one of its revisions. */
 type ReferencesAt = (reference: string) => Promise<References>;
 
-/** A JSON number with every digit that is stored. */
+/** A JSON number with every stored digit. */
 const numberText = (text: string | null): string =>
   text === null ? 'null' : decimalText(decimalOf(text));
 
@@ -36,20 +36,16 @@ function pointText(value: PointValue | null): string {
   );
 }
 
-async function priceText(
-  slug: string,
-  state: PriceState | null,
-  at: ReferencesAt,
-): Promise<string> {
-  if (state === null) return 'null';
+async function priceText(slug: string, changed: PriceAt | null, at: ReferencesAt): Promise<string> {
+  if (changed === null) return 'null';
   const market = marketOf(slug);
   if (!market) throw new Error(`the catalog has no market ${slug}`);
-  const references = await at(state.reference);
-  const terms = ownTerms(state.price, references);
-  return JSON.stringify(attributesOf(market, state.price, references, terms));
+  const references = await at(changed.reference);
+  const { price } = changed;
+  return JSON.stringify(attributesOf(market, price, references, ownTerms(price, references)));
 }
 
-/** The operation of a change, from the values before and after it. */
+/** The operation of a change, from its values before and after. */
 function operationOf(
   { before, after }: { readonly before: unknown; readonly after: unknown },
   added: string,
@@ -59,11 +55,11 @@ function operationOf(
   return before === null ? added : changed;
 }
 
-/** The members of the changes of a stretch that are the same for all. */
-function frameOf(stretch: Stretch, epoch: string) {
-  const { market, code, revision, recordedAt } = stretch;
+/** Writes a change of a run: its common members, then its own. */
+function writerOf(run: ChangeRun, epoch: string) {
+  const { market, code, revision, recordedAt } = run;
   const id = commitIdOf(revision);
-  const seqOf = (index: number): string => `${stretch.number + BigInt(index)}.${id}`;
+  const seqOf = (index: number): string => `${run.number + BigInt(index)}.${id}`;
   const names = `"market":${JSON.stringify(market)},"code":${JSON.stringify(code)}`;
   return (index: number, operation: string, date: string | null, values: string): string =>
     `{"seq":"${wireText(epoch, seqOf(index))}",` +
@@ -72,59 +68,59 @@ function frameOf(stretch: Stretch, epoch: string) {
 }
 
 /**
- * The changes of a stretch, each as the text of a JSON object: that of the price itself first,
- * then its points by date.
+ * The changes of a run, each as the text of a JSON object: the change of the price itself, then
+ * those of its points by date.
  */
 async function changeTexts(
   epoch: string,
-  stretch: Stretch,
+  run: ChangeRun,
   price: ChangedPrice | undefined,
   points: readonly ChangedPoint[],
   at: ReferencesAt,
   slice: Slice,
 ): Promise<string[]> {
-  const frame = frameOf(stretch, epoch);
+  const write = writerOf(run, epoch);
   const texts: string[] = [];
   if (price) {
-    const before = await priceText(stretch.market, price.before, at);
-    const after = await priceText(stretch.market, price.after, at);
+    const before = await priceText(run.market, price.before, at);
+    const after = await priceText(run.market, price.after, at);
     const operation = operationOf(price, 'price-added', 'price-changed');
-    texts.push(frame(0, operation, null, `"before":${before},"after":${after}`));
+    texts.push(write(0, operation, null, `"before":${before},"after":${after}`));
   }
   for (const point of points) {
     if (slice.isOver) await slice.pass();
     const values = `"before":${pointText(point.before)},"after":${pointText(point.after)}`;
     const operation = operationOf(point, 'published', 'corrected');
-    texts.push(frame(texts.length, operation, point.date, values));
+    texts.push(write(texts.length, operation, point.date, values));
   }
-  // A number without a change would be a gap for ever.
-  if (texts.length !== lengthOf(stretch)) {
-    throw new Error(`revision ${stretch.revision} has not the changes that were numbered`);
+  // A number without a change would be a permanent gap.
+  if (texts.length !== lengthOf(run)) {
+    throw new Error(`revision ${run.revision} lacks changes that were numbered`);
   }
   return texts;
 }
 
-/** What reading the feed needs. */
+/** The sources of the feed. */
 export interface ChangeSources {
   readonly reads: Reads;
   readonly references: ReferenceReader;
 }
 
 /** A validated request for changes. */
-export interface ChangesAsked {
-  /** Slugs of the markets whose changes are wanted; the caller may see them all. */
+export interface ChangesRequest {
+  /** Slugs of the requested markets; the credential may read all of them. */
   readonly markets: readonly string[];
-  /** Where to go on, as on the wire; null for the beginning. */
+  /** The position to continue after, as on the wire; null for the start. */
   readonly after: string | null;
-  /** The most changes of the page. */
+  /** Most changes of the page. */
   readonly limit: number;
 }
 
-/** Some changes in the order of their commits, and how far they go. */
-export interface Page {
-  /** Where the next page goes on: past all that was read, also past changes of other markets. */
+/** Changes in the order of their commits. */
+export interface ChangesPage {
+  /** The position of the next page: after all changes that were read, also of other markets. */
   readonly next: string;
-  /** Newest revision that was there, as on the wire. */
+  /** The newest revision, as on the wire. */
   readonly revision: string;
   /** Each change as the text of a JSON object. */
   readonly changes: readonly string[];
@@ -133,7 +129,7 @@ export interface Page {
 const unknownPosition = (detail: string): Problem =>
   startAgain('unknown_revision', '/after', detail);
 
-/** The number to go on after. @throws Problem for a position that this database never gave */
+/** The number to continue after. @throws Problem for a position that this database never issued */
 function startOf(after: string | null, tip: Tip): string {
   if (after === null) return '0';
   const [prefix = '', number = ''] = after.split('.');
@@ -145,7 +141,7 @@ function startOf(after: string | null, tip: Tip): string {
   throw unknownPosition(detail);
 }
 
-/** The slugs asked for, by the ids of their markets. */
+/** The requested slugs, by the ids of their markets. */
 function idsOf(slugs: readonly string[], tip: Tip): ReadonlyMap<number, string> {
   return new Map(
     slugs.map((slug) => {
@@ -160,16 +156,13 @@ async function textsOf(
   db: Kysely<Database>,
   { reads, references }: ChangeSources,
   epoch: string,
-  stretches: readonly Stretch[],
+  runs: readonly ChangeRun[],
 ): Promise<string[]> {
-  const [points, prices] = await Promise.all([
-    changedPoints(db, stretches),
-    changedPrices(db, stretches),
-  ]);
+  const [points, prices] = await Promise.all([changedPoints(db, runs), changedPrices(db, runs)]);
   const at = (reference: string) => references(reads.db(), { epoch, reference });
   const texts: string[] = [];
   const slice = new Slice();
-  for (const each of stretches) {
+  for (const each of runs) {
     const ofPoints = points.get(each) ?? [];
     texts.push(...(await changeTexts(epoch, each, prices.get(each), ofPoints, at, slice)));
     await slice.pass();
@@ -178,26 +171,26 @@ async function textsOf(
 }
 
 /**
- * Reads a page of the feed. The newest change is read first and nothing beyond it, so that a page
- * is of one state; what it consists of never changes again.
+ * Reads a page of the feed. It reads the number of the newest change first and no change beyond it,
+ * so a page is consistent and never changes again.
  * @throws Problem `unknown_revision` for a position of another epoch, one beyond the newest change,
  *   or one that a failover has lost; errors of the database
  */
 export async function readPage(
   sources: ChangeSources,
-  asked: ChangesAsked,
+  request: ChangesRequest,
   signal?: AbortSignal,
-): Promise<Page> {
+): Promise<ChangesPage> {
   const db = sources.reads.db(signal);
-  const tip = await tipOf(db, asked.after);
-  const { limit } = asked;
+  const tip = await tipOf(db, request.after);
+  const { limit } = request;
   const until = numberOf(tip.number);
-  const after = startOf(asked.after, tip);
-  const markets = idsOf(asked.markets, tip);
+  const after = startOf(request.after, tip);
+  const markets = idsOf(request.markets, tip);
   const wanted = { markets, after, until, limit, revision: tip.revision };
-  const stretches = after === until ? [] : await stretchesOf(db, wanted);
-  const changes = await textsOf(db, sources, tip.epoch, stretches);
-  const last = stretches.at(-1);
+  const runs = after === until ? [] : await runsOf(db, wanted);
+  const changes = await textsOf(db, sources, tip.epoch, runs);
+  const last = runs.at(-1);
   const isFull = last !== undefined && changes.length === limit;
   const read = isFull
     ? `${last.number + BigInt(lengthOf(last) - 1)}.${commitIdOf(last.revision)}`

@@ -3,22 +3,22 @@ import { instantOf } from '../../db/instant.ts';
 import { NEWEST, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 
-/** How far the feed goes at a moment. */
+/** The newest revision and change of the feed. */
 export interface Tip {
   readonly epoch: string;
-  /** The newest revision, "0" when there is none. */
+  /** The newest revision; "0" if there is none. */
   readonly revision: string;
-  /** Number of the newest change and the id of its commit; "0" when there is none. */
+  /** The number of the newest change and the id of its commit; "0" if there is none. */
   readonly number: string;
   /** Ids of the markets, by slug. */
   readonly markets: Readonly<Record<string, number>>;
-  /** Whether this database has the change of the position that was asked for. */
+  /** True if this database has the change at the requested position. */
   readonly isKnown: boolean;
 }
 
 /**
- * Whether a change was made by the commit that its position names. An archive of some markets has
- * no segment of the others, whose commits lie between those of the segments around it.
+ * The condition that the commit of a position made its change. An archive of some markets has no
+ * segments of the others; their commits lie between the commits of the neighbouring segments.
  */
 const isKnown = (position: string) => {
   const [prefix, number] = position.split('.');
@@ -33,8 +33,8 @@ const isKnown = (position: string) => {
 };
 
 /**
- * The newest revision and change, in one statement: what is read later is read up to them.
- * @param after a position on the wire, or null for the beginning
+ * Reads the newest revision and change in one statement. Later statements read up to them.
+ * @param after a position as on the wire; null for the start
  */
 export async function tipOf(db: Kysely<Database>, after: string | null): Promise<Tip> {
   const { rows } = await sql<Tip>`
@@ -51,26 +51,27 @@ export async function tipOf(db: Kysely<Database>, after: string | null): Promise
   return tip;
 }
 
-/** A part of what one revision changed of one price, to be read in one go. */
-export interface Stretch {
+/** Consecutive changes that one revision made to one price. */
+export interface ChangeRun {
   readonly revision: string;
-  /** When the revision was committed, RFC 3339 in UTC. */
+  /** Commit time of the revision, RFC 3339 in UTC. */
   readonly recordedAt: string;
   readonly priceId: number;
   readonly market: string;
   readonly code: string;
   readonly firstDate: string | null;
   readonly lastDate: string | null;
-  /** Number of the first change of the stretch. */
+  /** Number of the first change. */
   readonly number: bigint;
-  /** Whether the first change of the stretch is that of the price itself. */
+  /** True if the first change is that of the price itself. */
   readonly hasPrice: boolean;
-  /** Points of the segment that come before the stretch, and those that it takes. */
+  /** Number of points of the segment before the run, and in the run. */
   readonly skipped: number;
   readonly points: number;
 }
 
-interface Segment {
+/** All changes that one revision made to one price: a row of `change_segment`. */
+interface ChangeSegment {
   readonly revision: string;
   readonly committed_at: string;
   readonly price_id: number;
@@ -83,7 +84,7 @@ interface Segment {
   readonly last_date: string | null;
 }
 
-/** What a page is made of: the changes of some markets after one number and up to another. */
+/** The changes of a page: those of some markets after one number, up to another. */
 interface Wanted {
   /** Slugs of the markets, by id. */
   readonly markets: ReadonlyMap<number, string>;
@@ -91,17 +92,18 @@ interface Wanted {
   readonly until: string;
   /** The newest revision; see `requireCommit`. */
   readonly revision: string;
-  /** The most changes. */
+  /** Most changes. */
   readonly limit: number;
 }
 
-/** Up to so many markets are looked up one by one. */
+/** Most markets that are looked up one by one. */
 const FEW = 8;
 
 /**
- * The next segments of the wanted markets; at most `limit`, as each holds one change at least. A
- * few markets are looked up each by itself, so that those of others need not be passed over; many
- * are read as they come. The ids stand in the statement: how rare a market is decides its plan.
+ * The next segments of the wanted markets: at most `limit`, because each has at least one change.
+ * Few markets are looked up one by one, which skips the segments of all others. Many markets are
+ * read in the order of the feed. The ids are literals, because the planner needs to know how rare a
+ * market is.
  */
 function laterSegments({ markets, after, until, limit }: Wanted) {
   const part = (which: RawBuilder<unknown>) => sql`(select * from change_segment
@@ -116,11 +118,11 @@ function laterSegments({ markets, after, until, limit }: Wanted) {
 }
 
 /**
- * The segments that hold the wanted changes: the one in which `after` lies, and those after it, up
- * to the one with which the page is full.
+ * The segments with the wanted changes: the segment that contains `after`, and later ones until the
+ * page is full.
  */
 const segmentsOf = (db: Kysely<Database>, wanted: Wanted) =>
-  sql<Segment>`
+  sql<ChangeSegment>`
     with found as (
       (select * from change_segment where first_seq <= ${wanted.after}::bigint
         order by first_seq desc limit 1)
@@ -141,7 +143,7 @@ const segmentsOf = (db: Kysely<Database>, wanted: Wanted) =>
     where c.before < ${wanted.limit} and ${requireCommit(wanted.revision)}
     order by c.first_seq`.execute(db);
 
-function stretchOf(segment: Segment, market: string, after: bigint, room: number): Stretch {
+function runOf(segment: ChangeSegment, market: string, after: bigint, room: number): ChangeRun {
   const first = BigInt(segment.first_seq);
   const read = after < first ? 0 : Number(after - first + 1n);
   const hasPrice = read < segment.price_changes;
@@ -161,21 +163,21 @@ function stretchOf(segment: Segment, market: string, after: bigint, room: number
   };
 }
 
-/** How many changes a stretch holds. */
-export const lengthOf = ({ hasPrice, points }: Stretch): number => points + (hasPrice ? 1 : 0);
+/** The number of changes of a run. */
+export const lengthOf = ({ hasPrice, points }: ChangeRun): number => points + (hasPrice ? 1 : 0);
 
-/** The wanted changes, in order and as stretches. Throws what the database throws. */
-export async function stretchesOf(db: Kysely<Database>, wanted: Wanted): Promise<Stretch[]> {
+/** Reads the runs of the wanted changes, in order. @throws errors of the database */
+export async function runsOf(db: Kysely<Database>, wanted: Wanted): Promise<ChangeRun[]> {
   const { rows } = await segmentsOf(db, wanted);
   const after = BigInt(wanted.after);
-  const stretches: Stretch[] = [];
+  const runs: ChangeRun[] = [];
   let room = wanted.limit;
   for (const segment of rows) {
     if (room === 0) break;
     const market = wanted.markets.get(segment.market_id) ?? '';
-    const stretch = stretchOf(segment, market, after, room);
-    stretches.push(stretch);
-    room -= lengthOf(stretch);
+    const run = runOf(segment, market, after, room);
+    runs.push(run);
+    room -= lengthOf(run);
   }
-  return stretches;
+  return runs;
 }

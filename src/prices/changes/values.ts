@@ -4,9 +4,9 @@ import { numberOf, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { Slice } from '../../std/turns.ts';
 import type { PriceAttributes } from '../select/query.ts';
-import type { Stretch } from './segments.ts';
+import type { ChangeRun } from './segments.ts';
 
-/** The value of a point; numbers are decimal text, the time is as PostgreSQL prints it. */
+/** The value of a point: numbers as decimal text, the time as PostgreSQL prints it. */
 export interface PointValue {
   readonly low: string | null;
   readonly mid: string;
@@ -15,23 +15,23 @@ export interface PointValue {
   readonly corrections: number;
 }
 
-/** A point before and after a revision; null where there was, or is, none. */
+/** A point before and after a revision; null if it did not exist. */
 export interface ChangedPoint {
   readonly date: string;
   readonly before: PointValue | null;
   readonly after: PointValue | null;
 }
 
-/** A price before and after a revision, each with the state of the reference data of its time. */
+/** A price before and after a revision; null if it did not exist. */
 export interface ChangedPrice {
-  readonly before: PriceState | null;
-  readonly after: PriceState | null;
+  readonly before: PriceAt | null;
+  readonly after: PriceAt | null;
 }
 
 /** A price at a revision. */
-export interface PriceState {
+export interface PriceAt {
   readonly price: PriceAttributes;
-  /** Newest revision of the reference data then. */
+  /** The newest revision of the reference data at that revision. */
   readonly reference: string;
 }
 
@@ -48,16 +48,16 @@ function pointOf(row: PointRow, side: 'was' | 'is'): PointValue | null {
   return { low: row[`${side}_low`], mid, high: row[`${side}_high`], publishedAt, corrections };
 }
 
-/** The newest revision of stretches, which are in the order of their numbers. */
-const newestOf = (stretches: readonly Stretch[]): string => stretches.at(-1)?.revision ?? '0';
+/** The newest revision of runs, which are in the order of their numbers. */
+const newestOf = (runs: readonly ChangeRun[]): string => runs.at(-1)?.revision ?? '0';
 
 /**
- * The statement that reads the points of stretches: what a revision wrote stands in `series` or,
- * superseded since, in its history; what it ended stands in the history. Of each price only the
- * dates between which it changed are looked at.
+ * The statement that reads the points of runs. Values that a revision wrote are in `series` or, if
+ * superseded since, in its history. Values that it ended are in the history. For each price it
+ * reads only the dates between the first and the last change.
  */
-const pointsStatement = (stretches: readonly Stretch[]) => {
-  const column = <T>(of: (stretch: Stretch) => T): T[] => stretches.map(of);
+const pointsStatement = (runs: readonly ChangeRun[]) => {
+  const column = <T>(of: (run: ChangeRun) => T): T[] => runs.map(of);
   return sql<PointRow>`
     select s.place, c.*
     from unnest(${column((each) => numberOf(each.revision))}::bigint[],
@@ -85,25 +85,25 @@ const pointsStatement = (stretches: readonly Stretch[]) => {
             and date between s.first_date and s.last_date) as was
       on was.date = became.date
       order by 1 offset s.skipped limit s.taken) as c
-    where ${requireCommit(newestOf(stretches))}
+    where ${requireCommit(newestOf(runs))}
     order by s.place, c.date`;
 };
 
-/** The changed points of each stretch that has some, in the order of their dates. */
+/** Reads the changed points of each run with points, in the order of their dates. */
 export async function changedPoints(
   db: Kysely<Database>,
-  stretches: readonly Stretch[],
-): Promise<ReadonlyMap<Stretch, readonly ChangedPoint[]>> {
-  const asked = stretches.filter((each) => each.points > 0);
-  const found = new Map<Stretch, ChangedPoint[]>(asked.map((each) => [each, []]));
-  if (asked.length === 0) return found;
-  const { rows } = await pointsStatement(asked).execute(db);
+  runs: readonly ChangeRun[],
+): Promise<ReadonlyMap<ChangeRun, readonly ChangedPoint[]>> {
+  const wanted = runs.filter((each) => each.points > 0);
+  const found = new Map<ChangeRun, ChangedPoint[]>(wanted.map((each) => [each, []]));
+  if (wanted.length === 0) return found;
+  const { rows } = await pointsStatement(wanted).execute(db);
   const slice = new Slice();
   for (const row of rows) {
     if (slice.isOver) await slice.pass();
-    const stretch = asked[Number(row.place) - 1] as Stretch;
+    const run = wanted[Number(row.place) - 1] as ChangeRun;
     const { date } = row;
-    found.get(stretch)?.push({ date, before: pointOf(row, 'was'), after: pointOf(row, 'is') });
+    found.get(run)?.push({ date, before: pointOf(row, 'was'), after: pointOf(row, 'is') });
   }
   return found;
 }
@@ -123,20 +123,20 @@ const ATTRIBUTES = sql.join(
   ].map((column) => sql.ref(column)),
 );
 
-/** The changed price of each stretch that has one. */
+/** Reads the changed price of each run with one. */
 export async function changedPrices(
   db: Kysely<Database>,
-  stretches: readonly Stretch[],
-): Promise<ReadonlyMap<Stretch, ChangedPrice>> {
-  const asked = stretches.filter((each) => each.hasPrice);
-  const found = new Map<Stretch, ChangedPrice>(
-    asked.map((each) => [each, { before: null, after: null }]),
+  runs: readonly ChangeRun[],
+): Promise<ReadonlyMap<ChangeRun, ChangedPrice>> {
+  const wanted = runs.filter((each) => each.hasPrice);
+  const found = new Map<ChangeRun, ChangedPrice>(
+    wanted.map((each) => [each, { before: null, after: null }]),
   );
-  if (asked.length === 0) return found;
+  if (wanted.length === 0) return found;
   const { rows } = await sql<PriceRow>`
     select s.place, state.is_before as "isBefore", reference.revision as reference, p.*
-    from unnest(${asked.map((each) => numberOf(each.revision))}::bigint[],
-        ${asked.map((each) => each.priceId)}::integer[])
+    from unnest(${wanted.map((each) => numberOf(each.revision))}::bigint[],
+        ${wanted.map((each) => each.priceId)}::integer[])
       with ordinality as s (revision, price_id, place)
     cross join lateral (values (s.revision - 1, true), (s.revision, false)) as state (at, is_before)
     cross join lateral (select concat_ws('.', newest.revision, r.commit_id) as revision
@@ -148,11 +148,11 @@ export async function changedPrices(
       union all
       select ${ATTRIBUTES} from price_history
         where id = s.price_id and revision <= state.at and revision_to > state.at) as p
-    where ${requireCommit(newestOf(asked))}`.execute(db);
+    where ${requireCommit(newestOf(wanted))}`.execute(db);
   for (const { place, isBefore, reference, ...price } of rows) {
-    const stretch = asked[Number(place) - 1] as Stretch;
-    const known = found.get(stretch) ?? { before: null, after: null };
-    found.set(stretch, { ...known, [isBefore ? 'before' : 'after']: { price, reference } });
+    const run = wanted[Number(place) - 1] as ChangeRun;
+    const known = found.get(run) ?? { before: null, after: null };
+    found.set(run, { ...known, [isBefore ? 'before' : 'after']: { price, reference } });
   }
   return found;
 }
