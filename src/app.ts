@@ -42,7 +42,7 @@ import { referenceReader } from './prices/select/references.ts';
 import { sqlSelector } from './prices/select/select.ts';
 import { vocabularyReader } from './prices/select/vocabulary.ts';
 import { sqlSeries } from './prices/series/from-sql.ts';
-import { stateReader } from './prices/state.ts';
+import { snapshotReader } from './prices/snapshot.ts';
 import type { Tracing } from './tracing/tracing.ts';
 import { VERSION } from './version.ts';
 
@@ -114,7 +114,7 @@ function sourcesOf({ config, client }: AppOptions): Sources {
     references: referenceReader(REFERENCES_KEPT),
     rates: ratesReader(RATES_KEPT),
     rateSource: config.FX_SOURCE,
-    state: stateReader(
+    snapshot: snapshotReader(
       db,
       config.FX_SOURCE,
       asOfReader({

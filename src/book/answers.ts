@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import type { MarketSlug } from '../catalog/markets.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Plan } from '../prices/plan/plan.ts';
-import { isSameState, isShownBy, type State, type StatePlan } from '../prices/state.ts';
+import { isSameSnapshot, isShownBy, type Snapshot, type SnapshotPlan } from '../prices/snapshot.ts';
 import type { Coding, WantedCoding } from '../std/negotiation.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
 
@@ -62,7 +62,7 @@ export function joinedSlices(
 /** How an answer was sent, without its bytes. */
 export interface Sent {
   readonly plan: Plan;
-  readonly state: State;
+  readonly snapshot: Snapshot;
   /** The ETag; null if clients must not cache the answer. */
   readonly tag: string | null;
   readonly headers: Readonly<Record<string, string>>;
@@ -72,7 +72,7 @@ export interface Sent {
 }
 
 /** Finds the snapshot of a plan at the newest revision. */
-export type StateAt = (plan: StatePlan, newest: Newest) => Promise<State>;
+export type SnapshotAt = (plan: SnapshotPlan, newest: Newest) => Promise<Snapshot>;
 
 /** A cached answer, valid for equal requests at the same snapshot. */
 export class SentAnswer extends CacheEntry {
@@ -84,7 +84,7 @@ export class SentAnswer extends CacheEntry {
   /** The markets that its warnings may name; null if they name none. */
   readonly #openMarkets: readonly MarketSlug[] | null;
   /** A part of the plan: its codes may take more memory than the answer. */
-  readonly #plan: StatePlan;
+  readonly #plan: SnapshotPlan;
   /** The newest revision at which it is known to be current. */
   #newest: Newest;
   readonly detach: () => void;
@@ -109,10 +109,10 @@ export class SentAnswer extends CacheEntry {
   }
 
   /** True if it is also the answer at the newest revision. */
-  async isCurrent(newest: Newest, stateOf: StateAt): Promise<boolean> {
+  async isCurrent(newest: Newest, snapshotOf: SnapshotAt): Promise<boolean> {
     if (this.#newest.order >= newest.order) return true;
     if (!isShownBy(newest, this.#plan)) return false;
-    if (!isSameState(this.sent.state, await stateOf(this.#plan, newest))) return false;
+    if (!isSameSnapshot(this.sent.snapshot, await snapshotOf(this.#plan, newest))) return false;
     this.#newest = newest;
     return true;
   }

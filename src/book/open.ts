@@ -7,7 +7,7 @@ import type { Sources } from '../prices/answer.ts';
 import type { MissingPoints, MissingReader } from '../prices/conversion/missing-rates.ts';
 import type { Plan } from '../prices/plan/plan.ts';
 import type { SeriesSource } from '../prices/series/columns.ts';
-import type { State } from '../prices/state.ts';
+import type { Snapshot } from '../prices/snapshot.ts';
 import type { Answer } from '../prices/write/contents.ts';
 import type { Body } from '../std/body.ts';
 import type { Sent, SentAnswers } from './answers.ts';
@@ -100,7 +100,7 @@ export interface OpenBook {
    * @param coding `gzip` returns the compressed bytes
    * @returns null if only a writer makes these bytes, see `offersGzip`
    */
-  body(answer: Answer, format: Format, state: State, coding: 'gzip' | null): Body | null;
+  body(answer: Answer, format: Format, state: Snapshot, coding: 'gzip' | null): Body | null;
   /**
    * Caches the answer to a repeated request.
    * @param slices the bytes of the answer; null if they exceed the limit or are not complete

@@ -21,7 +21,7 @@ import type { LazyDatabase, Selector } from './select/select.ts';
 import type { VocabularyReader } from './select/vocabulary.ts';
 import { checkStrict, unmatchedWarnings, type Warning } from './select/warnings.ts';
 import type { SeriesSource } from './series/columns.ts';
-import type { State, StateReader } from './state.ts';
+import type { Snapshot, SnapshotReader } from './snapshot.ts';
 import { type Answer, contentsOfAll, type RecordContext, type Writer } from './write/contents.ts';
 import { csvWriter } from './write/csv.ts';
 import { jsonWriter, ndjsonWriter } from './write/json.ts';
@@ -39,7 +39,7 @@ export interface Sources {
   readonly rates: RatesReader;
   /** The configured source of exchange rates. */
   readonly rateSource: string;
-  readonly state: StateReader;
+  readonly snapshot: SnapshotReader;
   readonly vocabularies: VocabularyReader;
   readonly select: Selector;
   readonly series: SeriesSource;
@@ -81,7 +81,7 @@ async function placedIn({ by }: Plan, warnings: readonly Warning[]): Promise<rea
 export async function answerAt(
   sources: Sources,
   plan: Plan,
-  { head, rates: source }: State,
+  { head, rates: source }: Snapshot,
   work: RecordContext['work'],
 ): Promise<Answer> {
   const { series, pricesPerStatement, wideCellsMax } = sources;

@@ -23,7 +23,7 @@ const NEWEST: Newest = {
 const HEAD = { epoch: 'e', revision: '1.a', reference: '1.a', committedAt: '2026-03-02T10:00:00Z' };
 const SENT = {
   plan: PLAN,
-  state: { head: HEAD, rates: null },
+  snapshot: { head: HEAD, rates: null },
   tag: null,
   headers: { 'x-data-revision': 'ea.1' },
   wanted: { coding: null, takesPlain: true },

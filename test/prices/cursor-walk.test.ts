@@ -38,7 +38,7 @@ const withOptions = ({ filters, options }: Body, more: object): Body => ({
 });
 
 const LINES = 'application/x-ndjson';
-/** State and warnings; of the warnings those that fit the header whatever their places are. */
+/** Snapshot and warnings; of the warnings those that fit the header whatever their places are. */
 const aboutOf = ({ headers }: Reply) => ({
   told: ['x-data-revision', 'x-warnings-count'].map((name) => headers[name]),
   warnings: JSON.parse(byAddress(headers['x-warnings'] ?? '[]')).slice(0, 5),

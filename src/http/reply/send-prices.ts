@@ -13,7 +13,7 @@ import { answerAt, type Sources, slicesOf } from '../../prices/answer.ts';
 import { namesPast } from '../../prices/plan/options.ts';
 import { type Asker, canonicalKey, checkFormat, type Plan } from '../../prices/plan/plan.ts';
 import { laterPrices, type Warning } from '../../prices/select/warnings.ts';
-import type { State } from '../../prices/state.ts';
+import type { Snapshot } from '../../prices/snapshot.ts';
 import type { Answer, Metadata } from '../../prices/write/contents.ts';
 import { type Body, BodyStream, batched } from '../../std/body.ts';
 import type { WantedCoding } from '../../std/negotiation.ts';
@@ -136,16 +136,16 @@ async function startedAnswer(
   opened: OpenBook | null,
   answer: Answer,
   format: Format,
-  state: State,
+  snapshot: Snapshot,
   wanted: WantedCoding,
 ): Promise<Payload> {
   const { coding } = wanted;
   if (answer.metadata.count > RECORDS_AT_ONCE) await turn();
   if (coding === 'gzip') {
-    const body = opened?.body(answer, format, state, coding);
+    const body = opened?.body(answer, format, snapshot, coding);
     if (body && !isSmall(body, wanted)) return { bytes: bodyPayload(body), coding };
   }
-  const body = opened?.body(answer, format, state, null);
+  const body = opened?.body(answer, format, snapshot, null);
   const bytes = body ? bodyPayload(body) : await startedBody(slicesOf(answer, format));
   return { bytes, coding: null };
 }
@@ -162,17 +162,17 @@ const UNTAGGED = { 'cache-control': 'no-store', vary: VARY };
 /** The tag of an answer, known before anything of it is read. */
 function tagAt(
   plan: Plan,
-  { state: { head, rates }, later }: Awaited<ReturnType<typeof foundFor>>,
+  { snapshot: { head, rates }, later }: Awaited<ReturnType<typeof foundFor>>,
   form: readonly string[],
 ): string {
-  const state = [revisionText(head), head.reference, later];
+  const revisions = [revisionText(head), head.reference, later];
   const source = rates === null ? '' : `${rates.slug}.${rates.revision}`;
   // Another version may write other bytes.
-  return tagOf(VERSION, canonicalKey(plan), ...state, source, ...form);
+  return tagOf(VERSION, canonicalKey(plan), ...revisions, source, ...form);
 }
 
-/** The prices that came after a past state and that its answer warns of, as a text. */
-async function laterText(db: () => Kysely<Database>, plan: Plan, { head }: State) {
+/** The prices that came after a past snapshot and that its answer warns of, as a text. */
+async function laterText(db: () => Kysely<Database>, plan: Plan, { head }: Snapshot) {
   const { codes, market, options } = plan;
   if (codes === null || !namesPast(options)) return '';
   const later = await laterPrices(db(), market.slug, head.revision, codes.map(codeKey));
@@ -189,11 +189,11 @@ async function foundFor(request: FastifyRequest, { sources: database, book }: Sh
   const opened = book && (await book.open(plan, asked));
   const { sources, newest } = opened ?? { sources: database, newest: asked };
   const db = () => sources.reads.db(work.signal);
-  const state = await sources.state(db, plan, newest);
-  // The book has the newest state, after which nothing came.
+  const snapshot = await sources.snapshot(db, plan, newest);
+  // The book has the newest snapshot, after which nothing came.
   const isTagged = opened === null && request.method !== 'POST';
-  const later = isTagged ? await laterText(db, plan, state) : '';
-  return { opened, sources, state, later };
+  const later = isTagged ? await laterText(db, plan, snapshot) : '';
+  return { opened, sources, snapshot, later };
 }
 
 /** Characters of a request up to which its text is its own key; of a longer one it is a digest. */
@@ -232,9 +232,9 @@ async function sendAgain(
   reply: FastifyReply,
   { sent, slices, length }: SentAnswer,
 ): Promise<FastifyReply> {
-  const { state, tag, headers, wanted, coding } = sent;
+  const { snapshot, tag, headers, wanted, coding } = sent;
   if (tag !== null && namedBy(request, tag) !== null) {
-    return notModified(reply, revisionText(state.head), tag);
+    return notModified(reply, revisionText(snapshot.head), tag);
   }
   reply.headers(headers);
   if (request.method === 'HEAD') {
@@ -273,19 +273,19 @@ export async function sendPrices(
   const { plan, format } = planned();
   checkFormat(plan, format);
   const found = await work.until(foundFor(request, shown, plan));
-  const { opened, sources, state } = found;
+  const { opened, sources, snapshot } = found;
   const wanted = codingOf(request, opened?.offersGzip(plan, format));
   const { type } = FORMATS[format];
   const tag = method === 'POST' ? null : tagAt(plan, found, [type, wanted.coding ?? '']);
   const named = tag === null ? null : namedBy(request, tag);
-  const revision = revisionText(state.head);
+  const revision = revisionText(snapshot.head);
   if (named === 'tag') return notModified(reply, revision, tag ?? '');
-  const answer = await work.until(answerAt(sources, plan, state, work));
+  const answer = await work.until(answerAt(sources, plan, snapshot, work));
   // Any answer will do: there is one, as nothing was refused.
   if (named === 'any') return notModified(reply, revision, tag ?? '');
   // What fails before the first byte is a problem, and has none of the headers.
   const payload =
-    method === 'HEAD' ? null : await startedAnswer(opened, answer, format, state, wanted);
+    method === 'HEAD' ? null : await startedAnswer(opened, answer, format, snapshot, wanted);
   const about = tag === null ? UNTAGGED : taggedHeaders(tag);
   const headers = {
     'content-type': type,
@@ -296,7 +296,7 @@ export async function sendPrices(
   if (payload === null) return reply.send();
   if (text !== null) {
     const { coding } = payload;
-    const sent = { plan, state, tag, headers, wanted, coding };
+    const sent = { plan, snapshot, tag, headers, wanted, coding };
     opened?.cacheAnswer(text, sent, (bytesMax) => slicesIn(payload, bytesMax));
   }
   return sendCoded(reply, payload, wanted);

@@ -21,30 +21,30 @@ import { type Problem, startAgain } from '../errors.ts';
 import { IN_THE_FUTURE, type Moment } from './plan/options.ts';
 import type { Plan } from './plan/plan.ts';
 
-/** The one state of the database that an answer is of. */
-export interface State {
+/** The one committed state of the database that an answer is read from. */
+export interface Snapshot {
   readonly head: Head;
-  /** Where exchange rates come from; null where the answer converts no currency. */
+  /** The source of exchange rates; null if the answer converts no currency. */
   readonly rates: RateSource | null;
 }
 
-/** Whether two states have the same answer to everything. */
-export const isSameState = (one: State, other: State): boolean =>
+/** True if every request has the same answer at both snapshots. */
+export const isSameSnapshot = (one: Snapshot, other: Snapshot): boolean =>
   revisionText(one.head) === revisionText(other.head) &&
   one.head.reference === other.head.reference &&
   one.rates?.slug === other.rates?.slug &&
   one.rates?.revision === other.rates?.revision;
 
-/** What decides which state a plan reads. */
-export type StatePlan = Pick<Plan, 'market' | 'options' | 'page'>;
+/** The part of a plan that decides its snapshot. */
+export type SnapshotPlan = Pick<Plan, 'market' | 'options' | 'page'>;
 
-/** Rejects a revision that the database does not have, by the option that named it. */
+/** The problem for a revision that the database does not have, by the option that named it. */
 const unknownRevision = (option: 'revision' | 'cursor', detail: string): Problem =>
   option === 'cursor'
     ? startAgain('invalid_cursor', '/options/cursor', detail)
     : startAgain('unknown_revision', '/options/revision', detail);
 
-/** The last revision that counts for a moment; null for now. */
+/** The revision that a plan's moment names; null for the newest. */
 async function boundOf(db: Kysely<Database>, moment: Moment, asOf: AsOf): Promise<string | null> {
   if (moment.kind === 'now') return null;
   if (moment.kind === 'asOf') {
@@ -65,27 +65,27 @@ async function boundOf(db: Kysely<Database>, moment: Moment, asOf: AsOf): Promis
   throw unknownRevision(option, detail);
 }
 
-/** A walk stays at its state, also when each of its requests names a past one. */
-function checkWalk({ page }: StatePlan, head: Head): void {
+/** A walk stays at its revision, also if each request names a past one. */
+function checkWalk({ page }: SnapshotPlan, head: Head): void {
   if (page.after === null || page.after.revision === revisionText(head)) return;
   const detail = `This cursor goes on at ${page.after.revision}; leave out asOf and revision`;
   throw unknownRevision('cursor', detail);
 }
 
 /**
- * Finds the state that a plan reads: the newest, or that of its moment. The source of rates is
- * chosen at the same revision, and its scope counts towards `$metadata.revision`.
+ * Reads the snapshot of a plan from the database. The source of rates is chosen at the same
+ * revision, and its scope counts towards `$metadata.revision`.
  * @param source the configured source of exchange rates
- * @param asOf finds the revision of a moment
- * @throws Problem `revision_not_here`, `unknown_revision`, `invalid_cursor`, or
- *   `validation_failed` for a moment that is in the future by the database clock
+ * @param asOf finds the newest revision at a time
+ * @throws Problem `revision_not_here`, `unknown_revision`, `invalid_cursor`, or `validation_failed`
+ *   for a time in the future by the database clock
  */
-async function stateOf(
+async function readSnapshot(
   db: Kysely<Database>,
-  plan: StatePlan,
+  plan: SnapshotPlan,
   source: string,
   asOf: AsOf = revisionAsOf,
-): Promise<State> {
+): Promise<Snapshot> {
   const { slug } = plan.market;
   const bound = await boundOf(db, plan.options.moment, asOf);
   if (plan.options.currency === null) {
@@ -93,7 +93,7 @@ async function stateOf(
     checkWalk(plan, head);
     return { head, rates: null };
   }
-  // Source and head are chosen at one bound, so that a commit in between cannot part them.
+  // One bound for source and head, so that a commit in between does not separate them.
   const until = bound ?? (await newestRevision(db)).revision;
   const rates = await rateSource(db, source, until);
   const head = await headOf(db, [slug, ...rates.scopes], until);
@@ -102,17 +102,17 @@ async function stateOf(
 }
 
 /**
- * Whether a look shows the state that a plan reads: that of now, or of a revision after which
- * nothing was committed that the answer depends on, as on the pages of a walk.
+ * True if the newest revision contains the snapshot of a plan: the plan reads the newest revision,
+ * or a revision after which no commit affects the answer, as on the pages of a walk.
  */
-export function isShownBy(newest: Newest, { market, options }: StatePlan): boolean {
+export function isShownBy(newest: Newest, { market, options }: SnapshotPlan): boolean {
   const { moment, currency } = options;
   if (moment.kind !== 'revision') return moment.kind === 'now';
   const shown = [newest.revision, ...[...newest.scopes.values()].map((each) => each.revision), '0'];
   const bound = shown.find((each) => wireText(newest.epoch, each) === moment.text);
-  // Another one may still be known to the database.
+  // The database may still have another revision.
   if (bound === undefined) return false;
-  // The choice of a source depends on what all of them hold.
+  // The choice of a source depends on the rates of all sources.
   const isRead = (scope: string): boolean =>
     scope === market.slug ||
     scope === 'reference' ||
@@ -122,14 +122,14 @@ export function isShownBy(newest: Newest, { market, options }: StatePlan): boole
   );
 }
 
-/** Finds the state that a plan reads, from a look at the database where it shows that state. */
-export type StateReader = (
+/** Finds the snapshot of a plan, without a query if the newest revision contains it. */
+export type SnapshotReader = (
   db: () => Kysely<Database>,
-  plan: StatePlan,
+  plan: SnapshotPlan,
   newest: Newest,
-) => Promise<State>;
+) => Promise<Snapshot>;
 
-/** What the choice of a source depends on: the rates of all of them, and the reference data. */
+/** Identifies the rates of all sources and the reference data, on which the choice depends. */
 function rateKey(newest: Newest): string {
   const rates = [...newest.scopes].filter(([scope]) => scope.startsWith('fx:'));
   const revisions = rates.map(([scope, { revision }]) => `${scope}=${revision}`).sort();
@@ -137,15 +137,18 @@ function rateKey(newest: Newest): string {
 }
 
 /**
- * A reader that takes what a look has told instead of asking again, and keeps the source of rates
- * that it chose last.
- * @param shared reads what is kept; a request that leaves does not end it for the others
+ * A reader that uses the result of the revision check and caches the last chosen source of rates.
+ * @param shared the database of loads that requests share; an aborted request does not cancel them
  * @param source the configured source of exchange rates
  */
-export function stateReader(shared: Kysely<Database>, source: string, asOf?: AsOf): StateReader {
+export function snapshotReader(
+  shared: Kysely<Database>,
+  source: string,
+  asOf?: AsOf,
+): SnapshotReader {
   const ratesAt = keptAt(1, rateKey, ({ revision }) => rateSource(shared, source, revision));
   return async (db, plan, newest) => {
-    if (!isShownBy(newest, plan)) return stateOf(db(), plan, source, asOf);
+    if (!isShownBy(newest, plan)) return readSnapshot(db(), plan, source, asOf);
     const { slug } = plan.market;
     const rates = plan.options.currency === null ? null : await ratesAt(newest);
     const head = headAt(newest, rates === null ? [slug] : [slug, ...rates.scopes]);
