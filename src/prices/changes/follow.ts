@@ -104,6 +104,10 @@ function checkDatabaseFailure(error: unknown): void {
   if (databaseProblem(error) === null) throw error;
 }
 
+/** The time of one wait. Without notifications, or after a failure, it ends with a poll. */
+const pauseOf = ({ hears }: Link, leftMs: number, hasFailed: boolean): number =>
+  hears && !hasFailed ? leftMs : Math.min(leftMs, POLL_MS);
+
 /** The feed of a database. @param link reports commits */
 export function feedOf(sources: ChangeSources, link: Link): Feed {
   const commits = new CommitSignal();
@@ -112,10 +116,6 @@ export function feedOf(sources: ChangeSources, link: Link): Feed {
   const readShared = sharedReader(sources, readLimit);
   let unsubscribe: (() => void) | null = null;
   let isStopped = false;
-
-  /** The time of one wait. */
-  const pauseOf = (leftMs: number, hasFailed: boolean): number =>
-    link.hears && !hasFailed ? leftMs : Math.min(leftMs, POLL_MS);
 
   /** Waits after an empty page until a page has changes or the time ends. */
   async function wait(
@@ -129,7 +129,8 @@ export function feedOf(sources: ChangeSources, link: Link): Feed {
     for (;;) {
       const leftMs = untilMs - performance.now();
       if (isStopped || leftMs <= 0) break;
-      if (count === commits.count) await commits.wait(pauseOf(leftMs, failure !== null), signal);
+      const pauseMs = pauseOf(link, leftMs, failure !== null);
+      if (count === commits.count) await commits.wait(pauseMs, signal);
       signal.throwIfAborted();
       if (isStopped || untilMs <= performance.now()) break;
       count = commits.count;
