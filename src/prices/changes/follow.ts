@@ -121,18 +121,18 @@ export function feedOf(sources: ChangeSources, link: Link): Feed {
   async function wait(
     request: ChangesRequest,
     empty: PageRead,
-    untilMs: number,
+    endMs: number,
     signal: AbortSignal,
   ) {
     let { page, count } = empty;
     let failure: { readonly error: unknown } | null = null;
     for (;;) {
-      const leftMs = untilMs - performance.now();
+      const leftMs = endMs - performance.now();
       if (isStopped || leftMs <= 0) break;
       const pauseMs = pauseOf(link, leftMs, failure !== null);
       if (count === commits.count) await commits.wait(pauseMs, signal);
       signal.throwIfAborted();
-      if (isStopped || untilMs <= performance.now()) break;
+      if (isStopped || endMs <= performance.now()) break;
       count = commits.count;
       try {
         page = await readShared({ ...request, after: page.next }, count);
@@ -153,13 +153,13 @@ export function feedOf(sources: ChangeSources, link: Link): Feed {
       return request.limit > LARGE ? largeReads.run(read, signal) : read();
     },
     follow: async (request, waitMs, signal) => {
-      const untilMs = performance.now() + waitMs;
+      const endMs = performance.now() + waitMs;
       // Subscribed before the first read, so that no later commit is missed.
       if (!isStopped) unsubscribe ??= link.onCommit(() => commits.notify());
       const { count } = commits;
       const page = await readLimit.run(() => readPage(sources, request, signal), signal);
       if (page.changes.length > 0) return page;
-      return wait(request, { page, count }, untilMs, signal);
+      return wait(request, { page, count }, endMs, signal);
     },
     waiting: () => commits.waiters,
     stop: () => {
