@@ -1,12 +1,12 @@
-/** Calendar periods that an aggregated point can stand for; a week is one of ISO 8601. */
+/** Calendar periods of aggregated points; weeks as in ISO 8601. */
 export const PERIODS = ['week', 'month', 'quarter', 'year'] as const;
 export type Period = (typeof PERIODS)[number];
 
-/** How the assessments of a period become one point. */
+/** Methods that aggregate the observations of a period into one point. */
 export const METHODS = ['average', 'first', 'last', 'min', 'max'] as const;
 export type Method = (typeof METHODS)[number];
 
-/** The spans that a summary looks back over, in the order in which it shows them. */
+/** The spans of the changes in a summary, in its order. */
 export const SPANS = [
   'previous',
   'week',

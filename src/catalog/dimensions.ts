@@ -21,7 +21,7 @@ const dimension = <
   description: string,
 ) => ({ filter, field, kind, description }) satisfies Dimension;
 
-/** Dimensions that only some markets have, in the order in which records show them. */
+/** Dimensions of only some markets, in the order of records. */
 export const DIMENSIONS = {
   purities: dimension('purities', 'purity', 'purity', 'Purity or grade of the material'),
   grades: dimension('grades', 'grade', 'grade', 'Commercial grade'),
@@ -37,15 +37,14 @@ export const DIMENSIONS = {
   services: dimension('services', 'service', 'service', 'Service that the price is for'),
 } as const;
 
-/** The column of `price` that refers to what a record's field shows: `cellFormat` →
- * `cell_format_id`. */
+/** The column of `price` for a field of a record: `cellFormat` → `cell_format_id`. */
 export const columnName = (field: string): string =>
   `${field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}_id`;
 
 export type MarketFilter = keyof typeof DIMENSIONS;
 type DimensionKind = (typeof DIMENSIONS)[MarketFilter]['kind'];
 
-/** The filters that every market has. Their values are kept apart from the dimensions above. */
+/** The filters of every market. Their values are stored apart from the dimensions above. */
 export const BASE_FILTERS = {
   products: { filter: 'products', field: 'product', description: 'Product that is priced' },
   priceCategories: {
@@ -67,5 +66,5 @@ export type FilterName = BaseFilter | MarketFilter;
 const BASE_KINDS = ['price-category', 'price-type', 'frequency'] as const;
 type BaseKind = (typeof BASE_KINDS)[number];
 
-/** Everything that `dimension_value.kind` may hold. */
+/** All values of `dimension_value.kind`. */
 export type Kind = DimensionKind | BaseKind;

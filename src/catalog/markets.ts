@@ -1,9 +1,9 @@
 import type { MarketFilter } from './dimensions.ts';
 
 /**
- * The markets, the only list of them anywhere: routes, scopes, schemas, the OpenAPI document,
- * seeds and tests are made from these entries. `filters` are those beyond the base filters, as
- * in the specification, section 4.2; `prefix` is the market's part of a price code.
+ * The only list of markets: routes, scopes, schemas, the OpenAPI document, seeds and tests are
+ * generated from it. `filters` are the filters beyond the base filters, as in section 4.2 of the
+ * specification. `prefix` starts every price code of the market.
  */
 export const MARKETS = [
   {
@@ -126,5 +126,5 @@ export interface Market {
 
 const bySlug: ReadonlyMap<string, Market> = new Map(MARKETS.map((each) => [each.slug, each]));
 
-/** The market of a slug, exactly as written; undefined when there is none. */
+/** The market of a slug, compared exactly; undefined if there is none. */
 export const marketOf = (slug: string): Market | undefined => bySlug.get(slug);

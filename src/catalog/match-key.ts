@@ -1,11 +1,11 @@
-/** The key by which codes are compared: exact but for the case of the 26 letters. */
+/** The comparison key of codes: exact, except for the case of the 26 letters. */
 export const codeKey = (code: string): string =>
   code.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 /**
- * The key by which names and ids are compared: NFKC, trimmed, inner white space folded to
- * one space, case-folded. It is also what is stored beside each name, so that both sides of every
- * comparison come from this one function and never from SQL `lower()`.
+ * The comparison key of names and ids: NFKC, trimmed, white space folded to one space, case-folded.
+ * It is also stored beside each name, so that both sides of every comparison come from this
+ * function and never from SQL `lower()`.
  *
  * Upper-casing before lower-casing folds letters such as ß and ſ that lower-casing alone leaves
  * apart; the second NFKC recomposes what case mapping decomposed.

@@ -1,30 +1,30 @@
 import { distance } from 'fastest-levenshtein';
 
-/** Words that British and American English spell otherwise, and the spelling that is compared. */
+/** Different British and American spellings, and the one that is compared. */
 const SPELLINGS: readonly (readonly [other: RegExp, one: string])[] = [
   [/sulph/g, 'sulf'],
   [/aluminium/g, 'aluminum'],
-  // The tonne as it is called in America; the metric ton unit is another.
+  // The American name of the tonne; the metric ton unit is a different unit.
   [/\b(metric )?ton\b(?! unit)/g, 'tonne'],
   [/(lit|met)re/g, '$1er'],
 ];
 
-/** Characters of a text that are compared. */
+/** Most compared characters of a text. */
 const LENGTH_MAX = 64;
 
-/** What every text has that is spelt otherwise: most have none of it. */
-const SPELT_OTHERWISE = /sulph|aluminium|ton|tre/;
+/** Finds texts with a spelling to replace; most have none. */
+const HAS_OTHER_SPELLING = /sulph|aluminium|ton|tre/;
 
-/** A text in small letters, in the spelling that is compared. */
+/** A lower-case text in the compared spelling. */
 export function inOneSpelling(small: string): string {
-  if (!SPELT_OTHERWISE.test(small)) return small;
+  if (!HAS_OTHER_SPELLING.test(small)) return small;
   return SPELLINGS.reduce((text, [other, one]) => text.replace(other, one), small);
 }
 
-/** A name as it is compared: in small letters, in one spelling. */
+/** The compared form of a name: lower case, in one spelling. */
 const spelt = (name: string): string => inOneSpelling(name.slice(0, LENGTH_MAX).toLowerCase());
 
-/** Words that have no letter in an abbreviation. */
+/** Words without a letter in an abbreviation. */
 const SMALL_WORDS: ReadonlySet<string> = new Set(['and', 'of', 'the']);
 
 /** The first letters of the words of a name; empty for a single word. */
@@ -33,24 +33,24 @@ function initialsOf(text: string): string {
   return words.length < 2 ? '' : words.map((word) => word[0]).join('');
 }
 
-/** A name, and how it is compared. */
+/** A name and its compared forms. */
 interface Entry {
   readonly name: string;
   readonly text: string;
   readonly initials: string;
 }
 
-/** A name that is near, and how near; what is nearest sorts first. */
+/** A similar name and its distance; the nearest sorts first. */
 interface Near {
   readonly name: string;
   readonly begins: boolean;
   readonly score: number;
 }
 
-/** How near a name is to what was sent; null where it is not. */
+/** The distance of a name from the sent text; null if it is not similar. */
 function nearOf(wanted: string, { name, text, initials }: Entry): Near | null {
   const begins = wanted.length >= 2 && text.startsWith(wanted);
-  // "USA" is the United States as well as "US".
+  // "USA" matches the United States like "US".
   const isShort = initials !== '' && wanted.length <= initials.length + 1;
   if (isShort && wanted.startsWith(initials)) return { name, begins: true, score: 0 };
   const most = Math.max(2, Math.ceil(text.length / 3));
@@ -75,9 +75,9 @@ function compareEnds(one: string, other: string): number {
 
 type Order = (one: string, other: string) => number;
 
-/** Up to so many names all of them are compared; of more, those beside what was sent. */
+/** Longest list of names that are all compared. In a longer one, only neighbours are compared. */
 const COMPARED_ALL = 500;
-/** Names compared on each side of what was sent, in each of two orders. */
+/** Compared neighbours on each side of the sent text, in each of two orders. */
 const COMPARED_BESIDE = 100;
 
 /** The entries beside a text in a sorted list. */
@@ -92,9 +92,8 @@ function beside(wanted: string, sorted: readonly Entry[], order: Order): readonl
 }
 
 /**
- * Names to suggest from. A search compares a bounded number of them, however many there are: a
- * mistyped name has its beginning or its end in common with the one that was meant, so it stands
- * beside it in the order of beginnings or of ends.
+ * Names for suggestions. A search compares a bounded number of them: a mistyped name shares its
+ * start or its end with the intended name, so it is a neighbour in the order of starts or of ends.
  */
 export class Names {
   readonly #entries: readonly Entry[];
@@ -120,9 +119,9 @@ export class Names {
   }
 
   /**
-   * The names nearest to what was sent, best first: those within a third of its length in edits,
-   * that contain it or are contained in it, or that it abbreviates. One that begins with what was
-   * sent comes before others. British and American spellings are one.
+   * The names nearest to the sent text, best first: names within edits of a third of their length,
+   * names that contain it or are contained in it, and names that it abbreviates. Names that start
+   * with the text come first. British and American spellings are equal.
    */
   nearest(sent: string, most: number): string[] {
     const wanted = spelt(sent);
@@ -138,11 +137,11 @@ export class Names {
   }
 }
 
-/** The names of a short list that are nearest to what was sent, as `Names` finds them. */
+/** The nearest names of a short list, as `Names` finds them. */
 export const nearest = (sent: string, names: Iterable<string>, most: number): string[] =>
   new Names(names).nearest(sent, most);
 
-/** A question that offers up to three names like the written one; empty if none is near. */
+/** A question with up to three similar names; empty if none is similar. */
 export function didYouMean(written: string, names: Iterable<string>): string {
   const found = nearest(written, names, 3).map((name) => `"${name}"`);
   return found.length === 0 ? '' : `; did you mean ${found.join(' or ')}?`;

@@ -1,27 +1,27 @@
 import { MARKETS, type MarketSlug } from './markets.ts';
 import { nearest } from './nearest.ts';
 
-/** Opens every market. */
+/** The scope of all markets. */
 export const ALL_MARKETS = 'prices:*';
 
 export type Scope = `prices:${MarketSlug}` | typeof ALL_MARKETS;
 
-/** The scope that opens one market: `prices:<slug>`, compared to the letter. */
+/** The scope of one market: `prices:<slug>`, compared exactly. */
 export const scopeOf = (slug: MarketSlug): Scope => `prices:${slug}`;
 
-/** Every scope there is. */
+/** All scopes. */
 export const SCOPES: readonly Scope[] = [...MARKETS.map((each) => scopeOf(each.slug)), ALL_MARKETS];
 
 const known: ReadonlySet<string> = new Set(SCOPES);
 
-/** Whether a text is one of the scopes; nothing is trimmed, folded or globbed. */
+/** True if a text is exactly one of the scopes. */
 const isScope = (text: string): text is Scope => known.has(text);
 
-/** Whether a holder of `held` may read the market of `needed`. */
+/** True if the scopes `held` allow the market of `needed`. */
 export const allows = (held: ReadonlySet<string>, needed: Scope): boolean =>
   held.has(needed) || held.has(ALL_MARKETS);
 
-/** The markets that a holder of `held` may read, in the order of the catalog. */
+/** The markets that the scopes `held` allow, in the order of the catalog. */
 export const marketsOpenTo = (held: ReadonlySet<string>): MarketSlug[] =>
   MARKETS.map(({ slug }) => slug).filter((slug) => allows(held, scopeOf(slug)));
 
@@ -31,10 +31,10 @@ export class UnknownScopeError extends Error {
   readonly exitCode = 2;
 }
 
-/** What all scopes begin with; it says nothing about which one was meant. */
+/** The common prefix of all scopes, not compared for suggestions. */
 const PREFIX = 'prices:';
 
-/** The scope that was probably meant, or undefined when none is near. */
+/** The most similar scope; undefined if none is similar. */
 function nearestScope(text: string): string | undefined {
   const folded = text.trim().toLowerCase();
   const sent = folded.startsWith(PREFIX) ? folded.slice(PREFIX.length) : folded;

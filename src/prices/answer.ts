@@ -29,9 +29,9 @@ import { columnsOf, headerRow, recordRows } from './write/rows.ts';
 import { warningLines, warningRows } from './write/warning-rows.ts';
 import { wideSlices } from './write/wide.ts';
 
-/** What answering needs: where prices, reference data, rates and series are read. */
+/** The readers of an answer: prices, reference data, rates and series. */
 export interface Sources {
-  /** Reads what requests share; nobody who leaves ends it for the others. */
+  /** Reads data that requests share. An aborted request does not cancel it for the others. */
   readonly db: Kysely<Database>;
   /** Reads for one request. */
   readonly reads: Reads;
@@ -43,7 +43,7 @@ export interface Sources {
   readonly vocabularies: VocabularyReader;
   readonly select: Selector;
   readonly series: SeriesSource;
-  /** Looks for requested points without a rate, for one request. */
+  /** Finds requested points without a rate, for one request. */
   readonly missing: (db: LazyDatabase) => MissingReader;
   /** Most prices whose series one statement reads. */
   readonly pricesPerStatement: number;
@@ -51,7 +51,7 @@ export interface Sources {
   readonly wideCellsMax: number;
 }
 
-/** A page of prices in the order of their codes, and the cursor that goes on after it. */
+/** The page of a plan, in the order of codes, and the cursor of the next page. */
 function pageOf(plan: Plan, head: Head, kept: readonly PlannedPrice[]) {
   const { limit, after } = plan.page;
   // Codes are ASCII, so that their order is the same here as in the database.
@@ -63,20 +63,21 @@ function pageOf(plan: Plan, head: Head, kept: readonly PlannedPrice[]) {
   return { shown, nextCursor: cursorText(canonicalText(plan), position) };
 }
 
-/** Warnings with the places of a request in its address, where it has its filters there. */
-async function placedIn({ by }: Plan, warnings: readonly Warning[]): Promise<readonly Warning[]> {
+/** Warnings whose pointers name query parameters, if the filters are in the query. */
+async function withPointers(
+  { by }: Plan,
+  warnings: readonly Warning[],
+): Promise<readonly Warning[]> {
   if (by === 'body' || warnings.length === 0) return warnings;
   return mapped(warnings, (each) => ({ ...each, pointer: parameterPointer(each.pointer) }));
 }
 
 /**
- * Answers a plan from one state of the database, the one that was found for it: everything is
- * read at its revision, however much is committed meanwhile. What is told and refused is that of
- * the whole request, so it is the same on every page. Prices that are left out take no place on a
- * page.
- * @throws Problem for a currency or unit that is not known, for values that match nothing when the
- *   plan is strict, and for prices that cannot be converted when it says so; what the database
- *   throws
+ * Answers a plan from one snapshot: it reads all data at the revision of the snapshot, whatever is
+ * committed meanwhile. Warnings and errors cover the whole request, so they are the same on every
+ * page. Omitted prices do not count towards a page.
+ * @throws Problem for an unknown currency or unit, for unmatched values if the plan is strict, and
+ *   for prices that cannot be converted if the plan says so; errors of the database
  */
 export async function answerAt(
   sources: Sources,
@@ -98,7 +99,7 @@ export async function answerAt(
   const inUse = { source: source?.slug ?? null, rates, references, targets };
   const rated = await withMissingRates(sources.missing(db), plan, outcomes, revision, inUse);
   const { kept, warnings: omitted } = withoutRefused(plan, rated.planned);
-  const told = [...unmatched, ...rated.warnings, ...omitted, ...(await vatWarnings(kept))];
+  const warnings = [...unmatched, ...rated.warnings, ...omitted, ...(await vatWarnings(kept))];
   const { shown, nextCursor } = pageOf(plan, head, kept);
   const metadata = {
     market: plan.market.slug,
@@ -106,7 +107,7 @@ export async function answerAt(
     asOf: head.committedAt,
     count: shown.length,
     nextCursor,
-    warnings: await placedIn(plan, told),
+    warnings: await withPointers(plan, warnings),
   };
   const context = {
     plan,

@@ -118,13 +118,8 @@ export function feedOf(sources: ChangeSources, link: Link): Feed {
   let isStopped = false;
 
   /** Waits after an empty page until a page has changes or the time ends. */
-  async function wait(
-    request: ChangesRequest,
-    empty: PageRead,
-    endMs: number,
-    signal: AbortSignal,
-  ) {
-    let { page, count } = empty;
+  async function wait(request: ChangesRequest, last: PageRead, endMs: number, signal: AbortSignal) {
+    let { page, count } = last;
     let failure: { readonly error: unknown } | null = null;
     for (;;) {
       const leftMs = endMs - performance.now();

@@ -22,10 +22,10 @@ const KINDS = [
 
 export type Kind = (typeof KINDS)[number][1];
 
-/** The place of the code in a cost where the word is a part of the code: after all others. */
+/** The attribute index in the cost of a word that is a part of the code: after all others. */
 const PART_OF_CODE = (1 << ATTRIBUTE_BITS) - 1;
 
-/** Letters from which on a word is looked for inside of others. */
+/** Fewest letters of a word that is searched inside of other words. */
 const INSIDE_LENGTH_MIN = 3;
 
 /** The first word that does not sort before a text. */
@@ -84,8 +84,9 @@ function eachMatch(index: MarketIndex, word: string, found: (at: number, kind: n
 }
 
 /**
- * Calls back with every word that is the one written but for one typing error. One error leaves the
- * first or the second half of a word as it is, unless it swaps the letters in the middle.
+ * Calls back with every word that differs from the written one by one typing error. One error
+ * leaves the first or the second half of a word unchanged, unless it swaps the two letters in the
+ * middle.
  */
 function eachNear(index: MarketIndex, word: string, found: (at: number, kind: number) => void) {
   if (!canBeNear(word)) return;
@@ -113,7 +114,7 @@ export function* besideWord(index: MarketIndex, word: string): Generator<string>
   for (const at of holding(index, `${word.slice(-2)}\n`)) yield index.tokens[at] as string;
 }
 
-/** The least cost of a word for each price of a market, and whether some price has it at all. */
+/** The least cost of a word for each price of a market, and true if any price has it. */
 export function costsOf(
   index: MarketIndex,
   word: string,
@@ -138,7 +139,7 @@ export function costsOf(
   return { costs, isFound };
 }
 
-/** The kind of a match and the place of its attribute in `ATTRIBUTES`, from its cost. */
+/** The kind of a match and the index of its attribute in `ATTRIBUTES`, from its cost. */
 export function matchOf(cost: number): { readonly kind: Kind; readonly attribute: number } {
   for (const [least, kind] of KINDS) {
     if (cost < least) continue;

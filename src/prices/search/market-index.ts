@@ -12,7 +12,7 @@ interface Named {
   readonly name: string;
 }
 
-/** What a result shows of a price. */
+/** A price as a search result shows it. */
 export interface FoundPrice {
   readonly code: string;
   readonly name: string;
@@ -25,7 +25,7 @@ export interface FoundPrice {
   readonly [field: string]: unknown;
 }
 
-/** What a result shows of a price: its record without the parts that no list has room for. */
+/** A price as a search result shows it: its record without the long members. */
 export function foundPrice(
   market: Market,
   price: SelectedPrice,
@@ -49,7 +49,7 @@ const others = Object.values(DIMENSIONS)
   .map(({ field }) => field)
   .filter((field) => !PLACES.includes(field));
 
-/** The attributes that are searched, and the text of each; what counts most comes first. */
+/** The searched attributes and the text of each, the most important first. */
 export const ATTRIBUTES: readonly (readonly [field: string, text: TextOf])[] = [
   ['code', ({ code }) => code],
   ['name', ({ name }) => name],
@@ -65,10 +65,10 @@ export const ATTRIBUTES: readonly (readonly [field: string, text: TextOf])[] = [
   ['market', (_price, { name }) => name],
 ];
 
-/** Bits of a posting that hold the place of its attribute in `ATTRIBUTES`. */
+/** Bits of a posting for the index of its attribute in `ATTRIBUTES`. */
 export const ATTRIBUTE_BITS = 5;
 
-/** The prices of a market at one state, and the words of their attributes. It never changes. */
+/** The prices of a market at one revision, and the words of their attributes. Immutable. */
 export interface MarketIndex {
   readonly market: Market;
   /** In the order of their codes. */
@@ -81,19 +81,19 @@ export interface MarketIndex {
   readonly tokens: readonly string[];
   /** All words, each between two line feeds. */
   readonly text: string;
-  /** Where each word begins in `text`. */
+  /** The offset of each word in `text`. */
   readonly starts: Uint32Array;
-  /** Where the postings of each word begin; one more for the end of the last. */
+  /** The first posting of each word, and the end of the last. */
   readonly offsets: Uint32Array;
   /** The number of a price and, in the last bits, of its attribute. */
   readonly postings: Uint32Array;
-  /** About as many bytes as it takes. */
+  /** An estimate of its memory in bytes. */
   readonly bytes: number;
 }
 
-/** About what a price takes beside its texts and postings, in bytes. */
+/** Estimated bytes of a price without its texts and postings. */
 const PRICE_BYTES = 400;
-/** About what a word takes beside its letters, in bytes. */
+/** Estimated bytes of a word without its letters. */
 const TOKEN_BYTES = 40;
 
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);

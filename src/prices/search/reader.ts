@@ -11,7 +11,7 @@ import { type FoundPrice, foundPrice, indexOf, type MarketIndex } from './market
 /** Prices that one statement reads: the driver parses its rows without a pause. */
 const PRICES_PER_STATEMENT = 500;
 
-/** Markets that are read at a time; others wait, as each reading takes a connection. */
+/** Concurrent reads of markets: each takes a connection. */
 const READ_AT_ONCE = 2;
 
 interface SearchSources {
@@ -42,8 +42,8 @@ interface Entry {
   bytes: number;
 }
 
-/** States of a market that are cached: the newest, and one for requests that began before it. */
-const STATES = 2;
+/** Cached indexes of a market: the newest, and one for requests that began before it. */
+const REVISIONS = 2;
 
 /**
  * An LRU cache of indexes, within a budget of bytes. Concurrent callers share one build; failures
@@ -78,8 +78,8 @@ class Indexes {
         if (isCached()) this.#entries.delete(key);
       },
     );
-    const states = [...this.#entries].filter(([, { slug }]) => slug === entry.slug);
-    for (const [old] of states.slice(0, -STATES)) this.#entries.delete(old);
+    const revisions = [...this.#entries].filter(([, { slug }]) => slug === entry.slug);
+    for (const [old] of revisions.slice(0, -REVISIONS)) this.#entries.delete(old);
   }
 
   #evict(): void {
@@ -92,18 +92,18 @@ class Indexes {
   }
 }
 
-/** The indexes of some markets, all of one state of the database, and that state. */
+/** The indexes of some markets at one revision, and its head. */
 interface IndexesAt {
   readonly head: Head;
   readonly indexes: readonly MarketIndex[];
 }
 
-/** Reads the indexes of markets at the newest state; others are neither read nor waited for. */
+/** Reads the indexes of markets at the newest revision. Does not wait for other markets. */
 type IndexReader = (slugs: readonly MarketSlug[], newest: Newest) => Promise<IndexesAt>;
 
 /**
- * A reader that builds the index of a market once for each of its states, when it is asked for.
- * @param bytesMax bytes that all cached indexes take together
+ * A reader that builds the index of a market once for each of its revisions, on first use.
+ * @param bytesMax budget of all cached indexes in bytes
  */
 export function indexReader(sources: SearchSources, bytesMax: number): IndexReader {
   const cached = new Indexes(bytesMax);
@@ -120,7 +120,7 @@ export function indexReader(sources: SearchSources, bytesMax: number): IndexRead
     const head = headAt(newest, slugs);
     const open = MARKETS.filter(({ slug }) => slugs.includes(slug));
     const indexes = open.map((market) => {
-      // The state of one market changes less often than that of all of them.
+      // The revision of one market changes less often than that of all markets.
       const own = headAt(newest, [market.slug]);
       const key = `${market.slug} ${own.epoch}.${own.revision}`;
       return cached.get(market.slug, key, () => read(market, own));

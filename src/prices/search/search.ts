@@ -5,21 +5,21 @@ import { besideWord, costsOf, isKnown, type Kind, MISSING, matchOf } from './fin
 import { ATTRIBUTES, type FoundPrice, type MarketIndex } from './market-index.ts';
 import { canBeNear, isNear, withWords, wordsOf } from './words.ts';
 
-/** Words of a text that are searched; the costs of matches leave room for so many. */
+/** Most searched words of a text: the sum of their costs must not overflow. */
 const WORDS_MAX = 12;
 
-/** Words from which on one of them may be missing, where nothing matches all of them. */
+/** Fewest words of a text of which one may be missing, if no price matches all of them. */
 const MISSING_WORDS_MIN = 3;
 
 const SUGGESTIONS_MAX = 3;
 
-/** Known words that are compared with an unknown one. */
+/** Most known words that are compared with an unknown one. */
 const CANDIDATES_MAX = 250;
 
-/** Unknown words of a text beyond which no typing errors are assumed: each costs a search. */
+/** Most unknown words that are searched with typing errors: each costs a search. */
 const UNKNOWN_MAX = 3;
 
-/** Letters that a suggested word may lack: less of a word says something else. */
+/** Most letters that a suggested word may lack: a shorter word means something else. */
 const SHORTER_MAX = 2;
 
 /** An attribute of a result that matches, its text, and how. */
@@ -120,7 +120,7 @@ function search(index: MarketIndex, wanted: Wanted, withErrors: boolean, best: B
   for (const word of words) {
     const { costs, isFound } = costsOf(index, word, withErrors);
     if (!isFound) misses += 1;
-    // No price can have enough of the words: the others need not be looked for.
+    // No price can have enough of the words: the search ends early.
     if (misses > (mayMiss ? 1 : 0)) return 0;
     byWord.push(costs);
   }
@@ -153,7 +153,7 @@ function resultOf({ index, number, byWord }: Candidate): Result {
   return { market: index.market.slug, price, matched: [...matched.values()] };
 }
 
-/** Known words that may be meant by an unknown one; a bounded number of them. */
+/** Known words that are candidates for an unknown one: a bounded number. */
 function candidatesFor(indexes: readonly MarketIndex[], word: string): ReadonlySet<string> {
   const candidates = new Set<string>();
   if (!canBeNear(word)) return candidates;
@@ -176,7 +176,7 @@ function unknownOf(indexes: readonly MarketIndex[], words: readonly string[]) {
   return unknown;
 }
 
-/** Texts that are known, with the nearest words in the place of those that are not. */
+/** Suggested texts: unknown words are replaced by the nearest known ones. */
 function suggestionsFor(
   indexes: readonly MarketIndex[],
   text: string,
@@ -200,7 +200,7 @@ function suggestionsFor(
  * Finds prices in the indexes of some markets. All words of the text must match. Where no price has
  * them all, words with one typing error match as well, and of three and more words one may be
  * missing.
- * @param most how many results are returned
+ * @param most most results
  */
 export function searchPrices(indexes: readonly MarketIndex[], text: string, most: number): Found {
   const written = wordsOf(text);
