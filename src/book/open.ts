@@ -100,7 +100,7 @@ export interface OpenBook {
    * @param coding `gzip` returns the compressed bytes
    * @returns null if only a writer makes these bytes, see `offersGzip`
    */
-  body(answer: Answer, format: Format, state: Snapshot, coding: 'gzip' | null): Body | null;
+  body(answer: Answer, format: Format, snapshot: Snapshot, coding: 'gzip' | null): Body | null;
   /**
    * Caches the answer to a repeated request.
    * @param slices the bytes of the answer; null if they exceed the limit or are not complete

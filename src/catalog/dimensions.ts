@@ -1,7 +1,7 @@
 /**
  * The dimensions a price can be filtered by. `filter` is the name in a request, `field` the
- * name in a record (and, in snake case with `_id`, the column of `price`), `kind` the word under
- * which its values are kept in `dimension_value`.
+ * name in a record (and, in snake case with `_id`, the column of `price`), `kind` the value of
+ * `dimension_value.kind`.
  */
 interface Dimension {
   readonly filter: string;

@@ -150,7 +150,7 @@ const WRITERS: Readonly<Record<Format, (plan: Plan) => Writer>> = {
   rows: () => rowsWriter,
 };
 
-/** The warnings after the last record, where a request asked for them as rows. */
+/** The warnings after the last record, if the request wants them as rows. */
 function lastRows({ metadata, context }: Answer, format: Format): Iterable<Buffer> {
   if (context.plan.options.warnings !== 'row') return [];
   if (format === 'ndjson') return warningLines(metadata.warnings);

@@ -5,7 +5,7 @@ import { type Service, serviceOn } from '../support/service.ts';
 
 type Test = Parameters<typeof serviceOn>[0];
 
-/** A service with one market in its book, and what it takes to ask it. */
+/** A service with one market in its book, and a client of it. */
 async function filled(test: Test, database: TestDatabase, bytes = 2 ** 29) {
   const service = await serviceOn(test, database, { PRICE_BOOK_BYTES: String(bytes) });
   const { book } = service.app;

@@ -16,14 +16,14 @@ import {
 
 const ROUNDS = 20;
 const REQUESTS_A_ROUND = 40;
-/** Requests of a round that are asked twice more, and those of all rounds before. */
+/** Requests of a round that are sent twice more, and repeated requests of earlier rounds. */
 const REPEATED_A_ROUND = 8;
-/** Requests of a round whose next page is asked for. */
+/** Requests of a round whose next page is requested. */
 const FOLLOWED_A_ROUND = 20;
 
 type Test = Pick<typeof t, 'teardown' | 'equal' | 'ok'>;
 
-/** Asks both; tells what differs. */
+/** Sends a request to both services and reports a difference. */
 export async function compareOne(test: Test, twins: Twins, asked: BookRequest): Promise<number> {
   const [kept, plain] = await Promise.all([
     answerOf(twins.kept, asked),
@@ -37,7 +37,7 @@ export async function compareOne(test: Test, twins: Twins, asked: BookRequest): 
   return plain.status;
 }
 
-/** What goes on where an answer ended: its next page, and the same at its revision by name. */
+/** Requests that continue an answer: its next page, and the same request at its revision. */
 async function followersOf({ kept }: Twins, asked: BookRequest): Promise<BookRequest[]> {
   const { options } = asked as { options: Readonly<Record<string, unknown>> };
   if (options['asOf'] !== undefined || options['revision'] !== undefined) return [];
@@ -80,7 +80,7 @@ export async function compareTwins(
     const followers = (
       await Promise.all(all.slice(0, FOLLOWED_A_ROUND).map((each) => followersOf(twins, each)))
     ).flat();
-    // Of the newest state now, of a past one when they are asked again in a later round.
+    // They read the newest revision now, and a past one when a later round repeats them.
     await forAll(followers, compare);
     asked.push(...all, ...followers);
     const older = Array.from(
@@ -88,7 +88,7 @@ export async function compareTwins(
       () => asked[Math.floor(random() * asked.length)] as BookRequest,
     );
     await forAll(older, compare);
-    // What is asked for the second time is remembered.
+    // The second of equal requests is cached.
     for (let time = 0; time < 2; time += 1) await forAll(all.slice(0, REPEATED_A_ROUND), compare);
   }
   const said = JSON.stringify([...statuses]);

@@ -160,7 +160,7 @@ t.test('a longest answer gives the event loop back while it is written', async (
   const longAnswer = async (): Promise<number> =>
     (await twins.kept.post(ALL.slug, { options: ALL.options })).text.length / 2 ** 20;
   await fill(twins);
-  // What was asked twice is kept as it is, and nothing has to be made for it.
+  // A repeated answer is cached whole and needs no encoding.
   for (let round = 0; round < 2; round += 1) await longAnswer();
   const { turns: before, points } = turns;
   const mb = await longAnswer();
@@ -181,7 +181,7 @@ t.test('what is remembered stays within its bytes', async (t) => {
     t.ok(budget.state.bytes <= limit, `${budget.state.bytes} bytes`);
   }
   t.ok(budget.state.evictions > 0, `${budget.state.evictions} were forgotten`);
-  // What had to go for the answers of a market may be its own edition: once for each question.
+  // Answers of a market may evict its own edition: at most once for each request.
   const { builds } = twins.book.counts;
   t.ok(builds >= MARKETS.length && builds <= MARKETS.length + 3, `${builds} editions were built`);
 });

@@ -110,7 +110,7 @@ export async function answerOf(
   return { status: statusCode, said, body, headers };
 }
 
-/** What a person could do to the data by SQL, of every kind; each is one commit. */
+/** Random changes of every kind that a person could make by SQL; each is one commit. */
 export function disturber(random: () => number) {
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
   const price = '(select id from price where random() >= 0 order by md5(code || $1) limit 1)';

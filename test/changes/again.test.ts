@@ -29,7 +29,7 @@ const publish = (): Promise<number> => {
   );
 };
 
-/** What a key hears that waits while something happens to it, and then to the data. */
+/** The answer to a waiting key when first the key and then the data change. */
 async function heardAfter(statement: string): Promise<Heard> {
   const key = await keyFor(database, ['prices:nickel', 'prices:copper']);
   const [id] = key.split('_').slice(2);

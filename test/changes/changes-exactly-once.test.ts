@@ -71,7 +71,7 @@ interface Reader {
   until(end: () => string | null): Promise<void>;
 }
 
-/** A reader that forgets now and then all that it has not worked off, and goes on elsewhere. */
+/** A reader that sometimes loses its unprocessed changes and continues on another server. */
 function forgetfulReader(ports: readonly number[], key: string, query: string): Reader {
   const worked: WireChange[] = [];
   const isThere = (place: string | null, end: string | null): boolean => {
@@ -134,7 +134,7 @@ async function mortalReader(test: Test, addresses: readonly string[], key: strin
   };
 }
 
-/** Random transactions and loads, several of each at once, until it is told to end. */
+/** Random concurrent transactions and loads, until it is stopped. */
 async function publish(test: Test, database: TestDatabase, isOver: () => boolean): Promise<void> {
   const publisher = await publisherOn(database.pool, SEED);
   const writer = async () => {

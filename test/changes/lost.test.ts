@@ -35,7 +35,7 @@ async function scene(test: Test, silenceMs = 20_000): Promise<Scene> {
     applicationName: 'commodity-prices test',
   });
   test.teardown(() => client.close());
-  // The price book hears of commits as well, and sooner than those who wait.
+  // The price book also receives notifications of commits, before the followers do.
   const service = await listening(test, { ...database, client }, { PRICE_BOOK_BYTES: '0' });
   const { next } = await hear(service, '');
   return { database, service, client, wire, end: next };

@@ -31,7 +31,7 @@ async function start(test: Pick<typeof t, 'teardown'>, env: Record<string, strin
   return waiting;
 }
 
-/** Whether so many requests have found nothing, and are told of what comes. */
+/** True if this many requests found no change and wait for one. */
 const isAsleep = ({ service, database }: Waiting, requests: number): boolean =>
   service.app.feed.waiting() === requests && isHeard(database);
 

@@ -45,7 +45,7 @@ function legsOf(day: number, usd: ByDay, cny: ByDay): [string, string] | null {
   return null;
 }
 
-/** What the contract says of one month: its value, how many were used, how many left out. */
+/** One month by the contract: its value, and the number of used and of omitted observations. */
 function monthOf(all: readonly (Quotient | null)[], method: Method, decimals: number | null) {
   const used = all.filter((each) => each !== null);
   const counts = [used.length, all.length - used.length];

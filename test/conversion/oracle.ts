@@ -52,7 +52,7 @@ const tidy = (sign: string, whole: string, fraction: string): string => {
   return decimals === '' ? sign + integer : `${sign}${integer}.${decimals}`;
 };
 
-/** What the contract says a fraction is on the wire. */
+/** A fraction on the wire, by the contract. */
 function rounded(fraction: Fraction, decimals: number | null): string {
   const { negative, digits, rest } = divided(fraction);
   const wholeDigits = digits.length - DEPTH;
@@ -69,7 +69,7 @@ function rounded(fraction: Fraction, decimals: number | null): string {
   return tidy(negative ? '-' : '', text.slice(0, point), text.slice(point));
 }
 
-/** What the contract says a product over a product is on the wire. */
+/** The quotient of two products on the wire, by the contract. */
 export const expected = (
   factors: readonly string[],
   divisors: readonly string[],
@@ -79,7 +79,7 @@ export const expected = (
 /** A product over a product. */
 export type Quotient = readonly [factors: readonly string[], divisors: readonly string[]];
 
-/** What the contract says the mean of some products over products is on the wire. */
+/** The mean of quotients of products on the wire, by the contract. */
 export function expectedMean(quotients: readonly Quotient[], decimals: number | null): string {
   let sum: Fraction = [0n, 1n];
   for (const [factors, divisors] of quotients) {
@@ -89,7 +89,7 @@ export function expectedMean(quotients: readonly Quotient[], decimals: number | 
   return rounded([sum[0], sum[1] * BigInt(quotients.length)], decimals);
 }
 
-/** What the contract says the least or greatest of some products over products is on the wire. */
+/** The least or greatest of quotients of products on the wire, by the contract. */
 export function expectedExtreme(
   quotients: readonly Quotient[],
   sign: 1 | -1,

@@ -10,7 +10,7 @@ const dates = fc
   .map((days) => days.map((day) => dayText(day + 40)));
 const ratesOn = (days: readonly string[]) => Object.fromEntries(days.map((day) => [day, '1.5']));
 
-/** Whether any of eight days up to a day is among some dates. */
+/** True if any of the eight days up to a day is among some dates. */
 const hasNear = (days: readonly string[], day: number): boolean =>
   Array.from({ length: 8 }, (_, back) => dayText(day - back)).some((each) => days.includes(each));
 

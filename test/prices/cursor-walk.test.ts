@@ -44,7 +44,7 @@ const aboutOf = ({ headers }: Reply) => ({
   warnings: JSON.parse(byAddress(headers['x-warnings'] ?? '[]')).slice(0, 5),
 });
 
-/** Walks an answer page by page and compares what is joined with the whole of that state. */
+/** Walks an answer page by page and compares the joined pages with the whole answer. */
 async function walk(slug: string, body: Body, limit: number, round: number): Promise<number> {
   const first = await ask(slug, withOptions(body, { limit }), round % 2 === 0, LINES);
   const revision = first.headers['x-data-revision'];

@@ -116,7 +116,7 @@ t.test('a code of another market names it, and only to who may read that market'
       headers: { 'x-api-key': key },
       payload: body,
     });
-  // In turn, so that an answer that is kept for one would show to the other.
+  // Alternating, so that an answer cached for one key would be visible to the other.
   const answers = [];
   for (const key of [both, few, both, few]) answers.push(await ask(key));
   for (const [index, answer] of answers.entries()) {

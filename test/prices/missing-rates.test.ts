@@ -57,7 +57,7 @@ t.before(async () => {
       await putPoints(client, code, ...dates.map((date) => [date, null, '100', null] as const));
     }
   });
-  // What was withdrawn must not count.
+  // Withdrawn points must not count.
   await commit(database.pool, (client) =>
     client.query(`delete from series where date = '2026-06-20'`),
   );
@@ -82,7 +82,7 @@ interface Range {
   readonly dateTo?: string;
 }
 
-/** The dates of the points that a request asks for. */
+/** The dates of the requested points. */
 function requested(code: string, range: Range, options: Json): string[] {
   const { dateFrom = '0000', dateTo = '9999' } = range;
   const upTo = pointsOf(code).filter((date) => date <= dateTo);
@@ -108,7 +108,7 @@ function lackingOn(date: string, legs: readonly string[]): readonly string[] {
   return absent.length > 0 ? absent : legs;
 }
 
-/** What the contract says of a request: the state of each price, and the warnings. */
+/** The outcome of each price and the warnings of a request, by the contract. */
 function expectedOf(range: Range, options: Json) {
   const missing = new Map<string, string[]>();
   const states = CODES.map((code) => {

@@ -67,7 +67,7 @@ interface Contention {
   readonly asked: number;
 }
 
-/** Commits in a loop while readers ask all the time. */
+/** Commits in a loop while readers send requests all the time. */
 async function contend(
   test: Pick<typeof t, 'ok'>,
   database: TestDatabase,

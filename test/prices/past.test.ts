@@ -12,7 +12,7 @@ const PER_CHANGE = 140;
 const SEED = 20_261_120;
 const request = anyRequest(randomOf(SEED));
 
-/** An answer as it was: its bytes, and the state that it named. */
+/** An earlier answer: its bytes and the revision that it named. */
 interface Noted extends Asked {
   readonly status: number;
   readonly text: string;
@@ -25,7 +25,7 @@ const METADATA = /^\{"\$metadata":\{"market":"[^"]+","revision":"([^"]+)","asOf"
 async function note(service: Service, asked: Asked, newest: readonly string[]): Promise<Noted> {
   const { status, text } = await send(service, asked);
   if (status !== 200 && status !== 400) throw new Error(text);
-  // A refusal names no state: the newest there is was asked.
+  // A refusal names no revision: the request read the newest.
   const [revision = '', asOf = ''] = METADATA.exec(text)?.slice(1) ?? newest;
   return { ...asked, status, text, revision, asOf };
 }
@@ -59,7 +59,7 @@ t.before(async () => {
 /** The code of the price that a change adds; before it, nothing was known of it. */
 const LATER_CODE = 'CP-NI-7777';
 
-/** Whether an answer says that it knows nothing of a price that came later. */
+/** True if an answer warns of a price that was added later. */
 const lacksLater = ({ slug, text }: Noted): boolean =>
   slug === 'nickel' && text.includes(`\\"${LATER_CODE}\\" matches nothing`);
 
@@ -74,7 +74,7 @@ function withoutLater(text: string): object {
   return { ...rest, $metadata: { ...$metadata, warnings } };
 }
 
-/** How many answers told of a price that came later. */
+/** The number of answers that warned of a price that was added later. */
 let toldLater = 0;
 
 const same = async (
@@ -85,7 +85,7 @@ const same = async (
   const now = await send(service, was, moment);
   if (now.status === was.status && now.text === was.text) return;
   if (lacksLater(was)) {
-    // Nothing that is known now of a later price is kept from who asks about the past.
+    // A request for the past learns all that is known now of a later price.
     toldLater += 1;
     if (now.status === 200) test.match(now.text, '"code":"not_yet_existing"');
     if (was.status === 200) test.same(withoutLater(now.text), withoutLater(was.text));

@@ -4,7 +4,7 @@ import { testDatabase } from '../support/database.ts';
 import { serviceOn } from '../support/service.ts';
 import { statementsSeen } from '../support/statements-seen.ts';
 
-/** How many prices each COPY asked for. */
+/** The number of prices of each COPY. */
 const pricesAsked = (statements: readonly string[]): number[] =>
   statements.flatMap((each) => {
     const [, ids] = /^copy .* any\('\{([\d,]+)\}'\)/s.exec(each) ?? [];

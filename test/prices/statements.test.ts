@@ -74,7 +74,7 @@ const readable = (statement: string): string =>
 
 const HEAD = { epoch: 'e', revision: '42.abc123', reference: '7', committedAt: '' };
 
-/** What a page of the feed is read from. */
+/** A run of changes of a page of the feed. */
 const RUN: ChangeRun = {
   revision: '42.abc123',
   recordedAt: '2026-03-05T16:00:00Z',
