@@ -36,7 +36,7 @@ CHUNK_BYTES = 65_536
 COLUMNS = ("code", "name", "date", "low", "mid", "high", "currency", "unit", "corrections")
 OPTIONS = frozenset([
     "includeSeries", "includeSummary", "currency", "unitOfMeasure", "onUnconvertible", "decimals",
-    "aggregate", "asOf", "revision", "limit", "cursor", "strict",
+    "aggregate", "asOf", "revision", "limit", "cursor", "strict", "lastObservations",
 ])
 KEY = re.compile(r"cps_[a-z]+_", re.IGNORECASE)
 

@@ -25,6 +25,7 @@ import type { Snapshot, SnapshotReader } from './snapshot.ts';
 import { type Answer, contentsOfAll, type RecordContext, type Writer } from './write/contents.ts';
 import { csvWriter } from './write/csv.ts';
 import { jsonWriter, ndjsonWriter } from './write/json.ts';
+import { parquetSlices } from './write/parquet.ts';
 import { columnsOf, headerRow, recordRows } from './write/rows.ts';
 import { warningLines, warningRows } from './write/warning-rows.ts';
 import { wideSlices } from './write/wide.ts';
@@ -143,7 +144,7 @@ const rowsWriter: Writer = {
 const hasAllColumns = ({ options }: Plan): boolean =>
   options.columns === null || options.columns === 'all';
 
-const WRITERS: Readonly<Record<Format, (plan: Plan) => Writer>> = {
+const WRITERS: Readonly<Record<Exclude<Format, 'parquet'>, (plan: Plan) => Writer>> = {
   json: () => jsonWriter,
   csv: (plan) => (hasAllColumns(plan) ? csvWriter : columnsWriter),
   ndjson: () => ndjsonWriter,
@@ -157,6 +158,20 @@ function lastRows({ metadata, context }: Answer, format: Format): Iterable<Buffe
   return warningRows(metadata.warnings, columnsOf(context.plan).length);
 }
 
+/** Warnings that the metadata of a file lists. */
+const FILE_WARNINGS = 100;
+
+/** The metadata of a file: that of the answer, and what was asked of its conversion. */
+function aboutFile({ metadata, context }: Answer): Record<string, unknown> {
+  const { currency, unitOfMeasure, decimals, aggregate } = context.plan.options;
+  const { warnings, ...about } = metadata;
+  return {
+    revision: metadata.revision,
+    metadata: { ...about, warnings: warnings.slice(0, FILE_WARNINGS) },
+    conversion: { currency, unitOfMeasure, decimals, aggregate },
+  };
+}
+
 /** The bytes of an answer, in slices; a failure midway throws and leaves them incomplete. */
 export async function* slicesOf(answer: Answer, format: Format): AsyncGenerator<Buffer> {
   const { context, records } = answer;
@@ -164,6 +179,10 @@ export async function* slicesOf(answer: Answer, format: Format): AsyncGenerator<
   if (plan.options.layout === 'wide') {
     const contents = contentsOfAll(context, records);
     yield* wideSlices(plan, contents, wideCellsMax, format === 'rows');
+    return;
+  }
+  if (format === 'parquet') {
+    yield* parquetSlices(context, contentsOfAll(context, records), aboutFile(answer));
     return;
   }
   const writer = WRITERS[format](plan);

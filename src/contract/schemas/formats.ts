@@ -33,6 +33,12 @@ export const FORMATS = {
     extension: 'json',
     disposition: 'inline',
   },
+  parquet: {
+    media: 'application/vnd.apache.parquet',
+    type: 'application/vnd.apache.parquet',
+    extension: 'parquet',
+    disposition: 'attachment',
+  },
 } as const;
 
 export type Format = keyof typeof FORMATS;
@@ -62,6 +68,14 @@ export const PriceRows = Type.Unsafe({
 export const ndjsonSchema = (record: string, $id: string) =>
   Type.String({ $id, description: `In each line one ${record}, as in \`data\` of the JSON` });
 
+/** Prices as a Parquet file. */
+export const PriceParquet = Type.Unsafe({
+  $id: 'PriceParquet',
+  type: 'string',
+  contentMediaType: FORMATS.parquet.media,
+  description: 'The columns of the CSV: decimals as DECIMAL(38, 18), dates as DATE',
+});
+
 /** The answer with prices, in each of its formats. */
 export const pricesContent = (schemas: {
   readonly response: TSchema;
@@ -73,6 +87,7 @@ export const pricesContent = (schemas: {
     [FORMATS.csv.media]: { schema: ref(PriceCsv) },
     [FORMATS.ndjson.media]: { schema: ref(schemas.ndjson) },
     [FORMATS.rows.media]: { schema: ref(PriceRows) },
+    [FORMATS.parquet.media]: { schema: ref(PriceParquet) },
   },
 });
 

@@ -21,7 +21,7 @@ import {
   SpecificationEntry,
   UnitOfMeasure,
 } from './components.ts';
-import { ndjsonSchema, PriceCsv, PriceRows } from './formats.ts';
+import { ndjsonSchema, PriceCsv, PriceParquet, PriceRows } from './formats.ts';
 import { optionMembers, PRINTABLE } from './options.ts';
 import { Conversion, Series, Summary } from './points.ts';
 
@@ -227,6 +227,7 @@ export const sharedOf = ({ filters, options }: RequestSchemas): TSchema[] => [
   NoCodes,
   PriceCsv,
   PriceRows,
+  PriceParquet,
   ...Object.values(filters),
 ];
 

@@ -101,7 +101,8 @@ export const optionMembers = (recordsMax: number) => ({
     Type.String({
       pattern: COLUMNS,
       maxLength: 2_048,
-      description: 'Columns of CSV and rows: all (default), short, or names with commas between',
+      description:
+        'Columns of CSV, rows and Parquet: all (default), short, or names with commas between',
     }),
   ),
   layout: Type.Optional(

@@ -198,7 +198,7 @@ export function planOf(
 
 /** The formats that each option of the layout is for. */
 const FORMATS_OF = {
-  columns: ['csv', 'rows'],
+  columns: ['csv', 'rows', 'parquet'],
   layout: ['csv', 'rows'],
   warnings: ['csv', 'ndjson'],
 } as const satisfies Readonly<Record<string, readonly Format[]>>;

@@ -18,7 +18,7 @@ export function columnsOf({ market, options }: Plan): readonly string[] {
 }
 
 /** A value that all rows of a record share. `decimal` marks the text of an exact number. */
-type Shared = string | boolean | null | { readonly decimal: string };
+export type Shared = string | boolean | null | { readonly decimal: string };
 
 const decimal = (text: string | null): Shared => (text === null ? null : { decimal: text });
 
@@ -67,7 +67,7 @@ function summaryValues(summary: Summary | null): Record<string, Shared> {
 }
 
 /** The values of a record that all of its rows share, by column. */
-function sharedValues(terms: Terms, contents: Contents): Record<string, Shared> {
+export function sharedValues(terms: Terms, contents: Contents): Record<string, Shared> {
   const { market } = terms.plan;
   const { shown, receipt, summary } = contents;
   const members = membersOf(market, contents.price, terms.references, shown);
@@ -203,11 +203,18 @@ const notationOf = ({ options }: Plan, isJson: boolean): RowNotation =>
 /** A row of a record: bytes that all of its rows share, and cells of its points between them. */
 type RowPart = Buffer | PointCell;
 
+/**
+ * Why the points of a record that have a value were not converted. The reason of a partial record
+ * explains its points without a rate, and no others.
+ */
+export const reasonOf = (receipt: Receipt | null): string | null =>
+  receipt?.status === 'partial' ? null : (receipt?.reason ?? null);
+
 /** Why a point could not be converted, or why no point of its record could be. */
 function reasonCell(receipt: Receipt | null, notation: RowNotation): PointCell {
-  // Of a partial record the reason explains the points without a rate, and no others.
-  const reason = receipt?.status === 'partial' ? null : (receipt?.reason ?? null);
-  const [converted, unconverted] = [reason, 'no-rate'].map((each) => ascii(notation.shared(each)));
+  const [converted, unconverted] = [reasonOf(receipt), 'no-rate'].map((each) =>
+    ascii(notation.shared(each)),
+  );
   return (points, index) =>
     notation.out.put((isUnconverted(points, index) ? unconverted : converted) as Buffer);
 }

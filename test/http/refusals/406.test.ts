@@ -49,7 +49,9 @@ t.test('a client that takes nothing of what is offered is told what is', async (
     for (const accept of [...NOTHING_OFFERED, ...(isPrices ? [] : OTHERS)]) {
       const { status, json, headers } = await ask(address, accept);
       t.same([status, json.code], [406, 'not_acceptable'], `${address[1]} ${accept}`);
-      const offered = isPrices ? 'application/json, text/csv or application/x-ndjson' : '/json';
+      const offered = isPrices
+        ? 'text/csv, application/x-ndjson, application/json;profile=rows or'
+        : '/json';
       t.match(json.detail, offered);
       t.equal(headers['cache-control'], 'no-store');
     }
