@@ -43,7 +43,7 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
   F20: {
     title: 'a fuzzer of somebody else',
     byHand: '0 × 5xx and 0 undocumented statuses in 2,073 requests',
-    why: 'See [below](#a-fuzzer-of-somebody-else); the one of this project is F19',
+    why: 'See [its run](fault-runs.md#a-fuzzer-of-another-project); the one of this project is F19',
   },
   F22: {
     title: 'prototype pollution',
