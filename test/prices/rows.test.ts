@@ -273,6 +273,20 @@ t.test('files have a name with market and day; pages by GET name the next one', 
   }
 });
 
+t.test(
+  'the link to the next page keeps the whole query, a question mark in a value too',
+  async (t) => {
+    const url = '/v3/prices/nickel?regions=any?&regions=Europe&includeSummary=true&limit=1';
+    const first = await service.request({ method: 'GET', url });
+    const [, next = ''] = /^<(.*)>; rel="next"$/.exec(first.headers['link'] ?? '') ?? [];
+    const query = new URLSearchParams(next);
+    t.same(query.getAll('regions'), ['any?', 'Europe']);
+    const second = await service.request({ method: 'GET', url: `/v3/prices/nickel${next}` });
+    t.equal(second.status, 200);
+    t.ok(second.json.data[0].code > first.json.data[0].code);
+  },
+);
+
 t.test('HEAD of an answer that is cached has its length', async (t) => {
   const url = '/v3/prices/nickel?includeSeries=true';
   const plain = { 'accept-encoding': 'identity' };

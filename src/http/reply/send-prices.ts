@@ -78,7 +78,9 @@ function headersAbout(
 
 /** The address of the next page relative to this one, since a proxy may have changed the path. */
 function nextPage(url: string, cursor: string): string {
-  const query = new URLSearchParams(url.split('?', 2)[1] ?? '');
+  // A value may hold question marks of its own.
+  const [, text = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
+  const query = new URLSearchParams(text);
   query.set('cursor', cursor);
   return `?${query}`;
 }
