@@ -169,7 +169,7 @@ const FRAMES: Readonly<Record<JsonFormat, Frame>> = {
 };
 
 /** Encodes the parts of an answer. */
-interface Sink<Part, Encoded extends EncodedBlock> {
+interface PartSink<Part, Encoded extends EncodedBlock> {
   /** Bytes around the records. */
   readonly text: (bytes: Buffer) => Part;
   /** A record up to its points. @param isWhole true includes the end of the record before */
@@ -195,7 +195,7 @@ function* walk<Part, Encoded extends EncodedBlock>(
   source: BookSource,
   answer: Answer,
   format: JsonFormat,
-  sink: Sink<Part, Encoded>,
+  sink: PartSink<Part, Encoded>,
 ): Generator<Part> {
   const { turns } = source;
   const { head: documentStart, between, end, emptyEnd } = FRAMES[format];
@@ -225,7 +225,7 @@ function* walk<Part, Encoded extends EncodedBlock>(
 }
 
 /** Uncompressed parts: slices of fragments and heads. */
-const bytesSink = ({ budget, turns }: BookSource): Sink<Buffer, Fragment> => ({
+const bytesSink = ({ budget, turns }: BookSource): PartSink<Buffer, Fragment> => ({
   text: (bytes) => bytes,
   head: (head, isWhole) => (isWhole ? head.text : head.bare),
   block: (block, form) => fragmentOf(block, form, budget, turns),
@@ -236,7 +236,7 @@ const bytesSink = ({ budget, turns }: BookSource): Sink<Buffer, Fragment> => ({
 });
 
 /** Compressed parts. */
-const piecesSink = ({ budget, turns }: BookSource): Sink<Piece, DeflatedBlock> => ({
+const piecesSink = ({ budget, turns }: BookSource): PartSink<Piece, DeflatedBlock> => ({
   text: storedPiece,
   head: (head, isWhole) => head.pieces(turns)[isWhole ? 'whole' : 'bare'],
   block: (block, form) => deflatedBlock(block, form, budget, turns),

@@ -20,7 +20,7 @@ import { type Block, blocksOf, emptyColumns, withReplaced } from './series.ts';
 import { type TurnCounts, Turns } from './turns.ts';
 
 /** The changes of one price between two revisions. */
-interface ChangedPrice {
+interface PriceChange {
   readonly priceId: number;
   /** The first and last day of its changed points; null if none changed. */
   readonly first: string | null;
@@ -41,13 +41,13 @@ const CHANGED = {
 };
 
 /** The changed prices of a market after one revision, up to another. */
-export const changedPrices = (
+export const priceChanges = (
   reads: Reads,
   slug: string,
   after: string,
   until: string,
   signal: AbortSignal,
-): Promise<readonly ChangedPrice[]> => {
+): Promise<readonly PriceChange[]> => {
   const values = [numberOf(after), numberOf(until), slug, commitIdOf(until)];
   return reads.query({ ...CHANGED, values }, signal);
 };
@@ -153,7 +153,7 @@ export async function buildEdition(
 
 /** The changes that a refresh reads. */
 interface Difference {
-  readonly changed: readonly ChangedPrice[];
+  readonly changed: readonly PriceChange[];
   readonly points: number;
 }
 
@@ -167,7 +167,7 @@ export async function differenceOf(
 ): Promise<Difference> {
   const until = revisionOf(newest, market.slug);
   if (until === revisions.market) return { changed: [], points: 0 };
-  const changed = await changedPrices(context.reads, market.slug, revisions.market, until, signal);
+  const changed = await priceChanges(context.reads, market.slug, revisions.market, until, signal);
   return { changed, points: changed.reduce((sum, { points }) => sum + points, 0) };
 }
 
@@ -187,7 +187,7 @@ async function pointsOf(
 async function changedBlocks(
   context: BuildContext,
   before: Edition,
-  changed: readonly ChangedPrice[],
+  changed: readonly PriceChange[],
   revision: string,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<number, readonly Block[]>> {
@@ -216,7 +216,7 @@ async function changedBlocks(
 async function changedPricesAt(
   { reads, counts }: BuildContext,
   slot: MarketSlot,
-  changed: readonly ChangedPrice[],
+  changed: readonly PriceChange[],
   revision: string,
   signal: AbortSignal,
 ): Promise<readonly SelectedPrice[]> {

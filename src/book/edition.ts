@@ -74,7 +74,7 @@ export class Edition extends CacheEntry {
   readonly selectsAsBefore: boolean;
   readonly bytes: number;
   /** The cached selections, by filters. */
-  readonly selections = new Map<string, Selection>();
+  readonly selections = new Map<string, CachedSelection>();
   /** The cached slices of long answers. */
   readonly longAnswers = new Map<string, LongAnswer>();
   readonly #slot: MarketSlot;
@@ -148,16 +148,21 @@ export function roomFor(slot: MarketSlot, all: Iterable<MarketSlot>): number {
 /**
  * The prices that filters select, with the unmatched values. Valid while filters select the same.
  */
-class Selection extends CacheEntry {
+class CachedSelection extends CacheEntry {
   readonly unmatched: readonly Unmatched[];
   readonly bytes: number;
   readonly #ids: readonly number[];
   readonly #key: string;
-  #cache: Map<string, Selection>;
+  #cache: Map<string, CachedSelection>;
   #edition: Edition | null = null;
   #prices: readonly SelectedPrice[] = [];
 
-  constructor(cache: Map<string, Selection>, key: string, ids: readonly number[], found: Selected) {
+  constructor(
+    cache: Map<string, CachedSelection>,
+    key: string,
+    ids: readonly number[],
+    found: Selected,
+  ) {
     super();
     this.#cache = cache;
     this.#key = key;
@@ -177,7 +182,7 @@ class Selection extends CacheEntry {
   }
 
   /** Moves it to the cache of an edition in which the filters select the same. */
-  moveTo(cache: Map<string, Selection>): void {
+  moveTo(cache: Map<string, CachedSelection>): void {
     this.#cache = cache;
     // It must not retain the previous edition.
     this.#edition = null;
@@ -224,7 +229,7 @@ export async function selectIn(
   const found = { prices, unmatched: await unmatchedIn(db, vocabularies, plan, head, prices) };
   // Another market may add an unmatched code later, which creates no edition of this market.
   if (plan.codes !== null && found.unmatched.length > 0) return found;
-  const selection = new Selection(selections, key, ids, found);
+  const selection = new CachedSelection(selections, key, ids, found);
   // An edition that was replaced during the query caches nothing.
   if (edition.budget === budget && budget.add(selection)) {
     if (edition.budget === budget) selections.set(key, selection);

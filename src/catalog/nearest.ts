@@ -34,7 +34,7 @@ function initialsOf(text: string): string {
 }
 
 /** A name and its compared forms. */
-interface Entry {
+interface NameEntry {
   readonly name: string;
   readonly text: string;
   readonly initials: string;
@@ -48,7 +48,7 @@ interface Near {
 }
 
 /** The distance of a name from the sent text; null if it is not similar. */
-function nearOf(wanted: string, { name, text, initials }: Entry): Near | null {
+function nearOf(wanted: string, { name, text, initials }: NameEntry): Near | null {
   const begins = wanted.length >= 2 && text.startsWith(wanted);
   // "USA" matches the United States like "US".
   const isShort = initials !== '' && wanted.length <= initials.length + 1;
@@ -81,11 +81,11 @@ const COMPARED_ALL = 500;
 const COMPARED_BESIDE = 100;
 
 /** The entries beside a text in a sorted list. */
-function beside(wanted: string, sorted: readonly Entry[], order: Order): readonly Entry[] {
+function beside(wanted: string, sorted: readonly NameEntry[], order: Order): readonly NameEntry[] {
   let [from, to] = [0, sorted.length];
   while (from < to) {
     const middle = (from + to) >> 1;
-    if (order((sorted[middle] as Entry).text, wanted) < 0) from = middle + 1;
+    if (order((sorted[middle] as NameEntry).text, wanted) < 0) from = middle + 1;
     else to = middle;
   }
   return sorted.slice(Math.max(0, from - COMPARED_BESIDE), from + COMPARED_BESIDE);
@@ -96,8 +96,8 @@ function beside(wanted: string, sorted: readonly Entry[], order: Order): readonl
  * start or its end with the intended name, so it is a neighbour in the order of starts or of ends.
  */
 export class Names {
-  readonly #entries: readonly Entry[];
-  #byEnd: readonly Entry[] | null = null;
+  readonly #entries: readonly NameEntry[];
+  #byEnd: readonly NameEntry[] | null = null;
 
   constructor(names: Iterable<string>) {
     const all = [...names];
@@ -109,7 +109,7 @@ export class Names {
     if (!areFew) this.#entries = this.#entries.toSorted((a, b) => compare(a.text, b.text));
   }
 
-  #candidates(wanted: string): Iterable<Entry> {
+  #candidates(wanted: string): Iterable<NameEntry> {
     if (this.#entries.length <= COMPARED_ALL) return this.#entries;
     this.#byEnd ??= this.#entries.toSorted((one, other) => compareEnds(one.text, other.text));
     return new Set([

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { changedPrices as changedIn } from '../../src/book/build.ts';
+import { priceChanges as changedIn } from '../../src/book/build.ts';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
 import { rateSource, ratesReader } from '../../src/conversion/rates.ts';
 import { databaseProblem } from '../../src/db/failures.ts';

@@ -85,7 +85,7 @@ interface ChangeSegment {
 }
 
 /** The changes of a page: those of some markets after one number, up to another. */
-interface Wanted {
+interface PageRange {
   /** Slugs of the markets, by id. */
   readonly markets: ReadonlyMap<number, string>;
   readonly after: string;
@@ -105,7 +105,7 @@ const FEW = 8;
  * read in the order of the feed. The ids are literals, because the planner needs to know how rare a
  * market is.
  */
-function laterSegments({ markets, after, until, limit }: Wanted) {
+function laterSegments({ markets, after, until, limit }: PageRange) {
   const part = (which: RawBuilder<unknown>) => sql`(select * from change_segment
     where ${which} and first_seq > ${after}::bigint and first_seq <= ${until}::bigint
     order by first_seq limit ${limit})`;
@@ -121,7 +121,7 @@ function laterSegments({ markets, after, until, limit }: Wanted) {
  * The segments with the wanted changes: the segment that contains `after`, and later ones until the
  * page is full.
  */
-const segmentsOf = (db: Kysely<Database>, wanted: Wanted) =>
+const segmentsOf = (db: Kysely<Database>, wanted: PageRange) =>
   sql<ChangeSegment>`
     with found as (
       (select * from change_segment where first_seq <= ${wanted.after}::bigint
@@ -167,7 +167,7 @@ function runOf(segment: ChangeSegment, market: string, after: bigint, room: numb
 export const lengthOf = ({ hasPrice, points }: ChangeRun): number => points + (hasPrice ? 1 : 0);
 
 /** Reads the runs of the wanted changes, in order. @throws errors of the database */
-export async function runsOf(db: Kysely<Database>, wanted: Wanted): Promise<ChangeRun[]> {
+export async function runsOf(db: Kysely<Database>, wanted: PageRange): Promise<ChangeRun[]> {
   const { rows } = await segmentsOf(db, wanted);
   const after = BigInt(wanted.after);
   const runs: ChangeRun[] = [];

@@ -108,7 +108,7 @@ export async function changedPoints(
   return found;
 }
 
-type PriceRow = PriceAttributes & {
+type ChangedPriceRow = PriceAttributes & {
   readonly place: string;
   readonly isBefore: boolean;
   readonly reference: string;
@@ -133,7 +133,7 @@ export async function changedPrices(
     wanted.map((each) => [each, { before: null, after: null }]),
   );
   if (wanted.length === 0) return found;
-  const { rows } = await sql<PriceRow>`
+  const { rows } = await sql<ChangedPriceRow>`
     select s.place, state.is_before as "isBefore", reference.revision as reference, p.*
     from unnest(${wanted.map((each) => numberOf(each.revision))}::bigint[],
         ${wanted.map((each) => each.priceId)}::integer[])

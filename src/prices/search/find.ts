@@ -20,7 +20,7 @@ const KINDS = [
   [EXACT, 'exact'],
 ] as const;
 
-export type Kind = (typeof KINDS)[number][1];
+export type MatchKind = (typeof KINDS)[number][1];
 
 /** The attribute index in the cost of a word that is a part of the code: after all others. */
 const PART_OF_CODE = (1 << ATTRIBUTE_BITS) - 1;
@@ -140,7 +140,7 @@ export function costsOf(
 }
 
 /** The kind of a match and the index of its attribute in `ATTRIBUTES`, from its cost. */
-export function matchOf(cost: number): { readonly kind: Kind; readonly attribute: number } {
+export function matchOf(cost: number): { readonly kind: MatchKind; readonly attribute: number } {
   for (const [least, kind] of KINDS) {
     if (cost < least) continue;
     const attribute = cost - least;

@@ -8,7 +8,7 @@ import { membersOf, ownTerms } from '../write/record.ts';
 import { wordsOf } from './words.ts';
 
 /** A value that a record refers to. */
-interface Named {
+interface NamedValue {
   readonly name: string;
 }
 
@@ -19,9 +19,9 @@ export interface FoundPrice {
   readonly shortName: string | null;
   readonly lastAssessedAt: string | null;
   readonly latestPublishedAt: string | null;
-  readonly product: Named & { readonly alias: string; readonly chemicalCode: string };
-  readonly unitOfMeasure: Named & { readonly symbol: string };
-  readonly currency: (Named & { readonly iso: string }) | null;
+  readonly product: NamedValue & { readonly alias: string; readonly chemicalCode: string };
+  readonly unitOfMeasure: NamedValue & { readonly symbol: string };
+  readonly currency: (NamedValue & { readonly iso: string }) | null;
   readonly [field: string]: unknown;
 }
 
@@ -41,7 +41,7 @@ type TextOf = (price: FoundPrice, market: Market) => string | null;
 const nameOf =
   (field: string): TextOf =>
   (price) =>
-    (price[field] as Named | null | undefined)?.name ?? null;
+    (price[field] as NamedValue | null | undefined)?.name ?? null;
 
 const PLACES = ['country', 'region'];
 

@@ -36,7 +36,7 @@ async function readIndex(
   }
 }
 
-interface Entry {
+interface IndexEntry {
   readonly index: Promise<MarketIndex>;
   readonly slug: MarketSlug;
   bytes: number;
@@ -50,7 +50,7 @@ const REVISIONS = 2;
  * are not cached. An index that alone exceeds the budget is not cached.
  */
 class Indexes {
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, IndexEntry>();
   readonly #bytesMax: number;
 
   constructor(bytesMax: number) {
@@ -67,7 +67,7 @@ class Indexes {
     return entry.index;
   }
 
-  #watch(key: string, entry: Entry): void {
+  #watch(key: string, entry: IndexEntry): void {
     const isCached = () => this.#entries.get(key) === entry;
     entry.index.then(
       ({ bytes }) => {

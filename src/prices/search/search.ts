@@ -1,7 +1,7 @@
 import type { MarketSlug } from '../../catalog/markets.ts';
 import { codeKey } from '../../catalog/match-key.ts';
 import { nearest } from '../../catalog/nearest.ts';
-import { besideWord, costsOf, isKnown, type Kind, MISSING, matchOf } from './find.ts';
+import { besideWord, costsOf, isKnown, type MatchKind, MISSING, matchOf } from './find.ts';
 import { ATTRIBUTES, type FoundPrice, type MarketIndex } from './market-index.ts';
 import { canBeNear, isNear, withWords, wordsOf } from './words.ts';
 
@@ -26,7 +26,7 @@ const SHORTER_MAX = 2;
 interface Matched {
   readonly field: string;
   readonly value: string;
-  readonly match: Kind;
+  readonly match: MatchKind;
 }
 
 export interface Result {
@@ -35,7 +35,7 @@ export interface Result {
   readonly matched: readonly Matched[];
 }
 
-interface Found {
+interface SearchResults {
   /** The best results. */
   readonly results: readonly Result[];
   /** The number of prices that match. */
@@ -56,7 +56,7 @@ interface Candidate {
 }
 
 /** A text to search for. */
-interface Wanted {
+interface SearchText {
   readonly words: readonly string[];
   /** Compared with codes. */
   readonly code: string;
@@ -70,7 +70,7 @@ interface Wanted {
 const IS_CODE = -2;
 const BEGINS_CODE = -1;
 
-function rankOf({ code, beginsCode }: Wanted, key: string, cost: number): number {
+function rankOf({ code, beginsCode }: SearchText, key: string, cost: number): number {
   if (key === code) return IS_CODE;
   return beginsCode && key.startsWith(code) ? BEGINS_CODE : cost;
 }
@@ -111,7 +111,7 @@ class Best {
 }
 
 /** Adds the matching prices of a market; returns how many match. */
-function search(index: MarketIndex, wanted: Wanted, withErrors: boolean, best: Best): number {
+function search(index: MarketIndex, wanted: SearchText, withErrors: boolean, best: Best): number {
   const { words } = wanted;
   if (!withErrors && !words.every((word) => isKnown(index, word))) return 0;
   const mayMiss = withErrors && words.length >= MISSING_WORDS_MIN;
@@ -202,13 +202,17 @@ function suggestionsFor(
  * missing.
  * @param most most results
  */
-export function searchPrices(indexes: readonly MarketIndex[], text: string, most: number): Found {
+export function searchPrices(
+  indexes: readonly MarketIndex[],
+  text: string,
+  most: number,
+): SearchResults {
   const written = wordsOf(text);
   const words = [...new Set(written)].slice(0, WORDS_MAX);
   if (words.length === 0) return { results: [], total: 0, suggestions: [] };
   const code = codeKey(text.trim());
   const beginsCode = /\d/.test(code);
-  const wanted: Wanted = { words, code, beginsCode, name: written.join(' ') };
+  const wanted: SearchText = { words, code, beginsCode, name: written.join(' ') };
   const best = new Best(most);
   const totalOf = (withErrors: boolean): number =>
     indexes.reduce((sum, index) => sum + search(index, wanted, withErrors, best), 0);

@@ -8,7 +8,7 @@ import { requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { keptAt } from '../../db/shared-work.ts';
 
-interface Extent {
+interface MarketExtent {
   readonly slug: string;
   readonly prices: number;
   readonly firstDate: string | null;
@@ -18,7 +18,7 @@ interface Extent {
 }
 
 /** The extent of each market, by slug. */
-type Extents = ReadonlyMap<string, Extent>;
+type Extents = ReadonlyMap<string, MarketExtent>;
 
 /**
  * The current number of prices of each market and the first and last day of their points.
@@ -28,7 +28,7 @@ export async function extentsNow(db: Kysely<Database>, revision = '0'): Promise<
   const end = (column: 'date' | 'published_at', order: 'asc' | 'desc') =>
     sql`(select series.${sql.raw(column)} from series
     where price_id = price.id order by date ${sql.raw(order)} limit 1)`;
-  const { rows } = await sql<Extent>`
+  const { rows } = await sql<MarketExtent>`
     select market.slug, count(price.id)::int as prices,
       min(${end('date', 'asc')}) as "firstDate", max(${end('date', 'desc')}) as "lastDate",
       max(${end('published_at', 'desc')}) as "publishedAt"
