@@ -1,15 +1,7 @@
-import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import t from 'tap';
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-
-/** Parts of a working copy that are not part of the project. */
-const LEFT_OUT = new Set(['node_modules', '.git', '.data', 'bench']);
+import { copyOf, runIn } from '../support/project-copy.ts';
 
 const ENTRY = `  {
     slug: 'tungsten',
@@ -40,26 +32,9 @@ export const market = seedsOf('tungsten', {
 });
 `;
 
-/** A copy of the project, with the packages of this one. */
-async function copyOf(test: Pick<typeof t, 'teardown'>): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'commodity-prices-market-'));
-  test.teardown(() => rm(folder, { recursive: true, force: true }));
-  for (const name of await readdir(ROOT)) {
-    if (!LEFT_OUT.has(name)) await cp(join(ROOT, name), join(folder, name), { recursive: true });
-  }
-  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-  return folder;
-}
-
 t.test('a market added by the recipe of CONTRIBUTING.md passes the tests of markets', async (t) => {
   const folder = await copyOf(t);
-  const run = async (...args: string[]): Promise<string> => {
-    const { TAP: _tap, NODE_OPTIONS: _options, ...env } = process.env;
-    const options = { cwd: folder, env, maxBuffer: 16_777_216 };
-    const ran = promisify(execFile)(process.execPath, args, options);
-    return (await ran.catch((error) => Promise.reject(new Error(`${error}\n${error.stdout}`))))
-      .stdout;
-  };
+  const run = runIn(folder);
   const catalog = join(folder, 'src/catalog/markets.ts');
   const before = await readFile(catalog, 'utf8');
   await writeFile(catalog, before.replace('] as const satisfies', `${ENTRY}] as const satisfies`));
