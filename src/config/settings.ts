@@ -49,7 +49,7 @@ export const SETTINGS = {
 
   CORS_ORIGINS: Type.String({
     default: '',
-    pattern: '^(https?://[A-Za-z0-9.:\\[\\]-]+(,https?://[A-Za-z0-9.:\\[\\]-]+)*)?$',
+    pattern: '^(https?://[a-z0-9.:\\[\\]-]+(,https?://[a-z0-9.:\\[\\]-]+)*)?$',
     description: 'Origins whose pages may read answers, with commas between them; none by default',
   }),
   BASIC_AUTH: Type.Union([Type.Literal('on'), Type.Literal('off')], {

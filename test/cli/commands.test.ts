@@ -74,7 +74,7 @@ const KEY = ['keys', 'create', '--name', 'a', '--scope', 'prices:*'];
 t.test('a wrong command line is exit code 2 and says what is wrong', async (t) => {
   const { url: DATABASE_URL } = await seededDatabase(t);
   const wrong: [string[], RegExp][] = [
-    [[], /Usage: prices/],
+    [[], /Usage: commodity-prices/],
     [['keyz'], /unknown command 'keyz'/],
     [['keys', 'list', '--jsn'], /unknown option '--jsn'/],
     [['keys', 'create', '--scope', 'prices:*'], /--name/],

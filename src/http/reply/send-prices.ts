@@ -68,13 +68,18 @@ function headersAbout(
   headers['content-disposition'] = `${disposition}; filename="${file}"`;
   if (nextCursor !== null) {
     headers['x-next-cursor'] = nextCursor;
-    if (method !== 'POST') headers['link'] = `<${nextPage(url, nextCursor)}>; rel="next"`;
+    const next = nextPage(url, nextCursor);
+    // A longer one would exceed what clients take of headers; the cursor is there in any case.
+    if (method !== 'POST' && next.length <= LINK_MAX) headers['link'] = `<${next}>; rel="next"`;
   }
   if (format === 'json') return headers;
   headers['x-warnings'] = warningsText(warnings);
   headers['x-warnings-count'] = String(warnings.length);
   return headers;
 }
+
+/** Characters of the address of the next page that a header holds. */
+const LINK_MAX = 4_096;
 
 /** The address of the next page relative to this one, since a proxy may have changed the path. */
 function nextPage(url: string, cursor: string): string {
