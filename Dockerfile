@@ -21,6 +21,8 @@ RUN npm ci --omit=dev --omit=optional --ignore-scripts && npm cache clean --forc
 COPY migrations ./migrations
 COPY seeds ./seeds
 COPY src ./src
+# Help and messages name the command line by this script: docker compose exec service ./prices …
+COPY prices ./
 
 USER node
 ENV HOST=0.0.0.0 PORT=3000

@@ -1,5 +1,13 @@
 import type { SchemaElement } from 'hyparquet';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
+import {
+  PARQUET_DATE,
+  PARQUET_INSTANT,
+  PARQUET_TEXT,
+  type ParquetType,
+  parquetDecimal,
+  scaledDecimal,
+} from '../std/parquet.ts';
 import { valuesOf } from './copy.ts';
 import type { Sink, Written } from './sink.ts';
 import type { Column, Kind } from './tables.ts';
@@ -10,27 +18,18 @@ const SCALE = 10;
 /** The fewest bytes that hold 25 digits and a sign. */
 const DECIMAL_BYTES = 11;
 
-type Element = Omit<SchemaElement, 'name' | 'repetition_type'>;
-
 /** The Parquet encoding of a kind of value. */
 interface Encoding {
-  readonly element: Element;
+  readonly element: ParquetType;
   /** From the text that PostgreSQL wrote (`EXPRESSIONS` of copy.ts). */
   encode(text: string): unknown;
 }
 
-/**
- * A decimal number as a whole number of its tenth decimals.
- * @throws RangeError for one with more than 10 decimals
- */
-export function scaled(text: string): bigint {
-  const [whole = '', decimals = ''] = text.split('.');
-  if (decimals.length > SCALE) throw new RangeError(`more than ${SCALE} decimals: ${text}`);
-  return BigInt(whole + decimals.padEnd(SCALE, '0'));
-}
+/** A decimal as a whole number of its tenth decimals. @throws RangeError for more decimals */
+export const scaled = (text: string): bigint => scaledDecimal(text, SCALE);
 
 const asText: Encoding = {
-  element: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
+  element: PARQUET_TEXT,
   encode: (text) => text,
 };
 
@@ -48,28 +47,17 @@ const ENCODINGS: Readonly<Record<Kind, Encoding>> = {
     encode: (text) => text === 't',
   },
   decimal: {
-    element: {
-      type: 'FIXED_LEN_BYTE_ARRAY',
-      type_length: DECIMAL_BYTES,
-      converted_type: 'DECIMAL',
-      logical_type: { type: 'DECIMAL', precision: PRECISION, scale: SCALE },
-      precision: PRECISION,
-      scale: SCALE,
-    },
+    element: parquetDecimal(PRECISION, SCALE, DECIMAL_BYTES),
     encode: scaled,
   },
   // A factor of a unit may have any digits.
   number: asText,
   date: {
-    element: { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
+    element: PARQUET_DATE,
     encode: Number,
   },
   instant: {
-    element: {
-      type: 'INT64',
-      converted_type: 'TIMESTAMP_MICROS',
-      logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
-    },
+    element: PARQUET_INSTANT,
     encode: BigInt,
   },
   json: asText,

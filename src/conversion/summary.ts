@@ -6,13 +6,13 @@ import { minus, over, type Rational, times } from './rational.ts';
 import { type Rounding, roundedText } from './rounding.ts';
 
 /** One observation; `mid` is decimal text, null without a rate for its date. */
-export interface Observed {
+interface Observed {
   readonly date: string;
   readonly mid: string | null;
 }
 
 /** A change of the latest mid against an earlier one, numbers as decimal text. */
-export interface Change {
+interface Change {
   readonly absolute: string;
   /** Null for payables, and if the earlier mid is not above 0. */
   readonly percent: string | null;

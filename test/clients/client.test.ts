@@ -5,26 +5,16 @@ import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { addressOf } from '../support/address.ts';
 import { seededDatabase } from '../support/database.ts';
+import { PLAIN_ENV } from '../support/plain-env.ts';
 import { serviceOn } from '../support/service.ts';
 import { until } from '../support/sockets.ts';
 
 const FOLDER = fileURLToPath(new URL('../client/', import.meta.url));
 const OPENAPI = fileURLToPath(new URL('../../openapi.yaml', import.meta.url));
 
-/** How this machine reaches the registry: npm inside of npm does not find it out by itself. */
-const REACH =
-  /^(npm_config_(globalconfig|userconfig|registry|cache|cafile|.*proxy)|NODE_EXTRA_CA_CERTS)$/i;
-
-/** The environment without what npm and tap tell their children: the client is another project. */
-const PLAIN = Object.fromEntries(
-  Object.entries(process.env).filter(
-    ([name]) => REACH.test(name) || !/^(npm_|NODE_|TAP)/i.test(name),
-  ),
-);
-
 /** Runs a program in the folder of the client; its output is in the error when it fails. */
 async function run(file: string, args: string[], env: Record<string, string> = {}) {
-  const options = { cwd: FOLDER, env: { ...PLAIN, ...env }, maxBuffer: 16_777_216 };
+  const options = { cwd: FOLDER, env: { ...PLAIN_ENV, ...env }, maxBuffer: 16_777_216 };
   try {
     return (await promisify(execFile)(file, args, options)).stdout;
   } catch (error) {

@@ -210,6 +210,10 @@ t.test('warnings=row ends CSV and NDJSON with the warnings of $metadata', async 
   const last = parseCsv(csv.text).at(-1) ?? [];
   t.match(last[0], /^# warning unmatched_value \/filters\/regions\/0: /);
   t.ok(last.slice(1).every((cell) => cell === ''));
+  const wideBody = { filters, options: { ...body.options, layout: 'wide' } };
+  const wide = parseCsv((await ask('nickel', wideBody, 'text/csv')).text);
+  t.match(wide.at(-1)?.[0], /^# warning unmatched_value \/filters\/regions\/0: /);
+  t.equal(wide.at(-1)?.length, wide[0]?.length);
   const without = await ask('nickel', { filters, options: { includeSeries: true } }, 'text/csv');
   t.notMatch(without.text, /# warning/);
 });
@@ -222,6 +226,7 @@ t.test('an option that its format has no use for is refused, not dropped', async
     [{ ...series, layout: 'wide' }, 'application/json', /^\/options\/layout$/],
     [{ warnings: 'row' }, 'application/json', /^\/options\/warnings$/],
     [{ warnings: 'row' }, ROWS, /^\/options\/warnings$/],
+    [{ decimalsAsText: true }, 'text/csv', /^\/options\/decimalsAsText$/],
     [{ layout: 'wide' }, 'text/csv', /^\/options\/layout$/],
     [{ lastObservations: 3 }, 'text/csv', /^\/options\/lastObservations$/],
     [{ ...series, lastObservations: 0 }, 'text/csv', /^\/options\/lastObservations$/],

@@ -96,5 +96,9 @@ t.test('every container of the program is read-only and without rights', (t) => 
   t.match(dockerfile, /^FROM node:\d+\.\d+-slim$/m, 'the base image has a minor version');
   t.match(dockerfile, /^ENTRYPOINT .*cli\/main\.ts"\]\nCMD \["serve"\]$/m);
   t.match(dockerfile, /^USER node$/m);
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  const { version, license } = JSON.parse(manifest);
+  t.match(dockerfile, `image.version="${version}"`);
+  t.match(dockerfile, `image.licenses="${license}"`);
   t.end();
 });

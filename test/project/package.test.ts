@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import t from 'tap';
 import { setting } from '../support/database.ts';
 import { makeFolder } from '../support/folders.ts';
+import { PLAIN_ENV } from '../support/plain-env.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BYTES_MAX = 2 * 2 ** 20;
@@ -15,17 +16,8 @@ const BYTES_MAX = 2 * 2 ** 20;
 const run = (file: string, args: readonly string[], options: { cwd?: string; env?: object } = {}) =>
   promisify(execFile)('env', ['-u', 'NODE_OPTIONS', file, ...args], options as object);
 
-/** How this machine reaches the registry: npm inside of npm does not find it out by itself. */
-const REACH =
-  /^(npm_config_(globalconfig|userconfig|registry|cache|cafile|.*proxy)|NODE_EXTRA_CA_CERTS)$/i;
-
-/** The environment without what npm and tap set for this project. */
-const env = Object.fromEntries(
-  Object.entries(process.env).filter(
-    ([name]) => REACH.test(name) || !/^(npm_|_?TAP|NODE_|TEST_)/i.test(name),
-  ),
-);
-env['PATH'] = `${dirname(process.execPath)}:${process.env['PATH']}`;
+/** The Node of the tests comes first on the path. */
+const env = { ...PLAIN_ENV, PATH: `${dirname(process.execPath)}:${process.env['PATH']}` };
 
 let tarball: string;
 let folder: string;

@@ -67,7 +67,7 @@ const dayOf = (value: unknown): string | null => (typeof value === 'string' ? va
 /** The most columns that a violation names. */
 const NAMED_MAX = 5;
 
-/** The violation of `columns` that names what is no column of the market. */
+/** The violations of `columns`: unknown or repeated names, or a layout without columns. */
 function brokenColumns(
   market: Market,
   options: Members,
@@ -89,7 +89,8 @@ function brokenColumns(
     const [near] = nearest(first, known, 1);
     const hint = near ? `did you mean ${near}?` : 'the row of names of columns=all lists them';
     const named = unknown.slice(0, NAMED_MAX).map(shown).join(', ');
-    return [{ pointer, code: 'out_of_range', detail: `No columns: ${named}; ${hint}` }];
+    const detail = `There is no column ${named}; ${hint}`;
+    return [{ pointer, code: 'out_of_range', detail }];
   }
   const twice = names.find((name, place) => names.indexOf(name) < place);
   if (twice === undefined) return [];
@@ -196,11 +197,12 @@ export function planOf(
   return Object.freeze(cursor === undefined ? plan : continued(plan, cursor));
 }
 
-/** The formats that each option of the layout is for. */
+/** The formats that an option is for; other options are for all. */
 const FORMATS_OF = {
   columns: ['csv', 'rows', 'parquet'],
   layout: ['csv', 'rows'],
   warnings: ['csv', 'ndjson'],
+  decimalsAsText: ['json', 'ndjson', 'rows'],
 } as const satisfies Readonly<Record<string, readonly Format[]>>;
 
 /**
@@ -212,6 +214,7 @@ export function checkFormat({ options }: Plan, format: Format): void {
     columns: options.columns !== null,
     layout: options.layout === 'wide',
     warnings: options.warnings === 'row',
+    decimalsAsText: options.decimalsAsText,
   };
   const wrong = (Object.keys(FORMATS_OF) as (keyof typeof FORMATS_OF)[]).filter(
     (name) => given[name] && !(FORMATS_OF[name] as readonly Format[]).includes(format),

@@ -1,13 +1,9 @@
-import { SPANS } from '../../catalog/analytics.ts';
 import { CSV_GROUPS, csvColumns, dimensionFields } from '../../contract/schemas/formats.ts';
 import { NO_DAY } from '../../conversion/calendar.ts';
 import { isUnconverted, type PointColumns } from '../../conversion/columns.ts';
-import type { Receipt } from '../../conversion/outcome.ts';
-import type { Change, Observed, Summary } from '../../conversion/summary.ts';
 import { ascii, ByteWriter } from './bytes.ts';
 import type { Contents, Terms, Writer } from './contents.ts';
-import { textCell } from './csv-cell.ts';
-import { membersOf } from './record.ts';
+import { csvCell, reasonOf, sharedValues } from './rows.ts';
 
 /** The cells that all rows of a price have in common, with the commas around them. */
 interface CommonCells {
@@ -121,91 +117,28 @@ function* slicesOfRows(points: PointColumns | null, cells: CommonCells): Generat
   }
 }
 
-const nothing = (columns: readonly string[]): string[] => columns.map(() => '');
-
-type Members = ReturnType<typeof membersOf>;
-
-/** A reference of a record; which ones there are depends on the market. */
-const nameOf = (members: Members, field: string): string | null => {
-  const reference = (members as Readonly<Record<string, unknown>>)[field];
-  return (reference as { readonly name: string } | null)?.name ?? null;
-};
-
-const namesOf = (terms: Terms, members: Members): string[] => [
-  ...[members.name, members.shortName].map(textCell),
-  ...['product', 'priceCategory', 'priceType', 'frequency'].map((field) =>
-    textCell(nameOf(members, field)),
-  ),
-  ...dimensionFields(terms.plan.market).map((field) => textCell(nameOf(members, field))),
-];
-
-interface Product {
-  readonly alias: string;
-  readonly chemicalCode: string;
-  readonly isSustainable: boolean;
-}
-
-function aboutOf(members: Members): string[] {
-  const { alias, chemicalCode, isSustainable } = members.product as Product;
-  const specification = members.specification.map(({ name, value }) => `${name}: ${value}`);
-  return [
-    textCell(alias),
-    textCell(chemicalCode),
-    String(isSustainable),
-    textCell(specification.join('; ')),
-    members.assessmentLaunchedAt ?? '',
-    members.lastAssessedAt ?? '',
-    members.latestPublishedAt ?? '',
-  ];
-}
-
-function conversionOf(receipt: Receipt | null, reason: Receipt['reason']): string[] {
-  if (receipt === null) return nothing(CSV_GROUPS.conversion);
-  const { status, from, to, unitFactor, source, rounding } = receipt;
-  return [
-    status,
-    reason ?? '',
-    ...[from, to].flatMap((each) => [each.currency ?? '', textCell(each.unitOfMeasure)]),
-    unitFactor?.multiply ?? '',
-    unitFactor?.divide ?? '',
-    textCell(source),
-    textCell(rounding),
-  ];
-}
-
-const observedCells = (each: Observed | null): string[] => [each?.date ?? '', each?.mid ?? ''];
-
-const changeCells = (each: Change | null): string[] => [
-  each?.absolute ?? '',
-  each?.percent ?? '',
-  each?.baseDate ?? '',
-];
-
-function summaryCells(summary: Summary | null): string[] {
-  if (summary === null) return nothing(CSV_GROUPS.summary);
-  const { latest, previous, changes } = summary;
-  return [
-    ...observedCells(latest),
-    ...observedCells(previous),
-    ...SPANS.flatMap((span) => changeCells(changes[span])),
-  ];
-}
-
 /** The rows of one record: one for each point, and one without values where there is none. */
 function* recordRows(terms: Terms, contents: Contents): Generator<Buffer> {
-  const { shown, receipt, summary, points } = contents;
-  const members = membersOf(terms.plan.market, contents.price, terms.references, shown);
-  const cells = (...values: readonly string[]) => Buffer.from(values.join(','));
-  const endCells = (reason: Receipt['reason']) =>
-    cells('', ...conversionOf(receipt, reason), ...summaryCells(summary));
-  const reason = receipt?.reason ?? null;
+  const shared = sharedValues(terms, contents);
+  const { receipt, points } = contents;
+  const cells = (names: readonly string[], values = shared): string =>
+    names.map((name) => csvCell(values[name] ?? null)).join(',');
+  const endCells = (conversionReason: string | null): Buffer => {
+    const conversion = receipt === null ? {} : { conversionReason };
+    const values = { ...shared, ...conversion };
+    return Buffer.from(`,${cells([...CSV_GROUPS.conversion, ...CSV_GROUPS.summary], values)}`);
+  };
+  const described = [
+    ...CSV_GROUPS.names,
+    ...dimensionFields(terms.plan.market),
+    ...CSV_GROUPS.about,
+  ];
   yield* slicesOfRows(points, {
-    code: cells(textCell(members.code), ''),
-    terms: cells('', textCell(shown.currency?.iso ?? null), textCell(shown.unitOfMeasure.name), ''),
-    about: cells('', ...namesOf(terms, members), ...aboutOf(members), ''),
-    withoutPoints: endCells(reason),
-    // Of a partial record the reason explains the points without a rate, and no others.
-    converted: endCells(receipt?.status === 'partial' ? null : reason),
+    code: Buffer.from(`${cells(['code'])},`),
+    terms: Buffer.from(`,${cells(CSV_GROUPS.terms)},`),
+    about: Buffer.from(`,${cells(described)},`),
+    withoutPoints: endCells(receipt?.reason ?? null),
+    converted: endCells(reasonOf(receipt)),
     unconverted: endCells('no-rate'),
   });
 }

@@ -1,8 +1,15 @@
-import type { SchemaElement } from 'hyparquet';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import { SPANS } from '../../catalog/analytics.ts';
 import { dayOf, NO_DAY } from '../../conversion/calendar.ts';
 import { type DecimalColumn, isUnconverted, type PointColumns } from '../../conversion/columns.ts';
+import {
+  PARQUET_DATE,
+  PARQUET_INSTANT,
+  PARQUET_TEXT,
+  type ParquetType,
+  parquetDecimal,
+  scaledDecimal,
+} from '../../std/parquet.ts';
 import { turn } from '../../std/turns.ts';
 import type { Contents, Terms } from './contents.ts';
 import { columnsOf, reasonOf, type Shared, sharedValues } from './rows.ts';
@@ -18,74 +25,46 @@ const GROUP_ROWS = 8_192;
 const DAYS_TO_2000 = 10_957;
 const MICROS_TO_2000 = 946_684_800_000_000n;
 
-type Element = Omit<SchemaElement, 'name' | 'repetition_type'>;
-
-const DECIMAL: Element = {
-  type: 'FIXED_LEN_BYTE_ARRAY',
-  type_length: DECIMAL_BYTES,
-  converted_type: 'DECIMAL',
-  logical_type: { type: 'DECIMAL', precision: PRECISION, scale: SCALE },
-  precision: PRECISION,
-  scale: SCALE,
-};
-const DATE: Element = { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } };
-const INSTANT: Element = {
-  type: 'INT64',
-  converted_type: 'TIMESTAMP_MICROS',
-  logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
-};
-const INTEGER: Element = { type: 'INT32' };
-const TEXT: Element = {
-  type: 'BYTE_ARRAY',
-  converted_type: 'UTF8',
-  logical_type: { type: 'STRING' },
-};
+const DECIMAL = parquetDecimal(PRECISION, SCALE, DECIMAL_BYTES);
+const INTEGER: ParquetType = { type: 'INT32' };
 
 /** Columns that are no text. The factors of a unit may have any digits, so they are text. */
-const ELEMENTS: Readonly<Record<string, Element>> = {
-  date: DATE,
+const ELEMENTS: Readonly<Record<string, ParquetType>> = {
+  date: PARQUET_DATE,
   low: DECIMAL,
   mid: DECIMAL,
   high: DECIMAL,
-  publishedAt: INSTANT,
+  publishedAt: PARQUET_INSTANT,
   corrections: INTEGER,
   isSustainable: { type: 'BOOLEAN' },
-  assessmentLaunchedAt: DATE,
-  lastAssessedAt: DATE,
-  latestPublishedAt: INSTANT,
-  periodStart: DATE,
-  periodEnd: DATE,
+  assessmentLaunchedAt: PARQUET_DATE,
+  lastAssessedAt: PARQUET_DATE,
+  latestPublishedAt: PARQUET_INSTANT,
+  periodStart: PARQUET_DATE,
+  periodEnd: PARQUET_DATE,
   observations: INTEGER,
   observationsLeftOut: INTEGER,
-  fxDate: DATE,
+  fxDate: PARQUET_DATE,
   fxFrom: DECIMAL,
   fxTo: DECIMAL,
-  latestDate: DATE,
+  latestDate: PARQUET_DATE,
   latestMid: DECIMAL,
-  previousDate: DATE,
+  previousDate: PARQUET_DATE,
   previousMid: DECIMAL,
   ...Object.fromEntries(
     SPANS.flatMap((span) => [
       [`${span}Absolute`, DECIMAL],
       [`${span}Percent`, DECIMAL],
-      [`${span}BaseDate`, DATE],
+      [`${span}BaseDate`, PARQUET_DATE],
     ]),
   ),
 };
 
-const elementOf = (name: string): Element => ELEMENTS[name] ?? TEXT;
+const elementOf = (name: string): ParquetType => ELEMENTS[name] ?? PARQUET_TEXT;
 
 const TENS = Array.from({ length: SCALE + 1 }, (_, power) => 10n ** BigInt(power));
 
-/**
- * A decimal as a whole number of its 18th decimals.
- * @throws RangeError for one with more than 18 decimals
- */
-function scaledText(text: string): bigint {
-  const [whole = '', decimals = ''] = text.split('.');
-  if (decimals.length > SCALE) throw new RangeError(`more than ${SCALE} decimals: ${text}`);
-  return BigInt(whole + decimals.padEnd(SCALE, '0'));
-}
+const scaledText = (text: string): bigint => scaledDecimal(text, SCALE);
 
 function scaledAt(column: DecimalColumn | undefined, index: number): bigint | null {
   const scaled = column?.scaled[index];
@@ -99,13 +78,13 @@ const dayValue = (day: number | undefined): number | null =>
   day === undefined || day === NO_DAY ? null : day + DAYS_TO_2000;
 
 /** The value of a column that all rows of a record share. */
-function sharedValue(element: Element, value: Shared): unknown {
+function sharedValue(element: ParquetType, value: Shared): unknown {
   if (value === null || typeof value === 'boolean') return value;
   if (typeof value === 'object') {
     return element === DECIMAL ? scaledText(value.decimal) : value.decimal;
   }
-  if (element === DATE) return dayOf(value) + DAYS_TO_2000;
-  if (element !== INSTANT) return value;
+  if (element === PARQUET_DATE) return dayOf(value) + DAYS_TO_2000;
+  if (element !== PARQUET_INSTANT) return value;
   const [seconds = '', fraction = ''] = value.replace('Z', '').split('.');
   return BigInt(Date.parse(`${seconds}Z`)) * 1_000n + BigInt(fraction.padEnd(6, '0'));
 }

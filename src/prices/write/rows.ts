@@ -98,8 +98,15 @@ export function sharedValues(terms: Terms, contents: Contents): Record<string, S
 /** Room that the cells of one point take at most, without wide numbers. */
 const POINT_BYTES_MAX = 640;
 
+/** Usual size of the cells of a point. */
+const POINT_BYTES = 80;
+
 /** Bytes of a slice: more would be held in memory for each slow reader. */
 const SLICE_BYTES = 65_536;
+
+const COMMA = 0x2c;
+const QUOTE = 0x22;
+const NULL = ascii('null');
 
 /** Writes the cell of one point in one column. */
 type PointCell = (points: PointColumns, index: number) => void;
@@ -109,16 +116,12 @@ class RowNotation {
   readonly isJson: boolean;
   readonly isText: boolean;
   readonly out: ByteWriter;
-  readonly #null: Buffer;
-  readonly #quote: Buffer;
   /** The cells of the columns whose values differ between the points of a record. */
   readonly points: Readonly<Record<string, PointCell>>;
 
   constructor(isJson: boolean, isText: boolean) {
     this.isJson = isJson;
     this.isText = isJson && isText;
-    this.#null = ascii(isJson ? 'null' : '');
-    this.#quote = ascii(isJson ? '"' : '');
     this.out = new ByteWriter(isJson ? 'null' : '');
     this.points = this.#pointCells();
   }
@@ -130,36 +133,39 @@ class RowNotation {
     return this.isJson ? JSON.stringify(value) : textCell(String(value));
   }
 
+  /** Writes an empty cell. */
+  #empty(): void {
+    if (this.isJson) this.out.put(NULL);
+  }
+
   #day(day: number | undefined): void {
     if (day === undefined || day === NO_DAY) {
-      this.out.put(this.#null);
+      this.#empty();
       return;
     }
-    this.out.put(this.#quote);
+    if (this.isJson) this.out.byte(QUOTE);
     this.out.day(day);
-    this.out.put(this.#quote);
+    if (this.isJson) this.out.byte(QUOTE);
   }
 
   #decimal(column: PointColumns['mid'] | undefined, index: number): void {
     const scaled = column?.scaled[index];
     if (column === undefined || scaled === undefined || Number.isNaN(scaled)) {
-      this.out.put(this.#null);
+      this.#empty();
       return;
     }
-    const quote = this.isText ? this.#quote : NOTHING;
-    this.out.put(quote);
+    if (this.isText) this.out.byte(QUOTE);
     this.out.number(column, index, POINT_BYTES_MAX);
-    this.out.put(quote);
+    if (this.isText) this.out.byte(QUOTE);
   }
 
   #integer(value: number | undefined): void {
-    if (value === undefined) this.out.put(this.#null);
+    if (value === undefined) this.#empty();
     else this.out.integer(value);
   }
 
   #pointCells(): Readonly<Record<string, PointCell>> {
-    const { out } = this;
-    const quote = this.#quote;
+    const { out, isJson } = this;
     const hasRate = ({ fx }: PointColumns, index: number) =>
       fx !== null && fx.day[index] !== NO_DAY;
     return {
@@ -168,9 +174,9 @@ class RowNotation {
       mid: ({ mid }, index) => this.#decimal(mid, index),
       high: ({ high }, index) => this.#decimal(high, index),
       publishedAt: ({ publishedAt }, index) => {
-        out.put(quote);
+        if (isJson) out.byte(QUOTE);
         out.instant(publishedAt[index] as number);
-        out.put(quote);
+        if (isJson) out.byte(QUOTE);
       },
       corrections: ({ corrections }, index) => this.#integer(corrections[index]),
       periodStart: ({ periods }, index) => this.#day(periods?.start[index]),
@@ -181,7 +187,7 @@ class RowNotation {
       fxDate: ({ fx }, index) => this.#day(fx?.day[index]),
       fxBase: (points, index) => {
         if (hasRate(points, index)) out.text(this.shared(points.fx?.pair.base ?? null));
-        else out.put(this.#null);
+        else this.#empty();
       },
       fxFrom: (points, index) =>
         this.#decimal(hasRate(points, index) ? points.fx?.from : undefined, index),
@@ -191,10 +197,12 @@ class RowNotation {
   }
 }
 
-const NOTHING = Buffer.alloc(0);
 const CSV = new RowNotation(false, false);
 const JSON_NUMBERS = new RowNotation(true, false);
 const JSON_TEXTS = new RowNotation(true, true);
+
+/** A value that all rows of a record share, as a cell of CSV. */
+export const csvCell = (value: Shared): string => CSV.shared(value);
 
 /** The notation of CSV, or that of JSON with decimals as the plan wants them. */
 const notationOf = ({ options }: Plan, isJson: boolean): RowNotation =>
@@ -219,11 +227,18 @@ function reasonCell(receipt: Receipt | null, notation: RowNotation): PointCell {
     notation.out.put((isUnconverted(points, index) ? unconverted : converted) as Buffer);
 }
 
+/** The columns that are empty in each point of some series: those of periods and of rates. */
+function isEmptyIn({ periods, fx }: PointColumns, name: string): boolean {
+  if (name.startsWith('period') || name.startsWith('observations')) return periods === null;
+  return name.startsWith('fx') && fx === null;
+}
+
 /** The parts of each row of a record. */
 function rowParts(terms: Terms, contents: Contents, notation: RowNotation): RowPart[] {
   const { isJson } = notation;
   const shared = sharedValues(terms, contents);
-  const hasPoints = contents.points !== null && contents.points.length > 0;
+  const { points } = contents;
+  const hasPoints = points !== null && points.length > 0;
   const parts: RowPart[] = [];
   let text = isJson ? '{' : '';
   const add = (cell: PointCell): void => {
@@ -238,7 +253,7 @@ function rowParts(terms: Terms, contents: Contents, notation: RowNotation): RowP
       if (hasPoints) add(reasonCell(contents.receipt, notation));
       else text += notation.shared(contents.receipt?.reason ?? null);
     } else if (cell !== undefined) {
-      if (hasPoints) add(cell);
+      if (hasPoints && !isEmptyIn(points, name)) add(cell);
       else text += notation.shared(null);
     } else text += notation.shared(shared[name] ?? null);
   }
@@ -246,11 +261,8 @@ function rowParts(terms: Terms, contents: Contents, notation: RowNotation): RowP
   return parts;
 }
 
-const bytesOf = (parts: readonly RowPart[]): number =>
-  parts.reduce(
-    (sum, part) => sum + (typeof part === 'function' ? 0 : part.length),
-    POINT_BYTES_MAX,
-  );
+const sharedBytes = (parts: readonly RowPart[]): number =>
+  parts.reduce((sum, part) => sum + (typeof part === 'function' ? 0 : part.length), 0);
 
 /**
  * The rows of one record in slices: one row for each point, or one without values where there is
@@ -266,14 +278,17 @@ export function* recordRows(terms: Terms, contents: Contents, isJson: boolean): 
     yield Buffer.concat(parts as Buffer[]);
     return;
   }
-  const room = bytesOf(parts);
+  const shared = sharedBytes(parts);
+  const room = shared + POINT_BYTES_MAX;
   for (let index = 0; index < points.length; ) {
-    out.begin(Math.min((points.length - index) * room, SLICE_BYTES) + room);
+    const usual = (points.length - index) * (shared + POINT_BYTES);
+    out.begin(Math.min(usual, SLICE_BYTES) + room);
     while (index < points.length && out.written < SLICE_BYTES) {
       out.reserve(room);
       if (isJson && index > 0) out.byte(COMMA);
       for (const part of parts) {
         if (typeof part === 'function') part(points, index);
+        else if (part.length === 1) out.byte(part[0] as number);
         else out.put(part);
       }
       index += 1;
@@ -281,8 +296,6 @@ export function* recordRows(terms: Terms, contents: Contents, isJson: boolean): 
     yield out.end();
   }
 }
-
-const COMMA = 0x2c;
 
 /** The row of column names of a CSV. */
 export const headerRow = (names: readonly string[]): Buffer =>

@@ -67,6 +67,7 @@ function namesOf(columns: readonly WideColumn[]): string[] {
  * A table with a row for each date and a column for each code, in slices: its mids.
  * @param records the contents of all records, in the order of the columns
  * @param cellsMax most cells: the table is held in memory
+ * @param lastRows makes the rows after the last date, of so many columns
  * @throws Problem `validation_failed` when it has more, before the first slice
  */
 export async function* wideSlices(
@@ -74,6 +75,7 @@ export async function* wideSlices(
   records: AsyncIterable<Contents>,
   cellsMax: number,
   isJson: boolean,
+  lastRows: (columns: number) => Iterable<Buffer>,
 ): AsyncGenerator<Buffer> {
   const { columns, days } = await wideColumns(records, cellsMax);
   const names = namesOf(columns);
@@ -108,5 +110,6 @@ export async function* wideSlices(
     out.begin(SLICE_BYTES + room);
   }
   yield out.end();
+  yield* lastRows(1 + columns.length);
   if (isJson) yield Buffer.from(']');
 }
