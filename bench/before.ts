@@ -184,7 +184,7 @@ const costs = (samples: readonly Sample[], who: string, measured: Measured): num
     ({ nodeMs, pgMs }) => nodeMs + pgMs,
   );
 const number = (value: number): string => String(Number(value.toPrecision(3)));
-/** How far the second best of a side is from its best: its own spread. */
+/** The distance of the second best from the best of a side, as a share: its own spread. */
 const spreadOf = (times: readonly number[]): number => {
   const [best = Number.NaN, second = Number.NaN] = [...times].sort((one, other) => one - other);
   return second / best - 1;

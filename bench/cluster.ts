@@ -47,7 +47,7 @@ export interface Cluster {
   readonly past: string;
   /** Ids of some codes, for peers that want them. */
   idsOf(codes: readonly string[]): Promise<readonly number[]>;
-  /** Whether somebody else is in a statement or a transaction. */
+  /** True if somebody else is in a statement or a transaction. */
   isBusy(): Promise<boolean>;
   /** The server and its backends, as they are now. */
   pids(): number[];
@@ -57,7 +57,7 @@ export interface Cluster {
 
 type Command = (...args: string[]) => Promise<string>;
 
-/** What the loads of a run took. */
+/** The speed of the loads of a run. */
 type Loads = Pick<
   Cluster,
   'rowsPerSecond' | 'copiedPerSecond' | 'firstLoadSeconds' | 'correctionSeconds'

@@ -97,7 +97,7 @@ interface Found extends Difference {
 let otherWording = 0;
 
 /**
- * Whether a signal requested the end: the current sequence is finished, later ones are not started.
+ * True if a signal requested the end: the current sequence is finished, later ones are not started.
  */
 let isStopped = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

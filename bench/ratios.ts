@@ -27,7 +27,7 @@ const least = (what: string, value: number, limit: number): Ratio => ({
   share: limit / value,
 });
 
-/** What is different about whoever the service is compared with, by a word of the ratio. */
+/** The difference between the service and each contender, by a word of the ratio. */
 const BESIDE: Readonly<Record<string, string>> = {
   hello: 'hello: no credential, limits, filter or database; 12 bytes',
   raw: 'raw: no routing, credential, parsing, filter or database',
@@ -40,14 +40,14 @@ const BESIDE: Readonly<Record<string, string>> = {
   'from SQL ÷': 'reads the points of each request',
 };
 
-/** What is different about the other that a ratio names. */
+/** The difference between the service and the contender that a ratio names. */
 export const besideOf = (what: string): string =>
   Object.entries(BESIDE).find(([word]) => what.includes(word))?.[1] ?? '';
 
 /** The default budget of the price book, and what a process needs beside it. */
 const MEMORY_BYTES = (512 + 150) * 2 ** 20;
 
-/** What one contender costs, and how many requests it answers, in the samples of a run. */
+/** Readers of the samples of a run: the cost and the request rate of a contender. */
 function figuresOf({ samples }: Results) {
   const cost = (who: string, workload: string, connections = 1): number =>
     costOf(samplesOf(samples, who, workload, connections));

@@ -14,9 +14,9 @@ export interface Workload {
   /** As the service is asked. */
   readonly filters: Readonly<Record<string, unknown>>;
   readonly options: Readonly<Record<string, unknown>>;
-  /** Whether the service is asked by GET, with everything in the address. */
+  /** True if the service is asked by GET, with everything in the address. */
   readonly byGet?: boolean;
-  /** Whether it asks for the data of a past instant, which the price book does not hold. */
+  /** True if it asks for the data of a past instant, which the price book does not hold. */
   readonly isPast?: boolean;
   /** Further headers of the service. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -110,7 +110,7 @@ export const pointsOf = ({ codes, range }: Workload): number =>
 const JSON_HEADERS = { 'content-type': 'application/json' };
 
 /**
- * As the service is asked.
+ * The request of a workload to the service.
  * @param past the instant that workloads of the past ask for
  */
 export function askService(workload: Workload, key: string, past?: string): Ask {
@@ -144,7 +144,7 @@ export function askByGet({ filters, options }: Workload, key: string, etag?: str
   return { method: 'GET', path: `/v3/prices/${MARKET}?${query}`, headers, body: '' };
 }
 
-/** As the naive service is asked: the same body, at the root. */
+/** The request to the naive service: the same body, at the root. */
 export const askNaive = ({ filters, options }: Workload): Ask => ({
   method: 'POST',
   path: '/',

@@ -30,7 +30,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const life = new Life();
 let release = async (): Promise<void> => {};
 let workers: Workers | null = null;
-/** Whether a person was shown that it runs. */
+/** True if a person was shown that it runs. */
 let isShown = false;
 /** The end is logged: a log collector takes a process that just ends for a crash. */
 let logger: Logger | null = null;

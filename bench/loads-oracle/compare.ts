@@ -55,7 +55,7 @@ const wordingOf = ({ stdout }: Outcome): string =>
     .replace(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?\S*/g, 'now')
     .replace(/\b[0-9a-f]{64}\b/g, 'sum');
 
-/** Whether both outputs have the same wording; reported only, because wording may change. */
+/** True if both outputs have the same wording; reported only, because wording may change. */
 export const isSameWording = (before: Outcome, after: Outcome): boolean =>
   jsonOf(before.stdout) !== undefined || wordingOf(before) === wordingOf(after);
 

@@ -43,11 +43,11 @@ const WEIGHTS = [
 /** Properties of a file on which options depend. */
 interface Kind {
   readonly isText: boolean;
-  /** Whether it states its vintage. */
+  /** True if it states its vintage. */
   readonly hasVintage: boolean;
 }
 
-/** Whether `--rejects` can copy lines of a file: it refuses workbooks and XML. */
+/** True if `--rejects` can copy lines of a file: it refuses workbooks and XML. */
 const hasLines = ({ ending }: TextFile): boolean => !/^[.](xlsx|xml)$/.test(ending);
 
 /** The options that every format takes. */

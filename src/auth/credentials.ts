@@ -23,7 +23,7 @@ function basicPassword(value: string): string | null {
   return colon < 0 ? null : pair.slice(colon + 1);
 }
 
-/** Whether Authorization holds an API key: as it is, as a token, or as name or password. */
+/** True if Authorization holds an API key: as it is, as a token, or as name or password. */
 function holdsKey(value: string): boolean {
   const basic = BASIC.exec(value)?.[1];
   if (basic === undefined) return KEY.test(value);

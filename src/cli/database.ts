@@ -111,7 +111,7 @@ export interface Work {
 }
 
 interface DatabaseNeeds {
-  /** Whether the schema must be this version's; the embedded database is brought to it. */
+  /** True if the schema must be this version's; the embedded database is brought to it. */
   readonly schema: boolean;
 }
 

@@ -3,7 +3,7 @@ import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 
-/** Whether the settings say how tokens are checked. */
+/** True if the settings say how tokens are checked. */
 const hasTokenSetting = (config: Config): boolean =>
   [config.JWT_SECRET, config.JWT_PUBLIC_KEY_FILE, config.JWT_JWKS_URL].some((each) => each);
 

@@ -39,7 +39,7 @@ export function readConfig(): Config {
   return configOf(process.env, faults);
 }
 
-/** Whether the setting was given, and is not its default. */
+/** True if the setting was given, and is not its default. */
 export const isGiven = (name: keyof Config): boolean => (process.env[name] ?? '') !== '';
 
 /** The account that runs a command, for the ledger and the audit of keys. */

@@ -32,7 +32,7 @@ export const timeText = (instant: string): string => `${instant.slice(0, 19)}Z`;
 /** A whole number, in groups of three digits. */
 export const countText = (value: number): string => Math.floor(value).toLocaleString('en');
 
-/** Whether the cells of a column are numbers, so that they stand at its right. */
+/** True if the cells of a column are numbers, so that they stand at its right. */
 const areNumbers = (cells: readonly string[]): boolean =>
   cells.some((each) => each !== '–') && cells.every((each) => /^(–|[\d,]+(\.\d+)?)$/.test(each));
 

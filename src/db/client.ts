@@ -50,7 +50,7 @@ export interface ClientOptions extends Partial<Pick<LinkOptions, Shared>> {
   readonly statementTimeoutMs: number;
   /** How long statements wait for a lock, in milliseconds; 0 for no limit. */
   readonly lockTimeoutMs?: number;
-  /** Whether sessions refuse to write; the service reads only. */
+  /** True if sessions refuse to write; the service reads only. */
   readonly readOnly: boolean;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
@@ -118,7 +118,7 @@ function sessionOf(options: ClientOptions, url: string, purpose = '') {
   };
 }
 
-/** Whether only a server will do that can be written to, as the address of libpq says it. */
+/** True if only a server will do that can be written to, as the address of libpq says it. */
 const mustWrite = ({ url, readOnly }: ClientOptions): boolean =>
   !readOnly ||
   /^(primary|read-write)$/.test(new URL(url).searchParams.get('target_session_attrs') ?? '');

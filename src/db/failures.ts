@@ -30,7 +30,7 @@ export const isServerError = (error: unknown): boolean =>
 /** Worth another attempt: a lost connection, a server that starts or is full, a conflict. */
 const PASSING = /^(08|57P0|53300|40001|40P01)/;
 
-/** Whether an error may be gone with the next attempt; one that took its time is not. */
+/** True if an error may be gone with the next attempt; one that took its time is not. */
 export function isPassing(error: unknown): boolean {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
   if (code === 'ETIMEDOUT') return false;
@@ -38,7 +38,7 @@ export function isPassing(error: unknown): boolean {
   return typeof message === 'string' && CONNECTION_LOST.test(message);
 }
 
-/** Whether the server was found, and could not be logged in to for want of a password or of TLS. */
+/** True if the server was found, and could not be logged in to for want of a password or of TLS. */
 export const isLoginRefused = ({ message }: Error): boolean => NO_LOGIN.test(message);
 
 const TOLD: ReadonlySet<ProblemCode> = new Set(['database_unavailable', 'overloaded']);

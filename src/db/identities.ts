@@ -5,7 +5,7 @@ interface Identity {
   readonly table: string;
   /** The sequence of its ids, as `regclass` prints it. */
   readonly sequence: string;
-  /** Whether the account of the session may read the sequence. */
+  /** True if the account of the session may read the sequence. */
   readonly isReadable: boolean;
   /** The greatest id that a row has or had, as an expression of SQL; null where there was none. */
   readonly newest: string;

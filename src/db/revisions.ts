@@ -16,7 +16,7 @@ export const numberOf = (revision: string): string => revision.split('.', 1)[0] 
 /** The commit id of a revision; null where the text has none. */
 export const commitIdOf = (revision: string): string | null => revision.split('.')[1] ?? null;
 
-/** Whether a revision has a greater number than another. */
+/** True if a revision has a greater number than another. */
 export const isAfter = (revision: string, other: string): boolean =>
   BigInt(numberOf(revision)) > BigInt(numberOf(other));
 

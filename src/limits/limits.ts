@@ -122,7 +122,7 @@ export class Limits {
     return this.#principals.take(name, limits, nowMs);
   }
 
-  /** Whether a network has failed to authenticate too often: seconds to wait, or null. */
+  /** Seconds to wait for a network that failed to authenticate too often, else null. */
   failedTooOften(network: string, nowMs: number): number | null {
     const rate = this.#failureRate();
     if (rate === null) return null;

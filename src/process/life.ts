@@ -5,9 +5,9 @@ class Stopped extends Error {}
 /** What a process has begun, and has to undo at its end. */
 export class Life {
   readonly #undo: (() => Promise<void>)[] = [];
-  /** Whether the end was asked for. */
+  /** True if the end was asked for. */
   isEnding = false;
-  /** Whether a signal asked for it: others may have to notice before it comes. */
+  /** True if a signal asked for it: others may have to notice before it comes. */
   isBySignal = false;
 
   /** Has this done at the end; what was begun last is undone first. */

@@ -59,7 +59,7 @@ interface Message {
   /** Of one that was left, one to be taken, one that was taken; and that a worker has to go. */
   readonly act?: 'left' | 'take' | 'taken' | 'retire';
   readonly seq?: number;
-  /** Whether a request has come over it before. */
+  /** True if a request has come over it before. */
   readonly isUsed?: boolean;
   /** How many had no room for it. */
   readonly refusals?: number;
@@ -86,7 +86,7 @@ export class Heritage {
   /** Connections that were used by another worker and are not yet used here. */
   readonly #kept = new WeakSet<Socket>();
 
-  /** Whether others take what this process leaves. */
+  /** True if others take what this process leaves. */
   get hasHeirs(): boolean {
     return this.#isRetiring && process.connected;
   }
@@ -128,7 +128,7 @@ export class Heritage {
     });
   }
 
-  /** Whether a connection waits for its next request, not for its first as Node thinks. */
+  /** True if a connection waits for its next request, not for its first as Node thinks. */
   isKept(socket: Socket): boolean {
     return this.#kept.has(socket) && socket.bytesRead === 0;
   }
@@ -170,7 +170,7 @@ export function retire(worker: Worker): void {
 /** A connection that a worker has left. */
 export interface Left {
   readonly handle: Handle;
-  /** Whether a request has come over it. */
+  /** True if a request has come over it. */
   readonly isUsed: boolean;
   /** How many workers had no room for it. */
   readonly refusals: number;

@@ -171,7 +171,7 @@ export class Places {
     return this.#backlog;
   }
 
-  /** Whether a newcomer is refused at once. */
+  /** True if a newcomer is refused at once. */
   get isFull(): boolean {
     return !this.#isFree() && this.#counted >= this.#bounds.waitingMax;
   }

@@ -22,7 +22,7 @@ export function masked(text: string): string {
   return keyless.replace(DOTTED, (word) => (word.includes(OBJECT) ? MASK : word));
 }
 
-/** Whether a text looks as if it held an API key or a token. */
+/** True if a text looks as if it held an API key or a token. */
 export const holdsSecret = (text: string): boolean => masked(text) !== text;
 
 /**

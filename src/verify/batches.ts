@@ -8,7 +8,7 @@ const WRITTEN = ['series', 'fx_rate']
   )
   .join(' union all ');
 
-/** Whether all that the revision of a batch changed is here. */
+/** True if all that the revision of a batch changed is here. */
 const IS_WHOLE = `not exists (select from ${LEFT_OUT} as l where l.revision = b.revision)`;
 
 /** How many versions of prices began in each revision: of new prices, and of others. */

@@ -16,7 +16,7 @@ export interface Rule {
 export interface Versioned {
   readonly table: string;
   readonly key: readonly string[];
-  /** Whether a row that went may come back under its key, as by an undo. */
+  /** True if a row that went may come back under its key, as by an undo. */
   readonly mayReturn: boolean;
 }
 

@@ -5,7 +5,7 @@ import t from 'tap';
 const ROOT = new URL('../../', import.meta.url);
 const read = (path: string): string => readFileSync(fileURLToPath(new URL(path, ROOT)), 'utf8');
 
-/** Whether a text of TypeScript declares a function, constant or class of a name. */
+/** True if a text of TypeScript declares a function, constant or class of a name. */
 const declares = (text: string, name: string): boolean =>
   new RegExp(`^(export )?(async )?(function\\*?|const|class) ${name}\\b`, 'm').test(text);
 

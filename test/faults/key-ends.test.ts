@@ -70,7 +70,7 @@ interface Seen {
 const momentOf = (instant: string | null): number =>
   Date.parse(instant ?? '') - (Date.now() - performance.now());
 
-/** Whether a request was sent when its key had ended for a second. */
+/** True if a request was sent when its key had ended for a second. */
 const isLate = ({ endedAt, ms }: Answered, end: number): boolean => endedAt - ms >= end + SECOND;
 
 /** Looks whether a key worked until its end, to the second, and no longer. */

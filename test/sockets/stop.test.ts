@@ -18,7 +18,7 @@ import {
 
 const GET_DOCUMENT = 'GET /openapi.json HTTP/1.1\r\nHost: test\r\n\r\n';
 
-/** Whether a stop has come to its end. */
+/** True if a stop has come to its end. */
 function watched(stop: Promise<unknown>): () => boolean {
   let isDone = false;
   void stop.then(() => {
@@ -51,7 +51,7 @@ t.test('a stop finishes a streaming answer, and ends with it', async (t) => {
   await until('the service has stopped', isStopped);
 });
 
-/** Whether the port lets nobody in any more. */
+/** True if the port lets nobody in any more. */
 const refused = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' });

@@ -51,7 +51,7 @@ const documentOf = (text: string): string | null => dechunked(answerOf(text).bod
 
 const isComplete = (caller: Caller): boolean => caller.tail.endsWith('\r\n0\r\n\r\n');
 
-/** Whether the document that a client could make of an answer is broken for sure. */
+/** True if the document that a client could make of an answer is broken for sure. */
 function isBroken(text: string): boolean {
   if (documentOf(text) !== null) return false;
   const [, ...chunks] = text.split('\r\n\r\n');

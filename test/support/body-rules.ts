@@ -90,7 +90,7 @@ const optionsAreLegal = (options: Members): boolean =>
   (!Object.hasOwn(options, 'decimals') || COMPUTING.some((name) => Object.hasOwn(options, name)));
 
 /**
- * Whether a body keeps the rules of the contract, section Request: written from its text, with
+ * True if a body keeps the rules of the contract, section Request: written from its text, with
  * nothing of the service. What depends on the data is not asked: `strict`, `onUnconvertible`, and
  * which currencies, units and revisions there are.
  */

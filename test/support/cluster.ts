@@ -59,7 +59,7 @@ async function statOf(pid: number): Promise<readonly string[]> {
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ', 2);
 }
 
-/** Whether a process runs, and is not one that ended and that nobody has buried. */
+/** True if a process runs, and is not one that ended and that nobody has buried. */
 const runs = async (pid: number): Promise<boolean> => /^[^ZX]/.test((await statOf(pid))[0] ?? '');
 
 /** A process and its children. */

@@ -56,7 +56,7 @@ export async function faultRun(args: readonly string[]): Promise<FaultRun | null
 export interface Part {
   readonly files: readonly string[];
   readonly jobs: number;
-  /** Whether what one process has compiled is there for the next: starts are shorter then. */
+  /** True if what one process has compiled is there for the next: starts are shorter then. */
   readonly isCompiledOnce?: boolean;
 }
 

@@ -43,7 +43,7 @@ export interface Told {
 /** How much later than that something may be while other tests load the machine. */
 const SLACK_MS = 10_000;
 
-/** Whether a figure is what no machine explains that other tests load, or that stalls. */
+/** True if a figure is what no machine explains that other tests load, or that stalls. */
 function isFault(figure: Bounded): boolean {
   const isShort = LENGTH === 'short';
   if (isOfTime(figure)) {

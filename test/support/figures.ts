@@ -17,7 +17,7 @@ export const within = (amount: number, most: number, unit = 'ms'): Bounded => ({
 /** A count of requests that failed. */
 export const failedOf = (count: number, most = 0): Bounded => within(count, most, 'requests');
 
-/** Whether it was measured, and is no more than it may be. */
+/** True if it was measured, and is no more than it may be. */
 export const holds = ({ amount, most }: Omit<Bounded, 'unit'>): boolean =>
   Number.isFinite(amount) && amount <= most;
 
@@ -29,18 +29,18 @@ export const isBounded = (value: Figures[string]): value is Bounded => typeof va
 /** Units of times, of how one is to another, and of what grows in one: a machine may stall. */
 const TIMES: ReadonlySet<string> = new Set(['ms', 'µs', '×', 'MB/h']);
 
-/** Whether it is one of those. */
+/** True if it is one of those. */
 export const isOfTime = ({ unit }: Bounded): boolean => TIMES.has(unit);
 
 /** By how much more than it may be a time is that of a fault, and of no machine that stalls. */
 const FAR = 3;
 
-/** Whether a time is so far beyond what it may be; `slackMs` more where others load the machine. */
+/** True if a time is so far beyond what it may be; `slackMs` more where others load the machine. */
 export const isFar = ({ amount, most, unit }: Bounded, slackMs = 0): boolean =>
   !(amount <= FAR * most + (unit === 'ms' ? slackMs : 0));
 
 /** What other tests that load the machine do not make more of. */
 const STEADY: ReadonlySet<string> = new Set(['MB', 'answers', 'names', 'fetches', 'connections']);
 
-/** Whether its bound holds beside other tests as well. */
+/** True if its bound holds beside other tests as well. */
 export const isSteady = ({ unit }: Bounded): boolean => STEADY.has(unit);

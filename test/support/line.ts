@@ -70,7 +70,7 @@ export class Line {
     this.#socket.on('close', () => this.#finish(0, '', ''));
   }
 
-  /** Whether a request may be sent over it. */
+  /** True if a request may be sent over it. */
   get isOpen(): boolean {
     return this.#socket.writable && !this.#socket.readableEnded;
   }

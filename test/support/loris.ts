@@ -113,7 +113,7 @@ const portOf = (address = ''): number => Number.parseInt(address.split(':')[1] ?
 
 /** What is known of the connection of a client to a service. */
 export interface Held {
-  /** Whether the service has not let it go. */
+  /** True if the service has not let it go. */
   readonly isOpen: boolean;
   /** Bytes that the service has sent and the client has not read. */
   readonly unread: number;

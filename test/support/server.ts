@@ -26,7 +26,7 @@ const engineAddress = (): string =>
   process.env['DOCKER_HOST'] ??
   (existsSync('/var/run/docker.sock') ? 'unix:///var/run/docker.sock' : '');
 
-/** Whether a container engine answers within a second. */
+/** True if a container engine answers within a second. */
 function engineAnswers(address: string): Promise<boolean> {
   const url = address === '' ? null : new URL(address);
   if (!url) return Promise.resolve(false);

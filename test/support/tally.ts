@@ -13,7 +13,7 @@ export interface TapListener {
 
 interface Level {
   title: string;
-  /** Whether a test point was seen at this depth since the last one that is less deep. */
+  /** True if a test point was seen at this depth since the last one that is less deep. */
   points: boolean;
   failed: boolean;
 }

@@ -57,5 +57,5 @@ export function publicIdOf(text: string): string | null {
   return text.endsWith(checksumOf(text.slice(0, -CHECKSUM_LENGTH))) ? publicId : null;
 }
 
-/** Whether a text has the form of the public part of a key. */
+/** True if a text has the form of the public part of a key. */
 export const isPublicId = (text: string): boolean => /^[0-9A-Za-z]{10}$/.test(text);

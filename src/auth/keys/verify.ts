@@ -77,7 +77,7 @@ export async function findKey(
   };
 }
 
-/** Whether a digest is that of a key; of an unknown one it takes as long. */
+/** True if a digest is that of a key; of an unknown one it takes as long. */
 const isDigestOf = (key: KeyRecord | undefined, digest: Uint8Array): boolean =>
   timingSafeEqual(digest, key?.digest ?? NO_DIGEST) && key !== undefined;
 

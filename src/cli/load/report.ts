@@ -122,11 +122,11 @@ const MEANINGS: Readonly<Record<LoadReport['status'], string>> = {
   previewed: 'A dry run; nothing was changed',
 };
 
-/** Whether every value of a file was set aside, so that nothing of it was loaded. */
+/** True if every value of a file was set aside, so that nothing of it was loaded. */
 const isAllRejected = ({ counts, status }: LoadReport): boolean =>
   status !== 'applied' && counts.rejected > 0 && counts.rejected === counts.rows;
 
-/** Whether nothing of a file could be loaded. */
+/** True if nothing of a file could be loaded. */
 export const isRefused = (report: LoadReport): boolean =>
   report.status === 'refused' || isAllRejected(report);
 

@@ -81,7 +81,7 @@ interface Legal {
 
 const KNOWN_FILTERS = new Set<string>([...Object.keys(BASE_FILTERS), ...Object.keys(DIMENSIONS)]);
 
-/** Whether some market has a filter of this name. */
+/** True if some market has a filter of this name. */
 export const isKnownFilter = (name: string): boolean => KNOWN_FILTERS.has(name);
 
 function unknownMember(parent: string, name: string, legal: Legal): Violation {

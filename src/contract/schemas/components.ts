@@ -52,7 +52,7 @@ export const Product = closed(
     name: Name,
     alias: Type.String({ description: 'Short name in the trade' }),
     chemicalCode: Type.String({ description: 'Chemical formula' }),
-    isSustainable: Type.Boolean({ description: 'Whether it is a low-carbon or recycled variety' }),
+    isSustainable: Type.Boolean({ description: 'True for a low-carbon or recycled variety' }),
   },
   { $id: 'Product' },
 );

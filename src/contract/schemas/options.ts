@@ -25,8 +25,8 @@ const COLUMNS = '^[A-Za-z]+(,[A-Za-z]+){0,99}$';
  * @param recordsMax most records that a page may have
  */
 export const optionMembers = (recordsMax: number) => ({
-  includeSeries: flag('Whether records carry their series'),
-  includeSummary: flag('Whether records carry a summary'),
+  includeSeries: flag('Adds the series to each record'),
+  includeSummary: flag('Adds a summary to each record'),
   currency: Type.Optional(
     text('ISO 4217 code, whatever the case: converts prices, never payables', 64),
   ),
@@ -36,7 +36,7 @@ export const optionMembers = (recordsMax: number) => ({
   onUnconvertible: Type.Optional(
     word(['keep', 'omit', 'error'], {
       description:
-        'What happens to a price that cannot be converted, or of which no requested point can; ' +
+        'Treatment of a price that cannot be converted, or of which no requested point can; ' +
         'keep by default',
     }),
   ),
@@ -83,7 +83,7 @@ export const optionMembers = (recordsMax: number) => ({
       description: 'The `nextCursor` of the page before; goes on after it, at its state',
     }),
   ),
-  strict: flag('Whether values that match nothing are refused'),
+  strict: flag('Refuses values that match nothing'),
   lastObservations: Type.Optional(
     Type.Integer({
       minimum: 1,
@@ -94,7 +94,7 @@ export const optionMembers = (recordsMax: number) => ({
     }),
   ),
   decimalsAsText: flag(
-    'Whether low, mid, high and the figures of summaries are JSON strings with the same digits; ' +
+    'Writes low, mid, high and the figures of summaries as JSON strings with the same digits; ' +
       'schemas show the default, numbers',
   ),
   columns: Type.Optional(

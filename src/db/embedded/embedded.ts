@@ -13,7 +13,7 @@ const LOCK_WAIT_MS = 120_000;
 export interface EmbeddedDatabase {
   /** Address of the database, with its password. */
   readonly url: string;
-  /** Whether this call started the server; false when it ran already. */
+  /** True if this call started the server; false when it ran already. */
   readonly started: boolean;
   /** One line for a person, when files lie elsewhere than in the data folder. */
   readonly notice: string | null;
@@ -40,7 +40,7 @@ async function addLease(place: Place): Promise<string> {
   return file;
 }
 
-/** Whether a living process uses the server; forgets those that died. */
+/** True if a living process uses the server; forgets those that died. */
 async function isInUse(place: Place): Promise<boolean> {
   const folder = leasesOf(place);
   let alive = 0;

@@ -142,7 +142,7 @@ export async function readPidFile(cluster: string): Promise<Postmaster | null> {
   return { pid, port: Number(lines[3] ?? 0), ready: (lines[7] ?? '').trim() === 'ready' };
 }
 
-/** Whether this process number is the PostgreSQL of this folder, not a later process. */
+/** True if this process number is the PostgreSQL of this folder, not a later process. */
 export async function isPostmaster(pid: number, cluster: string): Promise<boolean> {
   if (!exists(pid)) return false;
   if (process.platform !== 'linux') return true;

@@ -110,7 +110,7 @@ async function findAccount(): Promise<Account | null> {
   );
 }
 
-/** Whether the account can run this; asked by trying, which sees every kind of permission. */
+/** True if the account can run this; asked by trying, which sees every kind of permission. */
 async function can(account: Account, program: string, ...args: string[]): Promise<boolean> {
   try {
     await run(program, args, { cwd: '/', uid: account.uid, gid: account.gid, env: {} });

@@ -22,7 +22,7 @@ export class EmbeddedDatabaseError extends Error {
   readonly exitCode = 1;
 }
 
-/** Whether a process with this number exists, whoever it is. */
+/** True if a process with this number exists, whoever it is. */
 export function exists(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -59,7 +59,7 @@ async function beginningOf(pid: number): Promise<string | null> {
 export const ownIdentity = async (): Promise<string> =>
   `${process.pid} ${(await beginningOf(process.pid)) ?? ''}`;
 
-/** Whether the process that wrote this identity still runs. */
+/** True if the process that wrote this identity still runs. */
 export async function isAlive(identity: string): Promise<boolean> {
   const [, pid, beginning] = /^(\d{1,10}) ?(.*)$/s.exec(identity.trim()) ?? [];
   if (pid === undefined) return false;

@@ -235,7 +235,7 @@ export async function migrateDown(
 }
 
 /**
- * Whether the database has every migration of this version and the catalog's markets: what the
+ * True if the database has every migration of this version and the catalog's markets: what the
  * readiness probe asks. A database that is ahead of this version counts as current.
  */
 export async function isSchemaCurrent(db: Kysely<Database>): Promise<boolean> {

@@ -38,7 +38,7 @@ export function digestOf(lines: Iterable<string>): Buffer {
   return hash.digest();
 }
 
-/** Whether exactly these seeds were loaded before. */
+/** True if exactly these seeds were loaded before. */
 export async function wasLoaded(trx: Trx, sha256: Buffer): Promise<boolean> {
   const rows = await trx
     .selectFrom('load_batch')
@@ -82,7 +82,7 @@ export const finishBatch = (trx: Trx, id: number): Promise<unknown> =>
 
 const mark = JSON.stringify([{ name: SAMPLE_MARK.name }]);
 
-/** Whether the price `p` is one of the seeds; no other gets points or corrections from them. */
+/** True if the price `p` is one of the seeds; no other gets points or corrections from them. */
 export const isSamplePrice = sql`p.specification @> ${mark}::jsonb`;
 
 /** Ids of the rows that prices refer to, by a text that names each: its slug, or its name. */

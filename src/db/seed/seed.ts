@@ -134,7 +134,7 @@ export async function seed(client: Client, options: SeedOptions = {}): Promise<S
 }
 
 /**
- * Whether a database that comes with samples still has to get them: nothing but reference data is
+ * True if a database that comes with samples still has to get them: nothing but reference data is
  * there, or a run stopped between the samples and their corrections. The ledger says which, since
  * samples may have been removed on purpose; a database of other prices or rates gets none.
  */

@@ -83,7 +83,7 @@ const principalOf = ({ context: { principal } }: FastifyRequest): Principal => {
 const sentAs = (url: string, name: string): readonly string[] =>
   queryOf(url).parameters.get(name) ?? [];
 
-/** Whether a request is one that waits; it has a place of its own kind. */
+/** True if a request is one that waits; it has a place of its own kind. */
 const mayWait = ({ url }: FastifyRequest): boolean => Number(sentAs(url, 'wait')[0]) > 0;
 
 /** Refuses a market that there is and that is not open to the caller. */

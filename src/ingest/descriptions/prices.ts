@@ -116,7 +116,7 @@ function textOf(
   return [...(rows?.values() ?? [])].find(({ id }) => id === value)?.name ?? String(value);
 }
 
-/** Whether a description may change an attribute; reports a problem if not. */
+/** True if a description may change an attribute; reports a problem if not. */
 function isAllowed(
   record: PriceRecord,
   column: string,

@@ -90,7 +90,7 @@ function ratesOf(
   });
 }
 
-/** Whether a day is a Saturday or Sunday; there are no rates on weekends. */
+/** True if a day is a Saturday or Sunday; there are no rates on weekends. */
 const isWeekend = (day: string): boolean => [0, 6].includes(new Date(day).getUTCDay());
 
 /** Parses the day of a row; null after reporting a problem. */

@@ -130,7 +130,7 @@ function priceColumns(names: readonly string[], known: ReadonlySet<string>): Pri
   });
 }
 
-/** Whether a column has the suffix and every word of a series, and no other word. */
+/** True if a column has the suffix and every word of a series, and no other word. */
 function isOf({ column }: UsgsSeries, { words, suffix }: PriceColumn): boolean {
   if (suffix === null || !column?.suffixes.includes(suffix)) return false;
   const { needed = [], allowed = [] } = column;

@@ -50,7 +50,7 @@ const removals = (table: RowTable, id: RawBuilder<unknown>): Revisions => {
       and not exists (select from ${history} n where n.id = g.id and n.revision = g.revision_to)`;
 };
 
-/** Whether a row is missing and the undo does not restore it. */
+/** True if a row is missing and the undo does not restore it. */
 const isLost = (table: RowTable, id: RawBuilder<unknown>, revision: string) => sql`(
   not exists (select from ${sql.ref(table)} t where t.id = ${id})
   and not exists (select ${removedIn(table, revision)} and h.id = ${id}))`;

@@ -71,7 +71,7 @@ const namedPoint = (line: number, code: string, date: string): PointRecord => ({
 });
 
 /**
- * Whether the first column is the code.
+ * True if the first column is the code.
  * @throws Refusal unless the columns are code and date
  */
 function isCodeFirst({ line, fields }: SourceRow): boolean {

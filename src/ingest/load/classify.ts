@@ -142,7 +142,7 @@ export async function classifyLoad(trx: Trx, load: Load): Promise<void> {
   if (problems.refuses) throw new LoadRefused();
 }
 
-/** Whether a classified load changes anything. */
+/** True if a classified load changes anything. */
 export const changesAnything = ({ currencies, prices, counts }: Load): boolean =>
   currencies.length +
     prices.newNames.length +

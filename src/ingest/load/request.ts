@@ -150,7 +150,7 @@ export interface OpenedLoad {
 /** One load from its request to its report. Each step adds its results. */
 export interface Load extends OpenedLoad, StagedFile {
   readonly reason: string | null;
-  /** Whether corrections are allowed: permission and reason were given. */
+  /** True if corrections are allowed: permission and reason were given. */
   readonly mayCorrect: boolean;
   readonly rejects: RejectsFile | null;
 

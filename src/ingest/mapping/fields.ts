@@ -88,7 +88,7 @@ export const plainText = (text: string): string => text.trim().replace(/\s+/g, '
 export const shownText = (field: Field | undefined): string =>
   field === undefined ? '' : typeof field === 'string' ? field : field.text;
 
-/** Whether a field is empty; a formula without a result is not. */
+/** True if a field is empty; a formula without a result is not. */
 export function isEmpty(field: Field | undefined): boolean {
   if (field === undefined) return true;
   if (typeof field === 'string') return field.trim() === '';
@@ -123,11 +123,11 @@ export interface NumberRules {
   /** An example number, for messages. */
   readonly sample: string;
   readonly missing: ReadonlySet<string>;
-  /** Whether formulas and texts of a workbook are invalid as values. */
+  /** True if formulas and texts of a workbook are invalid as values. */
   readonly onlyNumbers: boolean;
 }
 
-/** Whether a field marks a missing value. */
+/** True if a field marks a missing value. */
 export function isMissing(field: Field | undefined, rules: NumberRules): boolean {
   const { missing, onlyNumbers } = rules;
   if (field === undefined) return missing.has('');

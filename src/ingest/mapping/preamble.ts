@@ -39,7 +39,7 @@ export class Preamble {
     return this.header === null ? null : firstBelow(this.mapping, this.header);
   }
 
-  /** Whether a line must be parsed. Titles may hold anything, even unbalanced quotes. */
+  /** True if a line must be parsed. Titles may hold anything, even unbalanced quotes. */
   isParsed = (line: number): boolean =>
     this.first === null || line >= this.first || line === this.unitsLine || this.wanted.has(line);
 

@@ -31,7 +31,7 @@ export interface ScaledQuotation extends Quotation {
   readonly factor: Factor | null;
 }
 
-/** Whether values are percentages, which may carry a percent sign. */
+/** True if values are percentages, which may carry a percent sign. */
 export const isPercent = ({ unit }: ScaledQuotation): boolean => unit === '%' || unit === 'Percent';
 
 /** States why a currency and unit are invalid; null if no fault is evident. */

@@ -32,10 +32,10 @@ interface TableSource {
   namesOf(header: TableRow | null): ColumnNaming;
   /** Records that precede the values, such as descriptions. */
   opening(header: TableRow | null): readonly SourceRecord[];
-  /** Whether all rows must have as many fields as the first. */
+  /** True if all rows must have as many fields as the first. */
   readonly hasFixedWidth: boolean;
   readonly is1904: boolean;
-  /** Whether problems that the database finds need the column names of the file. */
+  /** True if problems that the database finds need the column names of the file. */
   readonly hasPlaces: boolean;
 }
 
@@ -128,7 +128,7 @@ class TableReader {
     return plainText(shownText(fields[stopAt])).startsWith(plainText(start));
   }
 
-  /** Whether a row has the width of the table; otherwise rejects it. */
+  /** True if a row has the width of the table; otherwise rejects it. */
   private hasTableWidth({ line, fields, wrong }: TableRow, { width }: TableBody): boolean {
     if (wrong !== undefined) {
       rejectWrongQuote(line, wrong, this.problems);
@@ -207,7 +207,7 @@ function descriptionsOf(loaded: TableMapping, line: number | null): SourceRecord
 
 const OLD_WORKBOOK = '\xd0\xcf\x11\xe0';
 
-/** Whether a file is a workbook by its first bytes, including old and encrypted workbooks. */
+/** True if a file is a workbook by its first bytes, including old and encrypted workbooks. */
 const isWorkbook = (head: Buffer): boolean =>
   isZip(head) || head.toString('latin1', 0, 4) === OLD_WORKBOOK;
 

@@ -133,7 +133,7 @@ export class PointReader {
     return null;
   }
 
-  /** Whether all columns of a point are empty. */
+  /** True if all columns of a point are empty. */
   private isEmpty({ fields }: TableRow, { low, mid, high }: PointColumns): boolean {
     return [low, mid, high].every((at) => at < 0 || isEmpty(fields[at]));
   }

@@ -25,7 +25,7 @@ export const daysIn = (year: number, month: number): number =>
     ? 29
     : ([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0);
 
-/** Whether a text is a real calendar day, YYYY-MM-DD. */
+/** True if a text is a real calendar day, YYYY-MM-DD. */
 export function isDay(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
   const day = Number(text.slice(8));
@@ -44,7 +44,7 @@ export const dayAfter = (day: string, days: number): string =>
 
 const TIME = /^T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[-+]([01]\d|2[0-3]):[0-5]\d)$/;
 
-/** Whether a text is an RFC 3339 instant with at most microseconds. */
+/** True if a text is an RFC 3339 instant with at most microseconds. */
 export const isInstant = (text: string): boolean =>
   isDay(text.slice(0, 10)) && TIME.test(text.slice(10));
 

@@ -64,7 +64,7 @@ export function tooPrecise(low: string, mid: string, high: string): string | nul
 }
 
 /**
- * Whether a ≤ b, for decimals of at most 15 significant digits. Conversion to doubles keeps such
+ * True if a ≤ b, for decimals of at most 15 significant digits. Conversion to doubles keeps such
  * decimals distinct and in order, so the comparison is exact.
  */
 export const atMost = (a: string, b: string): boolean => Number(a) <= Number(b);

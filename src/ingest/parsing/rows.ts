@@ -18,7 +18,7 @@ export const DELIMITERS = { comma: ',', semicolon: ';', tab: '\t', pipe: '|' } a
 interface Dialect {
   /** `spaces` is any number of spaces; such fields are never quoted. */
   readonly delimiter: keyof typeof DELIMITERS | 'spaces';
-  /** Whether to parse a line; lines inside a quoted field are always parsed. */
+  /** True to parse a line; lines inside a quoted field are always parsed. */
   isParsed?(line: number, text: string): boolean;
 }
 
@@ -72,7 +72,7 @@ class DelimitedReader {
     this.delimiter = delimiter === 'spaces' ? null : DELIMITERS[delimiter];
   }
 
-  /** Whether the next line continues a quoted field. */
+  /** True if the next line continues a quoted field. */
   get isOpen(): boolean {
     return this.open !== null;
   }

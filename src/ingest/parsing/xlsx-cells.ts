@@ -103,7 +103,7 @@ export interface Cell {
   /** `nothing` for a formula that was never calculated. */
   readonly type: 'number' | 'text' | 'boolean' | 'error' | 'date' | 'nothing';
   readonly text: string;
-  /** Whether the value is the result of a formula, as of the last save. */
+  /** True if the value is the result of a formula, as of the last save. */
   readonly isFormula: boolean;
   /** How a number is displayed. */
   readonly kind: NumberKind;

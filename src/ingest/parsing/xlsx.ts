@@ -32,7 +32,7 @@ interface Workbook {
   readonly archive: Archive;
   /** In the order of the spreadsheet program, including hidden sheets. */
   readonly sheets: readonly Sheet[];
-  /** Whether days count from 1904, as in old Macintosh programs. */
+  /** True if days count from 1904, as in old Macintosh programs. */
   readonly is1904: boolean;
   /** Number kind by style index of a cell. */
   readonly kinds: readonly NumberKind[];

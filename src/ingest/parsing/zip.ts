@@ -17,7 +17,7 @@ export interface Archive {
 
 const SIGNATURES = new Set(['PK\x03\x04', 'PK\x05\x06']);
 
-/** Whether a file starts with a ZIP signature (workbooks do). */
+/** True if a file starts with a ZIP signature (workbooks do). */
 export const isZip = (head: Buffer): boolean => SIGNATURES.has(head.toString('latin1', 0, 4));
 
 const refusalOf = (error: unknown): Refusal =>

@@ -16,7 +16,7 @@ export interface FileFormat {
    * of a newer edition in one of them.
    */
   readonly lineage: readonly string[];
-  /** Whether a load needs a vintage, stated by the file or by the caller. */
+  /** True if a load needs a vintage, stated by the file or by the caller. */
   readonly needsVintage: boolean;
   /**
    * `vintage` if the file states no publication times of corrections. A correction then counts as

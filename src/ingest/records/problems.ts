@@ -36,7 +36,7 @@ export class Problems {
     this.rejects = rejects;
   }
 
-  /** Whether the problems refuse the load. */
+  /** True if the problems refuse the load. */
   get refuses(): boolean {
     return this.rejects === null ? this.total > 0 : this.fatal > 0;
   }

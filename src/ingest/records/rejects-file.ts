@@ -91,7 +91,7 @@ export class RejectsFile {
   text: () => AsyncIterable<Buffer>;
   /** Line terminator in the encoding of the file. */
   lineEnd: Buffer = LF;
-  /** Whether the rejects file has its final name. */
+  /** True if the rejects file has its final name. */
   isPlaced = false;
   private readonly loaded: string;
   private readonly overwrites: boolean;

@@ -136,5 +136,5 @@ export const POINT_FIELDS: readonly string[] = [
   'publishedAt',
 ];
 
-/** Whether a text is a valid price code; the table `price` has the same rule. */
+/** True if a text is a valid price code; the table `price` has the same rule. */
 export const isCode = (text: string): boolean => /^[!-~]{1,64}$/.test(text);

@@ -7,11 +7,11 @@ export const ownCopy = (text: string): string => Buffer.from(text, 'utf16le').to
 /** Forbidden characters: controls, line separators, lone surrogates. */
 const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 
-/** Whether a text is not blank, within a length, and free of forbidden characters. */
+/** True if a text is not blank, within a length, and free of forbidden characters. */
 const isPrintable = (text: string, lengthMax: number): boolean =>
   text.trim() !== '' && text.length <= lengthMax && !FORBIDDEN.test(text);
 
-/** Whether a text is valid as a name or label. */
+/** True if a text is valid as a name or label. */
 export const isLabel = (text: string): boolean => isPrintable(text, 200);
 
 export const INVALID_LABEL =

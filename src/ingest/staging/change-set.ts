@@ -107,11 +107,11 @@ export interface ChangeTarget {
   readonly currentRows: RawBuilder<unknown>;
   /** Low, mid, high and corrections of a current row, under these names. */
   readonly values: RawBuilder<unknown>;
-  /** Whether `u` has withdrawn values between its first and last date. */
+  /** True if `u` has withdrawn values between its first and last date. */
   readonly hasPast: RawBuilder<unknown>;
   /** Number of corrections of the withdrawn value of `u` on the date of `f`. */
   readonly pastCorrections: RawBuilder<unknown>;
-  /** Whether the value of `f` was withdrawn on or after the day of an edition. */
+  /** True if the value of `f` was withdrawn on or after the day of an edition. */
   isWithdrawn(vintage: string | null): RawBuilder<unknown>;
   /** Ids of prices or currencies, by the key of `load_series`. */
   readonly ids: RawBuilder<unknown>;

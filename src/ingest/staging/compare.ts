@@ -46,7 +46,7 @@ export async function markForComparison(
 }
 
 /**
- * Whether a newer edition (vintage) than that of the load holds the value `n`. An edition holds
+ * True if a newer edition (vintage) than that of the load holds the value `n`. An edition holds
  * each date that it covers, except values that an older edition wrote later: it could do so only
  * where the newer edition had none.
  */

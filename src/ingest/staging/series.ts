@@ -113,7 +113,7 @@ export class SeriesRanges {
     this.high[number] = highest;
   }
 
-  /** Whether the values are sorted by series and date. */
+  /** True if the values are sorted by series and date. */
   get isInOrder(): boolean {
     return this.grouped && this.ascending.every(Boolean);
   }

@@ -121,9 +121,9 @@ export interface StagedFile {
   readonly file: SourceFile;
   readonly bounds: Bounds;
   readonly problems: Problems;
-  /** Whether the file names values to withdraw. */
+  /** True if the file names values to withdraw. */
   readonly withdraws: boolean;
-  /** Whether values may differ from their neighbours by any factor. */
+  /** True if values may differ from their neighbours by any factor. */
   readonly mayJump: boolean;
   readonly target: ChangeTarget;
   readonly series: SeriesNames;
@@ -196,7 +196,7 @@ class Collector {
     return '';
   }
 
-  /** Whether a point has the same quotation as the earlier points of its price. */
+  /** True if a point has the same quotation as the earlier points of its price. */
   private matchesQuotation({ code, line }: PointRecord, quotation: Quotation): boolean {
     const { quotations: known, series } = this.load;
     return known.note(series.numberOf(code, line), quotation, line);

@@ -108,7 +108,7 @@ export class Validator {
   }
 
   /**
-   * Whether a record lacks a valid code. A CSV row may be two records: the problem is reported
+   * True if a record lacks a valid code. A CSV row may be two records: the problem is reported
    * once, and only the point counts as a rejected row.
    */
   codeFails({ kind, line, code }: PointRecord | PriceRecord): boolean {

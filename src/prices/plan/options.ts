@@ -37,7 +37,7 @@ interface Members extends Readonly<Record<string, unknown>> {
   readonly revision?: unknown;
 }
 
-/** What is wrong with a moment that is still to come. */
+/** The detail of the violation for a moment in the future. */
 export const IN_THE_FUTURE = 'Must not lie in the future';
 
 /** The options that compute values, and so are rounded to `decimals`. */
@@ -122,12 +122,12 @@ export function optionsOf(options: Members): PlanOptions {
 }
 
 /**
- * Whether a request names a past state itself. A cursor only goes on at the state of its first
+ * True if a request names a past state itself. A cursor only goes on at the state of its first
  * page, which knew of nothing later.
  */
 export const namesPast = ({ moment }: PlanOptions): boolean =>
   moment.kind === 'asOf' || (moment.kind === 'revision' && moment.option === 'revision');
 
-/** Whether a request asks for a conversion. */
+/** True if a request asks for a conversion. */
 export const isConverting = (options: PlanOptions): boolean =>
   options.currency !== null || options.unitOfMeasure !== null;

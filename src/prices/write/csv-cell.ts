@@ -1,4 +1,4 @@
-/** What spreadsheets take for a formula when a text begins with it. */
+/** The beginning of a text that spreadsheets take for a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 
 /**

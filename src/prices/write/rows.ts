@@ -111,7 +111,7 @@ const NULL = ascii('null');
 /** Writes the cell of one point in one column. */
 type PointCell = (points: PointColumns, index: number) => void;
 
-/** How one format writes rows. */
+/** The notation of rows in one format. */
 class RowNotation {
   readonly isJson: boolean;
   readonly isText: boolean;
@@ -212,13 +212,13 @@ const notationOf = ({ options }: Plan, isJson: boolean): RowNotation =>
 type RowPart = Buffer | PointCell;
 
 /**
- * Why the points of a record that have a value were not converted. The reason of a partial record
- * explains its points without a rate, and no others.
+ * The reason why the points of a record that have a value were not converted. A partial record has
+ * none: its own reason explains its points without a rate, and no others.
  */
 export const reasonOf = (receipt: Receipt | null): string | null =>
   receipt?.status === 'partial' ? null : (receipt?.reason ?? null);
 
-/** Why a point could not be converted, or why no point of its record could be. */
+/** The cell with the reason why a point could not be converted. */
 function reasonCell(receipt: Receipt | null, notation: RowNotation): PointCell {
   const [converted, unconverted] = [reasonOf(receipt), 'no-rate'].map((each) =>
     ascii(notation.shared(each)),

@@ -36,7 +36,7 @@ export interface Moment {
   readonly afterMs: number;
   /** The content of the database after the kill; `other` must not occur. */
   readonly found: 'before' | 'after' | 'other';
-  /** Whether a repeated load led to the content of an undisturbed load. */
+  /** True if a repeated load led to the content of an undisturbed load. */
   readonly converged: boolean;
   /** Violated rules of stored data after the repeated load. */
   readonly broken: readonly string[];

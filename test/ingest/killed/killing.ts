@@ -12,7 +12,7 @@ export type Scene = Pick<TestDatabase, 'url' | 'pool'> & { readonly args: readon
 const OF_THE_LOADER = `select from pg_stat_activity
   where application_name = 'loader to be killed' and datname = current_database()`;
 
-/** Whether a backend of the loader runs a statement with this start. */
+/** True if a backend of the loader runs a statement with this start. */
 export async function isDoing(pool: pg.Pool, statement: string): Promise<boolean> {
   const { rows } = await pool.query(`${OF_THE_LOADER} and ltrim(query, E' \\n') like $1 || '%'`, [
     statement,

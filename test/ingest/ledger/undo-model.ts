@@ -29,7 +29,7 @@ export class Ledger {
   private readonly batches: Batch[] = [];
   private written = 0;
 
-  /** Whether a price has a value on a day. */
+  /** True if a price has a value on a day. */
   has(code: string, date: string): boolean {
     return this.top(this.pointKey(code, date))?.value != null;
   }
