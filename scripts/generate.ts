@@ -6,11 +6,11 @@ import { promisify } from 'node:util';
 import { MARKETS, type Market } from '../src/catalog/markets.ts';
 import { scopeOf } from '../src/catalog/scopes.ts';
 import { inForce } from '../src/verify/schema.ts';
-import { type TestDatabase, testDatabase } from '../test/support/database.ts';
-import { madeExamples } from '../test/support/examples.ts';
-import { startServer } from '../test/support/server.ts';
-import { dropDatabases, makeTemplates } from '../test/support/templates.ts';
-import { inTransaction } from '../test/support/world.ts';
+import { type TestDatabase, testDatabase } from '../test/support/database/database.ts';
+import { madeExamples } from '../test/support/prices/examples.ts';
+import { startServer } from '../test/support/run/server.ts';
+import { dropDatabases, makeTemplates } from '../test/support/run/templates.ts';
+import { inTransaction } from '../test/support/database/world.ts';
 import { schemaText } from './schema.ts';
 
 const HELP = `Usage: npm run generate
@@ -55,7 +55,7 @@ async function fromDatabase(test: Teardown, database: TestDatabase): Promise<voi
   await write('src/verify/in-force.txt', `${lines.join('\n')}\n`);
   // Answers are checked against openapi.yaml, which this module reads when it is loaded.
   await writeOpenapi();
-  const { serviceOn } = await import('../test/support/service.ts');
+  const { serviceOn } = await import('../test/support/http/service.ts');
   const examples = await madeExamples(await serviceOn(test, database));
   await write('src/contract/openapi/examples.json', `${JSON.stringify(examples, null, 1)}\n`);
 }

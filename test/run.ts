@@ -5,18 +5,24 @@ import { readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SETTINGS } from '../src/config/settings.ts';
-import { browserPath, programOnPath } from './support/browser.ts';
-import { type FaultRun, faultRun, type Part, partsOf, tellFaults } from './support/fault-run.ts';
-import { makeFolder, sweepFolders } from './support/folders.ts';
-import { startServer } from './support/server.ts';
-import { type Tally, talliesOf, tallyOf } from './support/tally.ts';
-import { dropDatabases, makeTemplates } from './support/templates.ts';
+import { browserPath, programOnPath } from './support/process/browser.ts';
+import {
+  type FaultRun,
+  faultRun,
+  type Part,
+  partsOf,
+  tellFaults,
+} from './support/run/fault-run.ts';
+import { makeFolder, sweepFolders } from './support/run/folders.ts';
+import { startServer } from './support/run/server.ts';
+import { type Tally, talliesOf, tallyOf } from './support/run/tally.ts';
+import { dropDatabases, makeTemplates } from './support/run/templates.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TAP = join(ROOT, 'node_modules', '.bin', 'tap');
 
 /** Reporter for pipes: the reporters of tap redraw the screen. */
-const REPORTER = fileURLToPath(new URL('./support/reporter.ts', import.meta.url));
+const REPORTER = fileURLToPath(new URL('./support/run/reporter.ts', import.meta.url));
 
 let running: ChildProcess | null = null;
 let stopped: NodeJS.Signals | null = null;

@@ -7,10 +7,10 @@ import { importArchive } from '../../src/archive/import.ts';
 import type { ArchiveProgress as Measured } from '../../src/archive/manifest.ts';
 import { ARCHIVED } from '../../src/archive/tables.ts';
 import { openProgress as openMeter } from '../../src/cli/progress.ts';
-import { seededDatabase, testDatabase } from '../support/database.ts';
-import { roledDatabase } from '../support/roles.ts';
-import { prices } from '../support/running.ts';
-import { failureOf, writeWorld } from '../support/world.ts';
+import { seededDatabase, testDatabase } from '../support/database/database.ts';
+import { roledDatabase } from '../support/database/roles.ts';
+import { failureOf, writeWorld } from '../support/database/world.ts';
+import { prices } from '../support/process/running.ts';
 import { archivePath, exported } from './support.ts';
 
 t.test('an export and an import by command, with a report', async (t) => {

@@ -6,8 +6,8 @@ import type pg from 'pg';
 import t from 'tap';
 import { importArchive } from '../../src/archive/import.ts';
 import { stateOf } from '../ingest/support.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { failureOf } from '../support/world.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { failureOf } from '../support/database/world.ts';
 import { archivePath, contentsOf, exported } from './support.ts';
 
 const WORKER = fileURLToPath(new URL('./worker.ts', import.meta.url));

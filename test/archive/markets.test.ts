@@ -1,11 +1,11 @@
 import t from 'tap';
 import { exportArchive } from '../../src/archive/export.ts';
 import { randomOf } from '../conversion/support.ts';
-import { anyRequest, forAll, send, valuesOf } from '../support/any-request.ts';
-import { CHANGES } from '../support/changes.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { keyFor, type Service, serviceOn } from '../support/service.ts';
-import { addPrice, commit, putPoints } from '../support/trading.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { anyRequest, forAll, send, valuesOf } from '../support/fuzz/any-request.ts';
+import { keyFor, type Service, serviceOn } from '../support/http/service.ts';
+import { CHANGES } from '../support/prices/changes.ts';
+import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
 import { archivePath, contentsOf, exported, imported } from './support.ts';
 
 const MARKETS = ['cobalt', 'nickel'];

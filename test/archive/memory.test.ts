@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { FILE_FORMATS } from '../../src/archive/copy.ts';
-import { fill } from '../support/bulk.ts';
-import { testDatabase } from '../support/database.ts';
+import { fill } from '../support/database/bulk.ts';
+import { testDatabase } from '../support/database/database.ts';
 import { archivePath } from './support.ts';
 
 const WORKER = fileURLToPath(new URL('./worker.ts', import.meta.url));

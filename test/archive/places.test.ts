@@ -4,8 +4,7 @@ import t from 'tap';
 import { exportArchive } from '../../src/archive/export.ts';
 import { importArchive } from '../../src/archive/import.ts';
 import { loadText, stateOf } from '../ingest/support.ts';
-import { testDatabase } from '../support/database.ts';
-import { keyFor, serviceOn } from '../support/service.ts';
+import { testDatabase } from '../support/database/database.ts';
 import {
   CURRENCY,
   failureOf,
@@ -14,7 +13,8 @@ import {
   priceRow,
   valueRow,
   writeWorld,
-} from '../support/world.ts';
+} from '../support/database/world.ts';
+import { keyFor, serviceOn } from '../support/http/service.ts';
 import { archivePath, contentsOf, exported, imported } from './support.ts';
 
 t.test('an export writes into no folder that holds something', async (t) => {

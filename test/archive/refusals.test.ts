@@ -4,9 +4,9 @@ import t from 'tap';
 import type { FileFormat } from '../../src/archive/copy.ts';
 import { importArchive } from '../../src/archive/import.ts';
 import { stateOf } from '../ingest/support.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { commit, putPoints } from '../support/trading.ts';
-import { failureOf, writeWorld } from '../support/world.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { failureOf, writeWorld } from '../support/database/world.ts';
+import { commit, putPoints } from '../support/prices/trading.ts';
 import { exported, manifestOf, putFile, putManifest } from './support.ts';
 
 let original: TestDatabase;

@@ -8,12 +8,12 @@ import { columnList, FILE_FORMATS, type FileFormat } from '../../src/archive/cop
 import { tablesOf } from '../../src/archive/tables.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { randomOf } from '../conversion/support.ts';
-import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/any-request.ts';
-import { CHANGES } from '../support/changes.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { tellFigures } from '../support/faults.ts';
-import { overSocket } from '../support/over-socket.ts';
-import { listeningOn, type Service } from '../support/service.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/fuzz/any-request.ts';
+import { overSocket } from '../support/http/over-socket.ts';
+import { listeningOn, type Service } from '../support/http/service.ts';
+import { CHANGES } from '../support/prices/changes.ts';
+import { tellFigures } from '../support/run/faults.ts';
 import { ndjsonRows } from './ndjson-rows.ts';
 import { parquetRows } from './parquet-rows.ts';
 import { contentsOf, exported, imported } from './support.ts';

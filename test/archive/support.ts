@@ -8,7 +8,7 @@ import { exportArchive } from '../../src/archive/export.ts';
 import { importArchive } from '../../src/archive/import.ts';
 import { MANIFEST_FILE, type Manifest } from '../../src/archive/manifest.ts';
 import type { Client } from '../../src/db/client.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { ARCHIVED, LEFT_OUT, OF_THE_MIGRATION, tablesOf } from '../../src/archive/tables.ts';
-import { testDatabase } from '../support/database.ts';
-import { inTransaction } from '../support/world.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { inTransaction } from '../support/database/world.ts';
 
 t.test('every table is carried by an archive, or left out for a reason', async (t) => {
   const { pool } = await testDatabase(t);

@@ -5,10 +5,10 @@ import t from 'tap';
 import { newKey } from '../../src/auth/keys/format.ts';
 import { createKey } from '../../src/auth/keys/keys.ts';
 import type { Access } from '../../src/http/context.ts';
-import { authApp, checkCredentials, HS256, NO_TOKENS } from '../support/auth-app.ts';
-import { testDatabase } from '../support/database.ts';
-import { noDatabase } from '../support/forgery.ts';
-import { goodClaims, secretToken } from '../support/tokens.ts';
+import { authApp, checkCredentials, HS256, NO_TOKENS } from '../support/auth/auth-app.ts';
+import { noDatabase } from '../support/auth/forgery.ts';
+import { goodClaims, secretToken } from '../support/auth/tokens.ts';
+import { testDatabase } from '../support/database/database.ts';
 
 const CHALLENGE = 'Bearer realm="prices", ApiKey realm="prices"';
 const CHALLENGE_ERROR = 'Bearer realm="prices", error="invalid_token", ApiKey realm="prices"';

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { seededDatabase } from '../support/database.ts';
-import { type Service, serviceOn } from '../support/service.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { type Service, serviceOn } from '../support/http/service.ts';
 
 const URL = '/v3/prices/nickel';
 const basic = (user: string, password: string) => ({

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { principalOf, type TokenRules } from '../../src/auth/tokens/tokens.ts';
 import { Problem } from '../../src/errors.ts';
-import { tellFigures } from '../support/faults.ts';
+import { tellFigures } from '../support/run/faults.ts';
 
 const NOW = 1_800_000_000;
 const RULES: TokenRules = {

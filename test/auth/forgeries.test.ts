@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import t from 'tap';
-import { authApp, HS256, NO_TOKENS } from '../support/auth-app.ts';
-import { altered, forgedInside } from '../support/forged-tokens.ts';
-import { noDatabase, refusesAll, sendToken } from '../support/forgery.ts';
+import { authApp, HS256, NO_TOKENS } from '../support/auth/auth-app.ts';
+import { altered, forgedInside } from '../support/auth/forged-tokens.ts';
+import { noDatabase, refusesAll, sendToken } from '../support/auth/forgery.ts';
 import {
   goodClaims,
   hmac,
@@ -12,7 +12,7 @@ import {
   secretToken,
   signerOf,
   tokenOf,
-} from '../support/tokens.ts';
+} from '../support/auth/tokens.ts';
 
 t.test('forged claims and headers are refused alike, though the signature is good', async (t) => {
   const app = await authApp(t, { db: noDatabase(t), settings: HS256 });

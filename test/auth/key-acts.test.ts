@@ -7,10 +7,10 @@ import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
 import { KeyUse } from '../../src/auth/keys/use.ts';
 import { configOf } from '../../src/config/config.ts';
 import { KEY_RULES } from '../../src/verify/keys.ts';
-import { testDatabase } from '../support/database.ts';
-import { otherSecret } from '../support/key-texts.ts';
-import { NO_LIMITS } from '../support/no-limits.ts';
-import { type RoledDatabase, roledDatabase } from '../support/roles.ts';
+import { otherSecret } from '../support/auth/key-texts.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { type RoledDatabase, roledDatabase } from '../support/database/roles.ts';
+import { NO_LIMITS } from '../support/http/no-limits.ts';
 
 type App = Awaited<ReturnType<typeof buildApp>>;
 type Db = Parameters<typeof readAudit>[0];

@@ -1,10 +1,18 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { join } from 'node:path';
 import t from 'tap';
-import { authApp, NO_TOKENS } from '../support/auth-app.ts';
-import { noDatabase, refusesAll, sendToken } from '../support/forgery.ts';
-import { until } from '../support/sockets.ts';
-import { goodClaims, hmac, keyPair, pemOf, serve, signerOf, tokenOf } from '../support/tokens.ts';
+import { authApp, NO_TOKENS } from '../support/auth/auth-app.ts';
+import { noDatabase, refusesAll, sendToken } from '../support/auth/forgery.ts';
+import {
+  goodClaims,
+  hmac,
+  keyPair,
+  pemOf,
+  serve,
+  signerOf,
+  tokenOf,
+} from '../support/auth/tokens.ts';
+import { until } from '../support/http/sockets.ts';
 
 t.test('a public key is never taken for a secret, nor for another algorithm', async (t) => {
   const { privateKey, publicKey } = keyPair('RS256');

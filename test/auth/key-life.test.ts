@@ -4,8 +4,8 @@ import { KeyError, listKeys, readAudit, showKey } from '../../src/auth/keys/info
 import { createKey, revokeKey, rotateKey } from '../../src/auth/keys/keys.ts';
 import { KeyUse } from '../../src/auth/keys/use.ts';
 import { type FindKey, findKey, verifyKey } from '../../src/auth/keys/verify.ts';
-import { testDatabase } from '../support/database.ts';
-import { until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { until } from '../support/http/sockets.ts';
 
 const HOUR_MS = 3_600_000;
 /** Writes the last use of keys alone. */

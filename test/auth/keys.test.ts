@@ -3,7 +3,7 @@ import t from 'tap';
 import { KeyError, listKeys, showKey } from '../../src/auth/keys/info.ts';
 import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
 import { UnknownScopeError } from '../../src/catalog/scopes.ts';
-import { testDatabase } from '../support/database.ts';
+import { testDatabase } from '../support/database/database.ts';
 
 const inDays = (days: number): Date => new Date(Date.now() + days * 86_400_000);
 

@@ -5,9 +5,9 @@ import { newKey } from '../../src/auth/keys/format.ts';
 import { createKey } from '../../src/auth/keys/keys.ts';
 import { configOf } from '../../src/config/config.ts';
 import { loggerOf } from '../../src/process/log.ts';
-import { HS256, SECRET } from '../support/auth-app.ts';
-import { testDatabase } from '../support/database.ts';
-import { goodClaims, hmac, secretToken, tokenOf } from '../support/tokens.ts';
+import { HS256, SECRET } from '../support/auth/auth-app.ts';
+import { goodClaims, hmac, secretToken, tokenOf } from '../support/auth/tokens.ts';
+import { testDatabase } from '../support/database/database.ts';
 
 t.test('no log line and no refusal repeats a secret, whatever was sent wrongly', async (t) => {
   const database = await testDatabase(t);

@@ -4,9 +4,9 @@ import { newKey } from '../../src/auth/keys/format.ts';
 import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
 import { digestOf, rememberedKeys } from '../../src/auth/keys/verify.ts';
 import type { Scope } from '../../src/catalog/scopes.ts';
-import { authApp } from '../support/auth-app.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { inTransaction } from '../support/world.ts';
+import { authApp } from '../support/auth/auth-app.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { inTransaction } from '../support/database/world.ts';
 
 type Tested = Parameters<typeof testDatabase>[0];
 

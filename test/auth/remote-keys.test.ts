@@ -1,9 +1,9 @@
 import type { RequestListener } from 'node:http';
 import t from 'tap';
 import { type RemoteKeyTimes, remoteKeys } from '../../src/auth/tokens/signing-keys.ts';
-import { until } from '../support/sockets.ts';
-import { keyPair, serve } from '../support/tokens.ts';
-import { failureOf } from '../support/world.ts';
+import { keyPair, serve } from '../support/auth/tokens.ts';
+import { failureOf } from '../support/database/world.ts';
+import { until } from '../support/http/sockets.ts';
 
 const BYTES_MAX = 1_024;
 const LONG = 3_600_000;

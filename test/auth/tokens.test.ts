@@ -3,9 +3,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { TokenSettingError } from '../../src/auth/tokens/signing-keys.ts';
 import { createDevelopmentToken } from '../../src/cli/token.ts';
-import { authApp, HS256, NO_TOKENS, SECRET } from '../support/auth-app.ts';
-import { testDatabase } from '../support/database.ts';
-import { until } from '../support/sockets.ts';
+import { authApp, HS256, NO_TOKENS, SECRET } from '../support/auth/auth-app.ts';
 import {
   ASYMMETRIC,
   goodClaims,
@@ -17,7 +15,9 @@ import {
   serve,
   signerOf,
   tokenOf,
-} from '../support/tokens.ts';
+} from '../support/auth/tokens.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { until } from '../support/http/sockets.ts';
 
 type App = Awaited<ReturnType<typeof authApp>>;
 

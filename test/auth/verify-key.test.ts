@@ -1,10 +1,10 @@
 import t from 'tap';
 import { newKey } from '../../src/auth/keys/format.ts';
 import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
-import { authApp, REQUEST_ID } from '../support/auth-app.ts';
-import { testDatabase } from '../support/database.ts';
-import { noDatabase } from '../support/forgery.ts';
-import { otherSecret } from '../support/key-texts.ts';
+import { authApp, REQUEST_ID } from '../support/auth/auth-app.ts';
+import { noDatabase } from '../support/auth/forgery.ts';
+import { otherSecret } from '../support/auth/key-texts.ts';
+import { testDatabase } from '../support/database/database.ts';
 
 type App = Awaited<ReturnType<typeof authApp>>;
 

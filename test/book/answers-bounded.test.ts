@@ -1,7 +1,7 @@
 import t from 'tap';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { type Service, serviceOn } from '../support/service.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { type Service, serviceOn } from '../support/http/service.ts';
 
 type Test = Parameters<typeof serviceOn>[0];
 

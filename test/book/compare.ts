@@ -1,8 +1,8 @@
 import type t from 'tap';
 import type { BookCounts } from '../../src/book/open.ts';
 import { randomOf } from '../conversion/support.ts';
-import { forAll, valuesOf } from '../support/any-request.ts';
-import { testDatabase } from '../support/database.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { forAll, valuesOf } from '../support/fuzz/any-request.ts';
 import {
   answerOf,
   anyBookRequest,

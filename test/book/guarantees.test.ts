@@ -1,9 +1,9 @@
 import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
-import { BULK_MARKET, fill as fillDatabase } from '../support/bulk.ts';
-import { testDatabase } from '../support/database.ts';
-import { until } from '../support/sockets.ts';
-import { inRevision } from '../support/world.ts';
+import { BULK_MARKET, fill as fillDatabase } from '../support/database/bulk.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { inRevision } from '../support/database/world.ts';
+import { until } from '../support/http/sockets.ts';
 import { compareOne } from './compare.ts';
 import { type BookRequest, fill, type Twins, twinsOn } from './support.ts';
 

@@ -8,9 +8,9 @@ import { answerAt } from '../../src/prices/answer.ts';
 import { planOf } from '../../src/prices/plan/plan.ts';
 import type { Body } from '../../src/std/body.ts';
 import { randomOf } from '../conversion/support.ts';
-import { valuesOf } from '../support/any-request.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { serviceOn } from '../support/service.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { valuesOf } from '../support/fuzz/any-request.ts';
+import { serviceOn } from '../support/http/service.ts';
 import { anyBookRequest, type BookRequest, fill, filterValuesOf } from './support.ts';
 
 t.test('the CRC of bytes is that of their parts, joined', async (t) => {

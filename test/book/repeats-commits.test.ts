@@ -1,7 +1,7 @@
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { keyFor } from '../support/service.ts';
-import { inRevision } from '../support/world.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { inRevision } from '../support/database/world.ts';
+import { keyFor } from '../support/http/service.ts';
 import { compareOne } from './compare.ts';
 import { answerOf, type BookRequest, fill, twinsOn } from './support.ts';
 

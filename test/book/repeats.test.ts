@@ -1,8 +1,8 @@
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import t from 'tap';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { testDatabase } from '../support/database.ts';
-import { serviceOn } from '../support/service.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { serviceOn } from '../support/http/service.ts';
 
 const database = await testDatabase(t);
 await fill(database, { prices: 6, points: 40 });

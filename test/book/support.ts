@@ -1,11 +1,11 @@
 import type pg from 'pg';
 import type t from 'tap';
 import type { PriceBook } from '../../src/book/book.ts';
-import { type Asked, anyRequest, type Values } from '../support/any-request.ts';
-import type { TestDatabase } from '../support/database.ts';
-import { type Service, serviceOn } from '../support/service.ts';
-import { SPECIFIED } from '../support/specification.ts';
-import { inTransaction } from '../support/world.ts';
+import type { TestDatabase } from '../support/database/database.ts';
+import { inTransaction } from '../support/database/world.ts';
+import { type Asked, anyRequest, type Values } from '../support/fuzz/any-request.ts';
+import { type Service, serviceOn } from '../support/http/service.ts';
+import { SPECIFIED } from '../support/prices/specification.ts';
 
 /** The service with a book and the service without, over one database. */
 export interface Twins {

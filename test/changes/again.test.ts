@@ -1,11 +1,11 @@
 import t from 'tap';
-import { NO_TOKENS, SECRET } from '../support/auth-app.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { type Heard, hear } from '../support/following.ts';
-import { keyFor } from '../support/service.ts';
-import { exchange, type Listening, listening, until } from '../support/sockets.ts';
-import { goodClaims, nowSeconds, secretToken } from '../support/tokens.ts';
-import { inRevision, insertOf, pointRow, writeWorld } from '../support/world.ts';
+import { NO_TOKENS, SECRET } from '../support/auth/auth-app.ts';
+import { goodClaims, nowSeconds, secretToken } from '../support/auth/tokens.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/world.ts';
+import { keyFor } from '../support/http/service.ts';
+import { exchange, type Listening, listening, until } from '../support/http/sockets.ts';
+import { type Heard, hear } from '../support/prices/following.ts';
 
 const TOKENS = { ...NO_TOKENS, JWT_SECRET: SECRET, JWT_LEEWAY_SECONDS: '0' };
 

@@ -1,11 +1,11 @@
 import t from 'tap';
 import { MARKETS, type MarketSlug } from '../../src/catalog/markets.ts';
 import { ALL_MARKETS, scopeOf } from '../../src/catalog/scopes.ts';
-import { testDatabase } from '../support/database.ts';
-import { changesOf, type WireChange } from '../support/feed.ts';
-import { LINES } from '../support/feed-reader.ts';
-import { keyFor, type Service, serviceOn } from '../support/service.ts';
-import { addPrice, commit, putPoints } from '../support/trading.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { keyFor, type Service, serviceOn } from '../support/http/service.ts';
+import { changesOf, type WireChange } from '../support/prices/feed.ts';
+import { LINES } from '../support/prices/feed-reader.ts';
+import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
 
 const SLUGS: readonly MarketSlug[] = MARKETS.map(({ slug }) => slug);
 const SECRETS = { JWT_SECRET: 'the secret of the feed, which has 32 bytes and more' };
@@ -122,7 +122,7 @@ t.test('without the scope of any market there is no feed, without credential non
   const ask = (headers: Record<string, string>) => app.inject({ url: '/v3/changes', headers });
   const none = await ask({});
   t.same([none.statusCode, none.json().code], [401, 'missing_credentials']);
-  const { goodClaims, hmac, tokenOf } = await import('../support/tokens.ts');
+  const { goodClaims, hmac, tokenOf } = await import('../support/auth/tokens.ts');
   const bearer = (scope: string) => {
     const claims = goodClaims({ iss: 'commodity-prices', aud: 'commodity-prices', scope });
     const token = tokenOf({ alg: 'HS256' }, claims, hmac(SECRETS.JWT_SECRET));

@@ -1,10 +1,17 @@
 import t from 'tap';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { pastOf, type Told, told, type WireChange } from '../support/feed.ts';
-import { get, LINES, page, published, readAll } from '../support/feed-reader.ts';
-import { serviceOn } from '../support/service.ts';
-import { addPrice, commit, putPoints } from '../support/trading.ts';
-import { inRevision, insertOf, pointRow, priceId, priceRow, writeWorld } from '../support/world.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import {
+  inRevision,
+  insertOf,
+  pointRow,
+  priceId,
+  priceRow,
+  writeWorld,
+} from '../support/database/world.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { pastOf, type Told, told, type WireChange } from '../support/prices/feed.ts';
+import { get, LINES, page, published, readAll } from '../support/prices/feed-reader.ts';
+import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
 
 /** The position behind all that there is, from the tables. */
 async function endOf({ pool }: TestDatabase): Promise<string> {

@@ -3,10 +3,10 @@ import t from 'tap';
 import type { Database } from '../../src/db/schema.ts';
 import { readPage } from '../../src/prices/changes/page.ts';
 import { referenceReader } from '../../src/prices/select/references.ts';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { addPrice, commit, putPoints } from '../support/trading.ts';
-import { inRevision } from '../support/world.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { inRevision } from '../support/database/world.ts';
+import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
 
 const PRICES = 300;
 const POINTS = 400;

@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { type ModelChange, publisherOn } from '../support/publishing.ts';
+import { testDatabase } from '../support/database/database.ts';
 import {
   failureOf,
   inRevision,
@@ -11,7 +10,8 @@ import {
   priceId,
   priceRow,
   writeWorld,
-} from '../support/world.ts';
+} from '../support/database/world.ts';
+import { type ModelChange, publisherOn } from '../support/prices/publishing.ts';
 
 interface Segment {
   readonly revision: number;

@@ -1,11 +1,11 @@
 import t from 'tap';
 import { type Client, openClient } from '../../src/db/client.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { hear } from '../support/following.ts';
-import { roledDatabase } from '../support/roles.ts';
-import { type Listening, listening, until } from '../support/sockets.ts';
-import { type Wire, wireTo } from '../support/tcp-proxy.ts';
-import { inRevision, insertOf, pointRow, writeWorld } from '../support/world.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { roledDatabase } from '../support/database/roles.ts';
+import { type Wire, wireTo } from '../support/database/tcp-proxy.ts';
+import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/world.ts';
+import { type Listening, listening, until } from '../support/http/sockets.ts';
+import { hear } from '../support/prices/following.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { get, page, published } from '../support/feed-reader.ts';
-import type { Reply } from '../support/service.ts';
+import type { Reply } from '../support/http/service.ts';
+import { get, page, published } from '../support/prices/feed-reader.ts';
 
 /** The status of a refusal, its code unless it is validation_failed, its places and their codes. */
 const refusal = ({ status, json }: Reply): unknown[] => [

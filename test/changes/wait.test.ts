@@ -1,10 +1,10 @@
 import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { type Heard, hear, type Source } from '../support/following.ts';
-import { keyFor } from '../support/service.ts';
-import { type Listening, listening, until } from '../support/sockets.ts';
-import { inRevision, insertOf, pointRow, priceId, writeWorld } from '../support/world.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { inRevision, insertOf, pointRow, priceId, writeWorld } from '../support/database/world.ts';
+import { keyFor } from '../support/http/service.ts';
+import { type Listening, listening, until } from '../support/http/sockets.ts';
+import { type Heard, hear, type Source } from '../support/prices/following.ts';
 
 let day = 0;
 

@@ -7,8 +7,13 @@ import { MARKETS } from '../../src/catalog/markets.ts';
 import { makeProgram } from '../../src/cli/program.ts';
 import { findPostmaster } from '../../src/db/embedded/files.ts';
 import { choosePlace } from '../../src/db/embedded/place.ts';
-import { administer, seededDatabase, siblingUrl, testDatabase } from '../support/database.ts';
-import { dataFolder, prices } from '../support/running.ts';
+import {
+  administer,
+  seededDatabase,
+  siblingUrl,
+  testDatabase,
+} from '../support/database/database.ts';
+import { dataFolder, prices } from '../support/process/running.ts';
 
 /** A command and all below it, with the words that call them. */
 const commandsBelow = (command: Command, words: string[] = []): [string[], Command][] => [

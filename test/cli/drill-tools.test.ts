@@ -2,7 +2,7 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import t from 'tap';
 import { findTools } from '../../src/cli/db/drill.ts';
-import { makeFolder } from '../support/folders.ts';
+import { makeFolder } from '../support/run/folders.ts';
 
 /** Stands in for the tools of PostgreSQL; tells beside the dump with what it was called. */
 const PROGRAM = `#!/bin/sh

@@ -1,8 +1,8 @@
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { tellFigures } from '../support/faults.ts';
-import { prices } from '../support/running.ts';
-import { inRevision } from '../support/world.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { inRevision } from '../support/database/world.ts';
+import { prices } from '../support/process/running.ts';
+import { tellFigures } from '../support/run/faults.ts';
 
 t.test('a drill says that a restored copy is the original, and leaves nothing', async (t) => {
   const { url: DATABASE_URL, pool } = await testDatabase(t, { seeded: true });

@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
-import { addressOf } from '../support/address.ts';
-import { seededDatabase } from '../support/database.ts';
-import { PLAIN_ENV } from '../support/plain-env.ts';
-import { serviceOn } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { addressOf } from '../support/http/address.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { until } from '../support/http/sockets.ts';
+import { PLAIN_ENV } from '../support/process/plain-env.ts';
 
 const FOLDER = fileURLToPath(new URL('../client/', import.meta.url));
 const OPENAPI = fileURLToPath(new URL('../../openapi.yaml', import.meta.url));

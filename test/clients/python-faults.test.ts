@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
-import { python } from '../support/python.ts';
+import { python } from '../support/process/python.ts';
 
 const OK = { $metadata: { revision: 'abcd.1', warnings: [] }, data: [{ code: 'A' }] };
 const PROBLEM = { 'content-type': 'application/problem+json' };

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import { addressOf } from '../support/address.ts';
-import { testDatabase } from '../support/database.ts';
-import { python } from '../support/python.ts';
-import { serviceOn } from '../support/service.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { addressOf } from '../support/http/address.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { python } from '../support/process/python.ts';
 
 const database = await testDatabase(t, { seeded: true });
 const service = await serviceOn(t, database);

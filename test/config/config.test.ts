@@ -6,7 +6,7 @@ import { databaseAddressOf, serverAddressesOf } from '../../src/config/addresses
 import { ConfigError, configOf } from '../../src/config/config.ts';
 import { SECRETS, secretsFromFiles } from '../../src/config/environment.ts';
 import { REMOVED_SETTINGS, SETTINGS } from '../../src/config/settings.ts';
-import { makeFolder } from '../support/folders.ts';
+import { makeFolder } from '../support/run/folders.ts';
 
 const SECRET = 'a secret that nobody may ever read in a log';
 

@@ -6,8 +6,8 @@ import { dayText } from '../../src/conversion/calendar.ts';
 import type { Columns, PointColumns } from '../../src/conversion/columns.ts';
 import { type Conversion, observe } from '../../src/conversion/convert.ts';
 import { outcomeOf } from '../../src/conversion/outcome.ts';
-import { testDatabase } from '../support/database.ts';
-import { BY_RULE_FUNCTION } from '../support/sql-analytics.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { BY_RULE_FUNCTION } from '../support/database/sql-analytics.ts';
 import {
   CURRENCY,
   columnsOf,

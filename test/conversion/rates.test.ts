@@ -9,7 +9,7 @@ import {
 } from '../../src/conversion/rates.ts';
 import { numberOf } from '../../src/db/revisions.ts';
 import type { Database } from '../../src/db/schema.ts';
-import { testDatabase } from '../support/database.ts';
+import { testDatabase } from '../support/database/database.ts';
 import { dayOf } from './support.ts';
 
 type Rates = readonly (readonly [source: string, iso: string, date: string, rate: string])[];

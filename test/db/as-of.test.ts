@@ -2,8 +2,7 @@ import type pg from 'pg';
 import t from 'tap';
 import { utcMicroseconds } from '../../src/db/instant.ts';
 import { numberOf, revisionAsOf } from '../../src/db/revisions.ts';
-import { testDatabase } from '../support/database.ts';
-import { until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
 import {
   failureOf,
   inRevision,
@@ -11,7 +10,8 @@ import {
   inTransaction,
   pointRow,
   writeWorld,
-} from '../support/world.ts';
+} from '../support/database/world.ts';
+import { until } from '../support/http/sockets.ts';
 
 t.test('an instant is brought to UTC and to the microsecond, never rounded up', async (t) => {
   for (const [sent, wanted] of Object.entries({

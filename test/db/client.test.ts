@@ -4,8 +4,8 @@ import { connect, createServer, type Socket } from 'node:net';
 import t from 'tap';
 import { openClient } from '../../src/db/client.ts';
 import { instantOf } from '../../src/db/instant.ts';
-import { seededDatabase } from '../support/database.ts';
-import { until } from '../support/sockets.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { until } from '../support/http/sockets.ts';
 
 const options = {
   connectionsMax: 2,

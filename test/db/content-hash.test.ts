@@ -9,9 +9,9 @@ import {
   loadText,
   points,
 } from '../ingest/support.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { prices as command } from '../support/running.ts';
-import { inRevision } from '../support/world.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { inRevision } from '../support/database/world.ts';
+import { prices as command } from '../support/process/running.ts';
 
 /** Tells the parts whose hashes differ from those at the call before. */
 function watch({ client }: TestDatabase): () => Promise<string[]> {

@@ -8,9 +8,9 @@ import pg from 'pg';
 import t from 'tap';
 import { openEmbedded, removeEmbedded } from '../../src/db/embedded/embedded.ts';
 import { ownIdentity, withLock } from '../../src/db/embedded/process.ts';
-import { dataFolder } from '../support/running.ts';
+import { dataFolder } from '../support/process/running.ts';
 
-const USER = fileURLToPath(new URL('../support/embedded-user.ts', import.meta.url));
+const USER = fileURLToPath(new URL('../support/database/embedded-user.ts', import.meta.url));
 /** No process of this machine has it: the kernel's numbers end far below. */
 const DEAD_PID = 4_194_305_000;
 

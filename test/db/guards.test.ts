@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
+import { testDatabase } from '../support/database/database.ts';
 import {
   CURRENCY,
   failureOf,
@@ -12,7 +12,7 @@ import {
   rateRow,
   UNIT,
   writeWorld,
-} from '../support/world.ts';
+} from '../support/database/world.ts';
 
 /** The tables of which nothing is ever overwritten, with a row of each that no other refers to. */
 const VERSIONED = {

@@ -1,8 +1,14 @@
 import fc from 'fast-check';
 import type pg from 'pg';
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { insertOf, inTransaction, pointRow, priceId, writeWorld } from '../support/world.ts';
+import { testDatabase } from '../support/database/database.ts';
+import {
+  insertOf,
+  inTransaction,
+  pointRow,
+  priceId,
+  writeWorld,
+} from '../support/database/world.ts';
 
 /** One statement of a revision, on one of two prices and four days. */
 interface Step {

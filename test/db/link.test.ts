@@ -3,12 +3,12 @@ import t from 'tap';
 import { type Client, type ClientOptions, openClient } from '../../src/db/client.ts';
 import type { LinkState } from '../../src/db/link/link.ts';
 import { numberOf } from '../../src/db/revisions.ts';
-import { type Cluster, ownCluster } from '../support/cluster.ts';
-import { until } from '../support/sockets.ts';
-import { cutOff, standbyOf } from '../support/standby.ts';
-import { wireTo } from '../support/tcp-proxy.ts';
-import { tell } from '../support/tell.ts';
-import { failureOf, inRevision, inTransaction } from '../support/world.ts';
+import { type Cluster, ownCluster } from '../support/database/cluster.ts';
+import { cutOff, standbyOf } from '../support/database/standby.ts';
+import { wireTo } from '../support/database/tcp-proxy.ts';
+import { failureOf, inRevision, inTransaction } from '../support/database/world.ts';
+import { until } from '../support/http/sockets.ts';
+import { tell } from '../support/process/tell.ts';
 
 type Test = Pick<typeof t, 'teardown' | 'ok' | 'same' | 'equal'>;
 

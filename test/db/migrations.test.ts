@@ -10,7 +10,7 @@ import {
   migrationStatus,
 } from '../../src/db/migrate/migrate.ts';
 import type { Database } from '../../src/db/schema.ts';
-import { testDatabase } from '../support/database.ts';
+import { testDatabase } from '../support/database/database.ts';
 
 const FOLDER = new URL('../../migrations/', import.meta.url);
 

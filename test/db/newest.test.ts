@@ -1,9 +1,9 @@
 import t from 'tap';
 import { headAt } from '../../src/db/newest.ts';
 import { headOf, numberOf } from '../../src/db/revisions.ts';
-import { administer, type TestDatabase, testDatabase } from '../support/database.ts';
-import { until } from '../support/sockets.ts';
-import { inRevision, inTransaction, writeWorld } from '../support/world.ts';
+import { administer, type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { inRevision, inTransaction, writeWorld } from '../support/database/world.ts';
+import { until } from '../support/http/sockets.ts';
 
 const worldOf = async (test: Parameters<typeof testDatabase>[0]): Promise<TestDatabase> => {
   const database = await testDatabase(test);

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import t from 'tap';
 import { type Client, type ClientOptions, openClient } from '../../src/db/client.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { until } from '../support/sockets.ts';
-import { wireTo } from '../support/tcp-proxy.ts';
-import { failureOf } from '../support/world.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { wireTo } from '../support/database/tcp-proxy.ts';
+import { failureOf } from '../support/database/world.ts';
+import { until } from '../support/http/sockets.ts';
 
 type Test = Parameters<typeof testDatabase>[0];
 

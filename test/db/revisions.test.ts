@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import t from 'tap';
 import { headOf, numberOf, revisionText } from '../../src/db/revisions.ts';
-import { testDatabase } from '../support/database.ts';
+import { testDatabase } from '../support/database/database.ts';
 import {
   failureOf,
   inRevision,
@@ -11,7 +11,7 @@ import {
   rateRow,
   valueRow,
   writeWorld,
-} from '../support/world.ts';
+} from '../support/database/world.ts';
 
 const revisions = async (pool: pg.Pool): Promise<{ number: string; committed_at: string }[]> =>
   (await pool.query('select number, committed_at from revision order by number')).rows;

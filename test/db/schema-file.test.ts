@@ -4,8 +4,8 @@ import t from 'tap';
 import { schemaText } from '../../scripts/schema.ts';
 import { migrateDown } from '../../src/db/migrate/migrate.ts';
 import { inForce, notInForce } from '../../src/verify/schema.ts';
-import { testDatabase } from '../support/database.ts';
-import { inTransaction } from '../support/world.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { inTransaction } from '../support/database/world.ts';
 
 const FILE = new URL('../../src/db/schema.sql', import.meta.url);
 

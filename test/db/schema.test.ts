@@ -1,5 +1,5 @@
 import t from 'tap';
-import { rowTests } from '../support/row-tests.ts';
+import { rowTests } from '../support/database/row-tests.ts';
 import {
   CURRENCY,
   insertOf,
@@ -10,7 +10,7 @@ import {
   UNIT,
   valueId,
   valueRow,
-} from '../support/world.ts';
+} from '../support/database/world.ts';
 
 const { refusalOf, refusesRows, acceptsRows, pool } = rowTests(t);
 

@@ -1,8 +1,8 @@
 import t from 'tap';
 import { lacks } from '../../src/db/link/servers.ts';
 import { newestRevision } from '../../src/db/revisions.ts';
-import { testDatabase } from '../support/database.ts';
-import { inRevision, writeWorld } from '../support/world.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { inRevision, writeWorld } from '../support/database/world.ts';
 
 t.test(
   'a server lacks the commit that another has told of, unless its data are others',

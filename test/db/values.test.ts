@@ -1,6 +1,6 @@
 import t from 'tap';
-import { rowTests } from '../support/row-tests.ts';
-import { insertOf, pointRow, rateRow } from '../support/world.ts';
+import { rowTests } from '../support/database/row-tests.ts';
+import { insertOf, pointRow, rateRow } from '../support/database/world.ts';
 
 const { refusalOf, refusesRows, acceptsRows } = rowTests(t);
 

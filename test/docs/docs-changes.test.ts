@@ -4,7 +4,7 @@ import { configOf } from '../../src/config/config.ts';
 import { changeQuery, OPERATIONS } from '../../src/contract/schemas/changes.ts';
 import { problemBody } from '../../src/contract/schemas/problem.ts';
 import { startAgain } from '../../src/errors.ts';
-import { faultOf } from '../support/conformity.ts';
+import { faultOf } from '../support/http/conformity.ts';
 
 const page = await readFile(new URL('../../docs/changes.md', import.meta.url), 'utf8');
 

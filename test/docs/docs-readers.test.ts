@@ -6,12 +6,12 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t from 'tap';
-import { addressOf } from '../support/address.ts';
-import { fill } from '../support/bulk.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { makeFolder } from '../support/folders.ts';
-import { type Service, serviceOn } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
+import { fill } from '../support/database/bulk.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { addressOf } from '../support/http/address.ts';
+import { type Service, serviceOn } from '../support/http/service.ts';
+import { until } from '../support/http/sockets.ts';
+import { makeFolder } from '../support/run/folders.ts';
 
 const PRICES = 150;
 const POINTS = 2;

@@ -10,9 +10,9 @@ import { makeProgram } from '../../src/cli/program.ts';
 import { SECRETS } from '../../src/config/environment.ts';
 import { REMOVED_SETTINGS, SETTINGS } from '../../src/config/settings.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../src/errors.ts';
-import { seededDatabase } from '../support/database.ts';
-import { serviceOn } from '../support/service.ts';
-import { SPECIFIED } from '../support/specification.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { SPECIFIED } from '../support/prices/specification.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import { seededDatabase } from '../support/database.ts';
-import { madeExamples } from '../support/examples.ts';
-import { serviceOn } from '../support/service.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { madeExamples } from '../support/prices/examples.ts';
 
 const FILE = new URL('../../src/contract/openapi/examples.json', import.meta.url);
 

@@ -3,10 +3,10 @@ import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { runInNewContext } from 'node:vm';
 import t from 'tap';
-import { addressOf } from '../support/address.ts';
-import { testDatabase } from '../support/database.ts';
-import { makeFolder } from '../support/folders.ts';
-import { serviceOn } from '../support/service.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { addressOf } from '../support/http/address.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { makeFolder } from '../support/run/folders.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { explorerOn, settled } from '../support/explorer.ts';
-import { addPrice, commit, putPoints } from '../support/trading.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
+import { explorerOn, settled } from '../support/process/explorer.ts';
 
 const database = await testDatabase(t, { seeded: true });
 const DAY_MS = 86_400_000;

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { seededDatabase } from '../support/database.ts';
-import { explorerOn, settled } from '../support/explorer.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { explorerOn, settled } from '../support/process/explorer.ts';
 
 const ROWS = 200;
 /** More digits than a number of JavaScript has. */

@@ -1,8 +1,8 @@
 import { runInNewContext } from 'node:vm';
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { type Service, serviceOn } from '../support/service.ts';
-import { addPrice, commit } from '../support/trading.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { type Service, serviceOn } from '../support/http/service.ts';
+import { addPrice, commit } from '../support/prices/trading.ts';
 
 const SCRIPT = 'http://service/docs/static/swagger-initializer.js';
 

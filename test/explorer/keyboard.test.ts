@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { seededDatabase } from '../support/database.ts';
-import { explorerOn } from '../support/explorer.ts';
-import { signIn, walk } from '../support/explorer-walk.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { explorerOn } from '../support/process/explorer.ts';
+import { signIn, walk } from '../support/process/explorer-walk.ts';
 
 const explorer = await explorerOn(t, await seededDatabase(t));
 const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');

@@ -1,8 +1,8 @@
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { explorerOn, settled } from '../support/explorer.ts';
-import { keyFor } from '../support/service.ts';
-import { addPrice, commit, putPoints } from '../support/trading.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { keyFor } from '../support/http/service.ts';
+import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
+import { explorerOn, settled } from '../support/process/explorer.ts';
 
 const database = await testDatabase(t, { seeded: true });
 const ODD = `<script>alert(1)</script> "quoted" & \u202eright to left ${'long '.repeat(90)}`;

@@ -1,8 +1,8 @@
 import t from 'tap';
-import { seededDatabase } from '../support/database.ts';
-import { explorerOn } from '../support/explorer.ts';
-import { signIn, walk } from '../support/explorer-walk.ts';
-import { serviceOn } from '../support/service.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { explorerOn } from '../support/process/explorer.ts';
+import { signIn, walk } from '../support/process/explorer-walk.ts';
 
 const BYTES_MAX = 70_000;
 const FIRST_CHART_MS = 400;

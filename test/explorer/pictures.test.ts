@@ -1,7 +1,7 @@
 import t from 'tap';
-import { seededDatabase } from '../support/database.ts';
-import { explorerOn, keepPicture, settled } from '../support/explorer.ts';
-import { walk } from '../support/explorer-walk.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { explorerOn, keepPicture, settled } from '../support/process/explorer.ts';
+import { walk } from '../support/process/explorer-walk.ts';
 
 const explorer = await explorerOn(t, await seededDatabase(t));
 

@@ -1,7 +1,7 @@
 import t from 'tap';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { testDatabase } from '../support/database.ts';
-import { explorerOn } from '../support/explorer.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { explorerOn } from '../support/process/explorer.ts';
 
 const PRICES = 10;
 const POINTS = 2_600;

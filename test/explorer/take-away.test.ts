@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Download, Page } from 'playwright-core';
 import t from 'tap';
-import { programOnPath } from '../support/browser.ts';
-import { seededDatabase } from '../support/database.ts';
-import { explorerOn } from '../support/explorer.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { programOnPath } from '../support/process/browser.ts';
+import { explorerOn } from '../support/process/explorer.ts';
 
 const explorer = await explorerOn(t, await seededDatabase(t));
 const run = promisify(execFile);

@@ -1,8 +1,8 @@
 import t from 'tap';
 import { revokeKey } from '../../src/auth/keys/keys.ts';
-import { testDatabase } from '../support/database.ts';
-import { explorerOn, settled } from '../support/explorer.ts';
-import { keyFor } from '../support/service.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { keyFor } from '../support/http/service.ts';
+import { explorerOn, settled } from '../support/process/explorer.ts';
 
 const database = await testDatabase(t, { seeded: true });
 const explorer = await explorerOn(t, database);

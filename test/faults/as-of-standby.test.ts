@@ -1,11 +1,11 @@
 import t from 'tap';
-import { ownCluster } from '../support/cluster.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { type Answered, codeOf, send, type Target } from '../support/load.ts';
-import { served } from '../support/served.ts';
-import { until } from '../support/sockets.ts';
-import { listOf, standbyOf } from '../support/standby.ts';
-import { inRevision } from '../support/world.ts';
+import { ownCluster } from '../support/database/cluster.ts';
+import { listOf, standbyOf } from '../support/database/standby.ts';
+import { inRevision } from '../support/database/world.ts';
+import { served } from '../support/http/served.ts';
+import { until } from '../support/http/sockets.ts';
+import { type Answered, codeOf, send, type Target } from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 const QUESTIONS = byLength(60, 1_000);
 const AT_A_TIME = byLength(30, 50);

@@ -2,15 +2,15 @@ import { randomInt } from 'node:crypto';
 import type { Agent } from 'node:http';
 import fc from 'fast-check';
 import type t from 'tap';
-import type { Sent } from '../support/bodies.ts';
-import { seededDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { faultOf, sentTo, valuesOf } from '../support/fuzzing.ts';
-import { heapOf, TELLS_HEAP } from '../support/heap.ts';
-import { agentOf, countsOf, quantile, send } from '../support/load.ts';
-import { type Served, served } from '../support/served.ts';
-import { SPECIFIED, type SpecifiedMarket } from '../support/specification.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import type { Sent } from '../support/fuzz/bodies.ts';
+import { faultOf, sentTo, valuesOf } from '../support/fuzz/fuzzing.ts';
+import { type Served, served } from '../support/http/served.ts';
+import { SPECIFIED, type SpecifiedMarket } from '../support/prices/specification.ts';
+import { within } from '../support/process/figures.ts';
+import { heapOf, TELLS_HEAP } from '../support/process/heap.ts';
+import { agentOf, countsOf, quantile, send } from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 /** Bodies of each market and seed. */
 const EACH = byLength(45, 300);

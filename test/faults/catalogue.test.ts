@@ -3,11 +3,11 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
-import { partsOf, tookText } from '../support/fault-run.ts';
-import { sumsOf } from '../support/fault-sums.ts';
-import { tableOf, verdictOf } from '../support/fault-table.ts';
-import { byLength, checkBounds } from '../support/faults.ts';
-import { type Figures, within } from '../support/figures.ts';
+import { type Figures, within } from '../support/process/figures.ts';
+import { partsOf, tookText } from '../support/run/fault-run.ts';
+import { sumsOf } from '../support/run/fault-sums.ts';
+import { tableOf, verdictOf } from '../support/run/fault-table.ts';
+import { byLength, checkBounds } from '../support/run/faults.ts';
 import { BESIDE_OTHERS, FAULTS } from './catalogue.ts';
 
 const run = promisify(execFile);
@@ -56,7 +56,7 @@ t.test(
     },
   });`;
     const loads = async (file: string): Promise<string> => {
-      const url = new URL(`../support/${file}`, import.meta.url).href;
+      const url = new URL(`../support/run/${file}`, import.meta.url).href;
       return (
         await run(process.execPath, [
           '--input-type=module',

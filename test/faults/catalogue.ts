@@ -1,4 +1,4 @@
-import type { Elsewhere } from '../support/fault-table.ts';
+import type { Elsewhere } from '../support/run/fault-table.ts';
 
 /** Files of this folder that bound counts, or seconds: others may load the machine meanwhile. */
 export const BESIDE_OTHERS: readonly string[] = [

@@ -1,12 +1,12 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { agentOf, send } from '../support/load.ts';
-import { served } from '../support/served.ts';
-import { Caller, listening, postText, until } from '../support/sockets.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { served } from '../support/http/served.ts';
+import { Caller, listening, postText, until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
+import { agentOf, send } from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 const SERIES = { options: { includeSeries: true } };
 

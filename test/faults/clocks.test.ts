@@ -1,18 +1,18 @@
 import { fileURLToPath } from 'node:url';
 import { createKey } from '../../src/auth/keys/keys.ts';
 import { utcMicroseconds } from '../../src/db/instant.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { type Answered, codeOf, openLoad, send, type Target } from '../support/load.ts';
-import { served } from '../support/served.ts';
-import { until } from '../support/sockets.ts';
-import { inRevision, inTransaction } from '../support/world.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { inRevision, inTransaction } from '../support/database/world.ts';
+import { served } from '../support/http/served.ts';
+import { until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
+import { type Answered, codeOf, openLoad, send, type Target } from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 const HOUR_MS = 3_600_000;
 const COMMITS = byLength(15, 100);
 const RATE = byLength(20, 50);
-const CLOCK = fileURLToPath(new URL('../support/shifted-clock.ts', import.meta.url));
+const CLOCK = fileURLToPath(new URL('../support/process/shifted-clock.ts', import.meta.url));
 
 const ask = (target: Target, asOf?: string): Promise<Answered> =>
   send(false, target, { path: '/v3/prices/nickel', body: JSON.stringify({ options: { asOf } }) });

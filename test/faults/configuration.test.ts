@@ -1,12 +1,12 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { seededDatabase, siblingUrl, testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { codeOf, send } from '../support/load.ts';
-import { addressAs } from '../support/roles.ts';
-import { startService } from '../support/running.ts';
-import { served } from '../support/served.ts';
-import { until } from '../support/sockets.ts';
+import { seededDatabase, siblingUrl, testDatabase } from '../support/database/database.ts';
+import { addressAs } from '../support/database/roles.ts';
+import { served } from '../support/http/served.ts';
+import { until } from '../support/http/sockets.ts';
+import { codeOf, send } from '../support/process/load.ts';
+import { startService } from '../support/process/running.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 const SECRET = 'hunter2-hunter2-hunter2';
 

@@ -1,15 +1,22 @@
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { breakDisk } from '../support/broken-disk.ts';
-import { ownCluster } from '../support/cluster.ts';
-import { fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { type Answered, type Ask, codeOf, intolerable, send, sendAll } from '../support/load.ts';
-import { counted, TELLS_METRICS, watchedBy } from '../support/metrics.ts';
-import { served } from '../support/served.ts';
-import { until } from '../support/sockets.ts';
-import { SPECIFIED } from '../support/specification.ts';
-import { inRevision } from '../support/world.ts';
+import { breakDisk } from '../support/database/broken-disk.ts';
+import { ownCluster } from '../support/database/cluster.ts';
+import { inRevision } from '../support/database/world.ts';
+import { counted, TELLS_METRICS, watchedBy } from '../support/http/metrics.ts';
+import { served } from '../support/http/served.ts';
+import { until } from '../support/http/sockets.ts';
+import { SPECIFIED } from '../support/prices/specification.ts';
+import { within } from '../support/process/figures.ts';
+import {
+  type Answered,
+  type Ask,
+  codeOf,
+  intolerable,
+  send,
+  sendAll,
+} from '../support/process/load.ts';
+import { fault } from '../support/run/faults.ts';
 
 const PAGE = 8_192;
 

@@ -2,11 +2,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
 import { newKey } from '../../src/auth/keys/format.ts';
 import { roleName } from '../../src/db/roles.ts';
-import { HS256, SECRET } from '../support/auth-app.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { flood } from '../support/flood.ts';
+import { HS256, SECRET } from '../support/auth/auth-app.ts';
+import { goodClaims, secretToken } from '../support/auth/tokens.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
+import { roledDatabase } from '../support/database/roles.ts';
+import { flood } from '../support/http/flood.ts';
+import { counted, TELLS_METRICS, type Watched, watchedBy } from '../support/http/metrics.ts';
+import { type Served, served } from '../support/http/served.ts';
+import { until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
 import {
   type Answered,
   type Ask,
@@ -15,13 +20,8 @@ import {
   intolerable,
   quantile,
   send,
-} from '../support/load.ts';
-import { lockWaits, whileLocked } from '../support/lock-waits.ts';
-import { counted, TELLS_METRICS, type Watched, watchedBy } from '../support/metrics.ts';
-import { roledDatabase } from '../support/roles.ts';
-import { type Served, served } from '../support/served.ts';
-import { until } from '../support/sockets.ts';
-import { goodClaims, secretToken } from '../support/tokens.ts';
+} from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

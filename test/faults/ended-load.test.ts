@@ -8,10 +8,10 @@ import {
   loadText,
   points,
 } from '../ingest/support.ts';
-import type { TestDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { startCommand } from '../support/running.ts';
-import { until } from '../support/sockets.ts';
+import type { TestDatabase } from '../support/database/database.ts';
+import { until } from '../support/http/sockets.ts';
+import { startCommand } from '../support/process/running.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
 import { filtersOf } from '../../src/contract/schemas/market.ts';
-import { testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { failedOf, within } from '../support/figures.ts';
-import { fillLarge, LARGE } from '../support/large-market.ts';
-import { type Answered, type Ask, agentOf, codeOf, send } from '../support/load.ts';
-import { counted, samplesOf, TELLS_METRICS } from '../support/metrics.ts';
-import { type Served, served } from '../support/served.ts';
-import { until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { fillLarge, LARGE } from '../support/database/large-market.ts';
+import { counted, samplesOf, TELLS_METRICS } from '../support/http/metrics.ts';
+import { type Served, served } from '../support/http/served.ts';
+import { until } from '../support/http/sockets.ts';
+import { failedOf, within } from '../support/process/figures.ts';
+import { type Answered, type Ask, agentOf, codeOf, send } from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 /** Requests of each kind at once: as many as one key may have by default. */
 const AT_ONCE = byLength(3, 10);

@@ -1,14 +1,14 @@
 import { MARKETS } from '../../src/catalog/markets.ts';
-import { HS256, REQUEST_ID, SECRET } from '../support/auth-app.ts';
-import { testDatabase } from '../support/database.ts';
-import { fault } from '../support/faults.ts';
-import { altered, forgedInside } from '../support/forged-tokens.ts';
-import { codeOf, send } from '../support/load.ts';
-import { counted, TELLS_METRICS } from '../support/metrics.ts';
-import { served } from '../support/served.ts';
-import { until } from '../support/sockets.ts';
-import { wireTo } from '../support/tcp-proxy.ts';
-import { goodClaims, secretToken } from '../support/tokens.ts';
+import { HS256, REQUEST_ID, SECRET } from '../support/auth/auth-app.ts';
+import { altered, forgedInside } from '../support/auth/forged-tokens.ts';
+import { goodClaims, secretToken } from '../support/auth/tokens.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { wireTo } from '../support/database/tcp-proxy.ts';
+import { counted, TELLS_METRICS } from '../support/http/metrics.ts';
+import { served } from '../support/http/served.ts';
+import { until } from '../support/http/sockets.ts';
+import { codeOf, send } from '../support/process/load.ts';
+import { fault } from '../support/run/faults.ts';
 
 const ASK = { path: '/v3/me' };
 

@@ -1,12 +1,12 @@
 import { gzipSync } from 'node:zlib';
 import type t from 'tap';
 import { newKey } from '../../src/auth/keys/format.ts';
-import { seededDatabase } from '../support/database.ts';
-import { fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { type Answered, agentOf, quantile, send } from '../support/load.ts';
-import { grownAtMost, served } from '../support/served.ts';
-import { answerOf, Caller, listening, until } from '../support/sockets.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { grownAtMost, served } from '../support/http/served.ts';
+import { answerOf, Caller, listening, until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
+import { type Answered, agentOf, quantile, send } from '../support/process/load.ts';
+import { fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

@@ -1,17 +1,17 @@
 import { marketOf } from '../../src/catalog/markets.ts';
 import { cursorText } from '../../src/prices/plan/cursor.ts';
 import { canonicalText, planOf } from '../../src/prices/plan/plan.ts';
-import { HS256, SECRET } from '../support/auth-app.ts';
-import { seededDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { CANARY, INJECTIONS } from '../support/injections.ts';
-import { type Answered, type Ask, quantile, send, sendAll } from '../support/load.ts';
-import { type Served, served } from '../support/served.ts';
-import { SPECIFIED, type SpecifiedMarket } from '../support/specification.ts';
-import { hearSql } from '../support/sql-heard.ts';
-import { wireTo } from '../support/tcp-proxy.ts';
-import { goodClaims, secretToken } from '../support/tokens.ts';
+import { HS256, SECRET } from '../support/auth/auth-app.ts';
+import { goodClaims, secretToken } from '../support/auth/tokens.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { hearSql } from '../support/database/sql-heard.ts';
+import { wireTo } from '../support/database/tcp-proxy.ts';
+import { CANARY, INJECTIONS } from '../support/fuzz/injections.ts';
+import { type Served, served } from '../support/http/served.ts';
+import { SPECIFIED, type SpecifiedMarket } from '../support/prices/specification.ts';
+import { within } from '../support/process/figures.ts';
+import { type Answered, type Ask, quantile, send, sendAll } from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 /** Tokens of an issuer that writes anything into them. */
 const TOKENS = {

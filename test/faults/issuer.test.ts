@@ -1,12 +1,12 @@
 import { queryObjects, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type t from 'tap';
-import { authApp, NO_TOKENS } from '../support/auth-app.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { noDatabase, sendToken } from '../support/forgery.ts';
-import { until } from '../support/sockets.ts';
-import { goodClaims, keyPair, serve, signerOf, tokenOf } from '../support/tokens.ts';
+import { authApp, NO_TOKENS } from '../support/auth/auth-app.ts';
+import { noDatabase, sendToken } from '../support/auth/forgery.ts';
+import { goodClaims, keyPair, serve, signerOf, tokenOf } from '../support/auth/tokens.ts';
+import { until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

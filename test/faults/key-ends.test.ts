@@ -2,13 +2,13 @@ import type t from 'tap';
 import { publicIdOf } from '../../src/auth/keys/format.ts';
 import { showKey } from '../../src/auth/keys/info.ts';
 import { createKey, revokeKey, rotateKey } from '../../src/auth/keys/keys.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { type Answered, codeOf, openLoad } from '../support/load.ts';
-import { served } from '../support/served.ts';
-import { keyFor } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { served } from '../support/http/served.ts';
+import { keyFor } from '../support/http/service.ts';
+import { until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
+import { type Answered, codeOf, openLoad } from '../support/process/load.ts';
+import { fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

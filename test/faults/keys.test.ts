@@ -1,14 +1,21 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
 import { newKey } from '../../src/auth/keys/format.ts';
-import { testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { withChecksum } from '../support/key-texts.ts';
-import { type Answered, type Ask, codeOf, countsOf, send, sendAll } from '../support/load.ts';
-import { type Served, served } from '../support/served.ts';
-import { hearSql } from '../support/sql-heard.ts';
-import { wireTo } from '../support/tcp-proxy.ts';
+import { withChecksum } from '../support/auth/key-texts.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { hearSql } from '../support/database/sql-heard.ts';
+import { wireTo } from '../support/database/tcp-proxy.ts';
+import { type Served, served } from '../support/http/served.ts';
+import { within } from '../support/process/figures.ts';
+import {
+  type Answered,
+  type Ask,
+  codeOf,
+  countsOf,
+  send,
+  sendAll,
+} from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

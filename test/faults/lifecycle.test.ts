@@ -1,12 +1,12 @@
 import t from 'tap';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { openLoad, send } from '../support/load.ts';
-import { served } from '../support/served.ts';
-import { answerOf, Caller, dechunked, postText, until } from '../support/sockets.ts';
-import { wireTo } from '../support/tcp-proxy.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { wireTo } from '../support/database/tcp-proxy.ts';
+import { served } from '../support/http/served.ts';
+import { answerOf, Caller, dechunked, postText, until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
+import { openLoad, send } from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

@@ -1,15 +1,15 @@
 import t from 'tap';
 import { revokeKey } from '../../src/auth/keys/keys.ts';
-import { type Cluster, ownCluster } from '../support/cluster.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { type Answered, agentOf, codeOf, send, type Target } from '../support/load.ts';
-import { type Served, served } from '../support/served.ts';
-import { keyFor } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
-import { cutOff, listOf, standbyOf } from '../support/standby.ts';
-import { wireTo } from '../support/tcp-proxy.ts';
-import { inRevision } from '../support/world.ts';
+import { type Cluster, ownCluster } from '../support/database/cluster.ts';
+import { cutOff, listOf, standbyOf } from '../support/database/standby.ts';
+import { wireTo } from '../support/database/tcp-proxy.ts';
+import { inRevision } from '../support/database/world.ts';
+import { type Served, served } from '../support/http/served.ts';
+import { keyFor } from '../support/http/service.ts';
+import { until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
+import { type Answered, agentOf, codeOf, send, type Target } from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

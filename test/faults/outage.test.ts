@@ -1,9 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { ownCluster } from '../support/cluster.ts';
-import { byLength, fault, LENGTH } from '../support/faults.ts';
-import { type Bounded, type Figures, failedOf, within } from '../support/figures.ts';
-import { givenUp } from '../support/given-up.ts';
+import { ownCluster } from '../support/database/cluster.ts';
+import { named, quotaOf, rateAt, SHARES } from '../support/database/quota.ts';
+import { wireTo } from '../support/database/tcp-proxy.ts';
+import { givenUp } from '../support/http/given-up.ts';
+import { grownAtMost, OWN_TIMES, type Served, served } from '../support/http/served.ts';
+import { until } from '../support/http/sockets.ts';
+import { type Bounded, type Figures, failedOf, within } from '../support/process/figures.ts';
 import {
   type Answered,
   type Ask,
@@ -13,12 +16,9 @@ import {
   openLoad,
   quantile,
   send,
-} from '../support/load.ts';
-import { named, quotaOf, rateAt, SHARES } from '../support/quota.ts';
-import { grownAtMost, OWN_TIMES, type Served, served } from '../support/served.ts';
-import { until } from '../support/sockets.ts';
-import { wireTo } from '../support/tcp-proxy.ts';
-import { tell } from '../support/tell.ts';
+} from '../support/process/load.ts';
+import { tell } from '../support/process/tell.ts';
+import { byLength, fault, LENGTH } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

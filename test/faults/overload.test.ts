@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { type Flood, flood } from '../support/flood.ts';
-import { type LineAnswer, sharedNow } from '../support/line.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { type Flood, flood } from '../support/http/flood.ts';
+import { type LineAnswer, sharedNow } from '../support/http/line.ts';
+import { served } from '../support/http/served.ts';
+import { Caller, postText, until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
 import {
   type Answered,
   type Ask,
@@ -14,9 +15,8 @@ import {
   intolerable,
   quantile,
   send,
-} from '../support/load.ts';
-import { served } from '../support/served.ts';
-import { Caller, postText, until } from '../support/sockets.ts';
+} from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 /** What a service has by itself: it turns away what is too much. */
 const GATE = {

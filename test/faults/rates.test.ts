@@ -1,10 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
 import { createKey } from '../../src/auth/keys/keys.ts';
-import { HS256, SECRET } from '../support/auth-app.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
+import { HS256, SECRET } from '../support/auth/auth-app.ts';
+import { goodClaims, secretToken } from '../support/auth/tokens.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { type Obeyed, obedient, refusedAgain } from '../support/http/obedient.ts';
+import { served } from '../support/http/served.ts';
+import { keyFor } from '../support/http/service.ts';
+import { until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
 import {
   type Answered,
   agentOf,
@@ -13,12 +17,8 @@ import {
   openLoad,
   send,
   type Target,
-} from '../support/load.ts';
-import { type Obeyed, obedient, refusedAgain } from '../support/obedient.ts';
-import { served } from '../support/served.ts';
-import { keyFor } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
-import { goodClaims, secretToken } from '../support/tokens.ts';
+} from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

@@ -1,13 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import type t from 'tap';
-import { seededDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { openLoad, quantile, send } from '../support/load.ts';
-import { type Running, startService } from '../support/running.ts';
-import { keyFor } from '../support/service.ts';
-import { Caller, until } from '../support/sockets.ts';
-import { tell } from '../support/tell.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { keyFor } from '../support/http/service.ts';
+import { Caller, until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
+import { openLoad, quantile, send } from '../support/process/load.ts';
+import { type Running, startService } from '../support/process/running.ts';
+import { tell } from '../support/process/tell.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 const RATE = byLength(10, 250);
 const CYCLES = byLength(1, 15);

@@ -1,15 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { flood } from '../support/flood.ts';
-import type { LineAnswer } from '../support/line.ts';
-import { quantile, send } from '../support/load.ts';
-import { connectionsTo, loris } from '../support/loris.ts';
-import { type Served, served } from '../support/served.ts';
-import { Caller, postText, until } from '../support/sockets.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { flood } from '../support/http/flood.ts';
+import type { LineAnswer } from '../support/http/line.ts';
+import { connectionsTo, loris } from '../support/http/loris.ts';
+import { type Served, served } from '../support/http/served.ts';
+import { Caller, postText, until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
+import { quantile, send } from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

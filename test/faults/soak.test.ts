@@ -1,9 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
-import { type Cluster, ownCluster } from '../support/cluster.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { type Figures, within } from '../support/figures.ts';
-import { type Heap, heapOf, TELLS_HEAP, TELLS_HEAP_SOON } from '../support/heap.ts';
+import { type Cluster, ownCluster } from '../support/database/cluster.ts';
+import { counted, TELLS_METRICS, type Watched } from '../support/http/metrics.ts';
+import { type Served, served } from '../support/http/served.ts';
+import { Caller, postText, until } from '../support/http/sockets.ts';
+import { SPECIFIED } from '../support/prices/specification.ts';
+import { type Figures, within } from '../support/process/figures.ts';
+import { type Heap, heapOf, TELLS_HEAP, TELLS_HEAP_SOON } from '../support/process/heap.ts';
 import {
   type Ask,
   countsOf,
@@ -12,11 +15,8 @@ import {
   openLoad,
   quantile,
   sendAll,
-} from '../support/load.ts';
-import { counted, TELLS_METRICS, type Watched } from '../support/metrics.ts';
-import { type Served, served } from '../support/served.ts';
-import { Caller, postText, until } from '../support/sockets.ts';
-import { SPECIFIED } from '../support/specification.ts';
+} from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

@@ -1,8 +1,14 @@
 import t from 'tap';
 import { revokeKey } from '../../src/auth/keys/keys.ts';
-import { type Cluster, ownCluster } from '../support/cluster.ts';
-import { byLength, fault, LENGTH } from '../support/faults.ts';
-import { type Figures, failedOf, within } from '../support/figures.ts';
+import { type Cluster, ownCluster } from '../support/database/cluster.ts';
+import { lockWaits } from '../support/database/lock-waits.ts';
+import { named, quotaOf, rateAt, SHARES } from '../support/database/quota.ts';
+import { listOf, standbyOf } from '../support/database/standby.ts';
+import { inRevision, inTransaction } from '../support/database/world.ts';
+import { type Served, served } from '../support/http/served.ts';
+import { keyFor } from '../support/http/service.ts';
+import { until } from '../support/http/sockets.ts';
+import { type Figures, failedOf, within } from '../support/process/figures.ts';
 import {
   type Answered,
   type Ask,
@@ -13,15 +19,9 @@ import {
   quantile,
   send,
   type Target,
-} from '../support/load.ts';
-import { lockWaits } from '../support/lock-waits.ts';
-import { named, quotaOf, rateAt, SHARES } from '../support/quota.ts';
-import { prices } from '../support/running.ts';
-import { type Served, served } from '../support/served.ts';
-import { keyFor } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
-import { listOf, standbyOf } from '../support/standby.ts';
-import { inRevision, inTransaction } from '../support/world.ts';
+} from '../support/process/load.ts';
+import { prices } from '../support/process/running.ts';
+import { byLength, fault, LENGTH } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

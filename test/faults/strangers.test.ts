@@ -3,15 +3,15 @@ import { readdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { NODE_FLAGS } from '../../src/process/workers.ts';
-import { testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { flood } from '../support/flood.ts';
-import { heapOf, TELLS_HEAP } from '../support/heap.ts';
-import { agentOf, quantile, send, sendAll } from '../support/load.ts';
-import { counted, TELLS_METRICS } from '../support/metrics.ts';
-import { grownAtMost, type Served, served } from '../support/served.ts';
-import { Caller, until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { flood } from '../support/http/flood.ts';
+import { counted, TELLS_METRICS } from '../support/http/metrics.ts';
+import { grownAtMost, type Served, served } from '../support/http/served.ts';
+import { Caller, until } from '../support/http/sockets.ts';
+import { within } from '../support/process/figures.ts';
+import { heapOf, TELLS_HEAP } from '../support/process/heap.ts';
+import { agentOf, quantile, send, sendAll } from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

@@ -1,13 +1,13 @@
 import type { RequestListener } from 'node:http';
 import type t from 'tap';
-import { HS256 } from '../support/auth-app.ts';
-import { testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { type Bounded, within } from '../support/figures.ts';
-import { type Answered, codeOf, send, sendAll } from '../support/load.ts';
-import { grownAtMost, served } from '../support/served.ts';
-import { listening, until } from '../support/sockets.ts';
-import { goodClaims, keyPair, serve, signerOf, tokenOf } from '../support/tokens.ts';
+import { HS256 } from '../support/auth/auth-app.ts';
+import { goodClaims, keyPair, serve, signerOf, tokenOf } from '../support/auth/tokens.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { grownAtMost, served } from '../support/http/served.ts';
+import { listening, until } from '../support/http/sockets.ts';
+import { type Bounded, within } from '../support/process/figures.ts';
+import { type Answered, codeOf, send, sendAll } from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

@@ -1,10 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import t from 'tap';
-import { ownCluster } from '../support/cluster.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { failedOf, within } from '../support/figures.ts';
-import { givenUp } from '../support/given-up.ts';
+import { ownCluster } from '../support/database/cluster.ts';
+import { type Wire, wireTo } from '../support/database/tcp-proxy.ts';
+import { givenUp } from '../support/http/given-up.ts';
+import { counted, poolAtRest, TELLS_METRICS, type Watched } from '../support/http/metrics.ts';
+import { OWN_TIMES, type Served, served } from '../support/http/served.ts';
+import { until } from '../support/http/sockets.ts';
+import { failedOf, within } from '../support/process/figures.ts';
 import {
   type Answered,
   type Ask,
@@ -13,11 +16,8 @@ import {
   openLoad,
   quantile,
   send,
-} from '../support/load.ts';
-import { counted, poolAtRest, TELLS_METRICS, type Watched } from '../support/metrics.ts';
-import { OWN_TIMES, type Served, served } from '../support/served.ts';
-import { until } from '../support/sockets.ts';
-import { type Wire, wireTo } from '../support/tcp-proxy.ts';
+} from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 

@@ -1,10 +1,15 @@
 import { createHash } from 'node:crypto';
 import t from 'tap';
-import { administer, setting, type TestDatabase, testDatabase } from '../support/database.ts';
-import { byLength, fault } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { type Answered, type Ask, codeOf, sendAll } from '../support/load.ts';
-import { served } from '../support/served.ts';
+import {
+  administer,
+  setting,
+  type TestDatabase,
+  testDatabase,
+} from '../support/database/database.ts';
+import { served } from '../support/http/served.ts';
+import { within } from '../support/process/figures.ts';
+import { type Answered, type Ask, codeOf, sendAll } from '../support/process/load.ts';
+import { byLength, fault } from '../support/run/faults.ts';
 
 /** Each side of the date line, one with summer time, one that has neither. */
 const ZONES = ['America/New_York', 'Pacific/Kiritimati', 'UTC'];

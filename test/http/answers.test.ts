@@ -1,8 +1,8 @@
 import t from 'tap';
-import { seededDatabase, type TestDatabase } from '../support/database.ts';
-import { type OraclePrice, parseExact, pointText, readOracle } from '../support/oracle.ts';
-import { type Reply, type Service, serviceOn } from '../support/service.ts';
-import { FIELDS, SPECIFIED } from '../support/specification.ts';
+import { seededDatabase, type TestDatabase } from '../support/database/database.ts';
+import { type Reply, type Service, serviceOn } from '../support/http/service.ts';
+import { type OraclePrice, parseExact, pointText, readOracle } from '../support/prices/oracle.ts';
+import { FIELDS, SPECIFIED } from '../support/prices/specification.ts';
 
 let database: TestDatabase;
 let service: Service;

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { ConfigError, configOf } from '../../src/config/config.ts';
-import { seededDatabase } from '../support/database.ts';
-import { type Service, serviceOn } from '../support/service.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { type Service, serviceOn } from '../support/http/service.ts';
 
 const PAGE = 'https://desk.example.com';
 const OTHER = 'https://other.example.com';

@@ -1,7 +1,7 @@
 import t from 'tap';
-import { keyFor } from '../support/service.ts';
-import { watchedService } from '../support/statements-seen.ts';
-import { addPrice, commit, putPoints } from '../support/trading.ts';
+import { watchedService } from '../support/database/statements-seen.ts';
+import { keyFor } from '../support/http/service.ts';
+import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
 
 const LIST = '/v3/prices';
 const VALUES = '/v3/prices/nickel/filters';

@@ -1,9 +1,9 @@
 import t from 'tap';
-import { seededDatabase, type TestDatabase, testDatabase } from '../support/database.ts';
-import { type OraclePrice, readOracle } from '../support/oracle.ts';
-import { keyFor, type Service, serviceOn } from '../support/service.ts';
-import { SPECIFIED } from '../support/specification.ts';
-import { inRevision, insertOf, pointRow, writeWorld } from '../support/world.ts';
+import { seededDatabase, type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/world.ts';
+import { keyFor, type Service, serviceOn } from '../support/http/service.ts';
+import { type OraclePrice, readOracle } from '../support/prices/oracle.ts';
+import { SPECIFIED } from '../support/prices/specification.ts';
 
 let database: TestDatabase;
 let service: Service;

@@ -1,11 +1,11 @@
 import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import t from 'tap';
-import type { Sent } from '../support/bodies.ts';
-import { seededDatabase } from '../support/database.ts';
-import { faultOf, sentTo, valuesOf } from '../support/fuzzing.ts';
-import { serviceOn } from '../support/service.ts';
-import { SPECIFIED, type SpecifiedMarket } from '../support/specification.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import type { Sent } from '../support/fuzz/bodies.ts';
+import { faultOf, sentTo, valuesOf } from '../support/fuzz/fuzzing.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { SPECIFIED, type SpecifiedMarket } from '../support/prices/specification.ts';
 
 /** Bodies of each market and seed: 17 × 2 × 155 is more than 5,000. */
 const RUNS = 155;

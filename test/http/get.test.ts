@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
-import { legalBody, type Values } from '../support/bodies.ts';
-import { seededDatabase } from '../support/database.ts';
-import { byAddress, queryText } from '../support/query.ts';
-import { type Reply, type Service, serviceOn } from '../support/service.ts';
-import { SPECIFIED } from '../support/specification.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { legalBody, type Values } from '../support/fuzz/bodies.ts';
+import { type Reply, type Service, serviceOn } from '../support/http/service.ts';
+import { byAddress, queryText } from '../support/prices/query.ts';
+import { SPECIFIED } from '../support/prices/specification.ts';
 
 /** Random requests of each market. */
 const RUNS = 20;

@@ -1,10 +1,10 @@
 import t from 'tap';
 import { VERSION } from '../../src/version.ts';
-import { seededDatabase, testDatabase } from '../support/database.ts';
-import { readOracle } from '../support/oracle.ts';
-import { serviceOn } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
-import { inRevision, insertOf, pointRow, priceId, writeWorld } from '../support/world.ts';
+import { seededDatabase, testDatabase } from '../support/database/database.ts';
+import { inRevision, insertOf, pointRow, priceId, writeWorld } from '../support/database/world.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { until } from '../support/http/sockets.ts';
+import { readOracle } from '../support/prices/oracle.ts';
 
 /** A service that has looked at its database. */
 async function looking(...[test, database, env]: Parameters<typeof serviceOn>) {

@@ -3,7 +3,7 @@ import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib'
 import t from 'tap';
 import { compressed, compressedBatches } from '../../src/http/reply/compress.ts';
 import { CODINGS, type Coding, wantedCoding } from '../../src/std/negotiation.ts';
-import { until } from '../support/sockets.ts';
+import { until } from '../support/http/sockets.ts';
 
 /** Headers, the coding that is chosen, and whether the plain answer would do as well. */
 const WANTED: Readonly<Record<string, string>> = {

@@ -1,9 +1,9 @@
 import t from 'tap';
 import { expected } from '../conversion/oracle.ts';
-import { seededDatabase, type TestDatabase, testDatabase } from '../support/database.ts';
-import { type Service, serviceOn } from '../support/service.ts';
-import { commit, putRates, putWorkedRates } from '../support/trading.ts';
-import { CURRENCY, inRevision, insertOf } from '../support/world.ts';
+import { seededDatabase, type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { CURRENCY, inRevision, insertOf } from '../support/database/world.ts';
+import { type Service, serviceOn } from '../support/http/service.ts';
+import { commit, putRates, putWorkedRates } from '../support/prices/trading.ts';
 
 let database: TestDatabase;
 let service: Service;

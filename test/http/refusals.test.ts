@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
 import { Refusals } from '../../src/http/edge/refuse.ts';
-import { answerOf } from '../support/sockets.ts';
+import { answerOf } from '../support/http/sockets.ts';
 
 const errorOf = (code: string): Error => Object.assign(new Error(code), { code });
 const LATE = errorOf('ERR_HTTP_REQUEST_TIMEOUT');

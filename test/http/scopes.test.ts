@@ -6,12 +6,12 @@ import { MARKETS, type MarketSlug } from '../../src/catalog/markets.ts';
 import { ALL_MARKETS, SCOPES, scopeOf } from '../../src/catalog/scopes.ts';
 import { createDevelopmentToken } from '../../src/cli/token.ts';
 import { configOf } from '../../src/config/config.ts';
-import { faultOf } from '../support/conformity.ts';
-import { testDatabase } from '../support/database.ts';
-import { tellFigures } from '../support/faults.ts';
-import { NO_LIMITS } from '../support/no-limits.ts';
-import { overSocket } from '../support/over-socket.ts';
-import { goodClaims, hmac, tokenOf } from '../support/tokens.ts';
+import { goodClaims, hmac, tokenOf } from '../support/auth/tokens.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { faultOf } from '../support/http/conformity.ts';
+import { NO_LIMITS } from '../support/http/no-limits.ts';
+import { overSocket } from '../support/http/over-socket.ts';
+import { tellFigures } from '../support/run/faults.ts';
 
 type Headers = Record<string, string>;
 type Test = Pick<typeof t, 'teardown'>;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { listening } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { listening } from '../support/http/sockets.ts';
 
 const read = (path: string): string =>
   readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');

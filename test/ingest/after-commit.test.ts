@@ -2,8 +2,8 @@ import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
-import type { TestDatabase } from '../support/database.ts';
-import { until } from '../support/sockets.ts';
+import type { TestDatabase } from '../support/database/database.ts';
+import { until } from '../support/http/sockets.ts';
 import { describePrices, fileOf, loadFile, loadingDatabase, loadText, points } from './support.ts';
 
 const ROWS = 10_000;

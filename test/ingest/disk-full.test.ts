@@ -3,10 +3,15 @@ import { type Client, openClient } from '../../src/db/client.ts';
 import { contentHash } from '../../src/db/content-hash.ts';
 import { migrateUp } from '../../src/db/migrate/migrate.ts';
 import { seed } from '../../src/db/seed/seed.ts';
-import { ownCluster } from '../support/cluster.ts';
-import { tellFigures } from '../support/faults.ts';
-import { prices } from '../support/running.ts';
-import { type SmallDisk, smallFiles, smallLog, smallTmpfs } from '../support/small-disk.ts';
+import { ownCluster } from '../support/database/cluster.ts';
+import {
+  type SmallDisk,
+  smallFiles,
+  smallLog,
+  smallTmpfs,
+} from '../support/database/small-disk.ts';
+import { prices } from '../support/process/running.ts';
+import { tellFigures } from '../support/run/faults.ts';
 import { findings } from '../verify/support.ts';
 import { describePrices, fileOf, loadFile, loadText, points } from './support.ts';
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { tellFigures } from '../support/faults.ts';
+import { tellFigures } from '../support/run/faults.ts';
 import {
   CORRECTING,
   contentOf,

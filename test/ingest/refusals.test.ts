@@ -2,8 +2,8 @@ import { access } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import t from 'tap';
 import { NoReferenceError } from '../../src/ingest/load/load.ts';
-import { testDatabase } from '../support/database.ts';
-import { prices } from '../support/running.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { prices } from '../support/process/running.ts';
 import {
   describePrices,
   fileOf,

@@ -9,7 +9,7 @@ import type { Client } from '../../src/db/client.ts';
 import { seed } from '../../src/db/seed/seed.ts';
 import { load } from '../../src/ingest/load/load.ts';
 import type { LoadReport, LoadRequest } from '../../src/ingest/load/request.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 

@@ -5,10 +5,10 @@ import { numberOf, revisionAsOf } from '../../src/db/revisions.ts';
 import { roleName } from '../../src/db/roles.ts';
 import { undo } from '../../src/ingest/ledger/undo.ts';
 import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
-import type { TestDatabase } from '../support/database.ts';
-import { accountPrefix, addressAs, clientAs, roledDatabase } from '../support/roles.ts';
-import { prices } from '../support/running.ts';
-import { failureOf, inTransaction } from '../support/world.ts';
+import type { TestDatabase } from '../support/database/database.ts';
+import { accountPrefix, addressAs, clientAs, roledDatabase } from '../support/database/roles.ts';
+import { failureOf, inTransaction } from '../support/database/world.ts';
+import { prices } from '../support/process/running.ts';
 import { describePrices, fileOf, loadingDatabase, loadText, points, stateOf } from './support.ts';
 
 const ADVISORY = [7130541502, 7130541503, 7130541504].flatMap((key) => [

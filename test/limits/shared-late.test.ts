@@ -5,11 +5,11 @@ import { configOf } from '../../src/config/config.ts';
 import { momentMs } from '../../src/limits/bucket.ts';
 import { Limits } from '../../src/limits/limits.ts';
 import { Exchange } from '../../src/limits/shared.ts';
-import { NO_TOKENS, SECRET } from '../support/auth-app.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { NO_LIMITS } from '../support/no-limits.ts';
-import { until } from '../support/sockets.ts';
-import { goodClaims, secretToken } from '../support/tokens.ts';
+import { NO_TOKENS, SECRET } from '../support/auth/auth-app.ts';
+import { goodClaims, secretToken } from '../support/auth/tokens.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { NO_LIMITS } from '../support/http/no-limits.ts';
+import { until } from '../support/http/sockets.ts';
 
 const SETTINGS = {
   principal: { perMinute: 1, burst: 10, concurrent: 0 },

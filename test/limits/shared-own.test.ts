@@ -2,8 +2,8 @@ import t from 'tap';
 import { momentMs } from '../../src/limits/bucket.ts';
 import { Limits, type PrincipalLimits } from '../../src/limits/limits.ts';
 import { Exchange } from '../../src/limits/shared.ts';
-import { testDatabase } from '../support/database.ts';
-import { until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { until } from '../support/http/sockets.ts';
 
 const gate = { runningMax: 0, waitingMax: 0, waitMs: 1 };
 /** A rate of a key's own, so slow that nothing comes back while a test runs. */

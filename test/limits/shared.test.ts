@@ -3,8 +3,8 @@ import t from 'tap';
 import { momentMs } from '../../src/limits/bucket.ts';
 import { Limits } from '../../src/limits/limits.ts';
 import { Exchange } from '../../src/limits/shared.ts';
-import { testDatabase } from '../support/database.ts';
-import { until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { until } from '../support/http/sockets.ts';
 
 const SETTINGS = {
   principal: { perMinute: 6, burst: 10, concurrent: 0 },

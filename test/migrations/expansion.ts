@@ -1,4 +1,4 @@
-import type { Step } from '../support/migrations.ts';
+import type { Step } from '../support/database/migrations.ts';
 
 /** Makes the function that keeps the history of prices anew, with all columns of the table. */
 const PRICE_KEEP = `

@@ -1,12 +1,12 @@
 import t from 'tap';
 import { migrateUp } from '../../src/db/migrate/migrate.ts';
 import { CORRECTING, fixture, loadFile } from '../ingest/support.ts';
-import { checkBounds, tellFigures } from '../support/faults.ts';
-import { within } from '../support/figures.ts';
-import { type Migrations, migrationsWith } from '../support/migrations.ts';
-import { type RoledDatabase, roledDatabase, serviceClient } from '../support/roles.ts';
-import { type Listening, listening, until } from '../support/sockets.ts';
-import { type Steady, steadily } from '../support/steady.ts';
+import { type Migrations, migrationsWith } from '../support/database/migrations.ts';
+import { type RoledDatabase, roledDatabase, serviceClient } from '../support/database/roles.ts';
+import { type Listening, listening, until } from '../support/http/sockets.ts';
+import { type Steady, steadily } from '../support/http/steady.ts';
+import { within } from '../support/process/figures.ts';
+import { checkBounds, tellFigures } from '../support/run/faults.ts';
 import { EXPANSION } from './expansion.ts';
 
 type Test = Parameters<typeof roledDatabase>[0];

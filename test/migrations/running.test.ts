@@ -6,12 +6,12 @@ import t from 'tap';
 import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
 import { previewMigrations } from '../../src/db/migrate/migrations.ts';
 import { applyRoles } from '../../src/db/roles.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { migrationsWith } from '../support/migrations.ts';
-import { roledDatabase } from '../support/roles.ts';
-import { until } from '../support/sockets.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { migrationsWith } from '../support/database/migrations.ts';
+import { roledDatabase } from '../support/database/roles.ts';
+import { until } from '../support/http/sockets.ts';
 
-const MIGRATOR = fileURLToPath(new URL('../support/migrator.ts', import.meta.url));
+const MIGRATOR = fileURLToPath(new URL('../support/database/migrator.ts', import.meta.url));
 
 /** The tables that migrations of these tests have made. */
 const madeIn = async ({ pool }: TestDatabase): Promise<string[]> => {

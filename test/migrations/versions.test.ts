@@ -6,9 +6,9 @@ import { contentHash } from '../../src/db/content-hash.ts';
 import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
-import { testDatabase } from '../support/database.ts';
-import { tellFigures } from '../support/faults.ts';
-import { migrationsWith } from '../support/migrations.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { migrationsWith } from '../support/database/migrations.ts';
+import { tellFigures } from '../support/run/faults.ts';
 import { EXPANSION } from './expansion.ts';
 
 /** Takes migrations back until one is the newest. */

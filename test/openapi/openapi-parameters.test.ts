@@ -5,8 +5,8 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { pascal } from '../../src/contract/schemas/market.ts';
-import { seededDatabase } from '../support/database.ts';
-import { serviceOn } from '../support/service.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { serviceOn } from '../support/http/service.ts';
 
 const { components, paths } = parse(
   readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8'),

@@ -6,8 +6,8 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { PROBLEMS, VIOLATIONS } from '../../src/errors.ts';
 import { openapiYaml, yamlOf } from '../../src/http/routes/documents.ts';
-import { testDatabase } from '../support/database.ts';
-import { serviceOn } from '../support/service.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { serviceOn } from '../support/http/service.ts';
 
 const document = parse(await readFile(new URL('../../openapi.yaml', import.meta.url), 'utf8'));
 

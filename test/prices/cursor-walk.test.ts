@@ -1,11 +1,11 @@
 import t from 'tap';
 import { randomOf } from '../conversion/support.ts';
-import { anyRequest, valuesOf } from '../support/any-request.ts';
-import { CHANGES } from '../support/changes.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { disturb } from '../support/disturb.ts';
-import { byAddress, queryText } from '../support/query.ts';
-import { type Reply, type Service, serviceOn } from '../support/service.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { anyRequest, valuesOf } from '../support/fuzz/any-request.ts';
+import { type Reply, type Service, serviceOn } from '../support/http/service.ts';
+import { CHANGES } from '../support/prices/changes.ts';
+import { disturb } from '../support/prices/disturb.ts';
+import { byAddress, queryText } from '../support/prices/query.ts';
 
 const SEED = 20_261_122;
 /** Walks between two changes of the data, each with a change in its midst. */

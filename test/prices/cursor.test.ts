@@ -1,8 +1,8 @@
 import t from 'tap';
-import { disturb } from '../support/disturb.ts';
-import type { Reply } from '../support/service.ts';
-import { watchedService } from '../support/statements-seen.ts';
-import { addPrice, commit } from '../support/trading.ts';
+import { watchedService } from '../support/database/statements-seen.ts';
+import type { Reply } from '../support/http/service.ts';
+import { disturb } from '../support/prices/disturb.ts';
+import { addPrice, commit } from '../support/prices/trading.ts';
 
 // One of the tests watches what is read from the database.
 const { database, statements, service } = await watchedService(t, {

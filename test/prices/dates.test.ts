@@ -2,12 +2,12 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
-import { administer, testDatabase } from '../support/database.ts';
-import { serviceOn } from '../support/service.ts';
-import { inRevision, insertOf, pointRow, writeWorld } from '../support/world.ts';
+import { administer, testDatabase } from '../support/database/database.ts';
+import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/world.ts';
+import { serviceOn } from '../support/http/service.ts';
 
 const run = promisify(execFile);
-const CHILD = fileURLToPath(new URL('../support/ask-once.ts', import.meta.url));
+const CHILD = fileURLToPath(new URL('../support/http/ask-once.ts', import.meta.url));
 
 /** Days at which calendars, epochs and clocks turn, each with a publication just as awkward. */
 const EDGES: readonly (readonly [date: string, published: string])[] = [

@@ -1,8 +1,14 @@
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { prices } from '../support/running.ts';
-import { serviceOn } from '../support/service.ts';
-import { inRevision, insertOf, inTransaction, pointRow, writeWorld } from '../support/world.ts';
+import { testDatabase } from '../support/database/database.ts';
+import {
+  inRevision,
+  insertOf,
+  inTransaction,
+  pointRow,
+  writeWorld,
+} from '../support/database/world.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { prices } from '../support/process/running.ts';
 
 t.test(
   'a restored backup, its epoch renewed, is never answered from what was known before',

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { ask, expected } from '../support/asking.ts';
-import { seededDatabase } from '../support/database.ts';
-import { tellFigures } from '../support/faults.ts';
-import { type OraclePrice, readOracle } from '../support/oracle.ts';
-import { requestsOf } from '../support/requests.ts';
-import { listeningOn, type Service } from '../support/service.ts';
-import { SPECIFIED } from '../support/specification.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { ask, expected } from '../support/http/asking.ts';
+import { listeningOn, type Service } from '../support/http/service.ts';
+import { type OraclePrice, readOracle } from '../support/prices/oracle.ts';
+import { requestsOf } from '../support/prices/requests.ts';
+import { SPECIFIED } from '../support/prices/specification.ts';
+import { tellFigures } from '../support/run/faults.ts';
 
 let service: Service;
 let all: readonly OraclePrice[];

@@ -1,9 +1,9 @@
 import t from 'tap';
-import { ask } from '../support/asking.ts';
-import { seededDatabase, type TestDatabase } from '../support/database.ts';
-import { type Filters, type OraclePrice, readOracle, selected } from '../support/oracle.ts';
-import { keyFor, type Reply, type Service, serviceOn } from '../support/service.ts';
-import { SPECIFIED } from '../support/specification.ts';
+import { seededDatabase, type TestDatabase } from '../support/database/database.ts';
+import { ask } from '../support/http/asking.ts';
+import { keyFor, type Reply, type Service, serviceOn } from '../support/http/service.ts';
+import { type Filters, type OraclePrice, readOracle, selected } from '../support/prices/oracle.ts';
+import { SPECIFIED } from '../support/prices/specification.ts';
 
 let database: TestDatabase;
 let service: Service;

@@ -11,11 +11,11 @@ import { referenceReader } from '../../src/prices/select/references.ts';
 import { usedValues } from '../../src/prices/select/vocabulary.ts';
 import { columnsOf } from '../../src/prices/series/copy-binary.ts';
 import { daysStatement, fewPoints, seriesStatement } from '../../src/prices/series/from-sql.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { lockWaits } from '../support/lock-waits.ts';
-import { serviceOn } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
-import { failureOf, inTransaction } from '../support/world.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { lockWaits } from '../support/database/lock-waits.ts';
+import { failureOf, inTransaction } from '../support/database/world.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { until } from '../support/http/sockets.ts';
 
 const NICKEL = MARKETS.find(({ slug }) => slug === 'nickel') as Market;
 const ALL = { market: NICKEL, codes: null, lists: [] };

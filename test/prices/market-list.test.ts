@@ -1,7 +1,7 @@
 import t from 'tap';
 import { extentsNow } from '../../src/prices/select/market-list.ts';
-import { testDatabase } from '../support/database.ts';
-import { inRevision, insertOf, pointRow, writeWorld } from '../support/world.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/world.ts';
 
 t.test('the markets are read only where the server has the commit', async (t) => {
   const { db, pool } = await testDatabase(t);

@@ -6,12 +6,12 @@ import { selectionOf } from '../../src/prices/select/query.ts';
 import { referenceReader } from '../../src/prices/select/references.ts';
 import { sqlSeries } from '../../src/prices/series/from-sql.ts';
 import { membersOf, ownTerms } from '../../src/prices/write/record.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { tellFigures } from '../support/faults.ts';
-import { overSocket } from '../support/over-socket.ts';
-import { pointsText } from '../support/points-text.ts';
-import { listeningOn, type Service } from '../support/service.ts';
-import { inRevision } from '../support/world.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { inRevision } from '../support/database/world.ts';
+import { overSocket } from '../support/http/over-socket.ts';
+import { listeningOn, type Service } from '../support/http/service.ts';
+import { pointsText } from '../support/prices/points-text.ts';
+import { tellFigures } from '../support/run/faults.ts';
 
 const FROM = '2026-03-01';
 const COBALT = MARKETS.find((each) => each.slug === 'cobalt') as Market;

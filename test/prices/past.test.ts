@@ -1,10 +1,10 @@
 import t from 'tap';
 import { randomOf } from '../conversion/support.ts';
-import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/any-request.ts';
-import { CHANGES } from '../support/changes.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { type Reply, type Service, serviceOn } from '../support/service.ts';
-import { addPrice, commit, putPoints } from '../support/trading.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/fuzz/any-request.ts';
+import { type Reply, type Service, serviceOn } from '../support/http/service.ts';
+import { CHANGES } from '../support/prices/changes.ts';
+import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
 
 /** Answers that are noted before each change. */
 const PER_CHANGE = 140;

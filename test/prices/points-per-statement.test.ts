@@ -1,8 +1,8 @@
 import t from 'tap';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { testDatabase } from '../support/database.ts';
-import { serviceOn } from '../support/service.ts';
-import { statementsSeen } from '../support/statements-seen.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { statementsSeen } from '../support/database/statements-seen.ts';
+import { serviceOn } from '../support/http/service.ts';
 
 /** The number of prices of each COPY. */
 const pricesAsked = (statements: readonly string[]): number[] =>

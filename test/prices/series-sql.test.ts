@@ -11,10 +11,7 @@ import {
   seriesStatement,
   sqlSeries,
 } from '../../src/prices/series/from-sql.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { dayText, decimalText, values } from '../support/decimals.ts';
-import { parseExact } from '../support/oracle.ts';
-import { pointsText } from '../support/points-text.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import {
   failureOf,
   inRevision,
@@ -22,7 +19,10 @@ import {
   inTransaction,
   pointRow,
   writeWorld,
-} from '../support/world.ts';
+} from '../support/database/world.ts';
+import { dayText, decimalText, values } from '../support/prices/decimals.ts';
+import { parseExact } from '../support/prices/oracle.ts';
+import { pointsText } from '../support/prices/points-text.ts';
 
 const NEVER = new AbortController().signal;
 const ALL = { from: null, to: null };

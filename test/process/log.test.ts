@@ -3,9 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { LogLimit } from '../../src/http/hooks/log-lines.ts';
 import { loggerOf } from '../../src/process/log.ts';
-import { pipe } from '../support/pipe.ts';
-import { runScript, startScript } from '../support/running.ts';
-import { until } from '../support/sockets.ts';
+import { pipe } from '../support/http/pipe.ts';
+import { until } from '../support/http/sockets.ts';
+import { runScript, startScript } from '../support/process/running.ts';
 
 interface Line {
   readonly msg: string;

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { administer, seededDatabase } from '../support/database.ts';
-import { makeFolder } from '../support/folders.ts';
-import { prices } from '../support/running.ts';
+import { administer, seededDatabase } from '../support/database/database.ts';
+import { prices } from '../support/process/running.ts';
+import { makeFolder } from '../support/run/folders.ts';
 
 t.test('an unreachable database is one line that names it, without its password', async (t) => {
   const env = { DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:1/none' };

@@ -1,8 +1,8 @@
 import t from 'tap';
 import { roleName } from '../../src/db/roles.ts';
-import { seededDatabase, siblingUrl, testDatabase } from '../support/database.ts';
-import { addressAs, roledDatabase } from '../support/roles.ts';
-import { dataFolder, prices, type Running, startService } from '../support/running.ts';
+import { seededDatabase, siblingUrl, testDatabase } from '../support/database/database.ts';
+import { addressAs, roledDatabase } from '../support/database/roles.ts';
+import { dataFolder, prices, type Running, startService } from '../support/process/running.ts';
 
 type Test = Parameters<typeof startService>[0];
 

@@ -9,9 +9,9 @@ import t from 'tap';
 import { createKey } from '../../src/auth/keys/keys.ts';
 import { findPostmaster } from '../../src/db/embedded/files.ts';
 import { choosePlace } from '../../src/db/embedded/place.ts';
-import { seededDatabase, siblingUrl, testDatabase } from '../support/database.ts';
-import { dataFolder, prices, type Running, startService } from '../support/running.ts';
-import { until } from '../support/sockets.ts';
+import { seededDatabase, siblingUrl, testDatabase } from '../support/database/database.ts';
+import { until } from '../support/http/sockets.ts';
+import { dataFolder, prices, type Running, startService } from '../support/process/running.ts';
 
 /** The arguments of the banner's curl line, as a shell splits them. */
 function curlArguments(banner: string): string[] {

@@ -1,9 +1,9 @@
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { lockWaits, whileLocked } from '../support/lock-waits.ts';
-import { type Running, startService } from '../support/running.ts';
-import { keyFor } from '../support/service.ts';
-import { Caller, exchange, postText, until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
+import { keyFor } from '../support/http/service.ts';
+import { Caller, exchange, postText, until } from '../support/http/sockets.ts';
+import { type Running, startService } from '../support/process/running.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 

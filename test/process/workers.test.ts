@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { NODE_FLAGS } from '../../src/process/workers.ts';
-import { seededDatabase } from '../support/database.ts';
-import { startService } from '../support/running.ts';
-import { keyFor } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
-import { steadily } from '../support/steady.ts';
-import { tell } from '../support/tell.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { keyFor } from '../support/http/service.ts';
+import { until } from '../support/http/sockets.ts';
+import { steadily } from '../support/http/steady.ts';
+import { startService } from '../support/process/running.ts';
+import { tell } from '../support/process/tell.ts';
 
 const PATH = '/v3/prices/nickel';
 const QUESTIONS = [

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { copyOf, runIn } from '../support/project-copy.ts';
+import { copyOf, runIn } from '../support/process/project-copy.ts';
 
 const ENTRY = `  {
     slug: 'tungsten',

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { copyOf, runIn } from '../support/project-copy.ts';
+import { copyOf, runIn } from '../support/process/project-copy.ts';
 
 /** Inserts a text before the first occurrence of another in a file. */
 async function insert(file: string, before: string, text: string): Promise<void> {

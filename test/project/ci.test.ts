@@ -3,7 +3,7 @@ import { copyFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { programOnPath } from '../support/browser.ts';
+import { programOnPath } from '../support/process/browser.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../.ci/run', import.meta.url));
 

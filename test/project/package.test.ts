@@ -5,9 +5,9 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
-import { setting } from '../support/database.ts';
-import { makeFolder } from '../support/folders.ts';
-import { PLAIN_ENV } from '../support/plain-env.ts';
+import { setting } from '../support/database/database.ts';
+import { PLAIN_ENV } from '../support/process/plain-env.ts';
+import { makeFolder } from '../support/run/folders.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BYTES_MAX = 2 * 2 ** 20;

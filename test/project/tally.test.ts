@@ -1,5 +1,5 @@
 import t from 'tap';
-import { TapReader, talliesOf, tallyOf } from '../support/tally.ts';
+import { TapReader, talliesOf, tallyOf } from '../support/run/tally.ts';
 
 const text = (...lines: string[]): string => `${lines.join('\n')}\n`;
 

@@ -5,9 +5,9 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { scramVerifier } from '../../src/db/roles.ts';
-import { administer, testDatabase } from '../support/database.ts';
-import { accountPrefix, addressAs, clientAs } from '../support/roles.ts';
-import { prices } from '../support/running.ts';
+import { administer, testDatabase } from '../support/database/database.ts';
+import { accountPrefix, addressAs, clientAs } from '../support/database/roles.ts';
+import { prices } from '../support/process/running.ts';
 
 const COMMANDS = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 

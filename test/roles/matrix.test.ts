@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import t from 'tap';
 import { LOGINS, type Login, roleName } from '../../src/db/roles.ts';
-import { roledDatabase } from '../support/roles.ts';
+import { roledDatabase } from '../support/database/roles.ts';
 
 /** The data that loads write. The rest is written by triggers, by migrations or by nobody. */
 const DATA = ['currency', 'dimension_value', 'fx_rate', 'price', 'product', 'series'];

@@ -4,9 +4,9 @@ import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
 import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
 import { applyRoles, LOGINS, roleName } from '../../src/db/roles.ts';
 import { seed } from '../../src/db/seed/seed.ts';
-import { administer, setting, siblingUrl, testDatabase } from '../support/database.ts';
-import { accountPrefix, addressAs, clientAs, roledDatabase } from '../support/roles.ts';
-import { serviceOn } from '../support/service.ts';
+import { administer, setting, siblingUrl, testDatabase } from '../support/database/database.ts';
+import { accountPrefix, addressAs, clientAs, roledDatabase } from '../support/database/roles.ts';
+import { serviceOn } from '../support/http/service.ts';
 
 t.test('the account for keys makes and revokes keys, and sees no price', async (t) => {
   const database = await roledDatabase(t, { seeded: true });

@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { parse } from 'yaml';
 import { MARKETS } from '../../src/catalog/markets.ts';
-import { roledDatabase } from '../support/roles.ts';
-import { serviceOn } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
+import { roledDatabase } from '../support/database/roles.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { until } from '../support/http/sockets.ts';
 
 const OPENAPI = new URL('../../openapi.yaml', import.meta.url);
 

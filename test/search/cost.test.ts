@@ -8,8 +8,8 @@ import {
 import { indexReader } from '../../src/prices/search/reader.ts';
 import { searchPrices } from '../../src/prices/search/search.ts';
 import { referenceReader } from '../../src/prices/select/references.ts';
-import { testDatabase } from '../support/database.ts';
-import { statementsSeen } from '../support/statements-seen.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { statementsSeen } from '../support/database/statements-seen.ts';
 
 const PRICES = 20_000;
 const WORDS =

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import { seededDatabase } from '../support/database.ts';
-import { serviceOn } from '../support/service.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { serviceOn } from '../support/http/service.ts';
 import { asking, codesIn, resultsIn } from './support.ts';
 
 interface Row {

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { seededDatabase } from '../support/database.ts';
-import { serviceOn } from '../support/service.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { serviceOn } from '../support/http/service.ts';
 import { asking, codesIn } from './support.ts';
 
 const database = await seededDatabase(t);

@@ -1,4 +1,4 @@
-import type { Reply, Service } from '../support/service.ts';
+import type { Reply, Service } from '../support/http/service.ts';
 
 /** Asks the search of a service, with its own key or another. */
 export const asking =

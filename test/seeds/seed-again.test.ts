@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import t from 'tap';
 import { openRevision } from '../../src/db/connection.ts';
 import { lacksSamples, seed } from '../../src/db/seed/seed.ts';
-import { testDatabase } from '../support/database.ts';
+import { testDatabase } from '../support/database/database.ts';
 
 t.test('samples are lacking until both of their steps are in the ledger', async (t) => {
   const { db, client } = await testDatabase(t);

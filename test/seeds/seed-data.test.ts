@@ -7,7 +7,7 @@ import { seriesOf } from '../../seeds/series.ts';
 import { DIMENSIONS } from '../../src/catalog/dimensions.ts';
 import { MARKETS, marketOf } from '../../src/catalog/markets.ts';
 import { idOf } from '../../src/db/ids.ts';
-import { seededDatabase } from '../support/database.ts';
+import { seededDatabase } from '../support/database/database.ts';
 
 const { db } = await seededDatabase(t);
 

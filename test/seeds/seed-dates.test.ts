@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import t from 'tap';
-import { seededDatabase } from '../support/database.ts';
+import { seededDatabase } from '../support/database/database.ts';
 
 const { db } = await seededDatabase(t);
 

@@ -4,7 +4,7 @@ import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { seed } from '../../src/db/seed/seed.ts';
-import { testDatabase } from '../support/database.ts';
+import { testDatabase } from '../support/database/database.ts';
 
 const TABLES = [
   'currency',

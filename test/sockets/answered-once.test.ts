@@ -1,7 +1,7 @@
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { lockWaits, whileLocked } from '../support/lock-waits.ts';
-import { Caller, type Listening, listening, postText, until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
+import { Caller, type Listening, listening, postText, until } from '../support/http/sockets.ts';
 
 const POST = 'POST /v3/prices/nickel HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n';
 

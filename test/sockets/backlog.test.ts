@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { served } from '../support/served.ts';
-import { Caller, until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { served } from '../support/http/served.ts';
+import { Caller, until } from '../support/http/sockets.ts';
 
 /** What the system keeps at most for one listener; where it does not tell, few. */
 const kept = Number(await readFile('/proc/sys/net/core/somaxconn', 'utf8').catch(() => '128'));

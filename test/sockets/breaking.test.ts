@@ -1,6 +1,6 @@
 import t from 'tap';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { administer, testDatabase } from '../support/database.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { administer, testDatabase } from '../support/database/database.ts';
 import {
   answerOf,
   answersAgain,
@@ -9,7 +9,7 @@ import {
   listening,
   postText,
   until,
-} from '../support/sockets.ts';
+} from '../support/http/sockets.ts';
 
 const database = await testDatabase(t);
 await fill(database, { prices: 45, points: 3_000 });

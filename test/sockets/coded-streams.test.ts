@@ -1,7 +1,8 @@
 import { zstdDecompressSync } from 'node:zlib';
 import t from 'tap';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { testDatabase } from '../support/database.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { statementsSeen } from '../support/database/statements-seen.ts';
 import {
   answerOf,
   Caller,
@@ -10,8 +11,7 @@ import {
   listening,
   postText,
   until,
-} from '../support/sockets.ts';
-import { statementsSeen } from '../support/statements-seen.ts';
+} from '../support/http/sockets.ts';
 
 /** Coded it is still more than the kernel holds for a reader that does not read. */
 const SIZE = { prices: 75, points: 3_000, isNoise: true };

@@ -2,9 +2,10 @@ import t from 'tap';
 import { buildApp } from '../../src/app.ts';
 import { configOf } from '../../src/config/config.ts';
 import { openClient } from '../../src/db/client.ts';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { testDatabase } from '../support/database.ts';
-import { lockWaits } from '../support/lock-waits.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { lockWaits } from '../support/database/lock-waits.ts';
+import { inTransaction } from '../support/database/world.ts';
 import {
   answerOf,
   Caller,
@@ -13,8 +14,7 @@ import {
   listening,
   postText,
   until,
-} from '../support/sockets.ts';
-import { inTransaction } from '../support/world.ts';
+} from '../support/http/sockets.ts';
 
 const database = await testDatabase(t);
 await fill(database, { prices: 30, points: 100 });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { Caller, exchange, listening, postText, until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { Caller, exchange, listening, postText, until } from '../support/http/sockets.ts';
 
 t.test('a client that is gone before its request is looked at is no failure', async (t) => {
   const service = await listening(t, await testDatabase(t));

@@ -2,12 +2,12 @@ import t from 'tap';
 import { buildApp } from '../../src/app.ts';
 import { newKey, publicIdOf } from '../../src/auth/keys/format.ts';
 import { configOf } from '../../src/config/config.ts';
-import { addressOf } from '../support/address.ts';
-import { testDatabase } from '../support/database.ts';
-import { lockWaits, whileLocked } from '../support/lock-waits.ts';
-import { NO_LIMITS } from '../support/no-limits.ts';
-import { keyFor } from '../support/service.ts';
-import { Caller, exchange, getText, listening, until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
+import { addressOf } from '../support/http/address.ts';
+import { NO_LIMITS } from '../support/http/no-limits.ts';
+import { keyFor } from '../support/http/service.ts';
+import { Caller, exchange, getText, listening, until } from '../support/http/sockets.ts';
 
 t.test('refused keys of a network count, though nobody waits for the refusal', async (t) => {
   const database = await testDatabase(t);

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { lockWaits } from '../support/lock-waits.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { lockWaits } from '../support/database/lock-waits.ts';
 import {
   answerOf,
   Caller,
@@ -8,7 +8,7 @@ import {
   listening,
   postText,
   until,
-} from '../support/sockets.ts';
+} from '../support/http/sockets.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 

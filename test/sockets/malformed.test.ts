@@ -1,8 +1,14 @@
 import { connect } from 'node:net';
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { tellFigures } from '../support/faults.ts';
-import { exchange, type Listening, listening, type RawAnswer, until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import {
+  exchange,
+  type Listening,
+  listening,
+  type RawAnswer,
+  until,
+} from '../support/http/sockets.ts';
+import { tellFigures } from '../support/run/faults.ts';
 
 const HOST = 'Host: test\r\n';
 const CLOSE = `${HOST}Connection: close\r\n`;

@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http';
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { exchange, listening } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { exchange, listening } from '../support/http/sockets.ts';
 
 /** Every method that Node's parser knows; CONNECT asks for a tunnel, not for an address. */
 const ODD = METHODS.filter((each) => !['CONNECT', 'OPTIONS'].includes(each));

@@ -2,14 +2,14 @@ import t from 'tap';
 import { buildApp } from '../../src/app.ts';
 import { configOf } from '../../src/config/config.ts';
 import { type ClientOptions, openClient } from '../../src/db/client.ts';
-import { addressOf } from '../support/address.ts';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { testDatabase } from '../support/database.ts';
-import { NO_LIMITS } from '../support/no-limits.ts';
-import { keyFor } from '../support/service.ts';
-import { exchange, postText, until } from '../support/sockets.ts';
-import { steadily } from '../support/steady.ts';
-import { wireTo } from '../support/tcp-proxy.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { wireTo } from '../support/database/tcp-proxy.ts';
+import { addressOf } from '../support/http/address.ts';
+import { NO_LIMITS } from '../support/http/no-limits.ts';
+import { keyFor } from '../support/http/service.ts';
+import { exchange, postText, until } from '../support/http/sockets.ts';
+import { steadily } from '../support/http/steady.ts';
 
 type Test = Parameters<typeof testDatabase>[0];
 

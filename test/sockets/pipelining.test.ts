@@ -1,8 +1,15 @@
 import { once } from 'node:events';
 import t from 'tap';
-import { testDatabase } from '../support/database.ts';
-import { lockWaits, whileLocked } from '../support/lock-waits.ts';
-import { Caller, getText, type Listening, listening, postText, until } from '../support/sockets.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
+import {
+  Caller,
+  getText,
+  type Listening,
+  listening,
+  postText,
+  until,
+} from '../support/http/sockets.ts';
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
 const LAST = 'GET /live HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n';

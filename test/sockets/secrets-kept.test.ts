@@ -2,14 +2,14 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { newKey } from '../../src/auth/keys/format.ts';
-import { HS256, SECRET } from '../support/auth-app.ts';
-import { ownCluster } from '../support/cluster.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { prices } from '../support/running.ts';
-import { bodyOf, heldOf, sendEverywhere } from '../support/secret-places.ts';
-import { type Served, served } from '../support/served.ts';
-import { Caller, until } from '../support/sockets.ts';
-import { goodClaims, secretToken } from '../support/tokens.ts';
+import { HS256, SECRET } from '../support/auth/auth-app.ts';
+import { bodyOf, heldOf, sendEverywhere } from '../support/auth/secret-places.ts';
+import { goodClaims, secretToken } from '../support/auth/tokens.ts';
+import { ownCluster } from '../support/database/cluster.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import { type Served, served } from '../support/http/served.ts';
+import { Caller, until } from '../support/http/sockets.ts';
+import { prices } from '../support/process/running.ts';
 
 const SETTINGS = {
   JWT_SECRET: SECRET,

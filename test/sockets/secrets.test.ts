@@ -1,10 +1,10 @@
 import t from 'tap';
 import { newKey } from '../../src/auth/keys/format.ts';
-import { HS256, SECRET } from '../support/auth-app.ts';
-import { testDatabase } from '../support/database.ts';
-import { heldOf, sendEverywhere } from '../support/secret-places.ts';
-import { listening, until } from '../support/sockets.ts';
-import { goodClaims, secretToken } from '../support/tokens.ts';
+import { HS256, SECRET } from '../support/auth/auth-app.ts';
+import { heldOf, sendEverywhere } from '../support/auth/secret-places.ts';
+import { goodClaims, secretToken } from '../support/auth/tokens.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { listening, until } from '../support/http/sockets.ts';
 
 const ENV = {
   JWT_SECRET: SECRET,

@@ -1,8 +1,8 @@
 import t from 'tap';
-import { seededDatabase } from '../support/database.ts';
-import { lockWaits, whileLocked } from '../support/lock-waits.ts';
-import { keyFor } from '../support/service.ts';
-import { Caller, exchange, getText, listening, until } from '../support/sockets.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
+import { keyFor } from '../support/http/service.ts';
+import { Caller, exchange, getText, listening, until } from '../support/http/sockets.ts';
 
 const database = await seededDatabase(t);
 

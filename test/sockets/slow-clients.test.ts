@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import t from 'tap';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { testDatabase } from '../support/database.ts';
-import { answerOf, Caller, exchange, listening, postText, until } from '../support/sockets.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { answerOf, Caller, exchange, listening, postText, until } from '../support/http/sockets.ts';
 
 const HOST = 'Host: test\r\n';
 

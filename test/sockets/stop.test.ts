@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
 import t from 'tap';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { testDatabase } from '../support/database.ts';
-import { lockWaits, whileLocked } from '../support/lock-waits.ts';
-import { served } from '../support/served.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
+import { served } from '../support/http/served.ts';
 import {
   answerOf,
   Caller,
@@ -14,7 +14,7 @@ import {
   postText,
   type RawAnswer,
   until,
-} from '../support/sockets.ts';
+} from '../support/http/sockets.ts';
 
 const GET_DOCUMENT = 'GET /openapi.json HTTP/1.1\r\nHost: test\r\n\r\n';
 

@@ -2,8 +2,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { sql } from 'kysely';
 import t from 'tap';
-import { BULK_MARKET, fill } from '../support/bulk.ts';
-import { administer, type TestDatabase, testDatabase } from '../support/database.ts';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
+import { administer, type TestDatabase, testDatabase } from '../support/database/database.ts';
 import {
   answerOf,
   answersAgain,
@@ -13,7 +13,7 @@ import {
   listening,
   postText,
   until,
-} from '../support/sockets.ts';
+} from '../support/http/sockets.ts';
 
 const SIZE = { prices: 45, points: 3_000 };
 /** More than the kernel holds for a reader that does not read: about 15 MB. */

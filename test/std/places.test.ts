@@ -1,7 +1,7 @@
 import t from 'tap';
 import { type EnterOptions, type LineBounds, Lines, Places } from '../../src/std/places.ts';
-import { until } from '../support/sockets.ts';
-import { failureOf } from '../support/world.ts';
+import { failureOf } from '../support/database/world.ts';
+import { until } from '../support/http/sockets.ts';
 
 const HOUR_MS = 3_600_000;
 const GONE = new Error('connect ECONNREFUSED');

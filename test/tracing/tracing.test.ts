@@ -3,11 +3,11 @@ import { request } from 'node:http';
 import t from 'tap';
 import { tracingSettingsOf } from '../../src/config/tracing.ts';
 import { withoutValues } from '../../src/tracing/tracing.ts';
-import { type Span, startCollector } from '../support/collector.ts';
-import { seededDatabase } from '../support/database.ts';
-import { type Running, startService } from '../support/running.ts';
-import { keyFor } from '../support/service.ts';
-import { until } from '../support/sockets.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { type Span, startCollector } from '../support/http/collector.ts';
+import { keyFor } from '../support/http/service.ts';
+import { until } from '../support/http/sockets.ts';
+import { type Running, startService } from '../support/process/running.ts';
 
 const database = await seededDatabase(t);
 const key = await keyFor(database, ['prices:*']);

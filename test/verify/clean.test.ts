@@ -3,8 +3,8 @@ import { seed } from '../../src/db/seed/seed.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
 import { exported, imported } from '../archive/support.ts';
 import { loadText, points } from '../ingest/support.ts';
-import { CHANGES } from '../support/changes.ts';
-import { testDatabase } from '../support/database.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { CHANGES } from '../support/prices/changes.ts';
 import { findings, storedWorld } from './support.ts';
 
 t.test('nothing is found where everything is as it must be', async (t) => {

@@ -1,8 +1,8 @@
 import t from 'tap';
 import { RULES } from '../../src/verify/verify.ts';
-import { roledDatabase } from '../support/roles.ts';
-import { prices } from '../support/running.ts';
-import { inTransaction } from '../support/world.ts';
+import { roledDatabase } from '../support/database/roles.ts';
+import { inTransaction } from '../support/database/world.ts';
+import { prices } from '../support/process/running.ts';
 
 const names = RULES.map(({ name }) => name);
 

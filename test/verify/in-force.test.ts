@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { inForce, notInForce } from '../../src/verify/schema.ts';
-import { testDatabase } from '../support/database.ts';
-import { inTransaction } from '../support/world.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { inTransaction } from '../support/database/world.ts';
 
 const FILE = new URL('../../src/verify/in-force.txt', import.meta.url);
 

@@ -11,8 +11,8 @@ import {
   loadText,
   points,
 } from '../ingest/support.ts';
-import type { TestDatabase } from '../support/database.ts';
-import { inRevision } from '../support/world.ts';
+import type { TestDatabase } from '../support/database/database.ts';
+import { inRevision } from '../support/database/world.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 

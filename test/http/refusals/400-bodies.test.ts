@@ -1,8 +1,8 @@
 import t from 'tap';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../../src/errors.ts';
-import { seededDatabase } from '../../support/database.ts';
-import { bearer, type Request, serviceWithoutDatabase } from '../../support/refusing.ts';
-import { type Service, serviceOn } from '../../support/service.ts';
+import { seededDatabase } from '../../support/database/database.ts';
+import { bearer, type Request, serviceWithoutDatabase } from '../../support/http/refusing.ts';
+import { type Service, serviceOn } from '../../support/http/service.ts';
 
 let refusing: Awaited<ReturnType<typeof serviceWithoutDatabase>>;
 let service: Service;

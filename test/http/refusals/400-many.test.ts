@@ -1,8 +1,8 @@
 import t from 'tap';
-import { seededDatabase } from '../../support/database.ts';
-import { tellFigures } from '../../support/faults.ts';
-import { overSocket } from '../../support/over-socket.ts';
-import { serviceOn } from '../../support/service.ts';
+import { seededDatabase } from '../../support/database/database.ts';
+import { overSocket } from '../../support/http/over-socket.ts';
+import { serviceOn } from '../../support/http/service.ts';
+import { tellFigures } from '../../support/run/faults.ts';
 
 const strangers = (count: number): Record<string, number> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`x${index}`, index]));

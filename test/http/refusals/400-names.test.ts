@@ -1,6 +1,6 @@
 import t from 'tap';
-import { FIELDS, SPECIFIED } from '../../support/specification.ts';
-import { bodyTests, violationsOf } from '../../support/violations.ts';
+import { bodyTests, violationsOf } from '../../support/http/violations.ts';
+import { FIELDS, SPECIFIED } from '../../support/prices/specification.ts';
 
 const { refuses, post } = bodyTests(t);
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { bodyTests, violationsOf } from '../../support/violations.ts';
+import { bodyTests, violationsOf } from '../../support/http/violations.ts';
 
 const { refuses, post } = bodyTests(t);
 

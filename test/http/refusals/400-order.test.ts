@@ -1,5 +1,5 @@
 import t from 'tap';
-import { bearer, type Request, serviceWithoutDatabase } from '../../support/refusing.ts';
+import { bearer, type Request, serviceWithoutDatabase } from '../../support/http/refusing.ts';
 
 /** One thing that is wrong with a request, and how it is refused when nothing before it is. */
 interface Fault {

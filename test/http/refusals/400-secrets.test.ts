@@ -1,8 +1,8 @@
 import t from 'tap';
 import { newKey } from '../../../src/auth/keys/format.ts';
 import { parameterPointer } from '../../../src/contract/schemas/problem.ts';
-import { testDatabase } from '../../support/database.ts';
-import { serviceOn } from '../../support/service.ts';
+import { testDatabase } from '../../support/database/database.ts';
+import { serviceOn } from '../../support/http/service.ts';
 
 const service = await serviceOn(t, await testDatabase(t));
 

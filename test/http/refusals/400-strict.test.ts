@@ -1,7 +1,7 @@
 import t from 'tap';
-import { seededDatabase } from '../../support/database.ts';
-import { type Service, serviceOn } from '../../support/service.ts';
-import { violationsOf } from '../../support/violations.ts';
+import { seededDatabase } from '../../support/database/database.ts';
+import { type Service, serviceOn } from '../../support/http/service.ts';
+import { violationsOf } from '../../support/http/violations.ts';
 
 let service: Service;
 t.before(async () => {

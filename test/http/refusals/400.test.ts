@@ -1,5 +1,5 @@
 import t from 'tap';
-import { bodyTests } from '../../support/violations.ts';
+import { bodyTests } from '../../support/http/violations.ts';
 
 const { refuses, post } = bodyTests(t);
 

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { MARKETS } from '../../../src/catalog/markets.ts';
-import { serviceWithoutDatabase } from '../../support/refusing.ts';
+import { serviceWithoutDatabase } from '../../support/http/refusing.ts';
 
 let service: Awaited<ReturnType<typeof serviceWithoutDatabase>>;
 t.before(async () => {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { serviceWithoutDatabase } from '../../support/refusing.ts';
+import { serviceWithoutDatabase } from '../../support/http/refusing.ts';
 
 let service: Awaited<ReturnType<typeof serviceWithoutDatabase>>;
 t.before(async () => {

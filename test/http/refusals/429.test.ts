@@ -1,8 +1,8 @@
 import t from 'tap';
 import { createKey } from '../../../src/auth/keys/keys.ts';
-import { seededDatabase } from '../../support/database.ts';
-import { keyFor, type Service, serviceOn } from '../../support/service.ts';
-import { until } from '../../support/sockets.ts';
+import { seededDatabase } from '../../support/database/database.ts';
+import { keyFor, type Service, serviceOn } from '../../support/http/service.ts';
+import { until } from '../../support/http/sockets.ts';
 
 /** Seconds of a minute that has begun: a busy machine may take some of it. */
 const MINUTE = '(60|[2345]\\d)';

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import t from 'tap';
 import { migrateDown } from '../../../src/db/migrate/migrate.ts';
-import { administer, testDatabase } from '../../support/database.ts';
-import { serviceWithoutDatabase } from '../../support/refusing.ts';
-import { serviceOn } from '../../support/service.ts';
-import { until } from '../../support/sockets.ts';
+import { administer, testDatabase } from '../../support/database/database.ts';
+import { serviceWithoutDatabase } from '../../support/http/refusing.ts';
+import { serviceOn } from '../../support/http/service.ts';
+import { until } from '../../support/http/sockets.ts';
 
 type Service = Pick<Awaited<ReturnType<typeof serviceWithoutDatabase>>, 'request'>;
 type Test = Pick<typeof t, 'same' | 'match' | 'notMatch' | 'equal'>;

@@ -5,8 +5,8 @@ import { type AddressInfo, connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { DownloadError, download } from '../../../src/cli/load/download.ts';
-import { makeFolder } from '../../support/folders.ts';
-import { prices } from '../../support/running.ts';
+import { prices } from '../../support/process/running.ts';
+import { makeFolder } from '../../support/run/folders.ts';
 import { fixture, loadingDatabase } from '../support.ts';
 import { zipOf } from '../workbook.ts';
 

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { testDatabase } from '../../support/database.ts';
-import { makeFolder } from '../../support/folders.ts';
-import { prices } from '../../support/running.ts';
+import { testDatabase } from '../../support/database/database.ts';
+import { prices } from '../../support/process/running.ts';
+import { makeFolder } from '../../support/run/folders.ts';
 
 const HEAD = 'code,date,low,mid,high';
 /** Values of the first days of a year. */

@@ -12,9 +12,9 @@ import { choosePlace } from '../../../src/db/embedded/place.ts';
 import { migrateUp } from '../../../src/db/migrate/migrate.ts';
 import { seed } from '../../../src/db/seed/seed.ts';
 import { RULES, verify } from '../../../src/verify/verify.ts';
-import { administer, siblingUrl } from '../../support/database.ts';
-import { makeFolder } from '../../support/folders.ts';
-import { tell } from '../../support/tell.ts';
+import { administer, siblingUrl } from '../../support/database/database.ts';
+import { tell } from '../../support/process/tell.ts';
+import { makeFolder } from '../../support/run/folders.ts';
 import { CORRECTING, describePrices, loadFile, points } from '../support.ts';
 
 const LOADER = fileURLToPath(new URL('../loader.ts', import.meta.url));

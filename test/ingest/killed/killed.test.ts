@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { TestDatabase } from '../../support/database.ts';
+import type { TestDatabase } from '../../support/database/database.ts';
 import {
   contentOf,
   describePrices,

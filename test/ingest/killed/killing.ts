@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
-import type { TestDatabase } from '../../support/database.ts';
+import type { TestDatabase } from '../../support/database/database.ts';
 
 const LOADER = fileURLToPath(new URL('../loader.ts', import.meta.url));
 

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { undo } from '../../../src/ingest/ledger/undo.ts';
 import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
-import type { TestDatabase } from '../../support/database.ts';
+import type { TestDatabase } from '../../support/database/database.ts';
 import { isDoing, kill, killAt, type Scene } from '../killed/killing.ts';
 import { CORRECTING, contentOf, loadingDatabase, loadText, points, stateOf } from '../support.ts';
 import { NAMES, priceOf } from './undo-support.ts';

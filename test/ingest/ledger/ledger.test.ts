@@ -6,8 +6,8 @@ import { selectionOf } from '../../../src/cli/load/withdraw.ts';
 import { type BatchChange, showBatch } from '../../../src/ingest/ledger/history.ts';
 import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import { readLog, UnknownBatchError } from '../../../src/ingest/load/batches.ts';
-import type { TestDatabase } from '../../support/database.ts';
-import { dataFolder, prices } from '../../support/running.ts';
+import type { TestDatabase } from '../../support/database/database.ts';
+import { dataFolder, prices } from '../../support/process/running.ts';
 import {
   CORRECTING,
   describePrices,

@@ -1,8 +1,8 @@
 import t from 'tap';
 import { contentHash } from '../../../src/db/content-hash.ts';
 import { seed } from '../../../src/db/seed/seed.ts';
-import { roledDatabase } from '../../support/roles.ts';
-import { prices } from '../../support/running.ts';
+import { roledDatabase } from '../../support/database/roles.ts';
+import { prices } from '../../support/process/running.ts';
 import {
   CORRECTING,
   describePrices,

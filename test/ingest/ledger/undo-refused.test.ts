@@ -1,7 +1,7 @@
 import t from 'tap';
 import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import { readBatch, UnknownBatchError } from '../../../src/ingest/load/batches.ts';
-import { prices } from '../../support/running.ts';
+import { prices } from '../../support/process/running.ts';
 import {
   CORRECTING,
   describePrices,

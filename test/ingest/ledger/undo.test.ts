@@ -3,9 +3,9 @@ import type { Client } from '../../../src/db/client.ts';
 import { contentHash } from '../../../src/db/content-hash.ts';
 import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import { readBatch } from '../../../src/ingest/load/batches.ts';
-import { pastOf, told } from '../../support/feed.ts';
-import { readAll } from '../../support/feed-reader.ts';
-import { serviceOn } from '../../support/service.ts';
+import { serviceOn } from '../../support/http/service.ts';
+import { pastOf, told } from '../../support/prices/feed.ts';
+import { readAll } from '../../support/prices/feed-reader.ts';
 import {
   CORRECTING,
   describePrices,

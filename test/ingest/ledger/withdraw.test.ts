@@ -4,8 +4,8 @@ import type { Client } from '../../../src/db/client.ts';
 import { seed } from '../../../src/db/seed/seed.ts';
 import type { Selection } from '../../../src/ingest/ledger/withdraw.ts';
 import { type WithdrawalReport, withdraw } from '../../../src/ingest/ledger/withdraw.ts';
-import { roledDatabase } from '../../support/roles.ts';
-import { serviceOn } from '../../support/service.ts';
+import { roledDatabase } from '../../support/database/roles.ts';
+import { serviceOn } from '../../support/http/service.ts';
 import {
   CORRECTING,
   describePrices,

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { prices } from '../../support/running.ts';
+import { prices } from '../../support/process/running.ts';
 import { num, sheetOf } from '../sheets.ts';
 import { describePrices, fileOf, loadingDatabase } from '../support.ts';
 

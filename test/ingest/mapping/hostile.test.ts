@@ -1,8 +1,8 @@
 import { open } from 'node:fs/promises';
 import t from 'tap';
 import { tableWith } from '../../../src/ingest/mapping/table.ts';
-import { tellFigures } from '../../support/faults.ts';
-import { grownAtMost } from '../../support/served.ts';
+import { grownAtMost } from '../../support/http/served.ts';
+import { tellFigures } from '../../support/run/faults.ts';
 import { bookOf, bookParts, num, sheetOf } from '../sheets.ts';
 import { describePrices, fileOf, loadFile, loadingDatabase } from '../support.ts';
 import { type Part, zipOf } from '../workbook.ts';

@@ -1,0 +1,189 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { NO_DAY } from '../../../src/conversion/calendar.ts';
+import type { DecimalColumn, PointColumns } from '../../../src/conversion/columns.ts';
+import { currencyRates } from '../../../src/conversion/rate-table.ts';
+import { dayText, decimalText, instantText } from '../../support/prices/decimals.ts';
+import { pointsText } from '../../support/prices/points-text.ts';
+
+const DAYS = { min: -73_048, max: 73_048 };
+
+/** A number as a column holds it: scaled, null, or too wide for a double. */
+type Cell = { readonly scaled: bigint; readonly scale: number } | { readonly wide: string } | null;
+
+const scaled = fc.record({
+  scaled: fc.oneof(
+    fc.bigInt({ min: -(2n ** 53n), max: 2n ** 53n }),
+    fc.bigInt({ min: -(2n ** 31n) - 1n, max: 2n ** 31n }),
+  ),
+  scale: fc.integer({ min: 0, max: 22 }),
+});
+
+const wide = fc
+  .tuple(fc.constantFrom('', '-'), fc.bigInt({ min: 2n ** 53n, max: 10n ** 300n }))
+  .map(([sign, digits]) => ({ wide: `${sign}${digits}` }));
+
+const cell: fc.Arbitrary<Cell> = fc.oneof(
+  { weight: 6, arbitrary: scaled },
+  { weight: 1, arbitrary: wide },
+  { weight: 1, arbitrary: fc.constant(null) },
+);
+
+const textOf = (value: Cell): string => {
+  if (value === null) return 'null';
+  return 'wide' in value ? value.wide : decimalText(value.scaled, value.scale);
+};
+
+function columnOf(cells: readonly Cell[]): DecimalColumn {
+  const wides = cells.flatMap((each, index): [number, string][] =>
+    each !== null && 'wide' in each ? [[index, each.wide]] : [],
+  );
+  const number = (each: Cell): number => {
+    if (each === null) return Number.NaN;
+    return 'wide' in each ? Number.POSITIVE_INFINITY : Number(each.scaled);
+  };
+  return {
+    scaled: Float64Array.from(cells, number),
+    scale: Uint8Array.from(cells, (each) => (each !== null && 'scale' in each ? each.scale : 0)),
+    wide: wides.length > 0 ? new Map(wides) : null,
+  };
+}
+
+const leg = fc.record({
+  scaled: fc.bigInt({ min: 1n, max: 10n ** 15n - 1n }),
+  scale: fc.integer({ min: 0, max: 10 }),
+});
+
+const point = fc.record({
+  day: fc.integer(DAYS),
+  values: fc.tuple(cell, cell, cell),
+  publishedAt: fc.bigInt({ min: -6_311_433_600_000_000n, max: 6_311_433_599_999_999n }),
+  corrections: fc.nat(),
+  rate: fc.option(fc.record({ day: fc.integer(DAYS), from: leg, to: leg })),
+  period: fc.record({
+    start: fc.integer(DAYS),
+    observations: fc.integer({ min: 0 }),
+    leftOut: fc.nat({ max: 3 }),
+  }),
+});
+type Point = typeof point extends fc.Arbitrary<infer T> ? T : never;
+
+const BASES = ['EUR', 'USD'];
+
+/** The columns of some points, with rates, periods or neither. */
+function columnsOf(points: readonly Point[], kind: string, base: string): PointColumns {
+  const column = (at: 0 | 1 | 2) => columnOf(points.map((each) => each.values[at]));
+  const legs = (name: 'from' | 'to') => columnOf(points.map(({ rate }) => rate?.[name] ?? null));
+  return {
+    length: points.length,
+    day: Int32Array.from(points, (each) => each.day),
+    low: column(0),
+    mid: column(1),
+    high: column(2),
+    publishedAt: Float64Array.from(points, (each) => Number(each.publishedAt)),
+    corrections: Int32Array.from(points, (each) => each.corrections),
+    fx:
+      kind === 'rates'
+        ? {
+            // Legs of their own, as of another table of rates.
+            pair: { source: 'ECB', base, from: currencyRates('USD', '0', '1'), to: null },
+            day: Int32Array.from(points, ({ rate }) => rate?.day ?? NO_DAY),
+            from: legs('from'),
+            to: legs('to'),
+          }
+        : null,
+    periods:
+      kind === 'periods'
+        ? {
+            start: Int32Array.from(points, ({ period }) => period.start),
+            end: Int32Array.from(points, ({ day }) => day),
+            observations: Int32Array.from(points, ({ period }) => period.observations),
+            leftOut: Int32Array.from(points, ({ period }) => period.leftOut),
+          }
+        : null,
+  };
+}
+
+/** A day has one rate of a pair, that of the first point that has it. */
+function oneRateADay(points: readonly Point[]): Point[] {
+  const rates = new Map<number, Point['rate']>();
+  return points.map((each) => {
+    if (each.rate === null) return each;
+    const rate = rates.get(each.rate.day) ?? each.rate;
+    rates.set(rate.day, rate);
+    return { ...each, rate };
+  });
+}
+
+const ratesText = ({ rate }: Point, base: string): string => {
+  if (!rate) return '';
+  const legs = `"from":"${textOf(rate.from)}","to":"${textOf(rate.to)}"`;
+  return `,"fx":{"date":"${dayText(rate.day)}","base":"${base}",${legs}}`;
+};
+
+const periodText = ({ day, period: { start, observations, leftOut } }: Point): string => {
+  const ends = `"periodStart":"${dayText(start)}","periodEnd":"${dayText(day)}"`;
+  const counts = leftOut > 0 ? `,"observationsLeftOut":${leftOut}` : '';
+  return `,${ends},"observations":${observations}${counts}`;
+};
+
+/** The same points as text, put together by hand. */
+function textsOf(points: readonly Point[], kind: string, base: string): string {
+  const texts = points.map((each) => {
+    const [low, mid, high] = each.values.map(textOf);
+    const members = [
+      `"date":"${dayText(each.day)}","low":${low},"mid":${mid},"high":${high}`,
+      `"publishedAt":"${instantText(each.publishedAt)}","corrections":${each.corrections}`,
+    ].join(',');
+    const rates = kind === 'rates' ? ratesText(each, base) : '';
+    const reason = mid === 'null' ? ',"conversionReason":"no-rate"' : '';
+    return `{${members}${rates}${kind === 'periods' ? periodText(each) : ''}${reason}}`;
+  });
+  return texts.join(',');
+}
+
+t.test(
+  'converted and aggregated points are encoded to the digit, whatever they hold',
+  async (t) => {
+    let encoded = 0;
+    const found = new Set<string>();
+    fc.assert(
+      fc.property(
+        fc.array(point, { maxLength: 60, size: 'max' }).map(oneRateADay),
+        fc.constantFrom('native', 'rates', 'periods'),
+        fc.constantFrom(...BASES),
+        (points, kind, base) => {
+          const wanted = textsOf(points, kind, base);
+          const got = pointsText(columnsOf(points, kind, base)).toString('latin1');
+          if (got !== wanted) throw new Error(`${got}\nshould be\n${wanted}`);
+          JSON.parse(`[${got}]`);
+          encoded += points.length;
+          for (const { values, rate } of points) {
+            if (values[1] === null) found.add('a null mid');
+            if (values.some((each) => each !== null && 'wide' in each)) found.add('a wide number');
+            if (kind === 'rates' && !rate) found.add('a point without a rate');
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+    t.ok(encoded > 5_000, `${encoded} points`);
+    t.equal(found.size, 3, [...found].join(', '));
+  },
+);
+
+t.test('the longest converted points fit, thousands of times over', async (t) => {
+  const number = { scaled: -(2n ** 53n), scale: 22 };
+  const rate = { scaled: 999_999_999_999_999n, scale: 10 };
+  const longest: Point = {
+    day: DAYS.min,
+    values: [number, number, { wide: `-${'9'.repeat(2_000)}` }],
+    publishedAt: -6_311_433_599_999_999n,
+    corrections: 2_147_483_647,
+    rate: { day: DAYS.min, from: rate, to: rate },
+    period: { start: 0, observations: 1, leftOut: 0 },
+  };
+  const points = Array.from({ length: 3_000 }, () => longest);
+  const got = pointsText(columnsOf(points, 'rates', 'EUR')).toString('latin1');
+  t.ok(got === textsOf(points, 'rates', 'EUR'));
+});

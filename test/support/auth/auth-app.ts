@@ -1,0 +1,75 @@
+import { type FastifyInstance, fastify } from 'fastify';
+import type { Kysely } from 'kysely';
+import type t from 'tap';
+import type { Link } from '../../../src/db/link/link.ts';
+import type { Database } from '../../../src/db/schema.ts';
+import type { Access } from '../../../src/http/context.ts';
+import { type AuthSettings, credentialsOf } from '../../../src/http/hooks/auth.ts';
+import { requestIdOf } from '../../../src/http/hooks/head.ts';
+import { problems } from '../../../src/http/hooks/problems.ts';
+import { beginner } from '../../../src/http/pipeline.ts';
+
+/** Settings that trust no token. */
+export const NO_TOKENS = {
+  JWT_ISSUER: 'https://issuer.test',
+  JWT_AUDIENCE: 'commodity-prices',
+  JWT_LIFETIME_MAX_SECONDS: 86_400,
+  JWT_LEEWAY_SECONDS: 30,
+  JWT_JWKS_BYTES_MAX: 262_144,
+} as const satisfies AuthSettings;
+
+/** A secret as an operator would draw it. */
+export const SECRET = 'a secret of the tests, longer than 32 bytes';
+export const HS256: AuthSettings = { ...NO_TOKENS, JWT_SECRET: SECRET };
+
+/** The request id that makes two answers comparable to the byte. */
+export const REQUEST_ID = 'one-id-for-all';
+
+const ROUTES: Record<string, Access> = {
+  '/nickel': { scope: 'prices:nickel' },
+  '/copper': { scope: 'prices:copper' },
+  '/me': 'any',
+  '/open': 'none',
+};
+
+type Test = Pick<typeof t, 'teardown'>;
+
+/** The steps of the pipeline that check credentials, alone. */
+export async function checkCredentials(
+  app: FastifyInstance,
+  options: Parameters<typeof credentialsOf>[1],
+): Promise<void> {
+  const { link } = options;
+  const look = async () => {
+    if (link) return link.look();
+    throw new Error('nobody asked for the newest revision');
+  };
+  const begin = beginner(60_000, look);
+  problems(app);
+  app.decorateRequest('context');
+  app.addHook('onRequest', async (request, reply) => begin(request, reply));
+  app.addHook('onRequest', (await credentialsOf(app, options)).check);
+}
+
+/** An application that listens: the checks of credentials, and routes that tell who asked what. */
+export async function authApp(
+  test: Test,
+  options: { readonly db: Kysely<Database>; readonly settings?: AuthSettings; link?: Link },
+) {
+  const app = fastify({ genReqId: requestIdOf });
+  await checkCredentials(app, { ...options, settings: options.settings ?? NO_TOKENS });
+  for (const [url, access] of Object.entries(ROUTES)) {
+    app.route({
+      method: ['GET', 'POST'],
+      url,
+      config: { access },
+      handler: async ({ context: { principal }, body = null }) => ({
+        principal: principal && { ...principal, scopes: [...principal.scopes] },
+        body,
+      }),
+    });
+  }
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  test.teardown(() => app.close());
+  return app;
+}

@@ -1,0 +1,200 @@
+import { execFile } from 'node:child_process';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import type t from 'tap';
+import { openClient } from '../../../src/db/client.ts';
+import { openEmbedded } from '../../../src/db/embedded/embedded.ts';
+import {
+  clusterOf,
+  environment,
+  logFileOf,
+  readPidFile,
+  whoOf,
+} from '../../../src/db/embedded/files.ts';
+import { choosePlace } from '../../../src/db/embedded/place.ts';
+import { migrateUp } from '../../../src/db/migrate/migrate.ts';
+import { seed } from '../../../src/db/seed/seed.ts';
+import { until } from '../http/sockets.ts';
+import { tell } from '../process/tell.ts';
+import { makeFolder } from '../run/folders.ts';
+import type { TestDatabase } from './database.ts';
+import type { Quota } from './quota.ts';
+
+type Test = Pick<typeof t, 'teardown'>;
+
+const run = promisify(execFile);
+
+/** A PostgreSQL server of one test file, which it may kill, stop and spoil. */
+export interface Cluster {
+  /** Address of its database; it stays the same. */
+  readonly url: string;
+  /** The folder of its files. */
+  readonly folder: string;
+  /** The file of what it says, until it is started again. */
+  readonly log: string;
+  /** Runs a statement on a connection of its own. */
+  ask(text: string): Promise<pg.QueryResult>;
+  /** Does work with the database as tests have it. */
+  using<T>(work: (database: TestDatabase) => Promise<T>): Promise<T>;
+  /** Stops it if it runs, and starts it again. */
+  restart(mode: 'fast' | 'immediate'): Promise<void>;
+  stop(): Promise<void>;
+  /** Kills the postmaster as the system does when memory is short. */
+  kill(): Promise<void>;
+  /** The process numbers of the sessions of a program, idle ones first; waits for the first. */
+  sessions(program: string): Promise<number[]>;
+  /** Kills a session of a program in the midst of a statement, with SIGKILL; waits for one. */
+  killBusy(program: string): Promise<void>;
+  /** The postmaster and all of its processes. */
+  processes(): Promise<number[]>;
+  /** Holds the server to a quota, also when it is started again. */
+  confine(quota: Pick<Quota, 'add'>): Promise<void>;
+}
+
+/** State and parent of a process; empty when there is none. */
+async function statOf(pid: number): Promise<readonly string[]> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ', 2);
+}
+
+/** True if a process runs, and is not one that ended and that nobody has buried. */
+const runs = async (pid: number): Promise<boolean> => /^[^ZX]/.test((await statOf(pid))[0] ?? '');
+
+/** A process and its children. */
+async function processesOf(pid: number): Promise<number[]> {
+  const all = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  const stats = await Promise.all(all.map(statOf));
+  return [pid, ...all.filter((_, at) => Number(stats[at]?.[1]) === pid)];
+}
+
+type Query = (text: string) => Promise<pg.QueryResult>;
+
+/** Does work over a connection that nobody waits for after it failed. */
+async function over<T>(url: string, work: (query: Query) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 30_000 });
+  // The server may go in the midst of it.
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return await work((text) => client.query(text));
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+const askOnce = (url: string, text: string): Promise<pg.QueryResult> =>
+  over(url, (query) => query(text));
+
+async function withDatabase<T>(url: string, work: (database: TestDatabase) => Promise<T>) {
+  const client = openClient({
+    url,
+    connectionsMax: 2,
+    acquireTimeoutMs: 30_000,
+    statementTimeoutMs: 0,
+    readOnly: false,
+    applicationName: 'commodity-prices test',
+  });
+  try {
+    return await work({ url, db: client.db, pool: client.pool, client });
+  } finally {
+    await client.close();
+  }
+}
+
+/** Starts a server of its own, with data; it goes, files and all, after the test. */
+export async function ownCluster(
+  test: Test,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Cluster> {
+  const home = await makeFolder();
+  test.teardown(() => home.remove());
+  const cluster = await clusterIn(test, join(home.path, 'data'), settings);
+  await cluster.using(async ({ client }) => {
+    await migrateUp(client.db);
+    await seed(client);
+  });
+  return cluster;
+}
+
+async function sessionsOf(url: string, program: string): Promise<number[]> {
+  const text = `select pid from pg_stat_activity where application_name = '${program}'
+    order by state = 'idle' desc, pid`;
+  let pids: number[] = [];
+  // A session that ended by itself leaves none for a moment.
+  await until(`there is a session of ${program}`, async () => {
+    pids = (await askOnce(url, text)).rows.map(({ pid }) => Number(pid));
+    return pids.length > 0;
+  });
+  return pids;
+}
+
+async function killBusyOf(url: string, program: string): Promise<void> {
+  const busy = `select pid from pg_stat_activity
+    where application_name = '${program}' and state = 'active'`;
+  // Over one connection: a session is not to be stopped for long before it is killed.
+  const kill = async (query: Query): Promise<boolean> => {
+    const [found] = (await query(busy)).rows;
+    if (!found || !tell(Number(found.pid), 'SIGSTOP')) return false;
+    // It may have become idle before it was stopped.
+    const { rows } = await query(`${busy} and pid = ${found.pid}`);
+    const isBusy = rows.length > 0;
+    return tell(Number(found.pid), isBusy ? 'SIGKILL' : 'SIGCONT') && isBusy;
+  };
+  await until(`a busy session of ${program} is killed`, () => over(url, kill));
+}
+
+/** Starts the server of a folder, whose files are made if there are none. */
+export async function clusterIn(
+  test: Test,
+  dataDir: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Cluster> {
+  const embedded = await openEmbedded(dataDir, {
+    settings: { fsync: 'off', superuser_reserved_connections: '0', ...settings },
+  });
+  test.teardown(() => embedded.release());
+  const { url } = embedded;
+  const place = await choosePlace(dataDir);
+  const folder = clusterOf(place);
+  let confinement: Pick<Quota, 'add'> | null = null;
+  const control = async (...args: string[]): Promise<void> => {
+    // It says what it does on a pipe that the server would keep open.
+    const options = { cwd: place.home, env: environment(), ...whoOf(place.account) };
+    const all = [...args, '-D', folder, '-s', '-w', '-l', '/dev/null'];
+    const running = run(place.binaries.pgCtl, all, options);
+    // Its server is confined from the start, unless it was faster than this; then it is now.
+    if (running.child.pid !== undefined) confinement?.add(running.child.pid);
+    await running;
+    const pid = await postmaster();
+    if (pid > 0) confinement?.add(...(await processesOf(pid)));
+  };
+  const postmaster = async (): Promise<number> => (await readPidFile(folder))?.pid ?? 0;
+  return {
+    url,
+    folder,
+    log: logFileOf(place),
+    ask: (text) => askOnce(url, text),
+    using: (work) => withDatabase(url, work),
+    restart: (mode) => control('restart', '-m', mode),
+    stop: () => control('stop', '-m', 'fast'),
+    kill: async () => {
+      const all = await processesOf(await postmaster());
+      tell(all[0] ?? 0, 'SIGKILL');
+      await until(
+        'all of it is gone',
+        async () => !(await Promise.all(all.map(runs))).includes(true),
+      );
+      // Whoever starts it next would take a process that nobody buried for a server.
+      await rm(join(folder, 'postmaster.pid'), { force: true });
+    },
+    sessions: (program) => sessionsOf(url, program),
+    killBusy: (program) => killBusyOf(url, program),
+    processes: async () => processesOf(await postmaster()),
+    confine: async (quota) => {
+      confinement = quota;
+      quota.add(...(await processesOf(await postmaster())));
+    },
+  };
+}

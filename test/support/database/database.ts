@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto';
+import type { Kysely } from 'kysely';
+import pg from 'pg';
+import type t from 'tap';
+import { type Client, openClient } from '../../../src/db/client.ts';
+import type { Database } from '../../../src/db/schema.ts';
+
+/** A database of a test, and its handles. */
+export interface TestDatabase {
+  readonly url: string;
+  readonly db: Kysely<Database>;
+  readonly pool: pg.Pool;
+  /** The three above as the service gets them. */
+  readonly client: Client;
+}
+
+type Test = Pick<typeof t, 'teardown'>;
+
+/** What `test/run.ts` hands to the test files. */
+export const setting = (name: string): string => {
+  const value = process.env[name];
+  if (!value) throw new Error(`${name} is not set: run the tests with node test/run.ts [file]`);
+  return value;
+};
+
+/** The address of another database on the same server. */
+export function siblingUrl(url: string, database: string): string {
+  const sibling = new URL(url);
+  sibling.pathname = `/${database}`;
+  return sibling.href;
+}
+
+const OBJECT_IN_USE = '55006';
+
+/** Runs a statement, again while sessions of a database are slow to end: it waits 5 s for them. */
+async function insist(client: pg.Client, statement: string, attempts = 24): Promise<void> {
+  try {
+    await client.query(statement);
+  } catch (error) {
+    if (attempts === 1 || (error as { code?: unknown }).code !== OBJECT_IN_USE) throw error;
+    await insist(client, statement, attempts - 1);
+  }
+}
+
+/** Runs statements on the server's own database, outside a transaction, one after another. */
+export async function administer(url: string, ...statements: string[]): Promise<void> {
+  const admin = new pg.Client({ connectionString: url });
+  await admin.connect();
+  try {
+    for (const statement of statements) await insist(admin, statement);
+  } finally {
+    await admin.end();
+  }
+}
+
+const clientOf = (url: string): Client =>
+  openClient({
+    url,
+    connectionsMax: 8,
+    acquireTimeoutMs: 20_000,
+    statementTimeoutMs: 0,
+    readOnly: false,
+    applicationName: 'commodity-prices test',
+  });
+
+/**
+ * A private database that the test may write to: a copy of the migrated, empty one, or with
+ * `seeded` of the seeded one. It goes when the test ends.
+ */
+export async function testDatabase(
+  test: Test,
+  options: { readonly seeded?: boolean } = {},
+): Promise<TestDatabase> {
+  const admin = setting('TEST_DATABASE_URL');
+  const prefix = setting('TEST_DATABASE_PREFIX');
+  const name = `${prefix}_${randomBytes(5).toString('hex')}`;
+  const template = `${prefix}_${options.seeded ? 'seeded' : 'empty'}`;
+  await administer(admin, `create database "${name}" template "${template}"`);
+  const url = siblingUrl(admin, name);
+  const client = clientOf(url);
+  test.teardown(async () => {
+    await client.close();
+    await administer(admin, `drop database if exists "${name}" with (force)`);
+  });
+  return { url, db: client.db, pool: client.pool, client };
+}
+
+/**
+ * The one seeded database that all test files share. Nobody changes its data; API keys may be
+ * added.
+ */
+export async function seededDatabase(test: Test): Promise<TestDatabase> {
+  const url = siblingUrl(setting('TEST_DATABASE_URL'), `${setting('TEST_DATABASE_PREFIX')}_read`);
+  const client = clientOf(url);
+  test.teardown(() => client.close());
+  return { url, db: client.db, pool: client.pool, client };
+}

@@ -1,0 +1,59 @@
+import { copyFile, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type t from 'tap';
+
+type Test = Pick<typeof t, 'teardown'>;
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const OWN = join(ROOT, 'migrations');
+
+/** What a migration of a test does. */
+export interface Step {
+  readonly up: string;
+  readonly down?: string;
+  readonly transaction?: boolean;
+}
+
+const textOf = ({ up, down = '', transaction = true }: Step): string => `
+import { sql } from 'kysely';
+export const transaction = ${transaction};
+const run = async (db, statements) => {
+  for (const each of statements.split(';;')) if (each.trim()) await sql.raw(each).execute(db);
+};
+export const up = (db) => run(db, ${JSON.stringify(up)});
+export const down = (db) => run(db, ${JSON.stringify(down)});
+`;
+
+/** A folder of migrations: those of this version, and further ones that a test makes up. */
+export interface Migrations {
+  readonly url: URL;
+  /** Writes a file; statements are parted by `;;`. */
+  write(name: string, step: Step): Promise<void>;
+  remove(name: string): Promise<void>;
+  pathOf(name: string): string;
+}
+
+/** Makes a folder like `migrations/`, with more in it. */
+export async function migrationsWith(
+  test: Test,
+  steps: Readonly<Record<string, Step>>,
+): Promise<Migrations> {
+  const root = await mkdtemp(join(tmpdir(), 'commodity-prices-migrations-'));
+  test.teardown(() => rm(root, { recursive: true, force: true }));
+  await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
+  // Node keeps what it has imported: a file that changes gets another address by its folder.
+  const folder = join(root, 'migrations');
+  await mkdir(folder);
+  for (const file of await readdir(OWN)) await copyFile(join(OWN, file), join(folder, file));
+  const pathOf = (name: string): string => join(folder, `${name}.ts`);
+  const write = (name: string, step: Step) => writeFile(pathOf(name), textOf(step));
+  for (const [name, step] of Object.entries(steps)) await write(name, step);
+  return {
+    url: pathToFileURL(`${folder}/`),
+    write,
+    remove: (name) => rm(pathOf(name)),
+    pathOf,
+  };
+}

@@ -1,0 +1,175 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import type t from 'tap';
+import { type Ask, agentOf, send, type Target } from '../process/load.ts';
+import { LENGTH } from '../run/faults.ts';
+
+type Test = Pick<typeof t, 'teardown'>;
+
+/** A share of the processor that several processes have together. */
+export interface Quota {
+  /** The mechanism; part of the figures where it is not a quota. */
+  readonly kind: string;
+  /** Confines processes, and all that they start from now on. */
+  add(...pids: readonly number[]): void;
+  /** Sets the share, in cores; null for no bound. */
+  cores(share: number | null): void;
+}
+
+const PERIOD_US = 100_000;
+
+/** How a group is made, and its quota written, in the two versions of cgroups. */
+interface Version {
+  readonly kind: string;
+  readonly root: string;
+  readonly file: string;
+  readonly text: (quotaUs: number | null) => string;
+}
+
+const VERSIONS: readonly Version[] = [
+  {
+    kind: 'cgroup v1',
+    root: '/sys/fs/cgroup/cpu',
+    file: 'cpu.cfs_quota_us',
+    text: (quotaUs) => String(quotaUs ?? -1),
+  },
+  {
+    kind: 'cgroup v2',
+    root: '/sys/fs/cgroup',
+    file: 'cpu.max',
+    text: (quotaUs) => `${quotaUs ?? 'max'} ${PERIOD_US}`,
+  },
+];
+
+let groups = 0;
+
+/** Moves a process to a group. */
+function move(folder: string, pid: number): void {
+  try {
+    writeFileSync(`${folder}/cgroup.procs`, String(pid));
+  } catch (error) {
+    // A process of PostgreSQL may have ended meanwhile.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+function groupOf({ kind, root, file, text }: Version): (Quota & { remove(): void }) | null {
+  const folder = `${root}/commodity-prices-faults-${process.pid}-${groups++}`;
+  try {
+    mkdirSync(folder);
+    if (!existsSync(`${folder}/${file}`)) writeFileSync(`${root}/cgroup.subtree_control`, '+cpu');
+    writeFileSync(`${folder}/${file}`, text(null));
+  } catch {
+    if (existsSync(folder)) rmdirSync(folder);
+    return null;
+  }
+  return {
+    kind,
+    add: (...pids) => {
+      for (const pid of pids) move(folder, pid);
+    },
+    cores: (share) =>
+      writeFileSync(`${folder}/${file}`, text(share === null ? null : share * PERIOD_US)),
+    remove: () => {
+      const left = readFileSync(`${folder}/cgroup.procs`, 'utf8').split('\n');
+      for (const pid of left.filter((each) => each !== '')) move(root, Number(pid));
+      rmdirSync(folder);
+    },
+  };
+}
+
+/** One core by affinity, where no group can be made: a share of a core is one core then. */
+const AFFINITY: Quota = {
+  kind: 'one core by affinity, no quota',
+  add: (...pids) => {
+    for (const pid of pids) execFileSync('taskset', ['-acp', '0', String(pid)]);
+  },
+  cores: () => {},
+};
+
+/** Makes a group of processes with a quota, which goes after the test; they go on without it. */
+export function quotaOf(test: Test): Quota {
+  for (const version of VERSIONS) {
+    const group = groupOf(version);
+    if (group === null) continue;
+    test.teardown(async () => {
+      // The kernel counts a process for a moment after its end.
+      for (let left = 20; left > 0; left -= 1) {
+        try {
+          return group.remove();
+        } catch {
+          await pause(50);
+        }
+      }
+    });
+    return group;
+  }
+  return AFFINITY;
+}
+
+/** The shares of the processor that faults are tried with; the short form has no quota. */
+export const SHARES: readonly (readonly [name: string, cores: number])[] =
+  LENGTH === 'short'
+    ? [['', 0]]
+    : [
+        ['at one core', 1],
+        ['at half a core', 0.5],
+      ];
+
+/** The part of its capacity that a service is asked for. */
+const PART = 0.6;
+
+/** A name of a figure, of a share where there are several. */
+export const named = (figure: string, [share]: (typeof SHARES)[number]): string =>
+  `${figure} ${share}`.trim();
+
+/** Requests a second of a load, and the figures that tell where they come from. */
+export interface Rate {
+  readonly perSecond: number;
+  readonly figures: Readonly<Record<string, string>>;
+}
+
+/** Requests that a service answers in a second, when 16 clients ask without a pause. */
+async function capacityOf(test: Test, target: Target, asks: readonly Ask[]): Promise<number> {
+  const agent = agentOf(test, 16);
+  let [good, next, isCounted, isOver] = [0, 0, false, false];
+  const client = async (): Promise<void> => {
+    while (!isOver) {
+      const { status } = await send(agent, target, asks[next++ % asks.length] as Ask);
+      if (status === 200 && isCounted && !isOver) good += 1;
+    }
+  };
+  const clients = Array.from({ length: 16 }, client);
+  await pause(1_500);
+  isCounted = true;
+  const begun = performance.now();
+  await pause(4_000);
+  isOver = true;
+  const seconds = (performance.now() - begun) / 1_000;
+  await Promise.all(clients);
+  agent.destroy();
+  return good / seconds;
+}
+
+/**
+ * Holds the processes of a quota to a share, and measures the rate that is 60 % of the capacity
+ * there. The short form measures nothing, and takes the rate given.
+ */
+export async function rateAt(
+  test: Test,
+  quota: Quota,
+  share: (typeof SHARES)[number],
+  target: Target,
+  asks: readonly Ask[],
+  short: number,
+): Promise<Rate> {
+  const [, cores] = share;
+  if (cores === 0) return { perSecond: short, figures: {} };
+  quota.cores(cores);
+  const capacity = await capacityOf(test, target, asks);
+  const perSecond = Math.max(5, Math.floor(capacity * PART));
+  const told = `${perSecond} a second, 60 % of ${Math.round(capacity)}`;
+  const kind = quota === AFFINITY ? ` (${quota.kind})` : '';
+  return { perSecond, figures: { [named('rate', share)]: `${told}${kind}` } };
+}

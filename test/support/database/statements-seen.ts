@@ -1,0 +1,30 @@
+import type pg from 'pg';
+import type t from 'tap';
+import { serviceOn } from '../http/service.ts';
+import { testDatabase } from './database.ts';
+
+/**
+ * Listens to what the connections of a pool are asked, from its first connection on.
+ * @returns the texts of the statements, in a list that grows
+ */
+export function statementsSeen(pool: pg.Pool): string[] {
+  if (pool.totalCount > 0) throw new Error('the pool has connections already');
+  const seen: string[] = [];
+  pool.on('connect', (client) => {
+    const ask = client.query.bind(client) as (...args: unknown[]) => unknown;
+    client.query = ((...args: [unknown, ...unknown[]]) => {
+      const [what] = args;
+      const text = (what as { text?: string }).text ?? what;
+      seen.push(String(text));
+      return ask(...args);
+    }) as typeof client.query;
+  });
+  return seen;
+}
+
+/** A service over sample prices, and what its pool is asked. */
+export async function watchedService(test: typeof t, env: Readonly<Record<string, string>> = {}) {
+  const database = await testDatabase(test, { seeded: true });
+  const statements = statementsSeen(database.pool);
+  return { database, statements, service: await serviceOn(test, database, env) };
+}

@@ -1,0 +1,119 @@
+import { readFileSync } from 'node:fs';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import { parse } from 'yaml';
+import { parseCsv } from '../prices/csv.ts';
+
+interface Answer {
+  readonly statusCode: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: string;
+}
+
+interface Document {
+  paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
+}
+
+const document: Document = parse(
+  readFileSync(new URL('../../../openapi.yaml', import.meta.url), 'utf8'),
+);
+const ajv = new Ajv2020({ strict: false, allErrors: true });
+formats.default(ajv);
+ajv.addSchema({ $id: 'openapi', ...document });
+
+const compiled = new Map<string, ValidateFunction>();
+
+/** JSON pointer of a place in the document. */
+const pointer = (...parts: string[]): string =>
+  parts.map((each) => `/${each.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+
+function validatorAt(place: string): ValidateFunction {
+  let validate = compiled.get(place);
+  if (!validate) {
+    validate = ajv.compile({ $ref: `openapi#${encodeURI(place)}` });
+    compiled.set(place, validate);
+  }
+  return validate;
+}
+
+const mediaOf = ({ headers }: Answer): string => {
+  const type = String(headers['content-type'] ?? '');
+  const [media = ''] = type.split(';', 1);
+  return type.includes('profile=rows') ? `${media};profile=rows` : media;
+};
+
+/** Where the schema of an answer is; null when the document does not know the answer. */
+function schemaPlace(method: string, path: string, answer: Answer): string | null {
+  const type = mediaOf(answer);
+  const status = String(answer.statusCode);
+  const operation =
+    document.paths[path]?.[method.toLowerCase() === 'head' ? 'get' : method.toLowerCase()];
+  if (!operation) {
+    return ['404', '405'].includes(status) ? pointer('components', 'schemas', 'Problem') : null;
+  }
+  const response = operation.responses[status] as { $ref?: string; content?: object } | undefined;
+  if (!response) return null;
+  const base = response.$ref
+    ? response.$ref.slice(1)
+    : pointer('paths', path, method.toLowerCase(), 'responses', status);
+  return `${base}${pointer('content', type, 'schema')}`;
+}
+
+/** What is wrong with a body by the schema at a place of the document; null when nothing is. */
+function faultAt(place: string, body: unknown): string | null {
+  let validate: ValidateFunction;
+  try {
+    validate = validatorAt(place);
+  } catch {
+    return `no schema at ${place}`;
+  }
+  return validate(body) ? null : ajv.errorsText(validate.errors);
+}
+
+/** The schema of one record of a market: that of its JSON answer. */
+function recordPlace(path: string, method: string): string {
+  const content = pointer('paths', path, method, 'responses', '200', 'content');
+  const { $ref } = at(`${content}/application~1json/schema`) as { $ref: string };
+  return `${$ref.slice(1)}/properties/data/items`;
+}
+
+const at = (place: string): unknown =>
+  place
+    .split('/')
+    .slice(1)
+    .reduce<unknown>(
+      (node, part) =>
+        (node as Record<string, unknown>)[part.replaceAll('~1', '/').replaceAll('~0', '~')],
+      document,
+    );
+
+/** What is wrong with a body by its media type; a CSV has as many cells in each row. */
+function faultOfBody(type: string, place: string, path: string, method: string, body: string) {
+  if (type === 'application/x-ndjson') {
+    if (body !== '' && !body.endsWith('\n')) return 'the last line does not end';
+    const lines = body.split('\n').slice(0, -1);
+    const record = recordPlace(path, method);
+    return lines.map((line) => faultAt(record, JSON.parse(line))).find(Boolean) ?? null;
+  }
+  // The bytes of a file are read by its own tests.
+  if (type === 'application/vnd.apache.parquet') return null;
+  if (type !== 'text/csv') return faultAt(place, JSON.parse(body));
+  const [header = [], ...rows] = parseCsv(body);
+  const odd = rows.find((row) => row.length !== header.length);
+  return odd ? `a row of ${odd.length} cells: ${odd[0]}` : faultAt(place, body);
+}
+
+/**
+ * What is wrong with an answer by the committed OpenAPI document: an undocumented status or media
+ * type, a body against its schema, a missing request id. Null when nothing is.
+ */
+export function faultOf(method: string, url: string, answer: Answer): string | null {
+  const path = url.split('?', 1)[0] as string;
+  if (typeof answer.headers['x-request-id'] !== 'string') return 'no x-request-id';
+  if (answer.statusCode === 204 || answer.statusCode === 304 || method === 'HEAD') return null;
+  const place = schemaPlace(method, path, answer);
+  if (place === null) return `${method} ${path}: ${answer.statusCode} is not documented`;
+  const type = mediaOf(answer);
+  const fault = faultOfBody(type, place, path, method.toLowerCase(), answer.body);
+  return fault && `${method} ${path} ${answer.statusCode}: ${fault}`;
+}

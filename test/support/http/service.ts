@@ -1,0 +1,88 @@
+import type { FastifyInstance, InjectOptions } from 'fastify';
+import type t from 'tap';
+import { buildApp } from '../../../src/app.ts';
+import { createKey } from '../../../src/auth/keys/keys.ts';
+import { ALL_MARKETS, type Scope } from '../../../src/catalog/scopes.ts';
+import { configOf } from '../../../src/config/config.ts';
+import type { TestDatabase } from '../database/database.ts';
+import { faultOf } from './conformity.ts';
+import { NO_LIMITS } from './no-limits.ts';
+import { overSocket, type SocketAnswer } from './over-socket.ts';
+
+type Test = Pick<typeof t, 'teardown'>;
+
+/** An answer as tests look at it. */
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies that OpenAPI has checked.
+  readonly json: any;
+}
+
+export interface Service {
+  readonly app: FastifyInstance;
+  readonly key: string;
+  /** Sends a request with the service's own key; fails when the answer breaks openapi.yaml. */
+  request(options: InjectOptions & { method: string; url: string }): Promise<Reply>;
+  /** Asks a market, with all scopes. */
+  post(slug: string, body: unknown): Promise<Reply>;
+}
+
+/** A key with some scopes, made in the database of a test. */
+export async function keyFor(database: TestDatabase, scopes: readonly Scope[]): Promise<string> {
+  const expiresAt = new Date(Date.now() + 24 * 3_600_000);
+  const { key } = await createKey(database.db, { name: 'test', scopes, expiresAt });
+  return key;
+}
+
+/** How a request gets to the application. */
+type Way = (app: FastifyInstance, options: InjectOptions) => Promise<SocketAnswer>;
+
+const inside: Way = async (app, options) => (await app.inject(options)) as SocketAnswer;
+
+/** The service over a database of a test; settings as in the environment. */
+export async function serviceOn(
+  test: Test,
+  database: TestDatabase,
+  env: Readonly<Record<string, string>> = {},
+  way: Way = inside,
+): Promise<Service> {
+  const app = await buildApp({
+    config: configOf({ ...NO_LIMITS, ...env }),
+    client: database.client,
+  });
+  test.teardown(() => app.close());
+  const key = await keyFor(database, [ALL_MARKETS]);
+  const request: Service['request'] = async (options) => {
+    const headers = { 'x-api-key': key, ...options.headers };
+    const answer = await way(app, { ...options, headers } as InjectOptions);
+    const fault = faultOf(options.method, String(options.url), answer);
+    if (fault) throw new Error(`${fault}\n${answer.body.slice(0, 500)}`);
+    const isJson = /[/+]json/.test(String(answer.headers['content-type']));
+    return {
+      status: answer.statusCode,
+      headers: answer.headers,
+      text: answer.body,
+      json: isJson && answer.body !== '' ? JSON.parse(answer.body) : null,
+    };
+  };
+  return {
+    app,
+    key,
+    request,
+    post: (slug, body) =>
+      request({ method: 'POST', url: `/v3/prices/${slug}`, payload: body as object }),
+  };
+}
+
+/** The same, listening, and asked over connections. */
+export async function listeningOn(
+  test: Test,
+  database: TestDatabase,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Service> {
+  const service = await serviceOn(test, database, env, overSocket);
+  await service.app.listen({ host: '127.0.0.1', port: 0 });
+  return service;
+}

@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type t from 'tap';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** Parts of a working copy that are not part of the project. */
+const LEFT_OUT = new Set(['node_modules', '.git', '.data', 'bench']);
+
+/** A copy of the project, with the packages of this one. */
+export async function copyOf(test: Pick<typeof t, 'teardown'>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'commodity-prices-copy-'));
+  test.teardown(() => rm(folder, { recursive: true, force: true }));
+  for (const name of await readdir(ROOT)) {
+    if (!LEFT_OUT.has(name)) await cp(join(ROOT, name), join(folder, name), { recursive: true });
+  }
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  return folder;
+}
+
+/** Runs Node in a copy. @returns standard output; a failed run rejects with its output */
+export const runIn =
+  (folder: string) =>
+  async (...args: string[]): Promise<string> => {
+    const { TAP: _tap, NODE_OPTIONS: _options, ...env } = process.env;
+    const options = { cwd: folder, env, maxBuffer: 16_777_216 };
+    const ran = promisify(execFile)(process.execPath, args, options);
+    return (await ran.catch((error) => Promise.reject(new Error(`${error}\n${error.stdout}`))))
+      .stdout;
+  };

@@ -1,0 +1,108 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type t from 'tap';
+import { NODE_FLAGS } from '../../../src/process/workers.ts';
+import { NO_LIMITS } from '../http/no-limits.ts';
+import { makeFolder } from '../run/folders.ts';
+
+const SERVER = fileURLToPath(new URL('../../../src/server.ts', import.meta.url));
+const COMMANDS = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url));
+
+type Test = Pick<typeof t, 'teardown'>;
+type Env = Readonly<Record<string, string>>;
+
+/** A process and what it has said so far. */
+export interface Running {
+  readonly child: ChildProcess;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** Waits until stdout or stderr holds the text. */
+  until(stream: 'stdout' | 'stderr', text: string | RegExp): Promise<string>;
+  /** The exit code, or the signal that ended it. */
+  readonly ended: Promise<number | NodeJS.Signals>;
+}
+
+/** What a process that ended did. */
+export interface Outcome {
+  readonly code: number | NodeJS.Signals;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A data folder that goes, with its server, after the test. */
+export async function dataFolder(test: Test): Promise<string> {
+  const folder = await makeFolder();
+  test.teardown(folder.remove);
+  return join(folder.path, 'data folder é');
+}
+
+/**
+ * Starts a program in a folder without a file `.env`, with these settings and no others; its
+ * standard error is read, unless it goes to a file descriptor.
+ */
+function run(test: Test, args: readonly string[], env: Env, stderr?: number): Running {
+  const { TAP: _tap, NODE_OPTIONS: _options, ...inherited } = process.env;
+  const child = spawn(process.execPath, [...args], {
+    cwd: tmpdir(),
+    env: { ...inherited, ...env },
+    stdio: ['ignore', 'pipe', stderr ?? 'pipe'],
+  });
+  const said = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text: string) => {
+      said[name] += text;
+      child.emit('said');
+    });
+  }
+  let exit: number | NodeJS.Signals | null = null;
+  const ended = once(child, 'close').then(([code, signal]) => {
+    exit = code ?? signal;
+    child.emit('said');
+    return code ?? signal;
+  });
+  test.teardown(() => child.kill('SIGKILL'));
+  const until: Running['until'] = async (stream, text) => {
+    const holds = (): boolean =>
+      typeof text === 'string' ? said[stream].includes(text) : text.test(said[stream]);
+    while (!holds()) {
+      if (exit !== null) throw new Error(`it ended (${exit}) first:\n${said.stdout}${said.stderr}`);
+      await once(child, 'said');
+    }
+    return said[stream];
+  };
+  return { child, stdout: () => said.stdout, stderr: () => said.stderr, until, ended };
+}
+
+/** Starts the service, with more arguments for Node where there are any. */
+export const startService = (
+  test: Test,
+  env: Env,
+  node: readonly string[] = [],
+  stderr?: number,
+): Running =>
+  run(test, [...NODE_FLAGS, ...node, SERVER], { PORT: '0', ...NO_LIMITS, ...env }, stderr);
+
+/** Starts one command. */
+export const startCommand = (test: Test, env: Env, ...args: string[]): Running =>
+  run(test, [COMMANDS, ...args], env);
+
+/** Runs one command to its end. */
+export async function prices(test: Test, env: Env, ...args: string[]): Promise<Outcome> {
+  const running = startCommand(test, env, ...args);
+  const code = await running.ended;
+  return { code, stdout: running.stdout(), stderr: running.stderr() };
+}
+
+/** Starts the text of a module. */
+export const startScript = (test: Test, text: string, stderr?: number): Running =>
+  run(test, ['--input-type=module', '--eval', text], {}, stderr);
+
+/** Runs the text of a module to its end. */
+export async function runScript(test: Test, text: string, stderr?: number): Promise<Outcome> {
+  const running = startScript(test, text, stderr);
+  const code = await running.ended;
+  return { code, stdout: running.stdout(), stderr: running.stderr() };
+}

@@ -1,0 +1,130 @@
+import { type Bounded, type Figures, holds, isBounded } from '../process/figures.ts';
+import { sumsOf } from './fault-sums.ts';
+import type { Done, Told } from './faults.ts';
+import type { Tally } from './tally.ts';
+
+/** A fault of the catalogue that no test of `test/faults` does. */
+export interface Elsewhere {
+  readonly title: string;
+  /** What those test files assert. */
+  readonly criterion?: string;
+  /** Test files that show it, or none. */
+  readonly files?: readonly string[];
+  /** What came of it when it was done by hand: it needs what is not in the repository. */
+  readonly byHand?: string;
+  /** Why it is not done, or what of it. */
+  readonly why?: string;
+}
+
+/** Rounds to so many digits, and to none of those before the point. */
+function rounded(value: number, digits: number): number {
+  const whole = Math.trunc(Math.abs(value)).toString().length;
+  return Number(value.toPrecision(Math.max(digits, whole)));
+}
+
+/** Both with three digits, or with as many as it takes to see which of the two is more. */
+function amountsOf({ amount, most, unit }: Bounded): string {
+  if (!Number.isFinite(amount)) return `not measured (≤ ${most})`;
+  const digits = Array.from({ length: 15 }, (_, at) => at + 3);
+  const shown = digits.map((each) => ({
+    amount: rounded(amount, each),
+    most: rounded(most, each),
+  }));
+  const told = shown.find((each) => holds(each) === holds({ amount, most })) ?? { amount, most };
+  return `${told.amount} ${unit} (≤ ${told.most})`;
+}
+
+const figure = ([name, value]: [string, Figures[string]]): string =>
+  isBounded(value)
+    ? `${name} ${amountsOf(value)}`
+    : `${name} ${typeof value === 'number' ? value.toLocaleString('en') : value}`;
+
+const told = (figures: Figures): string => Object.entries(figures).map(figure).join('; ');
+
+type Verdict = 'held' | 'missed' | 'FAILED';
+
+/** What is to be said of a fault that was done. */
+export function verdictOf({ figures, failed }: Pick<Done, 'figures' | 'failed'>): Verdict {
+  if (failed) return 'FAILED';
+  return Object.values(figures).filter(isBounded).every(holds) ? 'held' : 'missed';
+}
+
+const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+const row = (cells: readonly string[]): string => `| ${cells.map(cell).join(' | ')} |\n`;
+
+const numberOf = (id: string): number => Number(/\d+/.exec(id)?.[0]);
+
+type Outcome = readonly [figures: string, verdict: string];
+
+/** What no test does. */
+const apart = (byHand?: string): Outcome =>
+  byHand === undefined ? ['', 'not done'] : [byHand, 'by hand'];
+
+/** How far beyond its bound it is; what was not measured is furthest. */
+const beyond = ({ amount, most }: Bounded): number =>
+  Number.isFinite(amount) ? amount - most : Number.POSITIVE_INFINITY;
+
+const worse = (one: Bounded, other: Bounded): Bounded =>
+  beyond(one) > beyond(other) ? one : other;
+
+/** What several tests told of one fault: counts are added up; what has a bound is the worst. */
+function addedUp(all: readonly Figures[]): Figures {
+  const sum: Record<string, Figures[string]> = {};
+  for (const [name, value] of all.flatMap(Object.entries<Figures[string]>)) {
+    const known = sum[name];
+    if (typeof known === 'number' && typeof value === 'number') sum[name] = known + value;
+    else sum[name] = known && isBounded(known) && isBounded(value) ? worse(known, value) : value;
+  }
+  return sum;
+}
+
+/** What test files elsewhere came to: their checks, and what they told beside them. */
+function outcomeOf(
+  files: readonly string[],
+  own: readonly Figures[],
+  tallies: ReadonlyMap<string, Tally>,
+): Outcome {
+  const where = files.map((file) => `\`${file}\``).join(', ');
+  const counts = files.map((file) => tallies.get(file) ?? { passed: 0, failed: 0 });
+  const sumOf = (what: keyof Tally): number => counts.reduce((sum, each) => sum + each[what], 0);
+  const failed = sumOf('failed') > 0;
+  // A file that ended without a check says nothing.
+  const isDone = failed || counts.every(({ passed }) => passed > 0);
+  if (!isDone) return [where, 'not run'];
+  const checks = {
+    checks: sumOf('passed') + sumOf('failed'),
+    ...(failed ? { 'of them failed': sumOf('failed') } : {}),
+  };
+  const figures = addedUp(own);
+  return [`${told({ ...checks, ...figures })}; ${where}`, verdictOf({ figures, failed })];
+}
+
+/**
+ * The whole catalogue as a table: what was done in `test/faults`, elsewhere or by hand; and what it
+ * comes to in a sentence below.
+ */
+export function tableOf(
+  elsewhere: Readonly<Record<string, Elsewhere>>,
+  noted: readonly (Done | Told)[],
+  tallies: ReadonlyMap<string, Tally>,
+): string {
+  const done = noted.filter((each) => 'title' in each);
+  const rows: (readonly string[])[] = done.map((each) => [
+    each.id,
+    each.title,
+    each.criterion,
+    told(each.figures),
+    verdictOf(each),
+  ]);
+  for (const [id, { title, criterion, files = [], byHand, why }] of Object.entries(elsewhere)) {
+    const must = [criterion, why].filter((each) => each !== undefined).join('. ');
+    const own = noted.filter((each) => each.id === id).map(({ figures }) => figures);
+    const outcome = files.length > 0 ? outcomeOf(files, own, tallies) : apart(byHand);
+    rows.push([id, title, must, ...outcome]);
+  }
+  const sorted = rows.toSorted(([a = ''], [b = '']) => numberOf(a) - numberOf(b));
+  const head = ['', 'Fault', 'Must hold', 'Figures', 'Verdict'];
+  const table = row(head) + row(head.map(() => '---')) + sorted.map(row).join('');
+  const verdicts = sorted.map((each) => each.at(-1) ?? '');
+  return `${table}\n${sumsOf(verdicts, noted)}\n`;
+}

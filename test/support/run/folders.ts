@@ -1,0 +1,41 @@
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { removeEmbedded } from '../../../src/db/embedded/embedded.ts';
+import { isAlive, ownIdentity } from '../../../src/db/embedded/process.ts';
+
+const PREFIX = 'commodity-prices-tests-';
+const OWNER = 'owner';
+
+/** A folder of this process's own, with the servers that run on folders inside it. */
+export interface TestFolder {
+  readonly path: string;
+  /** Stops the servers and removes the folder. */
+  remove(): Promise<void>;
+}
+
+/** Removes a folder and stops the servers of the data folders in it. */
+async function removeFolder(path: string): Promise<void> {
+  for (const entry of await readdir(path, { withFileTypes: true })) {
+    if (entry.isDirectory()) await removeEmbedded(join(path, entry.name));
+  }
+  await rm(path, { recursive: true, force: true });
+}
+
+/** Makes a folder that also the account may enter that runs the database for root. */
+export async function makeFolder(): Promise<TestFolder> {
+  const path = await mkdtemp(join(tmpdir(), PREFIX));
+  await chmod(path, 0o755);
+  await writeFile(join(path, OWNER), await ownIdentity());
+  return { path, remove: () => removeFolder(path) };
+}
+
+/** Removes what killed runs left; what a living process made stays. */
+export async function sweepFolders(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    const path = join(tmpdir(), name);
+    if (!name.startsWith(PREFIX)) continue;
+    const owner = await readFile(join(path, OWNER), 'utf8').catch(() => null);
+    if (owner !== null && !(await isAlive(owner))) await removeFolder(path);
+  }
+}
