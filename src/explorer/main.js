@@ -11,10 +11,10 @@ import {
 } from './api.js';
 import { EMPTY, kindOf, linkTo, viewOf } from './link.js';
 import { AwayNote, IgnoredNote, PastNote, WaitNote } from './notices.js';
-import { Prices } from './prices.js';
-import { Search } from './search.js';
-import { SignIn } from './sign-in.js';
 import { Component, createPortal, html, Later, render } from './ui.js';
+import { Prices } from './views/prices.js';
+import { Search } from './views/search.js';
+import { SignIn } from './views/sign-in.js';
 
 /** The parts of a view by the parameters that the service may refuse. */
 const PART_OF = {
@@ -38,9 +38,9 @@ function refusedParts(error, view) {
 
 /** The views beside that of chosen prices; each is loaded when it is first shown. */
 const LATER = {
-  overview: async () => (await import('./overview.js')).Overview,
-  market: async () => (await import('./market.js')).MarketView,
-  record: async () => (await import('./record.js')).RecordView,
+  overview: async () => (await import('./views/overview.js')).Overview,
+  market: async () => (await import('./views/market.js')).MarketView,
+  record: async () => (await import('./views/record.js')).RecordView,
 };
 
 /** Takes the key out of the address before anything else may read it. */

@@ -20,7 +20,9 @@ const PACKAGED: Readonly<Record<string, string>> = {
 
 /** Every file of the pages, read once. No path of a request is ever opened. */
 export const PAGE_FILES: readonly PageFile[] = [
-  ...readdirSync(OWN)
+  ...readdirSync(OWN, { recursive: true, encoding: 'utf8' })
+    .map((name) => name.replaceAll('\\', '/'))
+    .sort()
     .filter((name) => ['.js', '.css', '.svg'].includes(extname(name)))
     .map((name) => ({ name, bytes: readFileSync(new URL(name, OWN)) })),
   ...Object.entries(PACKAGED).map(([name, path]) => ({

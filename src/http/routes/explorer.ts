@@ -1,4 +1,4 @@
-import { extname } from 'node:path';
+import { extname, posix } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { EDITION, PAGE_FILES, sharedHead, sharedHeader } from '../reply/page.ts';
 import { prepared } from '../reply/prepared.ts';
@@ -29,8 +29,8 @@ function importedBy(name: string, found: Set<string> = new Set()): Set<string> {
   if (found.has(name)) return found;
   found.add(name);
   const file = PAGE_FILES.find((each) => each.name === name);
-  for (const [, next = ''] of file?.bytes.toString().matchAll(/ from '\.\/([^']+)'/g) ?? []) {
-    importedBy(next, found);
+  for (const [, path = ''] of file?.bytes.toString().matchAll(/ from '(\.[^']+)'/g) ?? []) {
+    importedBy(posix.join(posix.dirname(name), path), found);
   }
   return found;
 }

@@ -1,8 +1,8 @@
 // The controls of a chart: its range, its scale, and the terms that its prices are shown in.
-import { askJson } from './api.js';
-import { dateOf, dayOf, isDate, monthsFrom, today } from './dates.js';
-import { PERIODS } from './link.js';
-import { Component, classes, html } from './ui.js';
+import { askJson } from '../api.js';
+import { dateOf, dayOf, isDate, monthsFrom, today } from '../dates.js';
+import { PERIODS } from '../link.js';
+import { Component, classes, html } from '../ui.js';
 
 /** Ranges that end at the newest point. */
 const PRESETS = [

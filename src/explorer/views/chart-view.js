@@ -1,10 +1,10 @@
 // The chart with its read-out: a cursor by pointer and by keyboard, each move told in words.
-import { draw } from './chart.js';
-import { dateOf, minuteOf } from './dates.js';
-import { linkTo } from './link.js';
-import { indexed, lineOf, strokeOf } from './series.js';
-import { NOTHING, unitText } from './texts.js';
-import { Component, createRef, darkSetting, html } from './ui.js';
+import { draw } from '../chart.js';
+import { dateOf, minuteOf } from '../dates.js';
+import { linkTo } from '../link.js';
+import { indexed, lineOf, strokeOf } from '../series.js';
+import { NOTHING, unitText } from '../texts.js';
+import { Component, createRef, darkSetting, html } from '../ui.js';
 
 /** Steps of the keys that move the cursor, in days of the chart. */
 const STEPS = {
@@ -67,7 +67,7 @@ class Replaced extends Component {
     const { date } = point;
     const count = Number(point.corrections);
     try {
-      const { correctionsOf } = await import('./history.js');
+      const { correctionsOf } = await import('../history.js');
       const found = await correctionsOf({ market, code, from: date, to: date, asOf, count });
       if (!this.isGone) this.setState(found);
     } catch {

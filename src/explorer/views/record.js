@@ -1,15 +1,15 @@
 // The record of one price: its attributes, its specification and its corrections, with its chart.
 
+import { minuteOf } from '../dates.js';
+import { correctionsOf } from '../history.js';
+import { linkTo } from '../link.js';
+import { Loaded } from '../loaded.js';
+import { Failed, Warnings } from '../notices.js';
+import { NOTHING } from '../texts.js';
+import { html } from '../ui.js';
 import { ChartView } from './chart-view.js';
-import { minuteOf } from './dates.js';
-import { correctionsOf } from './history.js';
-import { linkTo } from './link.js';
-import { Loaded } from './loaded.js';
-import { Failed, Warnings } from './notices.js';
 import { seriesOf } from './prices.js';
 import { marketOf } from './search.js';
-import { NOTHING } from './texts.js';
-import { html } from './ui.js';
 
 const valuesText = ({ low, mid, high }) =>
   low === null ? (mid ?? NOTHING) : `${mid ?? NOTHING} (${low} to ${high})`;

@@ -1,10 +1,10 @@
 // Files to take away: the request as CSV and as programs, and the chart as a picture.
 
-import { ask, ROOT } from './api.js';
-import { clockTime, endOf, minuteOf } from './dates.js';
-import { csvAddress } from './link.js';
-import { counted } from './texts.js';
-import { Component, createRef, html } from './ui.js';
+import { ask, ROOT } from '../api.js';
+import { clockTime, endOf, minuteOf } from '../dates.js';
+import { csvAddress } from '../link.js';
+import { counted } from '../texts.js';
+import { Component, createRef, html } from '../ui.js';
 
 /** Lets the browser save a file. */
 function save(blob, name) {
@@ -66,7 +66,7 @@ export class TakeAway extends Component {
   };
 
   savePicture = async () => {
-    const { pictureOf } = await import('./picture.js');
+    const { pictureOf } = await import('../picture.js');
     const { chart, entries, answers } = this.props;
     const style = getComputedStyle(this.place.current);
     const read = (name) => style.getPropertyValue(name).trim();
@@ -81,7 +81,7 @@ export class TakeAway extends Component {
 
   /** Shows the request as programs, or hides them. */
   toggle = async () => {
-    const { recipesOf } = await import('./recipes.js');
+    const { recipesOf } = await import('../recipes.js');
     this.setState((state) => ({ recipesOf: state.recipesOf ? null : recipesOf }));
   };
 

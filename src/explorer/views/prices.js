@@ -1,15 +1,15 @@
 // The chosen prices: chart, receipts, table, and what can be taken away.
 
-import { askText, exact } from './api.js';
+import { askText, exact } from '../api.js';
+import { minuteOf } from '../dates.js';
+import { seriesRequests } from '../link.js';
+import { Loaded } from '../loaded.js';
+import { Failed, OldNote, Warnings } from '../notices.js';
+import { counted } from '../texts.js';
+import { html, Later } from '../ui.js';
 import { ChartView } from './chart-view.js';
 import { Controls } from './controls.js';
-import { minuteOf } from './dates.js';
-import { seriesRequests } from './link.js';
-import { Loaded } from './loaded.js';
-import { Failed, OldNote, Warnings } from './notices.js';
 import { Receipt, Table } from './table.js';
-import { counted } from './texts.js';
-import { html, Later } from './ui.js';
 
 const takeAway = async () => (await import('./take-away.js')).TakeAway;
 

@@ -1,7 +1,7 @@
 // The points of the chosen prices, newest first, with exactly the digits that the service sent, and
 // how each price was converted: the receipt of the service, word for word.
-import { NOTHING, unitText } from './texts.js';
-import { Component, html } from './ui.js';
+import { NOTHING, unitText } from '../texts.js';
+import { Component, html } from '../ui.js';
 
 /** Rows that are shown at once. */
 const PAGE = 200;

@@ -1,6 +1,6 @@
 // The form that asks for a key.
-import { RefusalNote } from './notices.js';
-import { Component, createRef, html } from './ui.js';
+import { RefusalNote } from '../notices.js';
+import { Component, createRef, html } from '../ui.js';
 
 /** Asks for a key, and says why the one before did not open anything. */
 export class SignIn extends Component {

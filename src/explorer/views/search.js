@@ -1,7 +1,7 @@
 // The search box over all markets that the key opens; `/` focuses it.
-import { askJson } from './api.js';
-import { addressOf, hasPrice, kindOf, linkTo, PRICES_MAX } from './link.js';
-import { Component, createRef, html } from './ui.js';
+import { askJson } from '../api.js';
+import { addressOf, hasPrice, kindOf, linkTo, PRICES_MAX } from '../link.js';
+import { Component, createRef, html } from '../ui.js';
 
 /** Results that are shown. */
 const LIMIT = 12;

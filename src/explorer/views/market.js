@@ -1,10 +1,10 @@
 // A market: its filters with counts, and its prices with their newest value.
-import { askJson, askText, exact } from './api.js';
-import { linkTo, listRequest, PRICES_MAX } from './link.js';
-import { Loaded } from './loaded.js';
-import { Failed, OldNote, RefusalNote, Warnings } from './notices.js';
-import { counted, isPayable, NOTHING, placeText, unitText } from './texts.js';
-import { Change, html } from './ui.js';
+import { askJson, askText, exact } from '../api.js';
+import { linkTo, listRequest, PRICES_MAX } from '../link.js';
+import { Loaded } from '../loaded.js';
+import { Failed, OldNote, RefusalNote, Warnings } from '../notices.js';
+import { counted, isPayable, NOTHING, placeText, unitText } from '../texts.js';
+import { Change, html } from '../ui.js';
 
 /** Prices that are listed at once. */
 const PAGE = 100;

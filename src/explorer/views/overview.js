@@ -1,12 +1,12 @@
 // The first view: each market with its number of prices and a representative price.
 
-import { askText, exact } from './api.js';
-import { dateOf, dayOf, endOf, monthsFrom } from './dates.js';
-import { addressOf, EMPTY, linkTo } from './link.js';
-import { Loaded } from './loaded.js';
-import { lineOf } from './series.js';
-import { isPayable, NOTHING, unitText } from './texts.js';
-import { Change, html } from './ui.js';
+import { askText, exact } from '../api.js';
+import { dateOf, dayOf, endOf, monthsFrom } from '../dates.js';
+import { addressOf, EMPTY, linkTo } from '../link.js';
+import { Loaded } from '../loaded.js';
+import { lineOf } from '../series.js';
+import { isPayable, NOTHING, unitText } from '../texts.js';
+import { Change, html } from '../ui.js';
 
 const WIDTH = 132;
 const HEIGHT = 30;
