@@ -182,7 +182,7 @@ export function addLoadCommands(program: Command): void {
   const parent = program
     .command('load')
     .summary('load a file of prices or exchange rates')
-    .description('Loads a file of prices or exchange rates, and tells what was loaded.');
+    .description('Loads a file of prices or exchange rates, and reports what was loaded.');
   for (const name of FORMAT_NAMES) formatCommand(name)(parent);
   addLoadLog(parent);
   addLoadShow(parent);
