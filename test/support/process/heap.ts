@@ -8,7 +8,7 @@ export const TELLS_HEAP = { NODE_OPTIONS: importing('./heap-teller.ts') };
 
 /** The same of one whose heap holds what it does soon: nothing is compiled again and again. */
 export const TELLS_HEAP_SOON = {
-  NODE_OPTIONS: `${TELLS_HEAP.NODE_OPTIONS} ${importing('./compiled-once.ts')}`,
+  NODE_OPTIONS: `${TELLS_HEAP.NODE_OPTIONS} ${importing('../run/compiled-once.ts')}`,
 };
 
 /** What is on the heap of a service after a collection, in MB. */
