@@ -7,10 +7,10 @@ import { MARKETS, type Market } from '../src/catalog/markets.ts';
 import { scopeOf } from '../src/catalog/scopes.ts';
 import { inForce } from '../src/verify/schema.ts';
 import { type TestDatabase, testDatabase } from '../test/support/database/database.ts';
+import { inTransaction } from '../test/support/database/world.ts';
 import { madeExamples } from '../test/support/prices/examples.ts';
 import { startServer } from '../test/support/run/server.ts';
 import { dropDatabases, makeTemplates } from '../test/support/run/templates.ts';
-import { inTransaction } from '../test/support/database/world.ts';
 import { schemaText } from './schema.ts';
 
 const HELP = `Usage: npm run generate

@@ -39,6 +39,7 @@ const ADDRESSES = [
     [],
     [
       '/openapi.yaml',
+      '/llms.txt',
       '/',
       '/docs',
       '/docs/',

@@ -60,6 +60,7 @@ const LARGE = [
   '/v3/reference/rates?base=EUR&quote=USD',
   '/openapi.json',
   '/openapi.yaml',
+  '/llms.txt',
 ];
 
 t.test('every large answer is the same in each coding, and smaller', async (t) => {

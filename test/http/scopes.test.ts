@@ -226,6 +226,7 @@ t.test('health and documentation need no credential', async (t) => {
     '/v3/prices/health',
     '/openapi.json',
     '/openapi.yaml',
+    '/llms.txt',
   ];
   for (const path of paths) {
     const { statusCode } = await get(path, {});

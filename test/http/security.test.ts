@@ -30,6 +30,7 @@ t.test('every kind of answer has the headers, and only pages a policy for conten
     health: await get('/health'),
     list: await get('/v3/prices', key),
     document: await get('/openapi.json'),
+    llms: await get('/llms.txt'),
     refused: await get('/v3/prices'),
     absent: await get('/nothing'),
     page: await get('/docs'),

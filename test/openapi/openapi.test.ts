@@ -78,7 +78,7 @@ t.test('the document tells version, server and full paths', async (t) => {
     ...['/v3/prices', '/v3/prices/health', '/health', '/live', '/ready'].map((at) => `get ${at}`),
     ...['currencies', 'units', 'rates'].map((name) => `get /v3/reference/${name}`),
     ...['/v3/changes', '/v3/search', '/v3/me'].map((at) => `get ${at}`),
-    ...['/openapi.json', '/openapi.yaml'].map((at) => `get ${at}`),
+    ...['/openapi.json', '/openapi.yaml', '/llms.txt'].map((at) => `get ${at}`),
   ];
   t.same(operations.map(([path, method]) => `${method} ${path}`).sort(), expected.sort());
 });
@@ -127,7 +127,7 @@ t.test('every operation lists every status that it can answer', async (t) => {
     if (/^\/v3\/(prices$|search$|reference\/)/.test(path)) return `200 304 ${secured}`;
     if (path === '/v3/me') return `200 ${secured}`;
     if (path === '/live') return `200 ${any}`;
-    if (path.startsWith('/openapi.')) return `200 304 ${any} 503`;
+    if (/^\/(openapi\.|llms\.txt)/.test(path)) return `200 304 ${any} 503`;
     return `200 ${any} 503`;
   };
   for (const [path, method, { responses }] of operations) {

@@ -14,7 +14,15 @@ const PRICES = 'GET, HEAD, POST, OPTIONS';
 const TAKES: readonly [allow: string, ...paths: string[]][] = [
   [PRICES, '/v3/prices/nickel', '/v3/prices/lithium-ion-battery', '/v3/prices/copp%65r'],
   ['GET, HEAD, OPTIONS', '/v3/prices', '/v3/prices/nickel/filters', '/v3/prices/health'],
-  ['GET, HEAD, OPTIONS', '/health', '/ready', '/live', '/openapi.json', '/openapi.yaml'],
+  [
+    'GET, HEAD, OPTIONS',
+    '/health',
+    '/ready',
+    '/live',
+    '/openapi.json',
+    '/openapi.yaml',
+    '/llms.txt',
+  ],
   ['GET, HEAD, OPTIONS', '/live?a=b', 'http://test/live', 'http://user:word@test:80/live?a'],
 ];
 

@@ -1,5 +1,6 @@
 import { MARKETS } from '../../catalog/markets.ts';
 import { PROBLEMS, VIOLATIONS } from '../../errors.ts';
+import { llmsText } from '../llms.ts';
 import { sharedParameters } from '../request/parameters.ts';
 import { CHANGE_COMPONENTS } from '../schemas/changes.ts';
 import { COMPONENTS, Me, paragraphs } from '../schemas/components.ts';
@@ -47,6 +48,7 @@ interface Response {
 
 interface OperationObject {
   operationId: string;
+  tags?: readonly string[];
   parameters?: object[];
   security?: Record<string, string[]>[];
   requestBody?: { required?: boolean; content: Record<string, Media> };
@@ -181,10 +183,13 @@ const SECURED = [401, 429, 503, 504];
 const isScoped = ({ security = [] }: OperationObject): boolean =>
   security.some((each) => Object.values(each).flat().length > 0);
 
+/** True for a document of the service, which waits in the queue of open addresses. */
+const isDocument = ({ tags = [] }: OperationObject): boolean => tags.includes('Documentation');
+
 function refusalsOf(path: string, operation: OperationObject): number[] {
   const statuses = [...ANY_REQUEST];
-  const { operationId, security = [], requestBody } = operation;
-  if (operationId.startsWith('openapi')) statuses.push(503);
+  const { security = [], requestBody } = operation;
+  if (isDocument(operation)) statuses.push(503);
   if (security.length > 0) statuses.push(...SECURED);
   if (isScoped(operation)) statuses.push(403);
   if (path.startsWith('/v3/') && security.length > 0) statuses.push(406);
@@ -208,6 +213,7 @@ function exampleOf(operationId: string, status: string, media: string): Media {
   if (operationId === 'getChanges') return { example: changeExamples[media] };
   const general = generalExamples[operationId];
   if (general) return { example: general };
+  if (operationId === 'llmsText') return { example: llmsText().split('\n', 1)[0] };
   if (operationId === 'live') return { example: { status: 'ok' } };
   return { example: operationId.startsWith('openapi') ? documentExample : healthExample };
 }

@@ -2,11 +2,12 @@ import { setImmediate as immediate } from 'node:timers/promises';
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import { stringify } from 'yaml';
+import { llmsText } from '../../contract/llms.ts';
 import { completed, descriptionOf, type RequestLimits } from '../../contract/openapi/openapi.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../errors.ts';
 import { sharedHead, sharedHeader } from '../reply/page.ts';
 import { prepared } from '../reply/prepared.ts';
-import { documentOperation, NOT_MODIFIED } from './operations.ts';
+import { documentOperation, llmsOperation, NOT_MODIFIED, type Operation } from './operations.ts';
 
 /** Version of the interface, not of the software: specification, section 9. */
 const INTERFACE_VERSION = '1.0.0';
@@ -161,15 +162,17 @@ export async function openapiYaml(app: FastifyInstance): Promise<string> {
   return parts.join('');
 }
 
-/** The OpenAPI document and the page of error codes, open to anyone. */
+/** The OpenAPI document, its summary for language models and the page of error codes. */
 export function documentRoutes(app: FastifyInstance): void {
-  const schemaOf = (operationId: string, format: string, type: string) => ({
-    ...documentOperation(operationId, format),
+  const documentOf = (operation: Operation, media: string, type: string) => ({
+    ...operation,
     response: {
-      200: { description: 'The document', content: { [type]: { schema: { type: 'object' } } } },
+      200: { description: 'The document', content: { [media]: { schema: { type } } } },
       ...NOT_MODIFIED,
     },
   });
+  const schemaOf = (operationId: string, format: string, media: string) =>
+    documentOf(documentOperation(operationId, format), media, 'object');
   prepared(
     app,
     '/openapi.json',
@@ -181,6 +184,12 @@ export function documentRoutes(app: FastifyInstance): void {
     '/openapi.yaml',
     { type: 'application/yaml; charset=utf-8', read: () => openapiYaml(app) },
     schemaOf('openapiYaml', 'YAML', 'application/yaml'),
+  );
+  prepared(
+    app,
+    '/llms.txt',
+    { type: 'text/plain; charset=utf-8', read: llmsText },
+    documentOf(llmsOperation, 'text/plain', 'string'),
   );
   prepared(app, '/docs/problems', {
     type: 'text/html; charset=utf-8',

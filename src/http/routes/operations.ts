@@ -200,3 +200,14 @@ export const documentOperation = (operationId: string, format: string): Operatio
     `This document as ${format}`,
     `The OpenAPI 3.1 document of the service as ${format}.`,
   );
+
+/** `/llms.txt`. */
+export const llmsOperation: Operation = open(
+  'llmsText',
+  'Documentation',
+  'The service in short, for language models',
+  paragraphs([
+    'Markdown of at most 8 KB: authentication, requests, the filters of each market, options,',
+    'conversion, paging and all error codes.',
+  ]),
+);

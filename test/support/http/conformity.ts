@@ -95,6 +95,7 @@ function faultOfBody(type: string, place: string, path: string, method: string, 
     const record = recordPlace(path, method);
     return lines.map((line) => faultAt(record, JSON.parse(line))).find(Boolean) ?? null;
   }
+  if (type === 'text/plain') return faultAt(place, body);
   // The bytes of a file are read by its own tests.
   if (type === 'application/vnd.apache.parquet') return null;
   if (type !== 'text/csv') return faultAt(place, JSON.parse(body));
