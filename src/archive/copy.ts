@@ -1,9 +1,6 @@
 import { escapeIdentifier, escapeLiteral } from 'pg';
+import type { ArchiveFormat } from './manifest.ts';
 import type { Column, Kind, Table } from './tables.ts';
-
-/** The formats that the tables of an archive can be written in. */
-export const FILE_FORMATS = ['csv', 'ndjson', 'parquet'] as const;
-export type FileFormat = (typeof FILE_FORMATS)[number];
 
 type Expressions = Readonly<Partial<Record<Kind, (column: string) => string>>>;
 
@@ -13,7 +10,7 @@ const instant = (column: string): string =>
 const text = (column: string): string => `${column}::text`;
 
 /** What PostgreSQL writes of each kind; a kind that is absent is written as it is. */
-const EXPRESSIONS: Readonly<Record<FileFormat, Expressions>> = {
+const EXPRESSIONS: Readonly<Record<ArchiveFormat, Expressions>> = {
   csv: { boolean: text, instant },
   // As texts, for most readers of JSON take a number for a binary one.
   ndjson: { decimal: text, number: text, instant, bytes: text, text },
@@ -25,7 +22,7 @@ const EXPRESSIONS: Readonly<Record<FileFormat, Expressions>> = {
 };
 
 /** How COPY writes each format: lines of CSV or JSON for a file, its own text for our encoder. */
-const OPTIONS: Readonly<Record<FileFormat, string>> = {
+const OPTIONS: Readonly<Record<ArchiveFormat, string>> = {
   csv: 'format csv, header true',
   // JSON holds no control characters, so nothing is ever quoted.
   ndjson: `format csv, quote e'\\x01', delimiter e'\\x02'`,
@@ -59,7 +56,7 @@ export const columnList = (columns: readonly Pick<Column, 'name'>[]): string =>
 /** The COPY statement that writes a table in a format, in the order of its primary key. */
 export function copyStatement(
   table: Table,
-  format: FileFormat,
+  format: ArchiveFormat,
   markets: readonly string[] | null,
 ): string {
   const expressions = EXPRESSIONS[format];

@@ -6,9 +6,10 @@ import { to as copyTo } from 'pg-copy-streams';
 import type { Client } from '../db/client.ts';
 import { liftLimits, withSession } from '../db/connection.ts';
 import { VERSION } from '../version.ts';
-import { copyStatement, type FileFormat, lineEnds, linesOf, rowsOf } from './copy.ts';
+import { copyStatement, lineEnds, linesOf, rowsOf } from './copy.ts';
 import {
   ARCHIVE,
+  type ArchiveFormat,
   type ArchiveProgress,
   FolderRefusal,
   fileNameOf,
@@ -25,7 +26,7 @@ import { ARCHIVED, migrationsOf, type Table, tablesOf } from './tables.ts';
 interface ExportRequest {
   /** A folder that is empty or not there yet. */
   readonly folder: string;
-  readonly format: FileFormat;
+  readonly format: ArchiveFormat;
   /** Slugs of the markets whose prices are wanted; null for all. */
   readonly markets: readonly string[] | null;
   readonly onProgress?: (progress: ArchiveProgress) => void;
@@ -146,7 +147,7 @@ async function writeTables(driver: pg.PoolClient, request: ExportRequest): Promi
 }
 
 /** Takes back what an export that failed has written, so that it can be tried again. */
-async function removeFiles(folder: string, isMade: boolean, format: FileFormat): Promise<void> {
+async function removeFiles(folder: string, isMade: boolean, format: ArchiveFormat): Promise<void> {
   const names = ARCHIVED.map((each) => fileNameOf(each.name, format));
   for (const name of [...names, MANIFEST_FILE, MANIFEST_PART]) {
     await rm(join(folder, name), { force: true });

@@ -2,7 +2,10 @@ import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import Value from 'typebox/value';
-import { FILE_FORMATS, type FileFormat } from './copy.ts';
+
+/** The formats that the tables of an archive can be written in. */
+export const ARCHIVE_FORMATS = ['csv', 'ndjson', 'parquet'] as const;
+export type ArchiveFormat = (typeof ARCHIVE_FORMATS)[number];
 
 /** An archive, or a database to take one in, that is not as it must be; nothing was written. */
 export class ArchiveRefusal extends Error {
@@ -40,7 +43,7 @@ const ManifestSchema = Type.Object({
   createdAt: Type.String(),
   /** Version of the software that wrote it. */
   createdBy: Type.String(),
-  fileFormat: Type.Unsafe<FileFormat>({ enum: FILE_FORMATS }),
+  fileFormat: Type.Unsafe<ArchiveFormat>({ enum: ARCHIVE_FORMATS }),
   migrations: Type.Array(Type.String()),
   epoch: Type.String(),
   /** The newest revision; "0" when there is none. */

@@ -1,10 +1,14 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { FILE_FORMATS, type FileFormat } from '../archive/copy.ts';
 import { exportArchive } from '../archive/export.ts';
 import { importArchive } from '../archive/import.ts';
-import { MANIFEST_FILE, type Manifest } from '../archive/manifest.ts';
+import {
+  ARCHIVE_FORMATS,
+  type ArchiveFormat,
+  MANIFEST_FILE,
+  type Manifest,
+} from '../archive/manifest.ts';
 import { MARKETS } from '../catalog/markets.ts';
 import { PROGRAM } from '../std/program.ts';
 import { type Answer, checkKnown, command, json, option, repeatable } from './command.ts';
@@ -13,7 +17,7 @@ import { countText, printLines } from './output.ts';
 
 interface ExportOptions {
   readonly market: readonly string[];
-  readonly format: FileFormat;
+  readonly format: ArchiveFormat;
 }
 
 /** The markets that were named, each once; null when none was, which means all. */
@@ -60,7 +64,7 @@ export const addExport = command({
   options: [
     repeatable('--market <slug>', 'only prices of this market; may be repeated'),
     option('--format <format>', 'of the files; an import takes csv')
-      .choices(FILE_FORMATS)
+      .choices(ARCHIVE_FORMATS)
       .default('csv'),
     json(),
   ],

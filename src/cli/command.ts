@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { nearest } from '../catalog/nearest.ts';
-import { UsageError } from './failure.ts';
+import { UsageError } from '../process/failure.ts';
 import { printJson } from './output.ts';
 
 /** The result of a command. */

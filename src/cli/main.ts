@@ -1,4 +1,4 @@
-import { exitCodeOf, report } from './failure.ts';
+import { exitCodeOf, report } from '../process/failure.ts';
 import { makeProgram } from './program.ts';
 
 // A reader that has seen enough, like head, closes the pipe.

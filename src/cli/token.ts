@@ -2,11 +2,11 @@ import type { Command } from 'commander';
 import { SignJWT } from 'jose';
 import { scopesOf } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
+import { withDevelopmentSecret } from '../process/development.ts';
+import { readConfig } from '../process/environment.ts';
+import { UsageError } from '../process/failure.ts';
 import { PROGRAM } from '../std/program.ts';
 import { command, json, option, required } from './command.ts';
-import { withDevelopmentSecret } from './development.ts';
-import { readConfig } from './environment.ts';
-import { UsageError } from './failure.ts';
 import { splitScopes } from './keys/arguments.ts';
 import { printLines } from './output.ts';
 

@@ -5,8 +5,8 @@ import type { Scope } from '../catalog/scopes.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Feed } from '../prices/changes/follow.ts';
 import type { Leave } from '../std/places.ts';
-import type { BodyBytes } from './hooks/body.ts';
-import type { Work } from './hooks/work.ts';
+import type { BodyBytes } from './body.ts';
+import type { Work } from './work.ts';
 
 /**
  * The callers that a route admits: holders of a scope, of the scope of any market, anyone with a

@@ -6,20 +6,20 @@ import type { Newest } from '../db/newest.ts';
 import type { Limits } from '../limits/limits.ts';
 import type { Exchange } from '../limits/shared.ts';
 import type { Tracing } from '../tracing/tracing.ts';
+import { dropRest, jsonBody, receiveBody, requireBody } from './body.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import type { Refusals } from './edge/refuse.ts';
 import { gentleStop, type Heirs } from './edge/stop.ts';
+import { checkHead, commonHeaders } from './head.ts';
 import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
-import { dropRest, jsonBody, receiveBody, requireBody } from './hooks/body.ts';
 import { allowOrigin, answerPreflight, originsOf, varyByOrigin } from './hooks/cors.ts';
 import { letIn, letInLast, letOpenIn, placeOf, turnAway } from './hooks/gate.ts';
-import { checkHead, commonHeaders } from './hooks/head.ts';
 import { checkFailures, countFailures, limitPrincipal } from './hooks/limits.ts';
 import { methods } from './hooks/methods.ts';
 import { type Observer, sentBy, tellBegin, tellEnd, traced, watchAnswer } from './hooks/observe.ts';
-import { problems } from './hooks/problems.ts';
 import { usage } from './hooks/usage.ts';
-import { Work } from './hooks/work.ts';
+import { problems } from './problems.ts';
+import { Work } from './work.ts';
 
 interface PipelineOptions {
   readonly config: Config;

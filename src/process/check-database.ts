@@ -1,14 +1,14 @@
 import type { Kysely } from 'kysely';
 import type { Logger } from 'pino';
-import { sentenceOf } from '../cli/failure.ts';
 import { databaseAddressOf } from '../config/addresses.ts';
 import type { Config } from '../config/config.ts';
 import { databaseProblem } from '../db/failures.ts';
 import { rateSourceSlugs } from '../db/health.ts';
 import { isSchemaCurrent } from '../db/migrate/migrate.ts';
-import { accountOf } from '../db/roles.ts';
+import { accountOf } from '../db/migrate/roles.ts';
 import type { Database } from '../db/schema.ts';
 import { PROGRAM } from '../std/program.ts';
+import { sentenceOf } from './failure.ts';
 
 /** Says it when the setting names a source of rates that does not exist. */
 async function checkRateSource(

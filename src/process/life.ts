@@ -1,4 +1,4 @@
-import { report } from '../cli/failure.ts';
+import { report } from './failure.ts';
 
 class Stopped extends Error {}
 

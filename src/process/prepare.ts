@@ -1,15 +1,15 @@
 import { listKeys } from '../auth/keys/info.ts';
 import { createKey, revokeKey } from '../auth/keys/keys.ts';
 import { ALL_MARKETS } from '../catalog/scopes.ts';
-import { type ChosenDatabase, chooseDatabase, openWriter } from '../cli/database.ts';
-import { ownSecret, withDevelopmentSecret } from '../cli/development.ts';
-import { isGiven } from '../cli/environment.ts';
 import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
 import { isAlive, ownIdentity } from '../db/embedded/process.ts';
 import { migrateUp } from '../db/migrate/migrate.ts';
-import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/roles.ts';
+import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/migrate/roles.ts';
 import { type ExamplePrice, examplePrice, lacksSamples, seed } from '../db/seed/seed.ts';
+import { type ChosenDatabase, chooseDatabase, openWriter } from './database.ts';
+import { ownSecret, withDevelopmentSecret } from './development.ts';
+import { isGiven } from './environment.ts';
 import type { Life } from './life.ts';
 
 const DEMO_NAME = 'demo';

@@ -1,10 +1,10 @@
 import type { TSchema } from 'typebox';
-import { UsageError } from '../cli/failure.ts';
 import { faultOfSetting } from '../config/config.ts';
 import { SECRETS } from '../config/environment.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { PROGRAM } from '../std/program.ts';
 import { VERSION } from '../version.ts';
+import { UsageError } from './failure.ts';
 
 const settingLine = ([name, schema]: [string, TSchema]): string => {
   const { default: fallback, description } = schema as { default?: unknown; description?: string };

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
-import { FILE_FORMATS } from '../../src/archive/copy.ts';
+import { ARCHIVE_FORMATS } from '../../src/archive/manifest.ts';
 import { fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { archivePath } from './support.ts';
@@ -23,7 +23,7 @@ t.test('the memory of an export and an import does not grow with the data', asyn
     const { stdout } = await promisify(execFile)(process.execPath, [heap, WORKER, ...args]);
     return Number(/(\d+) KiB at most/.exec(stdout)?.[1]) / 1024;
   };
-  for (const format of FILE_FORMATS) {
+  for (const format of ARCHIVE_FORMATS) {
     const folder = await archivePath(t);
     const exporting = await residentOf(original.url, folder, format);
     t.ok(exporting < RESIDENT_MIB, `export of ${format}: ${Math.round(exporting)} MiB`);

@@ -1,8 +1,8 @@
 import { appendFile, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import type { FileFormat } from '../../src/archive/copy.ts';
 import { importArchive } from '../../src/archive/import.ts';
+import type { ArchiveFormat } from '../../src/archive/manifest.ts';
 import { stateOf } from '../ingest/support.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { failureOf, writeWorld } from '../support/database/world.ts';
@@ -25,7 +25,7 @@ t.before(async () => {
 /** An archive of the original that something has happened to. */
 async function spoilt(
   test: Parameters<typeof exported>[0],
-  format: FileFormat,
+  format: ArchiveFormat,
   spoil: (folder: string) => Promise<unknown>,
 ): Promise<string> {
   const folder = await exported(test, original.client, format);
@@ -33,7 +33,7 @@ async function spoilt(
   return folder;
 }
 
-type Spoiling = readonly [FileFormat, (folder: string) => Promise<unknown>, RegExp];
+type Spoiling = readonly [ArchiveFormat, (folder: string) => Promise<unknown>, RegExp];
 
 /** Replaces a text in a file, its sum and size set right: only the content is wrong. */
 const replacing =

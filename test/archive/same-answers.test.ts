@@ -4,7 +4,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { from as copyFrom } from 'pg-copy-streams';
 import t from 'tap';
-import { columnList, FILE_FORMATS, type FileFormat } from '../../src/archive/copy.ts';
+import { columnList } from '../../src/archive/copy.ts';
+import { ARCHIVE_FORMATS, type ArchiveFormat } from '../../src/archive/manifest.ts';
 import { tablesOf } from '../../src/archive/tables.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { randomOf } from '../conversion/support.ts';
@@ -52,7 +53,7 @@ const get = async ({ app, key }: Service, url: string): Promise<string> => {
 };
 
 /** The files of the original in every format. */
-const files = new Map<FileFormat, Record<string, string>>();
+const files = new Map<ArchiveFormat, Record<string, string>>();
 
 let original: TestDatabase;
 let service: Service;
@@ -67,7 +68,7 @@ t.before(async () => {
   for (let number = 0; number < REQUESTS; number += 1) {
     asked.push({ ...request(values), moment: moments[number % moments.length] ?? {} });
   }
-  for (const format of FILE_FORMATS) {
+  for (const format of ARCHIVE_FORMATS) {
     files.set(format, await contentsOf(await exported(t, original.client, format)));
   }
 });
@@ -95,7 +96,7 @@ t.test(
   async (t) => {
     const copy = await imported(t, await exported(t, original.client, 'csv'));
     await sameAnswers(t, await listeningOn(t, copy));
-    for (const again of FILE_FORMATS) {
+    for (const again of ARCHIVE_FORMATS) {
       const now = await contentsOf(await exported(t, copy.client, again));
       t.same(now, files.get(again), again);
     }

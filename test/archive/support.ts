@@ -3,9 +3,9 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type t from 'tap';
-import type { FileFormat } from '../../src/archive/copy.ts';
 import { exportArchive } from '../../src/archive/export.ts';
 import { importArchive } from '../../src/archive/import.ts';
+import type { ArchiveFormat } from '../../src/archive/manifest.ts';
 import { MANIFEST_FILE, type Manifest } from '../../src/archive/manifest.ts';
 import type { Client } from '../../src/db/client.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
@@ -23,7 +23,7 @@ export async function archivePath(test: Test): Promise<string> {
 export async function exported(
   test: Test,
   client: Client,
-  format: FileFormat,
+  format: ArchiveFormat,
   markets: readonly string[] | null = null,
 ): Promise<string> {
   const folder = await archivePath(test);

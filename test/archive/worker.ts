@@ -1,7 +1,6 @@
-import type { FileFormat } from '../../src/archive/copy.ts';
 import { exportArchive } from '../../src/archive/export.ts';
 import { importArchive } from '../../src/archive/import.ts';
-import type { ArchiveProgress } from '../../src/archive/manifest.ts';
+import type { ArchiveFormat, ArchiveProgress } from '../../src/archive/manifest.ts';
 import { openClient } from '../../src/db/client.ts';
 
 /**
@@ -27,7 +26,7 @@ const onProgress = ({ what, unit }: ArchiveProgress): void => {
 };
 if (format === undefined) await importArchive(client, { folder, onProgress });
 else {
-  const request = { folder, format: format as FileFormat, markets: null, onProgress };
+  const request = { folder, format: format as ArchiveFormat, markets: null, onProgress };
   await exportArchive(client, request);
 }
 await client.close();

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
 import { newKey } from '../../src/auth/keys/format.ts';
-import { roleName } from '../../src/db/roles.ts';
+import { roleName } from '../../src/db/migrate/roles.ts';
 import { HS256, SECRET } from '../support/auth/auth-app.ts';
 import { goodClaims, secretToken } from '../support/auth/tokens.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';

@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import fc from 'fast-check';
 import t from 'tap';
 import { Problem } from '../../src/errors.ts';
-import { BodyBytes } from '../../src/http/hooks/body.ts';
+import { BodyBytes } from '../../src/http/body.ts';
 
 const MOST = 20_000;
 

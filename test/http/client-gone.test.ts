@@ -1,5 +1,5 @@
 import t from 'tap';
-import { ClientGone, Work } from '../../src/http/hooks/work.ts';
+import { ClientGone, Work } from '../../src/http/work.ts';
 
 t.test('each client who leaves has a reason of its own, without a stack', async (t) => {
   const reasons = [1, 2].map(() => {

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import t from 'tap';
 import { type Client, openClient } from '../../src/db/client.ts';
+import { roleName } from '../../src/db/migrate/roles.ts';
 import { numberOf, revisionAsOf } from '../../src/db/revisions.ts';
-import { roleName } from '../../src/db/roles.ts';
 import { undo } from '../../src/ingest/ledger/undo.ts';
 import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
 import type { TestDatabase } from '../support/database/database.ts';

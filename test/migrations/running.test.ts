@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
 import { previewMigrations } from '../../src/db/migrate/migrations.ts';
-import { applyRoles } from '../../src/db/roles.ts';
+import { applyRoles } from '../../src/db/migrate/roles.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { migrationsWith } from '../support/database/migrations.ts';
 import { roledDatabase } from '../support/database/roles.ts';

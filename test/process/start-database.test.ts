@@ -1,5 +1,5 @@
 import t from 'tap';
-import { roleName } from '../../src/db/roles.ts';
+import { roleName } from '../../src/db/migrate/roles.ts';
 import { seededDatabase, siblingUrl, testDatabase } from '../support/database/database.ts';
 import { addressAs, roledDatabase } from '../support/database/roles.ts';
 import { dataFolder, prices, type Running, startService } from '../support/process/running.ts';

@@ -34,9 +34,9 @@ const LAYERS: Readonly<Record<string, string>> = {
     'book catalog config contract conversion db errors http http/routes limits metrics prices ' +
     'tracing version',
   process:
-    'auth catalog cli config contract db errors ingest metrics prices app std version limits ' +
+    'auth catalog config contract db errors ingest metrics prices app std version limits ' +
     'tracing',
-  server: 'cli config metrics process',
+  server: 'config metrics process',
   cli:
     'archive auth catalog config contract db errors ingest limits prices http/routes app server ' +
     'process std verify version',
@@ -110,6 +110,57 @@ t.test('each folder imports only what lies below it', async (t) => {
   });
   t.same(wrong, []);
   t.same([...new Set(src.map((file) => layerOf(file.path)))].sort(), Object.keys(LAYERS).sort());
+});
+
+/** Imports between the entries (files, subfolders) of each folder: folder, entry, targets. */
+const neighboursOf = (files: readonly SourceFile[]): Map<string, Map<string, Set<string>>> => {
+  const folders = new Map<string, Map<string, Set<string>>>();
+  for (const file of files) {
+    for (const target of importsOf(file).filter((each) => each.startsWith('src/'))) {
+      const [from, to] = [file.path.split('/'), target.split('/')];
+      const at = from.findIndex((part, index) => part !== to[index]);
+      const [entry, neighbour] = [from[at], to[at]];
+      if (at < 0 || entry === undefined || neighbour === undefined) continue;
+      const folder = from.slice(0, at).join('/');
+      const entries = folders.get(folder) ?? new Map<string, Set<string>>();
+      folders.set(folder, entries);
+      entries.set(entry, (entries.get(entry) ?? new Set()).add(neighbour));
+    }
+  }
+  return folders;
+};
+
+/** The entries of a folder that an entry imports, directly or through its neighbours. */
+const reachable = (
+  entries: ReadonlyMap<string, ReadonlySet<string>>,
+  from: string,
+): Set<string> => {
+  const seen = new Set<string>();
+  const waiting = [from];
+  for (let entry = waiting.pop(); entry !== undefined; entry = waiting.pop()) {
+    for (const next of entries.get(entry) ?? []) {
+      if (!seen.has(next)) waiting.push(next);
+      seen.add(next);
+    }
+  }
+  return seen;
+};
+
+t.test('no files or folders that stand side by side import each other in a circle', async (t) => {
+  const circles = [...neighboursOf(src)].flatMap(([folder, entries]) =>
+    [...entries.keys()]
+      .filter((entry) => reachable(entries, entry).has(entry))
+      .map((entry) => `${folder}/${entry}`),
+  );
+  t.same(circles, []);
+});
+
+t.test('no folder of src has more than 20 files side by side', async (t) => {
+  const counts = Map.groupBy(src, ({ path }) => path.slice(0, path.lastIndexOf('/')));
+  t.same(
+    [...counts].filter(([, files]) => files.length > 20).map(([folder]) => folder),
+    [],
+  );
 });
 
 /** The names that a file imports from another one, as `path name`; `*` for all of them. */

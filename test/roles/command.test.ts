@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { scramVerifier } from '../../src/db/roles.ts';
+import { scramVerifier } from '../../src/db/migrate/roles.ts';
 import { administer, testDatabase } from '../support/database/database.ts';
 import { accountPrefix, addressAs, clientAs } from '../support/database/roles.ts';
 import { prices } from '../support/process/running.ts';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import t from 'tap';
-import { LOGINS, type Login, roleName } from '../../src/db/roles.ts';
+import { LOGINS, type Login, roleName } from '../../src/db/migrate/roles.ts';
 import { roledDatabase } from '../support/database/roles.ts';
 
 /** The data that loads write. The rest is written by triggers, by migrations or by nobody. */

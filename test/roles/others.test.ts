@@ -2,7 +2,7 @@ import t from 'tap';
 import { listKeys } from '../../src/auth/keys/info.ts';
 import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
 import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
-import { applyRoles, LOGINS, roleName } from '../../src/db/roles.ts';
+import { applyRoles, LOGINS, roleName } from '../../src/db/migrate/roles.ts';
 import { seed } from '../../src/db/seed/seed.ts';
 import { administer, setting, siblingUrl, testDatabase } from '../support/database/database.ts';
 import { accountPrefix, addressAs, clientAs, roledDatabase } from '../support/database/roles.ts';

@@ -161,7 +161,7 @@ t.test('the connections are made again as soon as the database is back', async (
   wire.cut(true);
   await until('all are gone', () => client.pool.totalCount === 0);
   wire.cut(false);
-  await until('as many are there', () => client.pool.totalCount === before);
+  await until('as many are there', () => client.pool.totalCount >= before);
   t.ok(before > 0, 'without a request');
 });
 

@@ -10,11 +10,12 @@ import type { Manifest } from '../../archive/manifest.ts';
 import type { Client } from '../../db/client.ts';
 import { migrateUp } from '../../db/migrate/migrate.ts';
 import { newestRevision, wireText } from '../../db/revisions.ts';
+import { openWriter } from '../../process/database.ts';
+import { EXIT, UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { RULES, verify } from '../../verify/verify.ts';
 import { command, json, option } from '../command.ts';
-import { openWriter, type Work, withDatabase } from '../database.ts';
-import { EXIT, UsageError } from '../failure.ts';
+import { type Work, withDatabase } from '../database.ts';
 import { printLines, printTable } from '../output.ts';
 
 const runProgram = promisify(execFile);

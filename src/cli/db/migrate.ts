@@ -5,10 +5,10 @@ import {
   migrationStatus,
 } from '../../db/migrate/migrate.ts';
 import { type Preview, previewMigrations } from '../../db/migrate/migrations.ts';
+import { UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { type Answer, command, json, option } from '../command.ts';
 import { withDatabase } from '../database.ts';
-import { UsageError } from '../failure.ts';
 import { printLines, printTable, tellHeld, timeText } from '../output.ts';
 
 interface MigrateOptions {

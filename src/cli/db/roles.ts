@@ -1,9 +1,16 @@
 import { text } from 'node:stream/consumers';
-import { applyRoles, LOGINS, type Login, ROLE_PREFIX, roleName, rolesSql } from '../../db/roles.ts';
+import {
+  applyRoles,
+  LOGINS,
+  type Login,
+  ROLE_PREFIX,
+  roleName,
+  rolesSql,
+} from '../../db/migrate/roles.ts';
+import { UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { command, json, option } from '../command.ts';
 import { withDatabase } from '../database.ts';
-import { UsageError } from '../failure.ts';
 import { printLines } from '../output.ts';
 
 interface RolesOptions {

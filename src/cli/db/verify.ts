@@ -1,10 +1,10 @@
 import { FOLDER, isAhead, migrationNames } from '../../db/migrate/migrations.ts';
+import { EXIT, UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
 import type { Broken, Rule } from '../../verify/rule.ts';
 import { type Finding, RULES, type Verification, verify } from '../../verify/verify.ts';
 import { checkKnown, command, json, option, repeatable } from '../command.ts';
 import { withDatabase } from '../database.ts';
-import { EXIT, UsageError } from '../failure.ts';
 import { countText, printLines, printTable } from '../output.ts';
 
 /** The rules that were named; all when none was. */

@@ -2,11 +2,11 @@ import type { Command } from 'commander';
 import { type KeyEvent, type KeyInfo, listKeys, readAudit, showKey } from '../../auth/keys/info.ts';
 import { createKey, type NewKeyInfo, revokeKey, rotateKey } from '../../auth/keys/keys.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
+import { actor } from '../../process/environment.ts';
+import { UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { type Answer, command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
-import { actor } from '../environment.ts';
-import { UsageError } from '../failure.ts';
 import { printLines, printTable, timeText } from '../output.ts';
 import {
   type ExpiryOptions,

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isZip } from '../../ingest/parsing/zip.ts';
-import { readConfig } from '../environment.ts';
+import { readConfig } from '../../process/environment.ts';
 
 /** A download that did not succeed; the message says why, in one line, and names the setting. */
 export class DownloadError extends Error {

@@ -4,10 +4,10 @@ import type { BatchChange } from '../../ingest/ledger/history.ts';
 import type { DatedValue, UndoPreview, UndoReport } from '../../ingest/ledger/undo.ts';
 import { type Batch, readLog } from '../../ingest/load/batches.ts';
 import type { Values } from '../../ingest/staging/change-set.ts';
+import { UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
-import { UsageError } from '../failure.ts';
 import { countText, printLines, printTable, timeText, writeText } from '../output.ts';
 import { changeText, section, type TakingOptions, takingRequest } from './report.ts';
 

@@ -7,11 +7,11 @@ import {
 } from '../../ingest/formats/formats.ts';
 import { load } from '../../ingest/load/load.ts';
 import type { LoadReport, LoadRequest } from '../../ingest/load/request.ts';
+import { actor } from '../../process/environment.ts';
+import { EXIT, UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { type Answer, command, json, option, printAnswer, required } from '../command.ts';
 import { type Work, withDatabase } from '../database.ts';
-import { actor } from '../environment.ts';
-import { EXIT, UsageError } from '../failure.ts';
 import { printLines, tellHeld } from '../output.ts';
 import { NO_PROGRESS, openProgress } from '../progress.ts';
 import { addLoadLog, addLoadShow, addLoadUndo } from './ledger.ts';

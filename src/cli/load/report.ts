@@ -2,9 +2,9 @@ import { shown } from '../../errors.ts';
 import type { LoadPreview, LoadReport } from '../../ingest/load/request.ts';
 import type { Remedy } from '../../ingest/records/load-error.ts';
 import type { Listed, Values } from '../../ingest/staging/change-set.ts';
+import { actor } from '../../process/environment.ts';
+import { UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { actor } from '../environment.ts';
-import { UsageError } from '../failure.ts';
 import { countText, printLines, tellHeld } from '../output.ts';
 
 /** Entries of each list that a person is shown; --json has more. */

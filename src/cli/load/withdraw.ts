@@ -5,10 +5,10 @@ import {
   withdraw,
 } from '../../ingest/ledger/withdraw.ts';
 import { isDay } from '../../ingest/parsing/dates.ts';
+import { EXIT, UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
-import { EXIT, UsageError } from '../failure.ts';
 import { printLines } from '../output.ts';
 import { changeText, errorLines, section, type TakingOptions, takingRequest } from './report.ts';
 

@@ -2,7 +2,6 @@ import { type Kysely, sql } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { MARKETS } from '../../catalog/markets.ts';
 import { ALL_MARKETS, scopeOf } from '../../catalog/scopes.ts';
-import { renewRights } from '../roles.ts';
 import type { Database } from '../schema.ts';
 import {
   changedSince,
@@ -18,6 +17,7 @@ import {
   refuseUnreleased,
 } from './migrations.ts';
 import { asOnlyRunner, type Patience, untilUnlocked, waits } from './only-runner.ts';
+import { renewRights } from './roles.ts';
 
 /** A step back that would have taken data with it. Nothing was changed. */
 class DataLossError extends Error {

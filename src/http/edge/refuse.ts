@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { v7 as uuidv7 } from 'uuid';
 import { PROBLEM_TYPE, problemBody } from '../../contract/schemas/problem.ts';
 import { Problem, type ProblemCode } from '../../errors.ts';
-import { CAREFUL_HEADERS } from '../hooks/head.ts';
+import { CAREFUL_HEADERS } from '../head.ts';
 
 /** How long a refused client may go on sending, so that it reads its answer and not a reset. */
 const LINGER_MS = 1_000;

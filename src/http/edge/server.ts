@@ -8,8 +8,8 @@ import Fastify, {
 } from 'fastify';
 import type { Config } from '../../config/config.ts';
 import { Problem } from '../../errors.ts';
-import { CAREFUL_HEADERS, requestIdOf } from '../hooks/head.ts';
-import { problemOf, sendProblem } from '../hooks/problems.ts';
+import { CAREFUL_HEADERS, requestIdOf } from '../head.ts';
+import { problemOf, sendProblem } from '../problems.ts';
 import { closeGently, type Handler, Pipelines } from './in-turn.ts';
 import { isTooLate, type Refusals } from './refuse.ts';
 import type { Heirs } from './stop.ts';

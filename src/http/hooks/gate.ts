@@ -4,8 +4,8 @@ import { Problem } from '../../errors.ts';
 import { type Leave, type LineBounds, type Lines, Places } from '../../std/places.ts';
 import { isOpen, isWaiting } from '../context.ts';
 import type { Refusals } from '../edge/refuse.ts';
-import { CAREFUL_HEADERS, hasOneHost } from './head.ts';
-import { shownPath } from './problems.ts';
+import { CAREFUL_HEADERS, hasOneHost } from '../head.ts';
+import { shownPath } from '../problems.ts';
 
 const overloaded = (): Problem =>
   new Problem('overloaded', 'Too many requests are being answered; try again after Retry-After');

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { nearest } from '../../catalog/nearest.ts';
 import { eitherOf, Problem } from '../../errors.ts';
-import { pathOf } from './problems.ts';
+import { pathOf } from '../problems.ts';
 
 /** Paths and the methods that each takes, in the order of their routes. */
 type Table = Map<string, Set<string>>;

@@ -11,9 +11,9 @@ import { Problem, type ProblemCode } from '../../errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { Ended, Tracing } from '../../tracing/tracing.ts';
 import type { Refused } from '../edge/refuse.ts';
+import { problemOf, shownPath } from '../problems.ts';
+import { ClientGone } from '../work.ts';
 import { Causes, type LogLimit } from './log-lines.ts';
-import { problemOf, shownPath } from './problems.ts';
-import { ClientGone } from './work.ts';
 
 /** The status of a request whose client left, as nginx tells it. */
 const GONE = 499;

@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { UsageError } from '../../../src/cli/failure.ts';
 import { selectionOf } from '../../../src/cli/load/withdraw.ts';
 import { type BatchChange, showBatch } from '../../../src/ingest/ledger/history.ts';
 import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import { readLog, UnknownBatchError } from '../../../src/ingest/load/batches.ts';
+import { UsageError } from '../../../src/process/failure.ts';
 import type { TestDatabase } from '../../support/database/database.ts';
 import { dataFolder, prices } from '../../support/process/running.ts';
 import {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type t from 'tap';
 import { type Client, openClient } from '../../../src/db/client.ts';
-import { applyRoles, LOGINS, type Login, roleName } from '../../../src/db/roles.ts';
+import { applyRoles, LOGINS, type Login, roleName } from '../../../src/db/migrate/roles.ts';
 import { administer, setting, type TestDatabase, testDatabase } from './database.ts';
 
 type Test = Pick<typeof t, 'teardown'>;

@@ -1,4 +1,4 @@
-import { Foreseen, Problem } from '../../errors.ts';
+import { Foreseen, Problem } from '../errors.ts';
 
 /** The client went away before it had the whole answer: nobody's failure. */
 export class ClientGone extends Foreseen {

@@ -7,9 +7,9 @@ import type {
   onRequestHookHandler,
   preValidationHookHandler,
 } from 'fastify';
-import { brokenBy, type SentBody } from '../../contract/request/validate.ts';
-import { Problem } from '../../errors.ts';
-import { turn } from '../../std/turns.ts';
+import { brokenBy, type SentBody } from '../contract/request/validate.ts';
+import { Problem } from '../errors.ts';
+import { turn } from '../std/turns.ts';
 
 /** Room for the first pieces of a body that does not come as one. */
 const ROOM_BYTES = 4_096;

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { PROBLEM_TYPE, problemBody, type RequestPart } from '../../contract/schemas/problem.ts';
-import { databaseProblem } from '../../db/failures.ts';
-import { Problem, type ProblemCode } from '../../errors.ts';
-import { maskedEscaped } from '../../std/secrets.ts';
+import { PROBLEM_TYPE, problemBody, type RequestPart } from '../contract/schemas/problem.ts';
+import { databaseProblem } from '../db/failures.ts';
+import { Problem, type ProblemCode } from '../errors.ts';
+import { maskedEscaped } from '../std/secrets.ts';
 import { ClientGone } from './work.ts';
 
 /** Longest path that is shown anywhere, in characters. */

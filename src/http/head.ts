@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { onRequestHookHandler } from 'fastify';
 import helmet from 'helmet';
 import { v7 as uuidv7 } from 'uuid';
-import { Problem } from '../../errors.ts';
-import { holdsSecret } from '../../std/secrets.ts';
+import { Problem } from '../errors.ts';
+import { holdsSecret } from '../std/secrets.ts';
 
 const ACCEPTED = /^[\w-]{8,64}$/;
 

@@ -1,9 +1,9 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
-import { FOLDER, isAhead, migrationNames } from './migrate/migrations.ts';
-import { asOnlyRunner, untilUnlocked } from './migrate/only-runner.ts';
-import type { Database } from './schema.ts';
+import type { Database } from '../schema.ts';
+import { FOLDER, isAhead, migrationNames } from './migrations.ts';
+import { asOnlyRunner, untilUnlocked } from './only-runner.ts';
 
 const SCRAM_ITERATIONS = 4096;
 const SALT_BYTES = 16;
@@ -35,7 +35,7 @@ class RoleError extends Error {
   readonly exitCode = 2;
 }
 
-const FILE = new URL('./roles.sql', import.meta.url);
+const FILE = new URL('../roles.sql', import.meta.url);
 const NAMES = new RegExp(`\\b${ROLE_PREFIX}_(owner|${LOGINS.join('|')})\\b`, 'g');
 const RIGHTS = '-- ==== Rights ====';
 
