@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync } from 'node:fs';
+import { existsSync, globSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -57,6 +57,17 @@ function parse(args: string[]): { dataFolder: string | null; rest: string[] } {
   const path = rest.findIndex((each) => !each.startsWith('-') && !each.endsWith('.ts'));
   const folder = path < 0 ? join(ROOT, '..', 'shared', 'data') : rest.splice(path, 1)[0];
   return { dataFolder: resolve(folder ?? ''), rest };
+}
+
+/** Replaces each folder among the arguments by the test files below it. */
+function withFilesOf(args: readonly string[]): string[] {
+  return args.flatMap((arg) => {
+    const path = join(ROOT, arg);
+    if (arg.startsWith('-') || !existsSync(path) || !statSync(path).isDirectory()) return [arg];
+    const files = globSync('**/*.test.ts', { cwd: path }).sort();
+    if (files.length === 0) throw new Error(`There is no test file below ${arg}.`);
+    return files.map((file) => join(arg, file));
+  });
 }
 
 /** True if the tests of the explorer can run; prints a line if they cannot. */
@@ -162,7 +173,8 @@ async function runAll(
 
 async function main(): Promise<[number, Tally]> {
   const faults = await faultRun(process.argv.slice(2));
-  const { dataFolder, rest } = parse(faults?.rest ?? process.argv.slice(2));
+  const { dataFolder, rest: given } = parse(faults?.rest ?? process.argv.slice(2));
+  const rest = withFilesOf(given);
   const nothing = { passed: 0, failed: 1 };
   if (dataFolder !== null && !(await stat(dataFolder).catch(() => null))) {
     console.error(`There is no folder ${dataFolder}; give the path: npm run test:data -- FOLDER`);
@@ -196,12 +208,13 @@ async function main(): Promise<[number, Tally]> {
   }
 }
 
-const HELP = `Usage: npm test -- [files] [options of tap]
+const HELP = `Usage: npm test -- [files or folders] [options of tap]
 
 Runs the tests against a real PostgreSQL: TEST_DATABASE_URL, else a container, else an embedded one.
 
   npm test                                  all tests
-  npm test -- test/http/answers.test.ts         some of them
+  npm test -- test/http/answers.test.ts     the tests of a file
+  npm test -- test/prices                   the tests of a folder
   npm run test:data -- [folder]             loads of real files, of ../shared/data by default
   npm run test:faults -- [--long] [--write] faults, measured; --write writes docs/reliability.md
 
