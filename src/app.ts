@@ -168,7 +168,7 @@ function priceBook(
 /** Wires the service together. It never listens and makes no connection by itself. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, client, metrics, logger, heirs } = options;
-  const limits = new Limits(limitSettingsOf(config), client.link.lines);
+  const limits = new Limits(limitSettingsOf(config), client.link.queues);
   const lines = new LogLimit(logger, config.LOG_ANONYMOUS_PER_SECOND);
   const observer: Observer = { metrics, lines };
   const refusals = new Refusals(tellRefused(logger, observer));

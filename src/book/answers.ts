@@ -3,7 +3,7 @@ import type { MarketSlug } from '../catalog/markets.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Plan } from '../prices/plan/plan.ts';
 import { isSameSnapshot, isShownBy, type Snapshot, type SnapshotPlan } from '../prices/snapshot.ts';
-import type { Coding, WantedCoding } from '../std/negotiation.ts';
+import type { Coding, CodingPreference } from '../std/negotiation.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
 
 /** Most bytes of an answer that is copied into memory of its own while it is written. */
@@ -66,7 +66,7 @@ export interface Sent {
   /** The ETag; null if clients must not cache the answer. */
   readonly tag: string | null;
   readonly headers: Readonly<Record<string, string>>;
-  readonly wanted: WantedCoding;
+  readonly wanted: CodingPreference;
   /** The content coding of its bytes. */
   readonly coding: Coding | null;
 }

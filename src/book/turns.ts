@@ -46,6 +46,6 @@ export class Turns {
     this.#spent = 0;
     this.#counts.turns += 1;
     await turn();
-    this.#slice.begin();
+    this.#slice.restart();
   }
 }

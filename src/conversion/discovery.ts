@@ -46,7 +46,7 @@ export async function dayRates(
   const found: DayRate[] = [];
   const slice = new Slice();
   for (const day of daysOf(pair)) {
-    if (slice.isOver) await slice.pass();
+    if (slice.isOver) await slice.yieldIfOver();
     if (!hasRate(pair.from, day) || !hasRate(pair.to, day)) continue;
     const date = dayText(day);
     if ((bounds.from !== null && date < bounds.from) || (bounds.to !== null && date > bounds.to)) {

@@ -2,7 +2,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { Problem } from '../errors.ts';
-import { type Leave, Places } from '../std/places.ts';
+import { type Release, Semaphore } from '../std/semaphore.ts';
 import { cancelStatement } from './cancel.ts';
 import { isPassing, isServerError } from './failures.ts';
 import type { Link } from './link/link.ts';
@@ -33,7 +33,7 @@ export interface Reads {
     signal?: AbortSignal,
   ): Promise<T>;
   /** Statements that run, and that wait for a connection. */
-  readonly slots: { readonly taken: number; readonly waiting: number };
+  readonly slots: { readonly inUse: number; readonly waiting: number };
   /** How often a statement was tried once more. */
   readonly retries: { readonly count: number };
 }
@@ -99,7 +99,7 @@ function unlessAborted<T>(
 }
 
 class Reading implements Reads {
-  readonly slots: Places;
+  readonly slots: Semaphore;
   readonly retries: Retries;
   /** The signals of requests for which a statement was answered. */
   readonly #begun = new WeakSet<AbortSignal>();
@@ -109,7 +109,7 @@ class Reading implements Reads {
   constructor(options: ReadsOptions) {
     this.#options = options;
     const { connectionsMax, waitingMax, waitMs, link } = options;
-    this.slots = new Places(connectionsMax, { waitingMax, waitMs }, link.lines);
+    this.slots = new Semaphore(connectionsMax, { waitingMax, waitMs }, link.queues);
     this.retries = new Retries(options.retryForMs);
     this.#shared = this.#handle(NEVER);
   }
@@ -187,12 +187,12 @@ class Reading implements Reads {
    * several requests share, until the backlog of an interruption is gone; at other times a slow
    * database would do nothing else. A statement without a time limit loses nothing by waiting.
    */
-  async #enter(signal: AbortSignal, isCopy: boolean): Promise<Leave> {
+  async #enter(signal: AbortSignal, isCopy: boolean): Promise<Release> {
     const { link } = this.#options;
     link.check();
-    const isShared = signal === NEVER && link.lines.catchUp !== null;
+    const isShared = signal === NEVER && link.queues.catchUp !== null;
     const isFirst = !isCopy && (isShared || this.#begun.has(signal));
-    const leave = await this.slots.enter({ signal, isFirst, isPatient: isCopy });
+    const leave = await this.slots.acquire({ signal, hasPriority: isFirst, isUntimed: isCopy });
     if (leave === null) throw overloaded();
     return leave;
   }

@@ -4,7 +4,7 @@ import type { PriceBook } from '../book/book.ts';
 import type { Scope } from '../catalog/scopes.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Feed } from '../prices/changes/follow.ts';
-import type { Leave } from '../std/places.ts';
+import type { Release } from '../std/semaphore.ts';
 import type { BodyBytes } from './body.ts';
 import type { Work } from './work.ts';
 
@@ -25,7 +25,7 @@ export class RequestContext {
   /** True while it has to wait for a place of the gate before it may ask the database. */
   needsPlace = false;
   /** Releases the place that it has; null without one. */
-  leavePlace: Leave | null = null;
+  leavePlace: Release | null = null;
   /** The network that it came from, as far as failed authentications are counted. */
   network = '';
   /** Null on routes that are open to anyone. */

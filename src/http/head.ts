@@ -4,7 +4,7 @@ import type { onRequestHookHandler } from 'fastify';
 import helmet from 'helmet';
 import { v7 as uuidv7 } from 'uuid';
 import { Problem } from '../errors.ts';
-import { holdsSecret } from '../std/secrets.ts';
+import { containsSecret } from '../std/secrets.ts';
 
 const ACCEPTED = /^[\w-]{8,64}$/;
 
@@ -25,7 +25,7 @@ function randomBytes(): Uint8Array {
 /** The client's own request id when it is plain, else a new UUIDv7. */
 export function requestIdOf(request: IncomingMessage): string {
   const sent = request.headers['x-request-id'];
-  const isPlain = typeof sent === 'string' && ACCEPTED.test(sent) && !holdsSecret(sent);
+  const isPlain = typeof sent === 'string' && ACCEPTED.test(sent) && !containsSecret(sent);
   return isPlain ? sent : uuidv7({ rng: randomBytes });
 }
 

@@ -109,7 +109,7 @@ function addSteps(app: FastifyInstance, steps: Steps): void {
   if (origins.size > 0) app.addHook('onRequest', allowOrigin(origins));
   app.addHook('onRequest', checkHead(config.URL_BYTES_MAX)); // 400 414
   app.addHook('onRequest', steps.closing);
-  app.addHook('onRequest', letIn(gate, client.link.lines)); // 503
+  app.addHook('onRequest', letIn(gate, client.link.queues)); // 503
   app.addHook('onRequest', letOpenIn(line, config.OPEN_PER_SECOND)); // 503
   if (origins.size > 0) app.addHook('onRequest', answerPreflight(origins)); // 204
   app.addHook('onRequest', checkFailures(limits)); // 429

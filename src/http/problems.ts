@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PROBLEM_TYPE, problemBody, type RequestPart } from '../contract/schemas/problem.ts';
 import { databaseProblem } from '../db/failures.ts';
 import { Problem, type ProblemCode } from '../errors.ts';
-import { maskedEscaped } from '../std/secrets.ts';
+import { maskedEncoded } from '../std/secrets.ts';
 import { ClientGone } from './work.ts';
 
 /** Longest path that is shown anywhere, in characters. */
@@ -17,7 +17,7 @@ export const pathOf = (target: string): string =>
 
 /** The path as logs and problems show it: without secrets, and not too long. */
 export const shownPath = (target: string): string =>
-  maskedEscaped(pathOf(target)).slice(0, SHOWN_MAX);
+  maskedEncoded(pathOf(target)).slice(0, SHOWN_MAX);
 
 const internal = (cause: unknown): Problem =>
   new Problem(

@@ -1,9 +1,9 @@
 import { isIPv4, isIPv6 } from 'node:net';
-import { type Leave, type LineBounds, type Lines, Places } from '../std/places.ts';
+import { type QueueBounds, type QueueGroup, type Release, Semaphore } from '../std/semaphore.ts';
 import { Buckets, type Rate, type Verdict } from './bucket.ts';
 
-/** Nobody waits: what finds no place is refused. */
-const NO_LINE: LineBounds = { waitingMax: 0, waitMs: 0 };
+/** Nothing waits: a request beyond the limit is rejected at once. */
+const NO_QUEUE: QueueBounds = { waitingMax: 0, waitMs: 0 };
 
 /** The eight groups of an IPv6 address, or null when it is none. */
 function groupsOf(address: string): string[] | null {
@@ -34,21 +34,22 @@ export function clientNetwork(address: string): string {
 
 /** Limits the concurrent requests of each name. */
 export class Concurrency {
-  readonly #running = new Map<string, Places>();
+  readonly #running = new Map<string, Semaphore>();
 
   get size(): number {
     return this.#running.size;
   }
 
   /** Admits one more request of a name; null if it has reached `most`. 0 is no limit. */
-  enter(name: string, most: number): Leave | null {
-    const places = this.#running.get(name) ?? new Places(0, NO_LINE);
-    const leave = places.take(most);
-    if (leave === null) return null;
-    this.#running.set(name, places);
+  enter(name: string, most: number): Release | null {
+    const semaphore = this.#running.get(name) ?? new Semaphore(0, NO_QUEUE);
+    const release = semaphore.tryAcquire(most);
+    if (release === null) return null;
+    this.#running.set(name, semaphore);
     return () => {
-      leave();
-      if (places.taken === 0 && this.#running.get(name) === places) this.#running.delete(name);
+      release();
+      if (semaphore.inUse === 0 && this.#running.get(name) === semaphore)
+        this.#running.delete(name);
     };
   }
 }
@@ -70,8 +71,8 @@ export interface LimitSettings {
   readonly principal: PrincipalLimits;
   /** Failed authentications of one network; 0 is no limit. */
   readonly failuresPerMinute: number;
-  /** Requests that are worked on at a time, 0 for no limit, and the line before them. */
-  readonly gate: LineBounds & { readonly runningMax: number };
+  /** Requests processed at a time (0 for no limit), and the bounds of their queue. */
+  readonly gate: QueueBounds & { readonly runningMax: number };
 }
 
 /** What was counted of one name, for other instances. */
@@ -87,16 +88,16 @@ const NAMES_MAX = 100_000;
 
 /** The limits of one instance of the service. Nothing here waits for another machine. */
 export class Limits {
-  readonly gate: Places;
+  readonly gate: Semaphore;
   readonly concurrency = new Concurrency();
   readonly #settings: LimitSettings;
   readonly #principals = new Buckets(NAMES_MAX);
   readonly #failures = new Buckets(NAMES_MAX);
 
-  /** @param lines those before the database, without which no request can be answered */
-  constructor(settings: LimitSettings, lines?: Lines) {
+  /** @param queues the queues for the database, without which no request can be answered */
+  constructor(settings: LimitSettings, queues?: QueueGroup) {
     this.#settings = settings;
-    this.gate = new Places(settings.gate.runningMax, settings.gate, lines);
+    this.gate = new Semaphore(settings.gate.runningMax, settings.gate, queues);
   }
 
   /** Principals whose requests are being counted. */

@@ -87,7 +87,7 @@ function database(registry: Registry, { pool, reads, link }: Client): void {
     registry,
     ['pool_connections', 'Connections of the pool', () => pool.totalCount],
     ['pool_idle', 'Connections that nobody uses', () => pool.idleCount],
-    ['statements_running', 'Statements that run', () => reads.slots.taken],
+    ['statements_running', 'Statements that run', () => reads.slots.inUse],
     ['statements_waiting', 'Statements that wait for a connection', () => reads.slots.waiting],
   );
   labelled(registry, ['database_state', '1 for the state that the database is in', 'state'], () =>
@@ -130,7 +130,7 @@ function freshness(registry: Registry, { health }: Client): void {
 function load(registry: Registry, { limits, exchange }: MetricSources): void {
   gauges(
     registry,
-    ['requests_running', 'Requests that are worked on', () => limits.gate.taken],
+    ['requests_running', 'Requests that are worked on', () => limits.gate.inUse],
     ['requests_waiting', 'Requests at the gate', () => limits.gate.waiting],
     ['principals_running', 'Principals with a request under way', () => limits.concurrency.size],
     ['rate_limited_names', 'Principals whose rate is being counted', () => limits.principals],

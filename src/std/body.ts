@@ -2,25 +2,25 @@ import { Readable, type Writable } from 'node:stream';
 import { turn } from './turns.ts';
 
 /**
- * The bytes of an answer, in batches of slices that are written together. Where the length is not
- * known they are joined.
+ * The bytes of an answer, in batches of slices that are written together. If the length is not
+ * known, the slices of a write are joined.
  */
 export interface Body {
   readonly batches: AsyncIterable<readonly Buffer[]> | Iterable<readonly Buffer[]>;
-  /** How many bytes they are in all; null where that is not known yet. */
+  /** Total length in bytes; null if it is not known yet. */
   readonly bytes: number | null;
 }
 
-/** Bytes of a batch: a write for each small slice would cost more than its bytes. */
+/** Size of a batch: one write for each small slice would cost more than copying its bytes. */
 const BATCH_BYTES = 65_536;
 
-/** Bytes that are written at once: nobody else is served while the system copies them. */
+/** Most bytes of one write: the event loop is blocked while the system copies them. */
 const WRITE_BYTES = 262_144;
 
-/** How long a body may be written without letting others run, in milliseconds. */
+/** Longest time between two yields to the event loop, in milliseconds. */
 const TURN_MS = 1;
 
-/** The slices of a batch as they are written together, none of them long. */
+/** Splits a batch into writes of at most `WRITE_BYTES`, each a list of slices. */
 function* writesOf(batch: readonly Buffer[]): Generator<readonly Buffer[]> {
   let write: Buffer[] = [];
   let bytes = 0;
@@ -39,7 +39,7 @@ function* writesOf(batch: readonly Buffer[]): Generator<readonly Buffer[]> {
   if (bytes > 0) yield write;
 }
 
-/** Gathers slices to batches of some size. */
+/** Groups slices into batches of about `BATCH_BYTES`. */
 export async function* batched(slices: AsyncIterable<Buffer>): AsyncGenerator<readonly Buffer[]> {
   let batch: Buffer[] = [];
   let bytes = 0;
@@ -54,11 +54,11 @@ export async function* batched(slices: AsyncIterable<Buffer>): AsyncGenerator<re
   if (batch.length > 0) yield batch;
 }
 
-/** A batch as one slice. */
+/** Joins a batch into one slice. */
 export const joined = (batch: readonly Buffer[]): Buffer =>
   batch.length === 1 ? (batch[0] as Buffer) : Buffer.concat(batch);
 
-/** Waits until a stream takes more, or will never take anything again. */
+/** Waits until a stream accepts more data, or is closed. */
 const drained = (stream: Writable): Promise<void> =>
   new Promise((resolve) => {
     const done = (): void => {
@@ -71,9 +71,9 @@ const drained = (stream: Writable): Promise<void> =>
   });
 
 /**
- * A body as a stream, for `reply.send`. It pipes itself: a batch leaves in one write of the socket,
- * and the next is asked for when the client has taken it. A stream's own way would be a turn for
- * each slice.
+ * A body as a stream, for `reply.send`. Its own `pipe` sends a batch in one write of the socket and
+ * waits for the client before the next one. The inherited `pipe` would need one turn of the event
+ * loop for each slice.
  */
 export class BodyStream extends Readable {
   readonly body: Body;
@@ -87,7 +87,7 @@ export class BodyStream extends Readable {
   override pipe<T extends NodeJS.WritableStream>(destination: T): T {
     this.#write(destination as unknown as Writable).then(
       () => {
-        // What watches this stream learns that it ended well.
+        // Emits 'end' for listeners of this stream, such as `finished`.
         this.push(null);
         this.resume();
         destination.end();
@@ -104,11 +104,11 @@ export class BodyStream extends Readable {
       for (const write of writesOf(batch)) {
         if (out.destroyed) return;
         let free = true;
-        // Writes of one turn leave the socket together; without a length each would be a chunk.
+        // Writes of one turn are sent together. Without a length, each would become a chunk.
         if (bytes === null) free = out.write(joined(write));
         else for (const slice of write) free = out.write(slice);
         if (!free) await drained(out);
-        // A client who takes all at once would let nobody else run until it has it.
+        // A fast client never makes the stream wait: yield, or other requests would starve.
         if (performance.now() - since < TURN_MS) continue;
         await turn();
         since = performance.now();
@@ -116,7 +116,7 @@ export class BodyStream extends Readable {
     }
   }
 
-  /** For those who read it as any other stream. */
+  /** Serves consumers that read instead of piping, such as a compressor. */
   override _read(): void {
     const { batches } = this.body;
     this.#batches ??=

@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 
 const CHUNK_BYTES = 262_144;
 
-/** Reads an open file from its start, whatever its position is: a file may be read twice. */
+/** Reads an open file from its start by explicit positions, so that it can be read twice. */
 export async function* chunksOf(handle: FileHandle): AsyncGenerator<Buffer> {
   for (let position = 0; ; ) {
     const buffer = Buffer.allocUnsafe(CHUNK_BYTES);

@@ -1,20 +1,21 @@
-/** One choice of a header such as Accept: what it names, in lower case, and its weight. */
+/** One element of a header such as Accept. */
 interface Choice {
+  /** The media range or coding, in lower case. */
   readonly name: string;
-  /** 0 to 1; 0 refuses. */
+  /** 0 to 1; 0 means "not acceptable". */
   readonly weight: number;
 }
 
-/** Choices that are read of one header; nobody needs more. */
+/** Most elements read from one header. */
 const CHOICES_MAX = 64;
 
-/** The parameter that makes another media type of one: rows are JSON with a profile (RFC 6906). */
+/** The parameter that tells rows from JSON with the same media type (RFC 6906). */
 const PROFILE = /^\s*profile="?rows"?\s*$/;
 
 const named = (name: string, parameters: readonly string[]): string =>
   parameters.some((each) => PROFILE.test(each)) ? `${name};profile=rows` : name;
 
-/** The choices of a header such as `gzip, br;q=0.5` (RFC 9110, section 12.4.2). */
+/** Parses a header such as `gzip, br;q=0.5` (RFC 9110, section 12.4.2). */
 function choicesOf(header: string): Choice[] {
   return header
     .split(',')
@@ -29,82 +30,83 @@ function choicesOf(header: string): Choice[] {
     });
 }
 
-/** How much a type is wanted, and how exactly it was named: 0 by its own name, 2 as one of all. */
-interface Wanted {
+/** The weight that a header gives to a media type. */
+interface Preference {
   readonly weight: number;
+  /** Specificity of the matching range: 0 for the type itself, 2 for all types. */
   readonly rank: number;
 }
 
-function wantedOf(choices: readonly Choice[], type: string): Wanted {
+function preferenceOf(choices: readonly Choice[], type: string): Preference {
   const [group] = type.split('/', 1);
-  // A type with a profile is sent to whoever names it, and to nobody else.
+  // A range does not match a type with a profile: only clients that name it understand it.
   const ranges = type.includes(';') ? [type] : [type, `${group}/*`, '*/*'];
-  let best: Wanted = { weight: 0, rank: ranges.length };
+  let best: Preference = { weight: 0, rank: ranges.length };
   for (const { name, weight } of choices) {
     const rank = ranges.indexOf(name);
-    // The most specific range counts, whatever the others say.
+    // The most specific range takes precedence (RFC 9110, section 12.5.1).
     if (rank !== -1 && rank <= best.rank) best = { weight, rank };
   }
   return best;
 }
 
 /**
- * The media type that a client wants most of those offered: by weight, then by how exactly it was
- * named, then by the order of the offer. Undefined where it takes none of them.
- * @param accept the header Accept; a client without one takes anything
+ * The available media type that a client prefers: by weight, then by specificity, then by the order
+ * of `available`. Undefined if none is acceptable.
+ * @param accept the header Accept; without it every type is acceptable
  */
 export function preferredType<T extends string>(
   accept: string | undefined,
-  offered: readonly T[],
+  available: readonly T[],
 ): T | undefined {
-  if (accept === undefined || accept.trim() === '') return offered[0];
+  if (accept === undefined || accept.trim() === '') return available[0];
   const choices = choicesOf(accept);
-  const wanted = offered.map((type) => ({ type, ...wantedOf(choices, type) }));
-  const [first] = wanted
+  const preferences = available.map((type) => ({ type, ...preferenceOf(choices, type) }));
+  const [first] = preferences
     .filter(({ weight }) => weight > 0)
     .sort((a, b) => b.weight - a.weight || a.rank - b.rank);
   return first?.type;
 }
 
-/** The content codings that answers can have, the one that is the best bargain first. */
+/** The content codings of answers, in the order of preference of the service. */
 export const CODINGS = ['zstd', 'br', 'gzip'] as const;
 
 export type Coding = (typeof CODINGS)[number];
 
-/** The content coding that a client wants. */
-export interface WantedCoding {
-  /** Null for a plain answer. */
+/** The content coding that a client prefers. */
+export interface CodingPreference {
+  /** Null for an answer without coding. */
   readonly coding: Coding | null;
-  /** True if it would take a plain answer, too. */
-  readonly takesPlain: boolean;
+  /** True if an answer without coding is acceptable as well. */
+  readonly acceptsIdentity: boolean;
 }
 
-/** Below the weight of everything that is named: what is not named is taken, and not asked for. */
+/** Weight of `identity` if the header does not name it: acceptable, but after all named codings. */
 const UNNAMED = 1e-6;
 
 /**
- * The coding that a client wants most, by weight and then by the order of the offer (RFC 9110,
- * section 12.5.3); null where it takes none of them and refuses the plain answer as well. A star
- * stands for gzip alone: many who send it have never heard of the others.
- * @param accept the header Accept-Encoding; a client without one gets the plain answer
+ * The coding that a client prefers, by weight and then by the order of `available` (RFC 9110,
+ * section 12.5.3); null if neither a coding nor `identity` is acceptable. `*` matches gzip alone,
+ * because many clients that send it cannot decode the others.
+ * @param accept the header Accept-Encoding; without it the answer has no coding
  */
-export function wantedCoding(
+export function preferredCoding(
   accept: string | undefined,
-  offered: readonly Coding[] = CODINGS,
-): WantedCoding | null {
-  if (accept === undefined || accept.trim() === '') return { coding: null, takesPlain: true };
+  available: readonly Coding[] = CODINGS,
+): CodingPreference | null {
+  if (accept === undefined || accept.trim() === '') return { coding: null, acceptsIdentity: true };
   const weights = new Map(
     choicesOf(accept).map(({ name, weight }) => [name === 'x-gzip' ? 'gzip' : name, weight]),
   );
   const star = weights.get('*');
   const weightOf = (coding: Coding): number =>
     weights.get(coding) ?? (coding === 'gzip' ? (star ?? 0) : 0);
-  const plain = weights.get('identity') ?? star ?? UNNAMED;
-  const takesPlain = plain > 0;
-  const [best] = offered
+  const identity = weights.get('identity') ?? star ?? UNNAMED;
+  const acceptsIdentity = identity > 0;
+  const [best] = available
     .map((coding) => ({ coding, weight: weightOf(coding) }))
     .filter(({ weight }) => weight > 0)
     .sort((a, b) => b.weight - a.weight);
-  if (best && best.weight >= plain) return { coding: best.coding, takesPlain };
-  return takesPlain ? { coding: null, takesPlain } : null;
+  if (best && best.weight >= identity) return { coding: best.coding, acceptsIdentity };
+  return acceptsIdentity ? { coding: null, acceptsIdentity } : null;
 }

@@ -1,7 +1,4 @@
-/**
- * The name that help and messages call the command line by: the one of the installed package, or
- * the script of a checkout.
- */
+/** The command name in help and messages: of the installed package, or of a checkout. */
 export const PROGRAM: string = /[\\/]node_modules[\\/]/.test(import.meta.filename)
   ? 'commodity-prices'
   : './prices';

@@ -1,39 +1,39 @@
-/** What looks like an API key, to the end of its word, whatever is wrong with it. */
+/** A word that begins like an API key, well-formed or not. */
 const KEY = /cps_(?:live|test)_[^\s/"]+/g;
 
 /**
- * Three parts with dots between them, which a token is where one of them is the base64url of a JSON
- * object. It begins a word, so that a long text is looked through once.
+ * Three parts separated by dots: a token if one of them is the base64url of a JSON object. The
+ * lookbehind keeps the search linear in the length of the text.
  */
 const DOTTED = /(?<![\w-])[\w-]+\.[\w-]+\.[^\s/"]*/g;
 
-/** How the base64url of a JSON object begins. */
+/** The first characters of the base64url of a JSON object. */
 const OBJECT = 'eyJ';
 
 const MASK = '[secret]';
 
-/** How often a text may have been escaped on its way. */
-const ESCAPED_MAX = 3;
+/** Most nested percent encodings that are decoded. */
+const ENCODINGS_MAX = 3;
 
-/** The text without what looks like an API key or a token. */
+/** Masks everything that looks like an API key or a token. */
 export function masked(text: string): string {
   const keyless = text.includes('cps_') ? text.replace(KEY, MASK) : text;
   if (!keyless.includes(OBJECT)) return keyless;
   return keyless.replace(DOTTED, (word) => (word.includes(OBJECT) ? MASK : word));
 }
 
-/** True if a text looks as if it held an API key or a token. */
-export const holdsSecret = (text: string): boolean => masked(text) !== text;
+/** True if a text contains something that looks like an API key or a token. */
+export const containsSecret = (text: string): boolean => masked(text) !== text;
 
 /**
- * The same of a part of an address: a key may be hidden behind percent escapes, and these behind
- * others. The text is as it was where nothing is hidden.
+ * Masks secrets in a part of an address, where a key may be percent-encoded, also several times.
+ * A text without secrets is returned as it is.
  */
-export function maskedEscaped(text: string): string {
+export function maskedEncoded(text: string): string {
   const plain = masked(text);
-  let read = plain;
-  for (let times = 0; times < ESCAPED_MAX; times += 1) read = decoded(read);
-  return holdsSecret(read) ? masked(read) : plain;
+  let decodedText = plain;
+  for (let times = 0; times < ENCODINGS_MAX; times += 1) decodedText = decoded(decodedText);
+  return containsSecret(decodedText) ? masked(decodedText) : plain;
 }
 
 function decoded(text: string): string {

@@ -1,28 +1,28 @@
 /*
- * Long work runs in slices, so that it never holds the event loop for long. Of all the work that
- * waits for its next slice one resumes in each turn of the event loop: however many requests are
- * long, the others wait for one slice, not for one of each.
+ * Long work runs in slices, so that it never blocks the event loop for long. Each turn of the event
+ * loop resumes one piece of waiting work: short requests wait for one slice, however many long
+ * requests there are.
  */
 
 /** Longest slice, in milliseconds. */
 const SLICE_MS = 4;
 
-const waiting: (() => void)[] = [];
+const resumes: (() => void)[] = [];
 
 function resumeOne(): void {
-  const resume = waiting.shift();
-  if (waiting.length > 0) setImmediate(resumeOne);
+  const resume = resumes.shift();
+  if (resumes.length > 0) setImmediate(resumeOne);
   resume?.();
 }
 
-/** Waits until the event loop has served the others and the work before. */
+/** Waits for a turn of the event loop, after all work that waits already. */
 export const turn = (): Promise<void> =>
   new Promise((resolve) => {
-    waiting.push(resolve);
-    if (waiting.length === 1) setImmediate(resumeOne);
+    resumes.push(resolve);
+    if (resumes.length === 1) setImmediate(resumeOne);
   });
 
-/** The slice of some work that runs now. It begins when it is made. */
+/** The current slice of some work. Its time starts with its construction. */
 export class Slice {
   #begun = performance.now();
 
@@ -30,20 +30,20 @@ export class Slice {
     return performance.now() - this.#begun >= SLICE_MS;
   }
 
-  /** Begins the slice anew, after a wait for something else. */
-  begin(): void {
+  /** Restarts the time, after a wait for something else. */
+  restart(): void {
     this.#begun = performance.now();
   }
 
-  /** Lets others run where the slice is over. */
-  async pass(): Promise<void> {
+  /** Waits for a turn if the slice is over. */
+  async yieldIfOver(): Promise<void> {
     if (!this.isOver) return;
     await turn();
-    this.begin();
+    this.restart();
   }
 }
 
-/** Items between two looks at the clock. */
+/** Items between two reads of the clock. */
 const ITEMS = 64;
 
 /** Maps a list that may be long, in slices. */
@@ -52,7 +52,7 @@ export async function mapped<T, U>(items: readonly T[], of: (item: T) => U): Pro
   const results: U[] = [];
   for (let start = 0; start < items.length; start += ITEMS) {
     for (const item of items.slice(start, start + ITEMS)) results.push(of(item));
-    if (slice.isOver) await slice.pass();
+    if (slice.isOver) await slice.yieldIfOver();
   }
   return results;
 }

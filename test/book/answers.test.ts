@@ -26,7 +26,7 @@ const SENT = {
   snapshot: { head: HEAD, rates: null },
   tag: null,
   headers: { 'x-data-revision': 'ea.1' },
-  wanted: { coding: null, takesPlain: true },
+  wanted: { coding: null, acceptsIdentity: true },
   coding: null,
 };
 

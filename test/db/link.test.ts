@@ -179,7 +179,7 @@ t.test('a connection that is cut', async (t) => {
   const { client, commits } = here;
   await begin(here);
   await walk(t, here, 'up: connection ends, server refuses', () => wire.cut(true));
-  t.ok(client.link.lines.isAway);
+  t.ok(client.link.queues.isAway);
   const waiting = Promise.all([client.reads.query({ text: 'select 1' }), client.link.look()]);
   const { epoch } = client.link;
   commits.length = 0;

@@ -52,7 +52,7 @@ for (const [kind, begin] of [
     leaving.abort(new Error('the reader left'));
     t.match(await reading, { message: 'the reader left' });
     await until('the database has ended it', async () => (await running(database)).length === 0);
-    t.same([client.pool.totalCount, client.reads.slots.taken], [0, 0]);
+    t.same([client.pool.totalCount, client.reads.slots.inUse], [0, 0]);
     await sql`select 1`.execute(client.reads.db());
     t.equal(client.pool.totalCount, 1, 'the next one has a connection of its own');
   });
@@ -122,7 +122,7 @@ t.test(
     await client.reads.query({ text: 'select 1' }, begun);
     const more = new AbortController();
     const holding = failureOf(LONG.execute(client.reads.db(more.signal)));
-    await until('both are busy', () => client.reads.slots.taken === 2);
+    await until('both are busy', () => client.reads.slots.inUse === 2);
     const order: string[] = [];
     const first = client.reads.query({ text: 'select 1' }, fresh);
     await until('one waits', () => client.reads.slots.waiting === 1);
@@ -150,9 +150,9 @@ for (const [when, last] of [
     const one = { connectionsMax: 1, waitMs: 600_000, waitingMax: 3 };
     const { client, end } = await busyReader(t, one, [1]);
     if (last === 'own') {
-      client.link.lines.pause();
-      client.link.lines.warmUp(new Promise(() => {}));
-      client.link.lines.resume();
+      client.link.queues.pause();
+      client.link.queues.recover(new Promise(() => {}));
+      client.link.queues.resume();
     }
     const order: string[] = [];
     const asks = [
@@ -193,7 +193,7 @@ t.test('who leaves while every connection is busy takes none', async (t) => {
   await until('it waits', () => client.reads.slots.waiting === 1);
   leaving.abort(new Error('the reader left'));
   t.match(await waiting, { message: 'the reader left' });
-  t.same([client.reads.slots.taken, client.reads.slots.waiting], [2, 0]);
+  t.same([client.reads.slots.inUse, client.reads.slots.waiting], [2, 0]);
   await end();
   t.same(await client.reads.query({ text: 'select 1 as one' }), [{ one: 1 }]);
 });

@@ -41,7 +41,7 @@ fault(
     }
     const left = performance.now();
     const { slots } = database.client.reads;
-    await until('nothing runs', async () => slots.taken === 0 && (await active(database)) === 0);
+    await until('nothing runs', async () => slots.inUse === 0 && (await active(database)) === 0);
     const afterwards = performance.now() - left;
     t.same(service.failures(), [], 'a client that leaves is no failure of the service');
     const last = await send(false, service, {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import t from 'tap';
 import { compressed, compressedBatches } from '../../src/http/reply/compress.ts';
-import { CODINGS, type Coding, wantedCoding } from '../../src/std/negotiation.ts';
+import { CODINGS, type Coding, preferredCoding } from '../../src/std/negotiation.ts';
 import { until } from '../support/http/sockets.ts';
 
 /** Headers, the coding that is chosen, and whether the plain answer would do as well. */
@@ -39,10 +39,10 @@ const WANTED: Readonly<Record<string, string>> = {
 };
 
 const shown = (accept: string | undefined, offered?: readonly Coding[]): string => {
-  const wanted = wantedCoding(accept, offered);
+  const wanted = preferredCoding(accept, offered);
   if (wanted === null) return 'nothing';
   if (wanted.coding === null) return 'plain';
-  return wanted.takesPlain ? `${wanted.coding} or plain` : wanted.coding;
+  return wanted.acceptsIdentity ? `${wanted.coding} or plain` : wanted.coding;
 };
 
 t.test('the coding is the one that the client wants most, then the best bargain', async (t) => {

@@ -61,7 +61,7 @@ for (const coding of ['zstd', 'gzip']) {
       caller.socket.destroy();
       await caller.closed;
       const { slots } = database.client.reads;
-      await until('the work ends', () => isIdle() && slots.taken === 0 && slots.waiting === 0);
+      await until('the work ends', () => isIdle() && slots.inUse === 0 && slots.waiting === 0);
       t.ok(copies() - before < SIZE.prices, 'the others were never read');
       t.same(service.failures(), []);
     },

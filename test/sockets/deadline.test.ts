@@ -130,7 +130,7 @@ t.test('with every connection busy requests are told to come back', async (t) =>
   const busy = [1, 2].map(() =>
     client.reads.query({ text: 'select pg_sleep(1000)' }, ending.signal).catch(() => {}),
   );
-  await until('both are taken', () => client.reads.slots.taken === 2);
+  await until('both are taken', () => client.reads.slots.inUse === 2);
   const ask = (url: string, key = service.key) =>
     app.inject({ method: 'POST', url, headers: { 'x-api-key': key }, payload: {} });
   const answer = await ask(`/v3/prices/${BULK_MARKET.slug}`);

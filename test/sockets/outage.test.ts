@@ -107,7 +107,7 @@ t.test(
     await until('it answers', async () => (await post()).status === 200);
     await until(
       'it is in order',
-      () => client.pool.idleCount > 0 && client.reads.slots.taken === 0,
+      () => client.pool.idleCount > 0 && client.reads.slots.inUse === 0,
     );
     const before = client.pool.totalCount;
     wire.cut(true);
@@ -132,7 +132,7 @@ t.test(
     wire.cut(false);
     await Promise.all(parked);
     t.same(statuses.slice(1), Array(20).fill('200'));
-    await until('the bounds are the usual ones', () => client.link.lines.catchUp === null);
+    await until('the bounds are the usual ones', () => client.link.queues.catchUp === null);
     t.ok(client.pool.totalCount >= before);
   },
 );
@@ -189,7 +189,7 @@ for (const [what, away] of [
     wire.cut(true);
     wire.cut(false);
     await inOrder();
-    await until('nothing is held', () => client.reads.slots.taken === 0);
+    await until('nothing is held', () => client.reads.slots.inUse === 0);
   });
 }
 
@@ -210,7 +210,7 @@ t.test('health is told while every connection is busy', async (t) => {
   const busy = [1, 2, 3, 4].map(() =>
     client.reads.query({ text: 'select pg_sleep(1000)' }, ending.signal).catch(() => {}),
   );
-  await until('all are taken', () => client.reads.slots.taken === 4);
+  await until('all are taken', () => client.reads.slots.inUse === 4);
   for (const path of ['/ready', '/health', '/live']) t.equal((await get(path)).status, 200);
   ending.abort();
   await Promise.all(busy);

@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from 'typebox';
 import { nearest } from '../../catalog/nearest.ts';
 import { shown, type Violation } from '../../errors.ts';
-import { maskedEscaped } from '../../std/secrets.ts';
+import { maskedEncoded } from '../../std/secrets.ts';
 import { FORMAT_NAMES, type Format } from '../schemas/formats.ts';
 import type { MarketSchemas } from '../schemas/market.ts';
 import { escapePointer, parameterPointer } from '../schemas/problem.ts';
@@ -50,7 +50,7 @@ export function queryOf(url: string): Query {
     if (key === null || text === null) {
       const detail = 'Holds a broken percent escape; write a percent sign as %25, texts in UTF-8';
       broken.push({
-        pointer: pointerOf(key ?? maskedEscaped(name)),
+        pointer: pointerOf(key ?? maskedEncoded(name)),
         code: 'invalid_format',
         detail,
       });

@@ -5,7 +5,7 @@ import { BASE_FILTERS, DIMENSIONS } from '../../catalog/dimensions.ts';
 import type { Market } from '../../catalog/markets.ts';
 import { Names } from '../../catalog/nearest.ts';
 import { Problem, shown, type Violation, type ViolationCode } from '../../errors.ts';
-import { holdsSecret } from '../../std/secrets.ts';
+import { containsSecret } from '../../std/secrets.ts';
 import { closed } from '../schemas/components.ts';
 import { filtersOf, type MarketSchemas } from '../schemas/market.ts';
 import { escapePointer } from '../schemas/problem.ts';
@@ -28,12 +28,12 @@ function findSecrets(
 ): Violation[] {
   if (found.length >= most) return found;
   if (typeof value === 'string') {
-    if (holdsSecret(value)) found.push(secretAt(path));
+    if (containsSecret(value)) found.push(secretAt(path));
   } else if (Array.isArray(value)) {
     for (const [at, each] of value.entries()) findIn(at, each, found, most, path);
   } else if (typeof value === 'object' && value !== null) {
     const names = Object.keys(value);
-    if (names.some(holdsSecret)) found.push(secretAt(path));
+    if (names.some(containsSecret)) found.push(secretAt(path));
     const members = value as Readonly<Record<string, unknown>>;
     for (const name of names) findIn(name, members[name], found, most, path);
   }

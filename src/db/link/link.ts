@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { Problem } from '../../errors.ts';
-import { type LineBounds, Lines } from '../../std/places.ts';
+import { type QueueBounds, QueueGroup } from '../../std/semaphore.ts';
 import { databaseProblem, isPassing, isServerError } from '../failures.ts';
 import { type Newest, NoService, readNewest } from '../newest.ts';
 import { orAborted, sharedNext } from '../shared-work.ts';
@@ -30,7 +30,7 @@ export interface LinkOptions {
   /** How long requests wait for a database that is away, in milliseconds. */
   readonly awayMs?: number | undefined;
   /** Bounds of the waiting lines until the backlog of an interruption is gone. */
-  readonly catchUp?: LineBounds | undefined;
+  readonly catchUp?: QueueBounds | undefined;
   /** Makes the connections of the pool anew; those of earlier epochs may be dead. */
   readonly renewPool: () => Promise<unknown>;
   /** Called after answered checks, at the latest every second. */
@@ -118,7 +118,7 @@ const unavailable = (cause: unknown): Problem =>
 export class Link {
   readonly counts = { looks: 0, asked: 0 };
   /** The waiting lines before the database, which stop while it is away. */
-  readonly lines: Lines;
+  readonly queues: QueueGroup;
   /**
    * Something failed: checks at once. Settled once it is known whether the database is away. A
    * check under way may have had its answer before the failure.
@@ -165,7 +165,7 @@ export class Link {
     if (first === undefined) throw new Error('a database has at least one server');
     this.#options = options;
     this.#url = first;
-    this.lines = new Lines({ catchUp: options.catchUp, verify: () => this.verify() });
+    this.queues = new QueueGroup({ catchUp: options.catchUp, verify: () => this.verify() });
   }
 
   get state(): LinkState {
@@ -441,7 +441,7 @@ export class Link {
     this.#awaySince = sinceMs;
     this.#back = Promise.withResolvers();
     this.#enter('away', error);
-    this.lines.pause();
+    this.queues.pause();
     this.#tell(null);
     const leftMs = (this.#options.awayMs ?? AWAY_MS) - (performance.now() - sinceMs);
     this.#bound = setTimeout(() => this.#goDown(), Math.max(0, leftMs));
@@ -453,7 +453,7 @@ export class Link {
     this.#outages += 1;
     this.#enter('down', error);
     this.#lifeline.abort(unavailable(error));
-    this.lines.refuse(() => unavailable(error));
+    this.queues.reject(() => unavailable(error));
   }
 
   /** Attempts to connect at a steady pace, whatever became of the attempts before. */
@@ -494,7 +494,7 @@ export class Link {
     if (this.#state === 'down') this.#lifeline = new AbortController();
     this.#enter('up', this.#error);
     this.#renew();
-    this.lines.resume();
+    this.queues.resume();
     this.#back.resolve();
     this.#answered();
     void this.hint();
@@ -577,7 +577,7 @@ export class Link {
   /** Has all connections made anew; those that wait meanwhile have wider bounds. */
   #renew(): void {
     this.#epoch += 1;
-    this.lines.warmUp(this.#options.renewPool());
+    this.queues.recover(this.#options.renewPool());
     this.#tell(null);
   }
 

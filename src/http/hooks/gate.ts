@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { PROBLEM_TYPE, problemBody } from '../../contract/schemas/problem.ts';
 import { Problem } from '../../errors.ts';
-import { type Leave, type LineBounds, type Lines, Places } from '../../std/places.ts';
+import { type QueueBounds, type QueueGroup, type Release, Semaphore } from '../../std/semaphore.ts';
 import { isOpen, isWaiting } from '../context.ts';
 import type { Refusals } from '../edge/refuse.ts';
 import { CAREFUL_HEADERS, hasOneHost } from '../head.ts';
@@ -32,7 +32,7 @@ function answerAtOnce(request: FastifyRequest, reply: FastifyReply, problem: Pro
  * too much, at the cost of what it still answers. Runs before all but what tells of requests.
  */
 export const turnAway =
-  (gate: Places, refusals: Refusals): onRequestHookHandler =>
+  (gate: Semaphore, refusals: Refusals): onRequestHookHandler =>
   (request, reply, done) => {
     // A request that breaks a rule of HTTP is refused for that, and closes its connection.
     if (!gate.isFull || passes(request) || !hasOneHost(request.raw)) return done();
@@ -43,7 +43,7 @@ export const turnAway =
   };
 
 /** The place is released once the answer is out, or its reader gone. */
-function admit({ context }: FastifyRequest, leave: Leave | null): void {
+function admit({ context }: FastifyRequest, leave: Release | null): void {
   if (leave === null) throw overloaded();
   context.needsPlace = false;
   context.leavePlace = leave;
@@ -55,10 +55,10 @@ function admit({ context }: FastifyRequest, leave: Leave | null): void {
  * @throws Problem `overloaded`, and `database_unavailable` once the database was away for too long
  */
 export const placeOf =
-  (gate: Places) =>
+  (gate: Semaphore) =>
   async (request: FastifyRequest): Promise<void> => {
     const { needsPlace, work } = request.context;
-    if (needsPlace) admit(request, await gate.enter({ signal: work.signal }));
+    if (needsPlace) admit(request, await gate.acquire({ signal: work.signal }));
   };
 
 /**
@@ -67,10 +67,10 @@ export const placeOf =
  * wrong credential is refused as at any time. Runs before the credential is checked.
  */
 export const letIn =
-  (gate: Places, lines: Lines): onRequestHookHandler =>
+  (gate: Semaphore, lines: QueueGroup): onRequestHookHandler =>
   (request, _reply, done) => {
     if (passes(request)) return done();
-    const leave = gate.take();
+    const leave = gate.tryAcquire();
     request.context.needsPlace = leave === null;
     if (leave !== null) admit(request, leave);
     if (leave !== null || lines.isAway) return done();
@@ -79,7 +79,7 @@ export const letIn =
 
 /** Has each request wait for the place that it still needs, once its credential is checked. */
 export const letInLast =
-  (gate: Places): onRequestHookHandler =>
+  (gate: Semaphore): onRequestHookHandler =>
   (request, _reply, done) => {
     if (request.context.needsPlace) placeOf(gate)(request).then(() => done(), done);
     else done();
@@ -91,19 +91,19 @@ export const letInLast =
  * Health addresses and parts of the explorer pass. The answers are in memory: a client that reads
  * slowly takes no place.
  */
-export function letOpenIn(line: LineBounds, perSecond: number): onRequestHookHandler {
-  const gate = new Places(1, line);
+export function letOpenIn(line: QueueBounds, perSecond: number): onRequestHookHandler {
+  const gate = new Semaphore(1, line);
   const apartMs = 1_000 / perSecond;
   return (request, _reply, done) => {
     const { isHealth, isPart } = request.routeOptions.config;
     if (!isOpen(request) || isHealth || isPart) return done();
-    const begin = (leave: Leave | null) => {
+    const begin = (leave: Release | null) => {
       if (leave === null) return done(overloaded());
       setTimeout(leave, apartMs).unref();
       done();
     };
-    const leave = gate.take();
+    const leave = gate.tryAcquire();
     if (leave !== null) begin(leave);
-    else gate.enter({ signal: request.context.work.signal }).then(begin, done);
+    else gate.acquire({ signal: request.context.work.signal }).then(begin, done);
   };
 }

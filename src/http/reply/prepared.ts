@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { keptAt } from '../../db/shared-work.ts';
 import { BodyStream } from '../../std/body.ts';
-import { CODINGS, type Coding, type WantedCoding } from '../../std/negotiation.ts';
+import { CODINGS, type Coding, type CodingPreference } from '../../std/negotiation.ts';
 import { compressed, compressedOnce } from './compress.ts';
 import { BYTES_MIN, codingOf, namedBy, taggedHeaders, tagOf } from './send.ts';
 
@@ -67,8 +67,8 @@ function formsOf({ type, read, headers }: Prepared) {
       };
     },
   );
-  return async ({ coding, takesPlain }: WantedCoding): Promise<Form> => {
-    const isShort = async () => takesPlain && (await formOf(null)).bytes.length < BYTES_MIN;
+  return async ({ coding, acceptsIdentity }: CodingPreference): Promise<Form> => {
+    const isShort = async () => acceptsIdentity && (await formOf(null)).bytes.length < BYTES_MIN;
     return formOf(coding === null || (await isShort()) ? null : coding);
   };
 }

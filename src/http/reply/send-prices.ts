@@ -16,7 +16,7 @@ import { laterPrices, type Warning } from '../../prices/select/warnings.ts';
 import type { Snapshot } from '../../prices/snapshot.ts';
 import type { Answer, Metadata } from '../../prices/write/contents.ts';
 import { type Body, BodyStream, batched } from '../../std/body.ts';
-import type { WantedCoding } from '../../std/negotiation.ts';
+import type { CodingPreference } from '../../std/negotiation.ts';
 import { turn } from '../../std/turns.ts';
 import { VERSION } from '../../version.ts';
 import {
@@ -128,8 +128,8 @@ function bodyPayload(body: Body): Buffer | BodyStream {
 }
 
 /** True if gzip is not worth its cost. */
-const isSmall = ({ bytes }: Pick<Body, 'bytes'>, { takesPlain }: WantedCoding): boolean =>
-  bytes !== null && bytes < BYTES_MIN && takesPlain;
+const isSmall = ({ bytes }: Pick<Body, 'bytes'>, { acceptsIdentity }: CodingPreference): boolean =>
+  bytes !== null && bytes < BYTES_MIN && acceptsIdentity;
 
 /** Records beyond which an answer begins in a turn of the event loop of its own. */
 const RECORDS_AT_ONCE = 1_000;
@@ -144,7 +144,7 @@ async function startedAnswer(
   answer: Answer,
   format: Format,
   snapshot: Snapshot,
-  wanted: WantedCoding,
+  wanted: CodingPreference,
 ): Promise<Payload> {
   const { coding } = wanted;
   if (answer.metadata.count > RECORDS_AT_ONCE) await turn();

@@ -2,7 +2,12 @@ import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../errors.ts';
 import { BodyStream } from '../../std/body.ts';
-import { CODINGS, type Coding, type WantedCoding, wantedCoding } from '../../std/negotiation.ts';
+import {
+  CODINGS,
+  type Coding,
+  type CodingPreference,
+  preferredCoding,
+} from '../../std/negotiation.ts';
 import { compressed, compressedBatches } from './compress.ts';
 
 /** Bytes below which coding an answer saves nothing worth having. */
@@ -22,10 +27,10 @@ export interface Payload {
  * @param hasGzip whether the answer can be had as gzip at little cost
  * @throws Problem `not_acceptable` that names what there is
  */
-export function codingOf({ headers }: FastifyRequest, hasGzip = false): WantedCoding {
+export function codingOf({ headers }: FastifyRequest, hasGzip = false): CodingPreference {
   // Node joins the header with commas where it comes twice.
   const accept = headers['accept-encoding'] as string | undefined;
-  const wanted = wantedCoding(accept, hasGzip ? GZIP_FIRST : CODINGS);
+  const wanted = preferredCoding(accept, hasGzip ? GZIP_FIRST : CODINGS);
   if (wanted) return wanted;
   throw new Problem('not_acceptable', `Accept-Encoding must admit identity, ${CODINGS.join(', ')}`);
 }
@@ -45,14 +50,14 @@ function sendAs(reply: FastifyReply, bytes: Buffer | BodyStream, coding: Coding 
 export async function sendCoded(
   reply: FastifyReply,
   { bytes, coding: has }: Payload,
-  { coding, takesPlain }: WantedCoding,
+  { coding, acceptsIdentity }: CodingPreference,
 ): Promise<FastifyReply> {
   if (has !== null || coding === null) return sendAs(reply, bytes, has);
   if (bytes instanceof BodyStream) {
     const batches = compressedBatches(bytes.body.batches, coding);
     return sendAs(reply, new BodyStream({ batches, bytes: null }), coding);
   }
-  if (bytes.length < BYTES_MIN && takesPlain) return sendAs(reply, bytes, null);
+  if (bytes.length < BYTES_MIN && acceptsIdentity) return sendAs(reply, bytes, null);
   return sendAs(reply, await compressed(bytes, coding), coding);
 }
 

@@ -88,7 +88,7 @@ async function changeTexts(
     texts.push(write(0, operation, null, `"before":${before},"after":${after}`));
   }
   for (const point of points) {
-    if (slice.isOver) await slice.pass();
+    if (slice.isOver) await slice.yieldIfOver();
     const values = `"before":${pointText(point.before)},"after":${pointText(point.after)}`;
     const operation = operationOf(point, 'published', 'corrected');
     texts.push(write(texts.length, operation, point.date, values));
@@ -165,7 +165,7 @@ async function textsOf(
   for (const each of runs) {
     const ofPoints = points.get(each) ?? [];
     texts.push(...(await changeTexts(epoch, each, prices.get(each), ofPoints, at, slice)));
-    await slice.pass();
+    await slice.yieldIfOver();
   }
   return texts;
 }

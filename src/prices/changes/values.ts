@@ -100,7 +100,7 @@ export async function changedPoints(
   const { rows } = await pointsStatement(wanted).execute(db);
   const slice = new Slice();
   for (const row of rows) {
-    if (slice.isOver) await slice.pass();
+    if (slice.isOver) await slice.yieldIfOver();
     const run = wanted[Number(row.place) - 1] as ChangeRun;
     const { date } = row;
     found.get(run)?.push({ date, before: pointOf(row, 'was'), after: pointOf(row, 'is') });

@@ -131,7 +131,7 @@ async function collected(market: Market, prices: readonly FoundPrice[], slice: S
       const posting = (number << ATTRIBUTE_BITS) | place;
       postings.add(text, posting, !OF_ONE_PRICE.includes(field));
     }
-    if (slice.isOver) await slice.pass();
+    if (slice.isOver) await slice.yieldIfOver();
   }
   return postings.byWord;
 }
@@ -141,7 +141,7 @@ export async function indexOf(market: Market, prices: readonly FoundPrice[]): Pr
   const slice = new Slice();
   const byWord = await collected(market, prices, slice);
   const tokens = [...byWord.keys()].sort(compare);
-  await slice.pass();
+  await slice.yieldIfOver();
   const starts = new Uint32Array(tokens.length);
   const offsets = new Uint32Array(tokens.length + 1);
   const sum = [...byWord.values()].reduce((total, { length }) => total + length, 0);
@@ -154,7 +154,7 @@ export async function indexOf(market: Market, prices: readonly FoundPrice[]): Pr
     offsets[at + 1] = offset + own.length;
     starts[at] = start;
     start += token.length + 1;
-    if (slice.isOver) await slice.pass();
+    if (slice.isOver) await slice.yieldIfOver();
   }
   const bytes =
     PRICE_BYTES * prices.length + TOKEN_BYTES * tokens.length + 4 * postings.length + 3 * start;

@@ -3,7 +3,7 @@ import { MARKETS, type Market, type MarketSlug } from '../../catalog/markets.ts'
 import { headAt, type Newest } from '../../db/newest.ts';
 import type { Head } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
-import { Places } from '../../std/places.ts';
+import { Semaphore } from '../../std/semaphore.ts';
 import { selectionOf } from '../select/query.ts';
 import type { ReferenceReader } from '../select/references.ts';
 import { type FoundPrice, foundPrice, indexOf, type MarketIndex } from './market-index.ts';
@@ -107,13 +107,13 @@ type IndexReader = (slugs: readonly MarketSlug[], newest: Newest) => Promise<Ind
  */
 export function indexReader(sources: SearchSources, bytesMax: number): IndexReader {
   const cached = new Indexes(bytesMax);
-  const places = new Places(READ_AT_ONCE, { waitingMax: 0, waitMs: 0 });
+  const semaphore = new Semaphore(READ_AT_ONCE, { waitingMax: 0, waitMs: 0 });
   const read = async (market: Market, head: Head): Promise<MarketIndex> => {
-    const leave = await places.enter({ isPatient: true });
+    const release = await semaphore.acquire({ isUntimed: true });
     try {
       return await readIndex(sources, market, head);
     } finally {
-      leave?.();
+      release?.();
     }
   };
   return async (slugs, newest) => {

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import type { Head } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { Problem } from '../../errors.ts';
-import { Places } from '../../std/places.ts';
+import { Semaphore } from '../../std/semaphore.ts';
 import { isConverting } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
 import { ALL_CODES, type CodeRange, type SelectedPrice, selectionOf } from './query.ts';
@@ -17,18 +17,18 @@ export const LARGE_WAITING_MAX = 16;
  * pause. Further reads wait in FIFO order until their requests end.
  */
 export class ReadLimit {
-  readonly #places: Places;
+  readonly #semaphore: Semaphore;
 
   constructor(concurrency: number, waitingMax: number) {
-    this.#places = new Places(concurrency, { waitingMax, waitMs: Number.POSITIVE_INFINITY });
+    this.#semaphore = new Semaphore(concurrency, { waitingMax, waitMs: Number.POSITIVE_INFINITY });
   }
 
   /**
    * @throws Problem `overloaded` if too many reads wait; the reason of the signal; errors of `read`
    */
   async run<T>(read: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    const leave = await this.#places.enter({ signal });
-    if (leave === null) {
+    const release = await this.#semaphore.acquire({ signal });
+    if (release === null) {
       throw new Problem(
         'overloaded',
         'Too many large reads wait; request fewer records at once, or try again shortly',
@@ -37,7 +37,7 @@ export class ReadLimit {
     try {
       return await read();
     } finally {
-      leave();
+      release();
     }
   }
 }

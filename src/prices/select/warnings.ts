@@ -147,7 +147,7 @@ export async function unmatchedIn(
       elsewhere: foreign?.elsewhere.get(key) ?? null,
       later: foreign?.later?.get(key) ?? null,
     });
-    if (isSuggested) await slice.pass();
+    if (isSuggested) await slice.yieldIfOver();
   }
   return unmatched;
 }

@@ -1,0 +1,204 @@
+import t from 'tap';
+import {
+  type AcquireOptions,
+  type QueueBounds,
+  QueueGroup,
+  Semaphore,
+} from '../../src/std/semaphore.ts';
+import { failureOf } from '../support/database/world.ts';
+import { until } from '../support/http/sockets.ts';
+
+const HOUR_MS = 3_600_000;
+const GONE = new Error('connect ECONNREFUSED');
+
+/** A semaphore whose dependency only the test interrupts. */
+function semaphoreWith(most: number, usual: QueueBounds, catchUp: QueueBounds) {
+  const group = new QueueGroup({ catchUp });
+  const semaphore = new Semaphore(most, usual, group);
+  const entered: string[] = [];
+  const enter = async (name: string, options?: AcquireOptions) => {
+    const release = await semaphore.acquire(options);
+    entered.push(release === null ? `${name} refused` : name);
+    return release;
+  };
+  return { group, semaphore, entered, enter };
+}
+
+t.test('so many are inside, a few wait in their order, the rest is refused', async (t) => {
+  const semaphore = new Semaphore(2, { waitingMax: 2, waitMs: HOUR_MS });
+  const [first, second] = [semaphore.tryAcquire(), await semaphore.acquire()];
+  const order: string[] = [];
+  const waiting = ['a', 'b'].map(async (name) => {
+    const release = await semaphore.acquire();
+    order.push(name);
+    return release;
+  });
+  t.ok(semaphore.isFull);
+  t.same([semaphore.tryAcquire(), await semaphore.acquire()], [null, null]);
+  t.same([semaphore.inUse, semaphore.waiting], [2, 2]);
+  first?.();
+  first?.();
+  const a = await waiting[0];
+  t.same(order, ['a'], 'leaving twice admits one');
+  second?.();
+  const b = await waiting[1];
+  t.same(order, ['a', 'b']);
+  a?.();
+  b?.();
+  t.same([semaphore.inUse, semaphore.waiting], [0, 0]);
+});
+
+t.test('a waiter that waited too long, or left, takes no place', async (t) => {
+  const semaphore = new Semaphore(1, { waitingMax: 1, waitMs: 5 });
+  const release = semaphore.tryAcquire();
+  t.equal(await semaphore.acquire(), null);
+  const leaving = new AbortController();
+  const left = failureOf(semaphore.acquire({ signal: leaving.signal, isUntimed: true }));
+  leaving.abort(new Error('gone'));
+  t.match(await left, { message: 'gone' });
+  t.match(await failureOf(semaphore.acquire({ signal: leaving.signal })), { message: 'gone' });
+  release?.();
+  t.same([semaphore.inUse, semaphore.waiting, semaphore.backlog], [0, 0, 0]);
+  t.ok(semaphore.tryAcquire());
+});
+
+t.test('the first line goes first; it and those who wait for ever are not counted', async (t) => {
+  const bounds = { waitingMax: 1, waitMs: HOUR_MS };
+  const { semaphore, entered, enter } = semaphoreWith(1, bounds, bounds);
+  const release = semaphore.tryAcquire();
+  const waiting = [
+    enter('patient', { isUntimed: true }),
+    enter('other'),
+    enter('first', { hasPriority: true }),
+    enter('first too', { hasPriority: true }),
+  ].map(async (entering) => (await entering)?.());
+  await enter('too many');
+  release?.();
+  await Promise.all(waiting);
+  t.same(entered, ['too many refused', 'first', 'first too', 'patient', 'other']);
+});
+
+t.test('an interruption uses up no time limit, and lets more wait, in their order', async (t) => {
+  const catchUp = { waitingMax: 3, waitMs: HOUR_MS };
+  const { group, semaphore, entered, enter } = semaphoreWith(
+    1,
+    { waitingMax: 1, waitMs: 20 },
+    catchUp,
+  );
+  const release = semaphore.tryAcquire();
+  const before = enter('before');
+  group.pause();
+  const parked = ['a', 'b'].map((name) => enter(name));
+  await enter('too many');
+  release?.();
+  // Longer than any of them may wait at other times.
+  const begun = performance.now();
+  await until('their usual time is over', () => performance.now() - begun > 60);
+  t.same([semaphore.inUse, semaphore.waiting, entered], [0, 3, ['too many refused']]);
+  group.resume();
+  for (const each of [before, ...parked]) (await each)?.();
+  t.same(entered, ['too many refused', 'before', 'a', 'b']);
+  t.same([semaphore.waiting, group.catchUp], [0, null]);
+});
+
+t.test('the wider bounds hold until all lines were empty at once', async (t) => {
+  const usual = { waitingMax: 1, waitMs: HOUR_MS };
+  const { group, semaphore, enter } = semaphoreWith(1, usual, { waitingMax: 3, waitMs: HOUR_MS });
+  const other = new Semaphore(1, usual, group);
+  const [release, inside] = [semaphore.tryAcquire(), other.tryAcquire()];
+  group.pause();
+  const waiting = [enter('a'), enter('b'), enter('c')];
+  const behind = other.acquire();
+  group.resume();
+  await Promise.resolve();
+  t.ok(semaphore.isFull);
+  release?.();
+  for (const each of waiting) (await each)?.();
+  t.not(group.catchUp, null, 'another queue has a waiter');
+  inside?.();
+  (await behind)?.();
+  t.equal(group.catchUp, null);
+});
+
+t.test('a database that is back and too slow for its backlog is overload', async (t) => {
+  const catchUp = { waitingMax: 9, waitMs: 20 };
+  const { group, semaphore, entered, enter } = semaphoreWith(
+    1,
+    { waitingMax: 1, waitMs: 1 },
+    catchUp,
+  );
+  // A queue whose waiters may wait longer.
+  const other = new Semaphore(1, { waitingMax: 1, waitMs: HOUR_MS }, group);
+  const release = other.tryAcquire();
+  semaphore.tryAcquire();
+  group.pause();
+  const behind = other.acquire();
+  const waiting = ['a', 'b'].map((name) => enter(name));
+  group.resume();
+  await Promise.all(waiting);
+  t.same([entered, other.waiting], [['a refused', 'b refused'], 1]);
+  t.equal(group.catchUp, null, 'newcomers are refused as at any time');
+  release?.();
+  await behind;
+});
+
+t.test('no time limit ends before it is known that the database is still there', async (t) => {
+  const group: QueueGroup = new QueueGroup({ verify: async () => group.pause() });
+  const semaphore = new Semaphore(1, { waitingMax: 1, waitMs: 5 }, group);
+  const release = semaphore.tryAcquire();
+  const waiting = semaphore.acquire();
+  await until('its time is over', () => group.isAway);
+  t.equal(semaphore.waiting, 1);
+  group.resume();
+  release?.();
+  t.not(await waiting, null);
+});
+
+t.test('the backlog is not over before the connections are made', async (t) => {
+  const usual = { waitingMax: 1, waitMs: HOUR_MS };
+  const { group } = semaphoreWith(1, usual, usual);
+  const warm = Promise.withResolvers<void>();
+  group.pause();
+  group.recover(warm.promise);
+  group.resume();
+  group.settle();
+  group.reportTimeout();
+  t.not(group.catchUp, null);
+  warm.resolve();
+  await warm.promise;
+  t.equal(group.catchUp, null);
+});
+
+t.test('a move to another server lets those wait longer who wait already', async (t) => {
+  const usual = { waitingMax: 1, waitMs: 20 };
+  const { group, semaphore, entered, enter } = semaphoreWith(1, usual, {
+    ...usual,
+    waitMs: HOUR_MS,
+  });
+  const release = semaphore.tryAcquire();
+  const waiting = enter('a');
+  const warm = Promise.withResolvers<void>();
+  group.recover(warm.promise);
+  const begun = performance.now();
+  await until('its usual time is over', () => performance.now() - begun > 60);
+  t.same([semaphore.waiting, entered], [1, []]);
+  release?.();
+  t.not(await waiting, null);
+  warm.resolve();
+});
+
+t.test('all who wait are refused once the database was away for too long', async (t) => {
+  const usual = { waitingMax: 9, waitMs: HOUR_MS };
+  const { group, semaphore } = semaphoreWith(1, usual, usual);
+  const release = semaphore.tryAcquire();
+  const line = failureOf(semaphore.acquire());
+  group.pause();
+  const parked = failureOf(semaphore.acquire());
+  group.reject(() => new Error(GONE.message));
+  const [one, other] = await Promise.all([line, parked]);
+  t.same([one.message, other.message], [GONE.message, GONE.message]);
+  t.not(one, other, 'each has a refusal of its own');
+  t.equal(semaphore.waiting, 0);
+  release?.();
+  t.ok(semaphore.tryAcquire(), 'what needs no database goes on');
+});
