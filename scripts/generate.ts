@@ -34,7 +34,7 @@ const write = async (file: string, text: string): Promise<void> => {
   process.stdout.write(`Wrote ${file}\n`);
 };
 
-const HEADING = '| Market | Scope | Filters of its own |\n|---|---|---|\n';
+const HEADING = '| Market | Scope | Further filters |\n|---|---|---|\n';
 
 const rowOf = ({ slug, filters }: Market): string =>
   `| \`${slug}\` | \`${scopeOf(slug)}\` | ${filters.map((each) => `\`${each}\``).join(', ')} |\n`;
