@@ -9,12 +9,12 @@ interface Credential {
 /** RFC 6750, section 2.1: one space, then a b64token. The scheme's case does not matter. */
 const BEARER = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i;
 
-/** An API key by itself or after a scheme; no JSON Web Token begins so. */
+/** An API key by itself or after a scheme. No JSON Web Token begins with this prefix. */
 const KEY = /^(?:\S+ )?cps_/;
 
 const BASIC = /^Basic ([A-Za-z0-9+/]+=*)$/i;
 
-/** The password of Authorization as Basic (RFC 7617); null where it is none. */
+/** Password of a Basic `Authorization` header (RFC 7617); null for another scheme. */
 function basicPassword(value: string): string | null {
   const basic = BASIC.exec(value)?.[1];
   if (basic === undefined) return null;
@@ -23,7 +23,7 @@ function basicPassword(value: string): string | null {
   return colon < 0 ? null : pair.slice(colon + 1);
 }
 
-/** True if Authorization holds an API key: as it is, as a token, or as name or password. */
+/** True if `Authorization` holds an API key: bare, after a scheme, or as Basic name or password. */
 function holdsKey(value: string): boolean {
   const basic = BASIC.exec(value)?.[1];
   if (basic === undefined) return KEY.test(value);
@@ -34,13 +34,13 @@ const KEY_HEADER = 'x-api-key';
 const TOKEN_HEADER = 'authorization';
 
 /**
- * Finds the credential of a request. Nothing but these two headers is looked at, never the
- * address.
+ * Finds the credential of a request in these two headers. The query string is never read, because
+ * addresses are logged.
  *
- * @param rawHeaders names and values by turns, as Node received them: its joined `headers` would
- *   glue two keys together and drop a second Authorization
- * @param takesBasic accepts an API key as the password of Authorization as Basic
- * @throws Problem missing_credentials, ambiguous_credentials, or invalid_token where
+ * @param rawHeaders alternating names and values, as Node received them: its `headers` joins two
+ *   keys into one and drops a second Authorization
+ * @param takesBasic accepts an API key as the password of Basic authentication
+ * @throws Problem missing_credentials, ambiguous_credentials, or invalid_token if
  *   Authorization is not "Bearer <token>" or holds an API key
  */
 export function credentialOf(rawHeaders: readonly string[], takesBasic = false): Credential {

@@ -1,13 +1,13 @@
 import type { KeyLimits } from '../limits/limits.ts';
 
-/** Who is asking, once the credential was checked. */
+/** The owner of a checked credential. */
 export interface Principal {
   readonly kind: 'key' | 'token';
   /** The public id of the key, or the subject of the token; neither is a secret. */
   readonly id: string;
   readonly scopes: ReadonlySet<string>;
-  /** The instant (RFC 3339, UTC) from which the credential is refused; null for never. */
+  /** Expiry of the credential (RFC 3339, UTC); null if it does not expire. */
   readonly expiresAt: string | null;
-  /** The limits of a key's own; a number that is null is that of the service. */
+  /** The key's own limits; null members default to the limits of the service. */
   readonly limits: KeyLimits | null;
 }

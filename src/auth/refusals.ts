@@ -4,8 +4,8 @@ import { Problem, type ProblemCode } from '../errors.ts';
 const KEY_CHALLENGE = 'ApiKey realm="prices"';
 
 /**
- * A 401. RFC 6750, section 3.1: the challenge has no error when no credential was sent. Each code
- * has one sentence, so that refusals of the same code differ in nothing.
+ * A 401. RFC 6750, section 3.1: the challenge has no error if no credential was sent. Each code has
+ * one sentence, so that responses with the same code reveal nothing.
  */
 const unauthorized = (code: ProblemCode, detail: string, cause?: unknown): Problem => {
   const error = code === 'missing_credentials' ? '' : ', error="invalid_token"';
@@ -20,7 +20,7 @@ export const missingCredentials = (): Problem =>
     'Send an API key in the header x-api-key, or a token as "Authorization: Bearer <token>"',
   );
 
-/** Unknown, mistyped and wrong keys get this same answer. */
+/** Unknown, mistyped and wrong keys get the same response. */
 export const invalidApiKey = (): Problem =>
   unauthorized('invalid_api_key', 'The key in x-api-key is not a key of this service');
 
@@ -28,11 +28,11 @@ export const invalidApiKey = (): Problem =>
 export const expiredApiKey = (publicId: string, expiresAt: string): Problem =>
   unauthorized('api_key_expired', `The API key ${publicId} expired at ${expiresAt}`);
 
-/** A genuine key that was taken back. */
+/** A valid key that was revoked. */
 export const revokedApiKey = (publicId: string): Problem =>
   unauthorized('api_key_revoked', `The API key ${publicId} was revoked`);
 
-/** Every token that fails gets this same answer, unless it is a key; `cause` is for the log. */
+/** Every invalid token gets the same response, unless it is an API key. `cause` is logged only. */
 export const invalidToken = (cause?: unknown): Problem =>
   unauthorized(
     'invalid_token',
@@ -40,31 +40,31 @@ export const invalidToken = (cause?: unknown): Problem =>
     cause,
   );
 
-/** An API key in Authorization. The refusal depends on its form only: no key is looked up. */
+/** An API key in Authorization. Only the form is checked; no key is looked up. */
 export const keyAsToken = (): Problem =>
   unauthorized(
     'invalid_token',
     'Authorization holds an API key: send it as x-api-key instead, without Authorization',
   );
 
-/** A genuine token whose time is over. */
+/** A valid token that has expired. */
 export const expiredToken = (): Problem =>
-  unauthorized('token_expired', 'The token is genuine, but its time is over: ask for a new one');
+  unauthorized('token_expired', 'The token is valid, but has expired: request a new one');
 
-/** A 400: which of several credentials would be meant? */
+/** A 400: with several credentials, the intended one is unknown. */
 export const ambiguousCredentials = (): Problem =>
   new Problem(
     'ambiguous_credentials',
     'Send one credential, once: either x-api-key or Authorization',
   );
 
-/** A 403 that names the scope needed, and nothing else. */
+/** A 403 that names only the required scope. */
 export const insufficientScope = (scope: Scope): Problem =>
   new Problem('insufficient_scope', `The scope ${scope} is needed here`, {
     headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` },
   });
 
-/** A 403 where the scope of any market would do. */
+/** A 403 for a route that requires the scope of any market. */
 export const noMarketScope = (): Problem =>
   new Problem(
     'insufficient_scope',
@@ -72,7 +72,7 @@ export const noMarketScope = (): Problem =>
     { headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="prices:*"' } },
   );
 
-/** A 503: clients throw credentials away on a 401, so a failure of ours must never be one. */
+/** A 503: clients discard credentials on a 401, so a server failure must not be a 401. */
 export const authUnavailable = (cause: unknown): Problem =>
   new Problem('auth_unavailable', 'The credential could not be checked. Try again shortly', {
     cause,

@@ -1,64 +1,64 @@
-/** Decay of the counts per turn: half is left after about seven turns. */
-const KEPT = 0.9;
+/** Decay of the counts per exchange period: the half-life is about seven periods. */
+const DECAY = 0.9;
 
-/** Estimates the share of requests that other instances received, from their recent reports. */
-export class Share {
-  #here = 0;
-  #elsewhere = 0;
+/** Estimates how many requests other instances received, from their recent reports. */
+export class PeerShare {
+  #own = 0;
+  #peers = 0;
 
-  /** True once requests came here and other instances had time to report. */
+  /** True once this instance had requests and the others had time to report. */
   get isKnown(): boolean {
-    return this.#here > 0;
+    return this.#own > 0;
   }
 
   /** Adds requests that other instances reported. */
-  addElsewhere(count: number): void {
-    this.#elsewhere += count;
+  addPeerRequests(count: number): void {
+    this.#peers += count;
   }
 
-  /** Adds requests received here for which others had time to report, and ends a turn. */
-  endTurn(here: number): void {
-    this.#here = this.#here * KEPT + here;
-    this.#elsewhere *= KEPT;
+  /** Ends a period. @param own requests received here in the period that others have reported */
+  endPeriod(own: number): void {
+    this.#own = this.#own * DECAY + own;
+    this.#peers *= DECAY;
   }
 
-  /** Upper estimate of the requests received elsewhere while `here` were received here. */
-  elsewhere(here: number): number {
-    if (this.#elsewhere < 1 || !this.isKnown) return 0;
-    return Math.ceil((here * this.#elsewhere) / this.#here) + 1;
+  /** Upper estimate of the requests that others received while this instance received `own`. */
+  peerRequests(own: number): number {
+    if (this.#peers < 1 || !this.isKnown) return 0;
+    return Math.ceil((own * this.#peers) / this.#own) + 1;
   }
 }
 
-/** How much someone may do: so many requests a minute on average, so many of them at once. */
+/** A rate limit: requests per minute on average, and requests at once. */
 export interface Rate {
   /** 0 for no limit. */
   readonly perMinute: number;
   readonly burst: number;
 }
 
-/** What a bucket says of one request. Seconds are whole and rounded up: waiting them is enough. */
-export interface Verdict {
+/** The result of a rate check. Seconds are rounded up, so waiting for them is sufficient. */
+export interface RateDecision {
   readonly isAllowed: boolean;
-  /** Requests that would be allowed right now, after this one. */
+  /** Requests that are allowed now, after this one. */
   readonly remaining: number;
-  /** Seconds until one more is allowed than now; until the first one, when none is. */
+  /** Seconds until `remaining` grows by one; 0 if the bucket is full. */
   readonly resetSeconds: number;
 }
 
 const MINUTE_MS = 60_000;
 
-/** The moment in whole milliseconds, by a clock that is never set back. */
-export const momentMs = (): number => Math.floor(performance.now());
+/** Whole milliseconds of a monotonic clock. */
+export const monotonicMs = (): number => Math.floor(performance.now());
 
 interface Entry {
-  /** The theoretical arrival time: when the bucket is full again, in milliseconds. */
+  /** Theoretical arrival time: when the bucket is full again, in `monotonicMs`. */
   fullAt: number;
   /** Requests counted since the last exchange with other instances. */
   taken: number;
-  /** Those counted between that exchange and the one before. */
+  /** Requests counted in the exchange period before. */
   takenBefore: number;
-  readonly share: Share;
-  /** That of the last request here; null where all came elsewhere. */
+  readonly share: PeerShare;
+  /** Rate of the last request here; null if only other instances had requests. */
   rate: Rate | null;
 }
 
@@ -66,25 +66,25 @@ const newEntry = (fullAt: number): Entry => ({
   fullAt,
   taken: 0,
   takenBefore: 0,
-  share: new Share(),
+  share: new PeerShare(),
   rate: null,
 });
 
-/** Stands in for a name of which nothing is known. */
-const NOBODY: Readonly<Entry> = newEntry(0);
+/** The state of an unknown name. */
+const FULL_BUCKET: Readonly<Entry> = newEntry(0);
 
 /**
  * Token buckets by name, as the generic cell rate algorithm (ITU-T I.371): one number each. A name
- * whose bucket is full again is forgotten, and beyond `namesMax` the one used longest ago. Moments
- * are those of `momentMs`.
+ * whose bucket is full again is evicted; beyond `namesMax`, so is the least recently used one. All
+ * times are those of `monotonicMs`.
  */
 export class Buckets {
   readonly #entries = new Map<string, Entry>();
   readonly #namesMax: number;
-  /** Of all names: what is likely for one of which nothing is known yet. */
-  readonly #share = new Share();
-  /** How many other instances there are. */
-  #others = 0;
+  /** Share over all names, used for a name without a known share. */
+  readonly #share = new PeerShare();
+  /** Number of other instances. */
+  #peers = 0;
 
   constructor(namesMax: number) {
     this.#namesMax = namesMax;
@@ -94,18 +94,18 @@ export class Buckets {
     return this.#entries.size;
   }
 
-  /** Hears how many other instances take from the same buckets. */
-  meet(others: number): void {
-    this.#others = others;
+  /** Sets the number of other instances that share the buckets. */
+  setPeers(count: number): void {
+    this.#peers = count;
   }
 
-  /** The rate of the last request of a name that is known here. */
+  /** Rate of the last request of a name; null if this instance had none. */
   rateOf(name: string): Rate | null {
     return this.#entries.get(name)?.rate ?? null;
   }
 
-  /** Takes one request, if it is allowed; a refused one takes nothing. */
-  take(name: string, rate: Rate, nowMs: number): Verdict {
+  /** Takes one token if the request is allowed. */
+  take(name: string, rate: Rate, nowMs: number): RateDecision {
     const { perMinute, burst } = rate;
     const interval = MINUTE_MS / perMinute;
     const entry = this.#entryOf(name, nowMs);
@@ -116,10 +116,10 @@ export class Buckets {
       entry.fullAt = start + interval;
       entry.taken += 1;
     }
-    return { isAllowed, ...this.#stateOf(entry, interval, burst, nowMs) };
+    return { isAllowed, ...this.#available(entry, interval, burst, nowMs) };
   }
 
-  /** Takes what was allowed when it began, whatever is left by now: the rest is owed. */
+  /** Takes one token even if the bucket is empty, for a request that was allowed before. */
   charge(name: string, rate: Rate, nowMs: number): void {
     const entry = this.#entryOf(name, nowMs);
     entry.rate = rate;
@@ -127,19 +127,19 @@ export class Buckets {
     entry.taken += 1;
   }
 
-  /** What `take` would say, without taking. */
-  look(name: string, { perMinute, burst }: Rate, nowMs: number): Verdict {
+  /** The decision of `take`, without taking a token. */
+  peek(name: string, { perMinute, burst }: Rate, nowMs: number): RateDecision {
     const interval = MINUTE_MS / perMinute;
-    const entry = this.#entries.get(name) ?? NOBODY;
-    const state = this.#stateOf(entry, interval, burst, nowMs);
+    const entry = this.#entries.get(name) ?? FULL_BUCKET;
+    const state = this.#available(entry, interval, burst, nowMs);
     return { isAllowed: state.remaining >= 1, ...state };
   }
 
   /**
-   * Counts what other instances have taken from the same bucket since a moment: as if it had been
-   * taken then, so that what has dripped out since is owed no more.
+   * Adds requests that other instances allowed since `sinceMs`. They count as taken at that time,
+   * so the tokens refilled since then stay available.
    */
-  takenElsewhere(
+  addPeerCount(
     name: string,
     count: number,
     { perMinute }: Pick<Rate, 'perMinute'>,
@@ -147,26 +147,26 @@ export class Buckets {
   ): void {
     const entry = this.#entryOf(name, sinceMs);
     entry.fullAt = Math.max(entry.fullAt, sinceMs) + (count * MINUTE_MS) / perMinute;
-    entry.share.addElsewhere(count);
-    this.#share.addElsewhere(count);
+    entry.share.addPeerRequests(count);
+    this.#share.addPeerRequests(count);
   }
 
-  /** What was taken here since the last call, by name. */
+  /** Requests counted here since the last call, by name. */
   drain(): Map<string, number> {
     const taken = new Map<string, number>();
     let all = 0;
     for (const [name, entry] of this.#entries) {
       if (entry.taken > 0) taken.set(name, entry.taken);
-      entry.share.endTurn(entry.takenBefore);
+      entry.share.endPeriod(entry.takenBefore);
       all += entry.takenBefore;
       entry.takenBefore = entry.taken;
       entry.taken = 0;
     }
-    this.#share.endTurn(all);
+    this.#share.endPeriod(all);
     return taken;
   }
 
-  /** Forgets the buckets that are full again and have nothing to tell. */
+  /** Evicts buckets that are full and have no counts to report. */
   sweep(nowMs: number): void {
     for (const [name, entry] of this.#entries) {
       if (entry.fullAt <= nowMs && entry.taken === 0) this.#entries.delete(name);
@@ -175,7 +175,7 @@ export class Buckets {
 
   #entryOf(name: string, nowMs: number): Entry {
     const entry = this.#entries.get(name) ?? newEntry(nowMs);
-    // Moved to the end: the first of the map is the one used longest ago.
+    // Moved to the end, so that the first entry is the least recently used one.
     this.#entries.delete(name);
     this.#entries.set(name, entry);
     if (this.#entries.size > this.#namesMax) {
@@ -186,25 +186,26 @@ export class Buckets {
   }
 
   /**
-   * What others have taken by now and will tell: they tell once a second and are read once a
-   * second, so that what they took in up to two turns is missing. Each of them keeps to the limit
-   * and knows all that is owed here but what was taken here meanwhile, so that it took no more
-   * than that leaves of the burst; doubled, as the turns counted here may be half of those. Until
-   * they had the time to tell of anything, they are taken to be asked as often as this one.
+   * Upper estimate of the requests that peers allowed and have not reported yet. Peers write once a
+   * second and are read once a second, so up to two periods are missing. A peer enforces the same
+   * limit and lacks only the requests counted here meanwhile, which bounds its own; they count
+   * twice, because its missing periods may be twice as long. Until a peer could report, it is
+   * assumed to have as many requests as this instance.
+   * @param left tokens left by the counts known here
    */
-  #unheard({ share, taken, takenBefore }: Readonly<Entry>, left: number): number {
-    const here = taken + takenBefore;
+  #unreported({ share, taken, takenBefore }: Readonly<Entry>, left: number): number {
+    const own = taken + takenBefore;
     const known = share.isKnown ? share : this.#share;
-    const likely = known.isKnown ? known.elsewhere(here) : this.#others * here + 1;
-    return Math.min(likely, this.#others * Math.max(Math.ceil(left + 2 * here), 0));
+    const likely = known.isKnown ? known.peerRequests(own) : this.#peers * own + 1;
+    return Math.min(likely, this.#peers * Math.max(Math.ceil(left + 2 * own), 0));
   }
 
-  #stateOf(entry: Readonly<Entry>, interval: number, burst: number, nowMs: number) {
+  #available(entry: Readonly<Entry>, interval: number, burst: number, nowMs: number) {
     const owed = Math.max(entry.fullAt - nowMs, 0) / interval;
     const remaining = Math.max(Math.floor(burst - owed + 1e-9), 0);
-    const unheard = remaining === 0 ? this.#unheard(entry, burst - owed) : 0;
-    // One more is allowed once what is owed has fallen to the next whole number below.
-    const untilMore = (owed + unheard - Math.max(burst - remaining - 1, 0)) * interval;
+    const unreported = remaining === 0 ? this.#unreported(entry, burst - owed) : 0;
+    // `remaining` grows when `owed` falls to the next whole number below.
+    const untilMore = (owed + unreported - Math.max(burst - remaining - 1, 0)) * interval;
     const resetSeconds = owed === 0 ? 0 : Math.max(Math.ceil(untilMore / 1000), 1);
     return { remaining, resetSeconds };
   }

@@ -1,11 +1,11 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { type QueueBounds, type QueueGroup, type Release, Semaphore } from '../std/semaphore.ts';
-import { Buckets, type Rate, type Verdict } from './bucket.ts';
+import { Buckets, type Rate, type RateDecision } from './bucket.ts';
 
-/** Nothing waits: a request beyond the limit is rejected at once. */
+/** Without a queue, requests above the limit are rejected at once. */
 const NO_QUEUE: QueueBounds = { waitingMax: 0, waitMs: 0 };
 
-/** The eight groups of an IPv6 address, or null when it is none. */
+/** The eight groups of an IPv6 address; null for another text. */
 function groupsOf(address: string): string[] | null {
   if (!isIPv6(address)) return null;
   const [head = '', tail] = address.split('::');
@@ -17,8 +17,8 @@ function groupsOf(address: string): string[] | null {
 }
 
 /**
- * The key of a client in a limit by address: an IPv4 address, or the /64 of an IPv6 address, since
- * a single machine has all of those (RFC 6177).
+ * The network by which a client is limited: an IPv4 address, or the /64 of an IPv6 address, because
+ * one machine may use a whole /64 (RFC 6177).
  */
 export function clientNetwork(address: string): string {
   if (isIPv4(address)) return address;
@@ -32,7 +32,7 @@ export function clientNetwork(address: string): string {
     .join(':')}::/64`;
 }
 
-/** Limits the concurrent requests of each name. */
+/** Concurrency limit by name. */
 export class Concurrency {
   readonly #running = new Map<string, Semaphore>();
 
@@ -40,7 +40,7 @@ export class Concurrency {
     return this.#running.size;
   }
 
-  /** Admits one more request of a name; null if it has reached `most`. 0 is no limit. */
+  /** Admits a request; null if `most` requests of the name are running. 0 is no limit. */
   enter(name: string, most: number): Release | null {
     const semaphore = this.#running.get(name) ?? new Semaphore(0, NO_QUEUE);
     const release = semaphore.tryAcquire(most);
@@ -54,13 +54,13 @@ export class Concurrency {
   }
 }
 
-/** What one principal may do. A number of 0 is no limit. */
+/** Limits of one principal. 0 is no limit. */
 export interface PrincipalLimits extends Rate {
-  /** Requests at the same time. */
+  /** Maximum number of concurrent requests. */
   readonly concurrent: number;
 }
 
-/** Limits of an API key's own. 0 is no limit; null is the limit of the settings. */
+/** An API key's own limits. 0 is no limit; null defaults to the settings. */
 export interface KeyLimits {
   readonly perMinute: number | null;
   readonly burst: number | null;
@@ -75,38 +75,38 @@ export interface LimitSettings {
   readonly gate: QueueBounds & { readonly runningMax: number };
 }
 
-/** What was counted of one name, for other instances. */
-export interface Counted {
+/** Requests of one principal since the last exchange, for other instances. */
+export interface PrincipalCount {
   readonly name: string;
   readonly count: number;
-  /** The rate that it was counted by. */
+  /** The rate limit of the principal. */
   readonly perMinute: number;
 }
 
-/** Names that are remembered: more clients than that at once share nothing, and nothing grows. */
-const NAMES_MAX = 100_000;
+/** Maximum number of buckets of a kind, so that memory is bounded. */
+const BUCKETS_MAX = 100_000;
 
-/** The limits of one instance of the service. Nothing here waits for another machine. */
+/** The limits of one instance of the service. No check waits for another instance. */
 export class Limits {
   readonly gate: Semaphore;
   readonly concurrency = new Concurrency();
   readonly #settings: LimitSettings;
-  readonly #principals = new Buckets(NAMES_MAX);
-  readonly #failures = new Buckets(NAMES_MAX);
+  readonly #principals = new Buckets(BUCKETS_MAX);
+  readonly #failures = new Buckets(BUCKETS_MAX);
 
-  /** @param queues the queues for the database, without which no request can be answered */
+  /** @param queues queues of the database, which the gate joins: an outage stops their clocks */
   constructor(settings: LimitSettings, queues?: QueueGroup) {
     this.#settings = settings;
     this.gate = new Semaphore(settings.gate.runningMax, settings.gate, queues);
   }
 
-  /** Principals whose requests are being counted. */
+  /** Number of principals with a bucket. */
   get principals(): number {
     return this.#principals.size;
   }
 
-  /** The limits of a principal: its own, and those of the settings where it has none. */
-  of(own: KeyLimits | null): PrincipalLimits {
+  /** Limits of a principal: its own, with the settings as defaults. */
+  effective(own: KeyLimits | null): PrincipalLimits {
     const usual = this.#settings.principal;
     const rate =
       own?.perMinute == null ? usual : { perMinute: own.perMinute, burst: own.burst ?? 1 };
@@ -117,55 +117,55 @@ export class Limits {
     };
   }
 
-  /** Counts one request of a principal; null where nothing limits it. */
-  takeRequest(name: string, limits: PrincipalLimits, nowMs: number): Verdict | null {
+  /** Counts one request of a principal; null without a rate limit. */
+  takeRequest(name: string, limits: PrincipalLimits, nowMs: number): RateDecision | null {
     if (limits.perMinute === 0) return null;
     return this.#principals.take(name, limits, nowMs);
   }
 
-  /** Seconds to wait for a network that failed to authenticate too often, else null. */
-  failedTooOften(network: string, nowMs: number): number | null {
+  /** Seconds to wait for a network with too many failed authentications; null for another. */
+  failureWaitSeconds(network: string, nowMs: number): number | null {
     const rate = this.#failureRate();
     if (rate === null) return null;
-    const { isAllowed, resetSeconds } = this.#failures.look(network, rate, nowMs);
+    const { isAllowed, resetSeconds } = this.#failures.peek(network, rate, nowMs);
     return isAllowed ? null : resetSeconds;
   }
 
-  /** Counts a failure, also one of many at once that were looked at before any was known. */
+  /** Counts a failure even beyond the limit, because concurrent requests were checked before it. */
   countFailure(network: string, nowMs: number): void {
     const rate = this.#failureRate();
     if (rate !== null) this.#failures.charge(network, rate, nowMs);
   }
 
-  /** What was counted here since the last call, for other instances. */
-  drain(): { readonly principals: Counted[]; readonly failures: Map<string, number> } {
+  /** Counts since the last call, for other instances. */
+  drain(): { readonly principals: PrincipalCount[]; readonly failures: Map<string, number> } {
     const principals = [...this.#principals.drain()].map(([name, count]) => {
       return { name, count, perMinute: this.#principals.rateOf(name)?.perMinute ?? 0 };
     });
     return { principals, failures: this.#failures.drain() };
   }
 
-  /** Hears how many other instances count the same. */
-  meet(others: number): void {
-    this.#principals.meet(others);
-    this.#failures.meet(others);
+  /** Sets the number of other instances that share these limits. */
+  setPeers(count: number): void {
+    this.#principals.setPeers(count);
+    this.#failures.setPeers(count);
   }
 
   /**
-   * Counts what other instances have seen since a moment. A principal that never came here has its
-   * bucket too, by the rate that they tell: only they have read its key, where its own rate stands.
+   * Adds requests that another instance counted since `sinceMs`. A principal unknown here gets a
+   * bucket with the reported rate, because only the other instance has read its key.
    */
-  principalsElsewhere({ name, count, perMinute }: Counted, sinceMs: number): void {
+  addPeerPrincipal({ name, count, perMinute }: PrincipalCount, sinceMs: number): void {
     const rate = this.#principals.rateOf(name) ?? { perMinute };
-    if (rate.perMinute > 0) this.#principals.takenElsewhere(name, count, rate, sinceMs);
+    if (rate.perMinute > 0) this.#principals.addPeerCount(name, count, rate, sinceMs);
   }
 
-  failuresElsewhere(network: string, count: number, sinceMs: number): void {
+  addPeerFailures(network: string, count: number, sinceMs: number): void {
     const rate = this.#failureRate();
-    if (rate !== null) this.#failures.takenElsewhere(network, count, rate, sinceMs);
+    if (rate !== null) this.#failures.addPeerCount(network, count, rate, sinceMs);
   }
 
-  /** Forgets what is full again. */
+  /** Evicts full buckets. */
   sweep(nowMs: number): void {
     this.#principals.sweep(nowMs);
     this.#failures.sweep(nowMs);

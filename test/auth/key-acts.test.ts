@@ -38,7 +38,7 @@ t.test('the first use of a key is told by the audit, and none after it', async (
   await createKey(db, { name: 'never used', scopes: ['prices:*'], ...FOREVER });
   for (const instant of ['2026-03-05T16:10:00Z', '2026-03-05T16:11:00Z', '2026-03-05T16:09:00Z']) {
     const used = useOf(pool, 0, (error) => t.error(error));
-    used.noteUse(id, Date.parse(instant));
+    used.recordUse(id, Date.parse(instant));
     await used.close();
   }
   const expected = { action: 'first-used', id, before: null, reason: null };

@@ -64,7 +64,7 @@ t.test(
     const spans = { '30': inDays(30), '90': inDays(90), '365': null };
     for (const [days, expiresAt] of Object.entries(spans)) {
       const old = await createKey(db, { name: days, scopes: ['prices:*'], expiresAt });
-      const heir = await rotateKey(db, old.id, { graceMs: HOUR_MS, expiresAt: 'as-before' });
+      const heir = await rotateKey(db, old.id, { graceMs: HOUR_MS, expiresAt: 'same-lifetime' });
       const span = Date.parse(String(heir.expiresAt)) - Date.parse(heir.createdAt);
       // What passes between the clocks of the two machines and of the two statements.
       t.ok(Math.abs(span / (24 * HOUR_MS) - Number(days)) < 0.1, `${days} days`);
@@ -159,7 +159,7 @@ t.test('the last use of a key is written to the minute, and only ever grows', as
   const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
   const use = async (instant: string) => {
     const used = useOf(pool, (error) => t.error(error));
-    used.noteUse(id, Date.parse(instant));
+    used.recordUse(id, Date.parse(instant));
     await used.close();
     return (await showKey(db, id)).lastUsedAt;
   };
@@ -177,7 +177,7 @@ t.test('a use that could not be written is told, and written later', async (t) =
       errors.length === 0 ? Promise.reject(new Error('no database')) : pool.query(...args),
   });
   const used = useOf(failing, (error) => errors.push(error));
-  used.noteUse(id, Date.parse('2026-03-05T16:10:00Z'));
+  used.recordUse(id, Date.parse('2026-03-05T16:10:00Z'));
   await used.close();
   t.equal(errors.length, 1);
   await used.close();

@@ -5,7 +5,7 @@ import { testDatabase } from '../support/database/database.ts';
 import { prices } from '../support/process/running.ts';
 
 const REQUEST = { name: 'desk', scopes: ['prices:*'], expiresAt: null };
-const GRACE = { graceMs: 3_600_000, expiresAt: 'as-before' } as const;
+const GRACE = { graceMs: 3_600_000, expiresAt: 'same-lifetime' } as const;
 
 t.test('keys and their audit name each other by public ids when one is rotated', async (t) => {
   const { db, url: DATABASE_URL } = await testDatabase(t);

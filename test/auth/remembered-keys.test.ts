@@ -2,7 +2,7 @@ import type { KyselyPlugin } from 'kysely';
 import t from 'tap';
 import { newKey } from '../../src/auth/keys/format.ts';
 import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
-import { digestOf, rememberedKeys } from '../../src/auth/keys/verify.ts';
+import { cachedKeys, digestOf } from '../../src/auth/keys/verify.ts';
 import type { Scope } from '../../src/catalog/scopes.ts';
 import { authApp } from '../support/auth/auth-app.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
@@ -97,7 +97,7 @@ async function counted({ db, client }: TestDatabase) {
     },
     transformResult: async ({ result }) => result,
   };
-  const keysAt = rememberedKeys(db.withPlugin(counting), 10);
+  const keysAt = cachedKeys(db.withPlugin(counting), 10);
   const newest = await client.link.look();
   const asked = async (publicId: string, digest: Buffer, times = 1): Promise<number> => {
     const before = lookups;

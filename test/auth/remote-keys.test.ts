@@ -8,11 +8,11 @@ import { until } from '../support/http/sockets.ts';
 const BYTES_MAX = 1_024;
 const LONG = 3_600_000;
 const TIMES: RemoteKeyTimes = {
-  patience: 20_000,
-  cooldown: LONG,
-  maxAge: LONG,
-  keep: LONG,
-  retry: LONG,
+  timeoutMs: 20_000,
+  cooldownMs: LONG,
+  maxAgeMs: LONG,
+  staleMaxMs: LONG,
+  retryMs: LONG,
 };
 
 const jwkOf = (kid: string) => ({ ...keyPair('ES256').publicKey.export({ format: 'jwk' }), kid });
@@ -57,17 +57,17 @@ t.test('an issuer that fails is a 503, and asked once, however many tokens come'
     'a broken line': (request) => request.socket.destroy(),
   };
   /** How often the issuer was asked because of 50 tokens. */
-  const asked = async (what: string, answer: RequestListener, patience: number) => {
+  const asked = async (what: string, answer: RequestListener, timeoutMs: number) => {
     const { state, url } = await issuer(t);
     state.answer = answer;
-    const find = remoteKeys(url, BYTES_MAX, { ...TIMES, patience });
+    const find = remoteKeys(url, BYTES_MAX, { ...TIMES, timeoutMs });
     for (let token = 0; token < 50; token += 1) {
       t.match(await failureOf(find(by(`kid ${token}`))), UNAVAILABLE, what);
     }
     return state.asked;
   };
   for (const [what, answer] of Object.entries(cases)) {
-    t.equal(await asked(what, answer, TIMES.patience), 1, what);
+    t.equal(await asked(what, answer, TIMES.timeoutMs), 1, what);
   }
   let count = 0;
   let patience = 50;
@@ -83,7 +83,7 @@ t.test('an issuer that fails is a 503, and asked once, however many tokens come'
 t.test('an issuer that was down at the start is found when it is up', async (t) => {
   const { url, keys, fail } = await issuer(t);
   fail(503);
-  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, retry: 1 });
+  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, retryMs: 1 });
   t.match(await failureOf(find(by('a'))), UNAVAILABLE);
   keys(A);
   await until('it is found', async () => (await codeOf(find(by('a')))) === 'found');
@@ -92,8 +92,8 @@ t.test('an issuer that was down at the start is found when it is up', async (t) 
 t.test('keys that were read hold while the issuer is down, and no longer than a day', async (t) => {
   const { state, url, keys, fail } = await issuer(t);
   keys(A);
-  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, maxAge: 1, cooldown: 1 });
-  const short = remoteKeys(url, BYTES_MAX, { ...TIMES, maxAge: 1, cooldown: 1, keep: 1 });
+  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, maxAgeMs: 1, cooldownMs: 1 });
+  const short = remoteKeys(url, BYTES_MAX, { ...TIMES, maxAgeMs: 1, cooldownMs: 1, staleMaxMs: 1 });
   await Promise.all([find(by('a')), short(by('a'))]);
   fail(500);
   const { asked } = state;
@@ -120,7 +120,7 @@ t.test('strangers with random kids make nobody ask the issuer', async (t) => {
 t.test('with keys that hold, an issuer that fails is asked once in a cooldown', async (t) => {
   const { state, url, keys, fail } = await issuer(t);
   keys(A);
-  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, maxAge: 1, retry: 1 });
+  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, maxAgeMs: 1, retryMs: 1 });
   await find(by('a'));
   fail(500);
   await until('it is asked', async () => {
@@ -136,7 +136,7 @@ t.test('with keys that hold, an issuer that fails is asked once in a cooldown', 
 t.test('a new key is found after the cooldown, a removed one is gone after its time', async (t) => {
   const { url, keys } = await issuer(t);
   keys(A);
-  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, cooldown: 1, maxAge: 1 });
+  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, cooldownMs: 1, maxAgeMs: 1 });
   await find(by('a'));
   keys(B);
   await until('the new one is found', async () => (await codeOf(find(by('b')))) === 'found');

@@ -76,7 +76,7 @@ t.test('what remains is what is allowed at once', async (t) => {
         nowMs += wait;
         buckets.take('a', rate, nowMs);
       }
-      const { remaining } = buckets.look('a', rate, nowMs);
+      const { remaining } = buckets.peek('a', rate, nowMs);
       let allowed = 0;
       while (buckets.take('a', rate, nowMs).isAllowed) allowed += 1;
       return allowed === remaining;
@@ -91,9 +91,9 @@ t.test('what others took long ago has dripped out since', async (t) => {
   const buckets = new Buckets(3);
   buckets.take('a', rate, 0);
   // An hour at the full rate, of which this one hears at the end.
-  buckets.takenElsewhere('a', 3_600, rate, 0);
+  buckets.addPeerCount('a', 3_600, rate, 0);
   t.match(buckets.take('a', rate, 3_600_000), { isAllowed: true, remaining: 8 });
-  buckets.takenElsewhere('b', 3_610, rate, 0);
+  buckets.addPeerCount('b', 3_610, rate, 0);
   t.match(buckets.take('b', rate, 3_600_000), { isAllowed: false, resetSeconds: 1 });
 });
 
@@ -102,7 +102,7 @@ t.test(
   async (t) => {
     const rate = { perMinute: 60, burst: 10 };
     const buckets = new Buckets(3);
-    buckets.takenElsewhere('a', 9, rate, 0);
+    buckets.addPeerCount('a', 9, rate, 0);
     t.equal(buckets.take('a', rate, 0).remaining, 0);
     t.equal(buckets.take('a', rate, 0).isAllowed, false);
     t.same([...buckets.drain()], [['a', 1]], 'and only what was taken here is told');
@@ -126,9 +126,9 @@ t.test('what was allowed when it began is taken all the same, and owed', async (
   const buckets = new Buckets(10);
   const rate = { perMinute: 30, burst: 30 };
   for (let each = 0; each < 94; each += 1) buckets.charge('a', rate, 0);
-  t.same(buckets.look('a', rate, 0), { isAllowed: false, remaining: 0, resetSeconds: 130 });
-  t.equal(buckets.look('a', rate, 129_999).isAllowed, false, '64 more are owed, of 2 s each');
-  t.equal(buckets.look('a', rate, 130_000).isAllowed, true);
-  t.equal(buckets.look('a', rate, 130_000).remaining, 1);
+  t.same(buckets.peek('a', rate, 0), { isAllowed: false, remaining: 0, resetSeconds: 130 });
+  t.equal(buckets.peek('a', rate, 129_999).isAllowed, false, '64 more are owed, of 2 s each');
+  t.equal(buckets.peek('a', rate, 130_000).isAllowed, true);
+  t.equal(buckets.peek('a', rate, 130_000).remaining, 1);
   t.same(buckets.drain(), new Map([['a', 94]]), 'others hear of all of them');
 });

@@ -2,9 +2,9 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
 import { configOf } from '../../src/config/config.ts';
-import { momentMs } from '../../src/limits/bucket.ts';
+import { monotonicMs } from '../../src/limits/bucket.ts';
+import { Exchange } from '../../src/limits/exchange.ts';
 import { Limits } from '../../src/limits/limits.ts';
-import { Exchange } from '../../src/limits/shared.ts';
 import { NO_TOKENS, SECRET } from '../support/auth/auth-app.ts';
 import { goodClaims, secretToken } from '../support/auth/tokens.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
@@ -23,7 +23,7 @@ const SLOWLY = { perMinute: 0.001, burst: 1_000, concurrent: 0 };
 async function turn(pool: TestDatabase['pool'], limits: Limits): Promise<void> {
   for (const name of ['before', 'after']) {
     const counted = `${name} ${randomUUID()}`;
-    limits.takeRequest(counted, SLOWLY, momentMs());
+    limits.takeRequest(counted, SLOWLY, monotonicMs());
     await until('the exchange has its turn', async () => {
       const { rows } = await pool.query('select from rate_usage where name = $1', [
         `p ${SLOWLY.perMinute} ${counted}`,
@@ -45,7 +45,7 @@ t.test('what others counted before an instance began is not held against anybody
   await pool.query(`update rate_usage set taken = taken + 3, updated_at = clock_timestamp()
     where name = 'p 1 key:a'`);
   await turn(pool, limits);
-  const verdict = limits.takeRequest('key:a', OWN, momentMs());
+  const verdict = limits.takeRequest('key:a', OWN, monotonicMs());
   t.match(verdict, { isAllowed: true });
   t.ok((verdict?.remaining ?? 10) < 9, 'what they have counted since does count');
 });
@@ -65,8 +65,8 @@ t.test(
     });
     const heard: number[] = [];
     class Listening extends Limits {
-      override meet(others: number): void {
-        super.meet(others);
+      override setPeers(others: number): void {
+        super.setPeers(others);
         heard.push(others);
       }
     }
@@ -75,7 +75,7 @@ t.test(
     t.teardown(() => exchange.close());
     await until('it hears', () => heard.length > 0);
     t.equal(heard[0], 1);
-    const nowMs = momentMs();
+    const nowMs = monotonicMs();
     const waits = Array.from({ length: OWN.burst + 1 }, () =>
       limits.takeRequest('key:a', OWN, nowMs),
     );

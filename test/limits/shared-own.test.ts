@@ -1,7 +1,7 @@
 import t from 'tap';
-import { momentMs } from '../../src/limits/bucket.ts';
+import { monotonicMs } from '../../src/limits/bucket.ts';
+import { Exchange } from '../../src/limits/exchange.ts';
 import { Limits, type PrincipalLimits } from '../../src/limits/limits.ts';
-import { Exchange } from '../../src/limits/shared.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { until } from '../support/http/sockets.ts';
 
@@ -30,8 +30,8 @@ for (const [what, perMinute] of DEFAULTS) {
       const [one, other] = [instance(), instance()];
       /** What the other instance still gives to a name that the first one goes on counting. */
       const left = (name: string): number => {
-        one.takeRequest(name, MARK, momentMs());
-        return other.takeRequest(name, MARK, momentMs())?.remaining ?? 0;
+        one.takeRequest(name, MARK, monotonicMs());
+        return other.takeRequest(name, MARK, monotonicMs())?.remaining ?? 0;
       };
       // Each takes one at a time here: less is left than that only once the others count as well.
       const hears = async (name: string): Promise<void> => {
@@ -42,13 +42,13 @@ for (const [what, perMinute] of DEFAULTS) {
         });
       };
       await hears('before');
-      const nowMs = momentMs();
+      const nowMs = monotonicMs();
       for (let taken = 0; taken < OWN.burst; taken += 1) one.takeRequest('key:a', OWN, nowMs);
       // What was counted after the key has been heard, and the key's count no later than that.
       await hears('after');
-      const verdict = other.takeRequest('key:a', OWN, momentMs());
+      const verdict = other.takeRequest('key:a', OWN, monotonicMs());
       t.match(verdict, { isAllowed: false, remaining: 0 }, 'its burst was taken elsewhere');
-      t.match(other.takeRequest('key:b', OWN, momentMs()), { isAllowed: true, remaining: 9 });
+      t.match(other.takeRequest('key:b', OWN, monotonicMs()), { isAllowed: true, remaining: 9 });
     },
   );
 }

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import t from 'tap';
-import { momentMs } from '../../src/limits/bucket.ts';
+import { monotonicMs } from '../../src/limits/bucket.ts';
+import { Exchange } from '../../src/limits/exchange.ts';
 import { Limits } from '../../src/limits/limits.ts';
-import { Exchange } from '../../src/limits/shared.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { until } from '../support/http/sockets.ts';
 
@@ -18,7 +18,7 @@ const OFTEN = { perMinute: 6_000, burst: 1_000, concurrent: 0 };
 /** Waits until an instance has looked at what the others count. */
 async function untilLooked(pool: pg.Pool, limits: Limits, name: string): Promise<void> {
   const told = async (): Promise<number> => {
-    limits.takeRequest(name, OFTEN, momentMs());
+    limits.takeRequest(name, OFTEN, monotonicMs());
     const text = 'select taken from rate_usage where name = $1';
     const { rows } = await pool.query(text, [`p ${OFTEN.perMinute} ${name}`]);
     return Number(rows[0]?.taken ?? 0);
@@ -42,15 +42,15 @@ t.test(
     t.teardown(() => Promise.all(exchanges.map((each) => each.close())));
     const [one, other] = [instance(), instance()];
     await Promise.all([untilLooked(pool, one, 'one'), untilLooked(pool, other, 'other')]);
-    const nowMs = momentMs();
+    const nowMs = monotonicMs();
     for (let taken = 0; taken < 10; taken += 1) one.takeRequest('key:a', OWN, nowMs);
     for (let failed = 0; failed < 5; failed += 1) one.countFailure('192.0.2.1', nowMs);
     t.equal(one.takeRequest('key:a', OWN, nowMs)?.isAllowed, false);
-    await until('it knows', () => other.failedTooOften('192.0.2.1', nowMs) !== null);
+    await until('it knows', () => other.failureWaitSeconds('192.0.2.1', nowMs) !== null);
     t.equal(other.takeRequest('key:a', OWN, nowMs)?.isAllowed, false, 'the limits hold together');
     const late = instance();
     await untilLooked(pool, late, 'late');
-    t.equal(late.takeRequest('key:a', OWN, momentMs())?.isAllowed, true);
+    t.equal(late.takeRequest('key:a', OWN, monotonicMs())?.isAllowed, true);
   },
 );
 
@@ -63,7 +63,7 @@ t.test('a store that fails leaves each instance its own limits, and is told once
   t.teardown(() => exchange.close());
   await until('the failure is told', () => told.length > 0);
   t.match(told, [/rate_usage/]);
-  const nowMs = momentMs();
+  const nowMs = monotonicMs();
   for (let taken = 0; taken < 10; taken += 1) limits.takeRequest('key:a', OWN, nowMs);
   t.equal(limits.takeRequest('key:a', OWN, nowMs)?.isAllowed, false);
   await pool.query('alter table elsewhere rename to rate_usage');

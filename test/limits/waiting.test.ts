@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { Buckets, type Rate, Share } from '../../src/limits/bucket.ts';
+import { Buckets, PeerShare, type Rate } from '../../src/limits/bucket.ts';
 
 const TURN_MS = 1_000;
 
@@ -23,7 +23,7 @@ class Instances {
     this.#all = offsets.map((nextMs) => {
       return { buckets: new Buckets(10), nextMs, readMs: null, told: [] };
     });
-    for (const { buckets } of this.#all) buckets.meet(offsets.length - 1);
+    for (const { buckets } of this.#all) buckets.setPeers(offsets.length - 1);
   }
 
   ask(at: number, nowMs: number) {
@@ -46,7 +46,7 @@ class Instances {
     const { told, readMs, nextMs } = one;
     const since = readMs ?? nextMs;
     for (const count of told)
-      if (count > 0) one.buckets.takenElsewhere('a', count, this.#rate, since);
+      if (count > 0) one.buckets.addPeerCount('a', count, this.#rate, since);
     one.told = [];
     one.readMs = nextMs;
     one.nextMs += TURN_MS;
@@ -137,10 +137,10 @@ t.test('whoever was served by an instance that is gone is not sent away for long
 });
 
 t.test('what others told is forgotten by itself, also where few ask', async (t) => {
-  const share = new Share();
-  share.addElsewhere(400);
-  share.endTurn(1);
-  t.ok(share.elsewhere(10) > 100);
-  for (let turn = 0; turn < 60; turn += 1) share.endTurn(0);
-  t.equal(share.elsewhere(10), 0);
+  const share = new PeerShare();
+  share.addPeerRequests(400);
+  share.endPeriod(1);
+  t.ok(share.peerRequests(10) > 100);
+  for (let turn = 0; turn < 60; turn += 1) share.endPeriod(0);
+  t.equal(share.peerRequests(10), 0);
 });

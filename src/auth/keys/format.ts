@@ -3,17 +3,17 @@ import { crc32 } from 'node:zlib';
 
 /**
  * `cps_live_<id10>_<secret32><crc6>`: a public id that may be shown and logged, a secret of
- * 190 bits, and a CRC-32 by which a typing mistake is refused without asking the database.
+ * 190 bits, and a CRC-32 that detects typing errors without a database query.
  */
 const SHAPE = /^cps_live_([0-9A-Za-z]{10})_[0-9A-Za-z]{38}$/;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ID_LENGTH = 10;
 const SECRET_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
-/** The greatest multiple of 62 that fits a byte: bytes above it would favour the first digits. */
+/** Largest multiple of 62 in a byte: higher bytes would make the first digits more likely. */
 const FAIR_BYTES = 248;
 
-/** Uniformly drawn base62 digits. */
+/** Random base62 digits with a uniform distribution. */
 function randomDigits(length: number): string {
   let digits = '';
   while (digits.length < length) {
@@ -34,23 +34,20 @@ function checksumOf(text: string): string {
   return digits;
 }
 
-/** A freshly drawn key. `text` is the secret, to be shown once; `publicId` is not secret. */
+/** A new key. `text` is secret and shown once; `publicId` is not secret. */
 interface NewKey {
   readonly text: string;
   readonly publicId: string;
 }
 
-/** Draws a key; nothing is stored. */
+/** Generates a key without storing it. */
 export function newKey(): NewKey {
   const publicId = randomDigits(ID_LENGTH);
   const body = `cps_live_${publicId}_${randomDigits(SECRET_LENGTH)}`;
   return { text: body + checksumOf(body), publicId };
 }
 
-/**
- * The public id of a key whose form and checksum are right, else null. It says nothing about
- * whether the key exists.
- */
+/** Public id of a text with the form and checksum of a key, else null. The key may not exist. */
 export function publicIdOf(text: string): string | null {
   const publicId = SHAPE.exec(text)?.[1];
   if (publicId === undefined) return null;

@@ -5,37 +5,37 @@ import type { KeyLimits } from '../../limits/limits.ts';
 import { isPublicId } from './format.ts';
 import { limitsOf, scopesOfRow } from './verify.ts';
 
-/** The key that each key took the place of, by their public ids. */
-const predecessors = (db: Kysely<Database>) =>
+/** Maps the public id of each replacement key to that of the key it replaced. */
+const replacedKeys = (db: Kysely<Database>) =>
   db
     .selectFrom('api_key as old')
-    .innerJoin('api_key as heir', 'heir.id', 'old.replaced_by')
-    // By hand a key can be given for the heir of several: the newest of them is told.
-    .distinctOn('heir.id')
-    .select(['heir.public_id as heir', 'old.public_id as replaced'])
-    .orderBy('heir.id')
+    .innerJoin('api_key as new', 'new.id', 'old.replaced_by')
+    // Manual edits can make one key the replacement of several: the newest of these is reported.
+    .distinctOn('new.id')
+    .select(['new.public_id as replacement', 'old.public_id as replaced'])
+    .orderBy('new.id')
     .orderBy('old.id', 'desc');
 
 /**
- * The audited state of a key before or after a change. The row number of its replacement, which
- * nobody outside the database knows, becomes the public id; null if that row was removed since.
+ * The audited row of a key before or after a change. The internal id of its replacement becomes
+ * the public id; null if that row was deleted since.
  */
 const withPublicIds = (side: 'before' | 'after'): RawBuilder<unknown> => {
-  const kept = sql.ref(`key_audit.${side}`);
-  return sql`case when ${kept} ->> 'replaced_by' is null then ${kept}
-    else jsonb_set(${kept}, '{replaced_by}', coalesce((select to_jsonb(heir.public_id)
-      from api_key heir where heir.id = (${kept} ->> 'replaced_by')::integer), 'null')) end`;
+  const row = sql.ref(`key_audit.${side}`);
+  return sql`case when ${row} ->> 'replaced_by' is null then ${row}
+    else jsonb_set(${row}, '{replaced_by}', coalesce((select to_jsonb(new.public_id)
+      from api_key new where new.id = (${row} ->> 'replaced_by')::integer), 'null')) end`;
 };
 
 const TEXT_LENGTH_MAX = 200;
 
-/** A request about keys that cannot be met. The message is one line for a terminal. */
+/** A key command that cannot be executed. The message is one line for a terminal. */
 export class KeyError extends Error {
   override readonly name = 'KeyError';
   readonly exitCode = 2;
 }
 
-/** All that may be shown of a key. Instants are RFC 3339 in UTC. */
+/** The public data of a key. Instants are RFC 3339 in UTC. */
 export interface KeyInfo {
   readonly id: string;
   readonly name: string;
@@ -46,13 +46,11 @@ export interface KeyInfo {
   readonly expiresAt: string | null;
   readonly revokedAt: string | null;
   readonly revokedReason: string | null;
-  /** To the minute; null when it was never used. */
+  /** To the minute; null if it was never used. */
   readonly lastUsedAt: string | null;
   /** Its own limits; null for those of the service. */
   readonly limits: KeyLimits | null;
-  /** The key that took its place. */
   readonly replacedBy: string | null;
-  /** The key that it took the place of. */
   readonly replaces: string | null;
 }
 
@@ -65,7 +63,7 @@ export function checkText(what: string, text: string): void {
   if (/[\p{Cc}\p{Cs}]/u.test(text)) throw new KeyError(`the ${what} has control characters`);
 }
 
-/** A misplaced key must not show up in an error message, nor in a statement. */
+/** Rejects whole keys: a secret must not appear in an error message or a statement. */
 export function checkId(id: string): void {
   if (!isPublicId(id)) {
     throw new KeyError('a key is named by its public id, the 10 characters after cps_live_');
@@ -75,13 +73,13 @@ export function checkId(id: string): void {
 async function readKeys(db: Kysely<Database>, id?: string): Promise<KeyInfo[]> {
   const rows = await db
     .selectFrom('api_key')
-    .leftJoin(predecessors(db).as('succession'), 'succession.heir', 'api_key.public_id')
-    .select(['succession.replaced', 'public_id', 'name', 'owner', scopesOfRow.as('scopes')])
+    .leftJoin(replacedKeys(db).as('rotation'), 'rotation.replacement', 'api_key.public_id')
+    .select(['rotation.replaced', 'public_id', 'name', 'owner', scopesOfRow.as('scopes')])
     .select(['created_at', 'expires_at', 'revoked_at', 'revoked_reason', 'last_used_at'])
     .select(['rate_per_minute', 'rate_burst', 'concurrent'])
     .select(
-      sql<string | null>`(select heir.public_id from api_key heir
-        where heir.id = api_key.replaced_by)`.as('replaced_by'),
+      sql<string | null>`(select new.public_id from api_key new
+        where new.id = api_key.replaced_by)`.as('replaced_by'),
     )
     .select(
       sql<KeyInfo['status']>`case when revoked_at is not null then 'revoked'
@@ -107,15 +105,12 @@ async function readKeys(db: Kysely<Database>, id?: string): Promise<KeyInfo[]> {
   }));
 }
 
-/** Every key, oldest first. */
+/** Lists all keys, oldest first. */
 export async function listKeys(db: Kysely<Database>): Promise<KeyInfo[]> {
   return readKeys(db);
 }
 
-/**
- * One key, by its public id.
- * @throws KeyError when there is none
- */
+/** Reads one key by its public id. @throws KeyError if it does not exist */
 export async function showKey(db: Kysely<Database>, id: string): Promise<KeyInfo> {
   checkId(id);
   const [key] = await readKeys(db, id);
@@ -123,24 +118,24 @@ export async function showKey(db: Kysely<Database>, id: string): Promise<KeyInfo
   return key;
 }
 
-/** One thing that was done to a key. */
+/** One entry of the key audit. */
 export interface KeyEvent {
   /** RFC 3339 in UTC. */
   readonly at: string;
   readonly actor: string;
   readonly action: string;
   readonly id: string;
-  /** The state of the key before and after; never any part of its secret. */
+  /** The row of the key before and after the change, without its digest. */
   readonly before: unknown;
   readonly after: unknown;
   readonly reason: string | null;
-  /** The key that this one was made to replace. */
+  /** Public id of the key that this one replaces. */
   readonly replaces: string | null;
 }
 
 /**
- * Reads the audit of one key or of all keys, newest first. The table cannot be changed.
- * @throws KeyError when there neither is nor was a key with the id
+ * Reads the audit of one key or of all keys, newest first. The table is append-only.
+ * @throws KeyError if no key has or had the id
  */
 export async function readAudit(
   db: Kysely<Database>,
@@ -149,18 +144,18 @@ export async function readAudit(
   if (id !== undefined) checkId(id);
   const rows = await db
     .selectFrom('key_audit')
-    .leftJoin(predecessors(db).as('succession'), (join) =>
+    .leftJoin(replacedKeys(db).as('rotation'), (join) =>
       join
-        .onRef('succession.heir', '=', 'key_audit.public_id')
+        .onRef('rotation.replacement', '=', 'key_audit.public_id')
         .on('key_audit.action', '=', 'created'),
     )
-    .select(['at', 'actor', 'action', 'public_id', 'reason', 'succession.replaced'])
+    .select(['at', 'actor', 'action', 'public_id', 'reason', 'rotation.replaced'])
     .select([withPublicIds('before').as('before'), withPublicIds('after').as('after')])
     .$if(id !== undefined, (query) => query.where('public_id', '=', id ?? ''))
     .orderBy('id', 'desc')
     .limit(limit)
     .execute();
-  // The audit of a key that was removed is kept; one that was never noted may still be there.
+  // A deleted key keeps its audit entries. A key older than the audit has none.
   if (id !== undefined && rows.length === 0) await showKey(db, id);
   return rows.map(({ at, actor, action, public_id, before, after, reason, replaced }) => ({
     at: instantOf(at),

@@ -6,23 +6,23 @@ import { newKey } from './format.ts';
 import { checkId, checkText, KeyError, type KeyInfo, showKey } from './info.ts';
 import { digestOf } from './verify.ts';
 
-/** The life of a key, unless its maker asks for another, in days. */
+/** Default lifetime of a key, in days. */
 export const KEY_LIFETIME_DAYS = 365;
 
 interface KeyRequest {
-  /** What the key is for, as its keeper will recognise it. */
+  /** Purpose of the key, for its owner. */
   readonly name: string;
   readonly owner?: string | null;
   readonly scopes: readonly string[];
-  /** When the key stops working; null for never. */
+  /** Null for a key that does not expire. */
   readonly expiresAt: Date | null;
   readonly limits?: KeyLimits | null;
 }
 
-/** A key that was just made: its text is shown this once. */
+/** A key that was just created: its text is shown only now. */
 export type NewKeyInfo = KeyInfo & { readonly key: string };
 
-/** Who changes a key and why, for the audit table; the account of the database, when not given. */
+/** Entries for the audit table; the actor defaults to the database account. */
 interface KeyChange {
   readonly actor?: string | undefined;
   readonly reason?: string | undefined;
@@ -41,8 +41,8 @@ function checkLimits(limits: KeyLimits | null): void {
   }
 }
 
-/** One transaction whose changes the audit table will know the author and the reason of. */
-const changing = <T>(
+/** Runs one transaction. The audit triggers record its actor and reason. */
+const inAuditedTransaction = <T>(
   db: Kysely<Database>,
   { actor = '', reason = '' }: KeyChange,
   work: (trx: Transaction<Database>) => Promise<T>,
@@ -53,7 +53,7 @@ const changing = <T>(
     return work(trx);
   });
 
-/** Writes a new key; returns its row's id and its text. */
+/** Inserts a new key. Returns its row id, text and public id. */
 async function insertKey(trx: Transaction<Database>, request: KeyRequest) {
   const { name, owner = null, expiresAt, limits = null } = request;
   const scopes = scopesOf(request.scopes);
@@ -81,8 +81,9 @@ async function insertKey(trx: Transaction<Database>, request: KeyRequest) {
 }
 
 /**
- * Makes a key. Its text is in the answer and nowhere else: the database holds the SHA-256.
- * @throws KeyError for a bad name, owner, limit or expiry, UnknownScopeError for an unknown scope
+ * Creates a key. Only the result has its text: the database stores the SHA-256.
+ * @throws KeyError for an invalid name, owner, limit or expiry, UnknownScopeError for an unknown
+ *   scope
  */
 export async function createKey(
   db: Kysely<Database>,
@@ -93,13 +94,15 @@ export async function createKey(
   if (typeof request.owner === 'string') checkText('owner', request.owner);
   checkExpiry(request.expiresAt);
   checkLimits(request.limits ?? null);
-  const { text, publicId } = await changing(db, change, (trx) => insertKey(trx, request));
+  const { text, publicId } = await inAuditedTransaction(db, change, (trx) =>
+    insertKey(trx, request),
+  );
   return { ...(await showKey(db, publicId)), key: text };
 }
 
 /**
- * Revokes a key for good. A key that was revoked before keeps its first time and reason.
- * @throws KeyError when there is no such key, or no reason
+ * Revokes a key permanently. A revoked key keeps the time and reason of its first revocation.
+ * @throws KeyError for an unknown key or an empty reason
  */
 export async function revokeKey(
   db: Kysely<Database>,
@@ -109,7 +112,7 @@ export async function revokeKey(
 ): Promise<KeyInfo> {
   checkId(id);
   checkText('reason', reason);
-  await changing(db, { ...change, reason }, (trx) =>
+  await inAuditedTransaction(db, { ...change, reason }, (trx) =>
     trx
       .updateTable('api_key')
       .set({ revoked_at: sql<string>`now()`, revoked_reason: reason })
@@ -121,25 +124,25 @@ export async function revokeKey(
 }
 
 interface Rotation {
-  /** How long the old key goes on working, in milliseconds; 0 ends it at once. */
+  /** Grace period of the old key, in milliseconds; 0 revokes it immediately. */
   readonly graceMs: number;
-  /** When the new key ends; null for never, 'as-before' for as long a life as the old one had. */
-  readonly expiresAt: Date | null | 'as-before';
+  /** Expiry of the new key; null for none, 'same-lifetime' for the lifetime of the old key. */
+  readonly expiresAt: Date | null | 'same-lifetime';
 }
 
 const DAY_MS = 86_400_000;
 
-/** The end of a key made now that lives as long as another was to; there is always one. */
-function endAsOf({ createdAt, expiresAt }: KeyInfo): Date {
+/** Expiry of a new key with the lifetime of another; the default if that one does not expire. */
+function expiryLike({ createdAt, expiresAt }: KeyInfo): Date {
   const span =
     expiresAt === null ? KEY_LIFETIME_DAYS * DAY_MS : Date.parse(expiresAt) - Date.parse(createdAt);
   return new Date(Date.now() + span);
 }
 
 /**
- * Makes a key that takes the place of another: same name, owner, scopes and limits. The old one
- * works until the grace is over, and never longer than it would have.
- * @throws KeyError when there is no such key, or it does not work any more or has an heir
+ * Rotates a key: creates a replacement with the same name, owner, scopes and limits. The old key
+ * works until the grace period ends, or until its own expiry if that is earlier.
+ * @throws KeyError for a key that is unknown, inactive or already replaced
  */
 export async function rotateKey(
   db: Kysely<Database>,
@@ -155,15 +158,15 @@ export async function rotateKey(
         `\`keys revoke ${id}\` ends this one now`,
     );
   }
-  const expiresAt = wanted === 'as-before' ? endAsOf(old) : wanted;
+  const expiresAt = wanted === 'same-lifetime' ? expiryLike(old) : wanted;
   checkExpiry(expiresAt);
   const { name, owner, scopes, limits } = old;
-  const made = await changing(db, change, async (trx) => {
-    const heir = await insertKey(trx, { name, owner, scopes, limits, expiresAt });
+  const created = await inAuditedTransaction(db, change, async (trx) => {
+    const replacement = await insertKey(trx, { name, owner, scopes, limits, expiresAt });
     const end = sql<string>`least(expires_at, now() + ${`${graceMs} milliseconds`}::interval)`;
     const changed = await trx
       .updateTable('api_key')
-      .set({ replaced_by: heir.id })
+      .set({ replaced_by: replacement.id })
       .$if(graceMs > 0, (query) => query.set({ expires_at: end }))
       .$if(graceMs === 0, (query) =>
         query.set({ revoked_at: sql<string>`now()`, revoked_reason: 'rotated without grace' }),
@@ -175,7 +178,7 @@ export async function rotateKey(
     if (changed.numUpdatedRows === 0n) {
       throw new KeyError(`the key ${id} was rotated or revoked meanwhile`);
     }
-    return heir;
+    return replacement;
   });
-  return { ...(await showKey(db, made.publicId)), key: made.text };
+  return { ...(await showKey(db, created.publicId)), key: created.text };
 }

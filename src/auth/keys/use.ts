@@ -2,7 +2,7 @@ import type pg from 'pg';
 
 const MINUTE_MS = 60_000;
 
-/** Times only ever grow, whichever instance reports its own first. */
+/** Never moves a time back: instances report in any order. */
 const WRITE_USED = `
 update api_key set last_used_at = used.at
   from unnest($1::text[], $2::timestamptz[]) as used (public_id, at)
@@ -11,21 +11,19 @@ update api_key set last_used_at = used.at
 
 const WRITE_DENIED = 'select note_denied($1::text[], $2::integer[])';
 
-/** Ids that are counted at a time, some 100 bytes each: whoever guesses draws any number. */
+/** Maximum number of counted ids, about 100 bytes each: guessed ids are unlimited. */
 const IDS_MAX = 10_000;
 
 interface KeyUseOptions {
-  /** How many refusals of one key in a minute are a burst; 0 for none. */
+  /** Rejections of one key in a minute that count as a burst; 0 disables bursts. */
   readonly deniedBurst: number;
-  /** Called for each failure to write the last use, and the bursts. */
   readonly onUsedFailure: (error: Error) => void;
   readonly onDeniedFailure: (error: Error) => void;
 }
 
 /**
- * Writes once a minute when keys were last used, to the minute, and which keys were refused in
- * bursts, with an account that may do only that. Nothing waits for it, and no request fails because
- * of it.
+ * Writes the last use of each key (to the minute) and bursts of rejected keys, once a minute, with
+ * a database account that may do only that. No request waits for it or fails with it.
  */
 export class KeyUse {
   readonly #pool: pg.Pool;
@@ -42,14 +40,13 @@ export class KeyUse {
     this.#timer.unref();
   }
 
-  /** Notes the use of a key. */
-  noteUse(publicId: string, nowMs: number): void {
+  recordUse(publicId: string, nowMs: number): void {
     this.#used.set(publicId, nowMs - (nowMs % MINUTE_MS));
   }
 
   /**
-   * Counts a refused request; the public id of its key is well formed, and may be that of no key.
-   * Short of memory, the ids that were refused longest ago are forgotten first.
+   * Counts a rejected request. The public id is well formed, but the key may not exist. Beyond
+   * `IDS_MAX`, the least recently counted id is evicted.
    */
   countDenied(publicId: string): void {
     if (this.#options.deniedBurst === 0) return;
@@ -61,7 +58,7 @@ export class KeyUse {
     this.#denied.delete(oldest);
   }
 
-  /** Writes what was noted, never twice at a time. Never fails. */
+  /** Writes the collected data. Calls run one after another; failures go to the callbacks. */
   write(): Promise<void> {
     this.#running = this.#running.then(async () => {
       await this.#writeUsed().catch(this.#options.onUsedFailure);
@@ -70,13 +67,13 @@ export class KeyUse {
     return this.#running;
   }
 
-  /** Writes what was noted, and stops. */
+  /** Stops the timer, and writes the rest. */
   close(): Promise<void> {
     clearInterval(this.#timer);
     return this.write();
   }
 
-  /** Times that could not be written are kept and written later. */
+  /** After a failure, the times are merged back for the next attempt. */
   async #writeUsed(): Promise<void> {
     if (this.#used.size === 0) return;
     const batch = this.#used;
@@ -90,7 +87,7 @@ export class KeyUse {
     }
   }
 
-  /** Has the audit tell of keys whose secret is guessed, or that are used where they may not be. */
+  /** Records bursts in the audit: guessed secrets, and keys used without the required scope. */
   async #writeDenied(): Promise<void> {
     const { deniedBurst } = this.#options;
     const bursts = [...this.#denied].filter(([, count]) => count >= deniedBurst);

@@ -11,25 +11,25 @@ import type { Principal } from '../principal.ts';
 import { authUnavailable, expiredApiKey, invalidApiKey, revokedApiKey } from '../refusals.ts';
 import { publicIdOf } from './format.ts';
 
-/** What is stored of a key, as far as a request needs it. */
+/** The stored data of a key that a request needs. */
 interface KeyRecord {
   readonly publicId: string;
   /** SHA-256 of the whole key. */
   readonly digest: Uint8Array;
   readonly scopes: ReadonlySet<string>;
-  /** RFC 3339 in UTC; null for a key that never expires. */
+  /** RFC 3339 in UTC; null for a key that does not expire. */
   readonly expiresAt: string | null;
   readonly revoked: boolean;
-  /** The clock of the database when the key was read, and `performance.now()` then. */
+  /** The database clock when the key was read, and `performance.now()` at that time. */
   readonly readAt: { readonly databaseMs: number; readonly ownMs: number };
   readonly limits: KeyLimits | null;
 }
 
-/** The scopes of the key that a query on `api_key` is at. */
+/** Subquery: scopes of the current row of `api_key`. */
 export const scopesOfRow = sql<string[]>`array(
   select scope from api_key_scope where api_key_id = api_key.id order by scope)`;
 
-/** The limits in a row of `api_key`; null when it has none of its own. */
+/** Limits in a row of `api_key`; null if the key has no limits of its own. */
 export function limitsOf(
   row: Readonly<Record<'rate_per_minute' | 'rate_burst' | 'concurrent', number | null>>,
 ): KeyLimits | null {
@@ -38,20 +38,20 @@ export function limitsOf(
 }
 
 /**
- * How a key is looked up: in the database, or in what a cache kept of it. A cache knows the digest
- * of whoever asks, so that it answers nobody else sooner than it answers strangers.
+ * Looks up a key in the database or in a cache. A cache needs the digest of the request: a cached
+ * result for a wrong secret would be faster than one for an unknown key.
  */
 export type FindKey = (publicId: string, digest: Uint8Array) => Promise<KeyRecord | undefined>;
 
-/** What is stored of a key's text. 190 random bits cannot be guessed: no slow hash is needed. */
+/** SHA-256 of a key. 190 random bits cannot be guessed, so no slow password hash is needed. */
 export const digestOf = (text: string): Buffer => hash('sha256', text, 'buffer');
 
-/** Stands in for the digest of an unknown key, so that both paths do the same work. */
+/** Digest of an unknown key, so that both paths take the same time. */
 const NO_DIGEST = Buffer.alloc(32);
 
 /**
- * Reads a key by its public id; the secret is never part of a statement. There is a row of an
- * unknown id too: without one the database would be done sooner.
+ * Reads a key by its public id; the secret is never part of a statement. An unknown id returns a
+ * row too, because an empty result would be faster.
  */
 export async function findKey(
   db: Kysely<Database>,
@@ -77,7 +77,7 @@ export async function findKey(
   };
 }
 
-/** True if a digest is that of a key; of an unknown one it takes as long. */
+/** Compares a digest in constant time; an unknown key takes as long. */
 const isDigestOf = (key: KeyRecord | undefined, digest: Uint8Array): boolean =>
   timingSafeEqual(digest, key?.digest ?? NO_DIGEST) && key !== undefined;
 
@@ -90,18 +90,17 @@ async function lookUp(
     return await find(publicId, digest);
   } catch (cause) {
     if (cause instanceof Problem && cause.code !== 'database_unavailable') throw cause;
-    // A database without its tables is the operator's to mend, and says so everywhere.
+    // An outdated schema is an operator error, reported by the same code on every route.
     const problem = databaseProblem(cause);
     throw problem?.code === 'schema_outdated' ? problem : authUnavailable(cause);
   }
 }
 
 /**
- * Checks the key of a request. Only a client that knows the secret learns that a key expired or
- * was revoked. The clock of the database decides whether it expired, whatever the clock of this
- * machine says.
- * @throws Problem invalid_api_key, api_key_expired, api_key_revoked; auth_unavailable when the
- *   lookup fails, schema_outdated when there is nothing to look in
+ * Checks the key of a request. Expiry and revocation are reported only to a client that knows the
+ * secret. The database clock decides about expiry, because clocks of instances may differ.
+ * @throws Problem invalid_api_key, api_key_expired, api_key_revoked; auth_unavailable if the
+ *   lookup fails, schema_outdated if the tables do not exist
  */
 export async function verifyKey(find: FindKey, text: string): Promise<Principal> {
   const publicId = publicIdOf(text);
@@ -120,41 +119,41 @@ export async function verifyKey(find: FindKey, text: string): Promise<Principal>
   return { kind: 'key', id: publicId, scopes, expiresAt, limits };
 }
 
-/** Looks a key up as of a look at the database: what was revoked before it is revoked. */
-type KeysAt = (
+/** Looks up a key as of a revision check: every earlier revocation is seen. */
+type KeysAtRevision = (
   newest: Newest,
   publicId: string,
   digest: Uint8Array,
 ) => Promise<KeyRecord | undefined>;
 
 /**
- * Keys that were read, for as long as the database says that no key has changed. Ids that are
- * not known are not kept: strangers draw as many as they like. A wrong secret of a key that is kept
- * is looked up as they are, so that the time of a refusal does not tell that the key exists. Many
- * requests that come with one key at once, as after a change of any, share one lookup.
- * @param keep how many keys are kept, some 500 bytes each
+ * Cache of keys, cleared whenever the version of the key table changes. Unknown ids are not cached,
+ * because guessed ids are unlimited. A wrong secret of a cached key is looked up like an unknown
+ * id, so that response times do not reveal which keys exist. Concurrent requests with one key share
+ * a lookup.
+ * @param entriesMax maximum number of keys, about 500 bytes each
  */
-export function rememberedKeys(db: Kysely<Database>, keep: number): KeysAt {
-  const kept = new Map<string, KeyRecord>();
-  const once = sharedReading<KeyRecord | undefined>();
+export function cachedKeys(db: Kysely<Database>, entriesMax: number): KeysAtRevision {
+  const cache = new Map<string, KeyRecord>();
+  const shareLookup = sharedReading<KeyRecord | undefined>();
   let version = '';
   return async (newest, publicId, digest) => {
     const current = `${newest.epoch}.${newest.keysVersion}`;
     if (current !== version) {
-      kept.clear();
+      cache.clear();
       version = current;
     }
-    const found = kept.get(publicId);
+    const found = cache.get(publicId);
     if (isDigestOf(found, digest)) return found;
-    // Read after the look, so never older than it says; one that is newer is refused no less.
-    const asked = `${current} ${publicId} ${Buffer.from(digest).toString('base64')}`;
-    const record = await once(asked, () => findKey(db, publicId));
-    // Another request may have seen a newer version meanwhile.
+    // The lookup begins after the revision check, so it cannot miss an earlier revocation.
+    const lookup = `${current} ${publicId} ${Buffer.from(digest).toString('base64')}`;
+    const record = await shareLookup(lookup, () => findKey(db, publicId));
+    // Another request may have seen a newer version and cleared the cache.
     if (record === undefined || current !== version) return record;
-    kept.set(publicId, record);
-    for (const oldest of kept.keys()) {
-      if (kept.size <= keep) break;
-      kept.delete(oldest);
+    cache.set(publicId, record);
+    for (const oldest of cache.keys()) {
+      if (cache.size <= entriesMax) break;
+      cache.delete(oldest);
     }
     return record;
   };

@@ -10,36 +10,36 @@ import {
 import { authUnavailable, invalidToken } from '../refusals.ts';
 import { type Algorithm, ASYMMETRIC, type TokenHeader } from './tokens.ts';
 
-/** Times of a remote key set, in milliseconds. */
+/** Timing of a remote key set, in milliseconds. */
 export interface RemoteKeyTimes {
-  /** Timeout of one attempt to read it. */
-  readonly patience: number;
-  /** After it was read, an unknown key is not looked for so long. */
-  readonly cooldown: number;
-  /** So long it holds without being read again: a key that was removed is gone after it. */
-  readonly maxAge: number;
-  /** So long it holds while it cannot be read. */
-  readonly keep: number;
+  /** Timeout of one fetch. */
+  readonly timeoutMs: number;
+  /** Minimum time between a fetch and the next one for an unknown key id. */
+  readonly cooldownMs: number;
+  /** Maximum age without a fetch: a removed key is trusted at most this long. */
+  readonly maxAgeMs: number;
+  /** Maximum age while fetches fail. */
+  readonly staleMaxMs: number;
   /**
-   * The first pause after an attempt that failed while no key was ever read; it doubles up to the
-   * cooldown. With keys that hold, the pause is the cooldown.
+   * First pause after a failed fetch if there is no usable key set; it doubles up to the cooldown.
+   * With a usable key set, the pause is the cooldown.
    */
-  readonly retry: number;
+  readonly retryMs: number;
 }
 
 const TIMES: RemoteKeyTimes = {
-  patience: 2_000,
-  cooldown: 30_000,
-  maxAge: 600_000,
-  keep: 86_400_000,
-  retry: 2_000,
+  timeoutMs: 2_000,
+  cooldownMs: 30_000,
+  maxAgeMs: 600_000,
+  staleMaxMs: 86_400_000,
+  retryMs: 2_000,
 };
 
-/** If no key fits, the token is at fault; every other failure is one of the key source. */
-const isForToken = (error: unknown): boolean =>
+/** True if no key matches, a fault of the token. All other errors are faults of the key source. */
+const isNoMatch = (error: unknown): boolean =>
   error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
 
-/** @throws Error for another status than 200, and as soon as there are more than `bytesMax` */
+/** @throws Error for a status other than 200, and after more than `bytesMax` bytes */
 async function textOf(response: Response, bytesMax: number): Promise<string> {
   if (response.status !== 200) {
     await response.body?.cancel();
@@ -57,8 +57,8 @@ async function textOf(response: Response, bytesMax: number): Promise<string> {
 
 type FindKey = ReturnType<typeof createLocalJWKSet>;
 
-/** The key set that was read last, used while it cannot be read again. */
-class LastGood {
+/** Cache of the last key set, used while fetches fail. */
+class KeySetCache {
   readonly #times: RemoteKeyTimes;
   readonly #bytesMax: number;
   #find: FindKey | null = null;
@@ -71,12 +71,12 @@ class LastGood {
     this.#bytesMax = bytesMax;
   }
 
-  /** The copy, unless there is none or it is too old. */
+  /** The cached key set; null if there is none or it is too old. */
   get find(): FindKey | null {
-    return performance.now() - this.#readAt <= this.#times.keep ? this.#find : null;
+    return performance.now() - this.#readAt <= this.#times.staleMaxMs ? this.#find : null;
   }
 
-  /** Reads the key set; for some time after a failure it fails at once. */
+  /** Fetches the key set. During the pause after a failure it rejects without a fetch. */
   readonly read = async (url: string, options: RequestInit): Promise<Response> => {
     if (performance.now() < this.#notBefore) throw new Error('the key set failed a moment ago');
     try {
@@ -86,8 +86,9 @@ class LastGood {
       this.#failures = 0;
       return new Response(text, { status: 200 });
     } catch (error) {
-      const { retry, cooldown } = this.#times;
-      const pause = this.find === null ? Math.min(cooldown, retry * 2 ** this.#failures) : cooldown;
+      const { retryMs, cooldownMs } = this.#times;
+      const pause =
+        this.find === null ? Math.min(cooldownMs, retryMs * 2 ** this.#failures) : cooldownMs;
       this.#notBefore = performance.now() + pause;
       this.#failures += 1;
       throw error;
@@ -96,29 +97,29 @@ class LastGood {
 }
 
 /**
- * Finds keys in the JWKS at one fixed address. Strangers cannot make it read more often: an unknown
- * key is looked for once in a cooldown, and so is an address asked that fails; one that never
- * answered sooner at first, since a service often starts beside its issuer. While it fails, the
- * keys that were read last hold for a day.
- * @param bytesMax the largest key set; of a larger one no more is read
+ * Finds keys in the JWKS at one fixed address. Unauthenticated requests cannot increase the fetch
+ * rate: unknown key ids and failures cause at most one fetch per cooldown. An issuer that never
+ * responded is retried sooner at first, because it often starts together with this service. While
+ * fetches fail, the cached keys are used for a day.
+ * @param bytesMax maximum size of the key set; the rest of a larger one is not read
  */
 export function remoteKeys(url: string, bytesMax: number, times: RemoteKeyTimes = TIMES) {
-  const last = new LastGood(times, bytesMax);
+  const last = new KeySetCache(times, bytesMax);
   const keySet = createRemoteJWKSet(new URL(url), {
-    timeoutDuration: times.patience,
-    cooldownDuration: times.cooldown,
-    cacheMaxAge: times.maxAge,
+    timeoutDuration: times.timeoutMs,
+    cooldownDuration: times.cooldownMs,
+    cacheMaxAge: times.maxAgeMs,
     [customFetch]: last.read,
   });
-  /** @throws Problem invalid_token when no key fits, auth_unavailable when that is not known */
+  /** @throws Problem invalid_token if no key matches, auth_unavailable if that is unknown */
   return async ({ alg, kid }: TokenHeader) => {
     const wanted = kid === undefined ? { alg } : { alg, kid };
     try {
       return await keySet(wanted);
     } catch (cause) {
-      if (isForToken(cause)) throw invalidToken(cause);
+      if (isNoMatch(cause)) throw invalidToken(cause);
       if (last.find === null) throw authUnavailable(cause);
-      // A key that the copy lacks may be a new one: nobody can say so now.
+      // A key id missing in the cached set may be a new key of the issuer.
       return last.find(wanted).catch(() => {
         throw authUnavailable(cause);
       });
@@ -126,19 +127,19 @@ export function remoteKeys(url: string, bytesMax: number, times: RemoteKeyTimes 
   };
 }
 
-/** Where the key that a token must be signed with comes from. */
+/** Source of the keys that verify tokens. */
 export interface KeySource {
-  /** What the keys may be used with: HS256 alone or public keys alone, never both. */
+  /** Accepted algorithms: HS256 alone or those of public keys, never both. */
   readonly algorithms: readonly Algorithm[];
   /**
    * The secret, or the public key as SPKI PEM.
-   * @throws Problem invalid_token when there is no key for this header, auth_unavailable when
-   *   the keys cannot be had
+   * @throws Problem invalid_token if no key matches the header, auth_unavailable if the keys
+   *   cannot be fetched
    */
   readonly keyOf: (header: TokenHeader) => Promise<string>;
 }
 
-/** The settings that say which tokens are trusted, named as in the environment. */
+/** Settings that select the trusted tokens, named as in the environment. */
 export interface KeySettings {
   readonly JWT_SECRET?: string;
   readonly JWT_PUBLIC_KEY_FILE?: string;
@@ -146,7 +147,7 @@ export interface KeySettings {
   readonly JWT_JWKS_BYTES_MAX: number;
 }
 
-/** A setting that no token could be checked with. One line that names the variable. */
+/** An unusable token setting. The message is one line that names the variable. */
 export class TokenSettingError extends Error {
   override readonly name = 'TokenSettingError';
   readonly exitCode = 2;
@@ -155,7 +156,7 @@ export class TokenSettingError extends Error {
 const SECRET_BYTES_MIN = 32;
 const RSA_BITS_MIN = 2048;
 
-/** What a public key may be used with; nothing for weak keys and other curves. */
+/** Algorithms of a public key; empty for weak keys and other curves. */
 function algorithmsOf(key: KeyObject): Algorithm[] {
   const { modulusLength = 0, namedCurve } = key.asymmetricKeyDetails ?? {};
   if (key.asymmetricKeyType === 'rsa' && modulusLength >= RSA_BITS_MIN) return ['RS256', 'PS256'];
@@ -169,7 +170,7 @@ function secretSource(secret: string): KeySource {
   if (Buffer.byteLength(secret) < SECRET_BYTES_MIN) {
     throw new TokenSettingError(`JWT_SECRET: must have at least ${SECRET_BYTES_MIN} bytes`);
   }
-  // A public key is public: taken for a secret, everybody could sign with it.
+  // Anyone could sign with a public key that is used as an HMAC secret.
   if (secret.includes('-----BEGIN') || secret.includes('"kty"')) {
     throw new TokenSettingError('JWT_SECRET: is a key; name its file in JWT_PUBLIC_KEY_FILE');
   }
@@ -177,25 +178,25 @@ function secretSource(secret: string): KeySource {
 }
 
 async function fileSource(path: string): Promise<KeySource> {
-  const refuse = (why: string, cause?: unknown): never => {
+  const reject = (why: string, cause?: unknown): never => {
     throw new TokenSettingError(`JWT_PUBLIC_KEY_FILE: ${why}`, { cause });
   };
   const text = await readFile(path, 'utf8').catch((cause) => {
     const { code } = cause as NodeJS.ErrnoException;
-    // Its path is not told: somebody may have set the key itself.
-    return refuse(code === 'ENOENT' ? 'there is no such file' : `cannot be read (${code})`, cause);
+    // The message omits the path: the setting may hold the key itself by mistake.
+    return reject(code === 'ENOENT' ? 'there is no such file' : `cannot be read (${code})`, cause);
   });
-  // Node would quietly take the public half of a private key, which has no business here.
-  if (text.includes('PRIVATE KEY-----')) refuse('holds a private key; the public one is needed');
+  // Node would silently use the public half of a private key.
+  if (text.includes('PRIVATE KEY-----')) reject('holds a private key; the public one is needed');
   let key: KeyObject;
   try {
     key = createPublicKey(text);
   } catch (cause) {
-    return refuse('holds no public key in PEM form', cause);
+    return reject('holds no public key in PEM form', cause);
   }
   const algorithms = algorithmsOf(key);
   if (algorithms.length === 0) {
-    refuse('must hold an RSA key of at least 2048 bits, a P-256 key or an Ed25519 key');
+    reject('must hold an RSA key of at least 2048 bits, a P-256 key or an Ed25519 key');
   }
   const pem = pemOf(key);
   return { algorithms, keyOf: async () => pem };
@@ -218,8 +219,8 @@ function remoteSource(url: string, bytesMax: number): KeySource {
 }
 
 /**
- * The key source that the settings name; undefined when no tokens are taken.
- * @throws TokenSettingError when a setting cannot be used, or when two of them exclude each other
+ * The key source of the settings; undefined if the service accepts no tokens.
+ * @throws TokenSettingError for an unusable setting, or two settings that exclude each other
  */
 export async function keySourceOf(settings: KeySettings): Promise<KeySource | undefined> {
   const { JWT_SECRET, JWT_PUBLIC_KEY_FILE, JWT_JWKS_URL } = settings;

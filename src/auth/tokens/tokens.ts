@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { Principal } from '../principal.ts';
 import { expiredToken, invalidToken } from '../refusals.ts';
 
-const refuse = (why: string): never => {
+const reject = (why: string): never => {
   throw invalidToken(new Error(why));
 };
 
@@ -10,8 +10,8 @@ const refuse = (why: string): never => {
 const TOKEN = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}]/gs;
 
 /**
- * Tells if an object of a JSON text has a duplicate member. JSON.parse keeps the last one silently,
- * other parsers the first: a signed text must not mean two things.
+ * True if an object of a JSON text has a duplicate member. JSON.parse uses the last one, other
+ * parsers the first: a signed text must have one meaning.
  *
  * @param json a text that JSON.parse accepts
  */
@@ -30,12 +30,12 @@ function hasDuplicateMembers(json: string): boolean {
   return false;
 }
 
-/** The algorithms that a public key may be used with. */
+/** Algorithms of public keys. */
 export const ASYMMETRIC = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const;
 
 export type Algorithm = 'HS256' | (typeof ASYMMETRIC)[number];
 
-/** The two members of a token's header that are used; all others are ignored or refused. */
+/** The two header members that are used; all others are ignored or rejected. */
 export interface TokenHeader {
   readonly alg: Algorithm;
   readonly kid: string | undefined;
@@ -46,62 +46,62 @@ const TYPES = new Set(['jwt', 'at+jwt', 'application/at+jwt']);
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Strict base64url: every text has one encoding, so a token cannot be altered and still pass. */
+/** Strict base64url: only the canonical encoding passes, so an altered token is never accepted. */
 function bytesOf(segment: string): Buffer {
   const bytes = Buffer.from(segment, 'base64url');
-  return bytes.toString('base64url') === segment ? bytes : refuse('not base64url');
+  return bytes.toString('base64url') === segment ? bytes : reject('not base64url');
 }
 
 function membersOf(segment: string): Members {
   const bytes = bytesOf(segment);
-  if (!isUtf8(bytes)) return refuse('not UTF-8');
+  if (!isUtf8(bytes)) return reject('not UTF-8');
   const text = bytes.toString('utf8');
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    return refuse('not JSON');
+    return reject('not JSON');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return refuse('not an object');
+    return reject('not an object');
   }
-  if (hasDuplicateMembers(text)) return refuse('a member is named twice');
+  if (hasDuplicateMembers(text)) return reject('a member is named twice');
   return value as Members;
 }
 
 /**
- * Reads the header of a token and checks the form of all of it, before any key is looked for.
- * `jku`, `jwk`, `x5c` and `x5u` are never read: keys come from the configuration alone.
+ * Checks the form of a token and returns its header, before any key lookup. `jku`, `jwk`, `x5c`
+ * and `x5u` are never read: keys come only from the configuration.
  *
- * @param allowed the algorithms that the configured keys may be used with
+ * @param allowed algorithms of the configured keys
  * @throws Problem invalid_token
  */
 export function headerOf(token: string, allowed: readonly Algorithm[]): TokenHeader {
-  if (Buffer.byteLength(token) > BYTES_MAX) refuse('too long');
+  if (Buffer.byteLength(token) > BYTES_MAX) reject('too long');
   const segments = token.split('.');
   const [head = '', payload = '', signature = ''] = segments;
-  if (segments.length !== 3 || signature === '') refuse('not three segments');
+  if (segments.length !== 3 || signature === '') reject('not three segments');
   bytesOf(signature);
   membersOf(payload);
   const header = membersOf(head);
-  const alg = allowed.find((each) => each === header['alg']) ?? refuse('another algorithm');
-  // RFC 7515, section 4.1.11: no extension is understood here, so each critical one is refused.
-  if ('crit' in header) refuse('a critical extension');
+  const alg = allowed.find((each) => each === header['alg']) ?? reject('another algorithm');
+  // RFC 7515, section 4.1.11: no extension is supported, so each critical one is rejected.
+  if ('crit' in header) reject('a critical extension');
   const { typ, kid } = header;
   if (typ !== undefined && !(typeof typ === 'string' && TYPES.has(typ.toLowerCase()))) {
-    refuse('another type');
+    reject('another type');
   }
-  if (kid !== undefined && typeof kid !== 'string') return refuse('kid is not a text');
+  if (kid !== undefined && typeof kid !== 'string') return reject('kid is not a text');
   return { alg, kid };
 }
 
-/** The rules for the claims of a token. */
+/** Rules for the claims of a token. */
 export interface TokenRules {
   readonly issuer: string;
   readonly audience: string;
-  /** Longest life, exp − iat, of a token that says when it was issued. */
+  /** Maximum lifetime (exp − iat) of a token with the claim iat. */
   readonly lifetimeMaxSeconds: number;
-  /** Tolerance for clocks that differ. */
+  /** Tolerance for clock skew. */
   readonly leewaySeconds: number;
 }
 
@@ -110,12 +110,12 @@ export type Claims = Readonly<Record<string, unknown>>;
 const SCOPES_MAX = 100;
 
 const textOf = (claim: unknown, name: string): string =>
-  typeof claim === 'string' && claim !== '' ? claim : refuse(`${name} is not a text`);
+  typeof claim === 'string' && claim !== '' ? claim : reject(`${name} is not a text`);
 
-/** A time in whole seconds since 1970; the limit keeps it a date that JavaScript can show. */
+/** A time in whole seconds since 1970, within the range of a JavaScript Date. */
 function timeOf(claim: unknown, name: string): number {
   const isTime = Number.isSafeInteger(claim) && Math.abs(claim as number) <= 8.64e12;
-  return isTime ? (claim as number) : refuse(`${name} is not a time`);
+  return isTime ? (claim as number) : reject(`${name} is not a time`);
 }
 
 const optionalTimeOf = (claim: unknown, name: string): number | undefined =>
@@ -123,41 +123,41 @@ const optionalTimeOf = (claim: unknown, name: string): number | undefined =>
 
 function checkAudience(claim: unknown, ours: string): void {
   const list = Array.isArray(claim) ? claim : [claim];
-  if (!list.every((each) => typeof each === 'string')) refuse('aud is not a text');
-  if (!list.includes(ours)) refuse('aud is another');
+  if (!list.every((each) => typeof each === 'string')) reject('aud is not a text');
+  if (!list.includes(ours)) reject('aud is another');
 }
 
 function listOf(claim: unknown, name: string): string[] {
   if (claim === undefined) return [];
   if (typeof claim === 'string') return claim.split(' ').filter((each) => each !== '');
   const isList = Array.isArray(claim) && claim.every((each) => typeof each === 'string');
-  // RFC 9068 makes `scope` a text; a list there is a mistake of the issuer.
-  return isList && name !== 'scope' ? claim : refuse(`${name} is of another type`);
+  // RFC 9068 defines `scope` as a text; a list there is an error of the issuer.
+  return isList && name !== 'scope' ? claim : reject(`${name} is of another type`);
 }
 
-/** All that the three claims name; what is no scope of ours opens nothing and does no harm. */
+/** Scopes of the three claims. Unknown scopes grant nothing. */
 function scopesOf(claims: Claims): Set<string> {
   const named = ['scope', 'scp', 'scopes'].flatMap((name) => listOf(claims[name], name));
-  return named.length <= SCOPES_MAX ? new Set(named) : refuse('too many scopes');
+  return named.length <= SCOPES_MAX ? new Set(named) : reject('too many scopes');
 }
 
 /**
- * Judges the claims of a token whose signature is good. RFC 7519, RFC 8725 and RFC 9068; the
- * expiry comes last, so that `token_expired` means that nothing else is wrong.
+ * Checks the claims of a token with a verified signature, by RFC 7519, RFC 8725 and RFC 9068. The
+ * expiry is checked last: `token_expired` then means that everything else is valid.
  *
- * @param nowSeconds the time to judge by, in seconds since 1970
+ * @param nowSeconds current time in seconds since 1970
  * @throws Problem invalid_token or token_expired
  */
 export function principalOf(claims: Claims, rules: TokenRules, nowSeconds: number): Principal {
-  if (textOf(claims['iss'], 'iss') !== rules.issuer) refuse('iss is another');
+  if (textOf(claims['iss'], 'iss') !== rules.issuer) reject('iss is another');
   checkAudience(claims['aud'], rules.audience);
   const id = textOf(claims['sub'], 'sub');
   const exp = timeOf(claims['exp'], 'exp');
   const nbf = optionalTimeOf(claims['nbf'], 'nbf');
   const iat = optionalTimeOf(claims['iat'], 'iat');
-  if (nbf !== undefined && nowSeconds < nbf - rules.leewaySeconds) refuse('not valid yet');
-  if (iat !== undefined && nowSeconds < iat - rules.leewaySeconds) refuse('not issued yet');
-  if (iat !== undefined && exp - iat > rules.lifetimeMaxSeconds) refuse('lives too long');
+  if (nbf !== undefined && nowSeconds < nbf - rules.leewaySeconds) reject('not valid yet');
+  if (iat !== undefined && nowSeconds < iat - rules.leewaySeconds) reject('not issued yet');
+  if (iat !== undefined && exp - iat > rules.lifetimeMaxSeconds) reject('the lifetime is too long');
   const scopes = scopesOf(claims);
   if (nowSeconds >= exp + rules.leewaySeconds) throw expiredToken();
   const expiresAt = new Date(exp * 1000).toISOString();

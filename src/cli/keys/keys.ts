@@ -146,7 +146,7 @@ Example:
     const { grace, expires, expiry, reason } = options;
     const rotation = {
       graceMs: spanOf('--grace', grace),
-      expiresAt: expires === undefined && expiry ? 'as-before' : expiryOf(options),
+      expiresAt: expires === undefined && expiry ? 'same-lifetime' : expiryOf(options),
     } as const;
     const { made, old } = await withDatabase(async ({ db }) => ({
       made: await rotateKey(db, id, rotation, { actor: actor(), reason }),

@@ -10,7 +10,7 @@ import type {
 import type { Kysely } from 'kysely';
 import { credentialOf } from '../../auth/credentials.ts';
 import { publicIdOf } from '../../auth/keys/format.ts';
-import { type FindKey, findKey, rememberedKeys, verifyKey } from '../../auth/keys/verify.ts';
+import { cachedKeys, type FindKey, findKey, verifyKey } from '../../auth/keys/verify.ts';
 import type { Principal } from '../../auth/principal.ts';
 import {
   authUnavailable,
@@ -124,7 +124,7 @@ function accessOf({ routeOptions }: FastifyRequest): Access {
 /** How the key of a request is looked up. */
 function keyFinder(db: Kysely<Database>, link?: Link): (request: FastifyRequest) => FindKey {
   if (!link) return () => (id) => findKey(db, id);
-  const keysAt = rememberedKeys(db, KEYS_KEPT);
+  const keysAt = cachedKeys(db, KEYS_KEPT);
   return ({ context }) =>
     async (id, digest) =>
       keysAt(await context.newest, id, digest);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Principal } from '../../auth/principal.ts';
 import { Problem } from '../../errors.ts';
-import { momentMs, type Rate, type Verdict } from '../../limits/bucket.ts';
+import { monotonicMs, type Rate, type RateDecision } from '../../limits/bucket.ts';
 import { clientNetwork, type Limits } from '../../limits/limits.ts';
 import { isOpen, isWaiting } from '../context.ts';
 import type { HearVerdict } from './auth.ts';
@@ -14,7 +14,7 @@ const tooManyFailures = (seconds: number): Problem =>
     { headers: { 'retry-after': String(seconds) } },
   );
 
-const tooFast = ({ perMinute }: Rate, { resetSeconds }: Verdict): Problem =>
+const tooFast = ({ perMinute }: Rate, { resetSeconds }: RateDecision): Problem =>
   new Problem('rate_limited', `At most ${perMinute} requests a minute; wait for Retry-After`, {
     headers: { 'retry-after': String(resetSeconds) },
   });
@@ -27,7 +27,7 @@ const tooMany = (most: number): Problem =>
   );
 
 /** The fields of draft-ietf-httpapi-ratelimit-headers-10: the policy, and what is left of it. */
-function tellLimit(reply: FastifyReply, rate: Rate, verdict: Verdict): void {
+function tellLimit(reply: FastifyReply, rate: Rate, verdict: RateDecision): void {
   reply.headers({
     'ratelimit-policy': `"default";q=${rate.perMinute};w=60`,
     ratelimit: `"default";r=${verdict.remaining};t=${verdict.resetSeconds}`,
@@ -44,7 +44,7 @@ export const checkFailures =
     // The types do not say that one who is gone has no address any more.
     const network = clientNetwork((request.ip as string | undefined) ?? 'nowhere');
     request.context.network = network;
-    const seconds = isOpen(request) ? null : limits.failedTooOften(network, momentMs());
+    const seconds = isOpen(request) ? null : limits.failureWaitSeconds(network, monotonicMs());
     done(seconds === null ? undefined : tooManyFailures(seconds));
   };
 
@@ -54,7 +54,7 @@ export const countFailures =
   (request, { refusal }) => {
     // Whoever sends nothing at all has guessed nothing.
     const isGuess = refusal?.statusCode === 401 && hasCredential(request);
-    if (isGuess) limits.countFailure(request.context.network, momentMs());
+    if (isGuess) limits.countFailure(request.context.network, monotonicMs());
   };
 
 /**
@@ -71,8 +71,8 @@ export const limitPrincipal =
     const { principal, work } = request.context;
     if (principal === null) return done();
     const name = nameOf(principal);
-    const own = limits.of(principal.limits);
-    const verdict = limits.takeRequest(name, own, momentMs());
+    const own = limits.effective(principal.limits);
+    const verdict = limits.takeRequest(name, own, monotonicMs());
     if (verdict !== null) {
       tellLimit(reply, own, verdict);
       if (!verdict.isAllowed) throw tooFast(own, verdict);

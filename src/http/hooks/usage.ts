@@ -3,8 +3,8 @@ import type pg from 'pg';
 import { publicIdOf } from '../../auth/keys/format.ts';
 import { KeyUse } from '../../auth/keys/use.ts';
 import type { Principal } from '../../auth/principal.ts';
+import { Exchange } from '../../limits/exchange.ts';
 import type { Limits } from '../../limits/limits.ts';
-import { Exchange } from '../../limits/shared.ts';
 import type { HearVerdict } from './auth.ts';
 
 /**
@@ -47,7 +47,7 @@ export function usage(
     else app.log.info('rate limits hold for all instances together again');
   });
   const heard: HearVerdict = (request, { principal, refusal }) => {
-    if (principal?.kind === 'key') keyUse.noteUse(principal.id, Date.now());
+    if (principal?.kind === 'key') keyUse.recordUse(principal.id, Date.now());
     if (refusal?.statusCode !== 401 && refusal?.statusCode !== 403) return;
     const id = deniedWith(request, principal);
     if (id !== null) keyUse.countDenied(id);

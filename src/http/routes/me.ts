@@ -19,7 +19,7 @@ export function meRoute(app: FastifyInstance, limits: Limits): void {
       const { principal } = request.context;
       if (principal === null) throw new Problem('missing_credentials', 'Send a credential');
       const { kind, id, scopes, expiresAt } = principal;
-      const { perMinute, burst, concurrent } = limits.of(principal.limits);
+      const { perMinute, burst, concurrent } = limits.effective(principal.limits);
       const known = [ALL_MARKETS, ...MARKETS.map(({ slug }) => scopeOf(slug))];
       reply.header('cache-control', 'no-store').type('application/json; charset=utf-8');
       return JSON.stringify({
