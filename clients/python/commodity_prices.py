@@ -2,25 +2,28 @@
 
     import commodity_prices as cp
     prices = cp.prices("nickel", regions=["Europe"], dateFrom="2026-01-01", currency="EUR")
-    prices.revision      # the state of the data, for a repetition: revision=...
+    prices.revision      # the revision of the data; revision=... repeats the answer
     prices[0]["series"]  # records as the service sends them
     prices.rows()        # one dict for each price and date
     prices.df()          # the same as a pandas DataFrame
 
-The address and the API key are taken from COMMODITY_PRICES_URL and COMMODITY_PRICES_KEY, or given
-to Client(url, key). Filters and options have the names of the interface; date_from is dateFrom.
+The address and the API key come from COMMODITY_PRICES_URL and COMMODITY_PRICES_KEY, or from
+Client(url, key). Filters and options have the names of the interface; date_from is dateFrom.
 """
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import http.client
 import json
 import os
 import re
 import socket
+import sys
+import threading
 import time
-import urllib.error
+import traceback
 import urllib.parse
 import urllib.request
 import warnings
@@ -32,20 +35,21 @@ __all__ = ["Changes", "Client", "PricesError", "PricesWarning", "Results", "chan
            "pages", "prices", "search"]
 
 RETRIES = 3
-CHUNK_BYTES = 65_536
-COLUMNS = ("code", "name", "date", "low", "mid", "high", "currency", "unit", "corrections")
+TRANSIENT = (304, 429, 503)  # 304: no request is conditional, so a cache on the way is at fault.
+COLUMNS = ["code", "name", "date", "low", "mid", "high", "currency", "unit", "corrections"]
+NUMBERS = ("low", "mid", "high")
 OPTIONS = frozenset([
     "includeSeries", "includeSummary", "currency", "unitOfMeasure", "onUnconvertible", "decimals",
     "aggregate", "asOf", "revision", "limit", "cursor", "strict", "lastObservations",
+    "decimalsAsText", "columns", "layout", "warnings",
 ])
-KEY = re.compile(r"cps_[a-z]+_", re.IGNORECASE)
 
 
 class PricesError(Exception):
-    """A call that has no answer. What it carries is None where the service did not say it.
+    """A call without an answer. A member is None if the service did not send it.
 
     status: HTTP status. code: stable code of the refusal. errors: a dict with pointer, code and
-    detail for each place that breaks a rule. request_id: for questions to the operator.
+    detail for each violation. request_id: for questions to the operator.
     """
 
     def __init__(self, message: str, status: Optional[int] = None, code: Optional[str] = None,
@@ -53,79 +57,81 @@ class PricesError(Exception):
                  request_id: Optional[str] = None) -> None:
         places = [f"{each.get('pointer')}: {each.get('detail')}" for each in errors or []]
         super().__init__("\n".join([message, *places]))
-        self.status = status
-        self.code = code
-        self.errors = errors or []
-        self.request_id = request_id
+        self.status, self.code = status, code
+        self.errors, self.request_id = errors or [], request_id
 
 
 class PricesWarning(UserWarning):
-    """What an answer warns of: values that match nothing, missing rates and the like."""
+    """A warning of an answer, such as a value that matches nothing or a missing rate."""
 
 
-class _Passing(Exception):
-    """A fault that another attempt may not meet. wait: seconds to wait first, None for any."""
-
-    def __init__(self, error: PricesError, wait: Optional[float]) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.wait = wait
+class _Transient(Exception):
+    """A PricesError that another attempt may not meet; seconds to wait first, None for any."""
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the key to another address."""
+def _shut_down(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # The connection has ended.
+        sock.shutdown(socket.SHUT_RDWR)
 
-    def redirect_request(self, *_: Any) -> None:
-        return None
+
+class _Bounded(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Shuts a connection down at the deadline: the timeout of a socket restarts at each byte."""
+
+    def do_open(self, http_class: Any, req: Any, **options: Any) -> Any:
+        class Answer(http.client.HTTPResponse):
+            def __init__(self, sock: socket.socket, *more: Any, **options: Any) -> None:
+                super().__init__(sock, *more, **options)
+                left = max(0.0, req.deadline - time.monotonic())
+                self.timer = threading.Timer(left, _shut_down, [sock])
+                self.timer.daemon = True
+                self.timer.start()
+
+            def close(self) -> None:
+                self.timer.cancel()
+                super().close()
+
+        bounded = type("Bounded", (http_class,), {"response_class": Answer})
+        return super().do_open(bounded, req, **options)
 
 
 class Results(list):
-    """Records as the service sends them.
+    """Records as the service sends them: prices, results of a search, or markets.
 
-    revision: the state of the data. metadata: `$metadata` of the answer; of a search and of the
-    list of markets the same, as far as they have it.
+    metadata: `$metadata` of the answer, empty for markets. revision: the revision of the data.
     """
 
     def __init__(self, data: list[dict[str, Any]], metadata: Mapping[str, Any],
-                 decimal: bool) -> None:
+                 decimal: Optional[bool] = None) -> None:
         super().__init__(data)
         self.metadata = metadata
         self.revision: Optional[str] = metadata.get("revision")
-        self._decimal = decimal
+        self._decimal = decimal  # None: the records have no points.
 
-    def columns(self) -> dict[str, list[Any]]:
-        """The points of all records as one list for each column of COLUMNS."""
-        columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    def _points(self) -> Iterator[tuple[Any, ...]]:
         number = Decimal if self._decimal else float
         for record in self:
-            points = record["series"]
-            currency = record["currency"]
-            same = {
-                "code": record["code"], "name": record["name"],
-                "currency": currency["iso"] if currency else None,
-                "unit": record["unitOfMeasure"]["symbol"],
-            }
-            for name, value in same.items():
-                columns[name] += [value] * len(points)
-            columns["date"] += [point["date"] for point in points]
-            columns["corrections"] += [point.get("corrections") for point in points]
-            for name in ("low", "mid", "high"):
-                values = [point[name] for point in points]
-                columns[name] += [None if each is None else number(each) for each in values]
-        return columns
+            code, name, unit = record["code"], record["name"], record["unitOfMeasure"]["symbol"]
+            currency = record["currency"] and record["currency"]["iso"]
+            for point in record["series"]:
+                low, mid, high = [None if point[each] is None else number(point[each])
+                                  for each in NUMBERS]
+                yield (code, name, point["date"], low, mid, high, currency, unit,
+                       point["corrections"])
 
     def rows(self) -> list[dict[str, Any]]:
         """One dict for each price and date. A price without points has none."""
-        return [dict(zip(COLUMNS, values)) for values in zip(*self.columns().values())]
+        if self._decimal is None:
+            return list(self)
+        return [dict(zip(COLUMNS, point)) for point in self._points()]
 
     def df(self) -> Any:
         """The rows as a pandas DataFrame, `date` as datetime64. Without rows it has all columns."""
         import pandas  # Needed here only.
-        frame = pandas.DataFrame(self.columns(), columns=list(COLUMNS))
+        if self._decimal is None:
+            return pandas.DataFrame(list(self))
+        frame = pandas.DataFrame(list(self._points()), columns=COLUMNS)
         frame["date"] = pandas.to_datetime(frame["date"], format="%Y-%m-%d")
-        if not self._decimal:
-            frame = frame.astype({name: "float64" for name in ("low", "mid", "high")})
-        return frame
+        return frame if self._decimal else frame.astype(dict.fromkeys(NUMBERS, "float64"))
 
 
 class Changes(list):
@@ -133,28 +139,23 @@ class Changes(list):
 
     def __init__(self, data: list[dict[str, Any]], next_seq: str, revision: Optional[str]) -> None:
         super().__init__(data)
-        self.next_seq = next_seq
-        self.revision = revision
+        self.next_seq, self.revision = next_seq, revision
 
 
-def _camel(name: str) -> str:
-    return re.sub(r"_([a-z])", lambda match: match.group(1).upper(), name)
-
-
-def _beginning(body: bytes) -> str:
-    return repr(body[:200].decode("utf-8", "replace"))
+def _plain(value: Any) -> Any:
+    """Dates, sets, iterators, and arrays of numpy and pandas, as JSON has them."""
+    if hasattr(value, "isoformat"):
+        return re.sub(r"T00:00:00$", "", value.isoformat())
+    return value.tolist() if hasattr(value, "tolist") else list(value)
 
 
 def _retry_after(text: Optional[str]) -> Optional[float]:
-    """Seconds of a Retry-After, which may be a date. None where it is missing or makes no sense."""
-    if text is None:
-        return None
-    if re.fullmatch(r"\s*\d{1,9}\s*", text):
-        return float(text)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError):
-        return None
+    """Seconds of a Retry-After, which may be a date. None if it is missing or makes no sense."""
+    if re.fullmatch(r"\s*\d{1,9}\s*", text or ""):
+        return float(text or "")
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        return max(0.0, email.utils.parsedate_to_datetime(text or "").timestamp() - time.time())
+    return None
 
 
 class Client:
@@ -168,7 +169,8 @@ class Client:
                  decimal: bool = False, timeout: float = 60.0) -> None:
         address = url or os.environ.get("COMMODITY_PRICES_URL") or "http://127.0.0.1:3000"
         parts = urllib.parse.urlsplit(address)
-        if KEY.search(address) or parts.username or parts.query or parts.fragment:
+        if (re.search("cps_[a-z]+_", address, re.IGNORECASE) or parts.username or parts.query
+                or parts.fragment):
             raise PricesError("The address holds a credential or a query; give the API key as key")
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise PricesError(f"{address!r} is no address such as https://prices.example.com")
@@ -178,35 +180,34 @@ class Client:
         if not re.fullmatch(r"[\x21-\x7e]+", self._key):
             raise PricesError("The API key holds a space, a line end or another illegal character")
         self._url = re.sub(r"/v3(/prices)?$", "", address.rstrip("/"))
-        self._decimal = decimal
-        self._timeout = timeout
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._decimal, self._timeout = decimal, timeout
+        self._opener = urllib.request.OpenerDirector()  # A redirect would take the key elsewhere.
+        for handler in (urllib.request.ProxyHandler(), _Bounded()):
+            self._opener.add_handler(handler)
 
     def prices(self, market: str, *, timeout: Optional[float] = None, **request: Any) -> Results:
         """The prices of a market that pass the filters, with their series unless
         includeSeries=False. Filters are lists, dateFrom and dateTo dates; options go beside them.
-        What the answer warns of is reported by warnings.warn. Raises PricesError."""
+        Reports the warnings of the answer by warnings.warn. Raises PricesError."""
         body: dict[str, dict[str, Any]] = {"filters": {}, "options": {"includeSeries": True}}
         for name, value in request.items():
-            if value is None:
-                continue
-            member = _camel(name)
-            known = isinstance(value, (str, bool, int, Mapping))
-            sent = value if known else value.isoformat() if hasattr(value, "isoformat") else value
-            part = "options" if member in OPTIONS else "filters"
-            body[part][member] = list(sent) if isinstance(sent, (set, tuple)) else sent
+            member = re.sub(r"_([a-z])", lambda found: found.group(1).upper(), name)
+            if value is not None:
+                body["options" if member in OPTIONS else "filters"][member] = value
         path = f"/v3/prices/{urllib.parse.quote(market, safe='')}"
-        answer, _ = self._call(path, json.dumps(body).encode(), timeout)
+        answer, _ = self._call(path, json.dumps(body, default=_plain).encode(), timeout)
         metadata = self._checked(answer, "$metadata", dict)
         for each in metadata.get("warnings", []):
             near = ", ".join(each.get("suggestions", []))
             hint = f"; did you mean {near}?" if near and near not in each["detail"] else ""
             text = f"{market}: {each['code']} {each['pointer']}: {each['detail']}{hint}"
-            warnings.warn(text, PricesWarning, stacklevel=2)
+            stack = traceback.walk_stack(sys._getframe())
+            own = sum(frame.f_globals is globals() for frame, _ in stack)
+            warnings.warn(text, PricesWarning, stacklevel=own + 1)  # Names the line of the user.
         return Results(self._checked(answer, "data", list), metadata, self._decimal)
 
     def pages(self, market: str, *, limit: int = 100, **request: Any) -> Iterator[Results]:
-        """The same in pages of so many records, all of one state of the data."""
+        """The same in pages of `limit` records, all of one revision."""
         cursor = request.pop("cursor", None)
         while True:
             page = self.prices(market, limit=limit, cursor=cursor, **request)
@@ -223,8 +224,8 @@ class Client:
         query = {"after": after, "market": market, "limit": limit, "wait": wait}
         answer, headers = self._get("/v3/changes", query, timeout)
         if answer is None:
-            return Changes([], headers["x-next-seq"], headers.get("x-data-revision"))
-        next_seq = self._checked(answer, "$metadata", dict)["nextSeq"]
+            answer = {"$metadata": {"nextSeq": headers.get("x-next-seq")}, "data": []}
+        next_seq = self._checked(self._checked(answer, "$metadata", dict), "nextSeq", str)
         return Changes(self._checked(answer, "data", list), next_seq,
                        headers.get("x-data-revision"))
 
@@ -232,13 +233,13 @@ class Client:
                timeout: Optional[float] = None) -> Results:
         """Prices of all opened markets that match a text, the best first."""
         answer, _ = self._get("/v3/search", {"q": text, "limit": limit}, timeout)
-        metadata = self._checked(answer, "$metadata", dict)
-        return Results(self._checked(answer, "data", list), metadata, self._decimal)
+        return Results(self._checked(answer, "data", list),
+                       self._checked(answer, "$metadata", dict))
 
     def markets(self, *, timeout: Optional[float] = None) -> Results:
         """All markets, and what the opened ones hold."""
         answer, _ = self._get("/v3/prices", {}, timeout)
-        return Results(self._checked(answer, "data", list), {}, self._decimal)
+        return Results(self._checked(answer, "data", list), {})
 
     def _get(self, path: str, query: Mapping[str, Any], timeout: Optional[float]) -> Any:
         sent = {name: value for name, value in query.items() if value is not None}
@@ -257,10 +258,11 @@ class Client:
         for attempt in range(RETRIES + 1):
             try:
                 return self._attempt(path, body, deadline)
-            except _Passing as passing:
-                wait = 0.5 * 2**attempt if passing.wait is None else passing.wait
+            except _Transient as transient:
+                error, after = transient.args
+                wait = 0.5 * 2**attempt if after is None else after
                 if attempt == RETRIES or time.monotonic() + wait >= deadline:
-                    raise passing.error from None
+                    raise error from None
                 time.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
@@ -270,45 +272,43 @@ class Client:
         if body is not None:
             headers["content-type"] = "application/json"
         request = urllib.request.Request(self._url + path, body, headers)
+        request.deadline = deadline  # type: ignore[attr-defined]
         try:
             left = max(0.01, deadline - time.monotonic())
-            try:
-                answer = self._opener.open(request, timeout=left)
-            except urllib.error.HTTPError as refused:
-                answer = refused
-            with answer:
+            with self._opener.open(request, timeout=left) as answer:
                 return self._read(answer, deadline)
-        except socket.timeout as error:  # TimeoutError since Python 3.10.
-            raise PricesError(f"{self._url} did not answer in time") from error
         except (OSError, http.client.HTTPException) as error:
-            if isinstance(getattr(error, "reason", None), socket.timeout):
+            reason = getattr(error, "reason", error)
+            if isinstance(reason, socket.timeout) or time.monotonic() >= deadline - 0.01:
                 raise PricesError(f"{self._url} did not answer in time") from error
-            text = f"The connection to {self._url} failed: {getattr(error, 'reason', error)}"
-            raise _Passing(PricesError(text), None) from error
+            text = f"The connection to {self._url} failed: {reason}"
+            raise _Transient(PricesError(text), None) from error
 
     def _read(self, answer: Any, deadline: float) -> Any:
         status, headers = answer.status, answer.headers
+        try:
+            body, is_whole = answer.read(), True
+        except http.client.IncompleteRead as cut:
+            body, is_whole = cut.partial, False
+        if headers.get("content-encoding") == "gzip" and body:
+            inflate = zlib.decompressobj(31)
+            with contextlib.suppress(zlib.error):
+                body = inflate.decompress(body)
+            is_whole = is_whole and inflate.eof
+        if time.monotonic() >= deadline - 0.01:
+            raise socket.timeout()
+        beginning = repr(body[:200].decode("utf-8", "replace"))
+        if not is_whole or (status == 200 and not body):  # http.client takes half a head as whole.
+            text = f"{self._url} sent a part of its answer only: {beginning}"
+            raise _Transient(PricesError(text, status), None)
         if status == 204:
             return None, headers
-        coding = headers.get("content-encoding", "identity")
-        inflate = zlib.decompressobj(31) if coding == "gzip" else None
-        parts = []
-        while chunk := answer.read(CHUNK_BYTES):
-            parts.append(inflate.decompress(chunk) if inflate else chunk)
-            if time.monotonic() > deadline:
-                raise PricesError(f"{self._url} did not answer in time")
-        body = b"".join(parts)
-        if (inflate and not inflate.eof) or answer.length:
-            text = f"{self._url} sent a part of its answer only: {_beginning(body)}"
-            raise _Passing(PricesError(text, status), None)
         kind = headers.get("content-type", "none").split(";")[0].strip().lower()
         wanted = "application/json" if status == 200 else "application/problem+json"
         content = None
-        if kind == wanted:
-            try:
+        with contextlib.suppress(ValueError):
+            if kind == wanted:
                 content = json.loads(body, parse_float=Decimal if self._decimal else None)
-            except ValueError:
-                pass
         if status == 200 and content is not None:
             return content, headers
         if isinstance(content, dict):
@@ -318,33 +318,33 @@ class Client:
             error = PricesError(detail, status, content.get("code"), content.get("errors"),
                                 content.get("requestId"))
         else:
-            text = f"{self._url} answered {status} with {kind} instead of {wanted}: "
-            error = PricesError(text + _beginning(body), status)
-        if status in (429, 503):
-            raise _Passing(error, _retry_after(headers.get("retry-after")))
+            found = f"{kind} that is broken" if kind == wanted else f"{kind} instead of {wanted}"
+            error = PricesError(f"{self._url} answered {status} with {found}: {beginning}", status)
+        if status in TRANSIENT:
+            raise _Transient(error, _retry_after(headers.get("retry-after")))
         raise error
 
 
 def prices(market: str, **request: Any) -> Results:
-    """Client().prices: the prices of a market."""
+    """Client().prices"""
     return Client().prices(market, **request)
 
 
 def pages(market: str, **request: Any) -> Iterator[Results]:
-    """Client().pages: the prices of a market in pages."""
+    """Client().pages"""
     return Client().pages(market, **request)
 
 
 def changes(**request: Any) -> Changes:
-    """Client().changes: a page of the feed of changes."""
+    """Client().changes"""
     return Client().changes(**request)
 
 
 def search(text: str, **request: Any) -> Results:
-    """Client().search: prices that match a text."""
+    """Client().search"""
     return Client().search(text, **request)
 
 
 def markets() -> Results:
-    """Client().markets: all markets."""
+    """Client().markets"""
     return Client().markets()

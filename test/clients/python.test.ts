@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
+import { optionMembers } from '../../src/contract/schemas/options.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { addressOf } from '../support/http/address.ts';
 import { serviceOn } from '../support/http/service.ts';
-import { python } from '../support/process/python.ts';
+import { PANDAS_PYTHON, python } from '../support/process/python.ts';
 
 const database = await testDatabase(t, { seeded: true });
 const service = await serviceOn(t, database);
@@ -13,11 +14,9 @@ const env = {
 };
 
 /** What a program prints as JSON. */
-async function printed(program: string, more: Readonly<Record<string, string>> = {}) {
-  const { code, stdout, stderr } = await python(`import json, commodity_prices as cp\n${program}`, {
-    ...env,
-    ...more,
-  });
+async function printed(program: string, options: { file?: string } = {}) {
+  const imports = 'import json, commodity_prices as cp';
+  const { code, stdout, stderr } = await python(`${imports}\n${program}`, env, options);
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout);
 }
@@ -52,13 +51,14 @@ t.test(
     const got = await printed(`
 import datetime
 client = cp.Client(decimal=True)
-got = client.prices("nickel", codes={"CP-NI-0001"}, dateFrom=datetime.date(2026, 6, 1),
+got = client.prices("nickel", codes=(each for each in ["CP-NI-0001"]),
+                    dateFrom=datetime.date(2026, 6, 1), dateTo=datetime.datetime(2026, 6, 30),
                     currency="EUR", unitOfMeasure="lb",
                     aggregate={"period": "month", "method": "average"})
 print(json.dumps([got[0]["conversion"]["status"], [str(each["mid"]) for each in got.rows()],
                   [type(each["mid"]).__name__ for each in got.rows()]]))`);
     const { text } = await service.post('nickel', {
-      filters: { codes: ['CP-NI-0001'], dateFrom: '2026-06-01' },
+      filters: { codes: ['CP-NI-0001'], dateFrom: '2026-06-01', dateTo: '2026-06-30' },
       options: {
         includeSeries: true,
         currency: 'EUR',
@@ -93,12 +93,26 @@ print(json.dumps({"same": [each for page in pages for each in page] == whole,
   t.ok(got.pages > 2);
 });
 
-t.test('what an answer warns of reaches the user', async (t) => {
+t.test('a warning of an answer is a Python warning that names the line of the user', async (t) => {
   const { stderr } = await python(
-    'import commodity_prices as cp\nprint(len(cp.prices("nickel", regions=["Europ"])))',
+    `import commodity_prices as cp
+cp.prices("nickel", regions=["Europ"])
+cp.Client().prices("nickel", regions=["Europ"])
+list(cp.pages("nickel", regions=["Europ"]))`,
     env,
   );
-  t.match(stderr, /PricesWarning: nickel: unmatched_value \/filters\/regions\/0: .*Europe/);
+  const lines = stderr.matchAll(
+    /<string>:(\d+): PricesWarning: nickel: unmatched_value \/filters\/regions\/0: .*Europe/g,
+  );
+  t.same(
+    [...lines].map(([, line]) => line),
+    ['2', '3', '4'],
+  );
+});
+
+t.test('the client knows every option of the service', async (t) => {
+  const options = await printed('print(json.dumps(sorted(cp.OPTIONS)))');
+  t.same(options, Object.keys(optionMembers(1)).sort());
 });
 
 t.test('a refusal carries its status, code, places and request id', async (t) => {
@@ -142,18 +156,25 @@ t.test('without a key, and with one in the address, nothing is sent', async (t) 
 t.test(
   'a DataFrame has a row for each point, typed columns, and all of them without rows',
   async (t) => {
-    if ((await python('import pandas')).code !== 0) {
-      t.comment('pandas is not installed: DataFrames are not tested');
+    if (PANDAS_PYTHON === null) {
+      t.comment('no python3 here has pandas: DataFrames are not tested');
       return;
     }
-    const got = await printed(`
+    const got = await printed(
+      `
 frame = cp.prices("nickel").df()
 empty = cp.prices("nickel", codes=["CP-NI-0001"], dateFrom="2199-01-01").df()
 exact = cp.Client(decimal=True).prices("nickel", codes=["CP-NI-0001"]).df()
 print(json.dumps({"rows": len(frame), "points": len(cp.prices("nickel").rows()),
   "types": {name: str(frame[name].dtype) for name in ("date", "low", "mid", "corrections")},
   "empty": [list(empty.columns), len(empty), str(empty["mid"].dtype), str(empty["date"].dtype)],
-  "exact": type(exact["mid"][0]).__name__}))`);
+  "exact": type(exact["mid"][0]).__name__,
+  "found": list(cp.search("CP-NI-0003").df()["code"]),
+  "arrays": len(cp.prices("nickel", codes=frame["code"].unique(), dateFrom=frame["date"].max()))}))`,
+      { file: PANDAS_PYTHON },
+    );
+    t.equal(got.found[0], 'CP-NI-0003');
+    t.ok(got.arrays > 1, 'columns of a DataFrame are filters');
     t.equal(got.rows, got.points);
     t.match(got.types, {
       date: /^datetime64/,
@@ -181,7 +202,8 @@ t.test(
     t.ok(text.split('\n').length <= 351);
     const imported = [...text.matchAll(/^\s*(?:import|from) ([\w.]+)/gm)].map(([, name]) => name);
     const got = await printed(`
-import sys
+import ast, sys
+ast.parse(${JSON.stringify(text)}, feature_version=(3, 9))
 print(json.dumps([name for name in ${JSON.stringify(imported)}
                   if name.split(".")[0] not in sys.stdlib_module_names]))`);
     // Its own documentation shows how it is imported.

@@ -18,7 +18,7 @@ t.test('the last line of a run counts, whatever fails, and so does the exit code
   copyFileSync(SCRIPT, join(folder, '.ci', 'run'));
   const env = { ...process.env, PATH: `${join(folder, 'bin')}${delimiter}${process.env['PATH']}` };
   // What it would install is there.
-  for (const program of ['chromium', 'Rscript']) {
+  for (const program of ['chromium', 'Rscript', 'python3']) {
     writeFileSync(join(folder, 'bin', program), '#!/bin/sh\n', { mode: 0o755 });
   }
   const expected = [
@@ -43,7 +43,12 @@ t.test('a run fails where Chromium cannot be installed', async (t) => {
   copyFileSync(SCRIPT, join(folder, '.ci', 'run'));
   const bin = join(folder, 'bin');
   // No package manager answers, and of the programs of this machine only these are there.
-  const own = { npm: npm('nothing'), 'apt-get': '#!/bin/sh\nexit 100\n', Rscript: '#!/bin/sh\n' };
+  const own = {
+    npm: npm('nothing'),
+    'apt-get': '#!/bin/sh\nexit 100\n',
+    Rscript: '#!/bin/sh\n',
+    python3: '#!/bin/sh\n',
+  };
   for (const [name, text] of Object.entries({ ...own, sudo: '#!/bin/sh\nexit 1\n' })) {
     writeFileSync(join(bin, name), text, { mode: 0o755 });
   }

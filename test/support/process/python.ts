@@ -1,9 +1,26 @@
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const CLIENT = fileURLToPath(new URL('../../../clients/python', import.meta.url));
 
-/** What a Python program did. */
+/** The program itself: what stands on the path may be a script that takes longer to start. */
+const PYTHON = execFileSync('python3', ['-c', 'import sys; print(sys.executable)'], {
+  encoding: 'utf8',
+}).trim();
+
+const hasPandas = (program: string): boolean => {
+  try {
+    execFileSync(program, ['-c', 'import pandas'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** A Python that has pandas: the one on the path or that of the system; null if neither has. */
+export const PANDAS_PYTHON = [PYTHON, '/usr/bin/python3'].find(hasPandas) ?? null;
+
+/** The outcome of a Python program. */
 export interface PythonRun {
   readonly code: number;
   readonly stdout: string;
@@ -14,6 +31,7 @@ export interface PythonRun {
 export const python = (
   program: string,
   env: Readonly<Record<string, string>> = {},
+  { file = PYTHON, timeout = 60_000 } = {},
 ): Promise<PythonRun> =>
   new Promise((resolve) => {
     const own = {
@@ -21,8 +39,8 @@ export const python = (
       PYTHONPATH: CLIENT,
       PYTHONDONTWRITEBYTECODE: '1',
     };
-    const options = { env: { ...own, ...env }, maxBuffer: 64 * 1024 * 1024, timeout: 60_000 };
-    execFile('python3', ['-W', 'always', '-c', program], options, (error, stdout, stderr) => {
+    const options = { env: { ...own, ...env }, maxBuffer: 64 * 1024 * 1024, timeout };
+    execFile(file, ['-W', 'always', '-c', program], options, (error, stdout, stderr) => {
       const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
       resolve({ code, stdout, stderr });
     });
