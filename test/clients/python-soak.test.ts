@@ -27,7 +27,8 @@ def call():
         code = f"CALL-{next(numbers)}"
         begun = time.monotonic()
         try:
-            answer = [each["code"] for each in cp.prices("nickel", codes=[code], timeout=${TIMEOUT})]
+            found = cp.prices("nickel", codes=[code], timeout=${TIMEOUT})
+            answer = [each["code"] for each in found]
         except cp.PricesError as error:
             answer = str(error)
         outcomes.append([code, answer, time.monotonic() - begun])

@@ -170,7 +170,8 @@ print(json.dumps({"rows": len(frame), "points": len(cp.prices("nickel").rows()),
   "empty": [list(empty.columns), len(empty), str(empty["mid"].dtype), str(empty["date"].dtype)],
   "exact": type(exact["mid"][0]).__name__,
   "found": list(cp.search("CP-NI-0003").df()["code"]),
-  "arrays": len(cp.prices("nickel", codes=frame["code"].unique(), dateFrom=frame["date"].max()))}))`,
+  "arrays": len(cp.prices("nickel", codes=frame["code"].unique(),
+                          dateFrom=frame["date"].max()))}))`,
       { file: PANDAS_PYTHON },
     );
     t.equal(got.found[0], 'CP-NI-0003');
