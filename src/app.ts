@@ -14,7 +14,7 @@ import {
 import { ratesReader } from './conversion/rates.ts';
 import { asOfReader } from './db/as-of.ts';
 import type { Client } from './db/client.ts';
-import { databaseProblem } from './db/failures.ts';
+import { databaseFailureOf } from './db/failures.ts';
 import { Refusals } from './http/edge/refuse.ts';
 import { serverOf } from './http/edge/server.ts';
 import type { Heirs } from './http/edge/stop.ts';
@@ -144,7 +144,7 @@ function priceBook(
   const bytes = config.PRICE_BOOK_BYTES;
   const onError = (error: Error) => {
     // The link reports a database that is away, once.
-    const level = databaseProblem(error) === null ? 'warn' : 'debug';
+    const level = databaseFailureOf(error) === null ? 'warn' : 'debug';
     app.log[level]({ err: error }, 'the price book was not brought up to date');
   };
   const book = bytes > 0 ? new PriceBook({ bytes, sources, onError }) : null;

@@ -1,4 +1,5 @@
 import { masked } from './std/secrets.ts';
+import { StacklessError } from './std/stackless-error.ts';
 
 /**
  * Every refusal the service can give: code → status and title. Append-only: a released code keeps
@@ -88,24 +89,11 @@ interface ProblemOptions {
   readonly cause?: unknown;
 }
 
-/**
- * What was foreseen. It has no stack: finding out where it was made would cost more than all else
- * of it. One is made for each occasion, as some libraries write into the errors that they pass on.
- */
-export class Foreseen extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    const { stackTraceLimit } = Error;
-    Error.stackTraceLimit = 0;
-    super(message, options);
-    Error.stackTraceLimit = stackTraceLimit;
-  }
-}
-
 /** Seconds of a `Retry-After`, spread so that the clients do not come back all at once. */
 export const retryAfter = (): string => String(1 + Math.floor(Math.random() * 5));
 
 /** A refusal on its way to the client; `message` is the sentence that the client reads. */
-export class Problem extends Foreseen {
+export class Problem extends StacklessError {
   override readonly name = 'Problem';
   readonly code: ProblemCode;
   readonly errors: readonly Violation[] | undefined;

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
-import { Problem } from '../errors.ts';
+import { DatabaseFailure } from './failures.ts';
 import { answered, destroy } from './link/silence.ts';
 import { commitIdOf, numberIn } from './revisions.ts';
 import type { Database } from './schema.ts';
@@ -104,7 +104,7 @@ export class Primary {
 /**
  * Finds the last revision committed at or before a moment (UTC with microseconds): "0" before the
  * first, null for a moment in the future. What it returns for a moment it returns for ever.
- * @throws Problem `revision_not_here` where this cannot be known yet
+ * @throws DatabaseFailure `not_replayed` if a standby cannot know this yet
  */
 export type AsOf = (db: Kysely<Database>, instant: string) => Promise<string | null>;
 
@@ -118,9 +118,9 @@ interface AsOfOptions {
 
 const POLL_MS = 100;
 
-const notHere = (): Problem =>
-  new Problem(
-    'revision_not_here',
+const notReplayed = (): DatabaseFailure =>
+  new DatabaseFailure(
+    'not_replayed',
     'The standby that answers has not replayed this moment yet; try again shortly',
   );
 
@@ -186,7 +186,7 @@ export function asOfReader({ primary, waitMs, waitingMax }: AsOfOptions): AsOf {
       if (performance.now() - begun >= waitMs) {
         // Without a primary the clock of the standby has to do.
         if (settled === null && found.isFuture) return null;
-        throw notHere();
+        throw notReplayed();
       }
       await pause(POLL_MS);
     }
@@ -194,7 +194,7 @@ export function asOfReader({ primary, waitMs, waitingMax }: AsOfOptions): AsOf {
   return async (db, instant) => {
     const own = await ownAsOf(db, instant);
     if (own.isProven) return own.revision;
-    if (waiting >= waitingMax) throw notHere();
+    if (waiting >= waitingMax) throw notReplayed();
     waiting += 1;
     try {
       return await replayed(db, instant);

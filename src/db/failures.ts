@@ -1,8 +1,36 @@
-import { Problem, type ProblemCode } from '../errors.ts';
+import { StacklessError } from '../std/stackless-error.ts';
+
+/** Why the database did not answer. The edge maps each reason to a problem. */
+export type FailureReason =
+  /** It cannot be reached, or lacks resources. */
+  | 'unavailable'
+  /** All connections are in use, and the queue for them is full. */
+  | 'busy'
+  /** Tables, columns or functions are missing. */
+  | 'schema_outdated'
+  /** A statement ran longer than `statement_timeout`. */
+  | 'statement_timeout'
+  /** A standby has not replayed the requested time. */
+  | 'not_replayed';
+
+/** The database did not answer. The message tells a client what to do. */
+export class DatabaseFailure extends StacklessError {
+  override readonly name = 'DatabaseFailure';
+  readonly reason: FailureReason;
+
+  constructor(reason: FailureReason, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.reason = reason;
+  }
+}
+
+/** The database cannot be reached. */
+export const unavailable = (cause: unknown): DatabaseFailure =>
+  new DatabaseFailure('unavailable', 'The database cannot be reached; try again shortly', cause);
 
 /**
- * SQLSTATE classes and codes that mean that the server cannot be used at the moment: connection,
- * login, no such database, resources, closed to connections, shutdown, recovery, a deadlock.
+ * SQLSTATE classes and codes of a server that cannot be used at the moment: connection, login,
+ * missing database, resources, shutdown, recovery, deadlock.
  */
 const UNAVAILABLE = /^(08|28|3D000|53|55000|55P03|57P0|40001|40P01)/;
 const UNREACHABLE = new Set([
@@ -15,57 +43,49 @@ const UNREACHABLE = new Set([
   'EHOSTUNREACH',
   'ENETUNREACH',
 ]);
-/** What node-postgres says without a code. */
+/** Messages of node-postgres without a code. */
 const CONNECTION_LOST = new RegExp(
   ['Connection terminated', 'timeout exceeded when trying to connect', 'not queryable'].join('|'),
 );
 
-/** What it says, without a SQLSTATE, when there is no password, or no TLS that both agree on. */
+/** Its messages without a code for a missing password, and for a failed TLS handshake. */
 const NO_LOGIN = /^SASL: |does not support SSL|certificate/;
 
-/** True if the server itself reported an error: then the connection can still be used. */
+/** True if the server reported the error itself: the connection is still usable. */
 export const isServerError = (error: unknown): boolean =>
   (error as { severity?: unknown } | null)?.severity === 'ERROR';
 
-/** Worth another attempt: a lost connection, a server that starts or is full, a conflict. */
-const PASSING = /^(08|57P0|53300|40001|40P01)/;
+/** SQLSTATE codes worth a retry: connection lost, server starting or full, conflicts. */
+const TRANSIENT = /^(08|57P0|53300|40001|40P01)/;
 
-/** True if an error may be gone with the next attempt; one that took its time is not. */
-export function isPassing(error: unknown): boolean {
+/** True if a retry may succeed. A timeout is not retried: it would double the wait. */
+export function isTransient(error: unknown): boolean {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
   if (code === 'ETIMEDOUT') return false;
-  if (typeof code === 'string') return PASSING.test(code) || UNREACHABLE.has(code);
+  if (typeof code === 'string') return TRANSIENT.test(code) || UNREACHABLE.has(code);
   return typeof message === 'string' && CONNECTION_LOST.test(message);
 }
 
-/** True if the server was found, and could not be logged in to for want of a password or of TLS. */
+/** True if the server was reached, but the password or TLS prevented the login. */
 export const isLoginRefused = ({ message }: Error): boolean => NO_LOGIN.test(message);
 
-const TOLD: ReadonlySet<ProblemCode> = new Set(['database_unavailable', 'overloaded']);
-
-const refusal = (code: ProblemCode, detail: string, cause: unknown): Problem =>
-  new Problem(code, detail, { cause });
-
 /**
- * The refusal that a failure of the database is to the client: 503 when it cannot be reached or
- * lacks resources, `schema_outdated` when tables or columns are missing, 504 when a statement ran
- * too long.
- * @returns null when the failure is none of these, and so a fault of the service
+ * Classifies an error of a statement or a connection, by SQLSTATE, system error code or message.
+ * @returns null if the error is a bug of the service, not a failure of the database
  */
-export function databaseProblem(error: unknown): Problem | null {
-  // What those who read have already understood.
-  if (error instanceof Problem) return TOLD.has(error.code) ? error : null;
+export function databaseFailureOf(error: unknown): DatabaseFailure | null {
+  if (error instanceof DatabaseFailure) return error;
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
   if (code === '57014') {
-    return refusal('query_timeout', 'The database took too long; ask for less at once', error);
+    const detail = 'The database took too long; ask for less at once';
+    return new DatabaseFailure('statement_timeout', detail, error);
   }
   if (typeof code === 'string' && /^(42P01|3F000|42883|42703)$/.test(code)) {
-    return refusal('schema_outdated', 'The operator has to run: prices db migrate', error);
+    const detail = 'The operator has to run: prices db migrate';
+    return new DatabaseFailure('schema_outdated', detail, error);
   }
-  const lost =
+  const isLost =
     (typeof code === 'string' && (UNAVAILABLE.test(code) || UNREACHABLE.has(code))) ||
     (typeof message === 'string' && (CONNECTION_LOST.test(message) || NO_LOGIN.test(message)));
-  return lost
-    ? refusal('database_unavailable', 'The database cannot be reached; try again shortly', error)
-    : null;
+  return isLost ? unavailable(error) : null;
 }

@@ -1,10 +1,10 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { Problem } from '../errors.ts';
+
 import { type Release, Semaphore } from '../std/semaphore.ts';
 import { cancelStatement } from './cancel.ts';
-import { isPassing, isServerError } from './failures.ts';
+import { DatabaseFailure, isServerError, isTransient } from './failures.ts';
 import type { Link } from './link/link.ts';
 import { Silence } from './link/silence.ts';
 import { Retries } from './retry.ts';
@@ -69,8 +69,8 @@ class Interrupted extends Error {}
 
 const NEVER = new AbortController().signal;
 
-const overloaded = (): Problem =>
-  new Problem('overloaded', 'Every connection to the database is busy; try again shortly');
+const busy = (): DatabaseFailure =>
+  new DatabaseFailure('busy', 'Every connection to the database is busy; try again shortly');
 
 /** Waits for work, and abandons it when a signal aborts or the time given is over first. */
 function unlessAborted<T>(
@@ -172,7 +172,7 @@ class Reading implements Reads {
       return answer;
     } catch (error) {
       leave();
-      if (!isPassing(error) || isServerError(error)) throw error;
+      if (!isTransient(error) || isServerError(error)) throw error;
       await orAborted(link.hint(), signal);
       const isSame = link.state === 'up' && link.epoch === epoch;
       throw isSame ? error : new Interrupted('the database went away', { cause: error });
@@ -193,7 +193,7 @@ class Reading implements Reads {
     const isShared = signal === NEVER && link.queues.catchUp !== null;
     const isFirst = !isCopy && (isShared || this.#begun.has(signal));
     const leave = await this.slots.acquire({ signal, hasPriority: isFirst, isUntimed: isCopy });
-    if (leave === null) throw overloaded();
+    if (leave === null) throw busy();
     return leave;
   }
 

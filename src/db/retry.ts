@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { isPassing } from './failures.ts';
+import { isTransient } from './failures.ts';
 
 const ATTEMPTS = 4;
 /** The first wait; it doubles. */
@@ -43,7 +43,7 @@ export class Retries {
         return result;
       } catch (error) {
         const isLate = attempt === ATTEMPTS || performance.now() - begun > forMs;
-        if (isLate || signal.aborted || !isPassing(error) || this.#budget < 1) throw error;
+        if (isLate || signal.aborted || !isTransient(error) || this.#budget < 1) throw error;
         this.#budget -= 1;
         this.#count += 1;
         const waitMs = WAIT_MS * 2 ** (attempt - 1) * (1 + Math.random() / 2);

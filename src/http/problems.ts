@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PROBLEM_TYPE, problemBody, type RequestPart } from '../contract/schemas/problem.ts';
-import { databaseProblem } from '../db/failures.ts';
+import { databaseFailureOf, type FailureReason } from '../db/failures.ts';
 import { Problem, type ProblemCode } from '../errors.ts';
 import { maskedEncoded } from '../std/secrets.ts';
 import { ClientGone } from './work.ts';
@@ -39,6 +39,22 @@ const FASTIFY: Record<string, readonly [ProblemCode, string]> = {
   FST_ERR_BAD_URL: ['malformed_request', 'The address has a broken percent escape'],
   FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'There is nothing at this address'],
 };
+
+/** The problem code of each reason why the database did not answer. */
+const DATABASE = {
+  unavailable: 'database_unavailable',
+  busy: 'overloaded',
+  schema_outdated: 'schema_outdated',
+  statement_timeout: 'query_timeout',
+  not_replayed: 'revision_not_here',
+} as const satisfies Record<FailureReason, ProblemCode>;
+
+/** The problem of a database failure; null for other errors. */
+function databaseProblem(error: unknown): Problem | null {
+  const failure = databaseFailureOf(error);
+  if (failure === null) return null;
+  return new Problem(DATABASE[failure.reason], failure.message, { cause: failure.cause });
+}
 
 function isOfClient(error: unknown): boolean {
   const status = (error as { statusCode?: unknown } | null)?.statusCode;

@@ -1,7 +1,8 @@
-import { Foreseen, Problem } from '../errors.ts';
+import { Problem } from '../errors.ts';
+import { StacklessError } from '../std/stackless-error.ts';
 
 /** The client went away before it had the whole answer: nobody's failure. */
-export class ClientGone extends Foreseen {
+export class ClientGone extends StacklessError {
   override readonly name = 'ClientGone';
 
   constructor() {

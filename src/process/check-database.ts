@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import type { Logger } from 'pino';
 import { databaseAddressOf } from '../config/addresses.ts';
 import type { Config } from '../config/config.ts';
-import { databaseProblem } from '../db/failures.ts';
+import { databaseFailureOf } from '../db/failures.ts';
 import { rateSourceSlugs } from '../db/health.ts';
 import { isSchemaCurrent } from '../db/migrate/migrate.ts';
 import { accountOf } from '../db/migrate/roles.ts';
@@ -65,7 +65,7 @@ export async function checkDatabase(
     );
   } catch (error) {
     // The link reports a database that is away.
-    if (databaseProblem(error)?.code === 'database_unavailable') return;
+    if (databaseFailureOf(error)?.reason === 'unavailable') return;
     logger.error(`${sentenceOf(error)}; every answer is 503 until that is mended`);
   }
 }

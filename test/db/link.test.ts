@@ -3,6 +3,7 @@ import t from 'tap';
 import { type Client, type ClientOptions, openClient } from '../../src/db/client.ts';
 import type { LinkState } from '../../src/db/link/link.ts';
 import { numberOf } from '../../src/db/revisions.ts';
+import { problemOf } from '../../src/http/problems.ts';
 import { type Cluster, ownCluster } from '../support/database/cluster.ts';
 import { cutOff, standbyOf } from '../support/database/standby.ts';
 import { wireTo } from '../support/database/tcp-proxy.ts';
@@ -212,10 +213,10 @@ t.test('a server that stands still', async (t) => {
     await walk(t, here, 'up: silence');
     const waiting = [client.reads.query({ text: 'select 1' }), client.link.look()].map(failureOf);
     await walk(t, here, 'away: bound passed');
-    for (const each of await Promise.all(waiting)) t.match(each, { code: 'database_unavailable' });
+    for (const each of await Promise.all(waiting)) t.match(each, { reason: 'unavailable' });
     const expected = { code: 'database_unavailable', headers: { 'retry-after': /^[1-5]$/ } };
-    t.match(await failureOf(client.reads.query({ text: 'select 1' })), expected);
-    t.match(await failureOf(client.link.look()), expected);
+    t.match(problemOf(await failureOf(client.reads.query({ text: 'select 1' }))), expected);
+    t.match(problemOf(await failureOf(client.link.look())), expected);
     t.equal(client.link.outages, 1);
   });
   await walk(t, here, 'down: server answers');
@@ -248,8 +249,9 @@ t.test('the cause of a refusal is the last error of the database', async (t) => 
     try {
       link.check();
     } catch (error) {
-      t.match(error, { code: 'database_unavailable', cause: { message: /terminated/ } });
-      refusals.add((error as { headers: object }).headers['retry-after' as never]);
+      const problem = problemOf(error);
+      t.match(problem, { code: 'database_unavailable', cause: { message: /terminated/ } });
+      refusals.add(problem.headers['retry-after']);
     }
   }
   t.same([...refusals].toSorted(), ['1', '2', '3', '4', '5'], 'they do not come back together');

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import t from 'tap';
 import { type Client, type ClientOptions, openClient } from '../../src/db/client.ts';
+import { problemOf } from '../../src/http/problems.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { wireTo } from '../support/database/tcp-proxy.ts';
 import { failureOf } from '../support/database/world.ts';
@@ -108,7 +109,8 @@ t.test('who finds every connection busy is told so; a COPY waits', async (t) => 
     isOver = true;
   });
   const refused = failureOf(sql`select 1`.execute(client.reads.db()));
-  t.match(await refused, { code: 'overloaded', headers: { 'retry-after': /^[1-5]$/ } });
+  const expected = { code: 'overloaded', headers: { 'retry-after': /^[1-5]$/ } };
+  t.match(problemOf(await refused), expected);
   t.notOk(isOver, 'the answer that it is for may have begun');
   await end();
   t.equal(await copy, '1\n');
@@ -127,7 +129,7 @@ t.test(
     const first = client.reads.query({ text: 'select 1' }, fresh);
     await until('one waits', () => client.reads.slots.waiting === 1);
     const tooMany = await failureOf(client.reads.query({ text: 'select 1' }, fresh));
-    t.match(tooMany, { code: 'overloaded' }, 'as many as may wait do so already');
+    t.match(tooMany, { reason: 'busy' }, 'as many as may wait do so already');
     const asks = [
       ['new', first],
       ['points', client.reads.copy('copy (select 1) to stdout', whole, begun)],
@@ -178,7 +180,7 @@ t.test('points that wait as long as it takes leave room for others to wait', asy
     await until('another waits', () => client.reads.slots.waiting === 4);
     const { signal } = new AbortController();
     const tooMany = failureOf(client.reads.query({ text: 'select 1' }, signal));
-    t.match(await tooMany, { code: 'overloaded' }, 'one more does not');
+    t.match(await tooMany, { reason: 'busy' }, 'one more does not');
     leaving.abort(new Error('the reader left'));
     t.match(await failureOf(other), { message: 'the reader left' });
   }

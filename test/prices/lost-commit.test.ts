@@ -2,8 +2,9 @@ import t from 'tap';
 import { priceChanges as changedIn } from '../../src/book/build.ts';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
 import { rateSource, ratesReader } from '../../src/conversion/rates.ts';
-import { databaseProblem } from '../../src/db/failures.ts';
+
 import { headOf, newestRevision, numberOf } from '../../src/db/revisions.ts';
+import { problemOf } from '../../src/http/problems.ts';
 import { runsOf } from '../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
 import { selectIds, selectionOf } from '../../src/prices/select/query.ts';
@@ -69,7 +70,7 @@ t.test('no statement reads at a number that another commit has taken', async (t)
   for (const [what, read] of Object.entries(readersAt(database, lost))) {
     const failure = await failureOf(read());
     t.match(failure.message, /is not the commit zzzzzz/, what);
-    t.equal(databaseProblem(failure)?.code, 'database_unavailable', `${what}: it is a 503`);
+    t.equal(problemOf(failure).code, 'database_unavailable', `${what}: it is a 503`);
   }
 });
 

@@ -15,7 +15,8 @@ const LAYERS: Readonly<Record<string, string>> = {
   errors: 'std',
   config: '',
   contract: 'catalog errors std',
-  db: 'catalog errors seeds migrations std',
+  // Without errors.ts: the edge maps a DatabaseFailure to an HTTP status.
+  db: 'catalog seeds migrations std',
   auth: 'catalog db errors limits',
   conversion: 'catalog db errors std',
   limits: 'std',

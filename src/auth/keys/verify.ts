@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
-import { databaseProblem } from '../../db/failures.ts';
+import { databaseFailureOf } from '../../db/failures.ts';
 import { instantOrNull } from '../../db/instant.ts';
 import type { Newest } from '../../db/newest.ts';
 import type { Database } from '../../db/schema.ts';
@@ -89,10 +89,11 @@ async function lookUp(
   try {
     return await find(publicId, digest);
   } catch (cause) {
-    if (cause instanceof Problem && cause.code !== 'database_unavailable') throw cause;
-    // An outdated schema is an operator error, reported by the same code on every route.
-    const problem = databaseProblem(cause);
-    throw problem?.code === 'schema_outdated' ? problem : authUnavailable(cause);
+    if (cause instanceof Problem) throw cause;
+    const failure = databaseFailureOf(cause);
+    // These two are reported by the same code on every route.
+    const isGeneral = failure?.reason === 'busy' || failure?.reason === 'schema_outdated';
+    throw isGeneral ? failure : authUnavailable(cause);
   }
 }
 
@@ -100,7 +101,7 @@ async function lookUp(
  * Checks the key of a request. Expiry and revocation are reported only to a client that knows the
  * secret. The database clock decides about expiry, because clocks of instances may differ.
  * @throws Problem invalid_api_key, api_key_expired, api_key_revoked; auth_unavailable if the
- *   lookup fails, schema_outdated if the tables do not exist
+ *   lookup fails; DatabaseFailure if the database is busy or lacks the schema
  */
 export async function verifyKey(find: FindKey, text: string): Promise<Principal> {
   const publicId = publicIdOf(text);

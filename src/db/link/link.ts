@@ -1,7 +1,13 @@
 import pg from 'pg';
-import { Problem } from '../../errors.ts';
+
 import { type QueueBounds, QueueGroup } from '../../std/semaphore.ts';
-import { databaseProblem, isPassing, isServerError } from '../failures.ts';
+import {
+  type DatabaseFailure,
+  databaseFailureOf,
+  isServerError,
+  isTransient,
+  unavailable,
+} from '../failures.ts';
 import { type Newest, NoService, readNewest } from '../newest.ts';
 import { orAborted, sharedNext } from '../shared-work.ts';
 import { lacks, type Standing, Standings } from './servers.ts';
@@ -80,11 +86,8 @@ interface Opened {
 const errorOf = (thrown: unknown): Error =>
   thrown instanceof Error ? thrown : new Error(String(thrown));
 
-const unavailable = (cause: unknown): Problem =>
-  databaseProblem(cause) ??
-  new Problem('database_unavailable', 'The database cannot be reached; try again shortly', {
-    cause,
-  });
+const failureFrom = (cause: unknown): DatabaseFailure =>
+  databaseFailureOf(cause) ?? unavailable(cause);
 
 /**
  * The link to the database: one connection beside the pool, by which the service knows whether the
@@ -229,9 +232,9 @@ export class Link {
     this.#heardAt = performance.now();
   }
 
-  /** @throws Problem `database_unavailable` while requests are refused */
+  /** @throws DatabaseFailure while requests are refused */
   check(): void {
-    if (this.#state === 'down') throw unavailable(this.#error);
+    if (this.#state === 'down') throw failureFrom(this.#error);
   }
 
   /** Calls a listener at each commit from now on. Returns how to end it. */
@@ -244,7 +247,7 @@ export class Link {
   /**
    * The newest revision, read after this call: nothing committed before it is missed. All calls
    * during a reading share the next one. Waits while the database is away.
-   * @throws Problem `database_unavailable` while it is down, and the errors of the server
+   * @throws DatabaseFailure while it is down, and the errors of the server
    */
   look(): Promise<Newest> {
     this.counts.asked += 1;
@@ -276,7 +279,7 @@ export class Link {
         failures += 1;
         if (thrown instanceof NoService) throw thrown;
         if (!isServerError(thrown)) this.#lost(client, errorOf(thrown));
-        else if (!isPassing(thrown) || failures === READINGS_MAX) throw thrown;
+        else if (!isTransient(thrown) || failures === READINGS_MAX) throw thrown;
       }
     }
   }
@@ -288,7 +291,7 @@ export class Link {
     return newest;
   }
 
-  /** The connection, once there is one. @throws Problem `database_unavailable` */
+  /** The connection, once there is one. @throws DatabaseFailure */
   async #connected(): Promise<pg.Client> {
     for (let checks = 0; ; ) {
       this.check();
@@ -298,7 +301,7 @@ export class Link {
       } else if (this.#client !== null) {
         return this.#client;
       } else if (checks === READINGS_MAX) {
-        throw unavailable(this.#error);
+        throw failureFrom(this.#error);
       } else {
         checks += 1;
         await orAborted(this.hint(), this.lifeline);
@@ -452,8 +455,8 @@ export class Link {
     const error = this.#error;
     this.#outages += 1;
     this.#enter('down', error);
-    this.#lifeline.abort(unavailable(error));
-    this.queues.reject(() => unavailable(error));
+    this.#lifeline.abort(failureFrom(error));
+    this.queues.reject(() => failureFrom(error));
   }
 
   /** Attempts to connect at a steady pace, whatever became of the attempts before. */

@@ -7,6 +7,7 @@ import type {
   onRequestHookHandler,
 } from 'fastify';
 import type { Principal } from '../../auth/principal.ts';
+import { DatabaseFailure } from '../../db/failures.ts';
 import { Problem, type ProblemCode } from '../../errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { Ended, Tracing } from '../../tracing/tracing.ts';
@@ -123,7 +124,7 @@ export function tellBegin({ method, url, log }: FastifyRequest): void {
 export function watchAnswer({ context }: FastifyRequest, payload: unknown): void {
   if (!(payload instanceof Readable)) return;
   payload.once('error', (error) => {
-    context.failure = error;
+    context.failure = error instanceof DatabaseFailure ? problemOf(error) : error;
   });
 }
 

@@ -1,4 +1,4 @@
-import { databaseProblem } from '../../db/failures.ts';
+import { databaseFailureOf } from '../../db/failures.ts';
 import type { Link } from '../../db/link/link.ts';
 import { sharedReading } from '../../db/shared-work.ts';
 import { LARGE_WAITING_MAX, ReadLimit } from '../select/select.ts';
@@ -101,7 +101,7 @@ function sharedReader(sources: ChangeSources, readLimit: ReadLimit) {
 
 /** Followers outlast a database failure. Any other error is a bug. */
 function checkDatabaseFailure(error: unknown): void {
-  if (databaseProblem(error) === null) throw error;
+  if (databaseFailureOf(error) === null) throw error;
 }
 
 /** The time of one wait. Without notifications, or after a failure, it ends with a poll. */
