@@ -52,13 +52,13 @@ function pricesFor(points: number): BenchPrice[] {
 /** Points that a table made for so many has. */
 export const pointsOf = (points: number): number => pricesFor(points).length * DAYS.length;
 
-function* descriptions(points: number): Generator<string> {
+function* descriptions(prices: readonly BenchPrice[]): Generator<string> {
   for (const market of MARKETS) {
     const product = { market: market.slug, name: 'Benchmark', alias: 'B', chemicalCode: 'B' };
     yield `${JSON.stringify({ product: { ...product, isSustainable: false } })}\n`;
   }
   yield `${JSON.stringify({ value: { dimension: 'region', name: SMALL_REGION } })}\n`;
-  for (const [index, { code, market }] of pricesFor(points).entries()) {
+  for (const [index, { code, market }] of prices.entries()) {
     const price = {
       code,
       market,
@@ -88,9 +88,11 @@ const money = (cents: number): string =>
   `${Math.floor(cents / 100)}.${String(100 + (cents % 100)).slice(1)}`;
 
 /** The series: a wave of years with a ripple of days, in whole cents, so that text is exact. */
-function* series(points: number, onPrice: (done: number, all: number) => void): Generator<string> {
+function* series(
+  prices: readonly BenchPrice[],
+  onPrice: (done: number, all: number) => void,
+): Generator<string> {
   yield 'code,date,low,mid,high,publishedAt\n';
-  const prices = pricesFor(points);
   for (const [index, { code }] of prices.entries()) {
     let text = '';
     const base = 1_500_000 + (index % 97) * 10_000;
@@ -138,7 +140,7 @@ export function writeLaterValues(file: string, points: number, cents: number): P
 
 /** Writes the descriptions of the prices into a folder, as NDJSON; returns the files. */
 export async function writeDescriptions(folder: string, points: number): Promise<string[]> {
-  const lines = [...descriptions(points)];
+  const lines = [...descriptions(pricesFor(points))];
   const files: string[] = [];
   for (let at = 0; at < lines.length; at += DESCRIPTIONS) {
     const file = join(folder, `prices-${files.length + 1}.ndjson`);
@@ -153,4 +155,21 @@ export const writeSeries = (
   file: string,
   points: number,
   onPrice: (done: number, all: number) => void,
-): Promise<void> => pipeline(Readable.from(series(points, onPrice)), createWriteStream(file));
+): Promise<void> =>
+  pipeline(Readable.from(series(pricesFor(points), onPrice)), createWriteStream(file));
+
+/** The market of an answer of a million points, and its prices. */
+export const MILLION_MARKET: MarketSlug = 'copper';
+const MILLION: readonly BenchPrice[] = Array.from({ length: 384 }, (_, index) => ({
+  code: `MILLION-${String(index).padStart(3, '0')}`,
+  market: MILLION_MARKET,
+}));
+
+/** Writes a million points of one market; returns the file of its prices and that of its series. */
+export async function writeMillion(folder: string): Promise<[string, string]> {
+  const files: [string, string] = [join(folder, 'million.ndjson'), join(folder, 'million.csv')];
+  await writeFile(files[0], [...descriptions(MILLION)].join(''));
+  const points = Readable.from(series(MILLION, () => {}));
+  await pipeline(points, createWriteStream(files[1]));
+  return files;
+}

@@ -25,8 +25,8 @@ import type { Snapshot, SnapshotReader } from './snapshot.ts';
 import { type Answer, contentsOfAll, type RecordContext, type Writer } from './write/contents.ts';
 import { csvWriter } from './write/csv.ts';
 import { jsonWriter, ndjsonWriter } from './write/json.ts';
-import { parquetSlices } from './write/parquet.ts';
 import { columnsOf, headerRow, recordRows } from './write/rows.ts';
+import { checkTable } from './write/table-check.ts';
 import { warningLines, warningRows } from './write/warning-rows.ts';
 import { wideSlices } from './write/wide.ts';
 
@@ -189,6 +189,9 @@ export async function* slicesOf(answer: Answer, format: Format): AsyncGenerator<
     return;
   }
   if (format === 'parquet') {
+    await checkTable(context, contentsOfAll(context, records));
+    // Loaded with the first request for it: no other needs its libraries.
+    const { parquetSlices } = await import('./write/parquet.ts');
     yield* parquetSlices(context, contentsOfAll(context, records), aboutFile(answer));
     return;
   }

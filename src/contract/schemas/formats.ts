@@ -73,7 +73,7 @@ export const PriceParquet = Type.Unsafe({
   $id: 'PriceParquet',
   type: 'string',
   contentMediaType: FORMATS.parquet.media,
-  description: 'The columns of the CSV: decimals as DECIMAL(38, 18), dates as DATE',
+  description: 'The columns of the CSV: decimals as DECIMAL, dates as DATE',
 });
 
 /** The answer with prices, in each of its formats. */

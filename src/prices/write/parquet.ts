@@ -1,137 +1,40 @@
+import type { ColumnChunk, SchemaElement } from 'hyparquet';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
-import { SPANS } from '../../catalog/analytics.ts';
-import { dayOf, NO_DAY } from '../../conversion/calendar.ts';
-import { type DecimalColumn, isUnconverted, type PointColumns } from '../../conversion/columns.ts';
+import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
 import {
   PARQUET_DATE,
   PARQUET_INSTANT,
   PARQUET_TEXT,
   type ParquetType,
   parquetDecimal,
-  scaledDecimal,
 } from '../../std/parquet.ts';
-import { turn } from '../../std/turns.ts';
+import { Slice } from '../../std/turns.ts';
 import type { Contents, Terms } from './contents.ts';
-import { columnsOf, reasonOf, type Shared, sharedValues } from './rows.ts';
+import { INT128_BYTES, PRECISION } from './int128.ts';
+import { type Chunk, type Compressed, chunkOf, compressed, ValueRoom } from './parquet-chunks.ts';
+import { batchesOf, type Kind, rowsIn, type TableColumn, tableColumns } from './table.ts';
 
-/** Digits of a decimal: 20 before the point and 18 behind it, which 16 bytes hold. */
-const PRECISION = 38;
-const SCALE = 18;
-const DECIMAL_BYTES = 16;
+/** Rows of one row group. Its points are held meanwhile, some 3 MB of them. */
+const GROUP_ROWS = 65_536;
 
-/** Rows of one row group: what the memory holds at once. */
-const GROUP_ROWS = 8_192;
+/** Bytes of a slice at least. */
+const SLICE_BYTES = 65_536;
 
-const DAYS_TO_2000 = 10_957;
-const MICROS_TO_2000 = 946_684_800_000_000n;
-
-const DECIMAL = parquetDecimal(PRECISION, SCALE, DECIMAL_BYTES);
-const INTEGER: ParquetType = { type: 'INT32' };
-
-/** Columns that are no text. The factors of a unit may have any digits, so they are text. */
-const ELEMENTS: Readonly<Record<string, ParquetType>> = {
-  date: PARQUET_DATE,
-  low: DECIMAL,
-  mid: DECIMAL,
-  high: DECIMAL,
-  publishedAt: PARQUET_INSTANT,
-  corrections: INTEGER,
-  isSustainable: { type: 'BOOLEAN' },
-  assessmentLaunchedAt: PARQUET_DATE,
-  lastAssessedAt: PARQUET_DATE,
-  latestPublishedAt: PARQUET_INSTANT,
-  periodStart: PARQUET_DATE,
-  periodEnd: PARQUET_DATE,
-  observations: INTEGER,
-  observationsLeftOut: INTEGER,
-  fxDate: PARQUET_DATE,
-  fxFrom: DECIMAL,
-  fxTo: DECIMAL,
-  latestDate: PARQUET_DATE,
-  latestMid: DECIMAL,
-  previousDate: PARQUET_DATE,
-  previousMid: DECIMAL,
-  ...Object.fromEntries(
-    SPANS.flatMap((span) => [
-      [`${span}Absolute`, DECIMAL],
-      [`${span}Percent`, DECIMAL],
-      [`${span}BaseDate`, PARQUET_DATE],
-    ]),
-  ),
+const TYPES: Readonly<Record<Exclude<Kind, 'decimal'>, ParquetType>> = {
+  text: PARQUET_TEXT,
+  day: PARQUET_DATE,
+  instant: PARQUET_INSTANT,
+  integer: { type: 'INT32' },
+  boolean: { type: 'BOOLEAN' },
 };
 
-const elementOf = (name: string): ParquetType => ELEMENTS[name] ?? PARQUET_TEXT;
+const elementOf = ({ name, kind, scale }: TableColumn): SchemaElement => ({
+  name,
+  ...(kind === 'decimal' ? parquetDecimal(PRECISION, scale, INT128_BYTES) : TYPES[kind]),
+  repetition_type: 'OPTIONAL',
+});
 
-const TENS = Array.from({ length: SCALE + 1 }, (_, power) => 10n ** BigInt(power));
-
-const scaledText = (text: string): bigint => scaledDecimal(text, SCALE);
-
-function scaledAt(column: DecimalColumn | undefined, index: number): bigint | null {
-  const scaled = column?.scaled[index];
-  if (column === undefined || scaled === undefined || Number.isNaN(scaled)) return null;
-  const wide = column.wide?.get(index);
-  if (scaled === Number.POSITIVE_INFINITY) return wide === undefined ? null : scaledText(wide);
-  return BigInt(scaled) * (TENS[SCALE - (column.scale[index] as number)] as bigint);
-}
-
-const dayValue = (day: number | undefined): number | null =>
-  day === undefined || day === NO_DAY ? null : day + DAYS_TO_2000;
-
-/** The value of a column that all rows of a record share. */
-function sharedValue(element: ParquetType, value: Shared): unknown {
-  if (value === null || typeof value === 'boolean') return value;
-  if (typeof value === 'object') {
-    return element === DECIMAL ? scaledText(value.decimal) : value.decimal;
-  }
-  if (element === PARQUET_DATE) return dayOf(value) + DAYS_TO_2000;
-  if (element !== PARQUET_INSTANT) return value;
-  const [seconds = '', fraction = ''] = value.replace('Z', '').split('.');
-  return BigInt(Date.parse(`${seconds}Z`)) * 1_000n + BigInt(fraction.padEnd(6, '0'));
-}
-
-type PointValue = (points: PointColumns, index: number) => unknown;
-
-const hasRate = ({ fx }: PointColumns, index: number): boolean =>
-  fx !== null && fx.day[index] !== NO_DAY;
-
-/** The values of a point, by column. */
-const POINT_VALUES: Readonly<Record<string, PointValue>> = {
-  date: ({ day }, index) => dayValue(day[index]),
-  low: ({ low }, index) => scaledAt(low, index),
-  mid: ({ mid }, index) => scaledAt(mid, index),
-  high: ({ high }, index) => scaledAt(high, index),
-  publishedAt: ({ publishedAt }, index) => BigInt(publishedAt[index] as number) + MICROS_TO_2000,
-  corrections: ({ corrections }, index) => corrections[index],
-  periodStart: ({ periods }, index) => dayValue(periods?.start[index]),
-  periodEnd: ({ periods }, index) => dayValue(periods?.end[index]),
-  observations: ({ periods }, index) => periods?.observations[index] ?? null,
-  observationsLeftOut: ({ periods }, index) => periods?.leftOut[index] || null,
-  fxDate: ({ fx }, index) => dayValue(fx?.day[index]),
-  fxBase: (points, index) => (hasRate(points, index) ? (points.fx?.pair.base ?? null) : null),
-  fxFrom: (points, index) => (hasRate(points, index) ? scaledAt(points.fx?.from, index) : null),
-  fxTo: (points, index) => (hasRate(points, index) ? scaledAt(points.fx?.to, index) : null),
-};
-
-/** The function that gives the value of a column for each point of a record. */
-function pointValueOf(
-  name: string,
-  contents: Contents,
-  shared: Readonly<Record<string, Shared>>,
-): PointValue {
-  const { receipt, points } = contents;
-  const hasPoints = points !== null && points.length > 0;
-  if (name === 'conversionReason') {
-    if (!hasPoints) return () => receipt?.reason ?? null;
-    const reason = reasonOf(receipt);
-    return (all, index) => (isUnconverted(all, index) ? 'no-rate' : reason);
-  }
-  const ofPoint = POINT_VALUES[name];
-  if (ofPoint !== undefined) return hasPoints ? ofPoint : () => null;
-  const value = sharedValue(elementOf(name), shared[name] ?? null);
-  return () => value;
-}
-
-/** Collects the bytes of the row groups that are made. */
+/** Collects the bytes of the chunks that are made. */
 class PieceWriter extends ByteWriter {
   /** The bytes since the last call; those of the caller from then on. */
   take(): Buffer {
@@ -143,61 +46,131 @@ class PieceWriter extends ByteWriter {
   override async finish(): Promise<void> {}
 }
 
-const ONE_EMPTY_POINT = { length: 1 } as PointColumns;
+/** Writes the dictionary of a chunk, if it has one, and its values; returns where these begin. */
+function writePages(out: PieceWriter, chunk: Chunk, small: Compressed | null): number {
+  const { dictionary, encoding, levels, values, rows, nulls } = chunk;
+  if (dictionary !== null) {
+    const { bytes, count } = dictionary;
+    const sent = small?.dictionary ?? bytes;
+    writePageHeader(out, {
+      type: 'DICTIONARY_PAGE',
+      uncompressed_page_size: bytes.length,
+      compressed_page_size: sent.length,
+      dictionary_page_header: { num_values: count, encoding: 'PLAIN' },
+    });
+    out.appendBytes(sent);
+  }
+  const start = out.offset;
+  const sent = small?.values ?? values;
+  writePageHeader(out, {
+    type: 'DATA_PAGE_V2',
+    uncompressed_page_size: levels.length + values.length,
+    compressed_page_size: levels.length + sent.length,
+    data_page_header_v2: {
+      num_values: rows,
+      num_nulls: nulls,
+      num_rows: rows,
+      encoding,
+      definition_levels_byte_length: levels.length,
+      repetition_levels_byte_length: 0,
+      is_compressed: small !== null,
+    },
+  });
+  out.appendBytes(levels);
+  out.appendBytes(sent);
+  return start;
+}
+
+/** The bytes that compression saved. */
+function savedIn({ dictionary, values }: Chunk, small: Compressed | null): number {
+  if (small === null) return 0;
+  const texts = dictionary?.bytes.length ?? 0;
+  return texts - small.dictionary.length + values.length - small.values.length;
+}
+
+/** Writes a chunk; returns its entry in the footer. */
+function writeChunk(
+  out: PieceWriter,
+  { name, type = 'BYTE_ARRAY' }: SchemaElement,
+  chunk: Chunk,
+  small: Compressed | null,
+): ColumnChunk {
+  const { dictionary, encoding, rows, nulls, least, greatest } = chunk;
+  const start = out.offset;
+  const valuesStart = writePages(out, chunk, small);
+  const size = out.offset - start;
+  return {
+    file_offset: BigInt(start),
+    meta_data: {
+      type,
+      encodings: dictionary === null ? ['RLE', encoding] : ['RLE', 'PLAIN', encoding],
+      path_in_schema: [name],
+      codec: small === null ? 'UNCOMPRESSED' : 'ZSTD',
+      num_values: BigInt(rows),
+      total_uncompressed_size: BigInt(size + savedIn(chunk, small)),
+      total_compressed_size: BigInt(size),
+      data_page_offset: BigInt(valuesStart),
+      ...(dictionary === null ? {} : { dictionary_page_offset: BigInt(start) }),
+      statistics: {
+        null_count: BigInt(nulls),
+        ...(least === undefined ? {} : { min_value: least }),
+        ...(greatest === undefined ? {} : { max_value: greatest }),
+      },
+    },
+  };
+}
 
 /**
  * The rows of an answer as one Parquet file, in pieces: a row for each point, or one without
- * values for a price without points. Row groups of 8,192 rows, compressed with Snappy.
+ * values for a price without points.
  * @param records the contents of all records, in their order
  * @param about what the metadata of the file says, by key
- * @throws RangeError for a number with more than 18 decimals
+ * @throws RangeError for a decimal that does not fit its column
  */
 export async function* parquetSlices(
   terms: Terms,
   records: AsyncIterable<Contents>,
   about: Readonly<Record<string, unknown>>,
 ): AsyncGenerator<Buffer> {
-  const names = columnsOf(terms.plan);
-  const bytes = new PieceWriter(1_048_576);
-  const writer = new ParquetWriter({
-    writer: bytes,
-    schema: [
-      { name: 'root', num_children: names.length },
-      ...names.map((name) => ({ name, ...elementOf(name), repetition_type: 'OPTIONAL' as const })),
-    ],
+  const columns = tableColumns(terms.plan);
+  const elements = columns.map(elementOf);
+  const out = new PieceWriter(1_048_576);
+  const file = new ParquetWriter({
+    writer: out,
+    schema: [{ name: 'root', num_children: columns.length }, ...elements],
     createdBy: 'commodity-prices',
     kvMetadata: Object.entries(about).map(([key, value]) => ({
       key,
       value: JSON.stringify(value),
     })),
   });
-  let data: unknown[][] = names.map(() => []);
-  let held = 0;
-  const writeGroup = async (): Promise<Buffer> => {
-    const columnData = names.map((name, at) => ({
-      name,
-      data: data[at] ?? [],
-      offsetIndex: false,
-    }));
-    await writer.write({ columnData, rowGroupSize: GROUP_ROWS });
-    data = names.map(() => []);
-    held = 0;
-    return bytes.take();
-  };
-  for await (const contents of records) {
-    const shared = sharedValues(terms, contents);
-    const values = names.map((name) => pointValueOf(name, contents, shared));
-    const points =
-      contents.points === null || contents.points.length === 0 ? ONE_EMPTY_POINT : contents.points;
-    for (let index = 0; index < points.length; index += 1) {
-      for (const [at, value] of values.entries()) data[at]?.push(value(points, index));
-      held += 1;
-      if (held < GROUP_ROWS) continue;
-      yield await writeGroup();
-      await turn();
+  const room = new ValueRoom();
+  const slice = new Slice();
+  for await (const batch of batchesOf(terms, records, GROUP_ROWS, () => 1)) {
+    const start = out.offset;
+    const chunks: ColumnChunk[] = [];
+    for (const [at, column] of columns.entries()) {
+      const chunk = chunkOf(column, batch, room);
+      const small = await compressed(column, chunk);
+      chunks.push(writeChunk(out, elements[at] as SchemaElement, chunk, small));
+      if (out.index >= SLICE_BYTES) yield out.take();
+      // The compression did not hold the event loop.
+      if (small !== null) slice.restart();
+      await slice.yieldIfOver();
     }
+    const rows = BigInt(rowsIn(batch));
+    file.num_rows += rows;
+    file.row_groups.push({
+      columns: chunks,
+      total_byte_size: chunks.reduce(
+        (sum, each) => sum + (each.meta_data?.total_uncompressed_size ?? 0n),
+        0n,
+      ),
+      total_compressed_size: BigInt(out.offset - start),
+      num_rows: rows,
+    });
+    yield out.take();
   }
-  if (held > 0) yield await writeGroup();
-  await writer.finish();
-  yield bytes.take();
+  await file.finish();
+  yield out.take();
 }

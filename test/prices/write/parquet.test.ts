@@ -49,7 +49,7 @@ async function asked({ app, key }: Service, slug: string, body: object) {
 function cellOf(value: unknown): string {
   if (value === null || value === undefined) return '';
   const text = String(value);
-  if (/^-?\d+\.\d{18}$/.test(text)) return text.replace(/\.?0+$/, '');
+  if (/^-?\d+\.(?:\d{18}|\d{10})$/.test(text)) return text.replace(/\.?0+$/, '');
   const [, day, time, fraction = ''] =
     /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?(?:\+00)?$/.exec(text) ?? [];
   if (day === undefined) return text;
@@ -95,7 +95,7 @@ t.test('types, columns and metadata of a file', async (t) => {
     [
       ['code', 'VARCHAR'],
       ['date', 'DATE'],
-      ['mid', 'DECIMAL(38,18)'],
+      ['mid', 'DECIMAL(38,10)'],
       ['publishedAt', 'TIMESTAMP WITH TIME ZONE'],
     ],
   );
@@ -165,4 +165,59 @@ t.test('10,000 random decimals are the same in JSON, CSV, rows and Parquet', asy
     values,
   );
   close();
+});
+
+t.test('a number beyond the digits of a column is refused before the first byte', async (t) => {
+  const database = await testDatabase(t, { seeded: true });
+  await database.pool.query(
+    `do $$ begin perform open_revision('very small and very large numbers'); end $$;
+     insert into series (price_id, date, low, mid, high, published_at)
+       values ((select id from price where code = 'CP-NI-0001'), '1900-01-01',
+         null, 0.0000000001, null, now());
+     update series s set low = null, high = null, mid = case when s.date = d.latest
+         then 999999999999999 else 0.0000000001 end
+       from (select price_id, max(date) as latest from series where price_id =
+         (select id from price where code = 'CP-CO-0001') group by price_id) d
+       where s.price_id = d.price_id and s.date > d.latest - 40`,
+  );
+  const nickel = { codes: ['CP-NI-0001'] };
+  const cobalt = { codes: ['CP-CO-0001'] };
+  const ounces = { includeSeries: true, unitOfMeasure: 'Troy ounce' };
+  const won = { includeSeries: true, unitOfMeasure: 't', currency: 'KRW', decimals: 2 };
+  const summary = { includeSummary: true };
+  const refused = [
+    ['nickel', nickel, ounces, 'decimals', /^mid of CP-NI-0001 .* 18 decimals .*ask for decimals/],
+    ['cobalt', cobalt, won, 'currency', /^mid of CP-CO-0001 .* 20 digits .*ask for text\/csv$/],
+    ['cobalt', cobalt, summary, 'includeSummary', /Percent of CP-CO-0001 .*ask for text\/csv$/],
+  ] as const;
+  for (const settings of [{}, { PRICE_BOOK_BYTES: '0' }]) {
+    const service = await serviceOn(t, database, settings);
+    const ask = (slug: string, body: object, accept: string) =>
+      service.request({
+        method: 'POST',
+        url: `/v3/prices/${slug}`,
+        payload: body,
+        headers: { accept },
+      });
+    for (const [slug, filters, options, place, detail] of refused) {
+      const { status, json } = await ask(slug, { filters, options }, PARQUET);
+      t.equal(status, 400);
+      t.equal(json.code, 'validation_failed');
+      t.equal(json.errors[0].pointer, `/options/${place}`);
+      t.match(json.errors[0].detail, detail);
+      t.equal((await ask(slug, { filters, options }, 'text/csv')).status, 200, 'CSV holds it');
+    }
+    const rounded = { filters: nickel, options: { ...ounces, decimals: 10 } };
+    const { rows, close } = await asked(service, 'nickel', rounded);
+    t.same(cellsOf(await rows('select mid from prices order by date limit 1')), [{ mid: '0' }]);
+    close();
+    const some = { ...ounces, columns: 'code,date' };
+    t.equal((await ask('nickel', { filters: nickel, options: some }, PARQUET)).status, 200);
+    const query = 'codes=CP-NI-0001&includeSeries=true&unitOfMeasure=Troy+ounce&format=parquet';
+    const { status, json } = await service.request({
+      method: 'GET',
+      url: `/v3/prices/nickel?${query}`,
+    });
+    t.same([status, json.errors[0].pointer], [400, '?decimals']);
+  }
 });

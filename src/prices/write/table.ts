@@ -1,0 +1,212 @@
+import { SPANS } from '../../catalog/analytics.ts';
+import { dayOf, NO_DAY } from '../../conversion/calendar.ts';
+import {
+  type DecimalColumn,
+  isUnconverted,
+  type PointColumns,
+  VALUE_NAMES,
+} from '../../conversion/columns.ts';
+import type { Plan } from '../plan/plan.ts';
+import type { Contents, Terms } from './contents.ts';
+import { columnsOf, reasonOf, type Shared, sharedValues } from './rows.ts';
+
+/*
+ * The rows of an answer as typed columns, for Parquet and Arrow. A column of a record is one value
+ * that all of its rows share, or one value for each point.
+ */
+
+/** What the values of a column are. */
+export type Kind = 'text' | 'decimal' | 'day' | 'instant' | 'integer' | 'boolean';
+
+/** Decimals of stored prices and rates: none has more (docs/formats.md). */
+const STORED_SCALE = 10;
+
+/** Decimals of computed numbers. Numbers with more are rejected, see `checkTable`. */
+const COMPUTED_SCALE = 18;
+
+/** The kinds of the columns that are no text. The factors of a unit may have any digits. */
+const KINDS: Readonly<Record<string, Kind>> = {
+  date: 'day',
+  low: 'decimal',
+  mid: 'decimal',
+  high: 'decimal',
+  publishedAt: 'instant',
+  corrections: 'integer',
+  isSustainable: 'boolean',
+  assessmentLaunchedAt: 'day',
+  lastAssessedAt: 'day',
+  latestPublishedAt: 'instant',
+  periodStart: 'day',
+  periodEnd: 'day',
+  observations: 'integer',
+  observationsLeftOut: 'integer',
+  fxDate: 'day',
+  fxFrom: 'decimal',
+  fxTo: 'decimal',
+  latestDate: 'day',
+  latestMid: 'decimal',
+  previousDate: 'day',
+  previousMid: 'decimal',
+  ...Object.fromEntries(
+    SPANS.flatMap((span) => [
+      [`${span}Absolute`, 'decimal'],
+      [`${span}Percent`, 'decimal'],
+      [`${span}BaseDate`, 'day'],
+    ]),
+  ),
+};
+
+/** A column of a table. */
+export interface TableColumn {
+  readonly name: string;
+  readonly kind: Kind;
+  /** Digits behind the point of a decimal; 0 for any other kind. */
+  readonly scale: number;
+}
+
+/** True if the points of an answer are computed: converted or aggregated. */
+export const isComputed = ({ options }: Plan): boolean =>
+  options.currency !== null || options.unitOfMeasure !== null || options.aggregate !== null;
+
+function scaleOf(plan: Plan, name: string): number {
+  if ((VALUE_NAMES as readonly string[]).includes(name)) {
+    return isComputed(plan) ? COMPUTED_SCALE : STORED_SCALE;
+  }
+  return name.startsWith('fx') ? STORED_SCALE : COMPUTED_SCALE;
+}
+
+/** The columns that a plan asks for, in their order. */
+export const tableColumns = (plan: Plan): readonly TableColumn[] =>
+  columnsOf(plan).map((name) => {
+    const kind = KINDS[name] ?? 'text';
+    return { name, kind, scale: kind === 'decimal' ? scaleOf(plan, name) : 0 };
+  });
+
+/** Consecutive rows of one record. */
+export interface Run {
+  readonly contents: Contents;
+  readonly shared: Readonly<Record<string, Shared>>;
+  /** Null for the one row of a record without points. */
+  readonly points: PointColumns | null;
+  /** The points from one index up to another; 0 and 1 without points. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * The values of a column in a run: one for all rows, or a function of points. NaN stands for no
+ * number.
+ */
+type RunValues =
+  | { readonly of: 'record'; readonly value: Shared }
+  | { readonly of: 'number'; readonly at: (index: number) => number }
+  | { readonly of: 'decimal'; readonly column: DecimalColumn }
+  | { readonly of: 'text'; readonly at: (index: number) => string | null };
+
+const NONE: RunValues = { of: 'record', value: null };
+
+const DAYS_TO_2000 = 10_957;
+const MICROS_TO_2000 = 946_684_800_000_000;
+
+const days = (column: Int32Array | undefined): RunValues =>
+  column === undefined
+    ? NONE
+    : {
+        of: 'number',
+        at: (index) => {
+          const day = column[index] as number;
+          return day === NO_DAY ? Number.NaN : day + DAYS_TO_2000;
+        },
+      };
+
+const decimals = (column: DecimalColumn | undefined): RunValues =>
+  column === undefined ? NONE : { of: 'decimal', column };
+
+const integers = (column: Int32Array | undefined): RunValues =>
+  column === undefined ? NONE : { of: 'number', at: (index) => column[index] as number };
+
+/** The values of points, by column. Days and instants count from 1970. */
+const POINT_VALUES: Readonly<Record<string, (points: PointColumns) => RunValues>> = {
+  date: ({ day }) => days(day),
+  low: ({ low }) => decimals(low),
+  mid: ({ mid }) => decimals(mid),
+  high: ({ high }) => decimals(high),
+  publishedAt: ({ publishedAt }) => ({
+    of: 'number',
+    at: (index) => (publishedAt[index] as number) + MICROS_TO_2000,
+  }),
+  corrections: ({ corrections }) => integers(corrections),
+  periodStart: ({ periods }) => days(periods?.start),
+  periodEnd: ({ periods }) => days(periods?.end),
+  observations: ({ periods }) => integers(periods?.observations),
+  observationsLeftOut: ({ periods }) =>
+    periods === null
+      ? NONE
+      : { of: 'number', at: (index) => (periods.leftOut[index] as number) || Number.NaN },
+  fxDate: ({ fx }) => days(fx?.day),
+  fxBase: ({ fx }) =>
+    fx === null
+      ? NONE
+      : { of: 'text', at: (index) => (fx.day[index] === NO_DAY ? null : fx.pair.base) },
+  fxFrom: ({ fx }) => decimals(fx?.from),
+  fxTo: ({ fx }) => decimals(fx?.to),
+};
+
+/** The values of a column in a run. */
+export function valuesIn({ contents, shared, points }: Run, { name }: TableColumn): RunValues {
+  const { receipt } = contents;
+  if (name === 'conversionReason') {
+    if (points === null || receipt === null) {
+      return { of: 'record', value: receipt?.reason ?? null };
+    }
+    const reason = reasonOf(receipt);
+    return { of: 'text', at: (index) => (isUnconverted(points, index) ? 'no-rate' : reason) };
+  }
+  const ofPoint = POINT_VALUES[name];
+  if (ofPoint !== undefined) return points === null ? NONE : ofPoint(points);
+  return { of: 'record', value: shared[name] ?? null };
+}
+
+/** A day or an instant of a record in days or microseconds since 1970; NaN for none. */
+export function timeOf(value: Shared, kind: Kind): number {
+  if (typeof value !== 'string') return Number.NaN;
+  if (kind === 'day') return dayOf(value) + DAYS_TO_2000;
+  const [seconds = '', fraction = ''] = value.replace('Z', '').split('.');
+  return Date.parse(`${seconds}Z`) * 1_000 + Number(fraction.padEnd(6, '0'));
+}
+
+/**
+ * The rows of an answer in batches. A record longer than a batch is divided.
+ * @param room most cost of a batch
+ * @param costOf the cost of each row of a record, at least 1
+ */
+export async function* batchesOf(
+  terms: Terms,
+  records: AsyncIterable<Contents>,
+  room: number,
+  costOf: (shared: Run['shared']) => number,
+): AsyncGenerator<readonly Run[]> {
+  let batch: Run[] = [];
+  let left = room;
+  for await (const contents of records) {
+    const shared = sharedValues(terms, contents);
+    const cost = costOf(shared);
+    const points = contents.points?.length ? contents.points : null;
+    const rows = points?.length ?? 1;
+    for (let from = 0; from < rows; ) {
+      const to = Math.min(rows, from + Math.max(1, Math.floor(left / cost)));
+      batch.push({ contents, shared, points, from, to });
+      left -= (to - from) * cost;
+      from = to;
+      if (left >= cost) continue;
+      yield batch;
+      batch = [];
+      left = room;
+    }
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** The number of rows of a batch. */
+export const rowsIn = (batch: readonly Run[]): number =>
+  batch.reduce((sum, { from, to }) => sum + to - from, 0);
