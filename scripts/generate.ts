@@ -12,6 +12,7 @@ import { madeExamples } from '../test/support/prices/examples.ts';
 import { startServer } from '../test/support/run/server.ts';
 import { dropDatabases, makeTemplates } from '../test/support/run/templates.ts';
 import { schemaText } from './schema.ts';
+import { installTools, makeTypescriptClient } from './typescript-client.ts';
 
 const HELP = `Usage: npm run generate
 
@@ -23,6 +24,7 @@ schema, the sample data or the contract, and read what changed in them.
   src/contract/openapi/examples.json  examples of the OpenAPI document, as a freshly seeded service answers
   openapi.yaml                the OpenAPI document
   README.md                   its table of markets
+  clients/typescript          schema.d.ts, client.js and client.d.ts, by the tools of test/client
 
 It uses the PostgreSQL of TEST_DATABASE_URL, else a container, else an embedded one.
 `;
@@ -94,6 +96,9 @@ async function main(): Promise<void> {
   await writeOpenapi();
   process.stdout.write('Wrote openapi.yaml\n');
   await writeReadme();
+  await installTools();
+  await makeTypescriptClient(`${ROOT}clients/typescript`);
+  process.stdout.write('Wrote clients/typescript\n');
 }
 
 if (process.argv.length > 2) {

@@ -1,51 +1,20 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
+import { type Answer, answering, gone, json, refused } from '../support/http/answering.ts';
 import { python } from '../support/process/python.ts';
 
 const OK = { $metadata: { revision: 'abcd.1', warnings: [] }, data: [{ code: 'A' }] };
-const PROBLEM = { 'content-type': 'application/problem+json' };
 
-type Answer = (reply: ServerResponse, request: IncomingMessage) => void;
-
-const json =
-  (body: unknown, headers: Record<string, string> = {}, status = 200): Answer =>
-  (reply) => {
-    reply.writeHead(status, { 'content-type': 'application/json', ...headers });
-    reply.end(typeof body === 'string' ? body : JSON.stringify(body));
-  };
-
-const refused = (status: number, code: string, headers: Record<string, string> = {}): Answer =>
-  json(
-    { status, code, detail: `refused as ${code}`, requestId: 'r-1' },
-    { ...PROBLEM, ...headers },
-    status,
-  );
-
-const gone: Answer = (reply) => reply.destroy();
-
-/** A server that gives each request the next of some answers, the last one for ever. */
+/** A server of a test, and programs of Python that ask it. */
 async function serving(test: Pick<typeof t, 'teardown'>, answers: readonly Answer[]) {
-  let requests = 0;
-  const server = createServer((request, reply) => {
-    const answer = answers[Math.min(requests, answers.length - 1)];
-    requests += 1;
-    request.resume().on('end', () => answer?.(reply, request));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  test.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const { url, requests } = await answering(test, answers);
   const call = (program: string) =>
     python(`import commodity_prices as cp\n${program}`, {
-      COMMODITY_PRICES_URL: `http://127.0.0.1:${port}`,
+      COMMODITY_PRICES_URL: url,
       COMMODITY_PRICES_KEY: 'key',
     });
-  return { call, requests: () => requests };
+  return { call, requests };
 }
 
 const ASK = 'print([each["code"] for each in cp.prices("nickel", timeout=20)])';

@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { runInNewContext } from 'node:vm';
 import t from 'tap';
@@ -16,19 +16,22 @@ interface Block {
   readonly text: string;
 }
 
-const blocks: readonly Block[] = globSync('docs/recipes/*.md', { cwd: ROOT })
+const blocks: readonly Block[] = ['README.md', ...globSync('docs/recipes/*.md', { cwd: ROOT })]
   .sort()
   .flatMap((page) =>
     [...readFileSync(`${ROOT}${page}`, 'utf8').matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(
       ([, language = '', text = '']) => ({ page, language, text }),
     ),
-  );
+  )
+  // The others of the README start and set up the service.
+  .filter(({ page, language }) => page !== 'README.md' || language === 'ts');
 
 /** How the blocks of a language are run. */
 const RUNNERS: Readonly<Record<string, readonly [string, ...string[]]>> = {
   sh: ['bash', '-euo', 'pipefail', '-c'],
   python: ['python3', '-W', 'error', '-c'],
   r: ['Rscript', '--vanilla', '-e'],
+  ts: [process.execPath, '--input-type=module-typescript', '--eval'],
 };
 
 const isThere = (command: string, ...words: string[]): boolean => {
@@ -53,6 +56,9 @@ const service = await serviceOn(t, database);
 const url = await addressOf(service.app);
 const folder = await makeFolder();
 t.teardown(folder.remove);
+// As npm installs a folder.
+mkdirSync(`${folder.path}/node_modules`);
+symlinkSync(`${ROOT}clients/typescript`, `${folder.path}/node_modules/commodity-prices-client`);
 
 const run = ({ language, text }: Block): Promise<{ stdout: string; failure: string | null }> =>
   new Promise((resolve) => {

@@ -61,14 +61,14 @@ const read = (path: string): SourceFile => {
 
 const globbed = (pattern: string): SourceFile[] =>
   globSync(pattern, { cwd: ROOT, exclude: (path) => path.includes('node_modules') })
-    .filter((path) => !path.endsWith('schema.d.ts'))
+    .filter((path) => !path.endsWith('.d.ts'))
     .sort()
     .map(read);
 
 const src = globbed('src/**/*.ts');
 const migrations = globbed('migrations/*.ts');
 /** Migrations are not in it: they are SQL that is read as a whole and never changed again. */
-const code = [...src, ...globbed('{seeds,test,bench}/**/*.ts')];
+const code = [...src, ...globbed('{seeds,test,bench,clients}/**/*.ts')];
 const tests = globbed('test/**/*.ts');
 
 /** Everything that belongs to the project: what git knows, or would take in. */

@@ -1,0 +1,200 @@
+// Client of the Commodity Prices Service, version 3, for Node 20 or newer and browsers.
+import type { components, paths } from './schema.d.ts';
+
+type Schemas = components['schemas'];
+type Json<T extends { content: { 'application/json': object } }> = T['content']['application/json'];
+type ChangesQuery = NonNullable<paths['/v3/changes']['get']['parameters']['query']>;
+/** A market, by the last part of its address. */
+export type Market = NonNullable<ChangesQuery['market']>[number];
+type Post<M extends Market> = paths[`/v3/prices/${M}`]['post'];
+type FormatOption = 'decimalsAsText' | 'columns' | 'layout' | 'warnings';
+/** Filters and options as the service names them; `includeSeries` is true by default. */
+export type PriceRequest<M extends Market> = Omit<Json<Post<M>['requestBody']>, 'options'> & {
+  readonly options?: Omit<Schemas['MassPriceOptions'], FormatOption>;
+};
+/** Members that are integers; every other number of a record is a decimal. */
+type Count = 'corrections' | 'observations' | 'observationsLeftOut' | 'order';
+type Decimals<T, D> = T extends number ? D : T extends object ? DecimalsIn<T, D> : T;
+type DecimalsIn<T, D> = { [Name in keyof T]: Name extends Count ? T[Name] : Decimals<T[Name], D> };
+type Item<M extends Market> = Json<Post<M>['responses'][200]>['data'][number];
+/** A price with the dimensions of its market. D is `string` with `decimals: 'text'`. */
+export type PriceRecord<M extends Market, D = number> = DecimalsIn<Item<M>, D>;
+/** An answer. `revision` names the state of the data; `options.revision` asks for it again. */
+export interface Prices<M extends Market, D = number> {
+  readonly data: readonly PriceRecord<M, D>[];
+  readonly metadata: Schemas['Metadata'];
+  readonly revision: string;
+}
+/** A page of the feed of changes. `nextSeq` is `after` of the next page. */
+export interface Changes {
+  readonly data: readonly Schemas['Change'][];
+  readonly nextSeq: string;
+  readonly revision: string;
+}
+/** `timeoutMs` (60,000) bounds all attempts of a call. A cancelled call rejects with its reason. */
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number | undefined;
+}
+type Form = 'number' | 'text';
+/** `url` and `key` default to COMMODITY_PRICES_URL and COMMODITY_PRICES_KEY of the environment. */
+export interface ClientOptions<F extends Form> extends CallOptions {
+  readonly url?: string | undefined;
+  readonly key?: string | undefined;
+  /** `text`: prices and summaries have decimals as texts with every digit; changes never. */
+  readonly decimals?: F;
+  /** Receives each warning, such as a filter value that matches nothing; by default the console. */
+  readonly onWarning?: (warning: Schemas['Warning'], market: Market) => void;
+}
+type Arguments<M extends Market> = [market: M, request?: PriceRequest<M>, call?: CallOptions];
+/** The calls of a client. Each rejects with PricesError. */
+export interface Client<D = number> {
+  prices<M extends Market>(...call: Arguments<M>): Promise<Prices<M, D>>;
+  /** The same in pages of `options.limit` records, 100 by default, all of one revision. */
+  pages<M extends Market>(...call: Arguments<M>): AsyncGenerator<Prices<M, D>, void>;
+  changes(request?: ChangesQuery, call?: CallOptions): Promise<Changes>;
+}
+
+/** A call without an answer. Members are null where the service did not report them. */
+export class PricesError extends Error {
+  override readonly name = 'PricesError';
+  readonly status: number | null = null;
+  readonly code: Schemas['Problem']['code'] | null = null;
+  readonly errors: readonly Schemas['Violation'][] = [];
+  readonly requestId: string | null = null;
+  readonly retryAfterMs: number | null = null;
+}
+
+/** One row for each price and date. `columns` of the array has the names, also without rows. */
+export function rowsOf<D>({ data }: Pick<Prices<Market, D>, 'data'>) {
+  const rows = data.flatMap(({ code, name, currency, unitOfMeasure, series }) =>
+    series.map(({ date, low, mid, high, corrections }) => {
+      const terms = { currency: currency?.iso ?? null, unit: unitOfMeasure.symbol };
+      return { code, name, date, low, mid, high, ...terms, corrections };
+    }),
+  );
+  const columns = 'code name date low mid high currency unit corrections'.split(' ');
+  return Object.assign(rows, { columns });
+}
+
+/** Milliseconds of a Retry-After; null where it is missing or makes no sense. */
+function retryAfterOf(text: string | null): number | null {
+  if (/^\d{1,9}$/.test(text ?? '')) return Number(text) * 1_000;
+  const ms = Date.parse(text?.endsWith(' GMT') ? text : '') - Date.now();
+  return Number.isNaN(ms) ? null : Math.max(0, ms);
+}
+
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => resolve(clearTimeout(timer)));
+  });
+const ADDRESS = /^(?!.*cps_[a-z]+_)https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/i;
+type Loose = ReturnType<typeof JSON.parse>;
+const fault = (text: string, members: Partial<PricesError> = {}) =>
+  Object.assign(new PricesError(text), members);
+
+/** @throws PricesError, without a status if the connection failed */
+async function attempt(url: string, init: RequestInit, signal: AbortSignal) {
+  // A redirect would carry the key to another address.
+  const answer = await fetch(url, { ...init, redirect: 'manual', signal }).catch((error) => {
+    throw fault(`${url} cannot be reached: ${error.cause?.code ?? error.message}`);
+  });
+  const kind = answer.headers.get('content-type')?.split(';')[0]?.trim() ?? 'no content';
+  const isJson = /^application\/(problem\+)?json$/.test(kind);
+  const [reader, decoder] = [answer.body?.getReader(), new TextDecoder()];
+  let [text, content]: [string, Loose] = ['', null];
+  try {
+    for (let part = await reader?.read(); part?.value; part = await reader?.read()) {
+      text += decoder.decode(part.value, { stream: true });
+      if (!isJson && text.length > 200) await reader?.cancel();
+    }
+    if (isJson && (text || answer.ok)) content = JSON.parse(text);
+  } catch {
+    throw fault(`${url} sent a part of its answer only: ${text.slice(0, 200)}`);
+  }
+  const { $metadata: meta, data } = content ?? {};
+  const isPage = meta && Array.isArray(data) && (meta.count ?? data.length) === data.length;
+  if (answer.status === 204 || (answer.status === 200 && isPage)) return { content, answer };
+  const other = { detail: `${kind}, no answer of version 3: ${text.slice(0, 200)}` };
+  const { detail, code = null, errors = [], requestId = null } = content?.code ? content : other;
+  const places = errors.map((each: Loose) => `\n${each.pointer}: ${each.detail}`).join('');
+  const hint = answer.status === 404 ? ' (this client is for version 3 of the service)' : '';
+  const retryAfterMs = retryAfterOf(answer.headers.get('retry-after'));
+  const members = { status: answer.status, code, errors, requestId, retryAfterMs };
+  throw fault(`${url} answered ${answer.status}: ${detail}${places}${hint}`, members);
+}
+
+/** Every call only reads, so it may be tried again. */
+async function send(url: string, init: RequestInit, { signal, timeoutMs = 60_000 }: CallOptions) {
+  const control = new AbortController();
+  const stop = () => control.abort();
+  const timer = setTimeout(stop, Math.min(timeoutMs, 2 ** 31 - 1));
+  const endsAt = performance.now() + timeoutMs;
+  signal?.addEventListener('abort', stop);
+  try {
+    for (let retries = 0; ; retries += 1) {
+      signal?.throwIfAborted();
+      const got = await attempt(url, init, control.signal).catch((error: PricesError) => error);
+      if (!(got instanceof Error)) return got;
+      signal?.throwIfAborted();
+      if (control.signal.aborted) throw fault(`${url} did not answer within ${timeoutMs} ms`);
+      const waitMs = got.retryAfterMs ?? 500 * 2 ** retries;
+      const isPassing = [null, 304, 429, 503].includes(got.status);
+      if (!isPassing || retries === 3 || performance.now() + waitMs >= endsAt) throw got;
+      await pause(waitMs, control.signal);
+    }
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', stop);
+  }
+}
+
+/** @throws PricesError if there is no key, or if the address or the key is malformed */
+export function createClient<F extends Form = 'number'>(options: ClientOptions<F> = {}) {
+  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
+  const url = options.url ?? process?.env?.['COMMODITY_PRICES_URL'] ?? 'http://127.0.0.1:3000';
+  const key = options.key ?? process?.env?.['COMMODITY_PRICES_KEY'] ?? '';
+  if (!ADDRESS.test(url)) throw fault('url must be https://host, without a key or a query');
+  if (!key) throw fault('There is no API key; set COMMODITY_PRICES_KEY, or give key');
+  if (!/^[\x21-\x7e]+$/.test(key)) throw fault('The API key has illegal characters');
+  const base = url.replace(/\/+$/, '').replace(/\/v3(\/prices)?$/, '');
+  const headers = { 'content-type': 'application/json', 'x-api-key': key };
+  const { onWarning = (each, market) => console.warn(market, each.code, each.detail) } = options;
+
+  async function prices(market: Market, request: Loose = {}, call?: CallOptions): Promise<Loose> {
+    const text = options.decimals === 'text' && { decimalsAsText: true };
+    const body = { ...request, options: { includeSeries: true, ...request.options, ...text } };
+    const init = { method: 'POST', headers, body: JSON.stringify(body) };
+    const path = `${base}/v3/prices/${encodeURIComponent(market)}`;
+    const { content } = await send(path, init, { ...options, ...call });
+    const { $metadata: metadata, data } = content;
+    // Each page has the warnings of the whole request.
+    const warnings = request.options?.cursor ? [] : metadata.warnings;
+    for (const each of warnings) onWarning(each, market);
+    return { data, metadata, revision: metadata.revision };
+  }
+
+  async function* pages(market: Market, request: Loose = {}, call?: CallOptions) {
+    for (let cursor = request.options?.cursor; cursor !== null; ) {
+      const own = { limit: 100, ...request.options, cursor };
+      const page = await prices(market, { ...request, options: own }, call);
+      yield page;
+      cursor = page.metadata.nextCursor;
+    }
+  }
+
+  async function changes(request = {}, call?: CallOptions) {
+    const query = new URLSearchParams();
+    for (const [name, value = []] of Object.entries(request)) {
+      for (const each of [value].flat()) query.append(name, String(each));
+    }
+    const path = `${base}/v3/changes?${query}`;
+    const { content, answer } = await send(path, { headers }, { ...options, ...call });
+    const names = ['x-next-seq', 'x-data-revision'];
+    const [nextSeq, revision] = names.map((name) => answer.headers.get(name));
+    return { data: content?.data ?? [], nextSeq, revision };
+  }
+
+  return { prices, pages, changes } as Client<F extends 'text' ? string : number>;
+}

@@ -1,0 +1,27 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { PLAIN_ENV } from '../test/support/process/plain-env.ts';
+
+/** The folder of openapi-typescript and of the TypeScript that it needs. */
+export const TOOLS = fileURLToPath(new URL('../test/client/', import.meta.url));
+const SOURCE = fileURLToPath(new URL('../clients/typescript/', import.meta.url));
+const OPENAPI = fileURLToPath(new URL('../openapi.yaml', import.meta.url));
+
+const options = { cwd: TOOLS, env: PLAIN_ENV };
+
+/** Installs the tools from their lockfile. */
+export async function installTools(): Promise<void> {
+  const args = ['ci', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
+  await promisify(execFile)('npm', args, options);
+}
+
+/** Writes the generated files of the TypeScript client into a folder, by the installed tools. */
+export async function makeTypescriptClient(folder: string): Promise<void> {
+  const run = (tool: string, ...args: string[]) =>
+    promisify(execFile)(process.execPath, [join(TOOLS, 'node_modules', tool), ...args], options);
+  const schema = join(folder, 'schema.d.ts');
+  await run('openapi-typescript/bin/cli.js', OPENAPI, '--immutable', '--output', schema);
+  await run('typescript/bin/tsc', '--project', SOURCE, '--outDir', folder);
+}

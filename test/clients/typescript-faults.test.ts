@@ -1,0 +1,243 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import t from 'tap';
+import { createClient, PricesError } from '../../clients/typescript/client.js';
+import { type Answer, answering, gone, json, refused } from '../support/http/answering.ts';
+
+const OK = { $metadata: { market: 'nickel', revision: 'abcd.1', warnings: [] }, data: [{}] };
+const SOON = { 'retry-after': '0' };
+
+type Test = Pick<typeof t, 'teardown'>;
+
+/** A server of a test, and a client that asks it. */
+async function serving(test: Test, answers: readonly Answer[]) {
+  const { url, requests } = await answering(test, answers);
+  return { client: createClient({ url, key: 'key', timeoutMs: 20_000 }), url, requests };
+}
+
+/** The error of a call, which must be one of the client. */
+async function errorOf(call: Promise<unknown>): Promise<PricesError> {
+  const error = await call.then(
+    () => new Error('the call had an answer'),
+    (fault: unknown) => fault,
+  );
+  if (error instanceof PricesError) return error;
+  throw error;
+}
+
+t.test('429, 503, 304 and cut connections are tried again, at most three times', async (t) => {
+  const cut: Answer = (reply) => {
+    reply.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
+    reply.write('{"$metadata', () => reply.destroy());
+  };
+  const passing = [refused(429, 'rate_limited', SOON), json('', SOON, 304), gone, json(OK)];
+  for (const answers of [passing, [refused(503, 'overloaded', SOON), cut, json(OK)]]) {
+    const some = await serving(t, answers);
+    t.equal((await some.client.prices('nickel')).revision, 'abcd.1');
+    t.equal(some.requests(), answers.length);
+  }
+  const all = await serving(t, [refused(503, 'overloaded', SOON)]);
+  const { status, code, requestId, retryAfterMs } = await errorOf(all.client.prices('nickel'));
+  t.same([status, code, requestId, retryAfterMs], [503, 'overloaded', 'r-1', 0]);
+  t.equal(all.requests(), 4);
+});
+
+t.test('no other refusal is tried again', async (t) => {
+  for (const status of [400, 401, 403, 404, 500, 504]) {
+    const one = await serving(t, [refused(status, 'internal_error')]);
+    const error = await errorOf(one.client.changes());
+    t.match(error, { name: 'PricesError', status, code: 'internal_error' });
+    t.match(error.message, /refused as internal_error/);
+    t.equal(one.requests(), 1, String(status));
+  }
+});
+
+t.test('Retry-After is obeyed, and bounded by the deadline of the call', async (t) => {
+  const date = (ms: number) => new Date(Date.now() + ms).toUTCString();
+  for (const after of ['86400', '999999999', date(3_600_000)]) {
+    const late = await serving(t, [refused(429, 'rate_limited', { 'retry-after': after })]);
+    const begun = performance.now();
+    const error = await errorOf(late.client.prices('nickel', {}, { timeoutMs: 5_000 }));
+    t.equal(error.code, 'rate_limited', after);
+    t.ok((error.retryAfterMs ?? 0) > 5_000, after);
+    t.equal(late.requests(), 1, after);
+    t.ok(performance.now() - begun < 5_000, 'it does not wait for what is too late');
+  }
+  const waits = async (after: Record<string, string>): Promise<number> => {
+    const one = await serving(t, [refused(503, 'overloaded', after), json(OK)]);
+    const begun = performance.now();
+    await one.client.prices('nickel');
+    return performance.now() - begun;
+  };
+  t.ok((await waits({ 'retry-after': '1' })) >= 990);
+  t.ok((await waits({ 'retry-after': date(2_000) })) >= 900);
+  // The backoff of the client, where the header says nothing.
+  for (const after of ['-1', '-5', 'soon', '', '1e9', 'Wed, 99 Foo 2026', '0x1']) {
+    t.ok((await waits({ 'retry-after': after })) >= 490, after);
+  }
+  t.ok((await waits({})) >= 490);
+  t.ok((await waits({ 'retry-after': date(-60_000) })) < 20_000, 'a date in the past');
+});
+
+t.test('a silent server, an endless answer and a slow one end with the deadline', async (t) => {
+  const endless: Answer = (reply) => {
+    reply.writeHead(200, { 'content-type': 'application/json' });
+    const timer = setInterval(() => reply.write(' '), 10);
+    reply.on('close', () => clearInterval(timer));
+  };
+  for (const answer of [() => {}, endless]) {
+    const silent = await serving(t, [answer]);
+    const begun = performance.now();
+    const error = await errorOf(silent.client.prices('nickel', {}, { timeoutMs: 700 }));
+    t.match(error.message, /did not answer within 700 ms/);
+    t.ok(performance.now() - begun >= 690);
+    t.equal(silent.requests(), 1);
+  }
+});
+
+t.test('what is no answer of version 3 is an error that shows its beginning', async (t) => {
+  const html = `<html>${'x'.repeat(100_000)}</html>`;
+  const page = { 'content-type': 'text/html; charset=utf-8' };
+  const whole = gzipSync(JSON.stringify({ ...OK, more: 'x'.repeat(1_000) }));
+  const counted = { ...OK, $metadata: { ...OK.$metadata, count: 2 } };
+  const others: readonly (readonly [string, Answer, RegExp])[] = [
+    ['a page of a proxy', json(html, page), /200: text\/html, no answer .*<html>x+$/],
+    ['a page as refusal', json(html, page, 502), /502: text\/html, no answer of version 3/],
+    ['no type', json(OK, { 'content-type': '' }), /no answer of version 3: \{"\$meta/],
+    ['another shape', json({ prices: [] }), /no answer of version 3: \{"prices/],
+    ['a list', json([1]), /no answer of version 3: \[1\]/],
+    ['null', json('null'), /no answer of version 3: null/],
+    ['fewer records than it says', json(counted), /no answer of version 3: \{/],
+    ['another problem', json({ errors: { a: ['b'] } }, {}, 400), /answered 400 .*\{"errors"/],
+    ['a redirect', json('', { location: 'http://127.0.0.1:9/' }, 302), /answered 302/],
+    ['another version', refused(404, 'not_found'), /refused as .*version 3 of the service/],
+  ];
+  for (const [what, answer, said] of others) {
+    const odd = await serving(t, [answer]);
+    const { message } = await errorOf(odd.client.prices('nickel'));
+    t.match(message, said, what);
+    t.ok(message.length < 400, what);
+    t.equal(odd.requests(), 1, `${what}: it is not asked for again`);
+  }
+  const parts: readonly (readonly [string, Answer])[] = [
+    ['no whole JSON', json('{"$metadata": {"rev')],
+    [
+      'a part that is compressed',
+      (reply: ServerResponse) => {
+        reply.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+        reply.end(whole.subarray(0, 40));
+      },
+    ],
+    [
+      'a part',
+      (reply: ServerResponse) => {
+        reply.writeHead(200, { 'content-type': 'application/json', 'content-length': '9999' });
+        reply.write('{"$metadata": {"rev', () => reply.destroy());
+      },
+    ],
+  ];
+  for (const [what, answer] of parts) {
+    const odd = await serving(t, [answer, answer, answer, json(html, page)]);
+    const call = odd.client.prices('nickel', {}, { timeoutMs: 400 });
+    t.match((await errorOf(call)).message, /sent a part of its answer only: (\{"\$meta|$)/, what);
+  }
+  const { client } = await serving(t, [gone]);
+  const call = client.prices('nickel', {}, { timeoutMs: 400 });
+  t.match((await errorOf(call)).message, /cannot be reached: \w+/);
+});
+
+t.test('a cancelled call closes its connection and rejects with the reason', async (t) => {
+  const reason = new Error('the user left');
+  const begins: Answer = (reply) => {
+    reply.writeHead(200, { 'content-type': 'application/json' });
+    reply.write('{');
+  };
+  for (const begin of [() => {}, begins]) {
+    const control = new AbortController();
+    let closed = () => {};
+    const isClosed = new Promise<void>((resolve) => {
+      closed = resolve;
+    });
+    const open = await serving(t, [
+      (reply, request) => {
+        begin(reply, request);
+        reply.on('close', closed);
+        setTimeout(() => control.abort(reason), 50);
+      },
+    ]);
+    await t.rejects(open.client.prices('nickel', {}, { signal: control.signal }), reason);
+    await isClosed;
+  }
+  const control = new AbortController();
+  const after = { 'retry-after': '15' };
+  const waiting = await serving(t, [
+    (reply, request) => {
+      refused(429, 'rate_limited', after)(reply, request);
+      setTimeout(() => control.abort(reason), 50);
+    },
+  ]);
+  const begun = performance.now();
+  await t.rejects(waiting.client.changes({}, { signal: control.signal }), reason);
+  t.ok(performance.now() - begun < 10_000, 'also while it waits to try again');
+  await t.rejects(waiting.client.changes({}, { signal: control.signal }), reason);
+  t.equal(waiting.requests(), 1, 'and before it is sent');
+  await t.rejects(
+    waiting.client.changes({}, { signal: AbortSignal.abort() }),
+    { name: 'AbortError' },
+    'without a reason',
+  );
+});
+
+t.test('a position of the feed comes with a page and without changes', async (t) => {
+  const headers = { 'x-next-seq': 'abcd.7', 'x-data-revision': 'abcd.3' };
+  const empty: Answer = (reply) => reply.writeHead(204, headers).end();
+  const { client } = await serving(t, [empty]);
+  t.same(await client.changes({ wait: 1 }), { data: [], nextSeq: 'abcd.7', revision: 'abcd.3' });
+});
+
+t.test('the key is in a header only, and goes to no other address', async (t) => {
+  const seen: IncomingMessage[] = [];
+  const elsewhere = await serving(t, [json(OK)]);
+  const one = await serving(t, [
+    (reply, request) => {
+      seen.push(request);
+      json('', { location: `${elsewhere.url}/v3/prices/nickel` }, 307)(reply, request);
+    },
+  ]);
+  const error = await errorOf(one.client.prices('nickel'));
+  t.equal(elsewhere.requests(), 0);
+  t.equal(seen[0]?.url, '/v3/prices/nickel');
+  t.equal(seen[0]?.headers['x-api-key'], 'key');
+  t.notMatch(JSON.stringify([error, error.message, one.client]), /"key"/);
+});
+
+t.test('without a key, and with one in the address, nothing is sent', async (t) => {
+  const { COMMODITY_PRICES_KEY, COMMODITY_PRICES_URL } = process.env;
+  t.same([COMMODITY_PRICES_KEY, COMMODITY_PRICES_URL], [undefined, undefined]);
+  const refusal = (options: Parameters<typeof createClient>[0]): string => {
+    try {
+      createClient(options);
+      return 'a client';
+    } catch (error) {
+      return error instanceof PricesError ? error.message : String(error);
+    }
+  };
+  t.match(refusal({}), /no API key; set COMMODITY_PRICES_KEY/);
+  for (const url of [
+    'https://cps_live_abc@prices.example.com',
+    'https://prices.example.com/cps_live_abc',
+    'https://user:word@prices.example.com',
+    'https://prices.example.com?key=x',
+    'https://prices.example.com/#key=x',
+    'prices.example.com',
+    'ftp://prices.example.com',
+    '',
+  ]) {
+    t.match(refusal({ url, key: 'key' }), /^url must be https:/, url);
+    t.notMatch(refusal({ url, key: 'key' }), /cps_live|word/, url);
+  }
+  for (const key of ['a b', 'a\r\nb', 'é']) t.match(refusal({ key }), /illegal characters/);
+  for (const url of ['http://[::1]:3000', 'https://a.example.com/v3/prices/', 'HTTP://A/x/']) {
+    t.equal(refusal({ url, key: 'key' }), 'a client', url);
+  }
+});
