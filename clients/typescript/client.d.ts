@@ -35,13 +35,13 @@ export interface Changes {
     readonly nextSeq: string;
     readonly revision: string;
 }
-/** `timeoutMs`, by default 60,000, bounds all attempts of a call. An abort rejects with its reason. */
+/** `timeoutMs` (60,000) bounds all attempts of a call. A cancelled call rejects with its reason. */
 export interface CallOptions {
     readonly signal?: AbortSignal | undefined;
     readonly timeoutMs?: number | undefined;
 }
 type Form = 'number' | 'text';
-/** `url` and `key` are by default COMMODITY_PRICES_URL and COMMODITY_PRICES_KEY of the environment. */
+/** `url` and `key` default to COMMODITY_PRICES_URL and COMMODITY_PRICES_KEY of the environment. */
 export interface ClientOptions<F extends Form> extends CallOptions {
     readonly url?: string | undefined;
     readonly key?: string | undefined;

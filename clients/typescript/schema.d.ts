@@ -1052,6 +1052,26 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/llms.txt": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /**
+         * The service in short, for language models
+         * @description Markdown of at most 8 KB: authentication, requests, the filters of each market, options, conversion, paging and all error codes.
+         */
+        readonly get: operations["llmsText"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -8009,6 +8029,44 @@ export interface operations {
                      *     }
                      */
                     readonly "application/yaml": Record<string, never>;
+                };
+            };
+            /** @description Nothing changed since the answer that If-None-Match names */
+            readonly 304: {
+                headers: {
+                    readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly etag: components["headers"]["etag"];
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
+            };
+            readonly 400: components["responses"]["Refusal400"];
+            readonly 408: components["responses"]["Refusal408"];
+            readonly 414: components["responses"]["Refusal414"];
+            readonly 431: components["responses"]["Refusal431"];
+            readonly 500: components["responses"]["Refusal500"];
+            readonly 503: components["responses"]["Refusal503"];
+        };
+    };
+    readonly llmsText: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The document */
+            readonly 200: {
+                headers: {
+                    readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly etag: components["headers"]["etag"];
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /** @example # Commodity Prices Service */
+                    readonly "text/plain": string;
                 };
             };
             /** @description Nothing changed since the answer that If-None-Match names */

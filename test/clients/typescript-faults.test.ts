@@ -108,7 +108,7 @@ t.test('what is no answer of version 3 is an error that shows its beginning', as
     ['a list', json([1]), /no answer of version 3: \[1\]/],
     ['null', json('null'), /no answer of version 3: null/],
     ['fewer records than it says', json(counted), /no answer of version 3: \{/],
-    ['another problem', json({ errors: { a: ['b'] } }, {}, 400), /answered 400 .*\{"errors"/],
+    ['another problem', json({ errors: { a: ['b'] } }, {}, 400), /answered 400: .*\{"errors"/],
     ['a redirect', json('', { location: 'http://127.0.0.1:9/' }, 302), /answered 302/],
     ['another version', refused(404, 'not_found'), /refused as .*version 3 of the service/],
   ];
