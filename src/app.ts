@@ -17,7 +17,7 @@ import type { Client } from './db/client.ts';
 import { databaseFailureOf } from './db/failures.ts';
 import { Refusals } from './http/edge/refuse.ts';
 import { serverOf } from './http/edge/server.ts';
-import type { Heirs } from './http/edge/stop.ts';
+import type { Handover } from './http/edge/stop.ts';
 import type { Credentials } from './http/hooks/auth.ts';
 import { LogLimit } from './http/hooks/log-lines.ts';
 import { type Observer, tellRefused } from './http/hooks/observe.ts';
@@ -57,7 +57,7 @@ interface AppOptions {
   /** Without it nothing is traced. */
   readonly tracing?: Tracing | undefined;
   /** Who goes on with its connections when it stops. */
-  readonly heirs?: Heirs | undefined;
+  readonly handover?: Handover | undefined;
 }
 
 /** States of the reference data that are kept; answers need the newest, late readers one before. */
@@ -167,13 +167,13 @@ function priceBook(
 
 /** Wires the service together. It never listens and makes no connection by itself. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, client, metrics, logger, heirs } = options;
+  const { config, client, metrics, logger, handover } = options;
   const limits = new Limits(limitSettingsOf(config), client.link.queues);
   const lines = new LogLimit(logger, config.LOG_ANONYMOUS_PER_SECOND);
   const observer: Observer = { metrics, lines };
   const refusals = new Refusals(tellRefused(logger, observer));
   const begin = beginner(config.REQUEST_DEADLINE_MS, () => client.link.look(), observer);
-  const app = serverOf({ config, logger, heirs, refusals, begin });
+  const app = serverOf({ config, logger, handover, refusals, begin });
   const sources = sourcesOf(options);
   // Bodies are checked by the plan, which tells every violation at once; answers are bytes already.
   app.setValidatorCompiler(() => () => true);

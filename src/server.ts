@@ -9,46 +9,45 @@ import { answerToPrimary, type Metrics, metricsOf } from './metrics/metrics.ts';
 import { addressOf, bannerOf } from './process/banner.ts';
 import { readConfig } from './process/environment.ts';
 import { EXIT, exitCodeOf, report } from './process/failure.ts';
-import { Life } from './process/life.ts';
+import { WorkerHandover } from './process/handover.ts';
+import { Lifecycle } from './process/lifecycle.ts';
 import { type Log, openLog } from './process/log.ts';
 import { serveMetrics } from './process/metrics-server.ts';
-import { Heritage } from './process/passing.ts';
 import { prepare } from './process/prepare.ts';
 import { serve } from './process/serve.ts';
-import { answerToArguments } from './process/service-arguments.ts';
+import { argumentOutput } from './process/service-arguments.ts';
 import { openTraces } from './process/tracing.ts';
 import { serveByWorkers, WorkerFailed, type Workers } from './process/workers.ts';
 
-/** npm passes on the Ctrl-C that the terminal sent us already: one keystroke arrives twice. */
+/** npm forwards SIGINT after the terminal has sent it: one Ctrl-C arrives twice. */
 const SAME_KEYSTROKE_MS = 500;
-/** The longest notice and the longest drain, and time for the database to stop. */
-const END_MS_MAX = 120_000 + 300_000 + 40_000;
-/** What a second signal leaves the embedded database. */
-const HASTE_MS = 2_000;
+/** Maximum stop notice, maximum drain, and time to stop the embedded database. */
+const SHUTDOWN_MS_MAX = 120_000 + 300_000 + 40_000;
+/** Time for the embedded database to stop after a second signal. */
+const FORCED_STOP_MS = 2_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-const life = new Life();
+const lifecycle = new Lifecycle();
 let release = async (): Promise<void> => {};
 let workers: Workers | null = null;
-/** True if a person was shown that it runs. */
-let isShown = false;
-/** The end is logged: a log collector takes a process that just ends for a crash. */
+let wasBannerShown = false;
+/** Logs the end of the process, so that it does not look like a crash. */
 let logger: Logger | null = null;
 
-// Without a listener a failed write, as on a full disk or to a closed terminal, ends the process.
+// Without a listener, a failed write (full disk, closed terminal) would end the process.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
-/** Counts from now on, and tells it on a port of its own, or to the process that owns the port. */
+/** Starts the metrics: on a separate port, or in a worker for the primary process. */
 async function openMetrics(config: Config, log: Log): Promise<Metrics | undefined> {
   if (config.METRICS_PORT === undefined) return undefined;
   const metrics = metricsOf(log);
   if (cluster.isWorker) {
-    life.atEnd(answerToPrimary(metrics));
+    lifecycle.onShutdown(answerToPrimary(metrics));
     return metrics;
   }
   const { METRICS_PORT: port, METRICS_HOST: host } = config;
   const server = await serveMetrics(async () => metrics.registry, { port, host });
-  life.atEnd(() => server.close());
+  lifecycle.onShutdown(() => server.close());
   log.logger.info(`metrics are at ${addressOf(host, server.port)}/metrics`);
   return metrics;
 }
@@ -56,76 +55,76 @@ async function openMetrics(config: Config, log: Log): Promise<Metrics | undefine
 const openLogOf = ({ LOG_LEVEL: level, LOG_BUFFER_BYTES_MAX: bytesMax }: Config): Log =>
   openLog({ level, bytesMax });
 
-/** One of several processes that answer: the first one has found the database for all. */
+/** Starts a worker. The primary process has prepared the database. */
 async function startWorker(): Promise<void> {
   const config = readConfig();
   const { DATABASE_URL: url = '', USAGE_DATABASE_URL: usageUrl } = config;
   const log = openLogOf(config);
   const { logger } = log;
   const metrics = await openMetrics(config, log);
-  const heritage = new Heritage();
-  heritage.listen(endBySignal);
-  const tracing = await openTraces(logger, life);
-  await serve({ config, url, usageUrl, logger, metrics, tracing, heritage }, life);
+  const handover = new WorkerHandover();
+  handover.onRetire(endBySignal);
+  const tracing = await openTraces(logger, lifecycle);
+  await serve({ config, url, usageUrl, logger, metrics, tracing, handover }, lifecycle);
 }
 
-/** Before anything is done: a misspelt DATABASE_URL would start a database of our own. */
-function tellMisspelt({ logger }: Log): void {
+/** Runs before the database is prepared: a misspelt DATABASE_URL would start an embedded one. */
+function warnOfMisspelt({ logger }: Log): void {
   for (const { given, meant } of misspeltSettings(process.env)) {
-    logger.warn(`${given} is no setting of the service and does nothing; did you mean ${meant}?`);
+    logger.warn(`${given} is not a setting of the service; did you mean ${meant}?`);
   }
 }
 
 async function start(): Promise<void> {
-  const answer = answerToArguments(process.argv.slice(2));
+  const answer = argumentOutput(process.argv.slice(2));
   if (answer !== null) {
     process.stdout.write(answer);
     return;
   }
   const given = readConfig();
   const log = openLogOf(given);
-  tellMisspelt(log);
-  // A wrong one is told before a database is made.
+  warnOfMisspelt(log);
+  // Reports invalid tracing settings before the database is prepared.
   tracingSettingsOf(process.env);
-  const prepared = await prepare(given, life);
+  const prepared = await prepare(given, lifecycle);
   release = prepared.release;
   const { config, url, usageUrl, own } = prepared;
   logger = log.logger;
   logger.level = config.LOG_LEVEL;
   let address: string;
   if (config.WORKERS > 0) {
-    ({ address, workers } = await serveByWorkers(prepared, logger, life));
+    ({ address, workers } = await serveByWorkers(prepared, logger, lifecycle));
     const subject = config.WORKERS === 1 ? '1 worker answers' : `${config.WORKERS} workers answer`;
     logger.info(`${subject} at ${address}`);
   } else {
     const metrics = await openMetrics(config, log);
-    const tracing = await openTraces(logger, life);
-    address = await serve({ config, url, usageUrl, logger, metrics, tracing }, life);
+    const tracing = await openTraces(logger, lifecycle);
+    address = await serve({ config, url, usageUrl, logger, metrics, tracing }, lifecycle);
   }
   if (own === null) return;
-  // Not before it listens: a start on a taken port would leave a key that nobody was shown.
-  const { key, others } = await prepared.demoKey(address);
-  life.checkpoint();
+  // After the service listens: a failed start must not create a key.
+  const { key, others } = await prepared.createDemoKey(address);
+  lifecycle.throwIfShuttingDown();
   process.stdout.write(bannerOf({ address, key, others, ...own }));
-  isShown = true;
+  wasBannerShown = true;
 }
 
-/** Tells who was shown the banner that the service is gone; a terminal may be gone before it. */
-function tellStopped(): void {
+/** Prints the end of the service on the terminal that shows the banner. */
+function printStopped(): void {
   process.stdout.write('The service has stopped.\n');
 }
 
 const starting = cluster.isWorker ? startWorker() : start();
 const grace = closeWithGrace(
-  // Signals are handled below, so that one keystroke that arrives twice is one.
-  { delay: END_MS_MAX, logger: false, skip: [...SIGNALS, 'SIGUSR2', 'beforeExit'] },
+  // Signals are handled below, where a repeated Ctrl-C is detected.
+  { delay: SHUTDOWN_MS_MAX, logger: false, skip: [...SIGNALS, 'SIGUSR2', 'beforeExit'] },
   async ({ err }) => {
-    life.isEnding = true;
+    lifecycle.isShuttingDown = true;
     if (err) report(err);
     await starting.catch(() => {});
-    await life.end();
+    await lifecycle.shutDown();
     if (!err) logger?.info('the service has stopped');
-    if (isShown && !err) tellStopped();
+    if (wasBannerShown && !err) printStopped();
   },
 );
 
@@ -135,18 +134,18 @@ function endBySignal(): void {
   const now = Date.now();
   if (firstSignalAt === null) {
     firstSignalAt = now;
-    life.isBySignal = true;
+    lifecycle.isBySignal = true;
     void grace.close();
   } else if (now - firstSignalAt > SAME_KEYSTROKE_MS) {
-    // At once: running answers are cut; the embedded database gets the moment that it needs.
+    // A second signal aborts running requests and gives the embedded database a short time.
     workers?.kill();
-    void Promise.race([release(), pause(HASTE_MS)]).finally(() => process.exit(EXIT.failed));
+    void Promise.race([release(), pause(FORCED_STOP_MS)]).finally(() => process.exit(EXIT.failed));
   }
 }
 
 for (const signal of SIGNALS) {
   process.on(signal, () => {
-    // A terminal tells every process; who answers for the workers tells them by SIGTERM.
+    // A terminal signals every process. Workers wait for SIGTERM from the primary process.
     if (cluster.isWorker && signal !== 'SIGTERM') return;
     if (signal === 'SIGHUP' && workers !== null) void workers.replaceAll();
     else endBySignal();
@@ -156,11 +155,11 @@ for (const signal of SIGNALS) {
 try {
   await starting;
 } catch (error) {
-  // After a signal the handler ends the process; before one, the failure does.
-  if (!life.isEnding) {
-    // The worker has said why.
+  // After a signal, the handler ends the process.
+  if (!lifecycle.isShuttingDown) {
+    // The worker has printed its error.
     if (!(error instanceof WorkerFailed)) report(error);
-    await life.end();
+    await lifecycle.shutDown();
     process.exit(error instanceof WorkerFailed ? error.exitCode : exitCodeOf(error));
   }
 }

@@ -9,7 +9,7 @@ import type { Tracing } from '../tracing/tracing.ts';
 import { dropRest, jsonBody, receiveBody, requireBody } from './body.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import type { Refusals } from './edge/refuse.ts';
-import { gentleStop, type Heirs } from './edge/stop.ts';
+import { type Handover, stopGracefully } from './edge/stop.ts';
 import { checkHead, commonHeaders } from './head.ts';
 import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
 import { allowOrigin, answerPreflight, originsOf, varyByOrigin } from './hooks/cors.ts';
@@ -32,7 +32,7 @@ interface PipelineOptions {
   readonly usagePool?: pg.Pool | undefined;
   /** Without it nothing is traced. */
   readonly tracing?: Tracing | undefined;
-  readonly heirs?: Heirs | undefined;
+  readonly handover?: Handover | undefined;
 }
 
 type Begin = (request: FastifyRequest, reply: FastifyReply) => void;
@@ -131,7 +131,7 @@ function addSteps(app: FastifyInstance, steps: Steps): void {
   app.addHook('onSend', (request, reply, payload, done) => {
     const { leavePlace, work } = request.context;
     // Its connection was to be refused as too late: this is the only answer.
-    if (refusals.isAnswered(request.raw.socket)) reply.header('connection', 'close');
+    if (refusals.cancel(request.raw.socket)) reply.header('connection', 'close');
     watchAnswer(request, payload);
     dropRest(request, reply);
     work.relax();
@@ -149,10 +149,10 @@ export async function pipeline(
   app: FastifyInstance,
   options: PipelineOptions,
 ): Promise<{ readonly credentials: Credentials; readonly exchange: Exchange | null }> {
-  const { config, observer, heirs } = options;
+  const { config, observer, handover } = options;
   app.decorateRequest('context');
   problems(app);
-  const closing = gentleStop(app, { graceMs: config.STOP_GRACE_MS, heirs });
+  const closing = stopGracefully(app, { graceMs: config.STOP_GRACE_MS, handover });
   const refuseUnknown = methods(app);
   const { credentials, exchange } = await guards(app, options);
   addSteps(app, { ...options, credentials, closing, refuseUnknown });

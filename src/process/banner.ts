@@ -1,24 +1,24 @@
 import type { ExamplePrice } from '../db/seed/seed.ts';
 
-/** What the terminal shows when the service runs on its own database. */
-interface Welcome {
-  /** Address of the service, without a slash at the end. */
+/** Data of the banner that a service with the embedded database prints. */
+interface BannerData {
+  /** Address of the service, without a trailing slash. */
   readonly address: string;
   readonly key: string;
   /** Addresses of services that run on the same database. */
   readonly others: readonly string[];
-  /** Null when there are no prices. */
+  /** Null if there are no prices. */
   readonly example: ExamplePrice | null;
   readonly notice: string | null;
 }
 
-/** The address that a client on this machine uses for a listening socket. */
+/** URL by which a client on the same machine reaches a listening socket. */
 export function addressOf(host: string, port: number): string {
   const own: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' };
   return `http://${own[host] ?? (host.includes(':') ? `[${host}]` : host)}:${port}`;
 }
 
-/** A request for the last week of one price, as one line for a shell. */
+/** A shell command that requests the last week of one price. */
 function curlLine(address: string, key: string, example: ExamplePrice | null): string {
   if (example === null) return `curl -s ${address}/v3/prices -H 'x-api-key: ${key}'`;
   const body = JSON.stringify({
@@ -32,10 +32,10 @@ function curlLine(address: string, key: string, example: ExamplePrice | null): s
 }
 
 /**
- * Addresses, demo key, and one line to paste. The explorer takes the key from behind `#`, which a
- * browser sends to nobody.
+ * The banner: addresses, demo key and an example command. The explorer reads the key from the
+ * fragment of its URL, which browsers do not send.
  */
-export function bannerOf({ address, key, others, example, notice }: Welcome): string {
+export function bannerOf({ address, key, others, example, notice }: BannerData): string {
   return [
     '',
     `  Commodity Prices Service   ${address}`,

@@ -10,14 +10,14 @@ import type { Database } from '../db/schema.ts';
 import { PROGRAM } from '../std/program.ts';
 import { sentenceOf } from './failure.ts';
 
-/** Says it when the setting names a source of rates that does not exist. */
+/** Logs an error if FX_SOURCE names an unknown source of rates. */
 async function checkRateSource(
   db: Kysely<Database>,
   { FX_SOURCE }: Config,
   logger: Logger,
 ): Promise<void> {
   const known = await rateSourceSlugs(db);
-  // A database without any source has not been seeded yet; /ready tells that.
+  // A database without any source is not seeded yet; /ready reports that.
   if (known.length === 0 || known.includes(FX_SOURCE)) return;
   logger.error(
     `FX_SOURCE: there is no source of exchange rates ${FX_SOURCE}, only ${known.join(', ')}; ` +
@@ -25,7 +25,7 @@ async function checkRateSource(
   );
 }
 
-/** Says it when the account may do more than the service needs, or less; returns false for less. */
+/** Logs missing and excess rights of the account. Returns false if rights are missing. */
 async function checkAccount(db: Kysely<Database>, logger: Logger): Promise<boolean> {
   const { name, excess, unreadable } = await accountOf(db);
   const [first, ...others] = unreadable;
@@ -47,8 +47,8 @@ async function checkAccount(db: Kysely<Database>, logger: Logger): Promise<boole
 }
 
 /**
- * Looks at the database once, at the start, and says what an operator has to mend: it cannot be
- * used, lacks the schema, or is used with the wrong account. Never fails: what can pass, may pass.
+ * Checks the database once at the start, and logs what an operator must fix: connection, schema,
+ * rights of the account, source of rates. Never throws, because the fault may be temporary.
  */
 export async function checkDatabase(
   db: Kysely<Database>,
@@ -64,8 +64,8 @@ export async function checkDatabase(
         `has it; run: ${PROGRAM} db migrate`,
     );
   } catch (error) {
-    // The link reports a database that is away.
+    // The link logs an unreachable database.
     if (databaseFailureOf(error)?.reason === 'unavailable') return;
-    logger.error(`${sentenceOf(error)}; every answer is 503 until that is mended`);
+    logger.error(`${sentenceOf(error)}; every answer is 503 until that is fixed`);
   }
 }

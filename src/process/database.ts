@@ -8,13 +8,14 @@ export interface ChosenDatabase {
   readonly url: string;
   readonly isEmbedded: boolean;
   readonly notice: string | null;
-  /** Gives an embedded server back; the last user stops it. */
+  /** Releases an embedded server; the last process that releases it stops it. */
   release(): Promise<void>;
 }
 
 /**
- * DATABASE_URL, else the embedded PostgreSQL of DATA_DIR: the one that runs, or a new one.
- * @param onOpen told which of these two it is
+ * Returns DATABASE_URL, or else the address of the embedded PostgreSQL of DATA_DIR, which it starts
+ * unless it runs.
+ * @param onOpen called with `starts` or `runs`, before the embedded server is used
  */
 export async function chooseDatabase(
   config: Config,
@@ -33,7 +34,7 @@ export async function chooseDatabase(
   return { url, isEmbedded: true, notice, release };
 }
 
-/** A pool that may write and whose statements may take their time: for commands. */
+/** Opens a writing client without a statement timeout, for commands. */
 export function openWriter(address: string, config: Config): Client {
   const [url = address, ...others] = serverAddressesOf(address);
   return openClient({

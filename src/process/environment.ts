@@ -7,20 +7,17 @@ import { SETTINGS } from '../config/settings.ts';
 
 const { default: DATA_DIR } = SETTINGS.DATA_DIR as unknown as { readonly default: string };
 
-/**
- * The folder of the file `.env`: the one that the command runs in, else the checkout that the
- * script `prices` belongs to.
- */
+/** Folder of the file `.env`: the working directory, else the checkout of the script `prices`. */
 function settingsFolder(): string {
   const home = process.env['PRICES_HOME'];
   return existsSync('.env') || !home ? '' : home;
 }
 
 /**
- * The settings of this process: the environment, and below it the file `.env` of its folder, to
- * which a DATA_DIR that is not in the environment is relative. Secrets that come from files are
- * variables of the process from then on: pg and workers read them there.
- * @throws ConfigError with a line for each variable that is not valid
+ * Reads the settings: environment variables, with the file `.env` as defaults. A DATA_DIR that is
+ * not in the environment is relative to the folder of that file. Secrets from files become
+ * environment variables, because pg and the workers read them there.
+ * @throws ConfigError with a line for each invalid variable
  */
 export function readConfig(): Config {
   const folder = settingsFolder();
@@ -33,21 +30,21 @@ export function readConfig(): Config {
   const { secrets, faults } = secretsFromFiles(process.env);
   for (const [name, secret] of secrets) {
     process.env[name] = secret;
-    // Not deleted: the next reading of `.env` would set it again.
+    // Empty instead of deleted: reading `.env` again would set a deleted variable.
     process.env[`${name}_FILE`] = '';
   }
   return configOf(process.env, faults);
 }
 
-/** True if the setting was given, and is not its default. */
+/** True if the setting is set in the environment. */
 export const isGiven = (name: keyof Config): boolean => (process.env[name] ?? '') !== '';
 
-/** The account that runs a command, for the ledger and the audit of keys. */
+/** Name of the system account that runs a command, for the ledger and the key audit. */
 export function actor(): string {
   try {
     return userInfo().username;
   } catch {
-    // An account without an entry in the list of users, as in some containers.
+    // Some containers run as a uid without a user name.
     return `uid ${process.getuid?.() ?? 'unknown'}`;
   }
 }

@@ -4,22 +4,19 @@ import { ConfigError } from '../config/config.ts';
 import { isLoginRefused } from '../db/failures.ts';
 import { PROGRAM } from '../std/program.ts';
 
-/**
- * The exit codes of commands, shown by `--help`. An error that is meant for a person carries its
- * code as `exitCode`, whichever folder throws it.
- */
+/** Exit codes of commands, listed by `--help`. An expected error has its code as `exitCode`. */
 export const EXIT = {
   ok: 0,
   failed: 1,
-  /** The command line or a setting is wrong; nothing was tried. */
+  /** Invalid command line or setting; nothing was executed. */
   usage: 2,
-  /** The data is not acceptable; nothing was written. */
+  /** The data was rejected; nothing was written. */
   refused: 3,
-  /** Another session held a lock for too long; nothing was changed: run it again. */
+  /** Timeout for a lock of another session; nothing was written, so a retry is safe. */
   locked: 4,
 } as const;
 
-/** A wrong use of a command that its parser cannot see. */
+/** An invalid command line that the parser cannot detect. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
   readonly exitCode = EXIT.usage;
@@ -27,16 +24,16 @@ export class UsageError extends Error {
 
 interface PostgresError extends Error {
   readonly code?: string;
-  /** Of an error of the file system. */
+  /** Path of a file system error. */
   readonly path?: string;
   readonly errors?: readonly Error[];
 }
 
 const UNREACHABLE = /^(ECONN|EAI_|ENOTFOUND|EHOST|ENET|ETIMEDOUT|28|3D000|53300|57P0|08)/;
 
-const NO_PASSWORD = 'it asks for a password: write it into the address, or set PGPASSWORD';
+const NO_PASSWORD = 'it requires a password: add it to the address, or set PGPASSWORD';
 
-/** One line for a person, without a secret or a stack. */
+/** Describes an error in one line, without secrets and without a stack. */
 export function sentenceOf(error: unknown): string {
   const { code = '', message, errors, path } = error as PostgresError;
   const plain = (message || errors?.[0]?.message || String(error)).split('\n')[0] ?? '';
@@ -64,36 +61,35 @@ export function sentenceOf(error: unknown): string {
   }
   if (code === '53100') {
     return (
-      `the disk of the database is full (${plain}); what was under way was taken back: make ` +
-      'room, and run it again'
+      `the disk of the database is full (${plain}); the transaction was rolled back: free ` +
+      'disk space, and run it again'
     );
   }
   if (code === '42501' && /to create database/.test(plain)) {
-    return `${plain}: this needs an account that may make databases (createdb), or a superuser`;
+    return `${plain}: use an account that may create databases (createdb), or a superuser`;
   }
   if (code === '42501') {
     return (
-      `${plain}: DATABASE_URL names an account that may not do this; use the one that is made ` +
-      `for it: ${PROGRAM} db roles`
+      `${plain}: the account of DATABASE_URL may not do this; use the account for this task, ` +
+      `made by: ${PROGRAM} db roles`
     );
   }
   return plain;
 }
 
-/** True for an error that is meant for a person: it has an exit code, and its stack is hidden. */
+/** True for an expected error: it has an exit code, and its stack is not printed. */
 const isExpected = (error: unknown): error is Error & { readonly exitCode: number } =>
   error instanceof Error && typeof (error as { exitCode?: unknown }).exitCode === 'number';
 
-/** The exit code of an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   return isExpected(error) ? error.exitCode : EXIT.failed;
 }
 
-/** Says on stderr why the process ends, a line for each cause; with LOG_LEVEL=debug also where. */
+/** Prints an error on stderr, one line for each cause; with LOG_LEVEL=debug also its stack. */
 export function report(error: unknown): void {
   if (error instanceof CommanderError) return;
-  // Each fault of a mapping has a line of its own, for an editor to jump to.
+  // Faults of a mapping are printed as `file:line: …`, which editors can open.
   const { faults = [] } = error as { readonly faults?: readonly string[] };
   const why = error instanceof ConfigError ? error.lines : [sentenceOf(error)];
   const lines = [...faults, ...why.map((each) => `commodity-prices: ${each}`)];

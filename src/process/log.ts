@@ -1,51 +1,48 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { type DestinationStream, type Logger, pino } from 'pino';
 
-/**
- * The log of the service: JSON lines, one for each request. A line has the method and path of the
- * request, never its headers or query.
- */
+/** The logger of the service. It writes JSON lines, without headers and queries of requests. */
 export const loggerOf = (level: string, destination: DestinationStream): Logger =>
   pino({ level, serializers: { err: pino.stdSerializers.err } }, destination);
 
-/** PIPE_BUF: a pipe takes so much in one piece, which lines of other processes cannot part. */
+/** PIPE_BUF: writes to a pipe up to this size are atomic, so lines of processes do not mix. */
 const WRITE_BYTES_MAX = 4_096;
-/** Bytes from which a write begins before the next flush. */
+/** Buffered bytes at which a write starts before the next flush. */
 const WRITE_BYTES_MIN = 3_072;
 const FLUSH_MS = 100;
-/** Longest wait, when the process ends, for a reader that takes nothing. */
+/** Maximum wait for a blocked reader when the process exits. */
 const EXIT_MS_MAX = 500;
 const STANDARD_ERROR = 2;
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
 interface LogOptions {
   readonly level: string;
-  /** Bytes of the lines that wait to be written; further lines are dropped and counted. */
+  /** Maximum bytes of buffered lines; further lines are dropped and counted. */
   readonly bytesMax: number;
 }
 
 export interface Log {
   readonly logger: Logger;
-  /** Lines that were dropped so far. */
+  /** Number of dropped lines. */
   readonly linesLost: number;
 }
 
 /**
- * A descriptor on which a write fails with EAGAIN instead of blocking a thread while the reader
- * stands still. A pipe is opened again: O_NONBLOCK belongs to the open file description, which
- * other processes share and change. Of a socket Node sets it when `process.stderr` is first used.
+ * Returns a descriptor whose writes fail with EAGAIN instead of blocking a thread. A pipe is opened
+ * again, because O_NONBLOCK belongs to the open file description, which other processes share and
+ * change. For a socket, Node sets the flag at the first use of `process.stderr`.
  */
 function nonBlocking(fd: number): number {
   try {
     if (!fstatSync(fd).isFIFO()) return fd;
     return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK);
   } catch {
-    // Another system than Linux, another account's pipe, or a pipe without a reader.
+    // Not Linux, a pipe of another account, or a pipe without a reader.
     return fd;
   }
 }
 
-/** Writes a text, waiting for its reader until a moment. */
+/** Writes a text synchronously. @throws Error if it is not written by the deadline */
 function writeSyncAll(fd: number, text: string | Buffer, deadline: number): void {
   let rest = typeof text === 'string' ? Buffer.from(text) : text;
   while (rest.length > 0) {
@@ -59,7 +56,7 @@ function writeSyncAll(fd: number, text: string | Buffer, deadline: number): void
   }
 }
 
-/** What sonic-boom 4 keeps: the lines that wait, and those of a write that failed or runs. */
+/** Undocumented fields of sonic-boom 4: buffered lines, and those of a failed or running write. */
 interface Internals {
   readonly _bufs: string[];
   _writingBuf: string | Buffer;
@@ -67,7 +64,7 @@ interface Internals {
   readonly _writing: boolean;
 }
 
-/** pino's buffered destination, which outlives errors: it keeps its lines and tries again. */
+/** pino's buffered destination, changed so that it keeps its lines after an error and retries. */
 function openDestination(bytesMax: number) {
   const fd = nonBlocking(STANDARD_ERROR);
   const destination = pino.destination({
@@ -77,13 +74,13 @@ function openDestination(bytesMax: number) {
     maxWrite: WRITE_BYTES_MAX,
     maxLength: bytesMax,
     periodicFlush: FLUSH_MS,
-    // The next line or flush tries again: a pause of 100 ms would bound the rate of a pipe.
+    // The next line or flush retries. A pause of 100 ms would limit the throughput of a pipe.
     retryEAGAIN: () => false,
   });
-  // pino's own listener stops all writes for good once a reader has closed.
+  // pino's own listener stops all writes permanently after a reader has closed.
   destination.removeAllListeners('error').on('error', () => {});
   const internals = destination as unknown as Internals;
-  // pino calls it at exit. The original repeats a write that fails, as with ENOSPC, without end.
+  // pino calls it at exit. The original retries a failed write (such as ENOSPC) forever.
   destination.flushSync = () => {
     const deadline = performance.now() + EXIT_MS_MAX;
     const waiting: (string | Buffer)[] = internals._bufs.splice(0);
@@ -95,16 +92,15 @@ function openDestination(bytesMax: number) {
     try {
       for (const text of waiting) writeSyncAll(fd, text, deadline);
     } catch {
-      // They cannot be written, and nobody waits for them.
+      // The process exits: the lines are lost.
     }
   };
   return destination;
 }
 
 /**
- * Opens the log on standard error. It never blocks the event loop, never fails and holds at most
- * `bytesMax` bytes: a line for which there is no room is dropped and counted. Once lines can be
- * written again, one of them says how many were dropped.
+ * Opens the log on standard error. It never blocks the event loop, never fails, and buffers at most
+ * `bytesMax` bytes: further lines are dropped and counted. A later line reports their number.
  */
 export function openLog({ level, bytesMax }: LogOptions): Log {
   const destination = openDestination(bytesMax);

@@ -3,16 +3,16 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ConfigError } from '../config/config.ts';
 
-/** Metrics as Prometheus reads them. */
+/** A registry that writes the Prometheus text format. */
 interface Exposition {
   readonly contentType: string;
   metrics(): Promise<string>;
 }
 
 /**
- * Serves metrics at `GET /metrics` on a port of their own, and nothing else: whoever may ask for
- * prices need not see them, and they are reported however busy the service is.
- * @throws ConfigError when the port or host cannot be had
+ * Serves `GET /metrics` on a separate port: clients of the API cannot read metrics, and an overload
+ * of the API does not affect them.
+ * @throws ConfigError if the port or host cannot be used
  */
 export async function serveMetrics(
   read: () => Promise<Exposition>,

@@ -10,20 +10,20 @@ import { type ExamplePrice, examplePrice, lacksSamples, seed } from '../db/seed/
 import { type ChosenDatabase, chooseDatabase, openWriter } from './database.ts';
 import { ownSecret, withDevelopmentSecret } from './development.ts';
 import { isGiven } from './environment.ts';
-import type { Life } from './life.ts';
+import type { Lifecycle } from './lifecycle.ts';
 
 const DEMO_NAME = 'demo';
-/** The life of a demo key: a service that is killed leaves no key that works for long. */
-const DEMO_LIFE_MS = 24 * 3_600_000;
+/** Lifetime of a demo key: the key of a killed service is not revoked. */
+const DEMO_LIFETIME_MS = 24 * 3_600_000;
 const DEMO_OWNER = 'made at the start without DATABASE_URL';
 
-/** The owner of a demo key: which service shows it, and the process that this service is. */
+/** Owner text of a demo key: the address and the process of its service. */
 const ownerOf = (address: string, identity: string): string =>
   `${DEMO_OWNER}, for ${address} of process ${identity}`;
 
 const OWNER_FORM = new RegExp(`^${DEMO_OWNER}(?:, for (\\S+) of process (.+))?$`);
 
-/** The key that the terminal shows, and the other services that run on the same database. */
+/** A demo key, and the addresses of other services on the same database. */
 interface DemoKey {
   readonly id: string;
   readonly key: string;
@@ -31,8 +31,8 @@ interface DemoKey {
 }
 
 /**
- * Makes a key for every market, valid for 24 hours, and revokes those of services that have ended.
- * Only for a service that listens, at this address: a start that fails leaves no key behind.
+ * Creates a key with all markets, valid for 24 hours, and revokes the keys of stopped services.
+ * Called once the service listens: a failed start must not create a key.
  */
 async function renewDemoKey({ db }: Client, address: string): Promise<DemoKey> {
   const keys = await listKeys(db);
@@ -41,7 +41,7 @@ async function renewDemoKey({ db }: Client, address: string): Promise<DemoKey> {
     name: DEMO_NAME,
     owner,
     scopes: [ALL_MARKETS],
-    expiresAt: new Date(Date.now() + DEMO_LIFE_MS),
+    expiresAt: new Date(Date.now() + DEMO_LIFETIME_MS),
   });
   const others: string[] = [];
   for (const { id, name, owner: of, status } of keys) {
@@ -54,31 +54,31 @@ async function renewDemoKey({ db }: Client, address: string): Promise<DemoKey> {
   return { id: ownId, key, others };
 }
 
-/** Revokes the key of a service that stops. Of one that is killed, the next start does. */
-async function endDemoKey({ db }: Client, id: string): Promise<void> {
+/** Revokes the key of a stopping service. The key of a killed one is revoked by the next start. */
+async function revokeDemoKey({ db }: Client, id: string): Promise<void> {
   await revokeKey(db, id, 'the service that showed it stopped');
 }
 
-/** A database that can be served from, and the settings that hold with it. */
+/** A database that is ready for the service, and the settings to use with it. */
 export interface Prepared {
   readonly config: Config;
-  /** The database as the service reads it. */
+  /** Address with the account of the service, which only reads. */
   readonly url: string;
   readonly usageUrl: string | undefined;
-  /** What a terminal is told of a database of our own; null of any other. */
+  /** Data for the banner; null if the database is not embedded. */
   readonly own: { readonly example: ExamplePrice | null; readonly notice: string | null } | null;
-  /** Makes the key that the terminal shows for the address that is listened on. */
-  demoKey(address: string): Promise<DemoKey>;
-  /** Stops a database of our own. */
+  /** Creates the demo key of a service that listens on the address. */
+  createDemoKey(address: string): Promise<DemoKey>;
+  /** Releases the embedded database. */
   release(): Promise<void>;
 }
 
-/** Tells what takes its time before the banner, on a first start above all. */
-const tell = (step: string): void => {
+/** Prints a slow step of the start; a first start takes several seconds. */
+const printStep = (step: string): void => {
   process.stderr.write(`${step} …\n`);
 };
 
-/** Does what writes to the embedded database: the service itself only reads. */
+/** Runs work with an account that may write; the service itself only reads. */
 async function withWriter<T>(
   chosen: ChosenDatabase,
   config: Config,
@@ -92,22 +92,21 @@ async function withWriter<T>(
   }
 }
 
-/** The level that was asked for; beside the banner of a terminal only what went wrong. */
+/** With a banner on a terminal, the log level defaults to `warn`. */
 function withLevel(config: Config, isEmbedded: boolean): Config {
   const isQuiet = isEmbedded && process.stdout.isTTY === true && !isGiven('LOG_LEVEL');
   return isQuiet ? ({ ...config, LOG_LEVEL: 'warn' } as Config) : config;
 }
 
 /**
- * Brings the embedded database to where the service can answer: newest schema, the accounts, and
- * the sample data unless they were loaded before or the database holds others. Returns its address
- * with the account that reads and does nothing else, its address with the account that notes use,
- * and a price to ask for.
- * @param url its address with the account that may do everything
+ * Prepares the embedded database: runs migrations, creates the accounts, and loads the sample data
+ * unless it has data.
+ * @param url address with the superuser
+ * @returns the address with the reading account and with the usage account, and an example price
  */
 async function fillEmbedded(client: Client, url: string, dataDir: string) {
   await migrateUp(client.db);
-  // The same password at every start: another service may be running on this database.
+  // Passwords never change, because another service may be running on this database.
   const passwords = {
     service: await ownSecret(dataDir, 'service-password'),
     usage: await ownSecret(dataDir, 'usage-password'),
@@ -115,7 +114,7 @@ async function fillEmbedded(client: Client, url: string, dataDir: string) {
   const logins = Object.entries(passwords) as [Login, string][];
   await applyRoles(client.db, ROLE_PREFIX, new Map(logins));
   if (await lacksSamples(client.db)) {
-    tell('Loading the sample prices');
+    printStep('Loading the sample prices');
     await seed(client);
   }
   const addressOf = (login: keyof typeof passwords): string => {
@@ -128,35 +127,35 @@ async function fillEmbedded(client: Client, url: string, dataDir: string) {
   return { url: addressOf('service'), usageUrl: addressOf('usage'), example };
 }
 
-/** Finds the database that the settings name, or starts and fills the embedded one. */
-export async function prepare(given: Config, life: Life): Promise<Prepared> {
+/** Returns the database of the settings, or starts and prepares the embedded one. */
+export async function prepare(given: Config, lifecycle: Lifecycle): Promise<Prepared> {
   const chosen = await chooseDatabase(given, (step) => {
     const what = step === 'starts' ? 'Starting PostgreSQL' : 'Using the PostgreSQL that runs';
-    tell(`${what} in ${given.DATA_DIR}`);
+    printStep(`${what} in ${given.DATA_DIR}`);
   });
   const release = () => chosen.release();
-  life.atEnd(release);
-  life.checkpoint();
+  lifecycle.onShutdown(release);
+  lifecycle.throwIfShuttingDown();
   const config = withLevel(await withDevelopmentSecret(given), chosen.isEmbedded);
   let ownKey: DemoKey | null = null;
-  const demoKey = async (address: string): Promise<DemoKey> => {
+  const createDemoKey = async (address: string): Promise<DemoKey> => {
     ownKey = await withWriter(chosen, config, (writer) => renewDemoKey(writer, address));
     return ownKey;
   };
-  // After the last answer, since what is begun later is undone first.
-  life.atEnd(async () => {
+  // Runs after the drain, because shutdown steps run in reverse order.
+  lifecycle.onShutdown(async () => {
     if (ownKey === null) return;
     const { id } = ownKey;
-    // A database that was stopped meanwhile is no news here.
-    await withWriter(chosen, config, (writer) => endDemoKey(writer, id)).catch(() => {});
+    // The database may be stopped already.
+    await withWriter(chosen, config, (writer) => revokeDemoKey(writer, id)).catch(() => {});
   });
   if (!chosen.isEmbedded) {
     const usageUrl = config.USAGE_DATABASE_URL;
-    return { config, url: chosen.url, usageUrl, own: null, demoKey, release };
+    return { config, url: chosen.url, usageUrl, own: null, createDemoKey, release };
   }
   const { url, usageUrl, example } = await withWriter(chosen, config, (writer) =>
     fillEmbedded(writer, chosen.url, config.DATA_DIR),
   );
-  life.checkpoint();
-  return { config, url, usageUrl, own: { example, notice: chosen.notice }, demoKey, release };
+  lifecycle.throwIfShuttingDown();
+  return { config, url, usageUrl, own: { example, notice: chosen.notice }, createDemoKey, release };
 }

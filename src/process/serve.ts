@@ -12,24 +12,24 @@ import type { Tracing } from '../tracing/tracing.ts';
 import { addressOf } from './banner.ts';
 import { checkDatabase } from './check-database.ts';
 import { sentenceOf } from './failure.ts';
-import type { Life } from './life.ts';
-import type { Heritage } from './passing.ts';
-import { type News, tellOnce } from './told-once.ts';
+import type { WorkerHandover } from './handover.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import { logStateChange, type StateChange } from './state-changes.ts';
 
 /**
- * Connections that the system keeps for a service that is busy, if it keeps as many: a client whose
- * connection is dropped tries again after a second.
+ * Listen backlog; the kernel may cap it. A client whose connection attempt is dropped retries only
+ * after a second.
  */
 const BACKLOG = 4_096;
 
-/** Goes on as before for a while, but tells whoever asks `/ready` to send nothing more. */
-async function giveNotice(app: FastifyInstance, noticeMs: number): Promise<void> {
+/** Keeps serving during the notice, while `/ready` returns 503 to load balancers. */
+async function announceStop(app: FastifyInstance, noticeMs: number): Promise<void> {
   app.isStopping = true;
   app.log.info(`stopping: /ready answers 503, and the listener closes in ${noticeMs} ms`);
   await pause(noticeMs);
 }
 
-/** Closes the listener, lets running answers end, and cuts what still runs after the time given. */
+/** Closes the listener and waits for running requests; after the timeout closes all connections. */
 async function drain(app: FastifyInstance, timeoutMs: number): Promise<void> {
   const closing = app.close().then(() => true);
   const inTime = await Promise.race([closing, pause(timeoutMs, false, { ref: false })]);
@@ -39,7 +39,7 @@ async function drain(app: FastifyInstance, timeoutMs: number): Promise<void> {
   await Promise.race([closing, pause(1_000, false)]);
 }
 
-/** Listens, and returns the port; a port or host that cannot be had is a wrong setting. */
+/** Listens, and returns the port. @throws ConfigError if the port or host cannot be used */
 async function listen(app: FastifyInstance, config: Config): Promise<number> {
   try {
     await app.listen({ port: config.PORT, host: config.HOST, backlog: BACKLOG });
@@ -57,45 +57,50 @@ async function listen(app: FastifyInstance, config: Config): Promise<number> {
   return (app.server.address() as AddressInfo).port;
 }
 
-/** One of many connections; whether the database itself is away is told once, by the link. */
-const heedLoss = (logger: Logger) => (error: Error) =>
+/** Logs one lost connection. The link logs an outage of the database itself. */
+const logConnectionLoss = (logger: Logger) => (error: Error) =>
   logger.debug({ err: error }, 'a connection to the database was lost');
 
-/** Says once that the database is away, and once that it is back. */
-const tellOutage =
+/** Logs the begin and the end of each outage once. */
+const logOutage =
   (logger: Logger): NonNullable<LinkOptions['onChange']> =>
   (state, before, error) => {
-    const tell = (level: News['level'], line: string | null): void =>
-      tellOnce(logger, { about: 'the database', state, level, line });
+    const log = (level: StateChange['level'], message: string | null): void =>
+      logStateChange(logger, { topic: 'the database', state, level, message });
     if (state === 'down') {
-      tell('error', `${sentenceOf(error)}; every answer is 503 until that is mended`);
+      log('error', `${sentenceOf(error)}; every answer is 503 until that is fixed`);
     } else if (state === 'away') {
-      tell('info', null);
+      log('info', null);
     } else {
       const wasLong = before === 'down';
-      tell('info', wasLong ? 'the database answers again' : 'the database was away for a moment');
+      log('info', `the database ${wasLong ? 'answers again' : 'was unavailable for a moment'}`);
     }
   };
 
-/** The servers that an address names, and a line of the log when another of them is used. */
+/** The servers of an address; a change of the used server is logged. */
 function serversOf(address: string, purpose: 'read' | 'written to', logger: Logger) {
   const [url = address, ...others] = serverAddressesOf(address);
   const onMove = (why: Error, moved: string): void => {
     const state = `${databaseAddressOf(moved)}`;
-    const line = `the database is ${purpose} at ${state} from now on (${why.message})`;
-    tellOnce(logger, { about: `where the database is ${purpose}`, state, level: 'warn', line });
+    const message = `the database is ${purpose} at ${state} from now on (${why.message})`;
+    logStateChange(logger, {
+      topic: `where the database is ${purpose}`,
+      state,
+      level: 'warn',
+      message,
+    });
   };
   const onBehind = (why: Error): void => {
-    // Once a minute, should it come and go.
+    // At most once a minute.
     const state = new Date().toISOString().slice(0, 16);
-    const line = `${why.message}: nothing committed since is seen, nor that a key was revoked`;
-    tellOnce(logger, { about: 'the standby', state, level: 'warn', line });
+    const message = `${why.message}: nothing committed since is seen, nor that a key was revoked`;
+    logStateChange(logger, { topic: 'the standby', state, level: 'warn', message });
   };
   return { url, others, onMove, onBehind };
 }
 
-/** The connections that answers are read over. */
-const openReader = ({ url, config, logger, tracing }: Served): Client =>
+/** Opens the read-only connections of requests. */
+const openReader = ({ url, config, logger, tracing }: ServeOptions): Client =>
   openClient({
     ...serversOf(url, 'read', logger),
     connectionsMax: config.DATABASE_CONNECTIONS_MAX,
@@ -106,15 +111,15 @@ const openReader = ({ url, config, logger, tracing }: Served): Client =>
     awayMs: config.DATABASE_AWAY_MS_MAX,
     catchUp: { waitingMax: config.BACKLOG_MAX, waitMs: config.BACKLOG_MS_MAX },
     behindMs: config.DATABASE_LAG_MS_MAX,
-    onChange: tellOutage(logger),
+    onChange: logOutage(logger),
     statementTimeoutMs: config.DATABASE_STATEMENT_TIMEOUT_MS,
     readOnly: true,
     applicationName: 'commodity-prices',
-    onError: heedLoss(logger),
+    onError: logConnectionLoss(logger),
     around: tracing?.statement,
   });
 
-/** One connection that notes use; it must never take one from those that answer. */
+/** Opens a separate connection for usage data, so that requests keep all theirs. */
 function openUsage(url: string, logger: Logger): Client {
   const client = openClient({
     ...serversOf(url, 'written to', logger),
@@ -123,45 +128,45 @@ function openUsage(url: string, logger: Logger): Client {
     statementTimeoutMs: 5_000,
     readOnly: false,
     applicationName: 'commodity-prices usage',
-    onError: heedLoss(logger),
+    onError: logConnectionLoss(logger),
   });
-  // Of several servers it finds the one that can be written to.
+  // With several servers, the link finds the primary.
   if (client.link.others.length > 0) client.link.start();
   return client;
 }
 
-interface Served {
+interface ServeOptions {
   readonly config: Config;
-  /** The database as the service reads it, and as it notes use. */
+  /** Address with the reading account, and with the account for usage data. */
   readonly url: string;
   readonly usageUrl: string | undefined;
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
   readonly tracing: Tracing | undefined;
-  /** Of a worker: its connections outlive it. */
-  readonly heritage?: Heritage;
+  /** Set in a worker: other workers take over its idle connections. */
+  readonly handover?: WorkerHandover;
 }
 
-/** Serves from a database until the end; returns the address. */
-export async function serve(served: Served, life: Life): Promise<string> {
-  const { config, usageUrl, logger, metrics, tracing, heritage: heirs } = served;
+/** Starts the service on a database. Returns its address; the lifecycle stops it. */
+export async function serve(served: ServeOptions, lifecycle: Lifecycle): Promise<string> {
+  const { config, usageUrl, logger, metrics, tracing, handover } = served;
   const client = openReader(served);
-  life.atEnd(() => client.close());
+  lifecycle.onShutdown(() => client.close());
   const usage = usageUrl === undefined ? null : openUsage(usageUrl, logger);
-  if (usage) life.atEnd(() => usage.close());
+  if (usage) lifecycle.onShutdown(() => usage.close());
   const usagePool = usage?.pool;
-  const app = await buildApp({ config, client, usagePool, logger, metrics, tracing, heirs });
-  if (heirs) life.atEnd(() => heirs.settled());
-  heirs?.takeFor(app.server);
-  life.atEnd(async () => {
-    // Who is replaced is not missed: others go on with its connections.
-    const isMissed = life.isBySignal && !heirs?.hasHeirs;
-    if (isMissed && config.STOP_NOTICE_MS > 0) await giveNotice(app, config.STOP_NOTICE_MS);
+  const app = await buildApp({ config, client, usagePool, logger, metrics, tracing, handover });
+  if (handover) lifecycle.onShutdown(() => handover.settled());
+  handover?.acceptFor(app.server);
+  lifecycle.onShutdown(async () => {
+    // A replaced worker needs no notice, because other workers take over its connections.
+    const needsNotice = lifecycle.isBySignal && !handover?.isActive;
+    if (needsNotice && config.STOP_NOTICE_MS > 0) await announceStop(app, config.STOP_NOTICE_MS);
     await drain(app, config.SHUTDOWN_TIMEOUT_MS);
   });
-  life.checkpoint();
+  lifecycle.throwIfShuttingDown();
   const port = await listen(app, config);
-  // A database that cannot be used is no reason not to start: it may come back.
+  // The service starts even if the database is unusable, because the fault may be temporary.
   void client.link.firstCheck.then(() => checkDatabase(client.db, config, logger));
   return addressOf(config.HOST, port);
 }

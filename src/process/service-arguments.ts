@@ -16,17 +16,17 @@ const help = (): string => `Serves commodity prices.
 
   npm start                  on an embedded PostgreSQL with sample data, under DATA_DIR
   PORT=8080 npm start        settings are environment variables, or lines of a file .env
-  npm start -- --workers 4   four processes behind one port; SIGHUP replaces them one by one
+  npm start -- --workers 4   four workers on one port; SIGHUP replaces them one by one
 
 Everything else is a command: ${PROGRAM} --help
 
-A secret may come from a file: ${SECRETS.map((each) => `${each}_FILE`).join(', ')}.
+A secret can be read from a file: ${SECRETS.map((each) => `${each}_FILE`).join(', ')}.
 
 Settings, with their defaults:
 ${Object.entries(SETTINGS).map(settingLine).join('\n')}
 `;
 
-/** Takes the number of workers from the command line, which comes before the environment. */
+/** Moves `--workers` to the environment, where it overrides WORKERS. */
 function takeWorkers(args: readonly string[]): readonly string[] {
   const [first = '', second, ...rest] = args;
   const [option, given] = first.split('=');
@@ -34,17 +34,17 @@ function takeWorkers(args: readonly string[]): readonly string[] {
   const number = given ?? second ?? '';
   if (number === '') throw new UsageError('--workers: needs a number');
   const fault = faultOfSetting('WORKERS', number);
-  // Nobody set WORKERS: what is told is what was written.
+  // The message names the option, because WORKERS may not be set.
   if (fault !== null) throw new UsageError(`--workers: ${fault}`);
   process.env['WORKERS'] = number;
   return given === undefined ? rest : args.slice(1);
 }
 
 /**
- * What the service prints instead of serving, when it was started with an argument; else null.
- * @throws UsageError for any other argument: a misspelt one must not be passed over
+ * Output of `--help` and `--version`; null if the service should start.
+ * @throws UsageError for any other argument
  */
-export function answerToArguments(args: readonly string[]): string | null {
+export function argumentOutput(args: readonly string[]): string | null {
   const [first] = takeWorkers(args[0] === 'serve' ? args.slice(1) : args);
   if (first === undefined) return null;
   if (first === '--help' || first === '-h') return help();

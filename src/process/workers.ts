@@ -6,30 +6,36 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { clusterExposition } from '../metrics/metrics.ts';
 import { addressOf } from './banner.ts';
-import type { Life } from './life.ts';
+import {
+  connectionSender,
+  type HandedOver,
+  onHandedOver,
+  onUndelivered,
+  retire,
+} from './handover.ts';
+import type { Lifecycle } from './lifecycle.ts';
 import { serveMetrics } from './metrics-server.ts';
-import { deliveriesTo, heirless, type Left, retire, whatIsUnderWay } from './passing.ts';
 import type { Prepared } from './prepare.ts';
-import { hearWorkers } from './told-once.ts';
+import { logWorkerStates } from './state-changes.ts';
 
 /**
- * What Node is told when it runs the service. The part of its heap where objects are young would
- * grow to twice as much by itself, and a process that was busy once keeps that. `npm start` and the
- * image name it too: it counts from the start.
+ * Node options of the service. The default young generation grows to twice this size, and a process
+ * does not return that memory. `npm start` and the image set the option too, because it applies
+ * only from the start of a process.
  */
 export const NODE_FLAGS: readonly string[] = ['--max-semi-space-size=16'];
 
 interface WorkersOptions {
   readonly count: number;
-  /** The program of a worker, and what its environment has besides ours. */
+  /** The program of a worker, and its additional environment variables. */
   readonly program: string;
   readonly env: Readonly<Record<string, string>>;
-  /** How long a worker that was told to end may take. */
+  /** Time for a worker to stop, before it is killed. */
   readonly endMs: number;
   readonly logger: Logger;
 }
 
-/** A worker that ended before it listened. */
+/** A worker exited before it listened. */
 export class WorkerFailed extends Error {
   override readonly name = 'WorkerFailed';
   readonly exitCode: number;
@@ -42,29 +48,29 @@ export class WorkerFailed extends Error {
 
 const BACKOFF_MS = 100;
 const BACKOFF_MS_MAX = 10_000;
-/** A worker that lived so long did not fail because of how it starts. */
+/** Uptime after which an exit is not a start failure, and the backoff is reset. */
 const SETTLED_MS = 10_000;
 
 /**
- * Processes that answer on one port, which this one owns: it hands each connection to the next of
- * them. One that ends unasked is replaced, after a pause that grows while they keep ending.
+ * Worker processes on one port. This process owns the port and distributes connections round-robin.
+ * A worker that exits unexpectedly is replaced, with exponential backoff.
  */
 export class Workers {
   readonly #options: WorkersOptions;
-  /** Workers that listen, the oldest first, and how to give each a connection. */
-  readonly #listening = new Map<Worker, (left: Left) => void>();
+  /** Listening workers, oldest first, each with a function that sends it a connection. */
+  readonly #listening = new Map<Worker, (left: HandedOver) => void>();
   readonly #all = new Set<Worker>();
-  readonly #told = new WeakSet<Worker>();
+  readonly #retiring = new WeakSet<Worker>();
   readonly #ending = new WeakMap<Worker, Promise<void>>();
   readonly #stopping = new AbortController();
-  #rolling: Promise<void> = Promise.resolve();
+  #replacing: Promise<void> = Promise.resolve();
   #backoffMs = BACKOFF_MS;
   #port = 0;
-  #passedOn = 0;
+  #redistributed = 0;
 
   constructor(options: WorkersOptions) {
     this.#options = options;
-    // Of what is told twice the last counts; some of it, as --import, may well be there twice.
+    // The last of repeated options wins. Some options, such as --import, may be repeated.
     const lacking = NODE_FLAGS.filter((each) => !process.execArgv.includes(each));
     const execArgv = [...lacking, ...process.execArgv];
     cluster.setupPrimary({ exec: options.program, args: [], execArgv });
@@ -74,30 +80,27 @@ export class Workers {
     return this.#listening.size;
   }
 
-  /**
-   * Starts them all; returns the port on which they answer.
-   * @throws WorkerFailed when one of them does not come up
-   */
+  /** Starts all workers. Returns the port. @throws WorkerFailed if one of them does not listen */
   async start(): Promise<number> {
     await Promise.all(Array.from({ length: this.#options.count }, () => this.#fork()));
     return this.#port;
   }
 
-  /** Puts a new worker in the place of each, one after another; there is never one less. */
+  /** Rolling restart: each worker stops after its replacement listens. */
   replaceAll(): Promise<void> {
-    this.#rolling = this.#rolling.then(() => this.#replaceAll());
-    return this.#rolling;
+    this.#replacing = this.#replacing.then(() => this.#replaceAll());
+    return this.#replacing;
   }
 
-  /** Tells all to end, and waits until they have. */
+  /** Sends SIGTERM to all workers, and waits until they exit. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.all(
-      [...this.#all].map((each) => this.#end(each, () => each.process.kill('SIGTERM'))),
+      [...this.#all].map((each) => this.#stopOnce(each, () => each.process.kill('SIGTERM'))),
     );
   }
 
-  /** Ends all at once. */
+  /** Sends SIGKILL to all workers. */
   kill(): void {
     this.#stopping.abort();
     for (const each of this.#all) each.process.kill('SIGKILL');
@@ -107,32 +110,32 @@ export class Workers {
     const { logger } = this.#options;
     for (const old of [...this.#listening.keys()]) {
       if (this.#stopping.signal.aborted) return;
-      // Another has taken its place already.
+      // It exited and is replaced already.
       if (!this.#listening.has(old)) continue;
-      // One that ends meanwhile needs no other in its place: this is it.
-      this.#told.add(old);
+      // If the old worker exits now, this fork is its replacement.
+      this.#retiring.add(old);
       try {
         await this.#fork();
       } catch {
         if (this.#stopping.signal.aborted) return;
-        this.#told.delete(old);
-        logger.error('a new worker could not start; the others go on as they are');
+        this.#retiring.delete(old);
+        logger.error('a new worker could not start; the other workers are not replaced');
         if (!this.#listening.has(old)) void this.#replace(old);
         return;
       }
-      await this.#end(old, () => retire(old));
+      await this.#stopOnce(old, () => retire(old));
     }
-    const told = this.count === 1 ? 'the worker was' : `all ${this.count} workers were`;
-    logger.info(`${told} replaced`);
+    const workers = this.count === 1 ? 'the worker was' : `all ${this.count} workers were`;
+    logger.info(`${workers} replaced`);
   }
 
-  /** A new worker, once it listens. */
+  /** Starts a worker, and waits until it listens. */
   #fork(): Promise<Worker> {
     const worker = cluster.fork(this.#options.env);
-    const passOn = (left: Left): void => this.#passOn(left, worker);
-    whatIsUnderWay(worker, (handle) => passOn({ handle, isUsed: false, refusals: 0 }));
-    const deliver = deliveriesTo(worker, passOn);
-    heirless(worker, passOn);
+    const passOn = (left: HandedOver): void => this.#redistribute(left, worker);
+    onUndelivered(worker, (handle) => passOn({ handle, isUsed: false, refusals: 0 }));
+    const deliver = connectionSender(worker, passOn);
+    onHandedOver(worker, passOn);
     const begun = performance.now();
     this.#all.add(worker);
     return new Promise((resolve, reject) => {
@@ -145,7 +148,7 @@ export class Workers {
         this.#all.delete(worker);
         reject(new WorkerFailed(code));
         const wasUp = this.#listening.delete(worker);
-        if (!wasUp || this.#told.has(worker) || this.#stopping.signal.aborted) return;
+        if (!wasUp || this.#retiring.has(worker) || this.#stopping.signal.aborted) return;
         if (performance.now() - begun > SETTLED_MS) this.#backoffMs = BACKOFF_MS;
         void this.#replace(worker);
       });
@@ -154,7 +157,7 @@ export class Workers {
 
   async #replace({ process: { pid, exitCode, signalCode } }: Worker): Promise<void> {
     const { logger } = this.#options;
-    logger.error(`worker ${pid} ended (${signalCode ?? exitCode}); another takes its place`);
+    logger.error(`worker ${pid} exited (${signalCode ?? exitCode}) and is replaced`);
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await pause(this.#backoffMs, undefined, { signal }).catch(() => {});
@@ -164,35 +167,35 @@ export class Workers {
         await this.#fork();
         return;
       } catch {
-        logger.error('a worker could not start; it is tried again');
+        logger.error('a worker could not start; the start is retried');
       }
     }
   }
 
-  /** Gives a connection to a worker that stays, to each in turn; one without room to the next. */
-  #passOn(left: Left, from: Worker): void {
+  /** Sends a connection to a remaining worker, round-robin; after a refusal, to the next one. */
+  #redistribute(left: HandedOver, from: Worker): void {
     const staying = [...this.#listening.keys()].filter(
-      (each) => !this.#told.has(each) && each.isConnected(),
+      (each) => !this.#retiring.has(each) && each.isConnected(),
     );
     const place = staying.indexOf(from);
-    const next = staying[(place < 0 ? this.#passedOn++ : place + 1) % staying.length];
+    const next = staying[(place < 0 ? this.#redistributed++ : place + 1) % staying.length];
     const deliver = next && this.#listening.get(next);
     if (deliver && left.refusals < staying.length) deliver(left);
     else left.handle.close();
   }
 
-  /** Tells a worker to end, once, and waits until it has. */
-  #end(worker: Worker, tell: () => unknown): Promise<void> {
-    this.#told.add(worker);
-    const ending = this.#ending.get(worker) ?? this.#tellToEnd(worker, tell);
+  /** Signals a worker to stop, only once, and waits until it exits. */
+  #stopOnce(worker: Worker, signalStop: () => unknown): Promise<void> {
+    this.#retiring.add(worker);
+    const ending = this.#ending.get(worker) ?? this.#stopWorker(worker, signalStop);
     this.#ending.set(worker, ending);
     return ending;
   }
 
-  async #tellToEnd(worker: Worker, tell: () => unknown): Promise<void> {
+  async #stopWorker(worker: Worker, signalStop: () => unknown): Promise<void> {
     if (worker.isDead()) return;
     const ended = new Promise<boolean>((resolve) => worker.once('exit', () => resolve(true)));
-    tell();
+    signalStop();
     const late = pause(this.#options.endMs, false, { ref: false });
     if (!(await Promise.race([ended, late]))) worker.process.kill('SIGKILL');
     await ended;
@@ -203,10 +206,10 @@ const PROGRAM = fileURLToPath(
   // The package holds JavaScript.
   new URL(`../server${extname(import.meta.filename)}`, import.meta.url),
 );
-/** Beyond the drain of a worker: its connections to the database, and its metrics. */
+/** Time after the drain of a worker, to close database connections and the metrics. */
 const END_MARGIN_MS = 15_000;
 
-/** The environment of a worker beside the settings: facts that this process found for all. */
+/** Additional environment of a worker: values that this process determined for all. */
 function environmentOf({ url, usageUrl, config }: Prepared): Record<string, string> {
   return {
     DATABASE_URL: url,
@@ -216,25 +219,29 @@ function environmentOf({ url, usageUrl, config }: Prepared): Record<string, stri
   };
 }
 
-/** Serves the metrics of all workers together, on a port of their own. */
-async function tellMetrics(config: Config, logger: Logger, life: Life): Promise<void> {
+/** Serves the combined metrics of all workers. */
+async function serveClusterMetrics(
+  config: Config,
+  logger: Logger,
+  lifecycle: Lifecycle,
+): Promise<void> {
   if (config.METRICS_PORT === undefined) return;
   const { METRICS_PORT: port, METRICS_HOST: host } = config;
   const exposition = clusterExposition();
   const server = await serveMetrics(async () => exposition, { port, host });
-  life.atEnd(() => server.close());
+  lifecycle.onShutdown(() => server.close());
   logger.info(`metrics are at ${addressOf(host, server.port)}/metrics`);
 }
 
-/** Starts workers that serve; returns their address, and the pool that replaces or ends them. */
+/** Starts the workers. Returns their address, and the object that replaces and stops them. */
 export async function serveByWorkers(
   prepared: Prepared,
   logger: Logger,
-  life: Life,
+  life: Lifecycle,
 ): Promise<{ readonly address: string; readonly workers: Workers }> {
   const { config } = prepared;
-  await tellMetrics(config, logger, life);
-  hearWorkers(logger);
+  await serveClusterMetrics(config, logger, life);
+  logWorkerStates(logger);
   const workers = new Workers({
     count: config.WORKERS,
     program: PROGRAM,
@@ -242,7 +249,7 @@ export async function serveByWorkers(
     endMs: config.STOP_NOTICE_MS + config.SHUTDOWN_TIMEOUT_MS + END_MARGIN_MS,
     logger,
   });
-  life.atEnd(() => workers.stop());
+  life.onShutdown(() => workers.stop());
   const port = await workers.start();
   return { address: addressOf(config.HOST, port), workers };
 }

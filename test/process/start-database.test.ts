@@ -33,13 +33,13 @@ t.test('a database that cannot be used is told at the start, in one line', async
     [closed.href, /cannot use 127\.0\.0\.1:1\/\S+ \(connect ECONNREFUSED/],
     [siblingUrl(url, 'no_such'), /cannot use \S+\/no_such \(database "no_such" does not exist\)/],
     [addressAs(url, 'nobody', 'hunter2'), /cannot use \S+ \(password authentication failed/],
-    [addressAs(url, 'nobody', ''), /cannot use \S+ \(it asks for a password: write it into/],
+    [addressAs(url, 'nobody', ''), /cannot use \S+ \(it requires a password: add it to/],
     [`${url}?sslmode=require`, /cannot use \S+ \(The server does not support SSL/],
   ];
   for (const [address, message] of cases) {
     const [first = '', ...others] = await saidOf(t, address);
     t.match(first, message);
-    t.match(first, /^DATABASE_URL: .*; every answer is 503 until that is mended$/);
+    t.match(first, /^DATABASE_URL: .*; every answer is 503 until that is fixed$/);
     t.same(others, []);
     t.notMatch(first, /hunter2|\n/);
   }

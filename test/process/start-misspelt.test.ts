@@ -51,9 +51,7 @@ t.test('a start tells a misspelt setting once, whoever answers, and not its valu
     service.child.kill('SIGTERM');
     await service.ended;
     const told = service.stderr().match(/RATE_PER_MINUT [^"]*/g);
-    t.same(told, [
-      'RATE_PER_MINUT is no setting of the service and does nothing; did you mean RATE_PER_MINUTE?',
-    ]);
+    t.same(told, ['RATE_PER_MINUT is not a setting of the service; did you mean RATE_PER_MINUTE?']);
     t.notMatch(service.stderr(), 'hunter2');
   }
 });

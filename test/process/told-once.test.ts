@@ -1,8 +1,12 @@
 import cluster from 'node:cluster';
 import { pino } from 'pino';
 import t from 'tap';
-import { hearWorkers, type News, tellOnce } from '../../src/process/told-once.ts';
-import { lossTeller } from '../../src/process/tracing.ts';
+import {
+  logStateChange,
+  logWorkerStates,
+  type StateChange,
+} from '../../src/process/state-changes.ts';
+import { lossLogger } from '../../src/process/tracing.ts';
 
 /** A log, and its lines. */
 function log() {
@@ -11,16 +15,16 @@ function log() {
   return { logger, lines };
 }
 
-const news = (state: string, line: string | null): News => ({
-  about: 'the database',
+const news = (state: string, message: string | null): StateChange => ({
+  topic: 'the database',
   state,
   level: 'error',
-  line,
+  message,
 });
 
 t.test('what several workers notice is one line, each time that it happens', async (t) => {
   const { logger, lines } = log();
-  hearWorkers(logger);
+  logWorkerStates(logger);
   for (let time = 0; time < 2; time += 1) {
     for (const state of ['lost', 'away', 'back']) {
       const line = state === 'lost' ? null : `it is ${state}`;
@@ -34,18 +38,18 @@ t.test('what several workers notice is one line, each time that it happens', asy
 
 t.test('a process without workers writes what it notices', async (t) => {
   const { logger, lines } = log();
-  for (const state of ['away', 'back']) tellOnce(logger, news(state, `it is ${state}`));
+  for (const state of ['away', 'back']) logStateChange(logger, news(state, `it is ${state}`));
   t.same(lines, ['it is away', 'it is back']);
 });
 
 t.test('spans that are lost are a line a minute, also without workers', async (t) => {
   const { logger, lines } = log();
   let now = Date.UTC(2026, 2, 5, 12);
-  const lost = lossTeller(logger, 'http://collector:4318', () => now);
+  const lost = lossLogger(logger, 'http://collector:4318', () => now);
   for (let seconds = 0; seconds < 120; seconds += 5) {
     lost(Object.assign(new Error('canary'), { code: 503 }));
     now += 5_000;
   }
-  const line = 'http://collector:4318 does not take traces (503); those of this time are lost';
+  const line = 'http://collector:4318 does not accept traces (503); spans are lost meanwhile';
   t.same(lines, [line, line]);
 });

@@ -98,7 +98,7 @@ t.test('workers run with what Node was told for the first process', async (t) =>
 t.test('a worker that is killed is replaced, and a stop ends them all', async (t) => {
   const victim = [...answerers()].at(-1);
   t.ok(tell(Number(victim), 'SIGKILL'));
-  await service.until('stderr', `worker ${victim} ended (SIGKILL); another takes its place`);
+  await service.until('stderr', `worker ${victim} exited (SIGKILL) and is replaced`);
   await until('another listens', () => times(/Server listening/g) === 5);
   const asking = steadily(t, at, QUESTIONS, 1, false);
   await asking.next(4);

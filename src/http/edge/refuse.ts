@@ -5,52 +5,57 @@ import { PROBLEM_TYPE, problemBody } from '../../contract/schemas/problem.ts';
 import { Problem, type ProblemCode } from '../../errors.ts';
 import { CAREFUL_HEADERS } from '../head.ts';
 
-/** How long a refused client may go on sending, so that it reads its answer and not a reset. */
+/** Time before a rejected connection is destroyed: an early reset would discard the response. */
 const LINGER_MS = 1_000;
 
-/** How many clients that took too long are refused in one turn of the event loop. */
-const LATE_PER_TURN = 4;
+/** Timed-out connections that are rejected in one event-loop turn. */
+const TIMEOUTS_PER_TURN = 4;
 
-const TOO_LATE = 'ERR_HTTP_REQUEST_TIMEOUT';
+const TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 
-/** Errors of Node's HTTP parser, before there is a request. */
+/** Problems by the error code of Node's HTTP parser. */
 const PARSER: Record<string, readonly [ProblemCode, string]> = {
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'Send a shorter address and smaller headers'],
-  [TOO_LATE]: ['request_timeout', 'The request took too long to arrive'],
+  [TIMEOUT]: ['request_timeout', 'The request took too long to arrive'],
 };
 
-/** Fields that Node keeps of a connection: the arriving request, and the answer being written. */
-interface Connection extends Duplex {
+/** Undocumented fields of a Node socket: the arriving request, and the reply being written. */
+interface SocketState extends Duplex {
   readonly parser?: { readonly incoming?: IncomingMessage | null } | null;
   readonly _httpMessage?: ServerResponse | null;
 }
 
-/** True while a part of a request body has not arrived on the connection. */
-export const isArriving = ({ parser }: Connection): boolean => parser?.incoming?.complete === false;
+/** True while a request body is incomplete. */
+export const isArriving = ({ parser }: SocketState): boolean =>
+  parser?.incoming?.complete === false;
 
-/** True once an answer has begun on the connection: nothing else may be written into it. */
-const isAnswering = ({ _httpMessage }: Connection): boolean => _httpMessage?.headersSent === true;
+/** True once a reply has begun: nothing else may be written to the connection. */
+const isAnswering = ({ _httpMessage }: SocketState): boolean => _httpMessage?.headersSent === true;
 
-/** True once the answer is written to its end. */
-const isAnswered = ({ _httpMessage }: Connection): boolean => _httpMessage?.writableEnded !== false;
+/** True once the reply is written completely. */
+const isAnswered = ({ _httpMessage }: SocketState): boolean =>
+  _httpMessage?.writableEnded !== false;
 
-/** A refusal of what never became a request. */
-export interface Refused {
+/** Log fields of a connection that was rejected before a request was parsed. */
+export interface RejectedConnection {
   readonly code: ProblemCode;
   readonly status: number;
   readonly reqId: string;
   readonly remoteAddress?: string | undefined;
 }
 
-/** Closes a connection once what was written is out. */
-export function hangUp(socket: Duplex): void {
-  // A client that resets the connection now must not end the service.
+/** Closes a connection after its pending writes. */
+export function closeAfterWrite(socket: Duplex): void {
+  // Without a listener, a connection reset would end the process.
   socket.on('error', () => socket.destroy());
   socket.end(() => setTimeout(() => socket.destroy(), LINGER_MS).unref());
 }
 
-/** Answers on a connection that has no request object with a problem, and closes it. */
-function answer(socket: Duplex & { readonly remoteAddress?: string }, problem: Problem): Refused {
+/** Writes a problem to a connection without a request object, and closes it. */
+function answer(
+  socket: Duplex & { readonly remoteAddress?: string },
+  problem: Problem,
+): RejectedConnection {
   const { remoteAddress } = socket;
   const requestId = uuidv7();
   const body = problemBody(problem, '', requestId);
@@ -66,14 +71,14 @@ function answer(socket: Duplex & { readonly remoteAddress?: string }, problem: P
     ),
   ];
   socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
-  hangUp(socket);
+  closeAfterWrite(socket);
   return { code: problem.code, status: problem.statusCode, reqId: requestId, remoteAddress };
 }
 
-/** An error of Node's HTTP parser, before there is a request. */
+/** An error of Node's HTTP parser. */
 type ParserError = Error & { readonly code?: string };
 
-/** True if the client ended its half of the connection in the middle of a request. */
+/** True if the client half-closed the connection within a request. */
 const isCutOff = ({ code }: ParserError): boolean => code === 'HPE_INVALID_EOF_STATE';
 
 const problemOf = ({ code }: ParserError): Problem => {
@@ -82,65 +87,65 @@ const problemOf = ({ code }: ParserError): Problem => {
   return new Problem('malformed_request', 'The request is not valid HTTP/1.1');
 };
 
-/** True if Node's time limit for a request, or for the wait for one, has ended. */
-export const isTooLate = ({ code }: ParserError): boolean => code === TOO_LATE;
+/** True if Node's timeout for a request, or for the next request, has expired. */
+export const isTimeout = ({ code }: ParserError): boolean => code === TIMEOUT;
 
 /**
- * Refuses what never became a request. Node finds all that is too late in one turn of the event
- * loop; they are refused over several, so that a thousand of them keep nobody else waiting.
+ * Rejects connections before a request is parsed. Node reports all timeouts in one event-loop turn;
+ * they are rejected over several turns, so that a thousand of them do not block other requests.
  */
 export class Refusals {
-  readonly #tell: (refused: Refused) => void;
-  /** Those that are still to be refused, longest first. */
-  readonly #late = new Map<Duplex, ParserError>();
+  readonly #report: (refused: RejectedConnection) => void;
+  /** Timed-out connections that are not rejected yet, oldest first. */
+  readonly #timedOut = new Map<Duplex, ParserError>();
 
-  /** @param tell hears of each refusal */
-  constructor(tell: (refused: Refused) => void) {
-    this.#tell = tell;
+  /** @param report called for each rejected connection */
+  constructor(report: (rejected: RejectedConnection) => void) {
+    this.#report = report;
   }
 
-  /** Refuses what broke a rule of HTTP at once, and what was too late soon. */
+  /** Rejects a connection: invalid HTTP at once, a timeout in one of the next turns. */
   refuse(error: ParserError, socket: Duplex): void {
-    if (isTooLate(error)) {
-      if (this.#late.size === 0) setImmediate(() => this.#refuseSome());
-      this.#late.set(socket, error);
+    if (isTimeout(error)) {
+      if (this.#timedOut.size === 0) setImmediate(() => this.#refuseSome());
+      this.#timedOut.set(socket, error);
     } else {
       this.#refuseNow(error, socket);
     }
   }
 
-  /** Refuses a connection with a problem, and closes it. */
+  /** Writes a problem, and closes the connection. */
   refuseWith(problem: Problem, socket: Duplex): void {
-    this.#tell(answer(socket, problem));
+    this.#report(answer(socket, problem));
   }
 
   /**
-   * To be asked before an answer goes out: whether its connection was still to be refused. Then it
-   * no longer is, and has to be closed after the answer, which is the only one.
+   * Cancels the pending rejection of a connection, because a reply is about to be sent. If it
+   * returns true, the caller must close the connection after the reply.
    */
-  isAnswered(socket: Duplex): boolean {
-    return this.#late.delete(socket);
+  cancel(socket: Duplex): boolean {
+    return this.#timedOut.delete(socket);
   }
 
   #refuseSome(): void {
-    let left = LATE_PER_TURN;
-    for (const [socket, error] of this.#late) {
-      this.#late.delete(socket);
+    let left = TIMEOUTS_PER_TURN;
+    for (const [socket, error] of this.#timedOut) {
+      this.#timedOut.delete(socket);
       this.#refuseNow(error, socket);
       left -= 1;
       if (left === 0) break;
     }
-    if (this.#late.size > 0) setImmediate(() => this.#refuseSome());
+    if (this.#timedOut.size > 0) setImmediate(() => this.#refuseSome());
   }
 
   #refuseNow(error: ParserError, socket: Duplex): void {
-    // Bytes that arrive after the refusal fail again.
+    // Bytes that arrive after the rejection cause further parser errors.
     if (socket.writableEnded) return;
     const isGone = !socket.writable || error.code === 'ECONNRESET';
-    // The rest of the body of a request that has its answer is wrong.
-    if (!isGone && isArriving(socket) && isAnswered(socket)) hangUp(socket);
+    // The reply is sent, and only the rest of the body is invalid.
+    if (!isGone && isArriving(socket) && isAnswered(socket)) closeAfterWrite(socket);
     else if (isGone || isAnswering(socket)) socket.destroy();
-    // A client that closed only its half may still read; its request reports that it left.
+    // A half-closed client may still read. Its request logs the end.
     else if (isCutOff(error) && isArriving(socket)) answer(socket, problemOf(error));
     else this.refuseWith(problemOf(error), socket);
   }

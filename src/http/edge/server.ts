@@ -10,20 +10,20 @@ import type { Config } from '../../config/config.ts';
 import { Problem } from '../../errors.ts';
 import { CAREFUL_HEADERS, requestIdOf } from '../head.ts';
 import { problemOf, sendProblem } from '../problems.ts';
-import { closeGently, type Handler, Pipelines } from './in-turn.ts';
-import { isTooLate, type Refusals } from './refuse.ts';
-import type { Heirs } from './stop.ts';
+import { delayClose, type Handler, Pipelines } from './http-pipelining.ts';
+import { isTimeout, type Refusals } from './refuse.ts';
+import type { Handover } from './stop.ts';
 
 interface ServerOptions {
   readonly config: Config;
   readonly logger?: FastifyBaseLogger | undefined;
-  readonly heirs?: Heirs | undefined;
+  readonly handover?: Handover | undefined;
   readonly refusals: Refusals;
-  /** Begins the record of a request that Fastify itself refuses: no hook is called for it. */
+  /** Creates the context of a request that Fastify itself rejects: no hook runs for it. */
   readonly begin: (request: FastifyRequest, reply: FastifyReply) => void;
 }
 
-/** The HTTP server, with its own limits. */
+/** Creates the HTTP server with its timeouts and size limits. */
 function httpServer(config: Config, handle: Handler, pipelines: Pipelines): Server {
   const options = {
     headersTimeout: config.HEADERS_TIMEOUT_MS,
@@ -31,7 +31,7 @@ function httpServer(config: Config, handle: Handler, pipelines: Pipelines): Serv
     keepAliveTimeout: config.KEEP_ALIVE_TIMEOUT_MS,
     maxHeaderSize: config.HEADER_BYTES_MAX,
     connectionsCheckingInterval: 500,
-    // A hook says it as a problem.
+    // The hook `checkHead` rejects it with a problem.
     requireHostHeader: false,
   };
   const server = createServer(options, pipelines.handler(handle));
@@ -40,27 +40,27 @@ function httpServer(config: Config, handle: Handler, pipelines: Pipelines): Serv
   return server;
 }
 
-/** Replaces the answers that Node would give on a connection by itself, or not at all. */
-function watchConnections(
+/** Replaces responses of Node that have no problem as body. */
+function replaceNodeResponses(
   { server }: FastifyInstance,
   connectionsMax: number,
   refusals: Refusals,
 ): void {
   server.maxConnections = connectionsMax;
-  server.on('connection', closeGently);
-  // Node would answer 417 without a body; a server may pass over what it does not know.
+  server.on('connection', delayClose);
+  // Node would respond 417 without a body. RFC 9110 allows ignoring an unknown expectation.
   server.on('checkExpectation', (request, reply) => server.emit('request', request, reply));
-  // Node would hang up without a word.
+  // Node would close the connection without a response.
   server.on('connect', (_request, socket) => {
     const headers = { allow: '' };
-    const problem = new Problem('method_not_allowed', 'The service is no proxy', { headers });
+    const problem = new Problem('method_not_allowed', 'The service is not a proxy', { headers });
     refusals.refuseWith(problem, socket);
   });
 }
 
-/** The HTTP server of the service, and Fastify over it, without hooks and routes. */
+/** Creates Fastify and its HTTP server, without hooks and routes. */
 export function serverOf(options: ServerOptions): FastifyInstance {
-  const { config, logger, heirs, refusals, begin } = options;
+  const { config, logger, handover, refusals, begin } = options;
   const pipelines = new Pipelines({
     waitingMax: config.PIPELINED_MAX,
     allMax: config.PIPELINED_ALL_MAX,
@@ -72,27 +72,27 @@ export function serverOf(options: ServerOptions): FastifyInstance {
     trustProxy: config.TRUST_PROXY?.split(',') ?? false,
     serverFactory: (handle) => httpServer(config, handle, pipelines),
     clientErrorHandler: (error, socket) => {
-      // The time for the headers of a request that has not begun.
-      if (isTooLate(error) && heirs?.isKept(socket)) return;
+      // A connection taken over waits for its next request: the keep-alive timeout applies instead.
+      if (isTimeout(error) && handover?.isAwaitingRequest(socket)) return;
       const refuse = () => refusals.refuse(error, socket);
-      if (!isTooLate(error) || !pipelines.excuses(socket, refuse)) refuse();
+      if (!isTimeout(error) || !pipelines.deferTimeout(socket, refuse)) refuse();
     },
-    // Each request has one line, which the plugin writes that observes it.
+    // `logEnd` writes the one log line of a request.
     logController: new LogController({ disableRequestLogging: true }),
     frameworkErrors: (error, request, reply) => {
       const problem = problemOf(error);
       begin(request, reply);
       request.context.failure = problem;
-      refusals.isAnswered(request.raw.socket);
-      // No hook is called for it.
+      refusals.cancel(request.raw.socket);
+      // No hook runs for it.
       reply.headers({ ...CAREFUL_HEADERS, connection: 'close' });
       void sendProblem(request, reply, problem);
     },
-    // A stopping service finishes what it is asked; the listener is closed by then.
+    // A stopping service still handles requests on open connections.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     exposeHeadRoutes: true,
   });
-  watchConnections(app, config.CONNECTIONS_MAX, refusals);
+  replaceNodeResponses(app, config.CONNECTIONS_MAX, refusals);
   return app;
 }

@@ -2,116 +2,116 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 
-/** Other processes that go on with the connections of this one. */
-export interface Heirs {
-  /** True if there are any at this stop. */
-  readonly hasHeirs: boolean;
-  /** Gives them a connection of which no part of a request was read. */
-  leave(socket: Socket): void;
-  /** True if it was taken over from another process and waits for its next request. */
-  isKept(socket: Socket): boolean;
+/** Handover of the idle connections of a stopping worker to other workers. */
+export interface Handover {
+  /** True if other workers take over the connections of this stop. */
+  readonly isActive: boolean;
+  /** Sends a connection without a partly read request to another worker. */
+  send(socket: Socket): void;
+  /** True if a connection was taken over from another worker and has sent no request since. */
+  isAwaitingRequest(socket: Socket): boolean;
 }
 
 interface StopOptions {
-  /** How long a connection without a request may still send one. */
+  /** Time in which an idle connection may still send a request. */
   readonly graceMs: number;
-  readonly heirs?: Heirs | undefined;
+  readonly handover?: Handover | undefined;
 }
 
 /**
- * Finds connections on which nothing is asked, not even in part: of those that were used only Node
- * knows, and it tells none but by closing them.
+ * Finds connections without a request, even a partial one. Only Node knows which keep-alive
+ * connections are idle, and only its `closeIdleConnections` reveals them, by calling `destroy`.
  */
-function quietOf(closeIdle: () => void, sockets: Iterable<Socket>): Socket[] {
-  const quiet: Socket[] = [];
+function idleConnections(closeIdle: () => void, sockets: Iterable<Socket>): Socket[] {
+  const idle: Socket[] = [];
   const all = [...sockets];
   for (const socket of all) {
     socket.destroy = () => {
-      quiet.push(socket);
+      idle.push(socket);
       return socket;
     };
   }
   closeIdle();
   for (const socket of all) delete (socket as { destroy?: unknown }).destroy;
-  return quiet.concat(all.filter(({ bytesRead }) => bytesRead === 0));
+  return idle.concat(all.filter(({ bytesRead }) => bytesRead === 0));
 }
 
-/** The answers under way on each open connection; `atRest` hears of one whose last is out. */
-function underWayOn(
+/** Unfinished replies of each open connection. `onIdle` is called after the last of them. */
+function openReplies(
   app: FastifyInstance,
-  atRest: (socket: Socket) => void,
+  onIdle: (socket: Socket) => void,
 ): ReadonlyMap<Socket, ReadonlySet<ServerResponse>> {
-  const underWay = new Map<Socket, Set<ServerResponse>>();
+  const repliesBySocket = new Map<Socket, Set<ServerResponse>>();
   app.server.on('connection', (socket) => {
-    underWay.set(socket, new Set());
-    socket.once('close', () => underWay.delete(socket));
+    repliesBySocket.set(socket, new Set());
+    socket.once('close', () => repliesBySocket.delete(socket));
   });
-  // Before the request is answered: the answer says whether its connection ends with it.
+  // Runs before the response, whose Connection header depends on it.
   app.server.prependListener('request', ({ socket }, reply) => {
     if (app.isStopping) reply.shouldKeepAlive = false;
-    underWay.get(socket)?.add(reply);
+    repliesBySocket.get(socket)?.add(reply);
     reply.once('close', () => {
-      const replies = underWay.get(socket);
-      if (replies?.delete(reply) && replies.size === 0) atRest(socket);
+      const replies = repliesBySocket.get(socket);
+      if (replies?.delete(reply) && replies.size === 0) onIdle(socket);
     });
   });
-  return underWay;
+  return repliesBySocket;
 }
 
-/** Has the last answer of each connection say that it ends: what came after it would be lost. */
-function tellThatTheyEnd(underWay: ReadonlyMap<Socket, ReadonlySet<ServerResponse>>): void {
-  for (const replies of underWay.values()) {
+/** Adds `Connection: close` to the last reply of each connection, so that clients stop sending. */
+function announceClose(repliesBySocket: ReadonlyMap<Socket, ReadonlySet<ServerResponse>>): void {
+  for (const replies of repliesBySocket.values()) {
     const last = [...replies].at(-1);
     if (last) last.shouldKeepAlive = false;
   }
 }
 
 /**
- * Ends each connection of a stopping service as soon as its answers are out. Node's own way would
- * cut answers whose last bytes wait for a slow reader, and would wait for connections that fall
- * idle later or that never asked for anything, as browsers open them. Where others go on with its
- * work they get the connections without a request: a request may be on its way over any of them.
- * @returns the hook of requests that arrive meanwhile
+ * Closes each connection of a stopping service when its replies are sent. Node would cut replies
+ * with unsent bytes for a slow reader, and would wait for connections that become idle later or
+ * never send a request, as browsers open them. With an active handover, idle connections go to
+ * other workers instead, because a request may be in transit on any of them.
+ * @returns the hook for requests that arrive during the stop
  */
-export function gentleStop(
+export function stopGracefully(
   app: FastifyInstance,
-  { graceMs, heirs }: StopOptions,
+  { graceMs, handover }: StopOptions,
 ): onRequestHookHandler {
   const { server } = app;
   app.decorate('isStopping', false);
   app.addHook('preClose', async () => {
-    app.isStopping = !heirs?.hasHeirs;
+    app.isStopping = !handover?.isActive;
   });
   const closeIdle = server.closeIdleConnections.bind(server);
-  /** Called when the last answer of a connection is sent. */
-  let atRest = (_socket: Socket): void => {};
-  const underWay = underWayOn(app, (socket) => atRest(socket));
-  const leaveQuiet = (): void => {
-    for (const socket of quietOf(closeIdle, underWay.keys())) {
-      if (underWay.get(socket)?.size === 0 && !socket.writableEnded) heirs?.leave(socket);
+  /** Called after the last reply of a connection. */
+  let onIdle = (_socket: Socket): void => {};
+  const repliesBySocket = openReplies(app, (socket) => onIdle(socket));
+  const handOverIdle = (): void => {
+    for (const socket of idleConnections(closeIdle, repliesBySocket.keys())) {
+      if (repliesBySocket.get(socket)?.size === 0 && !socket.writableEnded) handover?.send(socket);
     }
   };
   server.closeIdleConnections = () => {
-    if (heirs?.hasHeirs) {
-      atRest = leaveQuiet;
-      // Once the listener is closed.
-      setImmediate(leaveQuiet);
+    if (handover?.isActive) {
+      onIdle = handOverIdle;
+      // After the listener is closed.
+      setImmediate(handOverIdle);
     } else {
-      tellThatTheyEnd(underWay);
+      announceClose(repliesBySocket);
     }
     setTimeout(() => {
-      atRest = (socket) => {
-        // The client was not told that it ends, and may ask again at this very moment.
-        if (heirs?.hasHeirs) leaveQuiet();
+      onIdle = (socket) => {
+        // The reply had no `Connection: close`, so the next request may be in transit.
+        if (handover?.isActive) handOverIdle();
         socket.destroySoon();
       };
-      for (const [socket, replies] of underWay) if (replies.size === 0) socket.destroySoon();
+      for (const [socket, replies] of repliesBySocket) if (replies.size === 0) socket.destroySoon();
     }, graceMs).unref();
   };
   return ({ raw }, reply, done) => {
-    // Fastify closes after each answer that begins during a stop; others of the connection follow.
+    // Fastify adds `Connection: close` to every reply during a stop, even if others follow it.
     if (reply.raw.hasHeader('connection')) {
-      const last = [...(underWay.get(raw.socket) ?? [])].at(-1);
+      const last = [...(repliesBySocket.get(raw.socket) ?? [])].at(-1);
       if (last !== undefined && last !== reply.raw) reply.raw.removeHeader('connection');
     }
     done();

@@ -38,7 +38,7 @@ export const turnAway =
     if (!gate.isFull || passes(request) || !hasOneHost(request.raw)) return done();
     const problem = overloaded();
     request.context.failure = problem;
-    if (refusals.isAnswered(request.raw.socket)) reply.raw.shouldKeepAlive = false;
+    if (refusals.cancel(request.raw.socket)) reply.raw.shouldKeepAlive = false;
     answerAtOnce(request, reply, problem);
   };
 

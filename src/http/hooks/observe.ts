@@ -11,7 +11,7 @@ import { DatabaseFailure } from '../../db/failures.ts';
 import { Problem, type ProblemCode } from '../../errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { Ended, Tracing } from '../../tracing/tracing.ts';
-import type { Refused } from '../edge/refuse.ts';
+import type { RejectedConnection } from '../edge/refuse.ts';
 import { problemOf, shownPath } from '../problems.ts';
 import { ClientGone } from '../work.ts';
 import { Causes, type LogLimit } from './log-lines.ts';
@@ -109,7 +109,7 @@ export function tellEnd(
 /** Reports what was refused before it was a request: a line of the log, and the metrics. */
 export const tellRefused =
   (log: FastifyBaseLogger | undefined, { metrics, lines }: Observer) =>
-  (refused: Refused): void => {
+  (refused: RejectedConnection): void => {
     const { code, status } = refused;
     metrics?.refused(code);
     if (lines.admits({ level: 'info', status, code })) log?.info(refused, 'request refused');

@@ -4,7 +4,7 @@ import { type Answered, codeOf } from '../process/load.ts';
 const ATTEMPTS_MS = 340;
 
 /** What the log of a service says when it waits no longer for its database. */
-const AWAY = 'every answer is 503 until that is mended';
+const AWAY = 'every answer is 503 until that is fixed';
 
 /**
  * Requests that were refused for want of the database before they were tried as often as they

@@ -1,0 +1,26 @@
+import { report } from './failure.ts';
+
+class ShutdownError extends Error {}
+
+/** Start and shutdown of the process: collects the steps that a shutdown must run. */
+export class Lifecycle {
+  readonly #undo: (() => Promise<void>)[] = [];
+  isShuttingDown = false;
+  /** True if a signal caused the shutdown: load balancers then need notice before the stop. */
+  isBySignal = false;
+
+  /** Adds a step to the shutdown. Steps run in reverse order. */
+  onShutdown(step: () => Promise<void>): void {
+    this.#undo.push(step);
+  }
+
+  /** Aborts the start if a signal has arrived. @throws ShutdownError */
+  throwIfShuttingDown(): void {
+    if (this.isShuttingDown) throw new ShutdownError('stopped while starting');
+  }
+
+  async shutDown(): Promise<void> {
+    this.isShuttingDown = true;
+    for (let step = this.#undo.pop(); step; step = this.#undo.pop()) await step().catch(report);
+  }
+}
