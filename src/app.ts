@@ -20,8 +20,8 @@ import { serverOf } from './http/edge/server.ts';
 import type { Handover } from './http/edge/stop.ts';
 import type { Credentials } from './http/hooks/auth.ts';
 import { LogLimit } from './http/hooks/log-lines.ts';
-import { type Observer, tellRefused } from './http/hooks/observe.ts';
-import { beginner, pipeline } from './http/pipeline.ts';
+import { logRejected, type Observer } from './http/hooks/observe.ts';
+import { contextCreator, pipeline } from './http/pipeline.ts';
 import { changeRoutes } from './http/routes/changes.ts';
 import { docsPage } from './http/routes/docs-page.ts';
 import { documentRoutes, openapi } from './http/routes/documents.ts';
@@ -171,9 +171,13 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const limits = new Limits(limitSettingsOf(config), client.link.queues);
   const lines = new LogLimit(logger, config.LOG_ANONYMOUS_PER_SECOND);
   const observer: Observer = { metrics, lines };
-  const refusals = new Refusals(tellRefused(logger, observer));
-  const begin = beginner(config.REQUEST_DEADLINE_MS, () => client.link.look(), observer);
-  const app = serverOf({ config, logger, handover, refusals, begin });
+  const refusals = new Refusals(logRejected(logger, observer));
+  const createContext = contextCreator(
+    config.REQUEST_DEADLINE_MS,
+    () => client.link.look(),
+    observer,
+  );
+  const app = serverOf({ config, logger, handover, refusals, createContext });
   const sources = sourcesOf(options);
   // Bodies are checked by the plan, which tells every violation at once; answers are bytes already.
   app.setValidatorCompiler(() => () => true);
@@ -185,7 +189,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     limits,
     observer,
     refusals,
-    begin,
+    createContext,
   });
   await openapi(app, {
     bodyBytes: config.BODY_BYTES_MAX,

@@ -11,88 +11,88 @@ import { brokenBy, type SentBody } from '../contract/request/validate.ts';
 import { Problem } from '../errors.ts';
 import { turn } from '../std/turns.ts';
 
-/** Room for the first pieces of a body that does not come as one. */
-const ROOM_BYTES = 4_096;
+/** Initial buffer for a body of several chunks. */
+const BUFFER_BYTES_MIN = 4_096;
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
 
-const tooLarge = (most: number): Problem =>
-  new Problem('body_too_large', `Send at most ${most} bytes, in several requests if need be`);
+const tooLarge = (bytesMax: number): Problem =>
+  new Problem('body_too_large', `Send at most ${bytesMax} bytes, in several requests if need be`);
 
-const brokenOff = (cause: Error): Problem =>
+const unreadable = (cause: Error): Problem =>
   new Problem('malformed_request', 'The request could not be read', { cause });
 
 /**
- * The body of a request as it comes, in memory of not much more than its bytes: each piece is some
- * 400 bytes to Node, however small, and a client may send every byte as a chunk of its own.
+ * Receives a request body into one buffer. Node needs about 400 bytes for each queued chunk, and a
+ * client may send every byte as a chunk of its own.
  */
 export class BodyBytes {
-  readonly #most: number;
-  readonly #announced: number;
-  /** Begins with what has come; the rest is room. */
-  #room: Buffer = NOTHING;
+  readonly #bytesMax: number;
+  readonly #contentLength: number;
+  /** The received bytes, followed by free space. */
+  #buffer: Buffer = EMPTY;
   #length = 0;
   #isDropped = false;
   readonly #end = Promise.withResolvers<Buffer>();
 
-  /** @param most bytes that it may have; what comes beyond them is thrown away */
+  /** @param bytesMax maximum size; the bytes of a larger body are discarded */
   constructor(request: IncomingMessage, most: number) {
-    this.#most = most;
-    this.#announced = Number(request.headers['content-length'] ?? Number.NaN);
-    // Nobody may ever ask for it.
+    this.#bytesMax = most;
+    this.#contentLength = Number(request.headers['content-length'] ?? Number.NaN);
+    // Avoids an unhandled rejection if the body is never read.
     this.whole.catch(() => {});
-    if (this.#announced > most) this.#fail(tooLarge(most));
+    if (this.#contentLength > most) this.#fail(tooLarge(most));
     request.on('data', (piece: Buffer) => this.#add(piece));
-    request.on('end', () => this.#end.resolve(this.#room.subarray(0, this.#length)));
-    request.on('error', (cause) => this.#fail(brokenOff(cause)));
-    // Without it Node would keep what has come with the head, piece by piece, until a later turn.
+    request.on('end', () => this.#end.resolve(this.#buffer.subarray(0, this.#length)));
+    request.on('error', (cause) => this.#fail(unreadable(cause)));
+    // Otherwise Node would queue the chunks that came with the head until a later turn.
     request.read(0);
   }
 
   /**
-   * The bytes once all are there. It fails with `body_too_large` as soon as more are announced or
-   * have come, and with `malformed_request` where the client broke it off.
+   * Resolves with the complete body. Rejects with `body_too_large` as soon as the announced or
+   * received size is too large, and with `malformed_request` if the client aborts the body.
    */
   get whole(): Promise<Buffer> {
     return this.#end.promise;
   }
 
-  /** True once all announced bytes have arrived; Node reports it a moment later. */
+  /** True once all announced bytes have arrived, before Node emits `end`. */
   get isWhole(): boolean {
-    return this.#length === this.#announced;
+    return this.#length === this.#contentLength;
   }
 
-  /** Forgets what came and what will come: the request has its answer. */
+  /** Discards the received and all further bytes, because the response is sent. */
   drop(): void {
     this.#isDropped = true;
-    this.#room = NOTHING;
+    this.#buffer = EMPTY;
   }
 
   #add(piece: Buffer): void {
     if (this.#isDropped) return;
     const length = this.#length + piece.length;
-    if (length > this.#most) {
-      this.#fail(tooLarge(this.#most));
+    if (length > this.#bytesMax) {
+      this.#fail(tooLarge(this.#bytesMax));
     } else {
-      this.#keep(piece, length);
+      this.#append(piece, length);
       this.#length = length;
     }
   }
 
-  #keep(piece: Buffer, length: number): void {
+  #append(piece: Buffer, length: number): void {
     if (this.#length === 0) {
-      this.#room = piece;
+      this.#buffer = piece;
     } else {
-      if (length > this.#room.length) this.#grow(length);
-      this.#room.set(piece, this.#length);
+      if (length > this.#buffer.length) this.#grow(length);
+      this.#buffer.set(piece, this.#length);
     }
   }
 
   #grow(length: number): void {
-    const wanted = Math.max(ROOM_BYTES, length, 2 * this.#room.length);
-    const room = Buffer.allocUnsafeSlow(Math.min(wanted, this.#most));
-    room.set(this.#room.subarray(0, this.#length));
-    this.#room = room;
+    const wanted = Math.max(BUFFER_BYTES_MIN, length, 2 * this.#buffer.length);
+    const room = Buffer.allocUnsafeSlow(Math.min(wanted, this.#bytesMax));
+    room.set(this.#buffer.subarray(0, this.#length));
+    this.#buffer = room;
   }
 
   #fail(problem: Problem): void {
@@ -105,21 +105,24 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
 
 /**
- * Receives bodies from their first byte on, whoever sends them: left to Node, one that waits for
- * its sender to be checked may take a hundred times its bytes.
+ * Hook: receives the body from its first byte. During the checks of the request, Node's own queue
+ * could take a hundred times the size of the body.
  */
 export const receiveBody =
   (most: number): onRequestHookHandler =>
   (request, _reply, done) => {
     if (!hasBody(request.raw)) return done();
     request.context.body = new BodyBytes(request.raw, most);
-    // Once Node has parsed what came with the head: often that is the whole body.
+    // Node first parses the bytes that came with the head, often the complete body.
     queueMicrotask(done);
   };
 
-/** Drops the body of a request that is answered before its end, and closes the connection. */
-export function dropRest({ context: { body }, raw }: FastifyRequest, reply: FastifyReply): void {
-  // Injected requests do not say whether they are complete.
+/** Discards an incomplete body when the response is sent, and closes the connection. */
+export function dropUnreadBody(
+  { context: { body }, raw }: FastifyRequest,
+  reply: FastifyReply,
+): void {
+  // Injected requests have no `complete`.
   if (body === null || raw.complete !== false || body.isWhole) return;
   body.drop();
   reply.header('connection', 'close');
@@ -127,11 +130,11 @@ export function dropRest({ context: { body }, raw }: FastifyRequest, reply: Fast
 
 const BOM = 0xfeff;
 
-/** Counts of a body that is not parsed yet; strings are skipped. */
+/** Structure of a JSON text before parsing; strings are skipped. */
 interface Outline {
-  /** Names of members, repeated ones included. */
+  /** Number of member names, including duplicates. */
   readonly names: number;
-  /** Deepest nesting of objects and lists. */
+  /** Maximum nesting of objects and lists. */
   readonly depth: number;
 }
 
@@ -154,7 +157,7 @@ function outlineOf(bytes: Buffer): Outline {
   return { names, depth };
 }
 
-/** How many members a parsed value has, with all that is in it. */
+/** Number of members in a parsed value, nested ones included. */
 function membersIn(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   const inner: unknown[] = Array.isArray(value) ? value : Object.values(value);
@@ -164,10 +167,10 @@ function membersIn(value: unknown): number {
   );
 }
 
-/** Far more members than a legal body names. */
+/** Maximum number of member names; a valid body has far fewer. */
 const NAMES_MAX = 1_000;
 
-/** Refuses a body with too many members before it is parsed: each would cost time, and memory. */
+/** Rejects a body with too many members before parsing, to bound its time and memory. */
 function checkNames(names: number): void {
   if (names <= NAMES_MAX) return;
   const detail = `The body names more than ${NAMES_MAX} members; no request has so many`;
@@ -186,12 +189,12 @@ function parsed(text: string): unknown {
 }
 
 /**
- * Bytes → value.
- * @throws Problem `malformed_json` with what is wrong, `validation_failed` for too many members
+ * Parses a JSON body strictly.
+ * @throws Problem `malformed_json` with the reason, `validation_failed` for too many members
  */
 function parseJson(bytes: Buffer, depthMax: number): unknown {
   if (bytes.length === 0) throw empty();
-  // Decoding would replace broken sequences in silence.
+  // Decoding would replace invalid sequences silently.
   if (!isUtf8(bytes)) throw malformed('The body is not valid UTF-8');
   const text = bytes.toString('utf8');
   if (text.charCodeAt(0) === BOM) {
@@ -201,15 +204,15 @@ function parseJson(bytes: Buffer, depthMax: number): unknown {
   if (depth > depthMax) throw malformed(`The body is nested deeper than ${depthMax} levels`);
   checkNames(names);
   const value = parsed(text);
-  // JSON.parse keeps the last of members of one name, which would drop a filter in silence.
+  // JSON.parse uses the last of duplicate members, which would drop a filter silently.
   if (membersIn(value) < names) throw malformed('The body names one member twice; name each once');
   return value;
 }
 
-/** Bodies beyond so many bytes are parsed in a turn of the event loop of their own. */
+/** Size from which a body is parsed in an event-loop turn of its own. */
 const LONG_BYTES = 16_384;
 
-/** Refuses what would be read as something else than it says. */
+/** Rejects other charsets and content codings, which would be misread. */
 function checkMediaType(request: FastifyRequest): void {
   const type = request.headers['content-type'] ?? '';
   const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(type)?.[1];
@@ -222,21 +225,21 @@ function checkMediaType(request: FastifyRequest): void {
   }
 }
 
-/** Refuses a request without the body that its route needs: it reaches no parser. */
+/** Hook: rejects a missing body, which Fastify does not pass to a parser. */
 export const requireBody: preValidationHookHandler = ({ body, routeOptions }, _reply, done) => {
   if (body === undefined && routeOptions.schema?.body) throw empty();
   done();
 };
 
-/** The settings of the service that are needed here, named as in the environment. */
+/** Settings of request bodies, named as in the environment. */
 interface BodySettings {
   readonly JSON_DEPTH_MAX: number;
   readonly BODY_BYTES_MAX: number;
 }
 
 /**
- * Accepts `application/json` alone as a request body, which routes get as a `SentBody`: an answer
- * that is cached is found by its bytes.
+ * Accepts only `application/json` as request body. Routes get a `SentBody`, because its bytes are
+ * the cache key of an answer.
  */
 export function jsonBody(app: FastifyInstance, settings: BodySettings): void {
   app.removeAllContentTypeParsers();
@@ -245,7 +248,7 @@ export function jsonBody(app: FastifyInstance, settings: BodySettings): void {
     async (request: FastifyRequest, payload: IncomingMessage): Promise<SentBody> => {
       const bytes = await (request.context.body ?? new BodyBytes(payload, settings.BODY_BYTES_MAX))
         .whole;
-      // A long body takes milliseconds to parse and to check: one in each turn.
+      // A long body takes milliseconds to parse and validate: at most one per event-loop turn.
       if (bytes.length > LONG_BYTES) await turn();
       checkMediaType(request);
       return { bytes, parse: () => parseJson(bytes, settings.JSON_DEPTH_MAX) };

@@ -6,57 +6,57 @@ import type { Newest } from '../db/newest.ts';
 import type { Feed } from '../prices/changes/follow.ts';
 import type { Release } from '../std/semaphore.ts';
 import type { BodyBytes } from './body.ts';
-import type { Work } from './work.ts';
+import type { RequestWork } from './work.ts';
 
 /**
- * The callers that a route admits: holders of a scope, of the scope of any market, anyone with a
- * credential, or anyone at all.
+ * The access rule of a route: a given scope, the scope of any market, any valid credential, or no
+ * credential.
  */
 export type Access = { readonly scope: Scope } | 'some-market' | 'any' | 'none';
 
-/** The record of one request, which the hooks of `pipeline.ts` fill in their order. */
+/** The state of one request. The hooks of `pipeline.ts` fill it in their order. */
 export class RequestContext {
-  /** Cancels the statements that run for the request, when its client leaves or time is up. */
-  readonly work: Work;
-  /** Bytes that its connection had sent before it. */
-  readonly sentBefore: number;
-  /** The bytes of its body, which arrive while other things are checked; null without a body. */
+  /** Cancels the statements of the request if its client disconnects or its deadline expires. */
+  readonly work: RequestWork;
+  /** Bytes written to its connection before this request. */
+  readonly bytesBefore: number;
+  /** The body, received while other checks run; null without a body. */
   body: BodyBytes | null = null;
-  /** True while it has to wait for a place of the gate before it may ask the database. */
-  needsPlace = false;
-  /** Releases the place that it has; null without one. */
-  leavePlace: Release | null = null;
-  /** The network that it came from, as far as failed authentications are counted. */
+  /** True until it has the slot of the gate that a database query requires. */
+  needsSlot = false;
+  /** Releases its slot of the gate; null without one. */
+  releaseSlot: Release | null = null;
+  /** The client network, by which failed authentications are counted. */
   network = '';
-  /** Null on routes that are open to anyone. */
+  /** Null until authentication, and on open routes. */
   principal: Principal | null = null;
-  /** The error that it failed with; null where it was answered. */
+  /** The error of a failed request; null otherwise. */
   failure: unknown = null;
 
-  readonly #look: () => Promise<Newest>;
+  readonly #checkRevision: () => Promise<Newest>;
   #newest: Promise<Newest> | null = null;
 
-  constructor(work: Work, look: () => Promise<Newest>, sentBefore: number) {
+  constructor(work: RequestWork, look: () => Promise<Newest>, sentBefore: number) {
     this.work = work;
-    this.#look = look;
-    this.sentBefore = sentBefore;
+    this.#checkRevision = look;
+    this.bytesBefore = sentBefore;
   }
 
   /**
-   * The newest revision, read after the request came: each request reads it once, and concurrent
-   * requests share the query. Rejects while the database is away.
+   * The newest revision, by a revision check after the request arrived. Each request has one, and
+   * concurrent requests share the query. Rejects while the database is unavailable.
    */
   get newest(): Promise<Newest> {
     if (this.#newest === null) {
-      this.#newest = this.#look();
-      // A failure waits for who awaits it.
+      this.#newest = this.#checkRevision();
+      // Avoids an unhandled rejection: the error is thrown where the promise is awaited.
       this.#newest.catch(() => {});
     }
     return this.#newest;
   }
 
-  /** Has the newest revision read again, for a request that has waited since. */
-  forgetNewest(): void {
+  /** Requires another revision check, for a request that has waited since the first. */
+  resetNewest(): void {
     this.#newest = null;
   }
 }
@@ -66,29 +66,29 @@ declare module 'fastify' {
     context: RequestContext;
   }
   interface FastifyContextConfig {
-    /** Every route states it; a route without it does not register. */
+    /** Required: a route without it cannot be registered. */
     access?: Access;
-    /** True for a request that waits for new data: it takes no place of the gate. */
+    /** True for a long poll: it takes no slot of the gate. */
     isWaiting?: (request: FastifyRequest) => boolean;
-    /** A health address: it is answered however many requests there are. */
+    /** True for a health route, which is never rejected under load. */
     isHealth?: boolean;
-    /** A small part of a page, which is dead without it: it is in memory, and browsers keep it. */
+    /** True for a script or style sheet: it is small and in memory, and browsers cache it. */
     isPart?: boolean;
   }
   interface FastifyInstance {
-    /** Prices that are kept ready; null where the settings keep none. */
+    /** The price book; null if it is disabled. */
     book: PriceBook | null;
-    /** The feed of changes, and the readers that wait for the next. */
+    /** The change feed and its followers. */
     feed: Feed;
-    /** True once the service stops, if no other process takes over its connections. */
+    /** True during a stop, unless other processes take over the connections. */
     isStopping: boolean;
   }
 }
 
-/** True for requests without a caller: pages, health, and addresses that do not exist. */
+/** True for requests that need no credential: pages, health, and unknown addresses. */
 export const isOpen = ({ is404, routeOptions }: FastifyRequest): boolean =>
   is404 || routeOptions.config.access === 'none';
 
-/** True for a request that waits for new data. */
+/** True for a long poll. */
 export const isWaiting = (request: FastifyRequest): boolean =>
   request.routeOptions.config.isWaiting?.(request) === true;

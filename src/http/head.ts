@@ -9,20 +9,20 @@ import { containsSecret } from '../std/secrets.ts';
 const ACCEPTED = /^[\w-]{8,64}$/;
 
 const ID_BYTES = 16;
-/** Random bytes for the next ids: drawing many at once costs little more than drawing a few. */
+/** Random bytes for the next ids: one large draw costs little more than a small one. */
 const pool = new Uint8Array(256 * ID_BYTES);
-let drawn = pool.length;
+let poolOffset = pool.length;
 
 function randomBytes(): Uint8Array {
-  if (drawn === pool.length) {
+  if (poolOffset === pool.length) {
     randomFillSync(pool);
-    drawn = 0;
+    poolOffset = 0;
   }
-  drawn += ID_BYTES;
-  return pool.subarray(drawn - ID_BYTES, drawn);
+  poolOffset += ID_BYTES;
+  return pool.subarray(poolOffset - ID_BYTES, poolOffset);
 }
 
-/** The client's own request id when it is plain, else a new UUIDv7. */
+/** The request id of the client if its form is valid, else a new UUIDv7. */
 export function requestIdOf(request: IncomingMessage): string {
   const sent = request.headers['x-request-id'];
   const isPlain = typeof sent === 'string' && ACCEPTED.test(sent) && !containsSecret(sent);
@@ -30,11 +30,10 @@ export function requestIdOf(request: IncomingMessage): string {
 }
 
 /**
- * The headers that tell browsers to be careful, as helmet sets them. They are the same for each
- * answer, so helmet is asked once. What a page may load is said by the page; that all goes over
- * TLS by whoever ends it.
+ * The security headers of helmet, computed once because they are the same for each response. Pages
+ * set their own content security policy. HSTS is the task of the proxy that terminates TLS.
  */
-function carefulHeaders(): Record<string, string> {
+function securityHeaders(): Record<string, string> {
   const headers: Record<string, string> = {};
   const answer = {
     setHeader: (name: string, value: string) => {
@@ -47,11 +46,11 @@ function carefulHeaders(): Record<string, string> {
   return headers;
 }
 
-/** Headers of every answer, refusals included. */
-export const CAREFUL_HEADERS: Readonly<Record<string, string>> = carefulHeaders();
+/** Headers of every response, including refusals. */
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = securityHeaders();
 
-/** How often a header was sent; `headers` of Node has only one of it. */
-function timesSent({ rawHeaders }: IncomingMessage, name: string): number {
+/** Number of times that a header was sent; Node's `headers` has one value only. */
+function headerCount({ rawHeaders }: IncomingMessage, name: string): number {
   let times = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const sent = rawHeaders[at] as string;
@@ -60,22 +59,22 @@ function timesSent({ rawHeaders }: IncomingMessage, name: string): number {
   return times;
 }
 
-/** RFC 9112, section 3.2: HTTP/1.1 has one Host. Node would refuse only none, without a body. */
+/** RFC 9112, section 3.2: HTTP/1.1 requires one Host. Node checks only that one exists. */
 export function hasOneHost(request: IncomingMessage): boolean {
-  const hosts = timesSent(request, 'host');
+  const hosts = headerCount(request, 'host');
   return hosts === 1 || (hosts === 0 && request.httpVersion === '1.0');
 }
 
 const noHost = (): Problem =>
   new Problem('malformed_request', 'Send one Host header', { headers: { connection: 'close' } });
 
-/** Puts the headers on every answer that refusals have as well. */
+/** Hook: adds the headers of every response. */
 export const commonHeaders: onRequestHookHandler = (request, reply, done) => {
-  reply.header('x-request-id', request.id).headers(CAREFUL_HEADERS);
+  reply.header('x-request-id', request.id).headers(SECURITY_HEADERS);
   done();
 };
 
-/** Refuses what is wrong with a request before anything is known about it. */
+/** Hook: rejects an invalid Host header and a long address. */
 export const checkHead =
   (urlBytesMax: number): onRequestHookHandler =>
   (request, _reply, done) => {

@@ -6,20 +6,33 @@ import type { Newest } from '../db/newest.ts';
 import type { Exchange } from '../limits/exchange.ts';
 import type { Limits } from '../limits/limits.ts';
 import type { Tracing } from '../tracing/tracing.ts';
-import { dropRest, jsonBody, receiveBody, requireBody } from './body.ts';
+import { dropUnreadBody, jsonBody, receiveBody, requireBody } from './body.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import type { Refusals } from './edge/refuse.ts';
 import { type Handover, stopGracefully } from './edge/stop.ts';
 import { checkHead, commonHeaders } from './head.ts';
 import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
 import { allowOrigin, answerPreflight, originsOf, varyByOrigin } from './hooks/cors.ts';
-import { letIn, letInLast, letOpenIn, placeOf, turnAway } from './hooks/gate.ts';
+import {
+  acquireSlot,
+  admitOpen,
+  requireAdmission,
+  shedLoad,
+  waitForAdmission,
+} from './hooks/gate.ts';
 import { checkFailures, countFailures, limitPrincipal } from './hooks/limits.ts';
 import { methods } from './hooks/methods.ts';
-import { type Observer, sentBy, tellBegin, tellEnd, traced, watchAnswer } from './hooks/observe.ts';
+import {
+  bytesSent,
+  logBegin,
+  logEnd,
+  type Observer,
+  recordStreamError,
+  trace,
+} from './hooks/observe.ts';
 import { usage } from './hooks/usage.ts';
 import { problems } from './problems.ts';
-import { Work } from './work.ts';
+import { RequestWork } from './work.ts';
 
 interface PipelineOptions {
   readonly config: Config;
@@ -27,38 +40,36 @@ interface PipelineOptions {
   readonly limits: Limits;
   readonly observer: Observer;
   readonly refusals: Refusals;
-  readonly begin: Begin;
-  /** Without it nothing is noted and shared. */
+  readonly createContext: CreateContext;
+  /** Pool for usage data and shared rate limits; without it there are none. */
   readonly usagePool?: pg.Pool | undefined;
-  /** Without it nothing is traced. */
   readonly tracing?: Tracing | undefined;
   readonly handover?: Handover | undefined;
 }
 
-type Begin = (request: FastifyRequest, reply: FastifyReply) => void;
+type CreateContext = (request: FastifyRequest, reply: FastifyReply) => void;
 
-/** Begins the record of a request, and ends it when the answer is out, or its reader gone. */
-export const beginner =
-  (deadlineMs: number, look: () => Promise<Newest>, observer?: Observer): Begin =>
+/** Creates the context of a request, and ends it with the response or the disconnection. */
+export const contextCreator =
+  (deadlineMs: number, look: () => Promise<Newest>, observer?: Observer): CreateContext =>
   (request, reply) => {
     const { raw } = reply;
-    const context = new RequestContext(new Work(deadlineMs), look, sentBy(request));
+    const context = new RequestContext(new RequestWork(deadlineMs), look, bytesSent(request));
     request.context = context;
-    // Fastify's own hook for that is not called when a client leaves.
+    // Fastify's onResponse hook does not run if the client disconnects.
     raw.once('close', () => {
-      if (observer) tellEnd(request, reply, observer);
+      if (observer) logEnd(request, reply, observer);
       context.work.end(raw.writableFinished);
     });
   };
 
-/** The time for an answer counts from now on. */
 const startDeadline = (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
-  if (!isWaiting(request)) request.context.work.hurry();
+  if (!isWaiting(request)) request.context.work.startDeadline();
   done();
 };
 
-/** The checks of credentials, and the notes on the use of the service. */
-async function guards(app: FastifyInstance, options: PipelineOptions) {
+/** Creates the credential checks, and the recording of usage. */
+async function credentialChecks(app: FastifyInstance, options: PipelineOptions) {
   const { config, client, limits, usagePool } = options;
   const { reads, link } = client;
   const deniedBurst = config.KEY_DENIED_BURST;
@@ -68,59 +79,58 @@ async function guards(app: FastifyInstance, options: PipelineOptions) {
     db: reads.db(),
     link,
     settings: config,
-    lag: { nowMs: () => link.lagMs, mostMs: config.KEYS_LAG_MS_MAX },
-    heard: (request, verdict) => {
+    lag: { nowMs: () => link.lagMs, maxMs: config.KEYS_LAG_MS_MAX },
+    onChecked: (request, verdict) => {
       failed(request, verdict);
-      used?.heard(request, verdict);
+      used?.onChecked(request, verdict);
     },
-    enter: placeOf(limits.gate),
+    acquireSlot: acquireSlot(limits.gate),
   });
   return { credentials, exchange: used?.exchange ?? null };
 }
 
-/** The steps of a request that are not the same for all services. */
-interface Steps extends PipelineOptions {
+interface HookOptions extends PipelineOptions {
   readonly credentials: Credentials;
   readonly closing: onRequestHookHandler;
-  readonly refuseUnknown: (request: FastifyRequest) => void;
+  readonly rejectUnknown: (request: FastifyRequest) => void;
 }
 
 /**
- * Every step of a request, in the order in which they run, with the statuses that each refuses
- * with. The hooks of a route run after those of the same name here: they check what it accepts
- * (406) before the body is parsed.
+ * Adds the hooks of every request, in execution order, each with the statuses that it rejects with.
+ * Hooks of a route run after those of the same name here: they check its Accept header (406) before
+ * the body is parsed.
  */
-function addSteps(app: FastifyInstance, steps: Steps): void {
-  const { config, client, limits, refusals, begin, tracing } = steps;
+function addHooks(app: FastifyInstance, steps: HookOptions): void {
+  const { config, client, limits, refusals, createContext, tracing } = steps;
   const { gate } = limits;
   const origins = originsOf(config.CORS_ORIGINS);
   const line = { waitingMax: config.OPEN_WAITING_MAX, waitMs: config.WAITING_MS_MAX };
 
   app.addHook('onRequest', (request, reply, done) => {
-    begin(request, reply);
-    tellBegin(request);
+    createContext(request, reply);
+    logBegin(request);
     done();
   });
-  if (tracing) app.addHook('onRequest', traced(tracing));
-  app.addHook('onRequest', turnAway(gate, refusals)); // 503
+  if (tracing) app.addHook('onRequest', trace(tracing));
+  app.addHook('onRequest', shedLoad(gate, refusals)); // 503
   app.addHook('onRequest', receiveBody(config.BODY_BYTES_MAX));
   app.addHook('onRequest', startDeadline); // 504
   app.addHook('onRequest', commonHeaders);
   if (origins.size > 0) app.addHook('onRequest', allowOrigin(origins));
   app.addHook('onRequest', checkHead(config.URL_BYTES_MAX)); // 400 414
   app.addHook('onRequest', steps.closing);
-  app.addHook('onRequest', letIn(gate, client.link.queues)); // 503
-  app.addHook('onRequest', letOpenIn(line, config.OPEN_PER_SECOND)); // 503
+  app.addHook('onRequest', waitForAdmission(gate, client.link.queues)); // 503
+  app.addHook('onRequest', admitOpen(line, config.OPEN_PER_SECOND)); // 503
   if (origins.size > 0) app.addHook('onRequest', answerPreflight(origins)); // 204
   app.addHook('onRequest', checkFailures(limits)); // 429
   app.addHook('onRequest', steps.credentials.check); // 400 401 403 503
   app.addHook('onRequest', limitPrincipal(limits)); // 429
-  app.addHook('onRequest', letInLast(gate)); // 503
+  app.addHook('onRequest', requireAdmission(gate)); // 503
   app.addHook('onRequest', warnOfExpiry);
   app.addHook('preParsing', (request, _reply, payload, done) => {
-    // Another limit holds while the body arrives.
-    request.context.work.relax();
-    steps.refuseUnknown(request); // 404 405
+    // While the body arrives, REQUEST_TIMEOUT_MS applies instead.
+    request.context.work.clearDeadline();
+    steps.rejectUnknown(request); // 404 405
     done(null, payload);
   });
   jsonBody(app, config); // 400 413 415
@@ -129,21 +139,21 @@ function addSteps(app: FastifyInstance, steps: Steps): void {
   if (origins.size > 0) varyByOrigin(app);
   if (config.BASIC_AUTH === 'on') app.addHook('onSend', basicChallenge);
   app.addHook('onSend', (request, reply, payload, done) => {
-    const { leavePlace, work } = request.context;
-    // Its connection was to be refused as too late: this is the only answer.
+    const { releaseSlot, work } = request.context;
+    // The connection timed out meanwhile; this reply replaces its rejection.
     if (refusals.cancel(request.raw.socket)) reply.header('connection', 'close');
-    watchAnswer(request, payload);
-    dropRest(request, reply);
-    work.relax();
-    // A client without a credential may leave its refusals unread, and keeps no place with them.
-    if (reply.statusCode >= 400) leavePlace?.();
+    recordStreamError(request, payload);
+    dropUnreadBody(request, reply);
+    work.clearDeadline();
+    // A client that does not read its rejection must not keep a slot.
+    if (reply.statusCode >= 400) releaseSlot?.();
     done(null, payload);
   });
 }
 
 /**
- * Adds the steps of all requests. Call before the routes.
- * @returns the checks of credentials, and the exchange of counts with other instances, if any
+ * Adds the hooks of all requests. Call it before routes are added.
+ * @returns the credential checks, and the exchange of rate limits with other instances, if any
  */
 export async function pipeline(
   app: FastifyInstance,
@@ -153,9 +163,9 @@ export async function pipeline(
   app.decorateRequest('context');
   problems(app);
   const closing = stopGracefully(app, { graceMs: config.STOP_GRACE_MS, handover });
-  const refuseUnknown = methods(app);
-  const { credentials, exchange } = await guards(app, options);
-  addSteps(app, { ...options, credentials, closing, refuseUnknown });
+  const rejectUnknown = methods(app);
+  const { credentials, exchange } = await credentialChecks(app, options);
+  addHooks(app, { ...options, credentials, closing, rejectUnknown });
   app.addHook('onClose', async () => observer.lines.summarise());
   return { credentials, exchange };
 }

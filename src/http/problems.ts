@@ -3,30 +3,30 @@ import { PROBLEM_TYPE, problemBody, type RequestPart } from '../contract/schemas
 import { databaseFailureOf, type FailureReason } from '../db/failures.ts';
 import { Problem, type ProblemCode } from '../errors.ts';
 import { maskedEncoded } from '../std/secrets.ts';
-import { ClientGone } from './work.ts';
+import { ClientDisconnected } from './work.ts';
 
-/** Longest path that is shown anywhere, in characters. */
+/** Maximum length of a path in logs and problems, in characters. */
 const SHOWN_MAX = 256;
 
 /**
- * The path of a request target: without query and fragment, and without scheme and authority,
- * which a client may write before it (RFC 9112, section 3.2.2).
+ * The path of a request target, without query and fragment, and without the scheme and authority of
+ * the absolute form (RFC 9112, section 3.2.2).
  */
 export const pathOf = (target: string): string =>
   target.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '';
 
-/** The path as logs and problems show it: without secrets, and not too long. */
+/** The path for logs and problems: secrets are masked, and its length is limited. */
 export const shownPath = (target: string): string =>
   maskedEncoded(pathOf(target)).slice(0, SHOWN_MAX);
 
 const internal = (cause: unknown): Problem =>
   new Problem(
     'internal_error',
-    'The service failed to answer. Try again; if it stays so, report the request id',
+    'The service failed to answer. Try again; if it fails again, report the request id',
     { cause },
   );
 
-/** Refusals by Fastify itself, by its error code. */
+/** Problems by the error code of Fastify. */
 const FASTIFY: Record<string, readonly [ProblemCode, string]> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
     'unsupported_media_type',
@@ -56,29 +56,29 @@ function databaseProblem(error: unknown): Problem | null {
   return new Problem(DATABASE[failure.reason], failure.message, { cause: failure.cause });
 }
 
-function isOfClient(error: unknown): boolean {
+function isClientError(error: unknown): boolean {
   const status = (error as { statusCode?: unknown } | null)?.statusCode;
   return typeof status === 'number' && status >= 400 && status < 500;
 }
 
-/** The problem that an error is for the client; what is not foreseen is an internal error. */
+/** Maps an error to a problem; an unexpected one becomes `internal_error`. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   const code = (error as { code?: unknown } | null)?.code;
   const known = typeof code === 'string' ? FASTIFY[code] : undefined;
   if (known) return new Problem(known[0], known[1], { cause: error });
-  // Fastify marks what the client did: no fault of ours.
-  if (isOfClient(error)) {
+  // Fastify marks errors of the client with a 4xx status.
+  if (isClientError(error)) {
     return new Problem('malformed_request', 'The request could not be read', { cause: error });
   }
   return databaseProblem(error) ?? internal(error);
 }
 
-/** GET and HEAD have no body: what is wrong with them is wrong with their parameters. */
+/** GET and HEAD have no body, so their violations point to parameters. */
 const partOf = ({ method }: FastifyRequest): RequestPart =>
   method === 'GET' || method === 'HEAD' ? 'address' : 'body';
 
-/** Sends a problem as `application/problem+json`, never to be kept by a cache. */
+/** Sends a problem as `application/problem+json`, never cached. */
 export function sendProblem(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -93,12 +93,12 @@ export function sendProblem(
     .send(problemBody(problem, shownPath(request.url), request.id, partOf(request)));
 }
 
-/** Makes every failure of a request a problem, which is told with its cause when it is over. */
+/** Sends every error of a request as a problem. `logEnd` logs it with its cause. */
 export function problems(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => {
-    // Nobody would read an answer; what failed is most likely that the client went away.
-    if (error instanceof ClientGone || reply.raw.destroyed) {
-      request.context.failure = new ClientGone();
+    // The client is disconnected, which probably caused the error.
+    if (error instanceof ClientDisconnected || reply.raw.destroyed) {
+      request.context.failure = new ClientDisconnected();
       return;
     }
     const problem = problemOf(error);

@@ -1,48 +1,47 @@
 import { Problem } from '../errors.ts';
 import { StacklessError } from '../std/stackless-error.ts';
 
-/** The client went away before it had the whole answer: nobody's failure. */
-export class ClientGone extends StacklessError {
+/** The client disconnected before the response was complete. */
+export class ClientDisconnected extends StacklessError {
   override readonly name = 'ClientGone';
 
   constructor() {
-    super('the client is gone');
+    super('the client disconnected');
   }
 }
 
-const tooLate = (deadlineMs: number): Problem =>
+const deadlineExceeded = (deadlineMs: number): Problem =>
   new Problem(
     'query_timeout',
-    `No answer was found within ${deadlineMs} ms; ask for less at once, or try again`,
+    `No answer was found within ${deadlineMs} ms; request less at once, or try again`,
   );
 
-/** How somebody who waits hears that the work has ended before. */
-type GiveUp = (reason: unknown) => void;
+type RejectWait = (reason: unknown) => void;
 
 /**
- * The work for one request: the statements that run for it are cancelled when its client leaves, or
- * when it found no answer in time. While the body arrives another limit holds; an answer that has
- * begun may take as long as its reader needs, and a request that waits for news as long as it said.
- * Its parts are created when they are first needed: most answers take little.
+ * Cancellation of the work for one request: its statements are cancelled if the client disconnects
+ * or the deadline expires. The deadline does not apply while the body arrives, while the response
+ * is sent, or to a long poll. The signal is created at its first use, because most requests need
+ * none.
  *
- * Fastify's own signal and time limit are wrong for requests with a body: the signal aborts once
- * the body was read (fastify#6725), and the limit never ends anything (fastify#7033).
+ * Fastify's own signal and timeout fail for requests with a body: the signal aborts once the body
+ * is read (fastify#6725), and the timeout never fires (fastify#7033).
  */
-export class Work {
+export class RequestWork {
   readonly #deadlineMs: number;
   #timer: NodeJS.Timeout | undefined;
-  readonly #waiting = new Set<GiveUp>();
-  readonly #last: (() => void)[] = [];
+  readonly #waiting = new Set<RejectWait>();
+  readonly #endCallbacks: (() => void)[] = [];
   #controller: AbortController | null = null;
   #reason: unknown = null;
   #isOver = false;
 
-  /** @param deadlineMs time for an answer, which counts from `hurry` on */
+  /** @param deadlineMs time for an answer, from the call of `startDeadline` */
   constructor(deadlineMs: number) {
     this.#deadlineMs = deadlineMs;
   }
 
-  /** Aborts when the client leaves, and when the time is over before an answer was found. */
+  /** Aborts if the client disconnects or the deadline expires. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#reason !== null) this.#controller.abort(this.#reason);
@@ -50,12 +49,12 @@ export class Work {
   }
 
   /**
-   * Waits for what others may wait for as well: it goes on when this work ends.
-   * @throws what it throws, and what this work was ended with
+   * Waits for a promise that other requests may share: an abort ends this wait, not the promise.
+   * @throws its error, or the reason of the abort
    */
   until<T>(promise: Promise<T>): Promise<T> {
     if (this.#reason !== null) {
-      // Nobody waits for it any more: its failure is not an unhandled one.
+      // Avoids an unhandled rejection.
       promise.catch(() => {});
       return Promise.reject(this.#reason);
     }
@@ -74,38 +73,37 @@ export class Work {
     });
   }
 
-  /** The time counts from now on. */
-  hurry(): void {
-    this.relax();
-    const end = () => this.abort(tooLate(this.#deadlineMs));
+  /** Starts the deadline, or restarts it. */
+  startDeadline(): void {
+    this.clearDeadline();
+    const end = () => this.abort(deadlineExceeded(this.#deadlineMs));
     this.#timer = setTimeout(end, this.#deadlineMs).unref();
   }
 
-  /** The time no longer counts. */
-  relax(): void {
+  clearDeadline(): void {
     clearTimeout(this.#timer);
   }
 
-  /** Ends all that is done for the request. */
+  /** Cancels the statements and waits of the request. */
   abort(reason: unknown): void {
     if (this.#reason !== null) return;
     this.#reason = reason;
     this.#controller?.abort(reason);
-    for (const giveUp of this.#waiting) giveUp(reason);
+    for (const reject of this.#waiting) reject(reason);
     this.#waiting.clear();
   }
 
-  /** Does something once the answer is out, or its reader gone. */
-  atEnd(last: () => void): void {
-    if (this.#isOver) last();
-    else this.#last.push(last);
+  /** Adds a callback for the end of the response or the disconnection of its client. */
+  onEnd(callback: () => void): void {
+    if (this.#isOver) callback();
+    else this.#endCallbacks.push(callback);
   }
 
-  /** The answer is out, or its reader gone. */
-  end(isAnswered: boolean): void {
+  /** Ends the work. @param isComplete false if the client disconnected before the end */
+  end(isComplete: boolean): void {
     this.#isOver = true;
-    this.relax();
-    if (!isAnswered) this.abort(new ClientGone());
-    for (const last of this.#last) last();
+    this.clearDeadline();
+    if (!isComplete) this.abort(new ClientDisconnected());
+    for (const callback of this.#endCallbacks) callback();
   }
 }

@@ -81,6 +81,7 @@ export function sentenceOf(error: unknown): string {
 const isExpected = (error: unknown): error is Error & { readonly exitCode: number } =>
   error instanceof Error && typeof (error as { exitCode?: unknown }).exitCode === 'number';
 
+/** Exit code for an error; 1 for an unexpected one. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   return isExpected(error) ? error.exitCode : EXIT.failed;

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { Problem } from '../../src/errors.ts';
-import { Causes } from '../../src/http/hooks/log-lines.ts';
+import { CauseLimit } from '../../src/http/hooks/log-lines.ts';
 
 const failed = (message: string, more: object = {}) => Object.assign(new Error(message), more);
 const refusal = (code: 'auth_unavailable' | 'database_unavailable' | 'overloaded', cause: Error) =>
@@ -9,8 +9,8 @@ const refusal = (code: 'auth_unavailable' | 'database_unavailable' | 'overloaded
 /** A clock that is moved by hand, and what may be told by it. */
 function byHand() {
   const clock = { ms: 0 };
-  const causes = new Causes(() => clock.ms);
-  return { clock, tell: (problem: Problem) => causes.mayTell(problem) };
+  const causes = new CauseLimit(() => clock.ms);
+  return { clock, tell: (problem: Problem) => causes.shouldLog(problem) };
 }
 
 t.test('each cause of an outage is told once a second, and hides no other', async (t) => {

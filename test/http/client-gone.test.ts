@@ -1,16 +1,16 @@
 import t from 'tap';
-import { ClientGone, Work } from '../../src/http/work.ts';
+import { ClientDisconnected, RequestWork } from '../../src/http/work.ts';
 
 t.test('each client who leaves has a reason of its own, without a stack', async (t) => {
   const reasons = [1, 2].map(() => {
-    const work = new Work(1_000);
+    const work = new RequestWork(1_000);
     work.end(false);
-    return work.signal.reason as ClientGone;
+    return work.signal.reason as ClientDisconnected;
   });
   // Kysely adds to the stack of what ends a statement: one error for all would grow for ever.
   t.not(reasons[0], reasons[1]);
   for (const reason of reasons) {
-    t.type(reason, ClientGone);
+    t.type(reason, ClientDisconnected);
     t.equal(reason.stack, `ClientGone: ${reason.message}`);
   }
 });

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { v7 as uuidv7 } from 'uuid';
 import { PROBLEM_TYPE, problemBody } from '../../contract/schemas/problem.ts';
 import { Problem, type ProblemCode } from '../../errors.ts';
-import { CAREFUL_HEADERS } from '../head.ts';
+import { SECURITY_HEADERS } from '../head.ts';
 
 /** Time before a rejected connection is destroyed: an early reset would discard the response. */
 const LINGER_MS = 1_000;
@@ -46,7 +46,7 @@ export interface RejectedConnection {
 
 /** Closes a connection after its pending writes. */
 export function closeAfterWrite(socket: Duplex): void {
-  // Without a listener, a connection reset would end the process.
+  // Without a listener, a connection reset would crash the service.
   socket.on('error', () => socket.destroy());
   socket.end(() => setTimeout(() => socket.destroy(), LINGER_MS).unref());
 }
@@ -66,7 +66,7 @@ function answer(
     `x-request-id: ${requestId}`,
     'cache-control: no-store',
     'connection: close',
-    ...Object.entries({ ...CAREFUL_HEADERS, ...problem.headers }).map(
+    ...Object.entries({ ...SECURITY_HEADERS, ...problem.headers }).map(
       ([name, value]) => `${name}: ${value}`,
     ),
   ];

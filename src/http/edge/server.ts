@@ -8,7 +8,7 @@ import Fastify, {
 } from 'fastify';
 import type { Config } from '../../config/config.ts';
 import { Problem } from '../../errors.ts';
-import { CAREFUL_HEADERS, requestIdOf } from '../head.ts';
+import { requestIdOf, SECURITY_HEADERS } from '../head.ts';
 import { problemOf, sendProblem } from '../problems.ts';
 import { delayClose, type Handler, Pipelines } from './http-pipelining.ts';
 import { isTimeout, type Refusals } from './refuse.ts';
@@ -20,7 +20,7 @@ interface ServerOptions {
   readonly handover?: Handover | undefined;
   readonly refusals: Refusals;
   /** Creates the context of a request that Fastify itself rejects: no hook runs for it. */
-  readonly begin: (request: FastifyRequest, reply: FastifyReply) => void;
+  readonly createContext: (request: FastifyRequest, reply: FastifyReply) => void;
 }
 
 /** Creates the HTTP server with its timeouts and size limits. */
@@ -60,7 +60,7 @@ function replaceNodeResponses(
 
 /** Creates Fastify and its HTTP server, without hooks and routes. */
 export function serverOf(options: ServerOptions): FastifyInstance {
-  const { config, logger, handover, refusals, begin } = options;
+  const { config, logger, handover, refusals, createContext } = options;
   const pipelines = new Pipelines({
     waitingMax: config.PIPELINED_MAX,
     allMax: config.PIPELINED_ALL_MAX,
@@ -81,11 +81,11 @@ export function serverOf(options: ServerOptions): FastifyInstance {
     logController: new LogController({ disableRequestLogging: true }),
     frameworkErrors: (error, request, reply) => {
       const problem = problemOf(error);
-      begin(request, reply);
+      createContext(request, reply);
       request.context.failure = problem;
       refusals.cancel(request.raw.socket);
       // No hook runs for it.
-      reply.headers({ ...CAREFUL_HEADERS, connection: 'close' });
+      reply.headers({ ...SECURITY_HEADERS, connection: 'close' });
       void sendProblem(request, reply, problem);
     },
     // A stopping service still handles requests on open connections.

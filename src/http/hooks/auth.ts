@@ -26,7 +26,7 @@ import type { Database } from '../../db/schema.ts';
 import { Problem } from '../../errors.ts';
 import type { Access } from '../context.ts';
 
-/** The settings of the service that are needed here, named as in the environment. */
+/** Settings of authentication, named as in the environment. */
 export interface AuthSettings extends KeySettings {
   readonly JWT_ISSUER: string;
   readonly JWT_AUDIENCE: string;
@@ -35,38 +35,38 @@ export interface AuthSettings extends KeySettings {
   readonly BASIC_AUTH?: 'on' | 'off';
 }
 
-/** How far a database may be behind for its keys to be believed. */
+/** Limit on the replication lag of the database that keys are read from. */
 interface Lag {
-  /** How long it may have lacked by now what was committed, in milliseconds. */
+  /** Upper bound of the present lag. */
   readonly nowMs: () => number;
   /** 0 for no limit. */
-  readonly mostMs: number;
+  readonly maxMs: number;
 }
 
-/** The result of a check of a credential. */
-interface Verdict {
-  /** Null where nobody is known by it. */
+/** The result of a credential check. */
+interface CredentialCheck {
+  /** Null if the credential is invalid. */
   readonly principal: Principal | null;
-  /** Null where it is good. */
+  /** Null if the request is admitted. */
   readonly refusal: Problem | null;
 }
 
-/** Hears each verdict when it falls, also that on a client who has left meanwhile. */
-export type HearVerdict = (request: FastifyRequest, verdict: Verdict) => void;
+/** Called for each credential check, even if the client has disconnected meanwhile. */
+export type OnCredentialCheck = (request: FastifyRequest, verdict: CredentialCheck) => void;
 
 interface AuthOptions {
   readonly db: Kysely<Database>;
-  /** Without it keys are not cached. */
+  /** Without a link, keys are not cached. */
   readonly link?: Link;
   readonly settings: AuthSettings;
   readonly lag?: Lag;
-  readonly heard?: HearVerdict;
-  /** Waits until the database may be asked for a request. */
-  readonly enter?: (request: FastifyRequest) => Promise<void>;
+  readonly onChecked?: OnCredentialCheck;
+  /** Waits for the slot that a database query requires. */
+  readonly acquireSlot?: (request: FastifyRequest) => Promise<void>;
 }
 
-/** Keys that are remembered; an operator has dozens. */
-const KEYS_KEPT = 10_000;
+/** Maximum number of cached keys; a typical operator has dozens. */
+const CACHED_KEYS_MAX = 10_000;
 
 type VerifyToken = (request: FastifyRequest) => Promise<Principal>;
 
@@ -77,12 +77,12 @@ const rulesOf = (settings: AuthSettings): TokenRules => ({
   leewaySeconds: settings.JWT_LEEWAY_SECONDS,
 });
 
-/** No token is trusted until a setting says whose. */
-const refuseTokens: VerifyToken = async () => {
+/** Without a setting for tokens, none is trusted. */
+const rejectTokens: VerifyToken = async () => {
   throw invalidToken(new Error('no issuer of tokens is configured'));
 };
 
-/** @fastify/jwt checks the signature, and only that: its answers for bad claims include 500s. */
+/** @fastify/jwt checks only the signature, because it responds to some invalid claims with 500. */
 async function tokenVerifier(
   app: FastifyInstance,
   source: KeySource,
@@ -108,70 +108,70 @@ async function tokenVerifier(
   };
 }
 
-/** Nothing is open by accident: a route says who may use it, or the service does not start. */
+/** Rejects a route without an access rule, so that no route is open by accident. */
 function requireAccess({ config, method, url }: RouteOptions): void {
   if (config?.access !== undefined) return;
-  throw new Error(`The route ${method} ${url} does not say who may use it`);
+  throw new Error(`the route ${method} ${url} has no access rule`);
 }
 
-/** The access of the route asked for. One from before these checks was never asked: it is shut. */
+/** The access rule of a route. Routes added before `requireAccess` may have none: rejected. */
 function accessOf({ routeOptions }: FastifyRequest): Access {
   const { access } = routeOptions.config;
   if (access !== undefined) return access;
-  throw new Error(`The route ${routeOptions.url} does not say who may use it`);
+  throw new Error(`the route ${routeOptions.url} has no access rule`);
 }
 
-/** How the key of a request is looked up. */
+/** Returns the key lookup of a request. */
 function keyFinder(db: Kysely<Database>, link?: Link): (request: FastifyRequest) => FindKey {
   if (!link) return () => (id) => findKey(db, id);
-  const keysAt = cachedKeys(db, KEYS_KEPT);
+  const keysAt = cachedKeys(db, CACHED_KEYS_MAX);
   return ({ context }) =>
     async (id, digest) =>
       keysAt(await context.newest, id, digest);
 }
 
 /**
- * A database that may have lacked for too long that a key was revoked tells nothing of keys.
+ * Checks the replication lag, because a lagging standby may not know that a key was revoked.
  * @throws Problem auth_unavailable
  */
-function checkLag({ nowMs, mostMs }: Lag): void {
+function checkLag({ nowMs, maxMs }: Lag): void {
   const lagMs = nowMs();
-  if (mostMs === 0 || lagMs <= mostMs) return;
+  if (maxMs === 0 || lagMs <= maxMs) return;
   throw authUnavailable(new Error(`the standby is ${(lagMs / 1_000).toFixed(1)} s behind`));
 }
 
-/** Why scopes do not open a route; null where they do. */
+/** The refusal for missing scopes; null if they satisfy the access rule. */
 function scopeRefusal(access: Exclude<Access, 'none'>, held: ReadonlySet<string>): Problem | null {
   if (access === 'any') return null;
   if (access === 'some-market') return marketsOpenTo(held).length === 0 ? noMarketScope() : null;
   return allows(held, access.scope) ? null : insufficientScope(access.scope);
 }
 
-/** The checks of credentials. */
+/** Checks of credentials and scopes. */
 export interface Credentials {
-  /** Checks the credential and the scope of each request, before a byte of the body is read. */
+  /** Hook: checks the credential and the scope before the body is parsed. */
   readonly check: onRequestAsyncHookHandler;
   /**
-   * Checks the credential once more, for a request that has waited since: it may have ended.
-   * @throws Problem as at the first check
+   * Checks the credential again after a wait, because it may have expired or been revoked.
+   * @throws Problem like the first check
    */
   verifyAgain(request: FastifyRequest): Promise<Principal>;
-  /** Tells that the caller lacks a scope; returns the refusal, to be thrown. */
-  lacking(request: FastifyRequest, refusal: Problem): Problem;
+  /** Reports a missing scope to `onChecked`. Returns the refusal, which the caller throws. */
+  reportMissingScope(request: FastifyRequest, refusal: Problem): Problem;
 }
 
 /**
- * Checks the credential and the scope of every route, by its `config.access`. Call before the
- * routes.
- * @throws TokenSettingError for a setting that cannot be used
+ * Creates the checks of credentials and scopes by the `config.access` of each route. Call it before
+ * routes are added.
+ * @throws TokenSettingError for an unusable setting
  */
 export async function credentialsOf(
   app: FastifyInstance,
   options: AuthOptions,
 ): Promise<Credentials> {
-  const { db, link, settings, lag, heard = () => {}, enter } = options;
+  const { db, link, settings, lag, onChecked = () => {}, acquireSlot } = options;
   const source = await keySourceOf(settings);
-  const verifyToken = source ? await tokenVerifier(app, source, rulesOf(settings)) : refuseTokens;
+  const verifyToken = source ? await tokenVerifier(app, source, rulesOf(settings)) : rejectTokens;
   const keyFinderOf = keyFinder(db, link);
   const findKeyOf = (request: FastifyRequest): FindKey => {
     const find = keyFinderOf(request);
@@ -180,26 +180,26 @@ export async function credentialsOf(
       return find(id, digest);
     };
   };
-  const identified = async (request: FastifyRequest): Promise<Principal> => {
+  const authenticate = async (request: FastifyRequest): Promise<Principal> => {
     const takesBasic = settings.BASIC_AUTH === 'on' && isRead(request);
     const { kind, text } = credentialOf(request.raw.rawHeaders, takesBasic);
     if (kind !== 'key') return verifyToken(request);
-    if (enter && publicIdOf(text) !== null) await enter(request);
+    if (acquireSlot && publicIdOf(text) !== null) await acquireSlot(request);
     return verifyKey(findKeyOf(request), text);
   };
-  const verified = (request: FastifyRequest): Promise<Principal> => {
-    const identity = identified(request);
+  const authenticateReported = (request: FastifyRequest): Promise<Principal> => {
+    const identity = authenticate(request);
     const told = identity.then(
-      (principal) => heard(request, { principal, refusal: null }),
+      (principal) => onChecked(request, { principal, refusal: null }),
       (error: unknown) => {
-        if (error instanceof Problem) heard(request, { principal: null, refusal: error });
+        if (error instanceof Problem) onChecked(request, { principal: null, refusal: error });
       },
     );
     told.catch((error: unknown) => request.log.error(error));
     return request.context.work.until(identity);
   };
-  const lacking = (request: FastifyRequest, refusal: Problem): Problem => {
-    heard(request, { principal: request.context.principal, refusal });
+  const reportMissingScope = (request: FastifyRequest, refusal: Problem): Problem => {
+    onChecked(request, { principal: request.context.principal, refusal });
     return refusal;
   };
   app.addHook('onRoute', requireAccess);
@@ -209,16 +209,16 @@ export async function credentialsOf(
       const access = accessOf(request);
       if (access === 'none') return;
       const { context } = request;
-      context.principal = await verified(request);
+      context.principal = await authenticateReported(request);
       if (link) void context.newest;
       const refusal = scopeRefusal(access, context.principal.scopes);
-      if (refusal !== null) throw lacking(request, refusal);
+      if (refusal !== null) throw reportMissingScope(request, refusal);
     },
     verifyAgain: (request) => {
-      request.context.forgetNewest();
-      return verified(request);
+      request.context.resetNewest();
+      return authenticateReported(request);
     },
-    lacking,
+    reportMissingScope,
   };
 }
 
@@ -227,8 +227,8 @@ const isRead = ({ method }: FastifyRequest): boolean => method === 'GET' || meth
 const BASIC_CHALLENGE = 'Basic realm="prices", charset="UTF-8"';
 
 /**
- * Adds the challenge of Basic to a 401 of a GET, so that spreadsheets ask for a key. The script of
- * a page does not get it: its browser would ask for a password.
+ * Adds the Basic challenge to a 401 of a GET, so that spreadsheets prompt for a key. Requests of
+ * scripts do not get it, because browsers would show a password prompt.
  */
 export const basicChallenge: onSendHookHandler = (request, reply, payload, done) => {
   const mode = request.headers['sec-fetch-mode'];
@@ -241,7 +241,7 @@ export const basicChallenge: onSendHookHandler = (request, reply, payload, done)
 
 const WARNING_MS = 30 * 86_400_000;
 
-/** Sends the expiry of a key as an HTTP date in its last 30 days. */
+/** Adds the expiry of a key as an HTTP date in its last 30 days. */
 export const warnOfExpiry: onRequestHookHandler = ({ context: { principal } }, reply, done) => {
   if (principal?.kind === 'key' && principal.expiresAt !== null) {
     const end = Date.parse(principal.expiresAt);

@@ -1,12 +1,12 @@
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 
 /*
- * Cross-origin requests of pages (the CORS protocol of the Fetch standard). @fastify/cors is not
- * used: its preflight is a route of its own, which comes after the credentials and has no access,
- * and a refusal from before it would have none of its headers, so that no page could read it.
+ * Cross-origin requests (CORS protocol of the Fetch standard). @fastify/cors is not used: its
+ * preflight is a separate route, which runs after authentication and has no access rule. Earlier
+ * rejections would lack the CORS headers, so pages could not read them.
  */
 
-/** Headers of answers that a page may read beside those that the standard lists. */
+/** Response headers that a page may read, in addition to the safelisted ones. */
 const EXPOSED = [
   'content-disposition',
   'etag',
@@ -21,7 +21,7 @@ const EXPOSED = [
   'x-warnings-count',
 ].join(', ');
 
-/** Headers of requests that a page may send. */
+/** Request headers that a page may send. */
 const ALLOWED = [
   'accept',
   'authorization',
@@ -31,14 +31,14 @@ const ALLOWED = [
   'x-request-id',
 ].join(', ');
 
-/** Seconds for which a browser keeps the answer to a preflight. */
+/** Seconds for which a browser caches a preflight. */
 const PREFLIGHT_SECONDS = 600;
 
 /** The origins of `CORS_ORIGINS`. */
 export const originsOf = (setting: string): ReadonlySet<string> =>
   new Set(setting.split(',').filter((origin) => origin !== ''));
 
-/** Names an allowed origin in every answer to it, refusals included. */
+/** Hook: adds the CORS headers to every response to an allowed origin, including refusals. */
 export const allowOrigin =
   (origins: ReadonlySet<string>): onRequestHookHandler =>
   ({ headers: { origin } }, reply, done) => {
@@ -49,7 +49,7 @@ export const allowOrigin =
     done();
   };
 
-/** Answers the preflight of an allowed origin; it has no credential and needs none. */
+/** Hook: answers the preflight of an allowed origin, which needs no credential. */
 export const answerPreflight =
   (origins: ReadonlySet<string>): onRequestHookHandler =>
   ({ method, headers }, reply, done) => {
@@ -69,7 +69,7 @@ export const answerPreflight =
       .send();
   };
 
-/** Says that answers depend on the origin: a cache gives no page the answer of another. */
+/** Adds Origin to Vary, so that caches store a response for each origin. */
 export function varyByOrigin(app: FastifyInstance): void {
   app.addHook('onSend', (_request, reply, payload, done) => {
     const vary = reply.getHeader('vary');

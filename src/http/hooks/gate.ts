@@ -4,20 +4,20 @@ import { Problem } from '../../errors.ts';
 import { type QueueBounds, type QueueGroup, type Release, Semaphore } from '../../std/semaphore.ts';
 import { isOpen, isWaiting } from '../context.ts';
 import type { Refusals } from '../edge/refuse.ts';
-import { CAREFUL_HEADERS, hasOneHost } from '../head.ts';
+import { hasOneHost, SECURITY_HEADERS } from '../head.ts';
 import { shownPath } from '../problems.ts';
 
 const overloaded = (): Problem =>
   new Problem('overloaded', 'Too many requests are being answered; try again after Retry-After');
 
-const passes = (request: FastifyRequest): boolean => isOpen(request) || isWaiting(request);
+const bypassesGate = (request: FastifyRequest): boolean => isOpen(request) || isWaiting(request);
 
-/** Answers without all that is done for an answer that has to be found. */
-function answerAtOnce(request: FastifyRequest, reply: FastifyReply, problem: Problem): void {
+/** Sends a problem without the hooks of a reply. */
+function sendAtOnce(request: FastifyRequest, reply: FastifyReply, problem: Problem): void {
   const body = problemBody(problem, shownPath(request.url), request.id);
   reply.hijack();
   reply.raw.writeHead(problem.statusCode, {
-    ...CAREFUL_HEADERS,
+    ...SECURITY_HEADERS,
     'x-request-id': request.id,
     ...problem.headers,
     'cache-control': 'no-store',
@@ -28,70 +28,70 @@ function answerAtOnce(request: FastifyRequest, reply: FastifyReply, problem: Pro
 }
 
 /**
- * Turns away at once what the gate has no place for: most of what a service does that is asked far
- * too much, at the cost of what it still answers. Runs before all but what tells of requests.
+ * Hook: rejects a request at once if the gate and its queue are full. It runs before any other
+ * work, because most requests are rejections under overload.
  */
-export const turnAway =
+export const shedLoad =
   (gate: Semaphore, refusals: Refusals): onRequestHookHandler =>
   (request, reply, done) => {
-    // A request that breaks a rule of HTTP is refused for that, and closes its connection.
-    if (!gate.isFull || passes(request) || !hasOneHost(request.raw)) return done();
+    // Invalid HTTP is rejected by a later hook, which also closes the connection.
+    if (!gate.isFull || bypassesGate(request) || !hasOneHost(request.raw)) return done();
     const problem = overloaded();
     request.context.failure = problem;
     if (refusals.cancel(request.raw.socket)) reply.raw.shouldKeepAlive = false;
-    answerAtOnce(request, reply, problem);
+    sendAtOnce(request, reply, problem);
   };
 
-/** The place is released once the answer is out, or its reader gone. */
-function admit({ context }: FastifyRequest, leave: Release | null): void {
+/** Stores the slot of a request. It is released with the response or the disconnection. */
+function setSlot({ context }: FastifyRequest, leave: Release | null): void {
   if (leave === null) throw overloaded();
-  context.needsPlace = false;
-  context.leavePlace = leave;
-  context.work.atEnd(leave);
+  context.needsSlot = false;
+  context.releaseSlot = leave;
+  context.work.onEnd(leave);
 }
 
 /**
- * Waits for a place, for a request that came while the database was away.
- * @throws Problem `overloaded`, and `database_unavailable` once the database was away for too long
+ * Waits for a slot, for a request that arrived while the database was unavailable.
+ * @throws Problem `overloaded`; `database_unavailable` if the outage takes too long
  */
-export const placeOf =
+export const acquireSlot =
   (gate: Semaphore) =>
   async (request: FastifyRequest): Promise<void> => {
-    const { needsPlace, work } = request.context;
-    if (needsPlace) admit(request, await gate.acquire({ signal: work.signal }));
+    const { needsSlot, work } = request.context;
+    if (needsSlot) setSlot(request, await gate.acquire({ signal: work.signal }));
   };
 
 /**
- * The one gate of all requests: admits, at once or after a short wait. While the database is away
- * a request goes on without a place for as long as it needs no database, and waits only then: a
- * wrong credential is refused as at any time. Runs before the credential is checked.
+ * Hook: admits requests, at once or after a short wait in a queue. During a database outage a
+ * request continues without a slot until it needs the database, so that an invalid credential is
+ * still rejected. Runs before the credential check.
  */
-export const letIn =
+export const waitForAdmission =
   (gate: Semaphore, lines: QueueGroup): onRequestHookHandler =>
   (request, _reply, done) => {
-    if (passes(request)) return done();
+    if (bypassesGate(request)) return done();
     const leave = gate.tryAcquire();
-    request.context.needsPlace = leave === null;
-    if (leave !== null) admit(request, leave);
+    request.context.needsSlot = leave === null;
+    if (leave !== null) setSlot(request, leave);
     if (leave !== null || lines.isAway) return done();
-    placeOf(gate)(request).then(() => done(), done);
+    acquireSlot(gate)(request).then(() => done(), done);
   };
 
-/** Has each request wait for the place that it still needs, once its credential is checked. */
-export const letInLast =
+/** Hook: waits for the slot that a request still needs after its credential check. */
+export const requireAdmission =
   (gate: Semaphore): onRequestHookHandler =>
   (request, _reply, done) => {
-    if (request.context.needsPlace) placeOf(gate)(request).then(() => done(), done);
+    if (request.context.needsSlot) acquireSlot(gate)(request).then(() => done(), done);
     else done();
   };
 
 /**
- * The gate of open addresses: at most `perSecond` of their requests begin in a second, one by one
- * in the order of their arrival, so that strangers take little from clients with a credential.
- * Health addresses and parts of the explorer pass. The answers are in memory: a client that reads
- * slowly takes no place.
+ * Hook: rate limit of open addresses over all clients, FIFO, so that unauthenticated requests take
+ * little time from others. Health routes and files of the explorer bypass it. A slot is taken for
+ * the interval and not for the response, so slow clients occupy none.
+ * @param perSecond requests that begin in a second
  */
-export function letOpenIn(line: QueueBounds, perSecond: number): onRequestHookHandler {
+export function admitOpen(line: QueueBounds, perSecond: number): onRequestHookHandler {
   const gate = new Semaphore(1, line);
   const apartMs = 1_000 / perSecond;
   return (request, _reply, done) => {

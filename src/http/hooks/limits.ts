@@ -5,7 +5,7 @@ import { Problem } from '../../errors.ts';
 import { monotonicMs, type Rate, type RateDecision } from '../../limits/bucket.ts';
 import { clientNetwork, type Limits } from '../../limits/limits.ts';
 import { isOpen, isWaiting } from '../context.ts';
-import type { HearVerdict } from './auth.ts';
+import type { OnCredentialCheck } from './auth.ts';
 
 const tooManyFailures = (seconds: number): Problem =>
   new Problem(
@@ -26,8 +26,8 @@ const tooMany = (most: number): Problem =>
     { headers: { 'retry-after': '1' } },
   );
 
-/** The fields of draft-ietf-httpapi-ratelimit-headers-10: the policy, and what is left of it. */
-function tellLimit(reply: FastifyReply, rate: Rate, verdict: RateDecision): void {
+/** Adds the headers of draft-ietf-httpapi-ratelimit-headers-10: the policy and the rest. */
+function setRateHeaders(reply: FastifyReply, rate: Rate, verdict: RateDecision): void {
   reply.headers({
     'ratelimit-policy': `"default";q=${rate.perMinute};w=60`,
     ratelimit: `"default";r=${verdict.remaining};t=${verdict.resetSeconds}`,
@@ -37,34 +37,34 @@ function tellLimit(reply: FastifyReply, rate: Rate, verdict: RateDecision): void
 const hasCredential = ({ headers }: FastifyRequest): boolean =>
   headers['x-api-key'] !== undefined || headers.authorization !== undefined;
 
-/** Refuses a network with too many failed authentications. Runs before a credential is checked. */
+/** Hook: rejects a network with too many failed authentications, before the credential check. */
 export const checkFailures =
   (limits: Limits): onRequestHookHandler =>
   (request, _reply, done) => {
-    // The types do not say that one who is gone has no address any more.
+    // A disconnected socket has no address, although the types say otherwise.
     const network = clientNetwork((request.ip as string | undefined) ?? 'nowhere');
     request.context.network = network;
     const seconds = isOpen(request) ? null : limits.failureWaitSeconds(network, monotonicMs());
     done(seconds === null ? undefined : tooManyFailures(seconds));
   };
 
-/** Counts failed authentications, also those of clients who have left. */
+/** Counts failed authentications, including those of disconnected clients. */
 export const countFailures =
-  (limits: Limits): HearVerdict =>
+  (limits: Limits): OnCredentialCheck =>
   (request, { refusal }) => {
-    // Whoever sends nothing at all has guessed nothing.
+    // A request without a credential is not a guess.
     const isGuess = refusal?.statusCode === 401 && hasCredential(request);
     if (isGuess) limits.countFailure(request.context.network, monotonicMs());
   };
 
 /**
- * The name of a principal where requests are counted, also in the table that instances share: a
- * subject is a text of any length and may be a person's name.
+ * The bucket name of a principal, also stored in the table that instances share. A subject is
+ * hashed, because it may have any length and may be a person's name.
  */
 const nameOf = ({ kind, id }: Principal): string =>
   `${kind}:${kind === 'key' ? id : createHash('sha256').update(id).digest('base64url')}`;
 
-/** Limits what one principal may do. Runs after its credential is checked. */
+/** Hook: enforces the rate and concurrency limits of the principal, after the credential check. */
 export const limitPrincipal =
   (limits: Limits): onRequestHookHandler =>
   (request, reply, done) => {
@@ -74,12 +74,12 @@ export const limitPrincipal =
     const own = limits.effective(principal.limits);
     const verdict = limits.takeRequest(name, own, monotonicMs());
     if (verdict !== null) {
-      tellLimit(reply, own, verdict);
+      setRateHeaders(reply, own, verdict);
       if (!verdict.isAllowed) throw tooFast(own, verdict);
     }
     if (isWaiting(request)) return done();
     const leave = limits.concurrency.enter(name, own.concurrent);
     if (leave === null) throw tooMany(own.concurrent);
-    work.atEnd(leave);
+    work.onEnd(leave);
     done();
   };

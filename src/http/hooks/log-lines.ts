@@ -3,30 +3,30 @@ import type { Problem, ProblemCode } from '../../errors.ts';
 
 const SECOND_MS = 1_000;
 
-/** The common members of log lines that are counted together; there are few kinds. */
+/** Members by which log lines are grouped; there are few kinds. */
 interface LineKind {
   readonly level: 'info' | 'error';
-  /** Set for an answer without a problem. */
+  /** Set for a response without a problem. */
   readonly operation?: string;
   readonly status: number | 'broken';
   /** Code of the problem. */
   readonly code?: string;
 }
 
-interface Counted {
+interface KindCount {
   readonly kind: LineKind;
   logged: number;
   omitted: number;
 }
 
 /**
- * Bounds the log lines that clients without a credential can cause: so many a second of each kind.
- * The others are counted, and each kind has one summary line a second.
+ * Limits the log lines that unauthenticated clients can cause, per second and kind. Further lines
+ * are counted, and logged as one summary line per second and kind.
  */
 export class LogLimit {
   readonly #log: FastifyBaseLogger | undefined;
   readonly #perSecond: number;
-  readonly #counted = new Map<string, Counted>();
+  readonly #counted = new Map<string, KindCount>();
   #timer: NodeJS.Timeout | null = null;
 
   /** @param perSecond 0 for no limit */
@@ -35,7 +35,7 @@ export class LogLimit {
     this.#perSecond = perSecond;
   }
 
-  /** True if the line is to be logged by itself; otherwise it is counted for the summary. */
+  /** True if the line may be logged; otherwise it is counted for the summary. */
   admits(kind: LineKind): boolean {
     if (this.#perSecond === 0) return true;
     this.#timer ??= setTimeout(() => this.summarise(), SECOND_MS).unref();
@@ -53,7 +53,7 @@ export class LogLimit {
     return false;
   }
 
-  /** Logs the summaries, and begins another second. */
+  /** Logs the summaries, and starts a new second. */
   summarise(): void {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
@@ -65,18 +65,18 @@ export class LogLimit {
   }
 }
 
-/** The codes of every refusal while the database or an issuer of tokens is away. */
+/** Codes of refusals during an outage of the database or of a token issuer. */
 const OUTAGE: ReadonlySet<ProblemCode> = new Set(['database_unavailable', 'auth_unavailable']);
 
-const APART_MS = 1_000;
+const WINDOW_MS = 1_000;
 
-/** The most kinds of causes that are logged in that time: messages may differ without end. */
+/** Maximum number of causes logged per window, because messages may vary without limit. */
 const KINDS_MAX = 8;
 
-/** Maximum depth of a chain of causes. */
+/** Maximum length of a chain of causes. */
 const DEPTH_MAX = 5;
 
-/** The kind of a refusal: the codes, or else the messages, of its chain of causes. */
+/** Identifies the cause of a refusal by the codes or messages in its chain of causes. */
 function kindOf(problem: Problem): string {
   const parts: unknown[] = [];
   let error: unknown = problem;
@@ -87,27 +87,27 @@ function kindOf(problem: Problem): string {
   return JSON.stringify(parts.map(String));
 }
 
-/** Logs each cause of an outage once a second, and not in the line of each request. */
-export class Causes {
+/** Limits logged outage causes to one a second each, because an outage affects all requests. */
+export class CauseLimit {
   readonly #now: () => number;
-  readonly #told = new Set<string>();
+  readonly #logged = new Set<string>();
   #since = Number.NEGATIVE_INFINITY;
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  /** True if a refusal is logged with its cause; others of that cause are not, for a second. */
-  mayTell(problem: Problem): boolean {
+  /** True if a refusal is to be logged with its cause. */
+  shouldLog(problem: Problem): boolean {
     if (!OUTAGE.has(problem.code)) return true;
     const now = this.#now();
-    if (now - this.#since >= APART_MS) {
+    if (now - this.#since >= WINDOW_MS) {
       this.#since = now;
-      this.#told.clear();
+      this.#logged.clear();
     }
     const kind = kindOf(problem);
-    if (this.#told.has(kind) || this.#told.size >= KINDS_MAX) return false;
-    this.#told.add(kind);
+    if (this.#logged.has(kind) || this.#logged.size >= KINDS_MAX) return false;
+    this.#logged.add(kind);
     return true;
   }
 }

@@ -3,20 +3,20 @@ import { nearest } from '../../catalog/nearest.ts';
 import { eitherOf, Problem } from '../../errors.ts';
 import { pathOf } from '../problems.ts';
 
-/** Paths and the methods that each takes, in the order of their routes. */
-type Table = Map<string, Set<string>>;
+/** Methods by path, in the order of the routes. */
+type MethodTable = Map<string, Set<string>>;
 
-/** The path as the router reads it. One with a broken escape never gets here. */
+/** The decoded path. The router has already rejected invalid escapes. */
 const routedPathOf = (request: FastifyRequest): string => decodeURI(pathOf(request.url));
 
 const partsOf = (path: string): string[] => path.replace(/\/$/, '').split('/').slice(1);
 
-/** A part of an address that there is, else the nearest; a version such as v2 is not misspelt. */
-const meant = (part: string, known: readonly string[]): string | undefined =>
+/** The known part of an address that is closest; short parts such as v2 must match exactly. */
+const closestPart = (part: string, known: readonly string[]): string | undefined =>
   known.includes(part) || part.length < 3 ? part : nearest(part, known, 1)[0];
 
-/** The address that was nearly asked for, part by part; null when none is near. */
-function nearestAddress(path: string, table: Table): string | null {
+/** Finds the most similar address, part by part; null if there is none. */
+function nearestAddress(path: string, table: MethodTable): string | null {
   const asked = partsOf(path);
   let near = [...table.keys()]
     .filter((each) => /^(\/[\w.-]+)+$/.test(each))
@@ -24,14 +24,14 @@ function nearestAddress(path: string, table: Table): string | null {
     .filter(({ length }) => length === asked.length);
   for (const [place, part] of asked.entries()) {
     const known = near.map((each) => each[place] ?? '');
-    const wanted = meant(part, known);
+    const wanted = closestPart(part, known);
     near = near.filter((each) => each[place] === wanted);
   }
   return near[0] === undefined ? null : `/${near[0].join('/')}`;
 }
 
-/** The refusal of an address that there is not, with one that is near. */
-function nowhere(path: string, table: Table): Problem {
+/** The 404 of an unknown address, with a similar one as a hint. */
+function notFound(path: string, table: MethodTable): Problem {
   const near = nearestAddress(path, table);
   const hint = near === null ? '/docs lists the addresses' : `did you mean ${near}?`;
   return new Problem('not_found', `There is nothing here; ${hint}`);
@@ -44,16 +44,16 @@ function wrongMethod(allowed: ReadonlySet<string>): Problem {
 }
 
 /**
- * Tells a wrong method (405 with `Allow`) from a wrong address (404); Fastify has one answer for
- * both. `OPTIONS` on a known address says what it takes. Call before the routes.
- * @returns refuses a request for which there is no route
+ * Distinguishes a wrong method (405 with `Allow`) from an unknown address (404); Fastify responds
+ * 404 to both. `OPTIONS` on a known address returns its methods. Call it before routes are added.
+ * @returns a function that throws the Problem of a request without a route
  */
 export function methods(app: FastifyInstance): (request: FastifyRequest) => void {
-  const table: Table = new Map();
+  const table: MethodTable = new Map();
   const allowedOn = (request: FastifyRequest) => table.get(routedPathOf(request));
   const refusalOf = (request: FastifyRequest): Problem => {
     const allowed = allowedOn(request);
-    return allowed ? wrongMethod(allowed) : nowhere(routedPathOf(request), table);
+    return allowed ? wrongMethod(allowed) : notFound(routedPathOf(request), table);
   };
   app.addHook('onRoute', ({ url, method }) => {
     const known = table.get(url) ?? new Set<string>();

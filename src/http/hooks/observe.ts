@@ -13,101 +13,102 @@ import type { Metrics } from '../../metrics/metrics.ts';
 import type { Ended, Tracing } from '../../tracing/tracing.ts';
 import type { RejectedConnection } from '../edge/refuse.ts';
 import { problemOf, shownPath } from '../problems.ts';
-import { ClientGone } from '../work.ts';
-import { Causes, type LogLimit } from './log-lines.ts';
+import { ClientDisconnected } from '../work.ts';
+import { CauseLimit, type LogLimit } from './log-lines.ts';
 
-/** The status of a request whose client left, as nginx tells it. */
-const GONE = 499;
+/** Logged status of a request whose client disconnected, as in nginx. */
+const CLIENT_CLOSED_REQUEST = 499;
 
-/** Bytes that the connection of a request has sent so far. */
-export const sentBy = ({ raw }: FastifyRequest): number => raw.socket?.bytesWritten ?? 0;
+/** Bytes written to the connection of a request so far. */
+export const bytesSent = ({ raw }: FastifyRequest): number => raw.socket?.bytesWritten ?? 0;
 
-/** The operation of a request, as `openapi.yaml` names it. */
+/** The operationId of a request in `openapi.yaml`. */
 const operationOf = ({ is404, routeOptions }: FastifyRequest): string => {
   const { operationId } = (routeOptions.schema ?? {}) as { operationId?: string };
   return is404 ? 'unknown' : (operationId ?? 'page');
 };
 
-/** The status of the answer, or what became of it: a broken one has said 200 before. */
+/** The logged status: `broken` for a response that failed after its 200 was sent. */
 function statusOf({ context }: FastifyRequest, { statusCode, raw }: FastifyReply) {
   const { failure } = context;
-  if (failure instanceof ClientGone) return GONE;
+  if (failure instanceof ClientDisconnected) return CLIENT_CLOSED_REQUEST;
   if (raw.headersSent && failure != null && statusCode < 400) return 'broken';
-  return raw.writableFinished || failure != null ? statusCode : GONE;
+  return raw.writableFinished || failure != null ? statusCode : CLIENT_CLOSED_REQUEST;
 }
 
-/** Whoever asked: the public id of a key, or a hash of a subject, which may be a person's name. */
-function whoOf(principal: Principal | null): object {
+/** The public id of a key, or a hash of a subject, which may be a person's name. */
+function principalFields(principal: Principal | null): object {
   if (!principal) return {};
   const { kind, id } = principal;
   if (kind === 'key') return { key: id };
   return { subject: createHash('sha256').update(id).digest('hex').slice(0, 16) };
 }
 
-/** True if the service is to blame for the end of a request. */
-const isOurs = (status: number | 'broken'): boolean => status === 'broken' || status >= 500;
+/** True if a request failed by a fault of the service. */
+const isServerError = (status: number | 'broken'): boolean => status === 'broken' || status >= 500;
 
-/** One for the process: an outage hits all requests. */
-const causes = new Causes();
+/** One for the process, because an outage affects all requests. */
+const outageCauses = new CauseLimit();
 
-/** A failure in its log line: a foreseen one has no stack, a refusal only its code. */
-function told(failure: unknown, status: number | 'broken'): object {
-  if (failure == null || failure instanceof ClientGone) return {};
-  if (!(failure instanceof Problem)) return isOurs(status) ? { err: failure } : {};
+/** Log fields of a failure: the code of a refusal, the cause of a server error. */
+function failureFields(failure: unknown, status: number | 'broken'): object {
+  if (failure == null || failure instanceof ClientDisconnected) return {};
+  if (!(failure instanceof Problem)) return isServerError(status) ? { err: failure } : {};
   const { code, message, cause } = failure;
-  if (!isOurs(status)) return { code };
+  if (!isServerError(status)) return { code };
   if (cause === undefined) return { code, detail: message };
-  return causes.mayTell(failure) ? { code, err: cause } : { code };
+  return outageCauses.shouldLog(failure) ? { code, err: cause } : { code };
 }
 
-/** The levels of a log that tells of what begins, and of one that tells of what went well. */
+/** Log levels that include `debug`, and those that include `info`. */
 const DEBUG: ReadonlySet<string> = new Set(['trace', 'debug']);
 const INFO: ReadonlySet<string> = new Set([...DEBUG, 'info']);
 
-/** Refusals of a limit: a client with a credential can cause as many as one without. */
-const OF_LIMITS: ReadonlySet<string> = new Set<ProblemCode>([
+/** Codes of limits, whose log lines are bounded for authenticated clients too. */
+const LIMIT_CODES: ReadonlySet<string> = new Set<ProblemCode>([
   'overloaded',
   'rate_limited',
   'too_many_concurrent_requests',
 ]);
 
-/** Where requests are reported. */
+/** Outputs of request logs and metrics. */
 export interface Observer {
   readonly metrics: Metrics | undefined;
   readonly lines: LogLimit;
 }
 
-/** Reports a request that is over: a line of the log, and the metrics. */
-export function tellEnd(
+/** Logs a completed request, and counts its metrics. */
+export function logEnd(
   request: FastifyRequest,
   reply: FastifyReply,
   { metrics, lines }: Observer,
 ): void {
   const { context, method, url, ip, log } = request;
-  const { failure, principal, sentBefore } = context;
+  const { failure, principal, bytesBefore } = context;
   const status = statusOf(request, reply);
   const operation = operationOf(request);
-  const bytes = Math.max(0, sentBy(request) - sentBefore);
+  const bytes = Math.max(0, bytesSent(request) - bytesBefore);
   const ms = Math.round(reply.elapsedTime * 1000) / 1000;
-  const code = failure == null || status === GONE ? undefined : problemOf(failure).code;
+  const code =
+    failure == null || status === CLIENT_CLOSED_REQUEST ? undefined : problemOf(failure).code;
   metrics?.observe({ operation, status: String(status), seconds: ms / 1000, bytes });
   if (code !== undefined) metrics?.refused(code);
-  if (!isOurs(status) && !INFO.has(log.level)) return;
-  const level = isOurs(status) ? 'error' : 'info';
-  const isBounded = !principal || OF_LIMITS.has(code ?? '');
+  if (!isServerError(status) && !INFO.has(log.level)) return;
+  const level = isServerError(status) ? 'error' : 'info';
+  const isBounded = !principal || LIMIT_CODES.has(code ?? '');
   if (isBounded && !lines.admits({ level, status, ...(code ? { code } : { operation }) })) return;
   log[level](
     {
       ...{ operation, method, path: shownPath(url), status, ms, bytes, remoteAddress: ip },
-      ...whoOf(principal),
-      ...told(failure, status),
+      ...principalFields(principal),
+      ...failureFields(failure, status),
     },
     'request completed',
   );
 }
 
-/** Reports what was refused before it was a request: a line of the log, and the metrics. */
-export const tellRefused =
+/** Logs a connection that was rejected before a request was parsed, and counts its metrics. */
+export const logRejected =
   (log: FastifyBaseLogger | undefined, { metrics, lines }: Observer) =>
   (refused: RejectedConnection): void => {
     const { code, status } = refused;
@@ -115,26 +116,26 @@ export const tellRefused =
     if (lines.admits({ level: 'info', status, code })) log?.info(refused, 'request refused');
   };
 
-/** Logs a request that begins, where the log tells of that. */
-export function tellBegin({ method, url, log }: FastifyRequest): void {
+/** Logs an incoming request at level debug. */
+export function logBegin({ method, url, log }: FastifyRequest): void {
   if (DEBUG.has(log.level)) log.debug({ method, path: shownPath(url) }, 'incoming request');
 }
 
-/** Notes the failure of an answer that breaks off after its first byte. */
-export function watchAnswer({ context }: FastifyRequest, payload: unknown): void {
+/** Records an error that aborts a response after its first byte. */
+export function recordStreamError({ context }: FastifyRequest, payload: unknown): void {
   if (!(payload instanceof Readable)) return;
   payload.once('error', (error) => {
     context.failure = error instanceof DatabaseFailure ? problemOf(error) : error;
   });
 }
 
-/** The attributes of a request's trace: as in the log, no header, query or body. */
-function endedOf(request: FastifyRequest, reply: FastifyReply): Ended {
+/** The span attributes of a request; like the log, without headers, query and body. */
+function spanEndOf(request: FastifyRequest, reply: FastifyReply): Ended {
   const { method, url, id, ip, is404, context, routeOptions } = request;
   const { failure, principal } = context;
   const status = statusOf(request, reply);
   const route = is404 ? undefined : routeOptions.url;
-  const who = Object.entries(whoOf(principal));
+  const who = Object.entries(principalFields(principal));
   return {
     name: route === undefined ? method : `${method} ${route}`,
     attributes: {
@@ -149,18 +150,18 @@ function endedOf(request: FastifyRequest, reply: FastifyReply): Ended {
       'prices.revision': reply.getHeader('x-data-revision')?.toString(),
       ...Object.fromEntries(who.map(([kind, shown]) => [`prices.${kind}`, shown])),
     },
-    isFailed: isOurs(status),
+    isFailed: isServerError(status),
   };
 }
 
 /**
- * Sends a trace of each request. Runs before all that asks the database: what is done after this
- * hook is done within the trace, also once a body was read.
+ * Hook: traces the request. It runs before any database query, because later hooks and the handler
+ * run within its span.
  */
-export const traced =
+export const trace =
   (tracing: Tracing): onRequestHookHandler =>
   (request, reply, done) => {
     const span = tracing.begin(request.headers, request.method);
-    request.context.work.atEnd(() => span.end(endedOf(request, reply)));
+    request.context.work.onEnd(() => span.end(spanEndOf(request, reply)));
     span.within(done);
   };

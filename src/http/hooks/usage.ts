@@ -5,12 +5,9 @@ import { KeyUse } from '../../auth/keys/use.ts';
 import type { Principal } from '../../auth/principal.ts';
 import { Exchange } from '../../limits/exchange.ts';
 import type { Limits } from '../../limits/limits.ts';
-import type { HearVerdict } from './auth.ts';
+import type { OnCredentialCheck } from './auth.ts';
 
-/**
- * The public id of the key that a request was refused with: unchecked where its secret is wrong,
- * and null without a key.
- */
+/** The public id of the key of a rejected request, verified or not; null without a key. */
 function deniedWith({ headers }: FastifyRequest, principal: Principal | null): string | null {
   if (principal) return principal.kind === 'key' ? principal.id : null;
   const text = headers['x-api-key'];
@@ -18,35 +15,31 @@ function deniedWith({ headers }: FastifyRequest, principal: Principal | null): s
 }
 
 /**
- * Writes the service's notes on its own use, over connections of their own with an account that
- * may write nothing else: when keys were last used, which are refused in bursts, and the counts
- * that instances share so that rate limits hold for all of them together. Its failure fails no
- * request.
- * @param deniedBurst how many refusals of one key in a minute are noted; 0 for none
- * @returns the exchange of these counts, for the metrics, and what `auth` tells its verdicts to
+ * Records usage with a database account that may write nothing else: the last use of keys, bursts
+ * of rejected keys, and the counts by which rate limits hold for all instances together. No request
+ * fails with it.
+ * @param deniedBurst rejections of one key in a minute that count as a burst; 0 disables bursts
+ * @returns the exchange of counts, and the callback for credential checks
  */
 export function usage(
   app: FastifyInstance,
   pool: pg.Pool,
   { limits, deniedBurst }: { readonly limits: Limits; readonly deniedBurst: number },
-): { readonly exchange: Exchange; readonly heard: HearVerdict } {
+): { readonly exchange: Exchange; readonly onChecked: OnCredentialCheck } {
   const keyUse = new KeyUse(pool, {
     deniedBurst,
     onUsedFailure(error) {
-      app.log.warn(
-        { err: error },
-        'the last use of keys could not be written; it will be tried again',
-      );
+      app.log.warn({ err: error }, 'the last use of keys could not be written; it will be retried');
     },
     onDeniedFailure(error) {
-      app.log.warn({ err: error }, 'keys that are refused in bursts could not be noted');
+      app.log.warn({ err: error }, 'bursts of rejected keys could not be recorded');
     },
   });
   const exchange = new Exchange(pool, limits, (error) => {
-    if (error) app.log.warn({ err: error }, 'rate limits hold for each instance by itself');
-    else app.log.info('rate limits hold for all instances together again');
+    if (error) app.log.warn({ err: error }, 'rate limits are enforced by each instance alone');
+    else app.log.info('rate limits are enforced for all instances together again');
   });
-  const heard: HearVerdict = (request, { principal, refusal }) => {
+  const onChecked: OnCredentialCheck = (request, { principal, refusal }) => {
     if (principal?.kind === 'key') keyUse.recordUse(principal.id, Date.now());
     if (refusal?.statusCode !== 401 && refusal?.statusCode !== 403) return;
     const id = deniedWith(request, principal);
@@ -55,5 +48,5 @@ export function usage(
   app.addHook('onClose', async () => {
     await Promise.all([keyUse.close(), exchange.close()]);
   });
-  return { exchange, heard };
+  return { exchange, onChecked };
 }

@@ -24,7 +24,7 @@ export function checkAcceptsJson(request: FastifyRequest): void {
  * for a part of it by parameters, which would be passed over.
  * @throws Problem `not_acceptable`, `validation_failed`
  */
-export function checkAsksForAll(request: FastifyRequest): void {
+export function checkNoChoice(request: FastifyRequest): void {
   checkAcceptsJson(request);
   const broken = needlessParameters(request.url);
   if (broken.length === 0) return;
@@ -34,16 +34,16 @@ export function checkAsksForAll(request: FastifyRequest): void {
 }
 
 /** The formats of the feed, the one that is sent without a wish first. */
-const LISTS = ['json', 'ndjson'] as const;
+const FEED_FORMATS = ['json', 'ndjson'] as const;
 
 /**
  * The format that a client wants changes in, by its Accept header.
  * @throws Problem `not_acceptable` that names what there is
  */
-export function listFormatOf({ headers }: FastifyRequest): (typeof LISTS)[number] {
-  const offered = LISTS.map((name) => FORMATS[name].media);
+export function listFormatOf({ headers }: FastifyRequest): (typeof FEED_FORMATS)[number] {
+  const offered = FEED_FORMATS.map((name) => FORMATS[name].media);
   const media = preferredType(headers.accept, offered);
-  const format = LISTS.find((name) => FORMATS[name].media === media);
+  const format = FEED_FORMATS.find((name) => FORMATS[name].media === media);
   if (format === undefined) throw notAcceptable(offered);
   return format;
 }

@@ -56,16 +56,16 @@ export const compressedOnce = (bytes: Buffer, coding: Coding): Promise<Buffer> =
   WHOLE[coding](bytes, BEST);
 
 /** Bytes of slices that a coder takes at once: fewer cost it more, and more are one big buffer. */
-const TAKEN_BYTES = 65_536;
+const INPUT_BYTES = 65_536;
 
-async function* joinedSome(batches: Body['batches']): AsyncGenerator<Buffer> {
+async function* joinedSlices(batches: Body['batches']): AsyncGenerator<Buffer> {
   for await (const batch of batches) {
     let some: Buffer[] = [];
     let bytes = 0;
     for (const slice of batch) {
       some.push(slice);
       bytes += slice.length;
-      if (bytes < TAKEN_BYTES) continue;
+      if (bytes < INPUT_BYTES) continue;
       yield joined(some);
       some = [];
       bytes = 0;
@@ -84,6 +84,6 @@ export async function* compressedBatches(
 ): AsyncGenerator<readonly Buffer[]> {
   const coder = CODERS[coding]();
   // What fails is told by the coder, which it destroys.
-  pipeline(joinedSome(batches), coder, () => {});
+  pipeline(joinedSlices(batches), coder, () => {});
   for await (const chunk of coder) yield [chunk as Buffer];
 }

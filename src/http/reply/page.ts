@@ -8,7 +8,7 @@ interface PageFile {
   readonly bytes: Buffer;
 }
 
-const OWN = new URL('../../explorer/', import.meta.url);
+const EXPLORER_FOLDER = new URL('../../explorer/', import.meta.url);
 
 /** Files of packages, by the names that the modules of the page know them under. */
 const PACKAGED: Readonly<Record<string, string>> = {
@@ -20,11 +20,11 @@ const PACKAGED: Readonly<Record<string, string>> = {
 
 /** Every file of the pages, read once. No path of a request is ever opened. */
 export const PAGE_FILES: readonly PageFile[] = [
-  ...readdirSync(OWN, { recursive: true, encoding: 'utf8' })
+  ...readdirSync(EXPLORER_FOLDER, { recursive: true, encoding: 'utf8' })
     .map((name) => name.replaceAll('\\', '/'))
     .sort()
     .filter((name) => ['.js', '.css', '.svg'].includes(extname(name)))
-    .map((name) => ({ name, bytes: readFileSync(new URL(name, OWN)) })),
+    .map((name) => ({ name, bytes: readFileSync(new URL(name, EXPLORER_FOLDER)) })),
   ...Object.entries(PACKAGED).map(([name, path]) => ({
     name,
     bytes: readFileSync(new URL(import.meta.resolve(path))),

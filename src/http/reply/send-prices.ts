@@ -21,11 +21,11 @@ import { turn } from '../../std/turns.ts';
 import { VERSION } from '../../version.ts';
 import {
   BYTES_MIN,
+  cacheHeaders,
   codingOf,
-  namedBy,
+  etagMatch,
   type Payload,
   sendCoded,
-  taggedHeaders,
   tagOf,
   VARY,
 } from './send.ts';
@@ -57,7 +57,7 @@ function warningsText(warnings: readonly Warning[]): string {
  * The headers that say what an answer is of. A format without `$metadata` has its cursor and its
  * warnings there too, and how many warnings there are, as only so many fit.
  */
-function headersAbout(
+function metadataHeaders(
   { method, url }: FastifyRequest,
   { market, revision, asOf, nextCursor, warnings }: Metadata,
   format: Format,
@@ -106,7 +106,7 @@ async function* continued(first: readonly Buffer[], rest: AsyncGenerator<Buffer>
  * whose first slices are ready. A failure before the first byte is still a problem; a later one
  * breaks the connection.
  */
-async function startedBody(slices: AsyncGenerator<Buffer>): Promise<Buffer | BodyStream> {
+async function startBody(slices: AsyncGenerator<Buffer>): Promise<Buffer | BodyStream> {
   const first: Buffer[] = [];
   for (let bytes = 0; first.length < SLICES_AHEAD || bytes < BYTES_AHEAD; ) {
     const { value, done } = await slices.next();
@@ -139,7 +139,7 @@ const RECORDS_AT_ONCE = 1_000;
  * bytes are more than a few, or else by a writer.
  * @param opened the book that the answer was read from, if it was
  */
-async function startedAnswer(
+async function startAnswer(
   opened: OpenBook | null,
   answer: Answer,
   format: Format,
@@ -153,12 +153,12 @@ async function startedAnswer(
     if (body && !isSmall(body, wanted)) return { bytes: bodyPayload(body), coding };
   }
   const body = opened?.body(answer, format, snapshot, null);
-  const bytes = body ? bodyPayload(body) : await startedBody(slicesOf(answer, format));
+  const bytes = body ? bodyPayload(body) : await startBody(slicesOf(answer, format));
   return { bytes, coding: null };
 }
 
 /** Where prices are read: in the book as far as they are there, and else in the database. */
-export interface Shown {
+export interface PriceSources {
   readonly sources: Sources;
   readonly book: PriceBook | null;
 }
@@ -167,9 +167,9 @@ export interface Shown {
 const UNTAGGED = { 'cache-control': 'no-store', vary: VARY };
 
 /** The tag of an answer, known before anything of it is read. */
-function tagAt(
+function etagOf(
   plan: Plan,
-  { snapshot: { head, rates }, later }: Awaited<ReturnType<typeof foundFor>>,
+  { snapshot: { head, rates }, later }: Awaited<ReturnType<typeof resolveSnapshot>>,
   form: readonly string[],
 ): string {
   const revisions = [revisionText(head), head.reference, later];
@@ -190,7 +190,11 @@ async function laterText(db: () => Kysely<Database>, plan: Plan, { head }: Snaps
 }
 
 /** What is known of an answer before any of it is read. */
-async function foundFor(request: FastifyRequest, { sources: database, book }: Shown, plan: Plan) {
+async function resolveSnapshot(
+  request: FastifyRequest,
+  { sources: database, book }: PriceSources,
+  plan: Plan,
+) {
   const { work } = request.context;
   const asked = await request.context.newest;
   const opened = book && (await book.open(plan, asked));
@@ -211,36 +215,36 @@ const KEY_MAX = 512;
  * state of the data and, where it names codes, the markets open to who asks.
  * @param body its bytes, a character for each
  */
-export function requestText({ method, url, headers }: FastifyRequest, body: string): string {
+export function requestKey({ method, url, headers }: FastifyRequest, body: string): string {
   const { accept = '', 'accept-encoding': coding = '' } = headers;
   const text = `${method === 'POST' ? 'POST' : 'GET'}\n${url}\n${accept}\n${coding}\n${body}`;
   return text.length <= KEY_MAX ? text : hash('sha256', text, 'base64');
 }
 
 /** A request for prices. */
-export interface Asked {
+export interface PriceQuery {
   readonly market: Market;
   readonly asker: Asker;
   /** See `requestText`; null where its answer must not be a cached one. */
   readonly text: string | null;
   /** Its plan and format. @throws Problem for a request that breaks a rule */
-  readonly planned: () => { readonly plan: Plan; readonly format: Format };
+  readonly makePlan: () => { readonly plan: Plan; readonly format: Format };
 }
 
 /** Sends a 304 with the headers of the answer that the client has already. */
 function notModified(reply: FastifyReply, revision: string, tag: string): FastifyReply {
-  reply.header('x-data-revision', revision).headers(taggedHeaders(tag));
+  reply.header('x-data-revision', revision).headers(cacheHeaders(tag));
   return reply.code(304).send();
 }
 
 /** Sends an answer as it was sent before. */
-async function sendAgain(
+async function sendCached(
   request: FastifyRequest,
   reply: FastifyReply,
   { sent, slices, length }: SentAnswer,
 ): Promise<FastifyReply> {
   const { snapshot, tag, headers, wanted, coding } = sent;
-  if (tag !== null && namedBy(request, tag) !== null) {
+  if (tag !== null && etagMatch(request, tag) !== null) {
     return notModified(reply, revisionText(snapshot.head), tag);
   }
   reply.headers(headers);
@@ -254,7 +258,7 @@ async function sendAgain(
 }
 
 /** The slices of a payload that is there as a whole and not too long; null of any other. */
-function slicesIn({ bytes: payload }: Payload, bytesMax: number): readonly Buffer[] | null {
+function slicesOfPayload({ bytes: payload }: Payload, bytesMax: number): readonly Buffer[] | null {
   if (!(payload instanceof BodyStream)) return payload.length <= bytesMax ? [payload] : null;
   const { bytes, batches } = payload.body;
   return bytes !== null && bytes <= bytesMax && Array.isArray(batches) ? batches.flat() : null;
@@ -267,24 +271,24 @@ function slicesIn({ bytes: payload }: Payload, bytesMax: number): readonly Buffe
 export async function sendPrices(
   request: FastifyRequest,
   reply: FastifyReply,
-  shown: Shown,
-  { market: { slug }, asker, text, planned }: Asked,
+  shown: PriceSources,
+  { market: { slug }, asker, text, makePlan }: PriceQuery,
 ): Promise<FastifyReply> {
   const { method } = request;
   const { work, newest } = request.context;
   const { book } = shown;
   if (book !== null && text !== null) {
     const again = await work.until(book.cachedAnswer(slug, text, asker, () => newest));
-    if (again !== null) return sendAgain(request, reply, again);
+    if (again !== null) return sendCached(request, reply, again);
   }
-  const { plan, format } = planned();
+  const { plan, format } = makePlan();
   checkFormat(plan, format);
-  const found = await work.until(foundFor(request, shown, plan));
+  const found = await work.until(resolveSnapshot(request, shown, plan));
   const { opened, sources, snapshot } = found;
   const wanted = codingOf(request, opened?.offersGzip(plan, format));
   const { type } = FORMATS[format];
-  const tag = method === 'POST' ? null : tagAt(plan, found, [type, wanted.coding ?? '']);
-  const named = tag === null ? null : namedBy(request, tag);
+  const tag = method === 'POST' ? null : etagOf(plan, found, [type, wanted.coding ?? '']);
+  const named = tag === null ? null : etagMatch(request, tag);
   const revision = revisionText(snapshot.head);
   if (named === 'tag') return notModified(reply, revision, tag ?? '');
   const answer = await work.until(answerAt(sources, plan, snapshot, work));
@@ -292,11 +296,11 @@ export async function sendPrices(
   if (named === 'any') return notModified(reply, revision, tag ?? '');
   // What fails before the first byte is a problem, and has none of the headers.
   const payload =
-    method === 'HEAD' ? null : await startedAnswer(opened, answer, format, snapshot, wanted);
-  const about = tag === null ? UNTAGGED : taggedHeaders(tag);
+    method === 'HEAD' ? null : await startAnswer(opened, answer, format, snapshot, wanted);
+  const about = tag === null ? UNTAGGED : cacheHeaders(tag);
   const headers = {
     'content-type': type,
-    ...headersAbout(request, answer.metadata, format),
+    ...metadataHeaders(request, answer.metadata, format),
     ...about,
   };
   reply.headers(headers);
@@ -304,7 +308,7 @@ export async function sendPrices(
   if (text !== null) {
     const { coding } = payload;
     const sent = { plan, snapshot, tag, headers, wanted, coding };
-    opened?.cacheAnswer(text, sent, (bytesMax) => slicesIn(payload, bytesMax));
+    opened?.cacheAnswer(text, sent, (bytesMax) => slicesOfPayload(payload, bytesMax));
   }
   return sendCoded(reply, payload, wanted);
 }

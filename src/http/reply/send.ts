@@ -36,7 +36,7 @@ export function codingOf({ headers }: FastifyRequest, hasGzip = false): CodingPr
 }
 
 /** Sends bytes as they are, with their length where it is known. */
-function sendAs(reply: FastifyReply, bytes: Buffer | BodyStream, coding: Coding | null) {
+function sendBytes(reply: FastifyReply, bytes: Buffer | BodyStream, coding: Coding | null) {
   const length = bytes instanceof BodyStream ? bytes.body.bytes : null;
   if (length !== null) reply.header('content-length', length);
   if (coding !== null) reply.header('content-encoding', coding);
@@ -52,13 +52,13 @@ export async function sendCoded(
   { bytes, coding: has }: Payload,
   { coding, acceptsIdentity }: CodingPreference,
 ): Promise<FastifyReply> {
-  if (has !== null || coding === null) return sendAs(reply, bytes, has);
+  if (has !== null || coding === null) return sendBytes(reply, bytes, has);
   if (bytes instanceof BodyStream) {
     const batches = compressedBatches(bytes.body.batches, coding);
-    return sendAs(reply, new BodyStream({ batches, bytes: null }), coding);
+    return sendBytes(reply, new BodyStream({ batches, bytes: null }), coding);
   }
-  if (bytes.length < BYTES_MIN && acceptsIdentity) return sendAs(reply, bytes, null);
-  return sendAs(reply, await compressed(bytes, coding), coding);
+  if (bytes.length < BYTES_MIN && acceptsIdentity) return sendBytes(reply, bytes, null);
+  return sendBytes(reply, await compressed(bytes, coding), coding);
 }
 
 /** Everything of a request, but its address, that an answer depends on. */
@@ -76,7 +76,7 @@ export const tagOf = (...parts: readonly string[]): string => {
  * How the header If-None-Match names an answer: by its own tag, compared weakly (RFC 9110,
  * section 13.1.2), or as any that there is; null where it does not.
  */
-export function namedBy({ headers }: FastifyRequest, tag: string): 'tag' | 'any' | null {
+export function etagMatch({ headers }: FastifyRequest, tag: string): 'tag' | 'any' | null {
   const known = headers['if-none-match'];
   if (known === undefined) return null;
   if (known.trim() === '*') return 'any';
@@ -84,7 +84,7 @@ export function namedBy({ headers }: FastifyRequest, tag: string): 'tag' | 'any'
 }
 
 /** The headers of an answer that a client may keep but must ask about before each use. */
-export const taggedHeaders = (tag: string): Record<string, string> => ({
+export const cacheHeaders = (tag: string): Record<string, string> => ({
   etag: tag,
   'cache-control': 'private, no-cache',
   vary: VARY,
@@ -99,7 +99,7 @@ export async function sendTagged(
 ): Promise<FastifyReply> {
   const wanted = codingOf(request);
   const tag = tagOf(type, wanted.coding ?? '', body);
-  reply.headers(taggedHeaders(tag));
-  if (namedBy(request, tag) !== null) return reply.code(304).send();
+  reply.headers(cacheHeaders(tag));
+  if (etagMatch(request, tag) !== null) return reply.code(304).send();
   return sendCoded(reply.type(type), { bytes: Buffer.from(body), coding: null }, wanted);
 }

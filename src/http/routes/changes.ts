@@ -17,20 +17,20 @@ import { codingOf, sendCoded, VARY } from '../reply/send.ts';
 import { changesOperation } from './operations.ts';
 
 /** A taken place, and when it ends by the clock of `performance.now`. */
-interface Place {
+interface WaitSlot {
   readonly untilMs: number;
 }
 
 /** Takes a place for a time at most; returns the function that releases it. */
-type TakePlace = (principal: Principal, forMs: number) => () => void;
+type AcquireWaitSlot = (principal: Principal, forMs: number) => () => void;
 
 /**
  * Places for requests that wait for changes, `most` for each principal.
  * @returns a function that throws Problem `too_many_concurrent_requests` when all are taken; its
  *   Retry-After is when the first of them is free for certain
  */
-function placesFor(most: number): TakePlace {
-  const taken = new Map<string, Set<Place>>();
+function waitSlots(most: number): AcquireWaitSlot {
+  const taken = new Map<string, Set<WaitSlot>>();
   return ({ kind, id }, forMs) => {
     const name = `${kind} ${id}`;
     const places = taken.get(name) ?? new Set();
@@ -43,7 +43,7 @@ function placesFor(most: number): TakePlace {
         headers: { 'retry-after': String(seconds) },
       });
     }
-    const place: Place = { untilMs: nowMs + forMs };
+    const place: WaitSlot = { untilMs: nowMs + forMs };
     places.add(place);
     taken.set(name, places);
     return () => {
@@ -58,7 +58,7 @@ interface ChangeOptions extends ChangeLimits {
   readonly waitingMax: number;
 }
 
-interface Query {
+interface ChangesQuery {
   readonly after?: string;
   readonly market?: readonly string[];
   readonly limit?: number;
@@ -66,9 +66,9 @@ interface Query {
 }
 
 /** The validated query. @throws Problem `validation_failed` with every violation */
-function validQuery({ values, errors }: FlatQuery): Query {
+function validQuery({ values, errors }: FlatQuery): ChangesQuery {
   if (errors.length > 0) throw brokenBy(errors);
-  return values as Query;
+  return values as ChangesQuery;
 }
 
 /** Changes beyond which a page is put together in a turn of the event loop of its own. */
@@ -84,7 +84,7 @@ const sentAs = (url: string, name: string): readonly string[] =>
   queryOf(url).parameters.get(name) ?? [];
 
 /** True if a request is one that waits; it has a place of its own kind. */
-const mayWait = ({ url }: FastifyRequest): boolean => Number(sentAs(url, 'wait')[0]) > 0;
+const hasWait = ({ url }: FastifyRequest): boolean => Number(sentAs(url, 'wait')[0]) > 0;
 
 /** Refuses a market that there is and that is not open to the caller. */
 function checkMarkets(request: FastifyRequest, credentials: Credentials): void {
@@ -92,12 +92,16 @@ function checkMarkets(request: FastifyRequest, credentials: Credentials): void {
   for (const sent of sentAs(request.url, 'market')) {
     const market = marketOf(sent);
     if (market && !allows(scopes, scopeOf(market.slug))) {
-      throw credentials.lacking(request, insufficientScope(scopeOf(market.slug)));
+      throw credentials.reportMissingScope(request, insufficientScope(scopeOf(market.slug)));
     }
   }
 }
 
-function askedFor(query: Query, principal: Principal, options: ChangeOptions): ChangesRequest {
+function changesRequest(
+  query: ChangesQuery,
+  principal: Principal,
+  options: ChangeOptions,
+): ChangesRequest {
   const open = marketsOpenTo(principal.scopes);
   const wanted = query.market && new Set(query.market);
   return {
@@ -133,7 +137,7 @@ async function send(
 }
 
 /** Lets a connection be silent, as it is while its request waits; returns how to end that. */
-function silence({ raw }: FastifyRequest, stallMs: number): () => void {
+function disableSocketTimeout({ raw }: FastifyRequest, stallMs: number): () => void {
   const { socket } = raw;
   // Requests that were injected have no connection.
   if (typeof socket.setTimeout !== 'function') return () => {};
@@ -145,14 +149,14 @@ function silence({ raw }: FastifyRequest, stallMs: number): () => void {
  * A credential that ended while its request waited does not get the answer any more.
  * @throws Problem of the credential, or `insufficient_scope` for a market that it lost
  */
-async function checkAgain(
+async function recheckAccess(
   request: FastifyRequest,
   { markets }: ChangesRequest,
   credentials: Credentials,
 ): Promise<void> {
   const open: readonly string[] = marketsOpenTo((await credentials.verifyAgain(request)).scopes);
   const lost = marketOf(markets.find((slug) => !open.includes(slug)) ?? '');
-  if (lost) throw credentials.lacking(request, insufficientScope(scopeOf(lost.slug)));
+  if (lost) throw credentials.reportMissingScope(request, insufficientScope(scopeOf(lost.slug)));
 }
 
 /** The answers of the feed, in the OpenAPI document. */
@@ -170,7 +174,7 @@ export function changeRoutes(
 ): void {
   const schema = changeQuery(options);
   const read = flatReader(schema);
-  const takePlace = placesFor(options.waitingMax);
+  const acquireWaitSlot = waitSlots(options.waitingMax);
   let isStopping = false;
   app.decorate('feed', feed);
   // Before the server waits for its answers to end.
@@ -183,27 +187,27 @@ export function changeRoutes(
     const query = validQuery(read(request.url));
     const principal = principalOf(request);
     const { work } = request.context;
-    const asked = askedFor(query, principal, options);
+    const asked = changesRequest(query, principal, options);
     const format = listFormatOf(request);
     const waitMs = (query.wait ?? 0) * 1000;
     if (waitMs === 0)
       return send(request, reply, format, await feed.read(asked, work.signal), false);
-    const leave = takePlace(principal, waitMs);
-    const speak = silence(request, app.server.timeout);
+    const leave = acquireWaitSlot(principal, waitMs);
+    const restoreTimeout = disableSocketTimeout(request, app.server.timeout);
     try {
       const page = await feed.follow(asked, waitMs, work.signal);
       // The connection ends with this answer; the next request must not be sent into it.
       if (isStopping) reply.header('connection', 'close');
-      if (page.changes.length > 0 || !isStopping) await checkAgain(request, asked, credentials);
+      if (page.changes.length > 0 || !isStopping) await recheckAccess(request, asked, credentials);
       return await send(request, reply, format, page, true);
     } finally {
-      speak();
+      restoreTimeout();
       leave();
     }
   }
 
   app.get('/v3/changes', {
-    config: { access: 'some-market', isWaiting: mayWait },
+    config: { access: 'some-market', isWaiting: hasWait },
     onRequest: async (request) => checkMarkets(request, credentials),
     preParsing: async (request) => {
       listFormatOf(request);

@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import { sharedHead, sharedHeader } from '../reply/page.ts';
-import { prepared } from '../reply/prepared.ts';
+import { documentRoute } from '../reply/prepared.ts';
 
 /** Swagger UI as @fastify/swagger-ui ships it. */
 const ASSETS = fileURLToPath(new URL('static/', import.meta.resolve('@fastify/swagger-ui')));
@@ -80,7 +80,7 @@ export async function docsPage(app: FastifyInstance): Promise<void> {
   const asset = (url: string, read: () => string | Promise<Buffer>): void => {
     const type = TYPES[extname(url)] ?? HTML;
     const headers = type === HTML ? { 'content-security-policy': POLICY } : {};
-    prepared(app, url, { type, read, headers });
+    documentRoute(app, url, { type, read, headers });
   };
   asset('/docs', () => pageOf('docs/static', ''));
   asset('/docs/', () => pageOf('static', '../'));

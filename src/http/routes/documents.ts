@@ -6,7 +6,7 @@ import { llmsText } from '../../contract/llms.ts';
 import { completed, descriptionOf, type RequestLimits } from '../../contract/openapi/openapi.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../errors.ts';
 import { sharedHead, sharedHeader } from '../reply/page.ts';
-import { prepared } from '../reply/prepared.ts';
+import { documentRoute } from '../reply/prepared.ts';
 import { documentOperation, llmsOperation, NOT_MODIFIED, type Operation } from './operations.ts';
 
 /** Version of the interface, not of the software: specification, section 9. */
@@ -173,25 +173,25 @@ export function documentRoutes(app: FastifyInstance): void {
   });
   const schemaOf = (operationId: string, format: string, media: string) =>
     documentOf(documentOperation(operationId, format), media, 'object');
-  prepared(
+  documentRoute(
     app,
     '/openapi.json',
     { type: 'application/json; charset=utf-8', read: () => JSON.stringify(app.swagger()) },
     schemaOf('openapiJson', 'JSON', 'application/json'),
   );
-  prepared(
+  documentRoute(
     app,
     '/openapi.yaml',
     { type: 'application/yaml; charset=utf-8', read: () => openapiYaml(app) },
     schemaOf('openapiYaml', 'YAML', 'application/yaml'),
   );
-  prepared(
+  documentRoute(
     app,
     '/llms.txt',
     { type: 'text/plain; charset=utf-8', read: llmsText },
     documentOf(llmsOperation, 'text/plain', 'string'),
   );
-  prepared(app, '/docs/problems', {
+  documentRoute(app, '/docs/problems', {
     type: 'text/html; charset=utf-8',
     read: problemsPage,
     headers: { 'content-security-policy': POLICY },

@@ -1,7 +1,7 @@
 import { extname, posix } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { EDITION, PAGE_FILES, sharedHead, sharedHeader } from '../reply/page.ts';
-import { prepared } from '../reply/prepared.ts';
+import { documentRoute } from '../reply/prepared.ts';
 
 /** The page loads its own parts and asks its own service, and nothing else. */
 const POLICY = [
@@ -64,13 +64,13 @@ key in the header <code>x-api-key</code>. <a href="docs">The API page</a> lists 
 
 /** `GET /explorer`, the page that shows prices, with its files; `/` leads there. */
 export function explorerRoutes(app: FastifyInstance): void {
-  prepared(app, '/explorer', {
+  documentRoute(app, '/explorer', {
     type: 'text/html; charset=utf-8',
     read: explorerPage,
     headers: { 'content-security-policy': POLICY },
   });
   for (const { name, bytes } of PAGE_FILES) {
-    prepared(app, `/${FOLDER}/${name}`, {
+    documentRoute(app, `/${FOLDER}/${name}`, {
       type: TYPES[extname(name)] ?? 'application/octet-stream',
       read: () => bytes,
       isPart: true,

@@ -26,10 +26,10 @@ const bodyOf = (version: string, rateSource: string, seen: DatabaseHealth) => {
   return { status, version, time: new Date().toISOString(), checks };
 };
 
-type Body = ReturnType<typeof bodyOf>;
+type HealthBody = ReturnType<typeof bodyOf>;
 
 /** Of a service that stops: it still answers, and nothing new is to be sent to it. */
-const stopping = (body: Body) => ({
+const stopping = (body: HealthBody) => ({
   ...body,
   status: 'unavailable',
   checks: { ...body.checks, service: 'shutting_down' },

@@ -13,13 +13,18 @@ import { Problem } from '../../errors.ts';
 import type { Sources } from '../../prices/answer.ts';
 import { type Asker, planOf } from '../../prices/plan/plan.ts';
 import { turn } from '../../std/turns.ts';
-import { checkAsksForAll, formatOf } from '../reply/accept.ts';
+import { checkNoChoice, formatOf } from '../reply/accept.ts';
 import { codingOf, sendTagged } from '../reply/send.ts';
-import { type Asked, requestText, type Shown, sendPrices } from '../reply/send-prices.ts';
+import {
+  type PriceQuery,
+  type PriceSources,
+  requestKey,
+  sendPrices,
+} from '../reply/send-prices.ts';
 import { NOT_MODIFIED, postOperation, readOperation, valuesOperation } from './operations.ts';
 
 /** Filters in a body that nobody reads would be filters lost. */
-function refuseBody(request: FastifyRequest): void {
+function rejectBody(request: FastifyRequest): void {
   if (!hasBody(request)) return;
   const detail = 'GET takes filters and options in the address; send a body by POST';
   throw new Problem('malformed_request', detail);
@@ -34,33 +39,33 @@ const askerOf = ({ context: { principal } }: FastifyRequest, by: Asker['by']): A
 });
 
 /** What a market is asked for by GET: everything is in the address. */
-function askedByAddress(
+function queryFromAddress(
   request: FastifyRequest,
   market: Market,
   check: BodyCheck,
   read: ReturnType<typeof queryReader>,
-): Asked {
+): PriceQuery {
   const asker = askerOf(request, 'address');
-  const text = hasBody(request) ? null : requestText(request, '');
-  const planned = () => {
+  const text = hasBody(request) ? null : requestKey(request, '');
+  const makePlan = () => {
     const { body, broken, format: named } = read(request.url);
     const format = named ?? formatOf(request);
     codingOf(request);
-    refuseBody(request);
+    rejectBody(request);
     return { plan: planOf(market, check, body, asker, broken), format };
   };
-  return { market, asker, text, planned };
+  return { market, asker, text, makePlan };
 }
 
 /** What a market is asked for by POST. */
-function askedByBody(request: FastifyRequest, market: Market, check: BodyCheck): Asked {
+function queryFromBody(request: FastifyRequest, market: Market, check: BodyCheck): PriceQuery {
   const { bytes, parse } = request.body as SentBody;
   const asker = askerOf(request, 'body');
-  const planned = () => ({
+  const makePlan = () => ({
     plan: planOf(market, check, parse(), asker, strayParameters(request.url)),
     format: formatOf(request),
   });
-  return { market, asker, text: requestText(request, bytes.toString('latin1')), planned };
+  return { market, asker, text: requestKey(request, bytes.toString('latin1')), makePlan };
 }
 
 /** `POST`, `GET` and `HEAD /v3/prices/<slug>` of one market: the same read, by body or query. */
@@ -68,7 +73,7 @@ export function priceRoutes(
   app: FastifyInstance,
   market: Market,
   schemas: MarketSchemas,
-  shown: Shown,
+  shown: PriceSources,
 ): void {
   const url = `/v3/prices/${market.slug}`;
   const config = { access: { scope: scopeOf(market.slug) } };
@@ -80,7 +85,7 @@ export function priceRoutes(
     url,
     config,
     handler: async (request, reply) =>
-      sendPrices(request, reply, shown, askedByAddress(request, market, check, read)),
+      sendPrices(request, reply, shown, queryFromAddress(request, market, check, read)),
   };
   app.route({
     ...byQuery,
@@ -104,7 +109,7 @@ export function priceRoutes(
     },
     schema: { ...postOperation(market), body: ref(schemas.request), response },
     handler: async (request, reply) =>
-      sendPrices(request, reply, shown, askedByBody(request, market, check)),
+      sendPrices(request, reply, shown, queryFromBody(request, market, check)),
   });
 }
 
@@ -120,7 +125,7 @@ export function valuesRoute(
 ): void {
   app.get(`/v3/prices/${market.slug}/filters`, {
     config: { access: { scope: scopeOf(market.slug) } },
-    preParsing: async (request) => checkAsksForAll(request),
+    preParsing: async (request) => checkNoChoice(request),
     schema: {
       ...valuesOperation(market),
       response: {

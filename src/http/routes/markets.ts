@@ -3,7 +3,7 @@ import { allows } from '../../catalog/scopes.ts';
 import { MarketList, ref } from '../../contract/schemas/components.ts';
 import type { Sources } from '../../prices/answer.ts';
 import { extentReader, marketList } from '../../prices/select/market-list.ts';
-import { checkAsksForAll } from '../reply/accept.ts';
+import { checkNoChoice } from '../reply/accept.ts';
 import { sendTagged } from '../reply/send.ts';
 import { listOperation, NOT_MODIFIED } from './operations.ts';
 
@@ -12,7 +12,7 @@ export function marketsRoute(app: FastifyInstance, sources: Sources): void {
   const extentsAt = extentReader(sources.db);
   app.get('/v3/prices', {
     config: { access: 'any' },
-    preParsing: async (request) => checkAsksForAll(request),
+    preParsing: async (request) => checkNoChoice(request),
     schema: {
       ...listOperation,
       response: { 200: { description: 'The markets', ...ref(MarketList) }, ...NOT_MODIFIED },

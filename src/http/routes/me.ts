@@ -4,7 +4,7 @@ import { ALL_MARKETS, allows, scopeOf } from '../../catalog/scopes.ts';
 import { Me, ref } from '../../contract/schemas/components.ts';
 import { Problem } from '../../errors.ts';
 import type { Limits } from '../../limits/limits.ts';
-import { checkAsksForAll } from '../reply/accept.ts';
+import { checkNoChoice } from '../reply/accept.ts';
 import { meOperation } from './operations.ts';
 
 const orNull = (limit: number): number | null => (limit === 0 ? null : limit);
@@ -13,7 +13,7 @@ const orNull = (limit: number): number | null => (limit === 0 ? null : limit);
 export function meRoute(app: FastifyInstance, limits: Limits): void {
   app.get('/v3/me', {
     config: { access: 'any' },
-    preParsing: async (request) => checkAsksForAll(request),
+    preParsing: async (request) => checkNoChoice(request),
     schema: { ...meOperation, response: { 200: { description: 'The caller', ...ref(Me) } } },
     handler: async (request, reply) => {
       const { principal } = request.context;

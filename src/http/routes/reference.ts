@@ -12,7 +12,7 @@ import type { Violation } from '../../errors.ts';
 import type { Sources } from '../../prices/answer.ts';
 import { currencyNamed, unknownCurrency } from '../../prices/conversion/outcomes.ts';
 import type { References } from '../../prices/select/references.ts';
-import { checkAcceptsJson, checkAsksForAll } from '../reply/accept.ts';
+import { checkAcceptsJson, checkNoChoice } from '../reply/accept.ts';
 import { sendTagged } from '../reply/send.ts';
 import {
   currenciesOperation,
@@ -24,7 +24,7 @@ import {
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-const stateOf = (head: Head) => ({ revision: revisionText(head), asOf: head.committedAt });
+const revisionFields = (head: Head) => ({ revision: revisionText(head), asOf: head.committedAt });
 
 /** The reference data and the rates in use, of one state. */
 async function ratesAndReferences(sources: Sources, { context: { work } }: FastifyRequest) {
@@ -58,7 +58,7 @@ async function currencies(request: FastifyRequest, reply: FastifyReply, sources:
       return { id: shown.id, iso, name, symbol, firstRateDate, lastRateDate: span?.last ?? null };
     })
     .sort((a, b) => (a.iso < b.iso ? -1 : 1));
-  const $metadata = { ...stateOf(head), source: source.slug };
+  const $metadata = { ...revisionFields(head), source: source.slug };
   return send(request, reply, head, { $metadata, data });
 }
 
@@ -72,42 +72,42 @@ async function units(request: FastifyRequest, reply: FastifyReply, sources: Sour
       return { ...shown, dimension: unit.dimension, factor, rec20 };
     })
     .sort(byName);
-  return send(request, reply, head, { $metadata: stateOf(head), data });
+  return send(request, reply, head, { $metadata: revisionFields(head), data });
 }
 
-interface Query {
+interface RatesQuery {
   readonly base: string;
   readonly quote: string;
   readonly from?: string;
   readonly to?: string;
 }
 
-const refuse = (errors: readonly Violation[]): void => {
+const rejectIfAny = (errors: readonly Violation[]): void => {
   if (errors.length > 0) throw brokenBy(errors);
 };
 
 const readQuery = flatReader(RateQuery);
 
 /** The validated query. @throws Problem `validation_failed` with every violation */
-function queryOf(url: string): Query {
+function queryOf(url: string): RatesQuery {
   const { values, errors: told } = readQuery(url);
   const errors = [...told];
-  const query = values as unknown as Query;
+  const query = values as unknown as RatesQuery;
   const isWrong = (name: string) => errors.some((each) => each.pointer === `/${name}`);
   if (query.from && query.to && !isWrong('from') && !isWrong('to') && query.from > query.to) {
     errors.push({ pointer: '/from', code: 'date_order', detail: 'from must not lie after to' });
   }
-  refuse(errors);
+  rejectIfAny(errors);
   return query;
 }
 
-function pairIn(references: References, query: Query) {
+function pairIn(references: References, query: RatesQuery) {
   const named = ['base', 'quote'].map((name) => {
     const iso = query[name as 'base' | 'quote'];
     return { pointer: `/${name}`, iso, found: currencyNamed(references, iso) };
   });
   const unknown = named.filter((each) => !each.found);
-  refuse(unknown.map(({ pointer, iso }) => unknownCurrency(references, pointer, iso)));
+  rejectIfAny(unknown.map(({ pointer, iso }) => unknownCurrency(references, pointer, iso)));
   const [base, quote] = named.map((each) => each.found);
   if (!base || !quote) throw new Error('a currency was neither found nor refused');
   return { base, quote };
@@ -118,7 +118,7 @@ async function rates(request: FastifyRequest, reply: FastifyReply, sources: Sour
   const { head, references, table, source } = await ratesAndReferences(sources, request);
   const { base, quote } = pairIn(references, query);
   const $metadata = {
-    ...stateOf(head),
+    ...revisionFields(head),
     source: source.slug,
     sourceBase: source.base?.iso ?? null,
     base: base.shown.iso,
@@ -136,7 +136,7 @@ export function referenceRoutes(app: FastifyInstance, sources: Sources): void {
     app.get(url, {
       config: { access: 'any' },
       preParsing: async (request) =>
-        handler === rates ? checkAcceptsJson(request) : checkAsksForAll(request),
+        handler === rates ? checkAcceptsJson(request) : checkNoChoice(request),
       schema: {
         ...operation,
         ...(handler === rates ? { querystring: RateQuery } : {}),

@@ -12,7 +12,7 @@ import { checkAcceptsJson } from '../reply/accept.ts';
 import { sendTagged } from '../reply/send.ts';
 import { NOT_MODIFIED, searchOperation } from './operations.ts';
 
-interface Query {
+interface SearchParameters {
   readonly q: string;
   readonly limit?: number;
 }
@@ -20,10 +20,10 @@ interface Query {
 const read = flatReader(SearchQuery);
 
 /** The validated query. @throws Problem `validation_failed` with every violation */
-function queryOf(url: string): Query {
+function queryOf(url: string): SearchParameters {
   const { values, errors } = read(url);
   if (errors.length > 0) throw brokenBy(errors);
-  return values as unknown as Query;
+  return values as unknown as SearchParameters;
 }
 
 /** A result in the order of the contract. */

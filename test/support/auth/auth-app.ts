@@ -6,7 +6,7 @@ import type { Database } from '../../../src/db/schema.ts';
 import type { Access } from '../../../src/http/context.ts';
 import { requestIdOf } from '../../../src/http/head.ts';
 import { type AuthSettings, credentialsOf } from '../../../src/http/hooks/auth.ts';
-import { beginner } from '../../../src/http/pipeline.ts';
+import { contextCreator } from '../../../src/http/pipeline.ts';
 import { problems } from '../../../src/http/problems.ts';
 
 /** Settings that trust no token. */
@@ -44,7 +44,7 @@ export async function checkCredentials(
     if (link) return link.look();
     throw new Error('nobody asked for the newest revision');
   };
-  const begin = beginner(60_000, look);
+  const begin = contextCreator(60_000, look);
   problems(app);
   app.decorateRequest('context');
   app.addHook('onRequest', async (request, reply) => begin(request, reply));
