@@ -1,4 +1,6 @@
+import { hash } from 'node:crypto';
 import { Kysely, PostgresDialect } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 
@@ -67,6 +69,35 @@ type Work<T> = (client: pg.PoolClient) => Promise<T>;
  */
 class Interrupted extends Error {}
 
+/** Most statements with a name: each takes some 200 KB in each connection of the database. */
+const NAMED_MAX = 64;
+
+/** Statements that ran once and are remembered as candidates for a name. */
+const CANDIDATES = 256;
+
+/**
+ * Names the statements that run again. A connection parses and plans a named statement once, which
+ * takes longer than most reads. The name is a digest of the text, so that a pooler between service
+ * and database cannot run another statement by it.
+ */
+class StatementNames {
+  readonly #names = new Map<string, string>();
+  readonly #candidates = new LRUCache<string, true>({ max: CANDIDATES });
+
+  /** The name of a statement; undefined at its first run, and once all names are taken. */
+  nameOf(text: string): string | undefined {
+    const known = this.#names.get(text);
+    if (known !== undefined || this.#names.size >= NAMED_MAX) return known;
+    const name = hash('sha256', text, 'base64url');
+    if (!this.#candidates.delete(name)) {
+      this.#candidates.set(name, true);
+      return undefined;
+    }
+    this.#names.set(text, name);
+    return name;
+  }
+}
+
 const NEVER = new AbortController().signal;
 
 const busy = (): DatabaseFailure =>
@@ -105,6 +136,7 @@ class Reading implements Reads {
   readonly #begun = new WeakSet<AbortSignal>();
   readonly #options: ReadsOptions;
   readonly #shared: Kysely<Database>;
+  readonly #names = new StatementNames();
 
   constructor(options: ReadsOptions) {
     this.#options = options;
@@ -134,8 +166,11 @@ class Reading implements Reads {
 
   /** A handle of Kysely's that borrows a connection for each statement. */
   #handle(signal: AbortSignal): Kysely<Database> {
-    const query = (text: string, values: readonly unknown[]) =>
-      this.#run(text, (client) => client.query(text, [...values]), signal);
+    const query = (text: string, values: readonly unknown[]) => {
+      const name = this.#names.nameOf(text);
+      const config = { ...(name === undefined ? {} : { name }), text, values: [...values] };
+      return this.#run(text, (client) => client.query(config), signal);
+    };
     const session = { query, release: () => {} } as unknown as pg.PoolClient;
     const pool = { options: {}, connect: async () => session, end: async () => {} };
     return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });

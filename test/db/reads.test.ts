@@ -227,3 +227,33 @@ t.test('a reader who left long ago asks nothing', async (t) => {
   }
   t.equal(client.pool.totalCount, 0);
 });
+
+t.test('a statement that runs again is prepared once in its connection', async (t) => {
+  const database = await testDatabase(t);
+  const { reads } = reader(t, database.url, { connectionsMax: 1 });
+  const prepared = async (): Promise<readonly object[]> => {
+    const rows = await reads.query<{ runs: number; name: string }>({
+      text: `select generic_plans + custom_plans as runs, name from pg_prepared_statements
+        where statement like 'select % + $1::int as sum'`,
+    });
+    return rows;
+  };
+  const add = async (one: number, other: number): Promise<number | undefined> => {
+    const { signal } = new AbortController();
+    const sum = sql<{ sum: number }>`select ${sql.lit(one)} + ${other}::int as sum`;
+    return (await sum.execute(reads.db(signal))).rows[0]?.sum;
+  };
+  t.equal(await add(1, 1), 2);
+  t.same(await prepared(), [], 'one that ran once is not');
+  t.equal(await add(1, 2), 3);
+  t.equal(await add(1, 3), 4);
+  const [statement, ...others] = await prepared();
+  t.match(statement, { runs: '2' });
+  t.same(others, []);
+  for (let one = 2; one <= 100; one += 1) {
+    t.equal(await add(one, 1), one + 1);
+    t.equal(await add(one, 2), one + 2);
+  }
+  const all = await prepared();
+  t.ok(all.length > 50 && all.length <= 64, `${all.length} are prepared at most`);
+});
