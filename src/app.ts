@@ -38,6 +38,7 @@ import { watchSources } from './metrics/sources.ts';
 import type { Sources } from './prices/answer.ts';
 import { feedOf } from './prices/changes/follow.ts';
 import { sqlMissing } from './prices/conversion/missing-rates.ts';
+import { marketPricesReader } from './prices/select/market-prices.ts';
 import { referenceReader } from './prices/select/references.ts';
 import { sqlSelector } from './prices/select/select.ts';
 import { vocabularyReader } from './prices/select/vocabulary.ts';
@@ -124,7 +125,7 @@ function sourcesOf({ config, client }: AppOptions): Sources {
       }),
     ),
     vocabularies,
-    select: sqlSelector(vocabularies),
+    select: sqlSelector(vocabularies, marketPricesReader(db)),
     series: sqlSeries(reads),
     missing: sqlMissing,
     pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,

@@ -2,7 +2,13 @@ import { crc32 } from 'node:zlib';
 import type { MarketSlug } from '../catalog/markets.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Plan } from '../prices/plan/plan.ts';
-import { isSameSnapshot, isShownBy, type Snapshot, type SnapshotPlan } from '../prices/snapshot.ts';
+import {
+  isSameSnapshot,
+  isShownBy,
+  type Snapshot,
+  type SnapshotPlan,
+  type SnapshotReader,
+} from '../prices/snapshot.ts';
 import type { Coding, CodingPreference } from '../std/negotiation.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
 
@@ -71,9 +77,6 @@ export interface Sent {
   readonly coding: Coding | null;
 }
 
-/** Finds the snapshot of a plan at the newest revision. */
-export type SnapshotAt = (plan: SnapshotPlan, newest: Newest) => Promise<Snapshot>;
-
 /** A cached answer, valid for equal requests at the same snapshot. */
 export class SentAnswer extends CacheEntry {
   readonly sent: Omit<Sent, 'plan'>;
@@ -109,7 +112,7 @@ export class SentAnswer extends CacheEntry {
   }
 
   /** True if it is also the answer at the newest revision. */
-  async isCurrent(newest: Newest, snapshotOf: SnapshotAt): Promise<boolean> {
+  async isCurrent(newest: Newest, snapshotOf: SnapshotReader): Promise<boolean> {
     if (this.#newest.order >= newest.order) return true;
     if (!isShownBy(newest, this.#plan)) return false;
     if (!isSameSnapshot(this.sent.snapshot, await snapshotOf(this.#plan, newest))) return false;

@@ -3,7 +3,7 @@ import type { Newest } from '../db/newest.ts';
 import type { Sources } from '../prices/answer.ts';
 import type { Asker, Plan } from '../prices/plan/plan.ts';
 import { isShownBy } from '../prices/snapshot.ts';
-import { type SentAnswer, SentAnswers, type SnapshotAt } from './answers.ts';
+import { type SentAnswer, SentAnswers } from './answers.ts';
 import { Budget } from './budget.ts';
 import {
   type BuildContext,
@@ -141,9 +141,7 @@ export class PriceBook {
     const answer = slot.answers.get(request);
     if (answer === undefined || !answer.isOpenTo(openMarkets)) return null;
     const { sources } = this.#options;
-    const snapshotAt: SnapshotAt = (plan, newest) =>
-      sources.snapshot(() => sources.db, plan, newest);
-    if (!(await answer.isCurrent(await look(), snapshotAt))) return null;
+    if (!(await answer.isCurrent(await look(), sources.snapshot))) return null;
     this.#countRequest(slot);
     this.counts.answers += 1;
     this.counts.repeats += 1;

@@ -2,9 +2,9 @@ import type { Market } from '../catalog/markets.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Head } from '../db/revisions.ts';
 import type { Plan } from '../prices/plan/plan.ts';
-import { type SelectedPrice, selectIds } from '../prices/select/query.ts';
+import { type LazyDatabase, type SelectedPrice, selectIds } from '../prices/select/query.ts';
 import type { References } from '../prices/select/references.ts';
-import type { LazyDatabase, Selected } from '../prices/select/select.ts';
+import type { Selected } from '../prices/select/select.ts';
 import type { VocabularyReader } from '../prices/select/vocabulary.ts';
 import { type Unmatched, unmatchedIn } from '../prices/select/warnings.ts';
 import type { LongAnswer, SentAnswers } from './answers.ts';
@@ -223,10 +223,9 @@ export async function selectIn(
     budget.use(known);
     return { prices: known.pricesIn(edition), unmatched: known.unmatched };
   }
-  const db = lazyDb();
-  const ids = await selectIds(db, plan, head.revision);
+  const ids = await selectIds(lazyDb(), plan, head.revision);
   const prices = ids.map((id) => priceIn(edition, id));
-  const found = { prices, unmatched: await unmatchedIn(db, vocabularies, plan, head, prices) };
+  const found = { prices, unmatched: await unmatchedIn(lazyDb, vocabularies, plan, head, prices) };
   // Another market may add an unmatched code later, which creates no edition of this market.
   if (plan.codes !== null && found.unmatched.length > 0) return found;
   const selection = new CachedSelection(selections, key, ids, found);

@@ -16,8 +16,9 @@ import {
 } from './conversion/outcomes.ts';
 import { cursorText } from './plan/cursor.ts';
 import { canonicalText, type Plan } from './plan/plan.ts';
+import type { LazyDatabase } from './select/query.ts';
 import type { ReferenceReader } from './select/references.ts';
-import type { LazyDatabase, Selector } from './select/select.ts';
+import type { Selector } from './select/select.ts';
 import type { VocabularyReader } from './select/vocabulary.ts';
 import { checkStrict, unmatchedWarnings, type Warning } from './select/warnings.ts';
 import type { SeriesSource } from './series/columns.ts';

@@ -72,6 +72,9 @@ function checkWalk({ page }: SnapshotPlan, head: Head): void {
   throw unknownRevision('cursor', detail);
 }
 
+/** The part of a plan that decides its snapshot, but for the page. */
+type MomentPlan = Omit<SnapshotPlan, 'page'>;
+
 /**
  * Reads the snapshot of a plan from the database. The source of rates is chosen at the same
  * revision, and its scope counts towards `$metadata.revision`.
@@ -82,23 +85,32 @@ function checkWalk({ page }: SnapshotPlan, head: Head): void {
  */
 async function readSnapshot(
   db: Kysely<Database>,
-  plan: SnapshotPlan,
+  plan: MomentPlan,
   source: string,
   asOf: AsOf = revisionAsOf,
 ): Promise<Snapshot> {
   const { slug } = plan.market;
   const bound = await boundOf(db, plan.options.moment, asOf);
   if (plan.options.currency === null) {
-    const head = await headOf(db, [slug], bound);
-    checkWalk(plan, head);
-    return { head, rates: null };
+    return { head: await headOf(db, [slug], bound), rates: null };
   }
   // One bound for source and head, so that a commit in between does not separate them.
   const until = bound ?? (await newestRevision(db)).revision;
   const rates = await rateSource(db, source, until);
-  const head = await headOf(db, [slug, ...rates.scopes], until);
-  checkWalk(plan, head);
-  return { head, rates };
+  return { head: await headOf(db, [slug, ...rates.scopes], until), rates };
+}
+
+/** Snapshots of past moments that are cached, of some 200 bytes each. */
+const PAST_CACHED = 1_000;
+
+/**
+ * Identifies the snapshot of a past moment. A moment has one snapshot for ever, until a server takes
+ * over that lacks a revision: then `history` grows.
+ */
+function pastKey({ epoch, history }: Newest, { market, options }: MomentPlan): string {
+  const { moment, currency } = options;
+  const isConverted = currency !== null;
+  return JSON.stringify([epoch, history, market.slug, isConverted, moment]);
 }
 
 /**
@@ -123,11 +135,7 @@ export function isShownBy(newest: Newest, { market, options }: SnapshotPlan): bo
 }
 
 /** Finds the snapshot of a plan, without a query if the newest revision contains it. */
-export type SnapshotReader = (
-  db: () => Kysely<Database>,
-  plan: SnapshotPlan,
-  newest: Newest,
-) => Promise<Snapshot>;
+export type SnapshotReader = (plan: SnapshotPlan, newest: Newest) => Promise<Snapshot>;
 
 /** Identifies the rates of all sources and the reference data, on which the choice depends. */
 function rateKey(newest: Newest): string {
@@ -137,7 +145,8 @@ function rateKey(newest: Newest): string {
 }
 
 /**
- * A reader that uses the result of the revision check and caches the last chosen source of rates.
+ * A reader that uses the result of the revision check. It caches the last chosen source of rates and
+ * the snapshots of past moments.
  * @param shared the database of loads that requests share; an aborted request does not cancel them
  * @param source the configured source of exchange rates
  */
@@ -147,8 +156,15 @@ export function snapshotReader(
   asOf?: AsOf,
 ): SnapshotReader {
   const ratesAt = keptAt(1, rateKey, ({ revision }) => rateSource(shared, source, revision));
-  return async (db, plan, newest) => {
-    if (!isShownBy(newest, plan)) return readSnapshot(db(), plan, source, asOf);
+  const pastAt = keptAt(PAST_CACHED, pastKey, (_newest, plan: MomentPlan) =>
+    readSnapshot(shared, plan, source, asOf),
+  );
+  return async (plan, newest) => {
+    if (!isShownBy(newest, plan)) {
+      const past = await pastAt(newest, plan);
+      checkWalk(plan, past.head);
+      return past;
+    }
     const { slug } = plan.market;
     const rates = plan.options.currency === null ? null : await ratesAt(newest);
     const head = headAt(newest, rates === null ? [slug] : [slug, ...rates.scopes]);

@@ -48,7 +48,7 @@ async function bothOf(
   if (!opened) throw new Error('not in the book');
   const { sources, newest } = opened;
   const { signal } = new AbortController();
-  const state = await sources.snapshot(() => sources.db, plan, newest);
+  const state = await sources.snapshot(plan, newest);
   const answer = await answerAt(sources, plan, state, { signal }).catch(() => null);
   const format = (accept.endsWith('ndjson') ? 'ndjson' : 'json') satisfies JsonFormat;
   const plain = answer && opened.body(answer, format, state, null);

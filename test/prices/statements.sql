@@ -100,21 +100,18 @@ select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_p
 
 -- series, unbounded
 copy (select price_id, date, low, mid, high, published_at, corrections
-  from series_at(42) where price_id = any('{1,2}') and require_commit(42, 'abc123')
-  order by price_id, date) to stdout (format binary);
+  from series_at(42) where price_id = any('{1,2}') and require_commit(42, 'abc123')) to stdout (format binary);
 
 -- series between days
 copy (select price_id, date, low, mid, high, published_at, corrections
-  from series_at(42) where price_id = any('{1}') and date >= '2024-01-01' and date <= '2024-12-31' and require_commit(42, 'abc123')
-  order by price_id, date) to stdout (format binary);
+  from series_at(42) where price_id = any('{1}') and date >= '2024-01-01' and date <= '2024-12-31' and require_commit(42, 'abc123')) to stdout (format binary);
 
 -- some days of each of some prices
 copy (select s.price_id, s.date, s.low, s.mid, s.high, s.published_at, s.corrections
   from (values (1, date '2024-01-01', date '2024-01-03')) as w (id, first, last)
   cross join lateral (select * from series_at(42)
   where price_id = w.id and date between w.first and w.last offset 0) as s
-  where require_commit(42, 'abc123')
-  order by s.price_id, s.date) to stdout (format binary);
+  where require_commit(42, 'abc123')) to stdout (format binary);
 
 -- a few days of each of some prices
 select s.price_id as "priceId", s.date - date '2000-01-01' as day,
@@ -124,85 +121,100 @@ select s.price_id as "priceId", s.date - date '2000-01-01' as day,
   from unnest($1::integer[], $2::date[], $3::date[]) as w (id, first, last)
   cross join lateral (select * from series_at($4::bigint)
   where price_id = w.id and date between w.first and w.last offset 0) as s
-  where require_commit($4, $5)
-  order by s.price_id, s.date;
+  where require_commit($4, $5);
 
 -- values that were named
 with p as materialized (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4))
-  select filter, id, name, "matchKey", prices
+  select filter, id, name, "matchKey", key, prices
   from (select 0 as position, 'products' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from product_at($5::bigint)) as v on v.key = "p"."product_id"
-  group by v.uuid, v.name, v.match_key union all select 1 as position, 'priceCategories' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 1 as position, 'priceCategories' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
   where kind = 'price-category') as v on v.key = "p"."price_category_id"
-  group by v.uuid, v.name, v.match_key union all select 2 as position, 'priceTypes' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 2 as position, 'priceTypes' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select slug as key, uuid, name, match_key from dimension_value_at($7::bigint)
   where kind = 'price-type') as v on v.key = "p"."price_type"
-  group by v.uuid, v.name, v.match_key union all select 3 as position, 'purities' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 3 as position, 'purities' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($8::bigint)
   where kind = 'purity') as v on v.key = "p"."purity_id"
-  group by v.uuid, v.name, v.match_key union all select 4 as position, 'incoterms' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 4 as position, 'incoterms' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($9::bigint)
   where kind = 'incoterm') as v on v.key = "p"."incoterm_id"
-  group by v.uuid, v.name, v.match_key union all select 5 as position, 'countries' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 5 as position, 'countries' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($10::bigint)
   where kind = 'country') as v on v.key = "p"."country_id"
-  group by v.uuid, v.name, v.match_key union all select 6 as position, 'regions' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 6 as position, 'regions' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($11::bigint)
   where kind = 'region') as v on v.key = "p"."region_id"
-  group by v.uuid, v.name, v.match_key union all select 7 as position, 'services' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 7 as position, 'services' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($12::bigint)
   where kind = 'service') as v on v.key = "p"."service_id"
-  group by v.uuid, v.name, v.match_key) as used
+  group by v.uuid, v.name, v.match_key, v.key) as used
   order by position, name collate "C";
 
 -- codes that were not found
 with p as materialized (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4))
-  select filter, id, name, "matchKey", prices
+  select filter, id, name, "matchKey", key, prices
   from (select 0 as position, 'products' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from product_at($5::bigint)) as v on v.key = "p"."product_id"
-  group by v.uuid, v.name, v.match_key union all select 1 as position, 'priceCategories' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 1 as position, 'priceCategories' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
   where kind = 'price-category') as v on v.key = "p"."price_category_id"
-  group by v.uuid, v.name, v.match_key union all select 2 as position, 'priceTypes' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 2 as position, 'priceTypes' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select slug as key, uuid, name, match_key from dimension_value_at($7::bigint)
   where kind = 'price-type') as v on v.key = "p"."price_type"
-  group by v.uuid, v.name, v.match_key union all select 3 as position, 'purities' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 3 as position, 'purities' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($8::bigint)
   where kind = 'purity') as v on v.key = "p"."purity_id"
-  group by v.uuid, v.name, v.match_key union all select 4 as position, 'incoterms' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 4 as position, 'incoterms' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($9::bigint)
   where kind = 'incoterm') as v on v.key = "p"."incoterm_id"
-  group by v.uuid, v.name, v.match_key union all select 5 as position, 'countries' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 5 as position, 'countries' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($10::bigint)
   where kind = 'country') as v on v.key = "p"."country_id"
-  group by v.uuid, v.name, v.match_key union all select 6 as position, 'regions' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 6 as position, 'regions' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($11::bigint)
   where kind = 'region') as v on v.key = "p"."region_id"
-  group by v.uuid, v.name, v.match_key union all select 7 as position, 'services' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 7 as position, 'services' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($12::bigint)
   where kind = 'service') as v on v.key = "p"."service_id"
-  group by v.uuid, v.name, v.match_key) as used
+  group by v.uuid, v.name, v.match_key, v.key) as used
   order by position, name collate "C";
 select p.code_key as key, market.slug
   from price_at($1::bigint) as p join market on market.id = p.market_id
@@ -217,31 +229,37 @@ select string_agg(code, e'
 with p as materialized (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4))
-  select filter, id, name, "matchKey", prices
+  select filter, id, name, "matchKey", key, prices
   from (select 0 as position, 'products' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from product_at($5::bigint)) as v on v.key = "p"."product_id"
-  group by v.uuid, v.name, v.match_key union all select 1 as position, 'priceCategories' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 1 as position, 'priceCategories' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($6::bigint)
   where kind = 'price-category') as v on v.key = "p"."price_category_id"
-  group by v.uuid, v.name, v.match_key union all select 2 as position, 'priceTypes' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 2 as position, 'priceTypes' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select slug as key, uuid, name, match_key from dimension_value_at($7::bigint)
   where kind = 'price-type') as v on v.key = "p"."price_type"
-  group by v.uuid, v.name, v.match_key union all select 3 as position, 'incoterms' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 3 as position, 'incoterms' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($8::bigint)
   where kind = 'incoterm') as v on v.key = "p"."incoterm_id"
-  group by v.uuid, v.name, v.match_key union all select 4 as position, 'countries' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 4 as position, 'countries' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($9::bigint)
   where kind = 'country') as v on v.key = "p"."country_id"
-  group by v.uuid, v.name, v.match_key union all select 5 as position, 'regions' as filter,
-  v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+  group by v.uuid, v.name, v.match_key, v.key union all select 5 as position, 'regions' as filter,
+  v.uuid as id, v.name, v.match_key as "matchKey",
+  v.key::text as key, count(*)::int as prices
   from p join (select id as key, uuid, name, match_key from dimension_value_at($10::bigint)
   where kind = 'region') as v on v.key = "p"."region_id"
-  group by v.uuid, v.name, v.match_key) as used
+  group by v.uuid, v.name, v.match_key, v.key) as used
   order by position, name collate "C";
 
 -- how far the feed goes

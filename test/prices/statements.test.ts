@@ -132,10 +132,10 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     ],
     'a few days of each of some prices': [fewPoints([], '42.abc123').text],
     'values that were named': await statementsOf((db) =>
-      unmatchedIn(db, vocabularyReader(db), planFor('nickel', { products: one }), HEAD, []),
+      unmatchedIn(() => db, vocabularyReader(db), planFor('nickel', { products: one }), HEAD, []),
     ),
     'codes that were not found': await statementsOf((db) =>
-      unmatchedIn(db, vocabularyReader(db), planFor('nickel', { codes: one }), HEAD, []),
+      unmatchedIn(() => db, vocabularyReader(db), planFor('nickel', { codes: one }), HEAD, []),
     ),
     'the values of every filter': await statementsOf((db) =>
       usedValues(db, market('copper'), '42.abc123'),

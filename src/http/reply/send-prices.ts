@@ -200,7 +200,7 @@ async function resolveSnapshot(
   const opened = book && (await book.open(plan, asked));
   const { sources, newest } = opened ?? { sources: database, newest: asked };
   const db = () => sources.reads.db(work.signal);
-  const snapshot = await sources.snapshot(db, plan, newest);
+  const snapshot = await sources.snapshot(plan, newest);
   // The book has the newest snapshot, after which nothing came.
   const isTagged = opened === null && request.method !== 'POST';
   const later = isTagged ? await laterText(db, plan, snapshot) : '';

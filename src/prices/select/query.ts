@@ -5,6 +5,9 @@ import { numberIn, requireCommit } from '../../db/revisions.ts';
 import type { Database, PriceDimensions, SpecificationEntry } from '../../db/schema.ts';
 import type { ListFilter, Plan } from '../plan/plan.ts';
 
+/** Returns the database. Called only if a query is needed. */
+export type LazyDatabase = () => Kysely<Database>;
+
 /** The column of `price` and the kind of `dimension_value` of a filter. */
 export function columnOf(name: FilterName): { column: string; kind: string } {
   if (name === 'products') return { column: 'product_id', kind: 'product' };

@@ -1,11 +1,16 @@
-import type { Kysely } from 'kysely';
 import type { Head } from '../../db/revisions.ts';
-import type { Database } from '../../db/schema.ts';
 import { Problem } from '../../errors.ts';
 import { Semaphore } from '../../std/semaphore.ts';
 import { isConverting } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
-import { ALL_CODES, type CodeRange, type SelectedPrice, selectionOf } from './query.ts';
+import type { MarketPricesReader } from './market-prices.ts';
+import {
+  ALL_CODES,
+  type CodeRange,
+  type LazyDatabase,
+  type SelectedPrice,
+  selectionOf,
+} from './query.ts';
 import type { VocabularyReader } from './vocabulary.ts';
 import { type Unmatched, unmatchedIn } from './warnings.ts';
 
@@ -49,9 +54,6 @@ export interface Selected {
   readonly unmatched: readonly Unmatched[];
 }
 
-/** Returns the database. Called only if a query is needed. */
-export type LazyDatabase = () => Kysely<Database>;
-
 /**
  * Selects the prices of a plan at the revision of a head: all of them, or at least those of its
  * page and one more if no warning depends on the others.
@@ -75,19 +77,32 @@ function codeRangeOf({ codes, options, page: { after, limit } }: Plan): CodeRang
   return { after: after?.code ?? null, most: limit === null ? null : limit + 1 };
 }
 
-/** Selects prices in the database. Reads one page if that is enough. */
-export function sqlSelector(vocabularies: VocabularyReader): Selector {
+/**
+ * Selects prices: from a cached market, or else in the database. A query reads one page if that is
+ * enough.
+ */
+export function sqlSelector(
+  vocabularies: VocabularyReader,
+  marketPrices: MarketPricesReader,
+): Selector {
   const largeReads = new ReadLimit(1, LARGE_WAITING_MAX);
   /** Markets with a large selection so far. */
   const large = new Set<string>();
   return async (lazyDb, plan, head, signal) => {
     const { slug } = plan.market;
     const range = codeRangeOf(plan);
+    const withUnmatched = async (prices: readonly SelectedPrice[]): Promise<Selected> => {
+      return { prices, unmatched: await unmatchedIn(lazyDb, vocabularies, plan, head, prices) };
+    };
+    const cached = await marketPrices(plan.market, head);
+    if (cached !== null) {
+      const vocabulary = plan.lists.length === 0 ? null : await vocabularies(plan.market, head);
+      return withUnmatched(cached.select(plan, vocabulary, range));
+    }
     const read = async (): Promise<Selected> => {
-      const db = lazyDb();
-      const prices = await selectionOf(db, plan, head.revision, range).execute();
+      const prices = await selectionOf(lazyDb(), plan, head.revision, range).execute();
       if (prices.length > LARGE) large.add(slug);
-      return { prices, unmatched: await unmatchedIn(db, vocabularies, plan, head, prices) };
+      return withUnmatched(prices);
     };
     const mayBeLarge = plan.codes === null && range.most === null && large.has(slug);
     return mayBeLarge ? largeReads.run(read, signal()) : read();

@@ -6,6 +6,7 @@ import { filtersOf } from '../../contract/schemas/market.ts';
 import type { Head } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { keptAt } from '../../db/shared-work.ts';
+import type { ListFilter } from '../plan/plan.ts';
 import { columnOf, marketPrices, valuesAt } from './query.ts';
 
 /** A filter value of at least one price of a market. */
@@ -14,6 +15,8 @@ interface UsedValue {
   readonly id: string;
   readonly name: string;
   readonly matchKey: string;
+  /** The text of its key in the column of `price`. */
+  readonly key: string;
   readonly prices: number;
 }
 
@@ -27,13 +30,14 @@ export async function usedValues(
   if (filters.length === 0) return [];
   const parts = filters.map(
     (name, index) => sql`select ${sql.lit(index)} as position, ${sql.lit(name)} as filter,
-      v.uuid as id, v.name, v.match_key as "matchKey", count(*)::int as prices
+      v.uuid as id, v.name, v.match_key as "matchKey",
+      v.key::text as key, count(*)::int as prices
     from p join ${valuesAt(name, revision)} as v on v.key = ${sql.ref(`p.${columnOf(name).column}`)}
-    group by v.uuid, v.name, v.match_key`,
+    group by v.uuid, v.name, v.match_key, v.key`,
   );
   const { rows } = await sql<UsedValue>`
     with p as materialized ${marketPrices(market.slug, revision)}
-    select filter, id, name, "matchKey", prices
+    select filter, id, name, "matchKey", key, prices
     from (${sql.join(parts, sql` union all `)}) as used
     order by position, name collate "C"`.execute(db);
   return rows;
@@ -47,10 +51,12 @@ interface FilterVocabulary {
 }
 
 /** All values and codes that a request can name in a market at one revision. */
-interface Vocabulary {
+export interface Vocabulary {
   /** Every value, in the order of the filters and of the names. */
   readonly used: readonly UsedValue[];
   of(filter: FilterName): FilterVocabulary;
+  /** The keys of the values that a list names, as `price` stores them. */
+  storedKeys(filter: ListFilter): readonly string[];
   codes(): Promise<Names>;
 }
 
@@ -72,7 +78,8 @@ async function vocabularyOf(
 ): Promise<Vocabulary> {
   const used = await usedValues(db, market, revision);
   const filters = new Map<FilterName, FilterVocabulary>();
-  for (const [filter, values] of Map.groupBy(used, (each) => each.filter)) {
+  const byFilter = Map.groupBy(used, (each) => each.filter);
+  for (const [filter, values] of byFilter) {
     filters.set(filter, {
       keys: new Set(values.flatMap((each) => [each.matchKey, each.id])),
       names: new Names(values.map((each) => each.name)),
@@ -81,6 +88,13 @@ async function vocabularyOf(
   return {
     used,
     of: (filter) => filters.get(filter) ?? EMPTY,
+    storedKeys: ({ name, keys }) => {
+      const sent = new Set(keys);
+      const values = byFilter.get(name) ?? [];
+      return values
+        .filter(({ id, matchKey }) => sent.has(matchKey) || sent.has(id))
+        .map(({ key }) => key);
+    },
     codes: keptAt(
       1,
       () => 'codes',

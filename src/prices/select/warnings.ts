@@ -9,7 +9,7 @@ import { Problem, shown, type WarningCode } from '../../errors.ts';
 import { Slice } from '../../std/turns.ts';
 import { namesPast } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
-import type { SelectedPrice } from './query.ts';
+import type { LazyDatabase, SelectedPrice } from './query.ts';
 import type { VocabularyReader } from './vocabulary.ts';
 
 /** A price that was added after a revision. */
@@ -106,12 +106,13 @@ async function marketsOf(
  * Finds the codes of a plan that its market does not have, in other markets and later revisions.
  */
 async function foreignCodes(
-  db: Kysely<Database>,
+  lazyDb: LazyDatabase,
   { market, options }: Plan,
   { revision }: Head,
   missing: readonly UnmatchedItem[],
 ) {
   if (missing.length === 0) return null;
+  const db = lazyDb();
   const keys = missing.map(({ value }) => codeKey(value));
   const later = namesPast(options) ? await laterPrices(db, market.slug, revision, keys) : null;
   return { elsewhere: await marketsOf(db, missing, revision), later };
@@ -119,7 +120,7 @@ async function foreignCodes(
 
 /** The values of a plan that match nothing in its market, in the order of the filters. */
 export async function unmatchedIn(
-  db: Kysely<Database>,
+  lazyDb: LazyDatabase,
   vocabularies: VocabularyReader,
   plan: Plan,
   head: Head,
@@ -133,7 +134,7 @@ export async function unmatchedIn(
     const { keys } = vocabulary.of(name);
     missing.push(...unknownItems(name, values, (value) => keys.has(matchKey(value))));
   }
-  const foreign = plan.codes && (await foreignCodes(db, plan, head, missing));
+  const foreign = plan.codes && (await foreignCodes(lazyDb, plan, head, missing));
   const names = foreign && (await vocabulary.codes());
   const slice = new Slice();
   const unmatched: Unmatched[] = [];
