@@ -20,10 +20,14 @@ import { orAborted } from './shared-work.ts';
 export interface Reads {
   /** A handle whose statements end with the signal; without one, with their own time limit. */
   db(signal?: AbortSignal): Kysely<Database>;
-  /** One statement as the driver takes it. */
+  /**
+   * One statement as the driver takes it.
+   * @param isUntimed true if the answer that it is for may have begun, as for `copy`
+   */
   query<Row extends pg.QueryResultRow>(
     query: pg.QueryConfig,
     signal?: AbortSignal,
+    isUntimed?: boolean,
   ): Promise<readonly Row[]>;
   /**
    * What is made of the bytes that a COPY TO STDOUT sends, while they come.
@@ -62,6 +66,20 @@ interface ReadsOptions {
 }
 
 type Work<T> = (client: pg.PoolClient) => Promise<T>;
+
+/** A kind of statement. */
+interface Kind {
+  readonly isCopy: boolean;
+  /**
+   * True if the answer that it is for may have begun already, and must not break off because the
+   * machine is busy: it waits for a connection as long as its reader does, and has more attempts.
+   */
+  readonly isUntimed: boolean;
+}
+
+const USUAL: Kind = { isCopy: false, isUntimed: false };
+const UNTIMED: Kind = { isCopy: false, isUntimed: true };
+const COPY: Kind = { isCopy: true, isUntimed: true };
 
 /**
  * An interruption of the database ended a statement, which runs again afterwards. That is no retry:
@@ -150,8 +168,14 @@ class Reading implements Reads {
     return signal ? this.#handle(signal) : this.#shared;
   }
 
-  async query<Row extends pg.QueryResultRow>(query: pg.QueryConfig, signal = NEVER) {
-    const { rows } = await this.#run(query.text, (client) => client.query<Row>(query), signal);
+  async query<Row extends pg.QueryResultRow>(
+    query: pg.QueryConfig,
+    signal = NEVER,
+    isUntimed = false,
+  ) {
+    const kind = isUntimed ? UNTIMED : USUAL;
+    const work: Work<pg.QueryResult<Row>> = (client) => client.query<Row>(query);
+    const { rows } = await this.#run(query.text, work, signal, kind);
     return rows;
   }
 
@@ -161,7 +185,7 @@ class Reading implements Reads {
     signal = NEVER,
   ): Promise<T> {
     const work: Work<T> = (client) => read(client.query(copyTo(statement)));
-    return this.#run(statement, work, signal, true);
+    return this.#run(statement, work, signal, COPY);
   }
 
   /** A handle of Kysely's that borrows a connection for each statement. */
@@ -176,17 +200,13 @@ class Reading implements Reads {
     return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
   }
 
-  /**
-   * The answer that a COPY is for may have begun already, and must not break off because the
-   * machine is busy: it waits for a connection as long as its reader does, and has more attempts.
-   */
-  #run<T>(text: string, work: Work<T>, signal: AbortSignal, isCopy = false): Promise<T> {
+  #run<T>(text: string, work: Work<T>, signal: AbortSignal, kind = USUAL): Promise<T> {
     const { answerMs, around } = this.#options;
-    const attempt = () => this.#attempt(work, signal, isCopy);
+    const attempt = () => this.#attempt(work, signal, kind);
     const run = async (): Promise<T> => {
       for (;;) {
         try {
-          return await this.retries.run(attempt, signal, isCopy ? answerMs : 0);
+          return await this.retries.run(attempt, signal, kind.isUntimed ? answerMs : 0);
         } catch (error) {
           if (!(error instanceof Interrupted)) throw error;
         }
@@ -196,13 +216,13 @@ class Reading implements Reads {
   }
 
   /** @throws Interrupted where the whole database went away, not only this connection */
-  async #attempt<T>(work: Work<T>, signal: AbortSignal, isCopy: boolean): Promise<T> {
+  async #attempt<T>(work: Work<T>, signal: AbortSignal, kind: Kind): Promise<T> {
     const { link } = this.#options;
-    const leave = await this.#enter(signal, isCopy);
+    const leave = await this.#enter(signal, kind);
     const { epoch } = link;
     try {
       const client = await this.#connect(signal);
-      const answer = await this.#answer(client, work, signal, isCopy);
+      const answer = await this.#answer(client, work, signal, kind);
       if (signal !== NEVER) this.#begun.add(signal);
       return answer;
     } catch (error) {
@@ -222,12 +242,12 @@ class Reading implements Reads {
    * several requests share, until the backlog of an interruption is gone; at other times a slow
    * database would do nothing else. A statement without a time limit loses nothing by waiting.
    */
-  async #enter(signal: AbortSignal, isCopy: boolean): Promise<Release> {
+  async #enter(signal: AbortSignal, { isUntimed }: Kind): Promise<Release> {
     const { link } = this.#options;
     link.check();
     const isShared = signal === NEVER && link.queues.catchUp !== null;
-    const isFirst = !isCopy && (isShared || this.#begun.has(signal));
-    const leave = await this.slots.acquire({ signal, hasPriority: isFirst, isUntimed: isCopy });
+    const hasPriority = !isUntimed && (isShared || this.#begun.has(signal));
+    const leave = await this.slots.acquire({ signal, hasPriority, isUntimed });
     if (leave === null) throw busy();
     return leave;
   }
@@ -245,7 +265,7 @@ class Reading implements Reads {
     }
   }
 
-  async #answer<T>(client: pg.PoolClient, work: Work<T>, signal: AbortSignal, isCopy: boolean) {
+  async #answer<T>(client: pg.PoolClient, work: Work<T>, signal: AbortSignal, { isCopy }: Kind) {
     const { link, answerMs } = this.#options;
     let isSpoiled = false;
     const spoil = (): void => {

@@ -156,6 +156,36 @@ t.test('a row with a value that no column may hold is refused, not rounded', asy
   }
 });
 
+t.test('points that arrive in any order are in the order of their days', async (t) => {
+  const { pool } = await testDatabase(t);
+  const client = await pool.connect();
+  const read = (order: string, more = '') =>
+    columnsOf(
+      client.query(
+        copyTo(`copy (select price_id, date '2000-01-01' + day, day * 0.01, day * 0.01 + 1, null,
+            timestamptz '2024-01-01T00:00Z' + day * interval '1 second', day
+          from (select price_id, day, md5(price_id::text || '.' || day) as chance
+            from generate_series(1, 7) as price_id, generate_series(1, 500 * price_id) as day
+            ${more}) as point
+          ${order}) to stdout (format binary)`),
+      ),
+    );
+  const expected = await read('order by price_id, day');
+  t.same(
+    [...(expected.get(3)?.day ?? [])],
+    Array.from({ length: 1_500 }, (_, at) => at + 1),
+  );
+  const byPrice = (series: Awaited<typeof expected>) => [...series].sort(([a], [b]) => a - b);
+  for (const order of ['chance', 'day, price_id', 'price_id, day desc', 'day desc, price_id']) {
+    t.same(byPrice(await read(`order by ${order}`)), byPrice(expected), order);
+  }
+  const history = '(day % 50 = 0), price_id, day';
+  t.same(byPrice(await read(`order by ${history}`)), byPrice(expected), 'some rows come later');
+  const twice = failureOf(read('', 'union all select 1, 77, null'));
+  t.match(await twice, { message: /two points of one price and day/ });
+  client.release(true);
+});
+
 t.test('a series that was cut off on its way is an error, never a shorter series', async (t) => {
   const { pool } = await testDatabase(t);
   await writeWorld(pool);

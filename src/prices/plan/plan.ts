@@ -6,6 +6,7 @@ import { type BodyCheck, brokenBy, isMembers } from '../../contract/request/vali
 import { csvColumns, FORMATS, type Format } from '../../contract/schemas/formats.ts';
 import { filtersOf } from '../../contract/schemas/market.ts';
 import type { RequestPart } from '../../contract/schemas/problem.ts';
+import { dayOf as dayNumberOf } from '../../conversion/calendar.ts';
 import { eitherOf, shown, startAgain, type Violation } from '../../errors.ts';
 import { type Position, positionIn } from './cursor.ts';
 import { brokenOptions, optionsOf, type PlanOptions } from './options.ts';
@@ -22,6 +23,10 @@ export interface DateRange {
   readonly from: string | null;
   readonly to: string | null;
 }
+
+/** The number of days of a range; Infinity if a bound is open. */
+export const daysIn = ({ from, to }: DateRange): number =>
+  from === null || to === null ? Number.POSITIVE_INFINITY : 1 + dayNumberOf(to) - dayNumberOf(from);
 
 /** The part of the prices that an answer shows. */
 interface Page {

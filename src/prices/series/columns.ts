@@ -14,16 +14,34 @@ export type SeriesSource = (
   signal: AbortSignal,
 ) => Promise<ReadonlyMap<number, Columns>>;
 
-/** Builds columns that double their capacity while rows arrive. */
+/** Points of a series for which memory is reserved, if nothing is known of its length. */
+const CAPACITY = 64;
+
+/** Builds the columns of one series. The points may arrive in any order. */
 export class ColumnsBuilder {
   #length = 0;
-  #day: Int32Array = new Int32Array(64);
-  #low: Float64Array = new Float64Array(64);
-  #mid: Float64Array = new Float64Array(64);
-  #high: Float64Array = new Float64Array(64);
-  #scale: Uint8Array = new Uint8Array(64);
-  #publishedAt: Float64Array = new Float64Array(64);
-  #corrections: Int32Array = new Int32Array(64);
+  #day: Int32Array;
+  #low: Float64Array;
+  #mid: Float64Array;
+  #high: Float64Array;
+  #scale: Uint8Array;
+  #publishedAt: Float64Array;
+  #corrections: Int32Array;
+
+  /** @param capacity the expected number of points */
+  constructor(capacity = CAPACITY) {
+    this.#day = new Int32Array(capacity);
+    this.#low = new Float64Array(capacity);
+    this.#mid = new Float64Array(capacity);
+    this.#high = new Float64Array(capacity);
+    this.#scale = new Uint8Array(capacity);
+    this.#publishedAt = new Float64Array(capacity);
+    this.#corrections = new Int32Array(capacity);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
 
   /** Adds a point; the arguments are in the order of `Columns`. */
   add(
@@ -47,24 +65,29 @@ export class ColumnsBuilder {
     this.#length = at + 1;
   }
 
-  /** Returns the points in memory of the exact size. The next point starts another series. */
+  /**
+   * The points in the order of their days, in memory of the exact size. Call it once.
+   * @throws Error if two points have the same day
+   */
   finish(): Columns {
     const length = this.#length;
-    this.#length = 0;
-    return {
+    const exact = <T extends Int32Array | Float64Array | Uint8Array>(column: T): T =>
+      column.length === length ? column : (column.slice(0, length) as T);
+    const columns = {
       length,
-      day: this.#day.slice(0, length),
-      low: this.#low.slice(0, length),
-      mid: this.#mid.slice(0, length),
-      high: this.#high.slice(0, length),
-      scale: this.#scale.slice(0, length),
-      publishedAt: this.#publishedAt.slice(0, length),
-      corrections: this.#corrections.slice(0, length),
+      day: exact(this.#day),
+      low: exact(this.#low),
+      mid: exact(this.#mid),
+      high: exact(this.#high),
+      scale: exact(this.#scale),
+      publishedAt: exact(this.#publishedAt),
+      corrections: exact(this.#corrections),
     };
+    return isAscending(columns.day) ? columns : sorted(columns);
   }
 
   #grow(): void {
-    const size = this.#day.length * 2;
+    const size = Math.max(CAPACITY, this.#day.length * 2);
     const ints = (old: Int32Array) => grown(new Int32Array(size), old);
     const doubles = (old: Float64Array) => grown(new Float64Array(size), old);
     this.#day = ints(this.#day);
@@ -81,3 +104,62 @@ const grown = <T extends { set(from: T): void }>(bigger: T, old: T): T => {
   bigger.set(old);
   return bigger;
 };
+
+function isAscending(days: Int32Array): boolean {
+  for (let index = 1; index < days.length; index += 1) {
+    if ((days[index] as number) <= (days[index - 1] as number)) return false;
+  }
+  return true;
+}
+
+/** Columns in the order of their days. @throws Error if two points have the same day */
+function sorted({ length, ...columns }: Columns): Columns {
+  const { day } = columns;
+  const order = Uint32Array.from({ length }, (_, index) => index);
+  order.sort((one, other) => (day[one] as number) - (day[other] as number));
+  const inOrder = <T extends Int32Array | Float64Array | Uint8Array>(column: T): T =>
+    column.map((_, index) => column[order[index] as number] as number) as T;
+  const days = inOrder(day);
+  if (!isAscending(days)) throw new Error('the database sent two points of one price and day');
+  return {
+    length,
+    day: days,
+    low: inOrder(columns.low),
+    mid: inOrder(columns.mid),
+    high: inOrder(columns.high),
+    scale: inOrder(columns.scale),
+    publishedAt: inOrder(columns.publishedAt),
+    corrections: inOrder(columns.corrections),
+  };
+}
+
+/**
+ * Collects the points of several prices, which may arrive in any order. Points in the order of
+ * prices and days cost no sorting: an index returns them so.
+ */
+export class SeriesCollector {
+  readonly #builders = new Map<number, ColumnsBuilder>();
+  #priceId = Number.NaN;
+  #builder = new ColumnsBuilder(0);
+
+  /** The builder of a price. */
+  of(priceId: number): ColumnsBuilder {
+    if (priceId === this.#priceId) return this.#builder;
+    let builder = this.#builders.get(priceId);
+    if (builder === undefined) {
+      // Most prices of a request have as many points as the one before.
+      builder = new ColumnsBuilder(this.#builder.length || CAPACITY);
+      this.#builders.set(priceId, builder);
+    }
+    this.#priceId = priceId;
+    this.#builder = builder;
+    return builder;
+  }
+
+  /** The columns of each price, by its id. */
+  finish(): Map<number, Columns> {
+    const series = new Map<number, Columns>();
+    for (const [priceId, builder] of this.#builders) series.set(priceId, builder.finish());
+    return series;
+  }
+}

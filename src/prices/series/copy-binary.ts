@@ -1,5 +1,5 @@
 import type { Columns } from '../../conversion/columns.ts';
-import { ColumnsBuilder } from './columns.ts';
+import { SeriesCollector } from './columns.ts';
 
 /** Length of the signature, flags and extension length that begin a binary COPY. */
 const HEADER_BYTES = 19;
@@ -62,15 +62,13 @@ const NOTHING = Buffer.alloc(0);
 
 /**
  * Parses the stream of `copy (select price_id, date, low, mid, high, published_at, corrections …)
- * to stdout (format binary)`, ordered by price and date. It parses no text, so it loses no digit.
+ * to stdout (format binary)`, in any order. It parses no text, so it loses no digit.
  */
 export class SeriesReader {
   readonly #low = new NumericReader();
   readonly #mid = new NumericReader();
   readonly #high = new NumericReader();
-  readonly #series = new Map<number, Columns>();
-  readonly #builder = new ColumnsBuilder();
-  #current = Number.NaN;
+  readonly #series = new SeriesCollector();
   /** The bytes of an incomplete row. */
   #rest = NOTHING;
   #hasHeader = false;
@@ -101,12 +99,7 @@ export class SeriesReader {
   /** All series. @throws Error if the stream is incomplete */
   end(): Map<number, Columns> {
     if (!this.#isEnded) throw new Error('the stream of the database is incomplete');
-    this.#finish();
-    return this.#series;
-  }
-
-  #finish(): void {
-    if (!Number.isNaN(this.#current)) this.#series.set(this.#current, this.#builder.finish());
+    return this.#series.finish();
   }
 
   #row(bytes: Buffer, start: number): void {
@@ -124,24 +117,22 @@ export class SeriesReader {
     at += 4 + Math.max(highBytes, 0);
     const micros = bytes.readInt32BE(at + 4) * 4_294_967_296 + bytes.readUInt32BE(at + 8);
     const corrections = bytes.readInt32BE(at + 16);
-    if (priceId !== this.#current) {
-      this.#finish();
-      this.#current = priceId;
-    }
     const scale = Math.max(
       mid.scale,
       lowBytes >= 0 ? low.scale : 0,
       highBytes >= 0 ? high.scale : 0,
     );
-    this.#builder.add(
-      day,
-      lowBytes >= 0 ? low.value * powerOf10(scale - low.scale) : Number.NaN,
-      mid.value * powerOf10(scale - mid.scale),
-      highBytes >= 0 ? high.value * powerOf10(scale - high.scale) : Number.NaN,
-      scale,
-      micros,
-      corrections,
-    );
+    this.#series
+      .of(priceId)
+      .add(
+        day,
+        lowBytes >= 0 ? low.value * powerOf10(scale - low.scale) : Number.NaN,
+        mid.value * powerOf10(scale - mid.scale),
+        highBytes >= 0 ? high.value * powerOf10(scale - high.scale) : Number.NaN,
+        scale,
+        micros,
+        corrections,
+      );
   }
 }
 

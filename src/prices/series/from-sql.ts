@@ -1,7 +1,8 @@
 import type { Columns } from '../../conversion/columns.ts';
 import type { Reads } from '../../db/reads.ts';
 import { commitIdOf, numberOf } from '../../db/revisions.ts';
-import { ColumnsBuilder, type SeriesSource } from './columns.ts';
+import { daysIn } from '../plan/plan.ts';
+import { SeriesCollector, type SeriesSource } from './columns.ts';
 import { columnsOf } from './copy-binary.ts';
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
@@ -20,7 +21,10 @@ function seriesAt(revision: string) {
   return { series: `series_at(${number})`, isThere: `require_commit(${number}, ${commit})` };
 }
 
-/** The COPY statement that reads the series of prices at a revision. */
+/**
+ * The COPY statement that reads the series of prices at a revision, in any order: sorting would take
+ * the server as long as reading.
+ */
 export function seriesStatement(
   priceIds: readonly number[],
   range: { readonly from: string | null; readonly to: string | null },
@@ -33,8 +37,7 @@ export function seriesStatement(
   ].join('');
   const { series, isThere } = seriesAt(revision);
   return `copy (select price_id, date, low, mid, high, published_at, corrections
-    from ${series} where price_id = any('{${ids}}')${bounds} and ${isThere}
-    order by price_id, date) to stdout (format binary)`;
+    from ${series} where price_id = any('{${ids}}')${bounds} and ${isThere}) to stdout (format binary)`;
 }
 
 /** Days of one price, both bounds inclusive. */
@@ -58,15 +61,8 @@ export function daysStatement(wanted: readonly PriceDays[], revision: string): s
     from (values ${rows.join(', ')}) as w (id, first, last)
       cross join lateral (select * from ${series}
         where price_id = w.id and date between w.first and w.last offset 0) as s
-    where ${isThere}
-    order by s.price_id, s.date) to stdout (format binary)`;
+    where ${isThere}) to stdout (format binary)`;
 }
-
-/** Reads series by binary COPY, with one short statement for each call. */
-export const sqlSeries =
-  (reads: Reads): SeriesSource =>
-  (priceIds, range, revision, signal) =>
-    reads.copy(seriesStatement(priceIds, range, revision), columnsOf, signal);
 
 /** A row of `fewPoints`: numbers as decimal text, the time in microseconds since 2000. */
 export interface FewPointsRow {
@@ -92,8 +88,7 @@ export const fewPoints = (wanted: readonly PriceDays[], revision: string) => ({
     from unnest($1::integer[], $2::date[], $3::date[]) as w (id, first, last)
       cross join lateral (select * from series_at($4::bigint)
         where price_id = w.id and date between w.first and w.last offset 0) as s
-    where require_commit($4, $5)
-    order by s.price_id, s.date`,
+    where require_commit($4, $5)`,
   values: [
     wanted.map(({ priceId }) => priceId),
     wanted.map(({ first }) => first),
@@ -115,26 +110,38 @@ function scaled(text: string): { readonly value: number; readonly scale: number 
 
 const MISSING = { value: Number.NaN, scale: 0 };
 
-/** The series of rows that are ordered by price and date. */
+const numberIn = (text: string | null) => (text === null ? MISSING : scaled(text));
+
+/** The series of rows in any order. */
 export function columnsOfRows(rows: readonly FewPointsRow[]): Map<number, Columns> {
-  const series = new Map<number, Columns>();
-  const builder = new ColumnsBuilder();
-  for (const [index, { priceId, day, micros, corrections, ...row }] of rows.entries()) {
-    const [low, mid, high] = [row.low, row.mid, row.high].map((each) =>
-      each === null ? MISSING : scaled(each),
-    ) as [typeof MISSING, typeof MISSING, typeof MISSING];
+  const series = new SeriesCollector();
+  for (const { priceId, day, micros, corrections, ...row } of rows) {
+    const [low, mid, high] = [numberIn(row.low), numberIn(row.mid), numberIn(row.high)];
     const scale = Math.max(low.scale, mid.scale, high.scale);
     const rescaled = (each: typeof MISSING): number => each.value * 10 ** (scale - each.scale);
-    builder.add(
-      day,
-      rescaled(low),
-      rescaled(mid),
-      rescaled(high),
-      scale,
-      Number(micros),
-      corrections,
-    );
-    if (rows[index + 1]?.priceId !== priceId) series.set(priceId, builder.finish());
+    series
+      .of(priceId)
+      .add(day, rescaled(low), rescaled(mid), rescaled(high), scale, Number(micros), corrections);
   }
-  return series;
+  return series.finish();
 }
+
+/**
+ * Days of all prices up to which series are read as rows: a prepared query is faster than COPY,
+ * which the server parses and plans each time.
+ */
+const ROW_DAYS_MAX = 256;
+
+/** Reads series with one short statement for each call. */
+export const sqlSeries =
+  (reads: Reads): SeriesSource =>
+  async (priceIds, range, revision, signal) => {
+    const { from, to } = range;
+    if (from === null || to === null || priceIds.length * daysIn(range) > ROW_DAYS_MAX) {
+      return reads.copy(seriesStatement(priceIds, range, revision), columnsOf, signal);
+    }
+    const wanted = priceIds.map((priceId) => ({ priceId, first: from, last: to }));
+    return columnsOfRows(
+      await reads.query<FewPointsRow>(fewPoints(wanted, revision), signal, true),
+    );
+  };

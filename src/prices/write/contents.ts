@@ -12,7 +12,7 @@ import { type CurrencyAndUnit, type Receipt, receiptOf } from '../../conversion/
 import { BY_RULE, type Rounding } from '../../conversion/rounding.ts';
 import { type Summary, summaryOf } from '../../conversion/summary.ts';
 import type { PlannedPrice, Targets } from '../conversion/outcomes.ts';
-import type { Plan } from '../plan/plan.ts';
+import { daysIn, type Plan } from '../plan/plan.ts';
 import type { SelectedPrice } from '../select/query.ts';
 import type { References } from '../select/references.ts';
 import type { Warning } from '../select/warnings.ts';
@@ -173,11 +173,17 @@ export interface Writer {
   readonly end: Buffer;
 }
 
-/** Prices of the first statement: the length of their series is unknown before. */
+/** Prices of the first statement, if the number of their points is unknown before. */
 const PRICES_AT_FIRST = 4;
 
 /** About as many points as one statement reads: they are held while a slow reader takes them. */
 const POINTS_PER_STATEMENT = 16_384;
+
+/** Prices of the first statement: of a bounded range as many as cannot exceed its points. */
+function firstStep(days: number, most: number): number {
+  const wanted = Math.floor(POINTS_PER_STATEMENT / days);
+  return Math.max(1, Math.min(most, Math.max(PRICES_AT_FIRST, wanted)));
+}
 
 const NO_COLUMNS: Columns = new ColumnsBuilder().finish();
 const NO_SERIES: ReadonlyMap<number, Columns> = new Map();
@@ -203,7 +209,7 @@ export async function* contentsOfAll(
   const { includeSeries, includeSummary } = plan.options;
   // A summary looks back over the beginning of the range, and never past its end.
   const range = includeSummary ? { from: null, to: plan.range.to } : plan.range;
-  let step = Math.min(PRICES_AT_FIRST, most);
+  let step = firstStep(daysIn(range), most);
   for (let start = 0; start < prices.length; ) {
     const chunk = prices.slice(start, start + step);
     const ids = chunk.map((each) => each.price.id);
