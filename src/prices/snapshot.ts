@@ -104,8 +104,8 @@ async function readSnapshot(
 const PAST_CACHED = 1_000;
 
 /**
- * Identifies the snapshot of a past moment. A moment has one snapshot for ever, until a server takes
- * over that lacks a revision: then `history` grows.
+ * Identifies the snapshot of a past moment. It stays the same until a server takes over that lacks
+ * a revision: then `history` grows.
  */
 function pastKey({ epoch, history }: Newest, { market, options }: MomentPlan): string {
   const { moment, currency } = options;
@@ -145,8 +145,8 @@ function rateKey(newest: Newest): string {
 }
 
 /**
- * A reader that uses the result of the revision check. It caches the last chosen source of rates and
- * the snapshots of past moments.
+ * A reader that uses the result of the revision check. It caches the last chosen source of rates,
+ * and the snapshots of past moments.
  * @param shared the database of loads that requests share; an aborted request does not cancel them
  * @param source the configured source of exchange rates
  */

@@ -100,11 +100,13 @@ select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_p
 
 -- series, unbounded
 copy (select price_id, date, low, mid, high, published_at, corrections
-  from series_at(42) where price_id = any('{1,2}') and require_commit(42, 'abc123')) to stdout (format binary);
+  from series_at(42) where price_id = any('{1,2}') and require_commit(42, 'abc123'))
+  to stdout (format binary);
 
 -- series between days
 copy (select price_id, date, low, mid, high, published_at, corrections
-  from series_at(42) where price_id = any('{1}') and date >= '2024-01-01' and date <= '2024-12-31' and require_commit(42, 'abc123')) to stdout (format binary);
+  from series_at(42) where price_id = any('{1}') and date >= '2024-01-01' and date <= '2024-12-31' and require_commit(42, 'abc123'))
+  to stdout (format binary);
 
 -- some days of each of some prices
 copy (select s.price_id, s.date, s.low, s.mid, s.high, s.published_at, s.corrections

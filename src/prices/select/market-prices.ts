@@ -28,7 +28,7 @@ function conditionOf(
 }
 
 /** The prices of a market at one revision. Selects the same as `selectionOf`, without a query. */
-export class MarketPrices {
+class MarketPrices {
   /** In the order of the codes. */
   readonly #prices: readonly SelectedPrice[];
   readonly #indexes: ReadonlyMap<string, number>;
@@ -83,9 +83,8 @@ const REQUESTED_ONCE = 256;
 export type MarketPricesReader = (market: Market, head: Head) => Promise<MarketPrices | null>;
 
 /**
- * A reader with an LRU cache. It loads a market that is requested for the second time at a revision:
- * a load takes longer than the selection of a few prices, and each commit to a market ends the use
- * of the load before it.
+ * A reader with an LRU cache. It loads a market at the second request for a revision: a load takes
+ * longer than the selection of a few prices, and each commit to a market makes a load useless.
  * @param shared the database of loads that requests share; an aborted request does not cancel them
  */
 export function marketPricesReader(shared: Kysely<Database>): MarketPricesReader {

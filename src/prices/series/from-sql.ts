@@ -22,8 +22,8 @@ function seriesAt(revision: string) {
 }
 
 /**
- * The COPY statement that reads the series of prices at a revision, in any order: sorting would take
- * the server as long as reading.
+ * The COPY statement that reads the series of prices at a revision, in any order: sorting would
+ * take the server as long as reading.
  */
 export function seriesStatement(
   priceIds: readonly number[],
@@ -37,7 +37,8 @@ export function seriesStatement(
   ].join('');
   const { series, isThere } = seriesAt(revision);
   return `copy (select price_id, date, low, mid, high, published_at, corrections
-    from ${series} where price_id = any('{${ids}}')${bounds} and ${isThere}) to stdout (format binary)`;
+    from ${series} where price_id = any('{${ids}}')${bounds} and ${isThere})
+    to stdout (format binary)`;
 }
 
 /** Days of one price, both bounds inclusive. */
