@@ -17,7 +17,7 @@ export type SeriesSource = (
 /** Points of a series for which memory is reserved, if nothing is known of its length. */
 const CAPACITY = 64;
 
-/** Builds the columns of one series. The points may arrive in any order. */
+/** Builds the columns of one series. */
 export class ColumnsBuilder {
   #length = 0;
   #day: Int32Array;
@@ -65,15 +65,12 @@ export class ColumnsBuilder {
     this.#length = at + 1;
   }
 
-  /**
-   * The points in the order of their days, in memory of the exact size. Call it once.
-   * @throws Error if two points have the same day
-   */
+  /** The points in the order of their arrival, in memory of the exact size. Call it once. */
   finish(): Columns {
     const length = this.#length;
     const exact = <T extends Int32Array | Float64Array | Uint8Array>(column: T): T =>
       column.length === length ? column : (column.slice(0, length) as T);
-    const columns = {
+    return {
       length,
       day: exact(this.#day),
       low: exact(this.#low),
@@ -83,7 +80,6 @@ export class ColumnsBuilder {
       publishedAt: exact(this.#publishedAt),
       corrections: exact(this.#corrections),
     };
-    return isAscending(columns.day) ? columns : sorted(columns);
   }
 
   #grow(): void {
@@ -156,10 +152,16 @@ export class SeriesCollector {
     return builder;
   }
 
-  /** The columns of each price, by its id. */
+  /**
+   * The columns of each price in the order of their days, by its id.
+   * @throws Error if two points of a price have the same day
+   */
   finish(): Map<number, Columns> {
     const series = new Map<number, Columns>();
-    for (const [priceId, builder] of this.#builders) series.set(priceId, builder.finish());
+    for (const [priceId, builder] of this.#builders) {
+      const columns = builder.finish();
+      series.set(priceId, isAscending(columns.day) ? columns : sorted(columns));
+    }
     return series;
   }
 }

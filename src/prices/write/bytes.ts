@@ -7,6 +7,9 @@ const DAY_MS = 86_400_000;
 const EPOCH_2000_MS = Date.UTC(2000, 0, 1);
 const MICROS_PER_DAY = 86_400_000_000;
 
+/** Bytes up to which copying one by one is faster than a call of `set`. */
+const SHORT_BYTES = 24;
+
 const days = new Map<number, Buffer>();
 
 /** `YYYY-MM-DD` of a day counted from 2000-01-01; remembered, as the same days recur. */
@@ -93,8 +96,15 @@ export class ByteWriter {
   }
 
   put(text: Buffer): void {
-    this.#bytes.set(text, this.#at);
-    this.#at += text.length;
+    const { length } = text;
+    if (length > SHORT_BYTES) {
+      this.#bytes.set(text, this.#at);
+    } else {
+      for (let index = 0; index < length; index += 1) {
+        this.#bytes[this.#at + index] = text[index] as number;
+      }
+    }
+    this.#at += length;
   }
 
   /** ASCII letters. */

@@ -1,8 +1,9 @@
 import { CSV_GROUPS, csvColumns, dimensionFields } from '../../contract/schemas/formats.ts';
 import { NO_DAY } from '../../conversion/calendar.ts';
 import { isUnconverted, type PointColumns } from '../../conversion/columns.ts';
+import type { Plan } from '../plan/plan.ts';
 import { ascii, ByteWriter } from './bytes.ts';
-import type { Contents, Terms, Writer } from './contents.ts';
+import type { Description, Terms, Writer } from './contents.ts';
 import { csvCell, reasonOf, sharedValues } from './rows.ts';
 
 /** The cells that all rows of a price have in common, with the commas around them. */
@@ -10,11 +11,13 @@ interface CommonCells {
   readonly code: Buffer;
   readonly terms: Buffer;
   readonly about: Buffer;
-  /** The cells after those of the point, of a price without points. */
+  /** The row of a price without points. */
   readonly withoutPoints: Buffer;
-  /** The same of a point that could be converted, and of one that could not. */
+  /** The cells after those of the point, of a point that could be converted or could not. */
   readonly converted: Buffer;
   readonly unconverted: Buffer;
+  /** The end of the row of a point that is neither converted nor aggregated. */
+  readonly nativeEnd: Buffer;
 }
 
 /** Upper bound of the bytes of the cells of one point, without wide numbers. */
@@ -61,13 +64,8 @@ function writeRates({ fx }: PointColumns, index: number, base: Buffer, room: num
   out.number(fx.to, index, room);
 }
 
-function writeRow(
-  points: PointColumns,
-  index: number,
-  cells: CommonCells,
-  base: Buffer,
-  room: number,
-): void {
+/** Writes the cells of a row up to its corrections. */
+function writePoint(points: PointColumns, index: number, cells: CommonCells, room: number): void {
   out.reserve(room);
   out.put(cells.code);
   out.day(points.day[index] as number);
@@ -79,6 +77,20 @@ function writeRow(
   out.instant(points.publishedAt[index] as number);
   out.byte(COMMA);
   out.integer(points.corrections[index] as number);
+}
+
+function writeRow(
+  points: PointColumns,
+  index: number,
+  cells: CommonCells,
+  base: Buffer,
+  room: number,
+): void {
+  writePoint(points, index, cells, room);
+  if (points.fx === null && points.periods === null) {
+    out.put(cells.nativeEnd);
+    return;
+  }
   out.put(cells.about);
   writePeriod(points, index);
   writeRates(points, index, base, room);
@@ -89,25 +101,30 @@ function writeRow(
   out.put(ROW_END);
 }
 
-const lengthOf = ({ code, terms, about, unconverted }: CommonCells): number =>
-  code.length + terms.length + about.length + unconverted.length;
+/** Room for one row. */
+const roomOf = ({ code, terms, nativeEnd, unconverted }: CommonCells): number =>
+  code.length + terms.length + nativeEnd.length + unconverted.length + POINT_BYTES_MAX;
+
+/** Usual size of one row. */
+const usualOf = ({ code, terms, nativeEnd }: CommonCells): number =>
+  code.length + terms.length + nativeEnd.length + POINT_BYTES;
+
+const baseOf = ({ fx }: PointColumns): Buffer =>
+  fx === null ? NO_RATES : ascii(`,${fx.pair.base},`);
 
 /**
  * The rows of one price as CSV, in slices: one for each point, or one without values where there is
  * none.
  */
 function* slicesOfRows(points: PointColumns | null, cells: CommonCells): Generator<Buffer> {
-  const { code, terms, about, withoutPoints } = cells;
   if (points === null || points.length === 0) {
-    const row = [code, NO_VALUES, terms, NO_PUBLICATION, about, NO_PERIOD_AND_RATES];
-    yield Buffer.concat([...row, withoutPoints, NO_PUBLICATION, ROW_END]);
+    yield cells.withoutPoints;
     return;
   }
-  const common = lengthOf(cells);
-  const room = common + POINT_BYTES_MAX;
-  const base = points.fx === null ? NO_RATES : ascii(`,${points.fx.pair.base},`);
+  const room = roomOf(cells);
+  const base = baseOf(points);
   for (let index = 0; index < points.length; ) {
-    const usual = (points.length - index) * (common + POINT_BYTES);
+    const usual = (points.length - index) * usualOf(cells);
     out.begin(Math.min(usual, SLICE_BYTES) + room);
     while (index < points.length && out.written < SLICE_BYTES) {
       writeRow(points, index, cells, base, room);
@@ -117,10 +134,10 @@ function* slicesOfRows(points: PointColumns | null, cells: CommonCells): Generat
   }
 }
 
-/** The rows of one record: one for each point, and one without values where there is none. */
-function* recordRows(terms: Terms, contents: Contents): Generator<Buffer> {
-  const shared = sharedValues(terms, contents);
-  const { receipt, points } = contents;
+/** The cells that the rows of one record have in common. */
+function commonCells(terms: Terms, description: Description): CommonCells {
+  const shared = sharedValues(terms, description);
+  const { receipt } = description;
   const cells = (names: readonly string[], values = shared): string =>
     names.map((name) => csvCell(values[name] ?? null)).join(',');
   const endCells = (conversionReason: string | null): Buffer => {
@@ -133,22 +150,32 @@ function* recordRows(terms: Terms, contents: Contents): Generator<Buffer> {
     ...dimensionFields(terms.plan.market),
     ...CSV_GROUPS.about,
   ];
-  yield* slicesOfRows(points, {
-    code: Buffer.from(`${cells(['code'])},`),
-    terms: Buffer.from(`,${cells(CSV_GROUPS.terms)},`),
-    about: Buffer.from(`,${cells(described)},`),
-    withoutPoints: endCells(receipt?.reason ?? null),
-    converted: endCells(reasonOf(receipt)),
+  const code = Buffer.from(`${cells(['code'])},`);
+  const common = Buffer.from(`,${cells(CSV_GROUPS.terms)},`);
+  const about = Buffer.from(`,${cells(described)},`);
+  const end = [NO_PUBLICATION, ROW_END];
+  const endWithout = [about, NO_PERIOD_AND_RATES, endCells(receipt?.reason ?? null), ...end];
+  const converted = endCells(reasonOf(receipt));
+  return {
+    code,
+    terms: common,
+    about,
+    withoutPoints: Buffer.concat([code, NO_VALUES, common, NO_PUBLICATION, ...endWithout]),
+    converted,
     unconverted: endCells('no-rate'),
-  });
+    nativeEnd: Buffer.concat([about, NO_PERIOD_AND_RATES, converted, ...end]),
+  };
 }
+
+/** The row of column names. */
+const csvHead = ({ market }: Plan): Buffer => Buffer.from(`${csvColumns(market).join(',')}\r\n`);
 
 const NOTHING = Buffer.alloc(0);
 
 /** `text/csv` as RFC 4180 has it, with a row of column names. */
 export const csvWriter: Writer = {
-  head: ({ context }) => [Buffer.from(`${csvColumns(context.plan.market).join(',')}\r\n`)],
-  record: recordRows,
+  head: ({ context }) => [csvHead(context.plan)],
+  record: (terms, contents) => slicesOfRows(contents.points, commonCells(terms, contents)),
   between: NOTHING,
   end: NOTHING,
 };

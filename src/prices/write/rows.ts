@@ -6,7 +6,7 @@ import type { Receipt } from '../../conversion/outcome.ts';
 import type { Summary } from '../../conversion/summary.ts';
 import type { Plan } from '../plan/plan.ts';
 import { ascii, ByteWriter } from './bytes.ts';
-import type { Contents, Terms } from './contents.ts';
+import type { Contents, Description, Terms } from './contents.ts';
 import { textCell } from './csv-cell.ts';
 import { membersOf } from './record.ts';
 
@@ -67,7 +67,7 @@ function summaryValues(summary: Summary | null): Record<string, Shared> {
 }
 
 /** The values of a record that all of its rows share, by column. */
-export function sharedValues(terms: Terms, contents: Contents): Record<string, Shared> {
+export function sharedValues(terms: Terms, contents: Description): Record<string, Shared> {
   const { market } = terms.plan;
   const { shown, receipt, summary } = contents;
   const members = membersOf(market, contents.price, terms.references, shown);
