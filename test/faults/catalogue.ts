@@ -13,9 +13,11 @@ export const BESIDE_OTHERS: readonly string[] = [
   'test/faults/issuer.test.ts',
   'test/faults/key-ends.test.ts',
   'test/faults/lost-commits.test.ts',
+  'test/faults/python-client.test.ts',
   'test/faults/rates.test.ts',
   'test/faults/soak.test.ts',
   'test/faults/tokens.test.ts',
+  'test/faults/typescript-client.test.ts',
   'test/faults/wire.test.ts',
   'test/faults/zones.test.ts',
 ];
