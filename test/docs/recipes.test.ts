@@ -1,38 +1,46 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { globSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { runInNewContext } from 'node:vm';
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { DuckDBInstance } from '@duckdb/node-api';
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
+import { type Block, blocksOf, ROOT } from '../support/docs/blocks.ts';
 import { addressOf } from '../support/http/address.ts';
 import { serviceOn } from '../support/http/service.ts';
+import { PANDAS_PYTHON, python } from '../support/process/python.ts';
 import { makeFolder } from '../support/run/folders.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const blocks = [
+  ...blocksOf('docs/recipes/*.md'),
+  // readme.test.ts runs the others.
+  ...blocksOf('README.md').filter(({ language }) => language === 'ts'),
+];
 
-interface Block {
-  readonly page: string;
-  readonly language: string;
-  readonly text: string;
-}
-
-const blocks: readonly Block[] = ['README.md', ...globSync('docs/recipes/*.md', { cwd: ROOT })]
-  .sort()
-  .flatMap((page) =>
-    [...readFileSync(`${ROOT}${page}`, 'utf8').matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(
-      ([, language = '', text = '']) => ({ page, language, text }),
-    ),
-  )
-  // The others of the README start and set up the service.
-  .filter(({ page, language }) => page !== 'README.md' || language === 'ts');
+const DUCKDB = `${ROOT}test/support/docs/duckdb.ts`;
 
 /** How the blocks of a language are run. */
 const RUNNERS: Readonly<Record<string, readonly [string, ...string[]]>> = {
   sh: ['bash', '-euo', 'pipefail', '-c'],
-  python: ['python3', '-W', 'error', '-c'],
+  python: [PANDAS_PYTHON ?? 'python3', '-W', 'error', '-c'],
   r: ['Rscript', '--vanilla', '-e'],
   ts: [process.execPath, '--input-type=module-typescript', '--eval'],
+  sql: [process.execPath, '--no-warnings', DUCKDB],
 };
+
+/** Tests that check the blocks which cannot be run as they stand, by language and tag. */
+const CHECKED_ELSEWHERE: Readonly<Record<string, string>> = {
+  'powerquery ': 'spreadsheets.test.ts',
+  'javascript ': 'spreadsheets.test.ts',
+  'yaml ': 'dashboards.test.ts',
+  'json ': 'dashboards.test.ts',
+  'python server': 'dashboards.test.ts',
+  'python dlt': 'warehouse.test.ts',
+  'python parsed': 'recipes.test.ts',
+  'sql parsed': 'recipes.test.ts',
+  // Lines that set the environment, with a placeholder.
+  'text ': 'recipes.test.ts',
+};
+
+const runnable = blocks.filter(({ language, tag }) => tag === '' && language in RUNNERS);
 
 const isThere = (command: string, ...words: string[]): boolean => {
   try {
@@ -42,13 +50,12 @@ const isThere = (command: string, ...words: string[]): boolean => {
     return false;
   }
 };
-const hasPandas = isThere('python3', '-c', 'import pandas');
 const hasR = isThere('Rscript', '--version');
 
-/** Why a block cannot be run on this machine; null where it can. */
+/** The program that this machine lacks for a block; null if it has all. */
 function missingFor({ language, text }: Block): string | null {
   if (language === 'r' && !hasR) return 'R';
-  return language === 'python' && /pandas/.test(text) && !hasPandas ? 'pandas' : null;
+  return language === 'python' && /pandas|\.df\(/.test(text) && !PANDAS_PYTHON ? 'pandas' : null;
 }
 
 const database = await testDatabase(t, { seeded: true });
@@ -77,16 +84,19 @@ const run = ({ language, text }: Block): Promise<{ stdout: string; failure: stri
     });
   });
 
-/** The rows of the CSV that the first recipe of each language reads. */
-const { text: csv } = await service.request({
-  method: 'GET',
-  url: '/v3/prices/nickel?regions=Europe&dateFrom=2026-06-01&includeSeries=true&format=csv',
-});
-const rows = csv.trimEnd().split('\r\n').length - 1;
+/** The counts that blocks print: rows of the first recipe of each language, records of lithium. */
+async function expectedCounts(): Promise<Readonly<Record<string, number>>> {
+  const { text: csv } = await service.request({
+    method: 'GET',
+    url: '/v3/prices/nickel?regions=Europe&dateFrom=2026-06-01&includeSeries=true&format=csv',
+  });
+  const { json } = await service.post('lithium', {});
+  return { rows: csv.trimEnd().split('\r\n').length - 1, records: json.data.length };
+}
 
 t.test('every block of the recipes that can be run does, and reads the same rows', async (t) => {
-  t.ok(rows > 1);
-  const runnable = blocks.filter(({ language }) => language in RUNNERS);
+  const expected = await expectedCounts();
+  t.ok(Object.values(expected).every((count) => count > 1));
   for (const language of Object.keys(RUNNERS)) {
     t.ok(
       runnable.some((each) => each.language === language),
@@ -103,65 +113,56 @@ t.test('every block of the recipes that can be run does, and reads the same rows
     const { stdout, failure } = await run(block);
     t.equal(failure, null, title);
     t.notMatch(stdout, /"code":"[a-z]+_/, `${title}: no refusal`);
-    const [, counted] = /(\d+) rows/.exec(stdout) ?? [];
-    if (counted !== undefined) t.equal(Number(counted), rows, title);
-    else t.ok(stdout.length > 0, title);
+    t.ok(stdout.length > 0, title);
+    for (const [, count, what = ''] of stdout.matchAll(/(\d+) (rows|records)/g)) {
+      t.equal(Number(count), expected[what], title);
+    }
   }
 });
 
-const GLOBAL =
-  '/v3/prices/nickel?regions=Europe&regions=Global&dateFrom=2026-06-01' +
-  '&includeSeries=true&format=csv';
-
-t.test('the request of Power Query is the one that it stands for', async (t) => {
-  const [block] = blocks.filter(({ language }) => language === 'powerquery');
-  const { text = '' } = block ?? {};
-  const [, query = ''] = /Query = \[(.*?)\n {8}\]/s.exec(text) ?? [];
-  const [, path = ''] = /RelativePath = "([^"]+)"/.exec(text) ?? [];
-  const pairs = [...query.matchAll(/(\w+) = (\{[^}]*\}|"[^"]*")/g)].flatMap(([, name, values]) =>
-    [...(values ?? '').matchAll(/"([^"]*)"/g)].map(([, value]) => `${name}=${value}`),
-  );
-  t.equal(`/${path}?${pairs.join('&')}`, GLOBAL);
-  const { status, text: table } = await service.request({ method: 'GET', url: GLOBAL });
-  t.equal(status, 200);
-  const columns = table.split('\r\n')[0]?.split(',') ?? [];
-  for (const [, column = ''] of text.matchAll(/\{"(\w+)", type/g)) t.ok(columns.includes(column));
+t.test('every other block is checked by a test', async (t) => {
+  const others = blocks.filter((each) => !runnable.includes(each));
+  for (const { page, language, tag } of others) {
+    const file = CHECKED_ELSEWHERE[`${language} ${tag}`];
+    t.ok(file, `${page}: ${language} ${tag}`);
+    const test = readFileSync(`${ROOT}test/docs/${file}`, 'utf8');
+    t.ok(test.includes(page.replace(/^.*\//, '')) || test.includes(tag), `${file}: ${page}`);
+  }
 });
 
-t.test('the script for Google Sheets fills the sheet with the rows of the service', async (t) => {
-  const [block] = blocks.filter(({ language }) => language === 'javascript');
-  const { text: table } = await service.request({ method: 'GET', url: GLOBAL });
-  const asked: string[] = [];
-  const written: unknown[] = [];
-  runInNewContext(`${block?.text}\nupdatePrices();`, {
-    PropertiesService: {
-      getScriptProperties: () => ({ getProperty: (name: string) => `<${name}>` }),
-    },
-    UrlFetchApp: {
-      fetch: (address: string, options: { headers: Record<string, string> }) => {
-        asked.push(address, options.headers['x-api-key'] ?? '');
-        return { getResponseCode: () => 200, getContentText: () => table };
-      },
-    },
-    Utilities: {
-      parseCsv: (text: string) =>
-        text
-          .trimEnd()
-          .split('\r\n')
-          .map((row) => row.split(',')),
-    },
-    SpreadsheetApp: {
-      getActiveSpreadsheet: () => ({
-        getSheetByName: () => ({
-          clearContents: () => {},
-          getRange: (_row: number, _column: number, height: number) => ({
-            setValues: (values: unknown[]) => written.push(height, values.length),
-          }),
-        }),
-      }),
-    },
-  });
-  t.same(asked, [`<COMMODITY_PRICES_URL>${GLOBAL}`, '<COMMODITY_PRICES_KEY>']);
-  const lines = table.trimEnd().split('\r\n').length;
-  t.same(written, [lines, lines]);
+t.test('each page says what its tests run, and what they do not', async (t) => {
+  for (const page of new Set(blocks.map((each) => each.page))) {
+    if (page === 'README.md') continue;
+    const own = blocks.filter((each) => each.page === page && each.language !== 'text');
+    const text = readFileSync(`${ROOT}${page}`, 'utf8');
+    const isRun = own.every((each) => runnable.includes(each));
+    t.match(text, /The tests (run|start|read|send)/, page);
+    t.equal(/not run|in for/.test(text), !isRun, page);
+  }
+});
+
+t.test('blocks that are only parsed keep the rules of their language', async (t) => {
+  const parsed = blocks.filter(({ tag }) => tag === 'parsed');
+  t.same(
+    parsed.map(({ page, language }) => `${page} ${language}`),
+    ['docs/recipes/duckdb.md sql', 'docs/recipes/duckdb.md python'],
+  );
+  for (const { page, language, text } of parsed) {
+    if (language === 'python') {
+      const program = `import ast; ast.parse(${JSON.stringify(text)}, feature_version=(3, 9))`;
+      t.equal((await python(program)).stderr, '', page);
+      continue;
+    }
+    const connection = await (await DuckDBInstance.create(':memory:')).connect();
+    t.equal((await connection.extractStatements(text)).count, text.split(';\n').length - 1, page);
+    connection.closeSync();
+  }
+  for (const { text } of parsed) {
+    const [, path = '', query = ''] = /(\/v3\/prices\/\w+)"?\s*"?(\?[^"']+)/.exec(text) ?? [];
+    const { statusCode } = await service.app.inject({
+      url: `${path}${query}`,
+      headers: { 'x-api-key': service.key },
+    });
+    t.equal(statusCode, 200, `${path}${query}`);
+  }
 });

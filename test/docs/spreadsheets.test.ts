@@ -1,0 +1,103 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import t from 'tap';
+import { seededDatabase } from '../support/database/database.ts';
+import { blockOf, blocksOf, ROOT } from '../support/docs/blocks.ts';
+import { type Call, readProgram, type Value } from '../support/docs/power-query.ts';
+import { addressOf } from '../support/http/address.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { parseCsv } from '../support/prices/csv.ts';
+
+const CODES = ['CP-NI-0001', 'CP-NI-0003'];
+const GOOGLE = `${ROOT}test/support/docs/google.js`;
+
+const service = await serviceOn(t, await seededDatabase(t), { BASIC_AUTH: 'on' });
+const basic = `Basic ${Buffer.from(`anyone:${service.key}`).toString('base64')}`;
+
+const address = await addressOf(service.app);
+
+type Options = Readonly<Record<string, Value>>;
+
+/** The request of a call of Web.Contents, with its parameters in order. */
+function requestOf({ values: [site, options] }: Call): { url: string; options: Options } {
+  const { RelativePath: path, Query: query } = options as Options & { Query: Options };
+  const pairs = Object.entries(query).flatMap(([name, value]) =>
+    [value].flat().map((each) => [name, String(each)]),
+  );
+  const parameters = new URLSearchParams(pairs as [string, string][]);
+  const { pathname } = new URL(String(site));
+  return { url: `${path ? `/${path}` : pathname}?${parameters}`, options: options as Options };
+}
+
+const programs = [
+  ...blocksOf('docs/recipes/excel.md').filter(({ language }) => language === 'powerquery'),
+  ...blocksOf('docs/formats.md').filter(({ text }) => text.startsWith('= Csv.Document')),
+];
+
+t.test('each program of Power Query asks what the service answers', async (t) => {
+  t.equal(programs.length, 4);
+  for (const { page, text } of programs) {
+    const known = { Codes: CODES, Key: service.key };
+    const { calls, columns } = await readProgram(text.replace(/^= /, ''), known);
+    const asks = calls.filter(({ name }) => name === 'Web.Contents');
+    t.equal(asks.length, 1, page);
+    const { url, options } = requestOf(asks[0] as Call);
+    const headers = options['Headers'] ? { 'x-api-key': service.key } : { authorization: basic };
+    const answer = await service.app.inject({ url, headers });
+    t.equal(answer.statusCode, 200, answer.body);
+    t.match(answer.headers['content-type'], /^text\/csv/);
+    const [header = [], ...rows] = parseCsv(answer.body);
+    t.ok(rows.length > 10, url);
+    for (const column of columns) t.ok(header.includes(column), `${column} of ${url}`);
+    if (text.includes('Table.TransformColumnTypes')) t.ok(columns.includes('date'));
+    if (url.includes('layout=wide')) t.same(header, ['date', ...CODES]);
+  }
+});
+
+t.test('the parser of Power Query refuses what is no program', async (t) => {
+  await t.rejects(readProgram('let Query = [a = ] in Query'), /Expected to find/);
+});
+
+t.test('Power Query can show the reason of a refusal, and asks for a key', async (t) => {
+  const refused = await service.app.inject({
+    url: '/v3/prices/nickel?regions=Europ&strict=true&format=csv',
+    headers: { authorization: basic },
+  });
+  t.equal(refused.statusCode, 400);
+  t.match(refused.json().detail, /\w/);
+  const bare = await service.app.inject({ url: '/v3/prices/nickel?format=csv' });
+  t.equal(bare.statusCode, 401);
+  t.match(bare.headers['www-authenticate'], /Basic/);
+});
+
+/** The sheet after the script ran, and its error. */
+async function runScript(key: string): Promise<{ sheet: string[][]; stderr: string }> {
+  const env = {
+    PATH: process.env['PATH'],
+    COMMODITY_PRICES_URL: address,
+    COMMODITY_PRICES_KEY: key,
+  };
+  const script = blockOf('docs/recipes/google-sheets.md', 'javascript');
+  const words = ['--no-warnings', GOOGLE, script];
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, words, { env });
+  return { sheet: JSON.parse(stdout), stderr };
+}
+
+t.test('the script for Google Sheets fills the sheet with the rows of the service', async (t) => {
+  const { text } = await service.request({
+    method: 'GET',
+    url:
+      '/v3/prices/nickel?regions=Europe&regions=Global&dateFrom=2026-06-01' +
+      '&includeSeries=true&columns=short&format=csv',
+  });
+  const { sheet, stderr } = await runScript(service.key);
+  t.equal(stderr, '');
+  t.same(sheet, parseCsv(text));
+  t.ok(sheet.length > 10);
+});
+
+t.test('the script for Google Sheets keeps the last prices when it is refused', async (t) => {
+  const { sheet, stderr } = await runScript('nonsense');
+  t.same(sheet, [['old']]);
+  t.match(stderr, /invalid_api_key/);
+});
