@@ -90,7 +90,7 @@ class _Bounded(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
                 self.timer.cancel()
                 super().close()
 
-        bounded = type("Bounded", (http_class,), {"response_class": Answer})
+        bounded: Any = type("Bounded", (http_class,), {"response_class": Answer})
         return super().do_open(bounded, req, **options)
 
 
