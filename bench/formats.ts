@@ -24,6 +24,8 @@ const FORMS: readonly { readonly format: Format; readonly columns?: string }[] =
   { format: 'rows', columns: 'short' },
   { format: 'parquet' },
   { format: 'parquet', columns: 'short' },
+  { format: 'arrow' },
+  { format: 'arrow', columns: 'short' },
 ];
 
 /** What a million points cost in one form. */

@@ -27,6 +27,7 @@ import { type Answer, contentsOfAll, type RecordContext, type Writer } from './w
 import { csvWriter } from './write/csv.ts';
 import { jsonWriter, ndjsonWriter } from './write/json.ts';
 import { columnsOf, headerRow, recordRows } from './write/rows.ts';
+import type { TableSlices } from './write/table.ts';
 import { checkTable } from './write/table-check.ts';
 import { warningLines, warningRows } from './write/warning-rows.ts';
 import { wideSlices } from './write/wide.ts';
@@ -145,7 +146,20 @@ const rowsWriter: Writer = {
 const hasAllColumns = ({ options }: Plan): boolean =>
   options.columns === null || options.columns === 'all';
 
-const WRITERS: Readonly<Record<Exclude<Format, 'parquet'>, (plan: Plan) => Writer>> = {
+/** The formats of typed columns. */
+type TableFormat = 'parquet' | 'arrow';
+
+/** Loads the writer of a table with the first request for it: no other needs its libraries. */
+async function tableWriter(format: TableFormat): Promise<TableSlices> {
+  if (format === 'arrow') {
+    const { arrowSlices } = await import('./write/arrow.ts');
+    return arrowSlices;
+  }
+  const { parquetSlices } = await import('./write/parquet.ts');
+  return parquetSlices;
+}
+
+const WRITERS: Readonly<Record<Exclude<Format, TableFormat>, (plan: Plan) => Writer>> = {
   json: () => jsonWriter,
   csv: (plan) => (hasAllColumns(plan) ? csvWriter : columnsWriter),
   ndjson: () => ndjsonWriter,
@@ -189,11 +203,10 @@ export async function* slicesOf(answer: Answer, format: Format): AsyncGenerator<
     );
     return;
   }
-  if (format === 'parquet') {
+  if (format === 'parquet' || format === 'arrow') {
     await checkTable(context, contentsOfAll(context, records));
-    // Loaded with the first request for it: no other needs its libraries.
-    const { parquetSlices } = await import('./write/parquet.ts');
-    yield* parquetSlices(context, contentsOfAll(context, records), aboutFile(answer));
+    const tableSlices = await tableWriter(format);
+    yield* tableSlices(context, contentsOfAll(context, records), aboutFile(answer));
     return;
   }
   const writer = WRITERS[format](plan);

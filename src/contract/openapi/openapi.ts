@@ -105,7 +105,8 @@ const PRICES = paragraphs(
   [
     'A filter takes ids or names, whatever the case: OR inside a list, AND across lists.',
     '`dateFrom` and `dateTo` bound the series and never drop a record. A value that matches',
-    'nothing is reported in `$metadata.warnings`, or refused with `options.strict`.',
+    'nothing is reported in `$metadata.warnings`, or refused with `options.strict`. Records are in',
+    'the order of their codes, with their series if `options.includeSeries` is true.',
   ],
   [
     '`currency` and `unitOfMeasure` convert prices, exactly and with a receipt from which every',

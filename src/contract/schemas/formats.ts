@@ -39,6 +39,12 @@ export const FORMATS = {
     extension: 'parquet',
     disposition: 'attachment',
   },
+  arrow: {
+    media: 'application/vnd.apache.arrow.stream',
+    type: 'application/vnd.apache.arrow.stream',
+    extension: 'arrows',
+    disposition: 'attachment',
+  },
 } as const;
 
 export type Format = keyof typeof FORMATS;
@@ -76,6 +82,14 @@ export const PriceParquet = Type.Unsafe({
   description: 'The columns of the CSV: decimals as DECIMAL, dates as DATE',
 });
 
+/** Prices as an Arrow IPC stream. */
+export const PriceArrow = Type.Unsafe({
+  $id: 'PriceArrow',
+  type: 'string',
+  contentMediaType: FORMATS.arrow.media,
+  description: 'The columns of the CSV: decimals as Decimal128, dates as Date32',
+});
+
 /** The answer with prices, in each of its formats. */
 export const pricesContent = (schemas: {
   readonly response: TSchema;
@@ -88,6 +102,7 @@ export const pricesContent = (schemas: {
     [FORMATS.ndjson.media]: { schema: ref(schemas.ndjson) },
     [FORMATS.rows.media]: { schema: ref(PriceRows) },
     [FORMATS.parquet.media]: { schema: ref(PriceParquet) },
+    [FORMATS.arrow.media]: { schema: ref(PriceArrow) },
   },
 });
 

@@ -21,7 +21,7 @@ import {
   SpecificationEntry,
   UnitOfMeasure,
 } from './components.ts';
-import { ndjsonSchema, PriceCsv, PriceParquet, PriceRows } from './formats.ts';
+import { ndjsonSchema, PriceArrow, PriceCsv, PriceParquet, PriceRows } from './formats.ts';
 import { optionMembers, PRINTABLE } from './options.ts';
 import { Conversion, Series, Summary } from './points.ts';
 
@@ -228,6 +228,7 @@ export const sharedOf = ({ filters, options }: RequestSchemas): TSchema[] => [
   PriceCsv,
   PriceRows,
   PriceParquet,
+  PriceArrow,
   ...Object.values(filters),
 ];
 

@@ -102,7 +102,7 @@ export const optionMembers = (recordsMax: number) => ({
       pattern: COLUMNS,
       maxLength: 2_048,
       description:
-        'Columns of CSV, rows and Parquet: all (default), short, or names with commas between',
+        'Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas',
     }),
   ),
   layout: Type.Optional(

@@ -30,13 +30,7 @@ export const postOperation = (market: Market): Operation => ({
   operationId: `post${pascal(market.slug)}Prices`,
   tags: ['Prices'],
   summary: `Prices of ${inSentence(market.name)}`,
-  description: paragraphs(
-    [
-      `Every price of ${inSentence(market.name)} that passes the filters, in the order of the`,
-      'codes, with its series if `options.includeSeries` is true.',
-    ],
-    [`Filters: ${filtersOf(market).map(code).join(', ')}; or \`codes\` without any of these.`],
-  ),
+  description: `Filters: ${filtersOf(market).map(code).join(', ')}; or \`codes\` without these.`,
   security: either([scopeOf(market.slug)]),
 });
 
@@ -45,9 +39,7 @@ export const readOperation = (market: Market): Operation => ({
   operationId: `get${pascal(market.slug)}Prices`,
   tags: ['Prices'],
   summary: `Prices of ${inSentence(market.name)}, by address`,
-  description: paragraphs([
-    'The answer of the POST. Filters and options are parameters; repeat one for a list.',
-  ]),
+  description: 'As the POST; repeat a parameter for a list.',
   security: either([scopeOf(market.slug)]),
 });
 

@@ -204,7 +204,7 @@ export function planOf(
 
 /** The formats that an option is for; other options are for all. */
 const FORMATS_OF = {
-  columns: ['csv', 'rows', 'parquet'],
+  columns: ['csv', 'rows', 'parquet', 'arrow'],
   layout: ['csv', 'rows'],
   warnings: ['csv', 'ndjson'],
   decimalsAsText: ['json', 'ndjson', 'rows'],

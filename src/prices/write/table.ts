@@ -15,6 +15,13 @@ import { columnsOf, reasonOf, type Shared, sharedValues } from './rows.ts';
  * that all of its rows share, or one value for each point.
  */
 
+/** Writes a table in pieces, with some metadata by key. */
+export type TableSlices = (
+  terms: Terms,
+  records: AsyncIterable<Contents>,
+  about: Readonly<Record<string, unknown>>,
+) => AsyncGenerator<Buffer>;
+
 /** What the values of a column are. */
 export type Kind = 'text' | 'decimal' | 'day' | 'instant' | 'integer' | 'boolean';
 

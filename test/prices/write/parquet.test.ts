@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { seededDatabase, testDatabase } from '../../support/database/database.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
+import { readArrow } from '../../support/prices/arrow.ts';
 import { csvRecords } from '../../support/prices/csv.ts';
 import { parseExact } from '../../support/prices/oracle.ts';
 import { makeFolder } from '../../support/run/folders.ts';
@@ -121,7 +122,7 @@ const decimals = fc
     return fraction === '' ? whole : `${whole}.${fraction}`;
   });
 
-t.test('10,000 random decimals are the same in JSON, CSV, rows and Parquet', async (t) => {
+t.test('10,000 random decimals are the same in JSON, CSV, rows, Parquet and Arrow', async (t) => {
   const { url: _url, ...database } = await testDatabase(t, { seeded: true });
   const values = fc.sample(decimals, 10_000);
   await database.pool.query(
@@ -162,6 +163,16 @@ t.test('10,000 random decimals are the same in JSON, CSV, rows and Parquet', asy
   const { rows, close } = await asked(service, 'nickel', body);
   t.same(
     cellsOf(await rows('select mid from prices order by date')).map(({ mid }) => mid),
+    values,
+  );
+  const arrow = await service.app.inject({
+    method: 'POST',
+    url: '/v3/prices/nickel',
+    payload: body,
+    headers: { accept: 'application/vnd.apache.arrow.stream', 'x-api-key': service.key },
+  });
+  t.same(
+    readArrow(arrow.rawPayload).rows.map(({ mid }) => mid),
     values,
   );
   close();
