@@ -50,21 +50,19 @@ import { VERSION } from './version.ts';
 interface AppOptions {
   readonly config: Config;
   readonly client: Client;
-  /** Connections of the account that notes use; without them nothing is noted and shared. */
+  /** Pool for usage data and shared rate limits; without it there are none. */
   readonly usagePool?: pg.Pool | undefined;
   readonly logger?: FastifyBaseLogger;
-  /** Without it nothing is counted. */
   readonly metrics?: Metrics | undefined;
-  /** Without it nothing is traced. */
   readonly tracing?: Tracing | undefined;
-  /** Who goes on with its connections when it stops. */
+  /** Handover of connections to other workers at a stop. */
   readonly handover?: Handover | undefined;
 }
 
-/** States of the reference data that are kept; answers need the newest, late readers one before. */
-const REFERENCES_KEPT = 4;
-/** States of exchange rates that are kept, of some 4 MB each. */
-const RATES_KEPT = 4;
+/** Cached revisions of the reference data; slow requests may still need an earlier one. */
+const CACHED_REFERENCES_MAX = 4;
+/** Cached revisions of the exchange rates, about 4 MB each. */
+const CACHED_RATES_MAX = 4;
 
 const limitSettingsOf = (config: Config): LimitSettings => ({
   principal: {
@@ -80,15 +78,15 @@ const limitSettingsOf = (config: Config): LimitSettings => ({
   },
 });
 
-/** The feed of changes, read apart from the prices. */
+/** Adds the change feed. */
 function feedOfChanges(
   app: FastifyInstance,
   { config, client }: AppOptions,
   credentials: Credentials,
 ): void {
   const { reads, link } = client;
-  // Readers of the past have their own states, and leave those of the newest answers alone.
-  const feed = feedOf({ reads, references: referenceReader(REFERENCES_KEPT) }, link);
+  // A separate cache: reads of the past must not evict the newest revisions.
+  const feed = feedOf({ reads, references: referenceReader(CACHED_REFERENCES_MAX) }, link);
   changeRoutes(app, feed, credentials, {
     limit: Math.min(config.CHANGES_LIMIT, config.CHANGES_LIMIT_MAX),
     limitMax: config.CHANGES_LIMIT_MAX,
@@ -104,7 +102,7 @@ const bodyLimitsOf = (config: Config): BodyLimits => ({
   recordsMax: config.RECORDS_MAX,
 });
 
-/** Where answers are read from: the database. */
+/** Readers of the database, from which answers are computed. */
 function sourcesOf({ config, client }: AppOptions): Sources {
   const { reads } = client;
   const db = reads.db();
@@ -112,8 +110,8 @@ function sourcesOf({ config, client }: AppOptions): Sources {
   return {
     db,
     reads,
-    references: referenceReader(REFERENCES_KEPT),
-    rates: ratesReader(RATES_KEPT),
+    references: referenceReader(CACHED_REFERENCES_MAX),
+    rates: ratesReader(CACHED_RATES_MAX),
     rateSource: config.FX_SOURCE,
     snapshot: snapshotReader(
       db,
@@ -134,8 +132,8 @@ function sourcesOf({ config, client }: AppOptions): Sources {
 }
 
 /**
- * The price book of the service. It is filled behind the answers once the service listens, and
- * follows commits as soon as they are heard of: requests see them in any case.
+ * Creates the price book. It is filled in the background once the service listens, and refreshed
+ * after each commit; until then, requests read newer revisions from the database.
  */
 function priceBook(
   app: FastifyInstance,
@@ -144,9 +142,9 @@ function priceBook(
 ): PriceBook | null {
   const bytes = config.PRICE_BOOK_BYTES;
   const onError = (error: Error) => {
-    // The link reports a database that is away, once.
+    // The link logs an outage of the database once.
     const level = databaseFailureOf(error) === null ? 'warn' : 'debug';
-    app.log[level]({ err: error }, 'the price book was not brought up to date');
+    app.log[level]({ err: error }, 'the price book could not be refreshed');
   };
   const book = bytes > 0 ? new PriceBook({ bytes, sources, onError }) : null;
   app.decorate('book', book);
@@ -166,7 +164,7 @@ function priceBook(
   return book;
 }
 
-/** Wires the service together. It never listens and makes no connection by itself. */
+/** Builds the service with all routes. It neither listens nor connects. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, client, metrics, logger, handover } = options;
   const limits = new Limits(limitSettingsOf(config), client.link.queues);
@@ -180,7 +178,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   );
   const app = serverOf({ config, logger, handover, refusals, createContext });
   const sources = sourcesOf(options);
-  // Bodies are checked by the plan, which tells every violation at once; answers are bytes already.
+  // `planOf` validates bodies and reports all violations; responses are serialised already.
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => JSON.stringify);
   for (const schema of COMMON_SCHEMAS) app.addSchema(schema);

@@ -2,9 +2,8 @@ import { masked } from './std/secrets.ts';
 import { StacklessError } from './std/stackless-error.ts';
 
 /**
- * Every refusal the service can give: code → status and title. Append-only: a released code keeps
- * its meaning. The OpenAPI document and the page /docs/problems are made
- * from this table.
+ * Every refusal of the service: code → status and title. Append-only: a released code keeps its
+ * meaning. The OpenAPI document and the page /docs/problems are generated from this table.
  */
 export const PROBLEMS = {
   malformed_request: [400, 'The request is not valid HTTP'],
@@ -43,7 +42,7 @@ export const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
-/** What can be wrong with one place of a request. */
+/** Codes of a single violation of a request. */
 export const VIOLATIONS = {
   unknown_field: 'A member that the request does not have',
   wrong_type: 'A value of another type',
@@ -65,7 +64,7 @@ export const VIOLATIONS = {
 
 export type ViolationCode = keyof typeof VIOLATIONS;
 
-/** What an answer warns of, in `$metadata.warnings`. */
+/** Codes of warnings in `$metadata.warnings`. */
 export const WARNINGS = {
   unmatched_value: 'A value of a filter that matches nothing in this market',
   not_yet_existing: 'A price that did not exist yet at the requested asOf or revision',
@@ -89,10 +88,10 @@ interface ProblemOptions {
   readonly cause?: unknown;
 }
 
-/** Seconds of a `Retry-After`, spread so that the clients do not come back all at once. */
+/** Seconds of a `Retry-After`, random so that clients do not retry at the same time. */
 export const retryAfter = (): string => String(1 + Math.floor(Math.random() * 5));
 
-/** A refusal on its way to the client; `message` is the sentence that the client reads. */
+/** A refusal as an exception. The client gets `message` as `detail`. */
 export class Problem extends StacklessError {
   override readonly name = 'Problem';
   readonly code: ProblemCode;
@@ -130,10 +129,10 @@ export const startAgain = (code: StartAgainCode, pointer: string, detail: string
 
 const OR = new Intl.ListFormat('en-GB', { type: 'disjunction' });
 
-/** Words of which one will do, as a sentence lists them: `GET, HEAD or POST`. */
+/** Joins alternatives for a sentence: `GET, HEAD or POST`. */
 export const eitherOf = (words: Iterable<string>): string => OR.format(words);
 
-/** What was sent, cut to what may be shown: 64 characters, no control characters, no secrets. */
+/** Sanitises a sent text for messages: 64 characters, no control characters, no secrets. */
 export const shown = (text: string): string => {
   const printable = masked(text).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
   return printable.length > 64 ? `${printable.slice(0, 63).toWellFormed()}…` : printable;

@@ -10,7 +10,7 @@ const notAcceptable = (offered: readonly string[]): Problem =>
   new Problem('not_acceptable', `Accept ${eitherOf(offered)}`);
 
 /**
- * Refuses a request whose headers do not admit JSON, where there is nothing else, or no coding.
+ * Checks that a request accepts JSON and a content coding, for routes with JSON only.
  * @throws Problem `not_acceptable`
  */
 export function checkAcceptsJson(request: FastifyRequest): void {
@@ -20,8 +20,7 @@ export function checkAcceptsJson(request: FastifyRequest): void {
 }
 
 /**
- * Refuses a request for all that an address has, where it asks for something else: for no JSON, or
- * for a part of it by parameters, which would be passed over.
+ * Checks that a request accepts JSON and has no parameters, which would be ignored.
  * @throws Problem `not_acceptable`, `validation_failed`
  */
 export function checkNoChoice(request: FastifyRequest): void {
@@ -33,12 +32,12 @@ export function checkNoChoice(request: FastifyRequest): void {
   });
 }
 
-/** The formats of the feed, the one that is sent without a wish first. */
+/** Formats of the feed; the first is the default. */
 const FEED_FORMATS = ['json', 'ndjson'] as const;
 
 /**
- * The format that a client wants changes in, by its Accept header.
- * @throws Problem `not_acceptable` that names what there is
+ * Negotiates the format of changes by the Accept header.
+ * @throws Problem `not_acceptable` that names the formats
  */
 export function listFormatOf({ headers }: FastifyRequest): (typeof FEED_FORMATS)[number] {
   const offered = FEED_FORMATS.map((name) => FORMATS[name].media);
@@ -51,8 +50,8 @@ export function listFormatOf({ headers }: FastifyRequest): (typeof FEED_FORMATS)
 const OFFERED = FORMAT_NAMES.map((name) => FORMATS[name].media);
 
 /**
- * The format that a client wants prices in, by its Accept header.
- * @throws Problem `not_acceptable` that names what there is
+ * Negotiates the format of prices by the Accept header.
+ * @throws Problem `not_acceptable` that names the formats
  */
 export function formatOf({ headers }: FastifyRequest): Format {
   const media = preferredType(headers.accept, OFFERED);

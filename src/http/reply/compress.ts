@@ -12,10 +12,10 @@ import {
 import { type Body, joined } from '../../std/body.ts';
 import type { Coding } from '../../std/negotiation.ts';
 
-/** Bytes of a piece that comes out of a coder, and is sent by itself. */
+/** Output buffer size of an encoder. */
 const CHUNK_BYTES = 65_536;
 
-/** The fastest level of each that still takes most away: more would cost more than it saves. */
+/** Fastest level of each coding: higher levels cost more time than they save in transfer. */
 const OPTIONS = {
   gzip: { level: 1, chunkSize: CHUNK_BYTES },
   br: { params: { [constants.BROTLI_PARAM_QUALITY]: 1 }, chunkSize: CHUNK_BYTES },
@@ -34,7 +34,7 @@ const [gzipWhole, brotliWhole, zstdWhole] = [
   promisify<Buffer, object, Buffer>(zstdCompress),
 ];
 
-/** The levels that take most away, for what is compressed once and sent often. */
+/** Best levels, for documents that are compressed once and sent often. */
 const BEST = {
   gzip: { level: 9 },
   br: { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } },
@@ -47,15 +47,15 @@ const WHOLE: Readonly<Record<Coding, (bytes: Buffer, levels: typeof BEST) => Pro
   zstd: (bytes, { zstd }) => zstdWhole(bytes, zstd),
 };
 
-/** Compresses bytes that are there already, at the fastest level. */
+/** Compresses a buffer at the fastest level. */
 export const compressed = (bytes: Buffer, coding: Coding): Promise<Buffer> =>
   WHOLE[coding](bytes, OPTIONS);
 
-/** Compresses a small document that is sent often: slowly, and to the fewest bytes. */
+/** Compresses a document at the best level, which is slow. */
 export const compressedOnce = (bytes: Buffer, coding: Coding): Promise<Buffer> =>
   WHOLE[coding](bytes, BEST);
 
-/** Bytes of slices that a coder takes at once: fewer cost it more, and more are one big buffer. */
+/** Size to which slices are joined before encoding: many small writes would cost more. */
 const INPUT_BYTES = 65_536;
 
 async function* joinedSlices(batches: Body['batches']): AsyncGenerator<Buffer> {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 
-/** A file of the pages, with the name that its address ends in. */
+/** A static file of the pages. */
 interface PageFile {
   readonly name: string;
   readonly bytes: Buffer;
@@ -10,7 +10,7 @@ interface PageFile {
 
 const EXPLORER_FOLDER = new URL('../../explorer/', import.meta.url);
 
-/** Files of packages, by the names that the modules of the page know them under. */
+/** Files of npm packages, by their path below the explorer. */
 const PACKAGED: Readonly<Record<string, string>> = {
   'vendor/preact.js': 'preact',
   'vendor/htm.js': 'htm',
@@ -18,7 +18,7 @@ const PACKAGED: Readonly<Record<string, string>> = {
   'vendor/uplot.css': 'uplot/dist/uPlot.min.css',
 };
 
-/** Every file of the pages, read once. No path of a request is ever opened. */
+/** All static files, read at the start: the path of a request is never opened. */
 export const PAGE_FILES: readonly PageFile[] = [
   ...readdirSync(EXPLORER_FOLDER, { recursive: true, encoding: 'utf8' })
     .map((name) => name.replaceAll('\\', '/'))
@@ -31,7 +31,7 @@ export const PAGE_FILES: readonly PageFile[] = [
   })),
 ];
 
-/** Names the content of all files: a changed file has a new address, so a browser keeps each. */
+/** Hash of all files, a part of their addresses, so that browsers may cache them for ever. */
 export const EDITION: string = PAGE_FILES.reduce(
   (hash, { name, bytes }) => hash.update(`${name}:${bytes.length}:`).update(bytes),
   createHash('sha256'),
@@ -39,13 +39,12 @@ export const EDITION: string = PAGE_FILES.reduce(
   .digest('hex')
   .slice(0, 12);
 
-/** The pages of the product, in the order of the header. */
+/** Pages in the order of the header. */
 const PAGES = { explorer: 'Explorer', docs: 'API', 'docs/problems': 'Error codes' } as const;
 
 /**
  * The elements of the head that all pages share.
- * @param base the relative address of the service, such as `../`: a proxy may serve it below
- *   another one
+ * @param base relative address of the service, such as `../`: a proxy may add a path prefix
  */
 export const sharedHead = (base: string, title: string): string => `<meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -54,7 +53,7 @@ export const sharedHead = (base: string, title: string): string => `<meta charse
 <link rel="icon" href="${base}explorer/${EDITION}/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="${base}explorer/${EDITION}/style.css">`;
 
-/** The header that all pages share: the name of the product and the way to each page. */
+/** The header that all pages share: the name of the product, and links to the pages. */
 export function sharedHeader(base: string, current: keyof typeof PAGES): string {
   const links = Object.entries(PAGES).map(([page, name]) => {
     const state = page === current ? ' aria-current="page"' : '';

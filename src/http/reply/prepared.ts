@@ -6,31 +6,31 @@ import { CODINGS, type Coding, type CodingPreference } from '../../std/negotiati
 import { compressed, compressedOnce } from './compress.ts';
 import { BYTES_MIN, cacheHeaders, codingOf, etagMatch, tagOf } from './send.ts';
 
-/** The bytes of a document in one content coding, and the headers of its answers. */
+/** A document in one content coding, with its headers. */
 interface Representation {
   readonly bytes: Buffer;
   readonly tag: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A document that does not change while the process runs, and is open to anyone. */
+/** A public document that does not change while the process runs. */
 interface StaticDocument {
   readonly type: string;
-  /** Reads or makes the document; called once. */
+  /** Produces the document; called once. */
   readonly read: () => string | Buffer | Promise<string | Buffer>;
-  /** True for a small part of a page, which passes the gate of open addresses. */
+  /** True for a script or style sheet, which bypasses the rate limit of open addresses. */
   readonly isPart?: boolean;
-  /** Headers beside those of its type and tag, or instead of them. */
+  /** Additional headers; they override the default ones. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The most bytes of a document that the best level compresses within a tenth of a second. */
+/** Maximum size for the best level, which compresses it within 0.1 s. */
 const SMALL_BYTES = 65_536;
 
-/** The most bytes of a document that are written at once. */
+/** Maximum size of one write. */
 const SLICE_BYTES = 32_768;
 
-/** The rest between two slices, in milliseconds: requests for prices are answered meanwhile. */
+/** Pause between two slices, in which requests for prices are handled. */
 const PAUSE_MS = 2;
 
 async function* slicesOf(bytes: Buffer): AsyncGenerator<readonly Buffer[]> {
@@ -73,7 +73,7 @@ function representationsOf({ type, read, headers }: StaticDocument) {
   };
 }
 
-/** Adds a route that answers with a document. */
+/** Adds a route for a static document. */
 export function documentRoute(
   app: FastifyInstance,
   url: string,

@@ -30,17 +30,17 @@ import {
   VARY,
 } from './send.ts';
 
-/** Bytes of warnings that a header holds: clients and proxies take headers of some 8 KB. */
+/** Maximum size of the warnings header: clients and proxies accept headers of about 8 KB. */
 const WARNINGS_BYTES_MAX = 4_096;
 
-/** JSON in ASCII, as headers need it. */
+/** JSON in ASCII, as required in headers. */
 const asciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(
     /[\u007f-\uffff]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
-/** The first warnings, as many as fit, as JSON. */
+/** The first warnings as JSON, as many as fit. */
 function warningsText(warnings: readonly Warning[]): string {
   const texts: string[] = [];
   let bytes = 2;
@@ -69,7 +69,7 @@ function metadataHeaders(
   if (nextCursor !== null) {
     headers['x-next-cursor'] = nextCursor;
     const next = nextPage(url, nextCursor);
-    // A longer one would exceed what clients take of headers; the cursor is there in any case.
+    // A longer link could exceed the header limit of clients, which have the cursor anyway.
     if (method !== 'POST' && next.length <= LINK_MAX) headers['link'] = `<${next}>; rel="next"`;
   }
   if (format === 'json') return headers;
@@ -78,22 +78,22 @@ function metadataHeaders(
   return headers;
 }
 
-/** Characters of the address of the next page that a header holds. */
+/** Maximum length of the Link header. */
 const LINK_MAX = 4_096;
 
 /** The address of the next page relative to this one, since a proxy may have changed the path. */
 function nextPage(url: string, cursor: string): string {
-  // A value may hold question marks of its own.
+  // A value may contain question marks.
   const [, text = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
   const query = new URLSearchParams(text);
   query.set('cursor', cursor);
   return `?${query}`;
 }
 
-/** Slices that are awaited before an answer begins: the head, a record, and its points. */
+/** Slices produced before a response begins: the head, a record, and its points. */
 const SLICES_AHEAD = 3;
 
-/** Bytes up to which an answer is awaited whole, so that its length is known. */
+/** Size up to which a response is produced completely before it is sent, with its length. */
 const BYTES_AHEAD = 65_536;
 
 async function* continued(first: readonly Buffer[], rest: AsyncGenerator<Buffer>) {
@@ -118,7 +118,7 @@ async function startBody(slices: AsyncGenerator<Buffer>): Promise<Buffer | BodyS
   return new BodyStream(body);
 }
 
-/** The payload of a body: one buffer if the bytes are known to be few. */
+/** The payload of a body: one buffer for a small body of known size. */
 function bodyPayload(body: Body): Buffer | BodyStream {
   const { bytes, batches } = body;
   if (bytes === null || bytes > BYTES_AHEAD || !Array.isArray(batches)) return new BodyStream(body);
@@ -127,11 +127,11 @@ function bodyPayload(body: Body): Buffer | BodyStream {
   return only !== undefined && slices.length === 1 ? only : Buffer.concat(slices);
 }
 
-/** True if gzip is not worth its cost. */
+/** True if a body is too small for gzip. */
 const isSmall = ({ bytes }: Pick<Body, 'bytes'>, { acceptsIdentity }: CodingPreference): boolean =>
   bytes !== null && bytes < BYTES_MIN && acceptsIdentity;
 
-/** Records beyond which an answer begins in a turn of the event loop of its own. */
+/** Number of records from which a response begins in an event-loop turn of its own. */
 const RECORDS_AT_ONCE = 1_000;
 
 /**
@@ -163,7 +163,7 @@ export interface PriceSources {
   readonly book: PriceBook | null;
 }
 
-/** The headers of an answer that nobody may keep. */
+/** Headers of a response that must not be cached. */
 const UNTAGGED = { 'cache-control': 'no-store', vary: VARY };
 
 /** The tag of an answer, known before anything of it is read. */
@@ -174,7 +174,7 @@ function etagOf(
 ): string {
   const revisions = [revisionText(head), head.reference, later];
   const source = rates === null ? '' : `${rates.slug}.${rates.revision}`;
-  // Another version may write other bytes.
+  // Another version of the service may write other bytes.
   return tagOf(VERSION, canonicalKey(plan), ...revisions, source, ...form);
 }
 
@@ -189,7 +189,7 @@ async function laterText(db: () => Kysely<Database>, plan: Plan, { head }: Snaps
     .join(' ');
 }
 
-/** What is known of an answer before any of it is read. */
+/** Opens the price book or reads a snapshot, before any price is read. */
 async function resolveSnapshot(
   request: FastifyRequest,
   { sources: database, book }: PriceSources,
@@ -201,13 +201,13 @@ async function resolveSnapshot(
   const { sources, newest } = opened ?? { sources: database, newest: asked };
   const db = () => sources.reads.db(work.signal);
   const snapshot = await sources.snapshot(plan, newest);
-  // The book has the newest snapshot, after which nothing came.
+  // The book has the newest snapshot: there are no later prices.
   const isTagged = opened === null && request.method !== 'POST';
   const later = isTagged ? await laterText(db, plan, snapshot) : '';
   return { opened, sources, snapshot, later };
 }
 
-/** Characters of a request up to which its text is its own key; of a longer one it is a digest. */
+/** Maximum length of a cache key; longer keys are hashed. */
 const KEY_MAX = 512;
 
 /**
@@ -231,13 +231,13 @@ export interface PriceQuery {
   readonly makePlan: () => { readonly plan: Plan; readonly format: Format };
 }
 
-/** Sends a 304 with the headers of the answer that the client has already. */
+/** Sends a 304 with the headers of the cached response. */
 function notModified(reply: FastifyReply, revision: string, tag: string): FastifyReply {
   reply.header('x-data-revision', revision).headers(cacheHeaders(tag));
   return reply.code(304).send();
 }
 
-/** Sends an answer as it was sent before. */
+/** Sends a cached answer. */
 async function sendCached(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -257,7 +257,7 @@ async function sendCached(
   return sendCoded(reply, { bytes, coding }, wanted);
 }
 
-/** The slices of a payload that is there as a whole and not too long; null of any other. */
+/** The slices of a complete payload of at most `bytesMax` bytes; null for another. */
 function slicesOfPayload({ bytes: payload }: Payload, bytesMax: number): readonly Buffer[] | null {
   if (!(payload instanceof BodyStream)) return payload.length <= bytesMax ? [payload] : null;
   const { bytes, batches } = payload.body;
@@ -292,9 +292,9 @@ export async function sendPrices(
   const revision = revisionText(snapshot.head);
   if (named === 'tag') return notModified(reply, revision, tag ?? '');
   const answer = await work.until(answerAt(sources, plan, snapshot, work));
-  // Any answer will do: there is one, as nothing was refused.
+  // `If-None-Match: *` matches any answer, and the request was not rejected.
   if (named === 'any') return notModified(reply, revision, tag ?? '');
-  // What fails before the first byte is a problem, and has none of the headers.
+  // An error before the first byte is sent as a problem, without these headers.
   const payload =
     method === 'HEAD' ? null : await startAnswer(opened, answer, format, snapshot, wanted);
   const about = tag === null ? UNTAGGED : cacheHeaders(tag);

@@ -10,25 +10,25 @@ import {
 } from '../../std/negotiation.ts';
 import { compressed, compressedBatches } from './compress.ts';
 
-/** Bytes below which coding an answer saves nothing worth having. */
+/** Minimum size of a response for compression. */
 export const BYTES_MIN = 1_024;
 
-/** The codings where gzip is there already, and so costs less than any other. */
+/** Order of codings if a gzip of the answer exists already. */
 const GZIP_FIRST: readonly Coding[] = ['gzip', 'zstd', 'br'];
 
-/** What is sent, and the coding that it has already. */
+/** The bytes of a response, and their present content coding. */
 export interface Payload {
   readonly bytes: Buffer | BodyStream;
   readonly coding: Coding | null;
 }
 
 /**
- * The coding that a client wants its answer in, by its Accept-Encoding header.
- * @param hasGzip whether the answer can be had as gzip at little cost
- * @throws Problem `not_acceptable` that names what there is
+ * Negotiates the content coding by the Accept-Encoding header.
+ * @param hasGzip true if a gzip of the answer is available at little cost
+ * @throws Problem `not_acceptable` that names the codings
  */
 export function codingOf({ headers }: FastifyRequest, hasGzip = false): CodingPreference {
-  // Node joins the header with commas where it comes twice.
+  // Node joins repeated headers with commas.
   const accept = headers['accept-encoding'] as string | undefined;
   const wanted = preferredCoding(accept, hasGzip ? GZIP_FIRST : CODINGS);
   if (wanted) return wanted;
@@ -61,13 +61,13 @@ export async function sendCoded(
   return sendBytes(reply, await compressed(bytes, coding), coding);
 }
 
-/** Everything of a request, but its address, that an answer depends on. */
+/** Request headers that a response depends on. */
 export const VARY = 'accept, accept-encoding, x-api-key, authorization';
 
 /** A strong entity tag: of all that decides the bytes of an answer. */
 export const tagOf = (...parts: readonly string[]): string => {
   const hash = createHash('sha256');
-  // With its length before it no part can pass for two.
+  // The length prefix makes the concatenation unambiguous.
   for (const part of parts) hash.update(`${part.length}:${part}`);
   return `"${hash.digest('base64url')}"`;
 };
@@ -83,7 +83,7 @@ export function etagMatch({ headers }: FastifyRequest, tag: string): 'tag' | 'an
   return known.split(',').some((each) => each.trim().replace(/^W\//, '') === tag) ? 'tag' : null;
 }
 
-/** The headers of an answer that a client may keep but must ask about before each use. */
+/** Headers of a response that clients may cache but must revalidate before each use. */
 export const cacheHeaders = (tag: string): Record<string, string> => ({
   etag: tag,
   'cache-control': 'private, no-cache',

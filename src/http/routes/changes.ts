@@ -16,18 +16,18 @@ import { listFormatOf } from '../reply/accept.ts';
 import { codingOf, sendCoded, VARY } from '../reply/send.ts';
 import { changesOperation } from './operations.ts';
 
-/** A taken place, and when it ends by the clock of `performance.now`. */
+/** A slot in use, and its latest end in `performance.now` time. */
 interface WaitSlot {
   readonly untilMs: number;
 }
 
-/** Takes a place for a time at most; returns the function that releases it. */
+/** Acquires a slot for a maximum time. Returns the function that releases it. */
 type AcquireWaitSlot = (principal: Principal, forMs: number) => () => void;
 
 /**
- * Places for requests that wait for changes, `most` for each principal.
- * @returns a function that throws Problem `too_many_concurrent_requests` when all are taken; its
- *   Retry-After is when the first of them is free for certain
+ * Concurrency limit of long polls, `most` for each principal.
+ * @returns a function that throws Problem `too_many_concurrent_requests` at the limit; Retry-After
+ *   is the time until the first slot is certainly free
  */
 function waitSlots(most: number): AcquireWaitSlot {
   const taken = new Map<string, Set<WaitSlot>>();
@@ -71,22 +71,22 @@ function validQuery({ values, errors }: FlatQuery): ChangesQuery {
   return values as ChangesQuery;
 }
 
-/** Changes beyond which a page is put together in a turn of the event loop of its own. */
+/** Number of changes from which a page is written in an event-loop turn of its own. */
 const CHANGES_AT_ONCE = 500;
 
 const principalOf = ({ context: { principal } }: FastifyRequest): Principal => {
-  if (principal === null) throw new Error('the route let nobody in');
+  if (principal === null) throw new Error('the request has no principal');
   return principal;
 };
 
-/** What an address has for a parameter, as the handler reads it too. */
+/** Values of a parameter, decoded as in the handler. */
 const sentAs = (url: string, name: string): readonly string[] =>
   queryOf(url).parameters.get(name) ?? [];
 
-/** True if a request is one that waits; it has a place of its own kind. */
+/** True for a long poll, which has its own concurrency limit. */
 const hasWait = ({ url }: FastifyRequest): boolean => Number(sentAs(url, 'wait')[0]) > 0;
 
-/** Refuses a market that there is and that is not open to the caller. */
+/** Rejects an existing market without its scope. @throws Problem `insufficient_scope` */
 function checkMarkets(request: FastifyRequest, credentials: Credentials): void {
   const { scopes } = principalOf(request);
   for (const sent of sentAs(request.url, 'market')) {
@@ -127,7 +127,7 @@ async function send(
   });
   if (hasWaited && page.changes.length === 0) return reply.code(204).send();
   reply.type(FORMATS[format].type);
-  // A page may be some megabytes of text.
+  // A page may have several megabytes.
   if (page.changes.length > CHANGES_AT_ONCE) await turn();
   const text =
     format === 'ndjson'
@@ -136,18 +136,18 @@ async function send(
   return sendCoded(reply, { bytes: Buffer.from(text), coding: null }, codingOf(request));
 }
 
-/** Lets a connection be silent, as it is while its request waits; returns how to end that. */
+/** Disables the socket timeout during a long poll. Returns a function that restores it. */
 function disableSocketTimeout({ raw }: FastifyRequest, stallMs: number): () => void {
   const { socket } = raw;
-  // Requests that were injected have no connection.
+  // Injected requests have no socket.
   if (typeof socket.setTimeout !== 'function') return () => {};
   socket.setTimeout(0);
   return () => socket.setTimeout(stallMs);
 }
 
 /**
- * A credential that ended while its request waited does not get the answer any more.
- * @throws Problem of the credential, or `insufficient_scope` for a market that it lost
+ * Checks the credential and the scopes again after a wait.
+ * @throws Problem of the credential, or `insufficient_scope` for a market whose scope was removed
  */
 async function recheckAccess(
   request: FastifyRequest,
@@ -159,13 +159,13 @@ async function recheckAccess(
   if (lost) throw credentials.reportMissingScope(request, insufficientScope(scopeOf(lost.slug)));
 }
 
-/** The answers of the feed, in the OpenAPI document. */
+/** Responses of the feed in the OpenAPI document. */
 const ANSWERS = {
   200: changesContent,
   204: { description: 'None came within the time of wait', type: 'null' },
 };
 
-/** `GET /v3/changes`: the feed of changes, for callers with the scope of a market. */
+/** `GET /v3/changes`: the change feed, for credentials with the scope of any market. */
 export function changeRoutes(
   app: FastifyInstance,
   feed: Feed,
@@ -177,7 +177,7 @@ export function changeRoutes(
   const acquireWaitSlot = waitSlots(options.waitingMax);
   let isStopping = false;
   app.decorate('feed', feed);
-  // Before the server waits for its answers to end.
+  // Ends the long polls before the server waits for running requests.
   app.addHook('preClose', async () => {
     isStopping = true;
     feed.stop();
@@ -196,7 +196,7 @@ export function changeRoutes(
     const restoreTimeout = disableSocketTimeout(request, app.server.timeout);
     try {
       const page = await feed.follow(asked, waitMs, work.signal);
-      // The connection ends with this answer; the next request must not be sent into it.
+      // The connection closes after this response: the client must not reuse it.
       if (isStopping) reply.header('connection', 'close');
       if (page.changes.length > 0 || !isStopping) await recheckAccess(request, asked, credentials);
       return await send(request, reply, format, page, true);

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import { sharedHead, sharedHeader } from '../reply/page.ts';
 import { documentRoute } from '../reply/prepared.ts';
 
-/** Swagger UI as @fastify/swagger-ui ships it. */
+/** Folder of Swagger UI in @fastify/swagger-ui. */
 const ASSETS = fileURLToPath(new URL('static/', import.meta.resolve('@fastify/swagger-ui')));
 
 const HTML = 'text/html; charset=utf-8';
@@ -20,8 +20,8 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The page loads its own parts, and nothing of other servers. Over plain http, as behind a tunnel,
- * none of it may be asked for by https.
+ * The page loads only files of this service. Without `upgrade-insecure-requests` it also works over
+ * plain HTTP.
  */
 const POLICY = [
   "default-src 'self'",
@@ -35,7 +35,7 @@ const POLICY = [
   "style-src 'self'",
 ].join('; ');
 
-/** The bar of Swagger UI offers to load other documents; this page has one. */
+/** Hides the bar of Swagger UI, which would load other documents. */
 const THEME = `.swagger-ui .topbar { display: none }
 .swagger-ui, .swagger-ui .info .title, .swagger-ui .opblock-tag { font-family: inherit }
 .swagger-ui .info { margin: 24px 0 }
@@ -43,8 +43,8 @@ const THEME = `.swagger-ui .topbar { display: none }
 `;
 
 /**
- * @param base the relative address of the assets: a proxy may serve the page below another one
- * @param service the relative address of the service
+ * @param base relative address of the assets: a proxy may add a path prefix
+ * @param service relative address of the service
  */
 const pageOf = (base: string, service: string): string => `<!DOCTYPE html>
 <html lang="en">
@@ -63,7 +63,7 @@ ${sharedHeader(service, 'docs')}
 </html>
 `;
 
-/** Redirects to a relative address: a proxy may serve it below another one. */
+/** Redirects to a relative address, because a proxy may add a path prefix. */
 function redirect(app: FastifyInstance, url: string, location: string): void {
   app.get(url, {
     config: { access: 'none' },
@@ -73,8 +73,8 @@ function redirect(app: FastifyInstance, url: string, location: string): void {
 }
 
 /**
- * The page that shows the document and lets a reader try it. Its parts are served from memory: the
- * plugin of @fastify/swagger-ui would open a file for each request.
+ * Adds the API page with Swagger UI. Its files are served from memory: the plugin of
+ * @fastify/swagger-ui would open a file for each request.
  */
 export async function docsPage(app: FastifyInstance): Promise<void> {
   const asset = (url: string, read: () => string | Promise<Buffer>): void => {

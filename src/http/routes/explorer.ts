@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { EDITION, PAGE_FILES, sharedHead, sharedHeader } from '../reply/page.ts';
 import { documentRoute } from '../reply/prepared.ts';
 
-/** The page loads its own parts and asks its own service, and nothing else. */
+/** The page loads files from and sends requests to this service only. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -24,7 +24,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const FOLDER = `explorer/${EDITION}`;
 
-/** The modules that a module imports at once, and those that they import. */
+/** Static imports of a module, transitively. */
 function importedBy(name: string, found: Set<string> = new Set()): Set<string> {
   if (found.has(name)) return found;
   found.add(name);
@@ -35,7 +35,7 @@ function importedBy(name: string, found: Set<string> = new Set()): Set<string> {
   return found;
 }
 
-/** Modules are named in the page, or a browser would find each only in the one before. */
+/** Preload links, so that browsers load all modules in parallel. */
 const preloads = (): string =>
   [...importedBy('main.js')]
     .map((name) => `<link rel="modulepreload" href="${FOLDER}/${name}">`)
@@ -62,7 +62,7 @@ key in the header <code>x-api-key</code>. <a href="docs">The API page</a> lists 
 </html>
 `;
 
-/** `GET /explorer`, the page that shows prices, with its files; `/` leads there. */
+/** `GET /explorer` and its files; `/` redirects to it. */
 export function explorerRoutes(app: FastifyInstance): void {
   documentRoute(app, '/explorer', {
     type: 'text/html; charset=utf-8',
@@ -74,14 +74,14 @@ export function explorerRoutes(app: FastifyInstance): void {
       type: TYPES[extname(name)] ?? 'application/octet-stream',
       read: () => bytes,
       isPart: true,
-      // The address names the content.
+      // The address contains the hash of the content.
       headers: { 'cache-control': 'public, max-age=31536000, immutable' },
     });
   }
   app.get('/', {
     config: { access: 'none' },
     schema: { hide: true },
-    // Relative, so that it also leads there below the prefix of a proxy.
+    // Relative, because a proxy may add a path prefix.
     handler: async (_request, reply) => reply.redirect('explorer', 302),
   });
 }

@@ -10,7 +10,7 @@ const newestOf = (all: Iterable<string>): string | null => {
   return newest;
 };
 
-/** Instants have as many decimals of a second as they need: compared without their `Z`. */
+/** Compares instants without their `Z`, because their number of decimals varies. */
 const isLater = (a: string, b: string): boolean => a.slice(0, -1) > b.slice(0, -1);
 
 const bodyOf = (version: string, rateSource: string, seen: DatabaseHealth) => {
@@ -19,7 +19,7 @@ const bodyOf = (version: string, rateSource: string, seen: DatabaseHealth) => {
   const latestPublishedAt = newestOf(seen.publishedAt.values());
   const isKnown = rateSources?.includes(rateSource);
   const rates = isKnown === undefined ? 'unknown' : isKnown ? 'ok' : 'unknown_source';
-  // Without a published value, or without its source of rates, it answers less than it could.
+  // Without a published value or the source of rates, the service is degraded.
   const isWhole = latestPublishedAt !== null && rates === 'ok';
   const status = !isWell ? 'unavailable' : isWhole ? 'ok' : 'degraded';
   const checks = { database, schema, rates, data: { latestPublishedAt } };
@@ -28,7 +28,7 @@ const bodyOf = (version: string, rateSource: string, seen: DatabaseHealth) => {
 
 type HealthBody = ReturnType<typeof bodyOf>;
 
-/** Of a service that stops: it still answers, and nothing new is to be sent to it. */
+/** Readiness during a stop: running requests finish, but no new ones should be sent. */
 const stopping = (body: HealthBody) => ({
   ...body,
   status: 'unavailable',
@@ -36,8 +36,8 @@ const stopping = (body: HealthBody) => ({
 });
 
 /**
- * The health addresses; none needs a credential, and none asks the database: what they tell was
- * seen in the background.
+ * Adds the health routes. They need no credential and run no query: they report the last background
+ * check.
  * @param rateSource the configured source of exchange rates
  */
 export function healthRoutes(

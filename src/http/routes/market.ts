@@ -23,7 +23,7 @@ import {
 } from '../reply/send-prices.ts';
 import { NOT_MODIFIED, postOperation, readOperation, valuesOperation } from './operations.ts';
 
-/** Filters in a body that nobody reads would be filters lost. */
+/** Rejects the body of a GET, whose filters would be ignored. */
 function rejectBody(request: FastifyRequest): void {
   if (!hasBody(request)) return;
   const detail = 'GET takes filters and options in the address; send a body by POST';
@@ -38,7 +38,7 @@ const askerOf = ({ context: { principal } }: FastifyRequest, by: Asker['by']): A
   openMarkets: () => marketsOpenTo(principal?.scopes ?? new Set()),
 });
 
-/** What a market is asked for by GET: everything is in the address. */
+/** The query of a GET, read from its address. */
 function queryFromAddress(
   request: FastifyRequest,
   market: Market,
@@ -57,7 +57,7 @@ function queryFromAddress(
   return { market, asker, text, makePlan };
 }
 
-/** What a market is asked for by POST. */
+/** The query of a POST, read from its body. */
 function queryFromBody(request: FastifyRequest, market: Market, check: BodyCheck): PriceQuery {
   const { bytes, parse } = request.body as SentBody;
   const asker = askerOf(request, 'body');
@@ -68,7 +68,7 @@ function queryFromBody(request: FastifyRequest, market: Market, check: BodyCheck
   return { market, asker, text: requestKey(request, bytes.toString('latin1')), makePlan };
 }
 
-/** `POST`, `GET` and `HEAD /v3/prices/<slug>` of one market: the same read, by body or query. */
+/** `POST`, `GET` and `HEAD /v3/prices/<slug>` of one market. */
 export function priceRoutes(
   app: FastifyInstance,
   market: Market,
@@ -90,7 +90,7 @@ export function priceRoutes(
   app.route({
     ...byQuery,
     method: 'GET',
-    // The one that Fastify would make reads the whole answer to tell its length.
+    // Fastify's own HEAD route would produce the whole response for its length.
     exposeHeadRoute: false,
     schema: {
       ...readOperation(market),
@@ -113,7 +113,7 @@ export function priceRoutes(
   });
 }
 
-/** Values beyond which an answer is written in a turn of the event loop of its own. */
+/** Number of values from which a response is written in an event-loop turn of its own. */
 const VALUES_AT_ONCE = 500;
 
 /** `GET /v3/prices/<slug>/filters` of one market. */
@@ -138,7 +138,7 @@ export function valuesRoute(
       const newest = await work.until(request.context.newest);
       const head = headAt(newest, [market.slug]);
       const { used } = await work.until(sources.vocabularies(market, head));
-      // Many values take milliseconds to write: one answer in each turn.
+      // Many values take milliseconds to write: at most one response per event-loop turn.
       if (used.length > VALUES_AT_ONCE) await turn();
       const data = Object.fromEntries(
         filtersOf(market).map((filter) => [

@@ -9,7 +9,7 @@ import { meOperation } from './operations.ts';
 
 const orNull = (limit: number): number | null => (limit === 0 ? null : limit);
 
-/** `GET /v3/me`: who the caller is, what the credential opens, and until when. */
+/** `GET /v3/me`: the scopes, markets, expiry and limits of the credential. */
 export function meRoute(app: FastifyInstance, limits: Limits): void {
   app.get('/v3/me', {
     config: { access: 'any' },

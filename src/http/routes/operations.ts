@@ -3,7 +3,7 @@ import { SCOPES, scopeOf } from '../../catalog/scopes.ts';
 import { paragraphs } from '../../contract/schemas/components.ts';
 import { filtersOf, pascal } from '../../contract/schemas/market.ts';
 
-/** What OpenAPI says of an operation beyond its schemas. */
+/** Metadata of an operation in the OpenAPI document. */
 export interface Operation {
   readonly operationId: string;
   readonly tags: readonly string[];
@@ -15,12 +15,12 @@ export interface Operation {
 /** The security of an operation: either credential, with these scopes. */
 const either = (scopes: readonly string[]) => [{ api_key: scopes }, { bearerAuth: scopes }];
 
-/** `Lithium-ion battery` as it stands inside a sentence. */
+/** The name of a market within a sentence: `lithium-ion battery`. */
 const inSentence = (name: string): string => name.charAt(0).toLowerCase() + name.slice(1);
 
 const code = (name: string): string => `\`${name}\``;
 
-/** What a GET answers to a client that has the newest already. */
+/** Response of a GET if the cached answer of the client is current. */
 export const NOT_MODIFIED = {
   304: { description: 'Nothing changed since the answer that If-None-Match names', type: 'null' },
 } as const;
@@ -86,7 +86,7 @@ export const changesOperation: Operation = {
       'rates are no changes of the feed.',
     ],
   ),
-  // The scope of any market will do.
+  // The scope of any market is sufficient.
   security: SCOPES.flatMap((scope) => either([scope])),
 };
 
@@ -154,7 +154,7 @@ export const ratesOperation = reference(
 const open = (operationId: string, tag: string, summary: string, description: string) =>
   ({ operationId, tags: [tag], summary, description, security: [] }) satisfies Operation;
 
-/** An address that tells the health of the service. */
+/** A health route. */
 export const healthOperation = (operationId: string, summary: string): Operation =>
   open(
     operationId,
@@ -184,7 +184,7 @@ export const liveOperation: Operation = open(
   'For process supervisors: 200 while the process runs, whatever the state of the database.',
 );
 
-/** An address of the OpenAPI document. */
+/** A route of the OpenAPI document. */
 export const documentOperation = (operationId: string, format: string): Operation =>
   open(
     operationId,

@@ -26,7 +26,7 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 
 const revisionFields = (head: Head) => ({ revision: revisionText(head), asOf: head.committedAt });
 
-/** The reference data and the rates in use, of one state. */
+/** Reads the reference data and the exchange rates at one revision. */
 async function ratesAndReferences(sources: Sources, { context: { work } }: FastifyRequest) {
   const db = sources.reads.db(work.signal);
   const { revision } = await newestRevision(db);
@@ -130,7 +130,7 @@ async function rates(request: FastifyRequest, reply: FastifyReply, sources: Sour
   return send(request, reply, head, { $metadata, data });
 }
 
-/** `GET /v3/reference/currencies`, `/units` and `/rates`: what conversions can use. */
+/** `GET /v3/reference/currencies`, `/units` and `/rates`: the data of conversions. */
 export function referenceRoutes(app: FastifyInstance, sources: Sources): void {
   const route = (url: string, operation: Operation, answer: object, handler: typeof rates) => {
     app.get(url, {

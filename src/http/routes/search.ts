@@ -26,7 +26,7 @@ function queryOf(url: string): SearchParameters {
   return values as unknown as SearchParameters;
 }
 
-/** A result in the order of the contract. */
+/** A result with its members in the order of the contract. */
 function shownResult({ market, price, matched }: Result) {
   const { code, name, shortName, ...described } = price;
   return { market, code, name, shortName, matched, ...described };
@@ -42,7 +42,7 @@ export function searchRoute(app: FastifyInstance, sources: Sources, bytesMax: nu
   async function handler(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { work, principal } = request.context;
     const { q, limit = RESULTS } = queryOf(request.url);
-    // Closed markets are not even read, so neither counts nor times depend on them.
+    // Closed markets are not read, so neither counts nor response times reveal them.
     const open = marketsOpenTo(principal?.scopes ?? new Set());
     const newest = await work.until(request.context.newest);
     const { head, indexes } = await work.until(indexesOf(open, newest));

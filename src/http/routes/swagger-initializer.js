@@ -1,14 +1,14 @@
 // Starts Swagger UI on the page /docs. Runs in the browser.
 (() => {
-  /** The credential stays in this tab: a reload keeps it, and closing the tab forgets it. */
+  /** Key in the session storage: the credential survives a reload, but not the tab. */
   const KEPT = 'authorized';
 
   const base = document.currentScript.src;
   const urlOf = (path) => new URL(path, base).href;
 
   /**
-   * Prefills "Try it out" with a request for summaries: they hold the newest value of every price,
-   * whatever its age. Dates in the document grow old, and each market ends at a day of its own.
+   * Prefills "Try it out" with a request for summaries, which have the newest value of every price.
+   * Fixed dates would become outdated.
    */
   const prefilled = (openapi) => {
     const { parameters, examples } = openapi.components;
@@ -61,7 +61,7 @@
       docExpansion: 'list',
       deepLinking: true,
       validatorUrl: null,
-      // Swagger UI would keep it for every tab, and after the last one is closed.
+      // Swagger UI would store the credential for all tabs and permanently.
       persistAuthorization: false,
       onComplete: () => {
         const kept = sessionStorage.getItem(KEPT);
