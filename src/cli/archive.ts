@@ -20,14 +20,14 @@ interface ExportOptions {
   readonly format: ArchiveFormat;
 }
 
-/** The markets that were named, each once; null when none was, which means all. */
+/** Named markets without duplicates; null for all markets. */
 function marketsOf(named: readonly string[]): string[] | null {
   const slugs = MARKETS.map((each) => each.slug as string);
   checkKnown('--market', 'market', named, slugs, `the markets are ${slugs.join(', ')}`);
   return named.length === 0 ? null : slugs.filter((each) => named.includes(each));
 }
 
-/** What an export or import did; the sum of the manifest stands for every file. */
+/** Result of an export or import. The SHA-256 of the manifest covers every file. */
 async function answerOf(verb: string, folder: string, manifest: Manifest): Promise<Answer> {
   const { files, epoch, revision, markets, fileFormat } = manifest;
   const sum = (of: 'rows' | 'bytes') => files.reduce((total, each) => total + each[of], 0);

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// The command of the installed package. A Node that is too old ends here with a sentence.
+// The command of the installed package. A Node version that is too old is reported first.
 import './node-version.js';
 
-// Without a command it serves: the first thing that anybody who installs it wants to see.
+// Without arguments it starts the service.
 if (process.argv.length === 2) process.argv.push('serve');
 if (process.exitCode === undefined) await import('./main.js');

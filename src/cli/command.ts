@@ -5,11 +5,11 @@ import { printJson } from './output.ts';
 
 /** The result of a command. */
 export interface Answer {
-  /** For a program: --json prints it. */
+  /** Output of --json. */
   readonly data: unknown;
-  /** Prints the same for a person. */
+  /** Prints the result as text. */
   readonly print: () => void;
-  /** Other than 0 when the work was done and did not come out well. */
+  /** Exit code if the command finished with a negative result. */
   readonly exitCode?: number | undefined;
 }
 
@@ -18,23 +18,23 @@ interface Definition {
   /** One line for the list of commands. */
   readonly summary: string;
   readonly description: string;
-  /** Each with what it is. */
+  /** Arguments with their descriptions. */
   readonly args?: readonly (readonly [flags: string, description: string])[];
   readonly options: readonly Option[];
-  /** Notes and examples, an empty line below the options. */
+  /** Notes and examples, printed after the options. */
   readonly help: string;
   /**
-   * Gets the arguments and then the options, as commander parsed them. A wrong use that commander
-   * cannot see is a UsageError. A command that prints while it runs returns nothing.
+   * Receives the arguments and then the options, as parsed by commander. Throws UsageError for an
+   * invalid use that commander cannot detect. A command that prints while it runs returns nothing.
    */
   readonly run: (...given: never[]) => Promise<Answer | undefined> | Promise<void>;
 }
 
-/** An option with what it is for, as commander knows it. */
+/** An option with its description. */
 export const option = (flags: string, description: string): Option =>
   new Option(flags, description);
 
-/** An option that the command does not do without. */
+/** A required option. */
 export const required = (flags: string, description: string): Option =>
   option(flags, description).makeOptionMandatory();
 
@@ -44,17 +44,17 @@ export const repeatable = (flags: string, description: string): Option =>
     .argParser((value: string, before: readonly string[]) => [...before, value])
     .default([]);
 
-/** `--json`, which every command with data has. */
+/** The option `--json` of every command with data. */
 export const json = (description = 'print data for a program'): Option =>
   option('--json', description);
 
-/** Prints an answer for a program or for a person. */
+/** Prints an answer as JSON or as text. */
 export function printAnswer({ data, print }: Answer, asJson: boolean): void {
   if (asJson) printJson(data);
   else print();
 }
 
-/** Makes the function that adds a command to its parent: its help, its answer, its exit code. */
+/** Returns a function that adds the command to its parent. */
 export function command(definition: Definition): (parent: Command) => void {
   const { name, summary, description, args = [], options, help, run } = definition;
   return (parent) => {
@@ -63,7 +63,7 @@ export function command(definition: Definition): (parent: Command) => void {
     for (const each of options) made.addOption(each);
     made.addHelpText('after', help);
     made.action(async (...given: unknown[]) => {
-      // Commander adds the command itself to the arguments and the options.
+      // Commander appends the command itself to the arguments and options.
       const answer = await run(...(given.slice(0, -1) as never[]));
       if (answer === undefined) return;
       printAnswer(answer, made.opts()['json'] === true);
@@ -72,7 +72,7 @@ export function command(definition: Definition): (parent: Command) => void {
   };
 }
 
-/** Refuses a name that is not known, with the one that was probably meant. */
+/** Rejects an unknown name and suggests a similar one. @throws UsageError */
 export function checkKnown(
   flag: string,
   kind: string,

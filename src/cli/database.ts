@@ -8,7 +8,7 @@ import { report, UsageError } from '../process/failure.ts';
 import { PROGRAM } from '../std/program.ts';
 import { openProgress, type Progress } from './progress.ts';
 
-/** Finds out which of several servers can be written to. */
+/** Finds the primary among several servers. */
 async function findServer({ link }: Client): Promise<void> {
   if (link.others.length === 0) return;
   link.start();
@@ -17,17 +17,17 @@ async function findServer({ link }: Client): Promise<void> {
 
 interface Interruption {
   happened(): boolean;
-  forget(): void;
+  removeHandlers(): void;
 }
 
-/** What work that was aborted gets to stop its statement on the server. */
+/** Time for aborted work to cancel its statement on the server. */
 const ABORT_MS = 1_000;
 
 const NUMBERS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const;
 
 /**
- * Ends the process at a signal, once the embedded server is given back. What a command was writing
- * is one transaction, which ends unwritten with its connection.
+ * Exits on a signal, after the embedded server is released. The transaction of an interrupted
+ * command rolls back with its connection.
  */
 function releaseOnSignal(release: () => Promise<void>): Interruption {
   const names = Object.keys(NUMBERS) as (keyof typeof NUMBERS)[];
@@ -36,7 +36,7 @@ function releaseOnSignal(release: () => Promise<void>): Interruption {
     if (happened) return;
     happened = true;
     const code = 128 + NUMBERS[name as keyof typeof NUMBERS];
-    // SIGHUP comes from a terminal that is gone; not to be told must not end the release.
+    // After SIGHUP the terminal is closed: the failed write must not prevent the release.
     process.stderr.on('error', () => {});
     process.stderr.write(
       `commodity-prices: ended by ${name}; what it was writing is there whole or not at all\n`,
@@ -48,28 +48,28 @@ function releaseOnSignal(release: () => Promise<void>): Interruption {
   for (const name of names) process.on(name, onSignal);
   return {
     happened: () => happened,
-    forget: () => {
+    removeHandlers: () => {
       for (const name of names) process.removeListener(name, onSignal);
     },
   };
 }
 
-/** The parts of an open database that a command works with. */
+/** The open database and the tools of a command. */
 export interface Work {
   readonly client: Client;
   readonly db: Client['db'];
   readonly config: Config;
-  /** Aborted by Ctrl-C; the process ends a moment later. */
+  /** Aborted by Ctrl-C, shortly before the process exits. */
   readonly signal: AbortSignal;
   readonly progress: Progress;
 }
 
 interface DatabaseNeeds {
-  /** True if the schema must be this version's; the embedded database is brought to it. */
+  /** True if the command requires the schema of this version. */
   readonly schema: boolean;
 }
 
-/** Refuses a schema that is not this version's, but brings the embedded database to it. */
+/** Checks the schema version; the embedded database is migrated. @throws UsageError */
 async function requireSchema(client: Client, chosen: ChosenDatabase): Promise<void> {
   if (await isSchemaCurrent(client.db)) return;
   if (!chosen.isEmbedded) {
@@ -81,9 +81,8 @@ async function requireSchema(client: Client, chosen: ChosenDatabase): Promise<vo
 }
 
 /**
- * Runs the work of a command on the database that the settings name, and gives it back whatever
- * happens.
- * @throws UsageError when the schema of DATABASE_URL is not this version's
+ * Runs the work of a command on the database of the settings, and always releases the database.
+ * @throws UsageError if the schema of DATABASE_URL is not that of this version
  */
 export async function withDatabase<T>(
   work: (given: Work) => Promise<T>,
@@ -115,8 +114,8 @@ export async function withDatabase<T>(
       await chosen.release();
     }
   } finally {
-    // After a signal the process ends in its handler; what failed because of it is not news.
+    // After a signal, its handler exits the process; errors caused by the signal are not reported.
     if (interruption.happened()) await new Promise(() => {});
-    interruption.forget();
+    interruption.removeHandlers();
   }
 }

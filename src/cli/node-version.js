@@ -1,5 +1,5 @@
-// Refuses a Node that cannot run TypeScript: it would name an unknown file extension and no more.
-// Plain JavaScript, as such a Node has to run it.
+// Rejects Node versions without TypeScript support, which only report an unknown file extension.
+// Plain JavaScript, so that these versions can run it.
 import { readFileSync } from 'node:fs';
 
 const { engines } = JSON.parse(

@@ -8,7 +8,7 @@ import { printLines } from './output.ts';
 
 const FILE = fileURLToPath(new URL('../../openapi.yaml', import.meta.url));
 
-/** A client for an application that answers nothing: its pool never connects. */
+/** A client whose pool never connects, because the application handles no requests. */
 const idleClient = () =>
   openClient({
     url: 'postgres://127.0.0.1/none',
@@ -19,9 +19,9 @@ const idleClient = () =>
     applicationName: 'commodity-prices openapi',
   });
 
-/** The OpenAPI document that the routes make with the default settings, as YAML and as JSON. */
+/** The OpenAPI document with the default settings, as YAML and as JSON. */
 async function openapiTexts(): Promise<{ readonly yaml: string; readonly json: string }> {
-  // Loaded here, because no other command needs the web server.
+  // Imported lazily, because no other command needs the web server.
   const { buildApp } = await import('../app.ts');
   const { openapiYaml } = await import('../http/routes/documents.ts');
   const client = idleClient();

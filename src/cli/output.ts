@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 
-/** Prints data for a program. */
+/** Prints JSON. */
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** Prints lines for a person. */
+/** Prints lines of text. */
 export function printLines(...lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${line}\n`).join(''));
 }
@@ -15,7 +15,7 @@ export function tellHeld(holders: string): void {
   process.stderr.write(`Waiting for a lock that is held by ${holders}\n`);
 }
 
-/** Prints a text, and waits when the reader is behind: what is long must not pile up. */
+/** Prints a text with backpressure, so that long output is not buffered. */
 export async function writeText(text: string): Promise<void> {
   if (process.stdout.write(text)) return;
   await once(process.stdout, 'drain');
@@ -26,17 +26,17 @@ const cellOf = (value: unknown): string => {
   return Array.isArray(value) ? value.join(' ') : String(value);
 };
 
-/** An instant (RFC 3339 in UTC) as a person is told it, to the second: `2026-03-05T16:00:00Z`. */
+/** Formats an instant (RFC 3339 in UTC) to the second: `2026-03-05T16:00:00Z`. */
 export const timeText = (instant: string): string => `${instant.slice(0, 19)}Z`;
 
 /** A whole number, in groups of three digits. */
 export const countText = (value: number): string => Math.floor(value).toLocaleString('en');
 
-/** True if the cells of a column are numbers, so that they stand at its right. */
+/** True for a column of numbers, which is right-aligned. */
 const areNumbers = (cells: readonly string[]): boolean =>
   cells.some((each) => each !== '–') && cells.every((each) => /^(–|[\d,]+(\.\d+)?)$/.test(each));
 
-/** Prints rows under headings, in columns as wide as their longest cell; numbers end together. */
+/** Prints a table with headings; columns of numbers are right-aligned. */
 export function printTable<T extends object>(
   rows: readonly T[],
   columns: Readonly<Record<string, (row: T) => unknown>>,

@@ -44,21 +44,21 @@ Examples:
   npm start
   PORT=8080 DATABASE_URL=postgres://… ${PROGRAM} serve`,
   async run() {
-    // The file is the service's process: importing it starts it.
+    // Importing the module starts the service.
     await import('../server.ts');
   },
 });
 
-/** What an option is for, and whether the command does without it. */
+/** Description of an option in the help, marked if the option is required. */
 const optionDescription = (option: Option): string => {
   const text = new Help().optionDescription(option);
   return option.mandatory ? `${text} (required)` : text;
 };
 
-/** The command line with all its commands; errors are thrown, not ended with. */
+/** Builds the command line with all commands. Errors are thrown; the process does not exit. */
 export function makeProgram(): Command {
   const program = new Command('commodity-prices')
-    .description('Commodity Prices Service: everything an operator does.')
+    .description('Commodity Prices Service: commands for operators.')
     .usage('<command> [options]')
     .version(versionOf())
     .showHelpAfterError('(add --help for the commands and their options)')

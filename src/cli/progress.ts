@@ -6,7 +6,7 @@ import { countText } from './output.ts';
 interface Screen {
   readonly isTerminal: boolean;
   write(text: string): void;
-  /** Milliseconds, growing. */
+  /** Monotonic time in milliseconds. */
   now(): number;
 }
 
@@ -20,31 +20,31 @@ const stderrScreen = (): Screen => ({
 /** Progress of long work: a text, rows or bytes of an archive, or the step of a load. */
 type State = string | ArchiveProgress | LoadProgress;
 
-/** Shows how far long work has come. */
+/** Progress display of long work. */
 export interface Progress {
   update(state: State): void;
-  /** Clears the line of a terminal, so that what follows stands alone. */
+  /** Clears the progress line of a terminal. */
   end(): void;
 }
 
-/** One state as it is shown. */
+/** A formatted progress state. */
 interface Shown {
   /** Each phase of the work has its own clock. */
   readonly phase: string;
   readonly text: string;
-  /** Share of the work that is done, from 0 to 1; null when it is not known. */
+  /** Completed share of the work, from 0 to 1; null if unknown. */
   readonly share: number | null;
-  /** Number of lines of this phase that a pipe should have by now. */
+  /** Number of lines of this phase to have been written to a pipe so far. */
   readonly linesDue: number;
 }
 
-/** A terminal is not written to more often. */
+/** Minimum interval between updates of a terminal. */
 const EVERY_MS = 100;
-/** A pipe gets a text no more often. */
+/** Minimum interval between text lines in a pipe. */
 const EVERY_PIPED_S = 5;
-/** A file of unknown size has a line for each million rows, as it has no tenths. */
+/** Rows between two lines in a pipe for a file of unknown size. */
 const ROWS_A_LINE = 1_000_000;
-/** Goes back to the start of the line and empties it. */
+/** Control sequence that clears the current line. */
 const CLEAR = '\r\u001b[2K';
 const BAR = 24;
 
@@ -54,7 +54,7 @@ function timeText(seconds: number): string {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
 }
 
-/** A bar with its percentage, of a share from 0 to 1. */
+/** A progress bar with percentage for a share from 0 to 1. */
 function barText(share: number): string {
   const full = Math.round(share * BAR);
   return `[${'#'.repeat(full)}${'-'.repeat(BAR - full)}] ${Math.floor(share * 100)} %`;
@@ -100,7 +100,7 @@ function shownOf(state: State, seconds: number): Shown {
   return 'step' in state ? shownLoad(state, seconds) : shownArchive(state, seconds);
 }
 
-/** Progress as one line that changes on a terminal, and as a plain line now and then in a pipe. */
+/** Shows progress as one updated line on a terminal, or as occasional lines in a pipe. */
 export function openProgress({ isTerminal, write, now }: Screen = stderrScreen()): Progress {
   let phase: string | null = null;
   let began = now();

@@ -21,7 +21,7 @@ interface DevelopmentToken {
 }
 
 /**
- * Signs a token (HS256) as an issuer would, for trying the service out.
+ * Signs a token (HS256) for development.
  * @throws UnknownScopeError for an unknown scope, RangeError for a lifetime that is not positive,
  *   TypeError for a secret that is too short
  */
@@ -49,7 +49,7 @@ interface TokenOptions {
   readonly lifetime: string;
 }
 
-/** Why nothing can be signed with these settings, by the name of the one that says so. */
+/** The reason why these settings cannot sign a token; it begins with the setting. */
 function whyUnsigned(config: Config): string {
   const other = (['JWT_PUBLIC_KEY_FILE', 'JWT_JWKS_URL'] as const).find((each) => config[each]);
   return other === undefined
@@ -94,7 +94,7 @@ Example:
       lifetimeSeconds,
     });
     if (given.JWT_SECRET === undefined) {
-      // A terminal that lacks the settings of the service would get one that it refuses, unseen.
+      // A terminal without the settings of the service creates a token that the service rejects.
       process.stderr.write(
         `Signed with the development secret in ${config.DATA_DIR}: only a service that was ` +
           'started on this folder, without DATABASE_URL and settings of tokens, takes it.\n',

@@ -22,8 +22,8 @@ const addSeed = command({
   name: 'seed',
   summary: 'load reference and sample data',
   description:
-    'Adds the reference data and the sample prices that are missing. What is there stays as it ' +
-    'is, also edited names.',
+    'Adds missing reference data and sample prices. Existing data stays unchanged, including ' +
+    'edited names.',
   options: [option('--reference', 'only the reference data: for production'), json()],
   help: `\nExample:\n  ${PROGRAM} db seed --reference`,
   async run({ reference }: { reference?: true }) {
@@ -64,12 +64,12 @@ const addHash = command({
   name: 'hash',
   summary: 'print a hash of the current data',
   description:
-    'Prints one SHA-256 of all current data, and one for each market and source of rates: what ' +
-    'readers see, whatever the way that led to it. Nothing is written.',
+    'Prints one SHA-256 of all current data, and one for each market and source of rates. ' +
+    'Nothing is written.',
   options: [json()],
   help: `
-Two databases that show the same reference data, prices, values and rates have the same hash, in
-whatever order they were loaded. History, revisions, loads and times are no part of it.
+Databases with the same reference data, prices, values and rates have the same hash, whatever the
+order of the loads. History, revisions, loads and times are not included.
 
 Examples:
   ${PROGRAM} db hash
@@ -82,23 +82,22 @@ Examples:
 
 const addRenewEpoch = command({
   name: 'renew-epoch',
-  summary: 'make old revisions unknown, after a restore',
+  summary: 'invalidate old revisions after a restore',
   description:
-    'Renews the epoch that stands before every revision: after a backup was restored or a ' +
-    'standby promoted, for its revisions may come again with other data.',
-  options: [option('--yes', 'confirm that what clients hold becomes unknown'), json()],
+    'Renews the epoch, the prefix of every revision. Run it after a restore or a promotion of a ' +
+    'standby, because revision numbers may be repeated with other data.',
+  options: [option('--yes', 'confirm that revisions of clients become unknown'), json()],
   help: `
-From then on the service rejects the revisions and feed positions that clients hold with
-unknown_revision and their cursors with invalid_cursor, and their ETags no longer match. Run it
-before the service uses the restored database. It needs the account that owns the tables.
+The service then rejects earlier revisions and feed positions with unknown_revision and earlier
+cursors with invalid_cursor, and earlier ETags no longer match. Run it before the service uses the
+restored database. It needs the account that owns the tables.
 
 Example:
   ${PROGRAM} db renew-epoch --yes`,
   async run({ yes }: { yes?: true }) {
     if (!yes) {
       throw new UsageError(
-        'revisions, cursors and positions of the feed that clients hold become unknown; add ' +
-          '--yes to confirm',
+        'revisions, cursors and feed positions of clients become unknown; add --yes to confirm',
       );
     }
     const renewed = await withDatabase(({ db }) => renewEpoch(db));
@@ -112,10 +111,10 @@ Example:
 export function addDatabaseCommands(program: Command): void {
   const db = program
     .command('db')
-    .summary('migrate, seed, verify, export and import the database, make its accounts')
+    .summary('migrate, seed, verify, export and import the database, create its accounts')
     .description(
-      'Brings the schema to this version, loads seeds, makes accounts, hashes, verifies, exports ' +
-        'and imports data.',
+      'Migrates the schema, loads seeds, creates accounts, hashes, verifies, exports and imports ' +
+        'data.',
     );
   addMigrate(db);
   addSeed(db);

@@ -20,7 +20,7 @@ import { printLines, printTable } from '../output.ts';
 
 const runProgram = promisify(execFile);
 
-/** The programs of PostgreSQL that write and read a dump, as far as they are installed. */
+/** pg_dump and pg_restore. */
 interface DumpTools {
   /** Their major version. */
   readonly version: number;
@@ -29,21 +29,21 @@ interface DumpTools {
 }
 
 /**
- * What an address says to libpq: the password goes where nobody can list it. One that stands in
- * the environment already, beside an address without any, stays there.
+ * Splits an address for libpq: the password moves to PGPASSWORD, because command lines are visible
+ * to other users. Without a password in the address, PGPASSWORD stays unchanged.
  */
 function withoutPassword(url: string): { address: string; env: NodeJS.ProcessEnv } {
   const address = new URL(url);
   const own = address.searchParams.get('password') ?? decodeURIComponent(address.password);
   address.password = '';
   address.searchParams.delete('password');
-  // Known to our driver alone.
+  // A parameter of node-postgres, unknown to libpq.
   address.searchParams.delete('uselibpqcompat');
   const env = own === '' ? process.env : { ...process.env, PGPASSWORD: own };
   return { address: address.href, env };
 }
 
-/** A failure in words: what the program said last. */
+/** An error with the last line that the program printed. */
 function complaintOf(program: string, error: unknown): Error {
   const { stderr = '', message } = error as Error & { stderr?: string };
   const said = stderr.trim().split('\n').at(-1) || message;
@@ -57,7 +57,7 @@ async function call(program: string, args: readonly string[], url: string): Prom
   });
 }
 
-/** Finds pg_dump and pg_restore in the PATH; null when they are not there. */
+/** Finds pg_dump and pg_restore in the PATH; null if they are not installed. */
 export async function findTools(): Promise<DumpTools | null> {
   const versions = ['pg_dump', 'pg_restore'].map(async (program) => {
     const { stdout } = await runProgram(program, ['--version']);
@@ -68,14 +68,14 @@ export async function findTools(): Promise<DumpTools | null> {
   return {
     version: Math.min(...found),
     dump: (url, file) => call('pg_dump', ['--format=custom', `--file=${file}`], url),
-    // The restored copy belongs to who restores it; the rights of the accounts come along.
+    // The restored copy is owned by the restoring account; grants are restored too.
     restore: (url, file) => call('pg_restore', ['--exit-on-error', '--no-owner', file], url),
   };
 }
 
 interface DrillOptions {
   readonly by?: 'dump' | 'export';
-  /** Any database of the server that the copy is made on; that of the original by default. */
+  /** Any database of the server for the copy; defaults to the server of the original. */
   readonly server?: string;
   readonly keep?: true;
 }
@@ -101,13 +101,13 @@ interface Drill {
   readonly kept: string | null;
 }
 
-/** Data was loaded during the drill, so that the exports are of different states. */
+/** Data was loaded during the drill, so the exports have different revisions. */
 class MovingDataError extends Error {
   override readonly name = 'MovingDataError';
   readonly exitCode = EXIT.failed;
 }
 
-/** The tools of PostgreSQL where they can read this server; null for our own export. */
+/** pg_dump and pg_restore if they support this server version; null to use `db export`. */
 async function toolsFor({ pool }: Client, by: DrillOptions['by']): Promise<DumpTools | null> {
   if (by === 'export') return null;
   const tools = await findTools();
@@ -121,7 +121,7 @@ async function toolsFor({ pool }: Client, by: DrillOptions['by']): Promise<DumpT
   throw new UsageError(`--by dump needs pg_dump and pg_restore ${major} or newer; ${found}`);
 }
 
-/** The tables of two exports side by side. Equal data have equal sums, on every server. */
+/** Compares the tables of two exports. Equal data has equal checksums on every server. */
 function compare(original: Manifest, restored: Manifest): Compared[] {
   const sumOf = ({ files }: Manifest, table: string): string => {
     const file = files.find((each) => each.table === table);
@@ -134,7 +134,7 @@ function compare(original: Manifest, restored: Manifest): Compared[] {
   }));
 }
 
-/** Makes an empty database for the work, which is dropped unless it is to be kept. */
+/** Creates an empty database for the work, and drops it afterwards unless `keep` is set. */
 async function withCopy<T>(
   { config }: Work,
   server: string,
@@ -163,7 +163,7 @@ async function withCopy<T>(
 /**
  * Exports the original, backs it up, restores the backup into a copy, verifies and exports the
  * copy, and compares both exports, past and ledger included. The original is only read.
- * @throws MovingDataError when data was written meanwhile
+ * @throws MovingDataError if data was written meanwhile
  */
 async function drill(work: Work, folder: string, options: DrillOptions): Promise<Drill> {
   const { client: original, signal, progress } = work;

@@ -35,7 +35,7 @@ function printStatus(all: readonly MigrationStatus[]): void {
   });
 }
 
-/** The statements as a file for psql, each migration as it would be run. */
+/** Prints the statements of pending migrations as a psql script. */
 function printPreview(previews: readonly Preview[]): void {
   if (previews.length === 0) printLines('-- The schema is up to date: nothing would run.');
   for (const { name, transaction, statements } of previews) {
@@ -69,7 +69,7 @@ async function bringUp(): Promise<Answer> {
 /** Adds `db migrate`. */
 export const addMigrate = command({
   name: 'migrate',
-  summary: 'bring the schema to this version',
+  summary: 'migrate the schema to this version',
   description:
     'Runs the migrations that the database lacks, each in a transaction of its own, while ' +
     'readers go on. Two runners at once wait for each other.',

@@ -21,13 +21,13 @@ interface RolesOptions {
 
 const isLogin = (name: string): name is Login => (LOGINS as readonly string[]).includes(name);
 
-/** Lines of `<account> <password>`; whatever follows the first space is the password. */
+/** Parses lines of `<account> <password>`; the password is everything after the first space. */
 function passwordsOf(lines: string): Map<Login, string> {
   const passwords = new Map<Login, string>();
   for (const [index, line] of lines.split(/\r?\n/).entries()) {
     if (line === '') continue;
     const [, login = '', password] = /^(\S*) (.*)$/.exec(line) ?? [];
-    // What is wrong is told without the line: it may be a password.
+    // The message omits the line, which may be a password.
     if (password === undefined || !isLogin(login) || passwords.has(login)) {
       throw new UsageError(
         `line ${index + 1} of the input is not one of ${LOGINS.join(', ')}, a space and a ` +

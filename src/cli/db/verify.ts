@@ -7,7 +7,7 @@ import { checkKnown, command, json, option, repeatable } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { countText, printLines, printTable } from '../output.ts';
 
-/** The rules that were named; all when none was. */
+/** The named rules, or all rules without a name. */
 function rulesOf(named: readonly string[]): readonly Rule[] {
   const names = RULES.map(({ name }) => name);
   checkKnown('--rule', 'rule', named, names, 'see --list');

@@ -12,8 +12,8 @@ export interface ExpiryOptions {
 }
 
 /**
- * When a key ends: after a number of days (30, 30d), at the end of a day in UTC (2030-12-31), after
- * a year when nothing is said, or never when that is said.
+ * Expiry of a key: a number of days (30, 30d), or the end of a day in UTC (2030-12-31). The default
+ * is a year; null with --no-expiry.
  */
 export function expiryOf({ expires, expiry }: ExpiryOptions): Date | null {
   if (!expiry) {
@@ -61,14 +61,14 @@ function perMinuteOf(rate: string): number {
   throw new UsageError(`--rate: "${rate}" is not a rate like 600/min, or 0 for no limit`);
 }
 
-/** The limits of a key's own: `--rate 600/min`, `--burst 60`, `--concurrency 10`. */
+/** A key's own limits: `--rate 600/min`, `--burst 60`, `--concurrency 10`. */
 export function limitsOf({ rate, burst, concurrency }: LimitOptions): KeyLimits | null {
   if (rate === undefined && burst !== undefined) throw new UsageError('--burst needs --rate');
   if (rate === undefined && concurrency === undefined) return null;
   const perMinute = rate === undefined ? null : perMinuteOf(rate);
   return {
     perMinute,
-    // A tenth of a minute at once, as the service's own limit has it.
+    // Same ratio as the default limits of the service.
     burst:
       perMinute === null
         ? null

@@ -30,7 +30,7 @@ function limitsText(limits: KeyLimits | null): string {
   return parts.join(', ');
 }
 
-/** Of the limits of its own; `/v3/me` has null for what is not limited, and so have these. */
+/** A key's own limits; like in `/v3/me`, null means no limit. */
 function limitsData({ perMinute, burst, concurrent }: KeyLimits) {
   const rate = { perMinute: perMinute || null, burst: perMinute ? burst : null };
   return {
@@ -40,16 +40,16 @@ function limitsData({ perMinute, burst, concurrent }: KeyLimits) {
 }
 
 /**
- * A key for a program. Its limits are null where it has none of its own; one that is the service's
- * is left out, as null says that nothing limits it.
+ * JSON of a key. `limits` is null if the key has no limits of its own. A limit that defaults to the
+ * service is omitted, because null means no limit.
  */
 const dataOf = (key: KeyInfo) => ({ ...key, limits: key.limits && limitsData(key.limits) });
 
-/** When something of a key happens, in words. */
+/** Text of an instant; `never` for null. */
 const whenText = (instant: string | null): string =>
   instant === null ? 'never' : timeText(instant);
 
-/** All that may be shown of a key, a line for each fact. */
+/** The public data of a key, one line per member. */
 function linesOf(key: KeyInfo): string[] {
   return [
     `id       ${key.id}`,
@@ -71,7 +71,7 @@ function linesOf(key: KeyInfo): string[] {
 
 const SHOWN_ONCE = 'The key is shown this once; the database keeps only its digest.';
 
-/** The answer of a command about one key; one that was just made is printed with its text. */
+/** The answer of a command about one key. A new key is printed with its secret. */
 function answerOf(key: KeyInfo | NewKeyInfo): Answer {
   const secret = 'key' in key ? ['', key.key, '', SHOWN_ONCE] : [];
   return { data: dataOf(key), print: () => printLines(...linesOf(key), ...secret) };
@@ -174,11 +174,11 @@ Example:
     answerOf(await withDatabase(({ db }) => revokeKey(db, id, reason, { actor: actor() }))),
 });
 
-/** True for an active key that was neither used nor created since a moment. */
+/** True for an active key that was neither used nor created since `sinceMs`. */
 const isUnused = ({ status, lastUsedAt, createdAt }: KeyInfo, sinceMs: number): boolean =>
   status === 'active' && Date.parse(lastUsedAt ?? createdAt) < sinceMs;
 
-/** The width of a column of texts that anybody may make as long as they like. */
+/** Maximum width of a column with texts of any length. */
 const WIDTH = 40;
 
 /** The beginning of a long text; `keys show` has the whole. */
@@ -224,20 +224,19 @@ const addShow = command({
   run: async (id: string) => answerOf(await withDatabase(({ db }) => showKey(db, id))),
 });
 
-/** The printed part of an audit entry: of a key, or of one of its scopes. */
+/** The printed members of an audited row of a key or of a scope. */
 type Side = { readonly scope?: string; readonly replaced_by?: string | null } | null;
 
-/**
- * Which scope an event gave to a key or took from it, and which key takes the place of which; empty
- * for events that say it themselves.
- */
+/** Text of a changed scope or of a replacement; empty for other events. */
 function changeOf({ before, after, replaces }: KeyEvent): string {
   const [was, is] = [before as Side, after as Side];
   if (is?.scope !== undefined) return `scope ${is.scope} given`;
   if (was?.scope !== undefined) return `scope ${was.scope} taken`;
   if (replaces !== null) return `replaces ${replaces}`;
-  const heir = is?.replaced_by ?? null;
-  return heir === null || heir === was?.replaced_by ? '' : `replaced by ${heir}`;
+  const replacement = is?.replaced_by ?? null;
+  return replacement === null || replacement === was?.replaced_by
+    ? ''
+    : `replaced by ${replacement}`;
 }
 
 function printEvents(events: readonly KeyEvent[]): void {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { isZip } from '../../ingest/parsing/zip.ts';
 import { readConfig } from '../../process/environment.ts';
 
-/** A download that did not succeed; the message says why, in one line, and names the setting. */
+/** A failed download. The message is one line with the setting and the reason. */
 export class DownloadError extends Error {
   override readonly name = 'DownloadError';
   readonly exitCode = 1;
@@ -15,7 +15,7 @@ interface DownloadOptions {
   /** Name of the setting that holds the address. */
   readonly setting: string;
   readonly url: string;
-  /** For all of it, redirects included. */
+  /** Total time, including redirects. */
   readonly timeoutMs: number;
   readonly bytesMax: number;
 }
@@ -23,19 +23,19 @@ interface DownloadOptions {
 const REDIRECTS_MAX = 3;
 const REDIRECTING = [301, 302, 303, 307, 308];
 
-/** An address as it may be shown: what follows a `?` may be a secret. */
+/** An address for messages, without its query, which may contain a secret. */
 const shown = ({ origin, pathname }: URL): string => `${origin}${pathname}`;
 
-/** Where a redirect leads. @throws Error for one that leaves https, or leads into this machine */
+/** The target of a redirect. @throws Error for a target without https on another origin */
 function nextOf(from: URL, location: string | null): URL {
   const to = location === null ? null : URL.parse(location, from.href);
   if (to === null) throw new Error('it redirects to nowhere');
-  // A test server, or a mirror on this machine, may send on to itself.
+  // A server on this machine may redirect to its own origin without https.
   if (to.protocol === 'https:' || to.origin === from.origin) return to;
   throw new Error(`it redirects to ${shown(to)}, which is not https`);
 }
 
-/** The bytes of an answer. @throws Error when there are too many, or the connection is cut */
+/** Reads a response. @throws Error for too many bytes or a broken connection */
 async function bytesOf(answer: Response, bytesMax: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let held = 0;
@@ -50,7 +50,7 @@ async function bytesOf(answer: Response, bytesMax: number): Promise<Buffer> {
 async function follow(start: URL, bytesMax: number, signal: AbortSignal): Promise<Buffer> {
   let url = start;
   for (let redirects = 0; ; redirects += 1) {
-    // Compressed, an answer would be larger than what its length says.
+    // A compressed response would be larger than its Content-Length.
     const headers = { 'accept-encoding': 'identity', 'user-agent': 'commodity-prices' };
     const answer = await fetch(url, { redirect: 'manual', headers, signal });
     if (answer.status === 200) return bytesOf(answer, bytesMax);
@@ -64,7 +64,7 @@ async function follow(start: URL, bytesMax: number, signal: AbortSignal): Promis
   }
 }
 
-/** Why a download failed, in words: `fetch` hides the reason in the cause. */
+/** The reason of a failed download; `fetch` has it in `cause`. */
 function reasonOf(error: unknown, timeoutMs: number): string {
   const { name, message, cause } = error as Error;
   if (name === 'TimeoutError') return `it takes longer than ${timeoutMs} ms (FETCH_TIMEOUT_MS)`;
@@ -92,21 +92,20 @@ export async function download(options: DownloadOptions): Promise<Buffer> {
 /** The first bytes of the ECB's CSV and XML. */
 const BEGINNING = /^\ufeff?\s*(Date,|<\?xml|<gesmes:)/;
 
-/** The name under which a load notes a file, which is that of the address. */
+/** The file name in the ledger, from the address. */
 const nameIn = (url: string): string =>
   /[^/]+$/.exec(new URL(url).pathname)?.[0].replace(/[^\w.-]/g, '_') ?? 'download';
 
-/** A folder that goes when the process ends, also by a signal. */
-function passingFolder(): string {
+/** Creates a folder that is removed when the process exits. */
+function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'commodity-prices-fetch-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
 /**
- * Downloads the file of the ECB that the settings name. Nothing is left on the disk unless all of
- * it has come and looks like a file of rates. Returns the path of a file that goes with the
- * process.
+ * Downloads the ECB file of ECB_URL, and checks that it looks like a file of rates. Returns the
+ * path of a temporary file, which is removed when the process exits.
  * @throws DownloadError
  */
 export async function fetchEcb(): Promise<string> {
@@ -121,7 +120,7 @@ export async function fetchEcb(): Promise<string> {
     const { origin, pathname } = new URL(ECB_URL);
     throw new DownloadError(`ECB_URL: what ${origin}${pathname} sends is no file of rates`);
   }
-  const path = join(passingFolder(), nameIn(ECB_URL));
+  const path = join(temporaryFolder(), nameIn(ECB_URL));
   await writeFile(path, bytes);
   return path;
 }

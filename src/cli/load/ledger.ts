@@ -26,7 +26,7 @@ function marketOf(slug: string | undefined): string | null {
   throw new UsageError(`--market: there is no such market${hint ? `; did you mean ${hint}?` : ''}`);
 }
 
-/** What a batch did, without what it did not do. */
+/** Counts of a batch that are not zero. */
 function countsText(batch: Batch): string {
   const { inserted, corrected, withdrawn, unchanged, outdated, rejected } = batch;
   const counts = { inserted, corrected, withdrawn, unchanged, outdated, rejected };
@@ -72,7 +72,7 @@ Examples:
   ${PROGRAM} load log --market nickel --limit 5 --json`,
   async run({ limit, market }: { limit: string; market?: string }) {
     const most = wholeOf(limit, '--limit');
-    // One more tells whether there are more.
+    // One more row shows whether there are further batches.
     const asked = { limit: most + 1, market: marketOf(market) };
     const found = await withDatabase(({ db }) => readLog(db, asked));
     const batches = found.slice(0, most);
@@ -93,8 +93,8 @@ function changeLine({ operation, code, of, date, before, after }: BatchChange): 
   return told.length === 0 ? name : `${name}: ${told.join(' → ')}`;
 }
 
-/** Every change one after another, as a person or a program reads them. */
-async function tellChanges(
+/** Prints a batch and its changes while they are read, as text or JSON. */
+async function printChanges(
   batch: Batch,
   changes: AsyncIterable<BatchChange>,
   isJson: boolean,
@@ -123,27 +123,27 @@ async function tellChanges(
 /** Adds `load show`. */
 export const addLoadShow = command({
   name: 'show',
-  summary: 'tell what a load changed',
+  summary: 'show what a load changed',
   description:
-    'Tells all about a batch of the ledger, and every change that it made: new prices and ' +
-    'values, corrections with before and after, and what it withdrew.',
+    'Shows a batch of the ledger and every change of it: new prices and values, corrections with ' +
+    'before and after, and withdrawn values.',
   args: [['<batch>', 'its number: load log lists them']],
   options: [json()],
   help: `
 Examples:
   ${PROGRAM} load show 12
   ${PROGRAM} load show 12 --json`,
-  // Changes may be many: they are printed while they are read.
+  // A batch may have many changes: they are printed while they are read.
   async run(number: string, options: { json?: true }) {
     const batch = wholeOf(number, 'the number of a batch');
     const { showBatch } = await import('../../ingest/ledger/history.ts');
     const tell = (line: Batch, changes: AsyncIterable<BatchChange>) =>
-      tellChanges(line, changes, options.json === true);
+      printChanges(line, changes, options.json === true);
     await withDatabase(({ client, signal }) => showBatch(client, batch, tell, signal));
   },
 });
 
-/** What an undo will do, for a person. */
+/** The preview of an undo as lines. */
 function undoLines(preview: UndoPreview): string[] {
   const price = ({ code, name }: { readonly code: string; readonly name: string }) =>
     `${code} "${name}"`;
@@ -160,7 +160,7 @@ function undoLines(preview: UndoPreview): string[] {
   return lines.length > 0 ? lines : ['The batch changed nothing.'];
 }
 
-function tellUndone({ status, batch, undoes, revision }: UndoReport): void {
+function printUndone({ status, batch, undoes, revision }: UndoReport): void {
   if (status === 'previewed') {
     printLines('A dry run; nothing was changed.');
     return;
@@ -198,7 +198,7 @@ Examples:
       const report = await withDatabase(({ client, signal }) =>
         undo(client, { ...request, signal }),
       );
-      return { data: report, print: () => tellUndone(report) };
+      return { data: report, print: () => printUndone(report) };
     } catch (error) {
       if (!(error instanceof UndoRefusal) || !options.json) throw error;
       const { message, conflicts, exitCode } = error;

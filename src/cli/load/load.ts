@@ -36,10 +36,10 @@ interface LoadOptions {
 
 const NO_NEWS: readonly LoadReport['status'][] = ['already-loaded', 'unchanged'];
 
-/** A load, as far as the command line asks for it. */
+/** The members of a load request that the command line sets. */
 type Asked = Omit<LoadRequest, 'signal' | 'jumpFactor' | 'onProgress' | 'onPreview' | 'onHeld'>;
 
-/** What the options of the command line ask of a load. */
+/** Builds the load request from the command line. */
 function requestOf(format: FormatName, file: string, options: LoadOptions): Asked {
   const { rejects: path, overwrite = false } = options;
   const rejects = path === undefined ? undefined : { file: path, overwrite };
@@ -48,15 +48,15 @@ function requestOf(format: FormatName, file: string, options: LoadOptions): Aske
 
 type Named = LoadReport & { readonly file: string };
 
-/** Tells of one file, as much as was asked for. */
-function tell(report: Named, options: LoadOptions, isOneOfSeveral: boolean): void {
+/** Prints the report of one file, depending on the options. */
+function printFile(report: Named, options: LoadOptions, isOneOfSeveral: boolean): void {
   const { quiet, fetch } = options;
   if (options.json || (fetch && NO_NEWS.includes(report.status))) return;
   if (!quiet) printReport(report, isOneOfSeveral ? report.file : null);
   else if (report.status === 'refused') printProblems(report);
 }
 
-/** Loads files one after another, each as a batch of its own, and tells of each. */
+/** Loads files one after another, each as its own batch, and prints each report. */
 async function loadFiles(requests: readonly Asked[], options: LoadOptions): Promise<Answer> {
   const { quiet, fetch } = options;
   const asJson = options.json === true;
@@ -88,7 +88,7 @@ async function loadFiles(requests: readonly Asked[], options: LoadOptions): Prom
       }).finally(() => progress.end());
       const named = { file: request.file, ...report };
       reports.push(named);
-      tell(named, options, !isOne);
+      printFile(named, options, !isOne);
     }
   };
   await withDatabase(loadAll).catch((error: unknown) => {
@@ -99,7 +99,7 @@ async function loadFiles(requests: readonly Asked[], options: LoadOptions): Prom
   return answerOf();
 }
 
-/** The files to load: those that were named, or the one that is downloaded. */
+/** The named files, or the downloaded one. */
 async function filesOf(named: string[], { fetch }: LoadOptions): Promise<string[]> {
   if (fetch && named.length > 0) throw new UsageError('take files or --fetch, not both');
   if (!fetch && named.length === 0) throw new UsageError('name a file, or take --fetch');
@@ -108,7 +108,7 @@ async function filesOf(named: string[], { fetch }: LoadOptions): Promise<string[
   return [await fetchEcb()];
 }
 
-/** Refuses options that do not go together. */
+/** Rejects options that exclude each other. @throws UsageError */
 function checkOptions(files: readonly string[], options: LoadOptions): void {
   if (options.allowCorrections && !options.reason?.trim()) {
     throw new UsageError('--allow-corrections needs --reason "why published values change"');

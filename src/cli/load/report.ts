@@ -7,14 +7,14 @@ import { UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { countText, printLines, tellHeld } from '../output.ts';
 
-/** Entries of each list that a person is shown; --json has more. */
+/** Printed entries of each list; --json has more. */
 const SHOWN_MAX = 10;
 
-/** Low, mid and high; `–` for what a value does not have. */
+/** Low, mid and high; `–` for a missing one. */
 const valuesText = ({ low, mid, high }: Values): string =>
   low === null && high === null ? mid : `${low ?? '–'} / ${mid} / ${high ?? '–'}`;
 
-/** A value before, after, or both, as far as it has changed. */
+/** A changed value: before, after, or both. */
 interface Changed {
   readonly code: string;
   readonly date: string;
@@ -28,7 +28,7 @@ export function changeText({ code, date, before = null, after = null }: Changed)
   return `${code} ${date}: ${values.map(valuesText).join(' → ')}`;
 }
 
-/** What a load, a withdrawal or an undo does of one kind: a heading, entries, and their number. */
+/** A section of a preview: a heading with the total, and the first entries. */
 export function section<T>(
   name: string,
   { total, shown: all }: Listed<T>,
@@ -43,7 +43,7 @@ export function section<T>(
 
 const text = (value: string | null): string => (value === null ? 'none' : `"${shown(value)}"`);
 
-/** The preview of a load, for a person; empty for a load that would change nothing. */
+/** The preview of a load as lines; empty if the load would change nothing. */
 export function previewLines(preview: LoadPreview): string[] {
   const { newCurrencies, newValues } = preview;
   const currencies = { total: newCurrencies.length, shown: newCurrencies };
@@ -73,17 +73,17 @@ const ERRORS_SHOWN = 50;
 
 interface Faults {
   readonly errors: readonly (Omit<LoadReport['errors'][number], 'file'> & {
-    /** null for what the command line names. */
+    /** Null for values of the command line. */
     readonly file: string | null;
   })[];
   readonly errorsTotal: number;
 }
 
-/** A word as a shell takes it. */
+/** Quotes a word for a shell. */
 const quoted = (word: string): string =>
   /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
-/** The command line that writes a mapping beside a file and loads the file with it. */
+/** A command line that writes a mapping next to a file and loads the file with it. */
 const loadLine = (file: string, { mapping }: Remedy): string => {
   const map = quoted(`${file}.map.yaml`);
   const text = quoted(JSON.stringify(mapping));
@@ -93,14 +93,14 @@ const loadLine = (file: string, { mapping }: Remedy): string => {
 };
 
 /**
- * The problems of a file, each as `file:line: what is wrong`, for an editor to jump to. Below it
- * stand the command lines that load what it refuses.
+ * Lines for the problems of a file as `file:line: message`, which editors can open, with command
+ * lines that load the file after all.
  */
 export function errorLines({ errors, errorsTotal }: Faults): string[] {
   const told = errors.slice(0, ERRORS_SHOWN);
   const lines = told.flatMap(({ file, line, column, value, ...error }) => {
     const place = file === null ? '' : `${file}${line === null ? '' : `:${line}`}: `;
-    // What is wrong with the name of a column is its value as well, which is told once.
+    // For an invalid column name, the column and the value are the same text.
     const name = column === value ? null : column;
     const what = [name, value === null ? null : `"${value}"`].filter((each) => each !== null);
     const where = what.length === 0 ? '' : `${what.join(' ')}: `;
@@ -122,15 +122,15 @@ const MEANINGS: Readonly<Record<LoadReport['status'], string>> = {
   previewed: 'A dry run; nothing was changed',
 };
 
-/** True if every value of a file was set aside, so that nothing of it was loaded. */
+/** True if every value of a file was rejected. */
 const isAllRejected = ({ counts, status }: LoadReport): boolean =>
   status !== 'applied' && counts.rejected > 0 && counts.rejected === counts.rows;
 
-/** True if nothing of a file could be loaded. */
+/** True if the file was refused, or all its values were rejected. */
 export const isRefused = (report: LoadReport): boolean =>
   report.status === 'refused' || isAllRejected(report);
 
-/** What became of a file, in words. */
+/** The result of a load as text. */
 function meaningOf(report: LoadReport): string {
   const { status, preview } = report;
   if (status === 'unchanged' && isAllRejected(report)) return 'Every row was rejected';
@@ -138,12 +138,12 @@ function meaningOf(report: LoadReport): string {
   return isIdle ? 'A dry run; nothing is new, and nothing to correct' : MEANINGS[status];
 }
 
-/** Prints the problems of a file on stderr, when it has any. */
+/** Prints the problems of a file on stderr. */
 export function printProblems(report: LoadReport): void {
   if (report.errorsTotal > 0) process.stderr.write(`${errorLines(report).join('\n')}\n`);
 }
 
-/** Names those of several files that were refused: what was said of them has scrolled by. */
+/** Prints a summary of refused files after several loads. */
 export function printRefused(reports: readonly (LoadReport & { readonly file: string })[]): void {
   const refused = reports.filter(isRefused);
   if (reports.length < 2 || refused.length === 0) return;
@@ -151,7 +151,7 @@ export function printRefused(reports: readonly (LoadReport & { readonly file: st
   process.stderr.write(`${refused.length} of ${reports.length} files refused: ${names}\n`);
 }
 
-/** Prints what became of one file, for a person; its path stands before it where it is given. */
+/** Prints the report of one file as text, after its path if one is given. */
 export function printReport(report: LoadReport, path: string | null = null): void {
   const { counts, status, batch, revision, vintage, rejects } = report;
   printProblems(report);
@@ -177,7 +177,7 @@ export function printReport(report: LoadReport, path: string | null = null): voi
   );
 }
 
-/** The options of a command that takes data back. */
+/** Options of `load undo` and `withdraw`. */
 export interface TakingOptions {
   readonly reason: string;
   readonly dryRun?: true;
@@ -185,7 +185,7 @@ export interface TakingOptions {
 }
 
 /**
- * What the commands that take data back ask, and print before they do it.
+ * Request members that `load undo` and `withdraw` share; the preview is printed before the change.
  * @throws UsageError without a reason
  */
 export function takingRequest<Preview>(

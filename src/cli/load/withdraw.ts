@@ -20,7 +20,7 @@ interface Options extends TakingOptions {
   readonly file?: string;
 }
 
-/** What the command line names. @throws UsageError when that is nothing, or too much */
+/** The selected points. @throws UsageError for an empty or ambiguous selection */
 export function selectionOf(code: string | undefined, options: Options): Selection {
   const { date, file, all } = options;
   const [from = null, to = null] = [options.from, options.to];
@@ -41,7 +41,7 @@ export function selectionOf(code: string | undefined, options: Options): Selecti
   return { code: code as string, from, to };
 }
 
-function tell({ status, batch, revision, ...report }: WithdrawalReport): void {
+function printWithdrawal({ status, batch, revision, ...report }: WithdrawalReport): void {
   if (status === 'refused') {
     process.stderr.write(`${errorLines(report).join('\n')}\n`);
     printLines('Refused; nothing was changed.');
@@ -85,7 +85,7 @@ Examples:
     );
     return {
       data: report,
-      print: () => tell(report),
+      print: () => printWithdrawal(report),
       exitCode: report.status === 'refused' ? EXIT.refused : EXIT.ok,
     };
   },

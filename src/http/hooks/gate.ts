@@ -43,11 +43,11 @@ export const shedLoad =
   };
 
 /** Stores the slot of a request. It is released with the response or the disconnection. */
-function setSlot({ context }: FastifyRequest, leave: Release | null): void {
-  if (leave === null) throw overloaded();
+function setSlot({ context }: FastifyRequest, release: Release | null): void {
+  if (release === null) throw overloaded();
   context.needsSlot = false;
-  context.releaseSlot = leave;
-  context.work.onEnd(leave);
+  context.releaseSlot = release;
+  context.work.onEnd(release);
 }
 
 /**
@@ -67,13 +67,13 @@ export const acquireSlot =
  * still rejected. Runs before the credential check.
  */
 export const waitForAdmission =
-  (gate: Semaphore, lines: QueueGroup): onRequestHookHandler =>
+  (gate: Semaphore, queues: QueueGroup): onRequestHookHandler =>
   (request, _reply, done) => {
     if (bypassesGate(request)) return done();
-    const leave = gate.tryAcquire();
-    request.context.needsSlot = leave === null;
-    if (leave !== null) setSlot(request, leave);
-    if (leave !== null || lines.isAway) return done();
+    const release = gate.tryAcquire();
+    request.context.needsSlot = release === null;
+    if (release !== null) setSlot(request, release);
+    if (release !== null || queues.isAway) return done();
     acquireSlot(gate)(request).then(() => done(), done);
   };
 
@@ -91,19 +91,19 @@ export const requireAdmission =
  * the interval and not for the response, so slow clients occupy none.
  * @param perSecond requests that begin in a second
  */
-export function admitOpen(line: QueueBounds, perSecond: number): onRequestHookHandler {
-  const gate = new Semaphore(1, line);
+export function admitOpen(queue: QueueBounds, perSecond: number): onRequestHookHandler {
+  const gate = new Semaphore(1, queue);
   const apartMs = 1_000 / perSecond;
   return (request, _reply, done) => {
     const { isHealth, isPart } = request.routeOptions.config;
     if (!isOpen(request) || isHealth || isPart) return done();
-    const begin = (leave: Release | null) => {
-      if (leave === null) return done(overloaded());
-      setTimeout(leave, apartMs).unref();
+    const begin = (release: Release | null) => {
+      if (release === null) return done(overloaded());
+      setTimeout(release, apartMs).unref();
       done();
     };
-    const leave = gate.tryAcquire();
-    if (leave !== null) begin(leave);
+    const release = gate.tryAcquire();
+    if (release !== null) begin(release);
     else gate.acquire({ signal: request.context.work.signal }).then(begin, done);
   };
 }
