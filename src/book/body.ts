@@ -6,6 +6,7 @@ import type { RateSource } from '../conversion/rates.ts';
 import type { PlannedPrice } from '../prices/conversion/outcomes.ts';
 import { canonicalKey, type Plan } from '../prices/plan/plan.ts';
 import { type Answer, descriptionOf, roundingOf, summaryIn } from '../prices/write/contents.ts';
+import { csvHead } from '../prices/write/csv.ts';
 import { documentHead, recordHead } from '../prices/write/json.ts';
 import type { Body } from '../std/body.ts';
 import { HELD_BYTES, joinedSlices, LongAnswer } from './answers.ts';
@@ -20,7 +21,7 @@ import {
   pointsPiece,
 } from './fragment.ts';
 import { gzipMember, type Piece, storedPiece } from './gzip.ts';
-import { BETWEEN, headOf, RecordHead } from './head.ts';
+import { BETWEEN, cellsOf, headOf, RecordHead } from './head.ts';
 import {
   type Block,
   type BlockRange,
@@ -102,6 +103,7 @@ function* recordsOf({ edition, rates }: BookSource, answer: Answer): Generator<B
       key: conversion === null ? '' : keyOf(conversion, decimals, rates),
       conversion,
       rounding: roundingOf(plan, planned.price),
+      cells: null,
     };
     yield { planned, bookPrice, ranges, skipped, form };
   }
@@ -144,7 +146,10 @@ function headFor(
 }
 
 /** The formats whose records are JSON objects. */
-export type JsonFormat = Extract<Format, 'json' | 'ndjson'>;
+type JsonFormat = Extract<Format, 'json' | 'ndjson'>;
+
+/** The formats that are assembled from fragments. */
+export type BookFormat = Extract<Format, 'json' | 'ndjson' | 'csv'>;
 
 /** The bytes around the records of a format. */
 interface Frame {
@@ -224,6 +229,27 @@ function* walk<Part, Encoded extends EncodedBlock>(
   yield sink.text(written > 0 ? end : emptyEnd);
 }
 
+/** Encodes an answer of CSV part by part. It has neither conversion nor summary. */
+function* walkRows<Part, Encoded extends EncodedBlock>(
+  source: BookSource,
+  answer: Answer,
+  sink: PartSink<Part, Encoded>,
+): Generator<Part> {
+  const { budget, turns } = source;
+  const { context: terms } = answer;
+  yield sink.text(csvHead(terms.plan));
+  for (const { planned, bookPrice, ranges, skipped, form } of recordsOf(source, answer)) {
+    const cells = cellsOf({ ...bookPrice, terms, planned }, budget, turns);
+    const rows: NumberForm = { ...form, key: 'csv', cells };
+    const shown = withoutFirst(ranges, skipped);
+    turns.spend(PART_POINTS * (1 + shown.length));
+    if (shown.length === 0) yield sink.text(cells.withoutPoints);
+    for (const range of shown) {
+      yield sink.points(sink.block(range.block, rows), range, rows, true);
+    }
+  }
+}
+
 /** Uncompressed parts: slices of fragments and heads. */
 const bytesSink = ({ budget, turns }: BookSource): PartSink<Buffer, Fragment> => ({
   text: (bytes) => bytes,
@@ -278,15 +304,15 @@ async function* batchesOf(slices: Iterable<Buffer>, { turns }: BookSource) {
 export function bookBody(
   source: BookSource,
   answer: Answer,
-  format: JsonFormat,
+  format: BookFormat,
   coding: 'gzip' | null,
 ): Body {
   const { turns, budget, edition, rates } = source;
   const { metadata, context } = answer;
+  const parts = <Part, Encoded extends EncodedBlock>(sink: PartSink<Part, Encoded>) =>
+    format === 'csv' ? walkRows(source, answer, sink) : walk(source, answer, format, sink);
   const encode = () =>
-    coding === 'gzip'
-      ? gzipMember(walk(source, answer, format, piecesSink(source)))
-      : walk(source, answer, format, bytesSink(source));
+    coding === 'gzip' ? gzipMember(parts(piecesSink(source))) : parts(bytesSink(source));
   const longBody = (long: LongAnswer): Body => ({
     batches: batchesOf(long.slicesOr(encode), source),
     bytes: long.length,

@@ -10,7 +10,6 @@ import { type Unmatched, unmatchedIn } from '../prices/select/warnings.ts';
 import type { LongAnswer, SentAnswers } from './answers.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
 import { outdate } from './fragment.ts';
-import type { RecordHead } from './head.ts';
 import type { Block } from './series.ts';
 
 /** One price of an edition. */
@@ -18,8 +17,8 @@ export interface BookPrice {
   readonly price: SelectedPrice;
   /** Its series, in date order. Editions share a block until one of its points changes. */
   readonly blocks: readonly Block[];
-  /** Its cached heads. Editions share them until the price or the reference data changes. */
-  readonly heads: Map<string, RecordHead>;
+  /** Its cached heads and cells. Editions share them until the price or reference data changes. */
+  readonly heads: Map<string, CacheEntry>;
   /** Bytes without the heads. */
   readonly bytes: number;
 }

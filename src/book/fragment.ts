@@ -2,6 +2,7 @@ import { calendarDay, NO_DAY } from '../conversion/calendar.ts';
 import { type Columns, nativePoints, type PointColumns } from '../conversion/columns.ts';
 import { type Conversion, convertedPoints, observe } from '../conversion/convert.ts';
 import type { Rounding } from '../conversion/rounding.ts';
+import { type CommonCells, encodeRows } from '../prices/write/csv.ts';
 import { encodePoints } from '../prices/write/json.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
 import {
@@ -22,9 +23,14 @@ export interface NumberForm {
   readonly key: string;
   readonly conversion: Conversion | null;
   readonly rounding: Rounding;
+  /** The cells around the points in rows of CSV; null for JSON. */
+  readonly cells: CommonCells | null;
 }
 
-/** The points of a block as JSON, each after a comma, with the offset of every point. */
+/**
+ * The points of a block as JSON, each after a comma, or as rows of CSV, with the offset of every
+ * point.
+ */
 export class Fragment extends CacheEntry {
   readonly text: Buffer;
   /** The offset of each point, comma included, and the end of the last. */
@@ -32,6 +38,7 @@ export class Fragment extends CacheEntry {
   /** Indexes of the points without a rate. */
   readonly withoutRate: readonly number[];
   readonly bytes: number;
+  readonly cells: CommonCells | null;
   readonly #block: Block;
   readonly #key: string;
   /** The last slice: most requests ask for the same days. */
@@ -39,10 +46,12 @@ export class Fragment extends CacheEntry {
   #to = 0;
   #slice: Buffer;
 
-  constructor(block: Block, key: string, points: PointColumns) {
+  constructor(block: Block, { key, cells }: NumberForm, points: PointColumns) {
     super();
     this.starts = new Uint32Array(points.length + 1);
-    this.text = encodePoints(points, this.starts.subarray(1));
+    const ends = this.starts.subarray(1);
+    this.text = cells === null ? encodePoints(points, ends) : encodeRows(points, cells, ends);
+    this.cells = cells;
     this.withoutRate = indexesWithoutRate(points);
     this.#to = points.length;
     this.#slice = this.text;
@@ -76,11 +85,12 @@ function indexesWithoutRate({ fx, length }: PointColumns): readonly number[] {
 }
 
 /** Encodes points of a block as an uncached fragment. */
-function encoded(block: Block, { key, conversion, rounding }: NumberForm, columns: Columns) {
+function encoded(block: Block, form: NumberForm, columns: Columns) {
+  const { conversion, rounding } = form;
   const points = conversion
     ? convertedPoints(observe(columns, conversion), rounding)
     : nativePoints(columns);
-  return new Fragment(block, key, points);
+  return new Fragment(block, form, points);
 }
 
 /** Cost of converting and encoding a point, in encoded points. */
@@ -89,9 +99,15 @@ const costOf = ({ conversion }: NumberForm): number => (conversion ? 3 : 1);
 /** Fixed cost of a fragment, in encoded points. */
 const FRAGMENT_POINTS = 10;
 
+/** The cached fragment of a block in a form; undefined if its rows have other cells. */
+function cachedFragment(block: Block, { key, cells }: NumberForm): Fragment | undefined {
+  const known = block.cache?.get(key) as Fragment | undefined;
+  return known?.cells === cells ? known : undefined;
+}
+
 /** The cached fragment of a block, or an uncached one. */
 function fragmentFor(block: Block, form: NumberForm, turns: Turns): Fragment {
-  const known = block.cache?.get(form.key) as Fragment | undefined;
+  const known = cachedFragment(block, form);
   if (known) return known;
   turns.spend(costOf(form) * (block.length + FRAGMENT_POINTS));
   return encoded(block, form, columnsOfBlock(block));
@@ -107,14 +123,21 @@ export function fragmentOf(block: Block, form: NumberForm, budget: Budget, turns
 
 /** Points of a block as JSON, each after a comma. Does not fill the cache. */
 function textOf(block: Block, form: NumberForm, from: number, to: number, turns: Turns): Buffer {
-  const known = block.cache?.get(form.key) as Fragment | undefined;
+  const known = cachedFragment(block, form);
   if (known) return known.slice(from, to);
   turns.spend(costOf(form) * (to - from));
   return encoded(block, form, columnsOfRanges([{ block, from, to }])).text;
 }
 
-/** Caches an entry of a block, unless no edition holds the block any more. */
+/**
+ * Caches an entry of a block in place of an older one, unless no edition holds the block any more.
+ */
 function addToCache(block: Block, key: string, entry: CacheEntry, budget: Budget): void {
+  const older = block.cache?.get(key);
+  if (older !== undefined) {
+    budget.remove(older);
+    block.cache?.delete(key);
+  }
   if (block.isOutdated || !budget.add(entry)) return;
   // Making room for the entry may have evicted the edition itself.
   if (block.isOutdated) {
@@ -173,6 +196,7 @@ export class DeflatedBlock extends CacheEntry {
   /** The index of the first point of each part, and the number of points. */
   readonly firsts: readonly number[];
   readonly withoutRate: readonly number[];
+  readonly cells: CommonCells | null;
   readonly #block: Block;
   readonly #key: string;
   readonly #deflated: Buffer;
@@ -191,6 +215,7 @@ export class DeflatedBlock extends CacheEntry {
     this.#key = key;
     this.firsts = partsOf(block);
     this.withoutRate = fragment.withoutRate;
+    this.cells = fragment.cells;
     const count = this.firsts.length - 1;
     this.#starts = new Uint32Array(count + 1);
     this.#sums = new Int32Array(SUMS * count);
@@ -273,7 +298,7 @@ export function deflatedBlock(
 ): DeflatedBlock {
   const key = `${form.key} deflated`;
   const known = block.cache?.get(key) as DeflatedBlock | undefined;
-  if (known) {
+  if (known?.cells === form.cells) {
     budget.use(known);
     return known;
   }

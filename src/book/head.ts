@@ -1,6 +1,7 @@
 import type { PlannedPrice } from '../prices/conversion/outcomes.ts';
 import type { SelectedPrice } from '../prices/select/query.ts';
 import { descriptionOf, type Terms } from '../prices/write/contents.ts';
+import { type CommonCells, commonCells } from '../prices/write/csv.ts';
 import { recordHead } from '../prices/write/json.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
 import { type PrefixedPieces, prefixedPieces } from './gzip.ts';
@@ -20,7 +21,7 @@ export class RecordHead extends CacheEntry {
   #pieces: PrefixedPieces | null = null;
 
   /** @param heads the cache of the price, if the head is cached there by `key` */
-  constructor(text: string, heads?: Map<string, RecordHead>, key = '') {
+  constructor(text: string, heads?: Map<string, CacheEntry>, key = '') {
     super();
     const written = Buffer.from(`${BETWEEN}${text}`);
     this.text = Buffer.allocUnsafeSlow(written.length);
@@ -61,7 +62,7 @@ function keyOf({ plan, targets }: Terms, { outcome }: PlannedPrice, isPartial: b
 
 interface HeadInput {
   /** The cached heads of the price. */
-  readonly heads: Map<string, RecordHead>;
+  readonly heads: Map<string, CacheEntry>;
   readonly price: SelectedPrice;
   readonly terms: Terms;
   readonly planned: PlannedPrice;
@@ -76,7 +77,7 @@ const HEAD_POINTS = 50;
 export function headOf(input: HeadInput, budget: Budget, turns: Turns): RecordHead {
   const { heads, price, terms, planned, withoutRate } = input;
   const key = keyOf(terms, planned, withoutRate > 0);
-  const known = heads.get(key);
+  const known = heads.get(key) as RecordHead | undefined;
   if (known) {
     budget.use(known);
     return known;
@@ -86,4 +87,44 @@ export function headOf(input: HeadInput, budget: Budget, turns: Turns): RecordHe
   const head = new RecordHead(recordHead(terms, description), heads, key);
   if (budget.add(head)) heads.set(key, head);
   return head;
+}
+
+/** The cells that all rows of a price share, without a conversion and a summary. */
+class RowCells extends CacheEntry {
+  readonly cells: CommonCells;
+  readonly bytes: number;
+  readonly #heads: Map<string, CacheEntry>;
+
+  constructor(cells: CommonCells, heads: Map<string, CacheEntry>) {
+    super();
+    this.cells = cells;
+    const buffers: readonly Buffer[] = Object.values(cells);
+    this.bytes = buffers.reduce((sum, { length }) => sum + length, 8 * OVERHEAD_BYTES);
+    this.#heads = heads;
+  }
+
+  detach(): void {
+    this.#heads.delete(CELLS);
+  }
+}
+
+/** The key of the cells among the heads of a price; no head has it. */
+const CELLS = 'csv';
+
+/** The cells of the rows of a price, from the cache or added to it. */
+export function cellsOf(
+  { heads, price, terms, planned }: Omit<HeadInput, 'withoutRate'>,
+  budget: Budget,
+  turns: Turns,
+): CommonCells {
+  const known = heads.get(CELLS) as RowCells | undefined;
+  if (known) {
+    budget.use(known);
+    return known.cells;
+  }
+  turns.spend(HEAD_POINTS);
+  const description = descriptionOf(terms, { ...planned, price }, null, 0);
+  const entry = new RowCells(commonCells(terms, description), heads);
+  if (budget.add(entry)) heads.set(CELLS, entry);
+  return entry.cells;
 }

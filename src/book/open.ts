@@ -5,13 +5,14 @@ import { summaryDays } from '../conversion/summary.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Sources } from '../prices/answer.ts';
 import type { MissingPoints, MissingReader } from '../prices/conversion/missing-rates.ts';
+import { isConverting } from '../prices/plan/options.ts';
 import type { Plan } from '../prices/plan/plan.ts';
 import type { SeriesSource } from '../prices/series/columns.ts';
 import type { Snapshot } from '../prices/snapshot.ts';
 import type { Answer } from '../prices/write/contents.ts';
 import type { Body } from '../std/body.ts';
 import type { Sent, SentAnswers } from './answers.ts';
-import { bookBody, daysOf, type JsonFormat } from './body.ts';
+import { type BookFormat, bookBody, daysOf } from './body.ts';
 import type { Budget } from './budget.ts';
 import { type Edition, selectIn } from './edition.ts';
 import { type Block, columnsOfRanges, type Days, rangesIn } from './series.ts';
@@ -114,12 +115,19 @@ export interface OpenBook {
   offersGzip(plan: Plan, format: Format): boolean;
 }
 
-/** Writers make all other answers: aggregates, numbers as text, CSV, rows. */
-const isMadeByBook = ({ options }: Plan, format: Format): format is JsonFormat =>
-  (format === 'json' || format === 'ndjson') &&
-  options.aggregate === null &&
-  options.warnings !== 'row' &&
-  !options.decimalsAsText;
+/** True for CSV with all columns, and without a conversion and a summary. */
+const isPlainCsv = ({ options }: Plan): boolean =>
+  (options.columns === null || options.columns === 'all') &&
+  options.layout === 'long' &&
+  !options.includeSummary &&
+  !isConverting(options);
+
+/** Writers make all other answers: aggregates, numbers as text, rows, other CSV. */
+const isMadeByBook = (plan: Plan, format: Format): format is BookFormat =>
+  (format === 'json' || format === 'ndjson' || (format === 'csv' && isPlainCsv(plan))) &&
+  plan.options.aggregate === null &&
+  plan.options.warnings !== 'row' &&
+  !plan.options.decimalsAsText;
 
 /** Prices whose series a writer reads at a time. */
 const PRICES_PER_READ = 2;

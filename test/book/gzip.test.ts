@@ -1,6 +1,6 @@
 import { crc32, gunzipSync } from 'node:zlib';
 import t from 'tap';
-import type { JsonFormat } from '../../src/book/body.ts';
+import type { BookFormat } from '../../src/book/body.ts';
 import type { PriceBook } from '../../src/book/book.ts';
 import { joinedCrc, shiftOf } from '../../src/book/gzip.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
@@ -50,7 +50,8 @@ async function bothOf(
   const { signal } = new AbortController();
   const state = await sources.snapshot(plan, newest);
   const answer = await answerAt(sources, plan, state, { signal }).catch(() => null);
-  const format = (accept.endsWith('ndjson') ? 'ndjson' : 'json') satisfies JsonFormat;
+  const named = { 'application/x-ndjson': 'ndjson', 'text/csv': 'csv' } as const;
+  const format: BookFormat = named[accept as keyof typeof named] ?? 'json';
   const plain = answer && opened.body(answer, format, state, null);
   const gzip = answer && opened.body(answer, format, state, 'gzip');
   return plain && gzip && { plain: await bytesOf(plain), gzip: await bytesOf(gzip) };

@@ -7,7 +7,7 @@ import type { Description, Terms, Writer } from './contents.ts';
 import { csvCell, reasonOf, sharedValues } from './rows.ts';
 
 /** The cells that all rows of a price have in common, with the commas around them. */
-interface CommonCells {
+export interface CommonCells {
   readonly code: Buffer;
   readonly terms: Buffer;
   readonly about: Buffer;
@@ -134,8 +134,23 @@ function* slicesOfRows(points: PointColumns | null, cells: CommonCells): Generat
   }
 }
 
+/**
+ * The rows of points as CSV, in memory of the exact size.
+ * @param ends receives the end of each row
+ */
+export function encodeRows(points: PointColumns, cells: CommonCells, ends: Uint32Array): Buffer {
+  const room = roomOf(cells);
+  const base = baseOf(points);
+  out.beginAgain(points.length * usualOf(cells) + room);
+  for (let index = 0; index < points.length; index += 1) {
+    writeRow(points, index, cells, base, room);
+    ends[index] = out.written;
+  }
+  return out.copied();
+}
+
 /** The cells that the rows of one record have in common. */
-function commonCells(terms: Terms, description: Description): CommonCells {
+export function commonCells(terms: Terms, description: Description): CommonCells {
   const shared = sharedValues(terms, description);
   const { receipt } = description;
   const cells = (names: readonly string[], values = shared): string =>
@@ -168,7 +183,8 @@ function commonCells(terms: Terms, description: Description): CommonCells {
 }
 
 /** The row of column names. */
-const csvHead = ({ market }: Plan): Buffer => Buffer.from(`${csvColumns(market).join(',')}\r\n`);
+export const csvHead = ({ market }: Plan): Buffer =>
+  Buffer.from(`${csvColumns(market).join(',')}\r\n`);
 
 const NOTHING = Buffer.alloc(0);
 
