@@ -15,6 +15,7 @@ import { ratesReader } from './conversion/rates.ts';
 import { asOfReader } from './db/as-of.ts';
 import type { Client } from './db/client.ts';
 import { databaseFailureOf } from './db/failures.ts';
+import { MinRevisionCheck } from './db/min-revision.ts';
 import { Refusals } from './http/edge/refuse.ts';
 import { serverOf } from './http/edge/server.ts';
 import type { Handover } from './http/edge/stop.ts';
@@ -183,12 +184,20 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.setSerializerCompiler(() => JSON.stringify);
   for (const schema of COMMON_SCHEMAS) app.addSchema(schema);
 
+  const minRevision = new MinRevisionCheck({
+    db: client.reads.db(),
+    link: client.link,
+    primary: client.primary,
+    waitMs: config.MIN_REVISION_WAIT_MS,
+    lagMsMax: config.READY_LAG_MS_MAX,
+  });
   const { credentials, exchange } = await pipeline(app, {
     ...options,
     limits,
     observer,
     refusals,
     createContext,
+    minRevision,
   });
   await openapi(app, {
     bodyBytes: config.BODY_BYTES_MAX,
@@ -198,8 +207,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
 
   const book = priceBook(app, options, sources);
-  if (metrics) watchSources(metrics.registry, { client, limits, exchange, book });
-  healthRoutes(app, VERSION, config.FX_SOURCE, client.health);
+  if (metrics) watchSources(metrics.registry, { client, limits, exchange, book, minRevision });
+  healthRoutes(app, { version: VERSION, rateSource: config.FX_SOURCE }, client, minRevision);
   app.addHook('onListen', async () => client.link.start());
   meRoute(app, limits);
   marketsRoute(app, sources);

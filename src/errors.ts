@@ -70,6 +70,7 @@ export const WARNINGS = {
   not_yet_existing: 'A price that did not exist yet at the requested asOf or revision',
   rates_missing: 'Rates of a currency are missing for some of the requested points',
   unconvertible_omitted: 'Records that cannot be converted as asked were left out',
+  min_revision_unknown: 'x-min-revision names a revision of another history of the data',
   vat_included: 'Prices include value added tax, and so do the numbers they are converted to',
 } as const;
 

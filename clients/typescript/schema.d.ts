@@ -1174,7 +1174,7 @@ export interface components {
         /** @description What a reader should know; other members depend on `code` */
         readonly Warning: {
             /** @enum {string} */
-            readonly code: "unmatched_value" | "not_yet_existing" | "rates_missing" | "unconvertible_omitted" | "vat_included";
+            readonly code: "unmatched_value" | "not_yet_existing" | "rates_missing" | "unconvertible_omitted" | "min_revision_unknown" | "vat_included";
             /** @description The place in the request: a JSON pointer into the body, or, of a GET, `?` and the parameter, with the number of the value of a list: `/filters/regions/1`, `?regions/1` */
             readonly pointer: string;
             readonly detail: string;
@@ -1297,6 +1297,14 @@ export interface components {
                  * @enum {string}
                  */
                 readonly rates: "ok" | "unknown_source" | "unknown";
+                readonly replication: {
+                    /**
+                     * @description `behind`: the server in use is a standby that lacks data
+                     * @enum {string}
+                     */
+                    readonly status: "current" | "behind";
+                    readonly since: string | null;
+                };
                 readonly data: {
                     readonly latestPublishedAt: string | null;
                 };
@@ -1890,7 +1898,7 @@ export interface components {
         readonly PriceRows: readonly {
             readonly [key: string]: string | number | boolean | null;
         }[];
-        /** @description The columns of the CSV: decimals as DECIMAL(38, 18), dates as DATE */
+        /** @description The columns of the CSV: decimals as DECIMAL, dates as DATE */
         readonly PriceParquet: string;
         /**
          * Format: date

@@ -125,6 +125,18 @@ export const SETTINGS = {
   ),
   AS_OF_WAIT_MS: whole(1_000, 0, 60_000, 'Longest wait of asOf for a standby that is behind'),
   AS_OF_WAITING_MAX: whole(16, 0, 10_000, 'Requests that may wait for a standby so'),
+  MIN_REVISION_WAIT_MS: whole(
+    50,
+    0,
+    10_000,
+    'How long a request waits for the revision of its x-min-revision',
+  ),
+  READY_LAG_MS_MAX: whole(
+    1_000,
+    0,
+    600_000,
+    'Longest time that a standby may be behind before /ready answers 503; 0 for no limit',
+  ),
   REQUEST_DEADLINE_MS: whole(8_000, 100, 600_000, 'Longest time until an answer begins'),
   SERIES_PRICES_PER_STATEMENT: whole(20, 1, 1_000, 'Most prices whose series one statement reads'),
 

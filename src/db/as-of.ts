@@ -12,6 +12,8 @@ interface Settled {
   /** RFC 3339 in UTC with microseconds. */
   readonly until: string;
   readonly revision: string;
+  /** The newest revision as it is on the wire. */
+  readonly newest: string;
 }
 
 /** Newer than its clock are the last revisions of a primary whose clock was set back. */
@@ -23,7 +25,8 @@ const SETTLED = `
     select until, revision_as_of(until) as number from clock where not pg_is_in_recovery()
   )
   select to_char(until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as until,
-    concat_ws('.', number, commit_id_of(number)) as revision from found`;
+    concat_ws('.', number, commit_id_of(number)) as revision,
+    revision_text(coalesce((select max(r.number) from revision r), 0)) as newest from found`;
 
 /** How long an answer is reused: the primary may be lost, and with it the revision. */
 const FRESH_MS = 1_000;
@@ -60,6 +63,13 @@ export class Primary {
     await this.#askNext();
     if (this.#has(instant)) return this.#settled;
     return this.#client === null ? null : 'future';
+  }
+
+  /** The newest revision of the primary as on the wire, asked after this call; null without one. */
+  async newest(): Promise<string | null> {
+    if (this.#options.urls().length === 0) return null;
+    await this.#askNext();
+    return this.#settled?.newest ?? null;
   }
 
   close(): void {

@@ -30,6 +30,8 @@ export class RequestContext {
   network = '';
   /** Null until authentication, and on open routes. */
   principal: Principal | null = null;
+  /** The `x-min-revision` of another history, which the answer cannot hold to; else null. */
+  unknownMinRevision: string | null = null;
   /** The error of a failed request; null otherwise. */
   failure: unknown = null;
 
@@ -53,6 +55,11 @@ export class RequestContext {
       this.#newest.catch(() => {});
     }
     return this.#newest;
+  }
+
+  /** Uses a newest revision that was read for this request. */
+  useNewest(newest: Newest): void {
+    this.#newest = Promise.resolve(newest);
   }
 
   /** Requires another revision check, for a request that has waited since the first. */

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandle
 import type pg from 'pg';
 import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
+import type { MinRevisionCheck } from '../db/min-revision.ts';
 import type { Newest } from '../db/newest.ts';
 import type { Exchange } from '../limits/exchange.ts';
 import type { Limits } from '../limits/limits.ts';
@@ -22,6 +23,7 @@ import {
 } from './hooks/gate.ts';
 import { checkFailures, countFailures, limitPrincipal } from './hooks/limits.ts';
 import { methods } from './hooks/methods.ts';
+import { checkMinRevision } from './hooks/min-revision.ts';
 import {
   bytesSent,
   logBegin,
@@ -41,6 +43,7 @@ interface PipelineOptions {
   readonly observer: Observer;
   readonly refusals: Refusals;
   readonly createContext: CreateContext;
+  readonly minRevision: MinRevisionCheck;
   /** Pool for usage data and shared rate limits; without it there are none. */
   readonly usagePool?: pg.Pool | undefined;
   readonly tracing?: Tracing | undefined;
@@ -136,6 +139,7 @@ function addHooks(app: FastifyInstance, steps: HookOptions): void {
   jsonBody(app, config); // 400 413 415
   app.addHook('preValidation', startDeadline); // 504
   app.addHook('preValidation', requireBody); // 400
+  app.addHook('preHandler', checkMinRevision(steps.minRevision)); // 400 503
   if (origins.size > 0) varyByOrigin(app);
   if (config.BASIC_AUTH === 'on') app.addHook('onSend', basicChallenge);
   app.addHook('onSend', (request, reply, payload, done) => {

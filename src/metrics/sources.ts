@@ -2,11 +2,14 @@ import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 import type { Client } from '../db/client.ts';
 import { instantOf } from '../db/instant.ts';
 import type { LinkState } from '../db/link/link.ts';
+import type { MinRevisionCheck } from '../db/min-revision.ts';
+import { numberOf } from '../db/revisions.ts';
 import type { Limits } from '../limits/limits.ts';
 
 /** The parts of a service that tell of themselves when they are asked. */
 interface MetricSources {
   readonly client: Client;
+  readonly minRevision: MinRevisionCheck;
   readonly limits: Limits;
   /** The exchange of counts with other instances; null where there is none. */
   readonly exchange: { readonly failures: number } | null;
@@ -25,13 +28,21 @@ interface BookTold {
 /** One number: its name without `prices_`, what it says, and how it is read. */
 type Told = readonly [name: string, help: string, read: () => number];
 
-/** Numbers that are read when the metrics are. */
-function gauges(registry: Registry, ...all: readonly Told[]): void {
+/** Gauges of which the metrics of all workers have the sum. */
+const gauges = (registry: Registry, ...all: readonly Told[]): void =>
+  addGauges(registry, 'sum', all);
+
+/** Gauges of which the metrics of all workers have the greatest. */
+const greatest = (registry: Registry, ...all: readonly Told[]): void =>
+  addGauges(registry, 'max', all);
+
+function addGauges(registry: Registry, aggregator: 'sum' | 'max', all: readonly Told[]): void {
   for (const [name, help, read] of all) {
     new Gauge({
       name: `prices_${name}`,
       help,
       registers: [registry],
+      aggregator,
       collect() {
         this.set(read());
       },
@@ -102,6 +113,44 @@ function database(registry: Registry, { pool, reads, link }: Client): void {
   );
 }
 
+/** Position of this node among nodes that read standbys. */
+function replication(registry: Registry, { client: { link }, minRevision }: MetricSources): void {
+  const { counts } = minRevision;
+  greatest(
+    registry,
+    [
+      'revision_number',
+      'Number of the newest revision that was read',
+      () => Number(numberOf(link.lastRead?.revision ?? '0')),
+    ],
+    ['standby', '1 if the server in use is a standby', () => (link.isStandby ? 1 : 0)],
+    [
+      'replication_lag_seconds',
+      'How long the server in use may have lacked committed data; 0 for a primary',
+      () => link.lagMs / 1_000,
+    ],
+    [
+      'behind',
+      '1 if /ready answers 503 because the node is behind',
+      () => (minRevision.behindMs() === null ? 0 : 1),
+    ],
+  );
+  counters(
+    registry,
+    ['min_revision_waits', 'Requests that waited for their x-min-revision', () => counts.waits],
+    [
+      'min_revision_refusals',
+      'Requests that were refused because it did not come',
+      () => counts.refusals,
+    ],
+    [
+      'min_revision_unknown',
+      'Requests with an x-min-revision of another history',
+      () => counts.others,
+    ],
+  );
+}
+
 function freshness(registry: Registry, { health }: Client): void {
   labelled(
     registry,
@@ -168,6 +217,7 @@ export function watchSources(registry: Registry, sources: MetricSources): void {
   const { client } = sources;
   if (sources.book) book(registry, sources.book);
   database(registry, client);
+  replication(registry, sources);
   freshness(registry, client);
   load(registry, sources);
 }

@@ -14,6 +14,7 @@ export const BESIDE_OTHERS: readonly string[] = [
   'test/faults/key-ends.test.ts',
   'test/faults/lost-commits.test.ts',
   'test/faults/python-client.test.ts',
+  'test/faults/min-revision.test.ts',
   'test/faults/rates.test.ts',
   'test/faults/soak.test.ts',
   'test/faults/tokens.test.ts',

@@ -228,6 +228,12 @@ export const Health = closed(
         description:
           '`unknown_source`: the source of exchange rates it was told to use is not there',
       }),
+      replication: closed({
+        status: word(['current', 'behind'], {
+          description: '`behind`: the server in use is a standby that lacks data',
+        }),
+        since: nullable(Instant('Since when it has been behind')),
+      }),
       data: closed({ latestPublishedAt: nullable(Instant('Newest publication')) }),
       service: Type.Optional(
         word(['shutting_down'], {

@@ -205,6 +205,16 @@ export class Link {
     return this.#standing?.isStandby ? performance.now() - this.#standing.asOfMs : 0;
   }
 
+  /** True while the server in use is a standby. */
+  get isStandby(): boolean {
+    return this.#standing?.isStandby === true;
+  }
+
+  /** The newest revision that was read last, possibly some time ago; null before the first. */
+  get lastRead(): Newest | null {
+    return this.#newest;
+  }
+
   /** Settled once the first check is over, and the other servers were tried if it failed. */
   get firstCheck(): Promise<void> {
     return this.#firstCheck.promise;

@@ -14,6 +14,7 @@ const EXPOSED = [
   'ratelimit',
   'retry-after',
   'x-data-revision',
+  'x-min-revision-unknown',
   'x-next-cursor',
   'x-next-seq',
   'x-request-id',
@@ -28,6 +29,7 @@ const ALLOWED = [
   'content-type',
   'if-none-match',
   'x-api-key',
+  'x-min-revision',
   'x-request-id',
 ].join(', ');
 

@@ -264,6 +264,21 @@ function slicesOfPayload({ bytes: payload }: Payload, bytesMax: number): readonl
   return bytes !== null && bytes <= bytesMax && Array.isArray(batches) ? batches.flat() : null;
 }
 
+/** Adds the warning about an `x-min-revision` of another history. */
+function withUnknownMinRevision(answer: Answer, { context }: FastifyRequest): Answer {
+  if (context.unknownMinRevision === null) return answer;
+  const { metadata } = answer;
+  const warning: Warning = {
+    code: 'min_revision_unknown',
+    pointer: '',
+    detail:
+      'x-min-revision is of another epoch or was lost in a failover; the answer shows the ' +
+      'present state: discard what you know of earlier revisions',
+    suggestions: [],
+  };
+  return { ...answer, metadata: { ...metadata, warnings: [...metadata.warnings, warning] } };
+}
+
 /**
  * Answers a request for prices as they are now, or were at its moment. POST, GET and HEAD send the
  * same; what a GET brought may be kept, and is a 304 to whoever has it already.
@@ -272,11 +287,12 @@ export async function sendPrices(
   request: FastifyRequest,
   reply: FastifyReply,
   shown: PriceSources,
-  { market: { slug }, asker, text, makePlan }: PriceQuery,
+  { market: { slug }, asker, text: asked, makePlan }: PriceQuery,
 ): Promise<FastifyReply> {
   const { method } = request;
   const { work, newest } = request.context;
   const { book } = shown;
+  const text = request.context.unknownMinRevision === null ? asked : null;
   if (book !== null && text !== null) {
     const again = await work.until(book.cachedAnswer(slug, text, asker, () => newest));
     if (again !== null) return sendCached(request, reply, again);
@@ -287,11 +303,14 @@ export async function sendPrices(
   const { opened, sources, snapshot } = found;
   const wanted = codingOf(request, opened?.offersGzip(plan, format));
   const { type } = FORMATS[format];
-  const tag = method === 'POST' ? null : etagOf(plan, found, [type, wanted.coding ?? '']);
+  const form = [type, wanted.coding ?? ''];
+  if (request.context.unknownMinRevision !== null) form.push('unknown');
+  const tag = method === 'POST' ? null : etagOf(plan, found, form);
   const named = tag === null ? null : etagMatch(request, tag);
   const revision = revisionText(snapshot.head);
   if (named === 'tag') return notModified(reply, revision, tag ?? '');
-  const answer = await work.until(answerAt(sources, plan, snapshot, work));
+  const read = await work.until(answerAt(sources, plan, snapshot, work));
+  const answer = withUnknownMinRevision(read, request);
   // `If-None-Match: *` matches any answer, and the request was not rejected.
   if (named === 'any') return notModified(reply, revision, tag ?? '');
   // An error before the first byte is sent as a problem, without these headers.

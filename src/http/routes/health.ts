@@ -1,6 +1,8 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Health as HealthSchema, Live, ref } from '../../contract/schemas/components.ts';
-import type { DatabaseHealth, Health } from '../../db/health.ts';
+import type { Client } from '../../db/client.ts';
+import type { DatabaseHealth } from '../../db/health.ts';
+import type { MinRevisionCheck } from '../../db/min-revision.ts';
 import { retryAfter } from '../../errors.ts';
 import { healthOperation, liveOperation, readyOperation } from './operations.ts';
 
@@ -13,7 +15,13 @@ const newestOf = (all: Iterable<string>): string | null => {
 /** Compares instants without their `Z`, because their number of decimals varies. */
 const isLater = (a: string, b: string): boolean => a.slice(0, -1) > b.slice(0, -1);
 
-const bodyOf = (version: string, rateSource: string, seen: DatabaseHealth) => {
+/** The version of the service, and the configured source of exchange rates. */
+interface About {
+  readonly version: string;
+  readonly rateSource: string;
+}
+
+const bodyOf = ({ version, rateSource }: About, seen: DatabaseHealth, behindMs: number | null) => {
   const isWell = seen.database === 'ok' && seen.schema === 'ok';
   const { database, schema, rateSources } = seen;
   const latestPublishedAt = newestOf(seen.publishedAt.values());
@@ -22,7 +30,11 @@ const bodyOf = (version: string, rateSource: string, seen: DatabaseHealth) => {
   // Without a published value or the source of rates, the service is degraded.
   const isWhole = latestPublishedAt !== null && rates === 'ok';
   const status = !isWell ? 'unavailable' : isWhole ? 'ok' : 'degraded';
-  const checks = { database, schema, rates, data: { latestPublishedAt } };
+  const replication = {
+    status: behindMs === null ? 'current' : 'behind',
+    since: behindMs === null ? null : new Date(Date.now() - behindMs).toISOString(),
+  };
+  const checks = { database, schema, rates, replication, data: { latestPublishedAt } };
   return { status, version, time: new Date().toISOString(), checks };
 };
 
@@ -35,20 +47,31 @@ const stopping = (body: HealthBody) => ({
   checks: { ...body.checks, service: 'shutting_down' },
 });
 
+/** True if a balancer asks for nodes that are behind as well, because no other node is ready. */
+const takesBehind = ({ url }: FastifyRequest): boolean => /[?&]behind=ok(&|$)/.test(url);
+
 /**
  * Adds the health routes. They need no credential and run no query: they report the last background
  * check.
- * @param rateSource the configured source of exchange rates
  */
 export function healthRoutes(
   app: FastifyInstance,
-  version: string,
-  rateSource: string,
-  health: Health,
+  about: About,
+  { health }: Pick<Client, 'health'>,
+  minRevision: Pick<MinRevisionCheck, 'behindMs'>,
 ): void {
-  const answer = async (reply: FastifyReply, isReadiness: boolean) => {
-    const body = bodyOf(version, rateSource, await health.seen());
-    const seen = isReadiness && app.isStopping ? stopping(body) : body;
+  const answer = async (request: FastifyRequest, reply: FastifyReply, isReadiness: boolean) => {
+    const database = await health.seen();
+    const behindMs = minRevision.behindMs();
+    const body = bodyOf(about, database, behindMs);
+    const isBehind = behindMs !== null && !takesBehind(request);
+    const seen = !isReadiness
+      ? body
+      : app.isStopping
+        ? stopping(body)
+        : isBehind
+          ? { ...body, status: 'unavailable' }
+          : body;
     reply.header('cache-control', 'no-store');
     if (seen.status === 'unavailable') reply.code(503).header('retry-after', retryAfter());
     return seen;
@@ -65,7 +88,7 @@ export function healthRoutes(
     app.get(url, {
       config: { access: 'none', isHealth: true },
       schema: { ...operation, response: response('The service can answer') },
-      handler: (_request, reply) => answer(reply, url === '/ready'),
+      handler: (request, reply) => answer(request, reply, url === '/ready'),
     });
   }
   app.get('/live', {
