@@ -6,6 +6,7 @@ import { addDatabaseCommands } from './db/db.ts';
 import { addKeyCommands } from './keys/keys.ts';
 import { addLoadCommands } from './load/load.ts';
 import { addWithdraw } from './load/withdraw.ts';
+import { addMcp } from './mcp/mcp.ts';
 import { addOpenapi } from './openapi.ts';
 import { addTokenCommands } from './token.ts';
 
@@ -72,5 +73,6 @@ export function makeProgram(): Command {
   addKeyCommands(program);
   addTokenCommands(program);
   addOpenapi(program);
+  addMcp(program);
   return program;
 }

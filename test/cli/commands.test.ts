@@ -56,6 +56,7 @@ t.test('every command explains itself, with an example', async (t) => {
       'keys audit',
       'token create',
       'openapi',
+      'mcp',
     ],
   );
   for (const [words, command] of all) {

@@ -1,0 +1,71 @@
+import { once } from 'node:events';
+import type { Command } from 'commander';
+import { PROGRAM } from '../../std/program.ts';
+import { VERSION } from '../../version.ts';
+import { command, option } from '../command.ts';
+import { UsageError } from '../failure.ts';
+
+/** Seconds of a call by default; clients of the protocol give up after 60. */
+const TIMEOUT_S = 45;
+const TIMEOUT_S_MAX = 600;
+
+/** Serves the tools until the input ends or a signal comes. */
+async function serve(timeoutMs: number): Promise<void> {
+  // Loaded here, because no other command needs the SDK.
+  const { McpServer } = await import('@modelcontextprotocol/server');
+  const { serveStdio } = await import('@modelcontextprotocol/server/stdio');
+  const { openService } = await import('./service.ts');
+  const { addTools, INSTRUCTIONS } = await import('./tools.ts');
+  const { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: key } = process.env;
+  const service = openService({ url, key, timeoutMs });
+  const ended = new AbortController();
+  const tell = (text: string): void => void process.stderr.write(`commodity-prices: ${text}\n`);
+  const handle = serveStdio(
+    () => {
+      const server = new McpServer(
+        { name: 'commodity-prices', version: VERSION },
+        { instructions: INSTRUCTIONS },
+      );
+      addTools(server, service);
+      return server;
+    },
+    { onerror: ({ message }) => tell(message) },
+  );
+  tell(`serving MCP over standard input and output; calls ${service.url}`);
+  const { signal } = ended;
+  const ends = [
+    once(process.stdin, 'close', { signal }),
+    ...['SIGTERM', 'SIGINT', 'SIGHUP'].map((name) => once(process, name, { signal })),
+  ];
+  // An input that fails has ended too.
+  await Promise.race(ends).catch(() => {});
+  for (const each of ends) each.catch(() => {});
+  ended.abort();
+  await handle.close();
+  process.stdin.destroy();
+}
+
+/** Adds `mcp`. */
+export const addMcp: (parent: Command) => void = command({
+  name: 'mcp',
+  summary: 'serve the prices to an assistant (MCP)',
+  description:
+    'Serves the Model Context Protocol over standard input and output, with four tools that only ' +
+    'read: list_markets, find_prices, get_prices and get_changes. They call a running service ' +
+    'over HTTP; no database is needed.',
+  options: [option('--timeout <seconds>', 'life of a call in seconds').default(String(TIMEOUT_S))],
+  help: `
+An assistant starts this command. COMMODITY_PRICES_KEY is the API key that it reads with, and
+COMMODITY_PRICES_URL the address of the service, http://127.0.0.1:3000 without it.
+
+Examples:
+  ${PROGRAM} mcp
+  COMMODITY_PRICES_URL=https://prices.example.com ${PROGRAM} mcp --timeout 20`,
+  async run({ timeout }: { readonly timeout: string }) {
+    const seconds = /^[1-9]\d{0,2}$/.test(timeout) ? Number(timeout) : 0;
+    if (seconds === 0 || seconds > TIMEOUT_S_MAX) {
+      throw new UsageError(`--timeout: from 1 to ${TIMEOUT_S_MAX} seconds`);
+    }
+    await serve(seconds * 1_000);
+  },
+});

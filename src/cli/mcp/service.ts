@@ -1,0 +1,239 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { masked, maskedEscaped } from '../../std/secrets.ts';
+import { VERSION } from '../../version.ts';
+import { UsageError } from '../failure.ts';
+
+/** Attempts after the first one of a call that was answered 429 or 503. */
+const RETRIES = 3;
+
+/** Wait before the second attempt where `Retry-After` says nothing; doubled for each further one. */
+const WAIT_MS = 500;
+
+/** Characters of an unexpected body that its error shows. */
+const SHOWN = 200;
+
+/** Most bytes of a body. An answer of 200 points has less than a tenth. */
+const BODY_BYTES_MAX = 8 * 2 ** 20;
+
+/** Members that are prices: their digits stay as they are written. */
+const PRICES = ['low', 'mid', 'high'];
+
+/** Characters that change or hide the text around them. */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** A call without an answer. What the service did not say is absent. */
+export class CallError extends Error {
+  override readonly name = 'CallError';
+  readonly status: number | undefined;
+  /** Members of the problem document: code, errors, requestId. */
+  readonly problem: Readonly<Record<string, unknown>>;
+
+  constructor(message: string, status?: number, problem: Readonly<Record<string, unknown>> = {}) {
+    super(masked(message));
+    this.status = status;
+    this.problem = problem;
+  }
+}
+
+/** A parsed JSON object. */
+export type Members = Readonly<Record<string, unknown>>;
+
+/** The service as one key sees it. */
+export interface Service {
+  readonly url: string;
+  get(path: string, query: Readonly<Record<string, string | undefined>>, signal: AbortSignal): Call;
+  post(path: string, body: object, signal: AbortSignal): Call;
+}
+
+/** An answer that is a JSON object. @throws CallError */
+type Call = Promise<Members>;
+
+interface Access {
+  /** Address of the service. */
+  readonly url: string | undefined;
+  readonly key: string | undefined;
+  /** Milliseconds that a call may take, with all of its attempts. */
+  readonly timeoutMs: number;
+}
+
+/** The address without `/v3`. @throws UsageError */
+function rootOf(text: string): string {
+  const url = URL.parse(text);
+  const name = 'COMMODITY_PRICES_URL';
+  if (maskedEscaped(text) !== text || url?.username || url?.password || url?.search || url?.hash) {
+    throw new UsageError(
+      `${name}: the address holds a credential or a query; give the API key in COMMODITY_PRICES_KEY`,
+    );
+  }
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new UsageError(`${name}: must be an address such as https://prices.example.com`);
+  }
+  return url.href.replace(/\/+$/, '').replace(/\/v3(\/prices)?$/, '');
+}
+
+/** @throws UsageError for a key that is missing or cannot stand in a header */
+function checkedKey(key: string | undefined): string {
+  if (!key) {
+    throw new UsageError('there is no API key: set the environment variable COMMODITY_PRICES_KEY');
+  }
+  if (!/^[\x21-\x7e]+$/.test(key)) {
+    throw new UsageError('COMMODITY_PRICES_KEY: holds a space, a line end or another character');
+  }
+  return key;
+}
+
+/** Milliseconds of a `Retry-After`, which may be a date; null where it says nothing. */
+function retryAfterMs(text: string | null): number | null {
+  if (text === null) return null;
+  if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text) * 1_000;
+  const date = /^[A-Z][a-z]{2}, /.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(date) ? null : Math.max(0, date - Date.now());
+}
+
+const beginningOf = (bytes: Buffer): string =>
+  JSON.stringify(visible(masked(bytes.subarray(0, 4 * SHOWN).toString()).slice(0, SHOWN)));
+
+/** A text whose invisible characters are written as their numbers. */
+const visible = (text: string): string =>
+  text.replace(INVISIBLE, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`);
+
+/** Keeps the digits of prices, which no number could hold, and shows what hides in texts. */
+function asWritten(key: string, value: unknown, { source }: { readonly source?: string }): unknown {
+  if (typeof value === 'string') return visible(value);
+  return typeof value === 'number' && PRICES.includes(key) ? source : value;
+}
+
+/** The object that a JSON text holds; null where it is not whole or something else. */
+function membersOf(bytes: Buffer): Members | null {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    const value = JSON.parse(text, asWritten as Parameters<typeof JSON.parse>[1]);
+    return typeof value === 'object' && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** What went wrong below HTTP, in words. */
+function causeOf(error: unknown): string {
+  const { cause, message } = error as Error & { readonly cause?: Error & { code?: string } };
+  return cause?.code ?? cause?.message ?? message;
+}
+
+/** Reads a body. @throws CallError when it breaks off or does not end */
+async function bodyOf(answer: Response, url: string): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of answer.body ?? []) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length > BODY_BYTES_MAX) break;
+    }
+  } catch (error) {
+    if ((error as Error).name === 'AbortError' || (error as Error).name === 'TimeoutError') {
+      throw error;
+    }
+    const said = beginningOf(Buffer.concat(chunks));
+    throw new CallError(`${url} sent only a part of its answer: ${said}`, answer.status);
+  }
+  const bytes = Buffer.concat(chunks);
+  if (length <= BODY_BYTES_MAX) return bytes;
+  throw new CallError(
+    `${url} sent more than ${BODY_BYTES_MAX} bytes: ${beginningOf(bytes)}`,
+    answer.status,
+  );
+}
+
+/** The content of an answer, or the error that it stands for. @throws CallError */
+async function contentOf(answer: Response, url: string): Promise<Members | CallError> {
+  const { status, headers } = answer;
+  const bytes = await bodyOf(answer, url);
+  const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? 'no type';
+  const wanted = status === 200 ? 'application/json' : 'application/problem+json';
+  const members = type === wanted ? membersOf(bytes) : null;
+  if (members === null) {
+    const what = type === wanted ? `${type} that is not whole` : `${type} instead of ${wanted}`;
+    return new CallError(`${url} answered ${status} with ${what}: ${beginningOf(bytes)}`, status);
+  }
+  if (status === 200) {
+    if (Array.isArray(members['data'])) return members;
+    return new CallError(
+      `${url} is no Commodity Prices Service of version 3; its answer has no data: ` +
+        beginningOf(bytes),
+      status,
+    );
+  }
+  const { detail, code, errors, requestId } = members;
+  const where = status === 404 ? ` (${url}; this command is for version 3 of the service)` : '';
+  return new CallError(`${detail ?? 'The service refused'}${where}`, status, {
+    code,
+    errors,
+    requestId,
+  });
+}
+
+/**
+ * Opens the service for one key. Nothing is asked yet.
+ * @throws UsageError for a missing key, a key in the address, or an address that is none
+ */
+export function openService({ url: address, key: given, timeoutMs }: Access): Service {
+  const key = checkedKey(given);
+  const root = rootOf(address || 'http://127.0.0.1:3000');
+  const headers = {
+    accept: 'application/json, application/problem+json',
+    'accept-encoding': 'identity',
+    'user-agent': `commodity-prices-mcp/${VERSION}`,
+    'x-api-key': key,
+  };
+
+  async function attempt(url: string, request: RequestInit) {
+    let answer: Response;
+    try {
+      answer = await fetch(url, request);
+    } catch (error) {
+      if (request.signal?.aborted) throw error;
+      throw new CallError(`The connection to ${root} failed: ${causeOf(error)}`);
+    }
+    return { answer, content: await contentOf(answer, url) };
+  }
+
+  async function call(path: string, more: RequestInit, cancelled: AbortSignal): Call {
+    const dueMs = performance.now() + timeoutMs;
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const signal = AbortSignal.any([cancelled, timeout]);
+    // A redirect would carry the key to another address.
+    const request: RequestInit = { redirect: 'manual', headers, ...more, signal };
+    try {
+      for (let retries = 0; ; retries += 1) {
+        const { answer, content } = await attempt(`${root}${path}`, request);
+        if (!(content instanceof CallError)) return content;
+        const isPassing = answer.status === 429 || answer.status === 503;
+        if (!isPassing || retries === RETRIES) throw content;
+        const waitMs = retryAfterMs(answer.headers.get('retry-after')) ?? WAIT_MS * 2 ** retries;
+        if (performance.now() + waitMs >= dueMs) {
+          const seconds = Math.ceil(waitMs / 1_000);
+          const message = `${content.message}; repeat the call after ${seconds} seconds`;
+          throw new CallError(message, content.status, content.problem);
+        }
+        await pause(waitMs, undefined, { signal });
+      }
+    } catch (error) {
+      if (error instanceof CallError || !timeout.aborted || cancelled.aborted) throw error;
+      throw new CallError(`${root} did not answer within ${timeoutMs / 1_000} seconds`);
+    }
+  }
+
+  return {
+    url: root,
+    get(path, query, signal) {
+      const given = Object.entries(query).filter((each) => each[1] !== undefined);
+      const text = new URLSearchParams(given as [string, string][]).toString();
+      return call(text === '' ? path : `${path}?${text}`, {}, signal);
+    },
+    post(path, body, signal) {
+      const type = { ...headers, 'content-type': 'application/json' };
+      return call(path, { method: 'POST', headers: type, body: JSON.stringify(body) }, signal);
+    },
+  };
+}

@@ -1,0 +1,76 @@
+import { tmpdir } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { Client, type ClientOptions } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import type t from 'tap';
+
+export const COMMANDS = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url));
+
+/** An answer of a tool as tests look at it. */
+export interface ToolAnswer {
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects
+  readonly data: any;
+  readonly text: string;
+  readonly isError: boolean;
+}
+
+/** A client of the protocol whose server is the command `mcp`. */
+export interface Assistant {
+  readonly client: Client;
+  readonly pid: number;
+  /** What the command wrote to its standard error. */
+  readonly stderr: () => string;
+  ask(
+    tool: string,
+    given?: Readonly<Record<string, unknown>>,
+    signal?: AbortSignal,
+  ): Promise<ToolAnswer>;
+}
+
+type Env = Readonly<Record<string, string>>;
+
+/** The environment of the command: this one, without what tap gives its children. */
+export const commandEnv = (env: Env): Record<string, string> => {
+  const { NODE_OPTIONS: _options, TAP: _tap, ...inherited } = process.env;
+  return { ...inherited, ...env } as Record<string, string>;
+};
+
+/** Starts `mcp` and connects to it. */
+export async function assistant(
+  test: Pick<typeof t, 'teardown'>,
+  env: Env,
+  args: readonly string[] = [],
+  options: ClientOptions = {},
+): Promise<Assistant> {
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [COMMANDS, 'mcp', ...args],
+    env: commandEnv(env),
+    cwd: tmpdir(),
+    stderr: 'pipe',
+  });
+  let said = '';
+  transport.stderr?.on('data', (chunk) => {
+    said += chunk;
+  });
+  const client = new Client({ name: 'test', version: '1' }, options);
+  test.teardown(() => client.close());
+  await client.connect(transport);
+  return {
+    client,
+    pid: transport.pid ?? 0,
+    stderr: () => said,
+    async ask(tool, given = {}, signal) {
+      const answer = await client.callTool(
+        { name: tool, arguments: given },
+        signal ? { signal } : {},
+      );
+      const [content] = answer.content as { text: string }[];
+      return {
+        data: answer.structuredContent,
+        text: content?.text ?? '',
+        isError: answer.isError === true,
+      };
+    },
+  };
+}
