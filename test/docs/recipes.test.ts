@@ -1,11 +1,14 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { type Block, blocksOf, ROOT } from '../support/docs/blocks.ts';
 import { addressOf } from '../support/http/address.ts';
 import { serviceOn } from '../support/http/service.ts';
+import { assistant } from '../support/process/assistant.ts';
 import { PANDAS_PYTHON, python } from '../support/process/python.ts';
 import { makeFolder } from '../support/run/folders.ts';
 
@@ -32,6 +35,7 @@ const CHECKED_ELSEWHERE: Readonly<Record<string, string>> = {
   'javascript ': 'spreadsheets.test.ts',
   'yaml ': 'dashboards.test.ts',
   'json ': 'dashboards.test.ts',
+  'json assistant': 'recipes.test.ts',
   'python server': 'dashboards.test.ts',
   'python dlt': 'warehouse.test.ts',
   'python parsed': 'recipes.test.ts',
@@ -66,12 +70,15 @@ t.teardown(folder.remove);
 // As npm installs a folder.
 mkdirSync(`${folder.path}/node_modules`);
 symlinkSync(`${ROOT}clients/typescript`, `${folder.path}/node_modules/commodity-prices-client`);
+/** The installed command, which is that of this checkout. */
+const COMMAND = join(folder.path, 'commodity-prices');
+await writeFile(COMMAND, `#!/bin/sh\nexec '${ROOT}prices' "$@"\n`, { mode: 0o755 });
 
 const run = ({ language, text }: Block): Promise<{ stdout: string; failure: string | null }> =>
   new Promise((resolve) => {
     const [command = '', ...words] = RUNNERS[language] ?? [];
     const env = {
-      PATH: process.env['PATH'] ?? '',
+      PATH: `${folder.path}:${process.env['PATH']}`,
       PYTHONPATH: `${ROOT}clients/python`,
       PYTHONDONTWRITEBYTECODE: '1',
       LANG: 'C.UTF-8',
@@ -165,4 +172,20 @@ t.test('blocks that are only parsed keep the rules of their language', async (t)
     });
     t.equal(statusCode, 200, `${path}${query}`);
   }
+});
+
+t.test('an assistant that is registered as the recipe says reads prices', async (t) => {
+  const [block] = blocks.filter(
+    ({ page, tag }) => /assistants/.test(page) && tag === 'assistant',
+  );
+  const { mcpServers } = JSON.parse(block?.text ?? '');
+  const { command, args, env } = mcpServers['commodity-prices'];
+  t.same(
+    [command, Object.keys(env)],
+    ['commodity-prices', ['COMMODITY_PRICES_URL', 'COMMODITY_PRICES_KEY']],
+  );
+  const own = { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: service.key };
+  const { ask } = await assistant(t, own, { command: COMMAND, args });
+  const { data } = await ask('get_prices', { market: 'nickel', filters: { regions: ['Europe'] } });
+  t.ok(data.prices.length > 0);
 });

@@ -6,7 +6,7 @@ import { UsageError } from '../failure.ts';
 /** Attempts after the first one of a call that was answered 429 or 503. */
 const RETRIES = 3;
 
-/** Wait before the second attempt where `Retry-After` says nothing; doubled for each further one. */
+/** First wait where `Retry-After` says nothing; each further one is twice as long. */
 const WAIT_MS = 500;
 
 /** Characters of an unexpected body that its error shows. */
@@ -62,7 +62,7 @@ function rootOf(text: string): string {
   const name = 'COMMODITY_PRICES_URL';
   if (maskedEscaped(text) !== text || url?.username || url?.password || url?.search || url?.hash) {
     throw new UsageError(
-      `${name}: the address holds a credential or a query; give the API key in COMMODITY_PRICES_KEY`,
+      `${name}: the address holds a credential or a query; set COMMODITY_PRICES_KEY to the API key`,
     );
   }
   if (url === null || !/^https?:$/.test(url.protocol)) {
@@ -145,6 +145,14 @@ async function bodyOf(answer: Response, url: string): Promise<Buffer> {
   );
 }
 
+/** A member that every answer has, and this one lacks. */
+function missingIn({ data, $metadata }: Members, url: string): string | null {
+  if (!Array.isArray(data)) return 'data';
+  // The list of markets is of no revision.
+  const isComplete = url.endsWith('/v3/prices') || $metadata instanceof Object;
+  return isComplete ? null : '$metadata';
+}
+
 /** The content of an answer, or the error that it stands for. @throws CallError */
 async function contentOf(answer: Response, url: string): Promise<Members | CallError> {
   const { status, headers } = answer;
@@ -153,13 +161,15 @@ async function contentOf(answer: Response, url: string): Promise<Members | CallE
   const wanted = status === 200 ? 'application/json' : 'application/problem+json';
   const members = type === wanted ? membersOf(bytes) : null;
   if (members === null) {
-    const what = type === wanted ? `${type} that is not whole` : `${type} instead of ${wanted}`;
+    const what =
+      type === wanted ? `${type} that is no whole JSON object` : `${type} instead of ${wanted}`;
     return new CallError(`${url} answered ${status} with ${what}: ${beginningOf(bytes)}`, status);
   }
   if (status === 200) {
-    if (Array.isArray(members['data'])) return members;
+    const missing = missingIn(members, url);
+    if (missing === null) return members;
     return new CallError(
-      `${url} is no Commodity Prices Service of version 3; its answer has no data: ` +
+      `${url} is no Commodity Prices Service of version 3; its answer has no ${missing}: ` +
         beginningOf(bytes),
       status,
     );

@@ -4,7 +4,7 @@ import { Client, type ClientOptions } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type t from 'tap';
 
-export const COMMANDS = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url));
+const COMMANDS = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url));
 
 /** An answer of a tool as tests look at it. */
 export interface ToolAnswer {
@@ -35,16 +35,27 @@ export const commandEnv = (env: Env): Record<string, string> => {
   return { ...inherited, ...env } as Record<string, string>;
 };
 
-/** Starts `mcp` and connects to it. */
+interface Command {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/** The command `mcp` of this checkout, with more arguments. */
+export const mcp = (...args: readonly string[]): Command => ({
+  command: process.execPath,
+  args: [COMMANDS, 'mcp', ...args],
+});
+
+/** Starts a server of the protocol, `mcp` unless another command is given, and connects to it. */
 export async function assistant(
   test: Pick<typeof t, 'teardown'>,
   env: Env,
-  args: readonly string[] = [],
+  { command, args }: Command = mcp(),
   options: ClientOptions = {},
 ): Promise<Assistant> {
   const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: [COMMANDS, 'mcp', ...args],
+    command,
+    args: [...args],
     env: commandEnv(env),
     cwd: tmpdir(),
     stderr: 'pipe',

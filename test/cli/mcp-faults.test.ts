@@ -1,0 +1,374 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import t from 'tap';
+import { assistant, commandEnv, mcp } from '../support/process/assistant.ts';
+import { prices } from '../support/process/running.ts';
+
+type Answer = (reply: ServerResponse, request: IncomingMessage) => void;
+
+const json =
+  (body: unknown, headers: Record<string, string> = {}, status = 200): Answer =>
+  (reply) => {
+    reply.writeHead(status, { 'content-type': 'application/json', ...headers });
+    reply.end(typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body));
+  };
+
+const PROBLEM = { 'content-type': 'application/problem+json' };
+const HTML = { 'content-type': 'text/html' };
+
+const refused = (status: number, code: string, headers: Record<string, string> = {}): Answer =>
+  json(
+    { status, code, detail: `refused as ${code}`, errors: [{ code: 'a' }], requestId: 'r-1' },
+    { ...PROBLEM, ...headers },
+    status,
+  );
+
+const OK = json({ data: [{ slug: 'nickel' }] });
+
+/** A server whose next requests get these answers, the last one for ever. */
+let answers: readonly Answer[] = [OK];
+let requests: IncomingMessage[] = [];
+const server = createServer((request, reply) => {
+  const answer = answers[Math.min(requests.length, answers.length - 1)];
+  requests.push(request);
+  request.resume().on('end', () => answer?.(reply, request));
+}).listen(0, '127.0.0.1');
+await once(server, 'listening');
+t.teardown(() => {
+  server.closeAllConnections();
+  server.close();
+});
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const env = { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: 'the-key' };
+
+/** Calls that take long wait for the deadline of this one. */
+const patient = await assistant(t, env, mcp('--timeout', '60'));
+const hurried = await assistant(t, env, mcp('--timeout', '3'));
+
+/** Asks a tool while the server gives these answers. */
+async function ask(
+  given: readonly Answer[],
+  { tool = 'list_markets', more = {}, by = patient }: Ask = {},
+) {
+  answers = given;
+  requests = [];
+  return by.ask(tool, more);
+}
+interface Ask {
+  readonly tool?: string;
+  readonly more?: Readonly<Record<string, unknown>>;
+  readonly by?: typeof patient;
+}
+
+const SOON = { 'retry-after': '0' };
+
+t.test(
+  '429 and 503 are tried again, at most three times, with the key in its header',
+  async (t) => {
+    const passing = [
+      refused(429, 'rate_limited', SOON),
+      refused(503, 'overloaded', SOON),
+      json('<html>', { ...HTML, ...SOON }, 503),
+      OK,
+    ];
+    const { data, isError } = await ask(passing);
+    t.same([isError, data.markets, requests.length], [false, [{ slug: 'nickel' }], 4]);
+    for (const { headers, url: address } of requests) {
+      t.match(headers, { 'x-api-key': 'the-key', accept: /application\/json/ });
+      t.notMatch(address, 'the-key');
+    }
+    const failed = await ask([refused(503, 'overloaded', SOON)]);
+    t.match(failed.data.error, {
+      status: 503,
+      code: 'overloaded',
+      message: 'refused as overloaded',
+    });
+    t.same([failed.isError, requests.length], [true, 4]);
+  },
+);
+
+t.test('no other refusal is tried again, and what the service says is handed on', async (t) => {
+  for (const status of [400, 401, 403, 500, 504]) {
+    const { data, isError } = await ask([refused(status, 'a_code')]);
+    const errors = [{ code: 'a' }];
+    t.same([isError, requests.length], [true, 1], String(status));
+    t.same(data.error, {
+      message: 'refused as a_code',
+      status,
+      code: 'a_code',
+      errors,
+      requestId: 'r-1',
+    });
+  }
+  const { data } = await ask([refused(404, 'not_found')]);
+  t.match(data.error.message, /refused as not_found .*\/v3\/prices.* for version 3 of the service/);
+});
+
+t.test('Retry-After is bounded by the deadline of the call, whatever it says', async (t) => {
+  for (const after of ['86400', '999999999', new Date(Date.now() + 3_600_000).toUTCString()]) {
+    const { data } = await ask([refused(429, 'rate_limited', { 'retry-after': after })]);
+    t.match(data.error, { code: 'rate_limited', message: /repeat the call after \d+ seconds/ });
+    t.equal(requests.length, 1, after);
+  }
+  const past = new Date(Date.now() - 60_000).toUTCString();
+  for (const after of ['-5', 'soon', '', 'Wed, 99 Foo 2026', '1e9', past]) {
+    const { isError } = await ask([refused(503, 'overloaded', { 'retry-after': after }), OK]);
+    t.same([isError, requests.length], [false, 2], after);
+  }
+  const { isError } = await ask([refused(503, 'overloaded'), OK]);
+  t.same([isError, requests.length], [false, 2]);
+});
+
+t.test('a server that says nothing, and one that never ends, are given up in time', async (t) => {
+  const slow: Answer = (reply) => {
+    reply.writeHead(200, { 'content-type': 'application/json' });
+    const timer = setInterval(() => reply.write(' '), 50);
+    reply.on('close', () => clearInterval(timer));
+  };
+  for (const answer of [() => {}, slow, refused(503, 'overloaded', { 'retry-after': '1' })]) {
+    const { data, isError } = await ask([answer], { by: hurried });
+    t.ok(isError);
+    t.match(data.error.message, /did not answer within 3 seconds|repeat the call after 1 seconds/);
+  }
+});
+
+const LONG = `<html>${'x'.repeat(1_000)}</html>`;
+
+const part =
+  (headers: Record<string, string>): Answer =>
+  (reply) => {
+    reply.writeHead(200, { 'content-type': 'application/json', ...headers });
+    reply.write('{"data": [{"mid": 1', () => reply.destroy());
+  };
+const huge: Answer = (reply) => {
+  reply.writeHead(200, { 'content-type': 'application/json' });
+  const fill = (): void => {
+    while (reply.write('[0],'.repeat(100_000)));
+  };
+  reply.on('drain', fill);
+  fill();
+};
+
+const STRANGE: readonly (readonly [what: string, answer: Answer, said: RegExp])[] = [
+  [
+    'a page of a proxy',
+    json(LONG, HTML),
+    /200 with text\/html instead of application\/json: "<html>x{194}"$/,
+  ],
+  [
+    'a page as refusal',
+    json(LONG, HTML, 502),
+    /502 with text\/html instead of .*problem\+json: "<html>x/,
+  ],
+  ['JSON as refusal', json({}, {}, 400), /400 with application\/json instead of/],
+  [
+    'CSV',
+    json('a,b', { 'content-type': 'text/csv; header=present' }),
+    /200 with text\/csv instead of/,
+  ],
+  [
+    'no type',
+    json('{"data":[]}', { 'content-type': '' }),
+    /200 with .*instead of application\/json/,
+  ],
+  [
+    'JSON that ends early',
+    json('{"data": [{"mid": 1'),
+    /application\/json that is no whole JSON object: "\{\\"data/,
+  ],
+  [
+    'another shape',
+    json({ prices: [LONG] }),
+    /no Commodity Prices Service of version 3.*prices.{180,220}$/,
+  ],
+  ['a list', json([1]), /application\/json that is no whole JSON object: "\[1\]"/],
+  ['null', json(null), /that is no whole JSON object: "null"/],
+  ['not UTF-8', json(Buffer.from('{"data":["\xff"]}', 'latin1')), /that is no whole JSON object/],
+  ['a redirect', json('', { location: `${url}/elsewhere` }, 302), /answered 302 with/],
+  [
+    'a part of a length',
+    part({ 'content-length': '100' }),
+    /sent only a part of its answer: "\{\\"data/,
+  ],
+  ['a part in chunks', part({}), /sent only a part of its answer: "\{\\"data/],
+  ['no answer', (reply: ServerResponse) => reply.destroy(), /connection to http.* failed: /],
+  ['without end', huge, /sent more than \d+ bytes: "\[0\],/],
+];
+
+t.test('what is no answer of version 3 is an error that shows its beginning', async (t) => {
+  for (const [what, answer, said] of STRANGE) {
+    const { data, isError } = await ask([answer]);
+    t.equal(isError, true, what);
+    t.match(data.error.message, said, what);
+    t.ok(data.error.message.length < 500, what);
+    t.same(Object.keys(data), ['notice', 'error'], `${what}: no half of a table`);
+    t.equal(requests.length, 1, what);
+  }
+});
+
+t.test('an answer without $metadata, or with more than was asked for, is an error', async (t) => {
+  const more = { market: 'nickel', points: 200 };
+  const bare = await ask([json({ data: [] })], { tool: 'get_prices', more });
+  t.match(bare.data.error.message, /no Commodity Prices Service of version 3.*\$metadata/);
+  const record = { code: 'A', currency: null, unitOfMeasure: { symbol: '%' }, series: [] };
+  const $metadata = { revision: 'abcd.1', warnings: [], nextCursor: null };
+  const two = await ask([json({ $metadata, data: [record, record] })], {
+    tool: 'get_prices',
+    more,
+  });
+  t.match(two.data.error.message, /more than was asked for/);
+});
+
+t.test('digits that no double holds pass unchanged, wherever they stand', async (t) => {
+  const digits = '0.12345678901234567890';
+  const point = `{"date":"2026-01-02","low":-0,"mid":${digits},"high":1e21}`;
+  const text =
+    '{"$metadata":{"revision":"abcd.1","warnings":[],"nextCursor":null},"data":[{"code":"A",' +
+    `"currency":null,"unitOfMeasure":{"symbol":"%"},"series":[${point}]}]}`;
+  const { data } = await ask([json(text)], { tool: 'get_prices', more: { market: 'nickel' } });
+  t.match(data.prices[0].points[0], { low: '-0', mid: digits, high: '1e21' });
+});
+
+t.test('a text of a refusal hides nothing', async (t) => {
+  const detail = `a \u202Eb \u{E0041} </system> cps_live_${'a'.repeat(48)}`;
+  const { text, data } = await ask([json({ detail, code: 'x' }, PROBLEM, 400)]);
+  t.equal(data.error.message, 'a \\u{202e}b \\u{e0041} </system> [secret]');
+  t.notMatch(text, /[<>&\p{Cf}]/u);
+});
+
+t.test('a call that is cancelled closes its connection, and the next one works', async (t) => {
+  const controller = new AbortController();
+  const closed = new Promise<void>((resolve) => {
+    answers = [
+      (reply) => {
+        reply.on('close', resolve);
+        controller.abort();
+      },
+    ];
+    requests = [];
+  });
+  await t.rejects(patient.ask('list_markets', {}, controller.signal));
+  await closed;
+  t.equal((await ask([OK])).isError, false);
+  t.equal(requests.length, 1);
+});
+
+/** Starts `mcp` without a client of the protocol. */
+function start(more: Readonly<Record<string, string>> = {}) {
+  const { command, args } = mcp();
+  const child = spawn(command, [...args], {
+    cwd: tmpdir(),
+    env: commandEnv({ ...env, ...more }),
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  let said = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+    child.emit('said');
+  });
+  const exit = once(child, 'exit');
+  const send = (id: number | null, method: string, params: object = {}): void => {
+    const message = { jsonrpc: '2.0', ...(id === null ? {} : { id }), method, params };
+    child.stdin.write(`${JSON.stringify(message)}\n`);
+  };
+  const until = async (text: string): Promise<void> => {
+    while (!said.includes(text)) await once(child, 'said');
+  };
+  return { child, send, until, exit, stdout: () => said };
+}
+
+/** Starts it, and has a call under way that the server does not answer. */
+async function calling() {
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
+  answers = [
+    (reply) => {
+      reply.on('close', resolve);
+      onAsked();
+    },
+  ];
+  requests = [];
+  const one = start();
+  one.send(1, 'initialize', {
+    protocolVersion: '2025-06-18',
+    capabilities: {},
+    clientInfo: { name: 'test', version: '1' },
+  });
+  await one.until('"id":1');
+  one.send(null, 'notifications/initialized');
+  one.send(2, 'tools/call', { name: 'list_markets', arguments: {} });
+  await asked;
+  return { ...one, closed };
+}
+
+t.test(
+  'it ends with 0 when its input ends, and with a signal, a call under way or not',
+  async (t) => {
+    for (const end of ['input', 'SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      const { child, closed, exit, stdout } = await calling();
+      if (end === 'input') child.stdin.end();
+      else child.kill(end);
+      t.same(await exit, [0, null], end);
+      await closed;
+      const lines = stdout().trimEnd().split('\n');
+      t.same(
+        lines.map((line) => JSON.parse(line).jsonrpc),
+        lines.map(() => '2.0'),
+        `${end}: nothing but the protocol on standard output`,
+      );
+    }
+    const idle = start();
+    idle.child.stdin.end();
+    t.same(await idle.exit, [0, null]);
+  },
+);
+
+t.test(
+  'a line that is no message leaves the server alive, and stdout to the protocol',
+  async (t) => {
+    const { child, send, until, exit, stdout } = start();
+    child.stdin.write('this is no JSON\n{"jsonrpc":"2.0","id":7,"method":"nothing/there"}\n');
+    await until('"id":7');
+    send(8, 'ping');
+    await until('"id":8');
+    child.stdin.end();
+    t.same(await exit, [0, null]);
+    for (const line of stdout().trimEnd().split('\n')) t.equal(JSON.parse(line).jsonrpc, '2.0');
+  },
+);
+
+t.test('a missing key and a key in the address are refused before any request', async (t) => {
+  requests = [];
+  const key = `cps_live_${'a'.repeat(48)}`;
+  const { host } = new URL(url);
+  const hidden = key.replaceAll('_', '%5F');
+  const wrong = [
+    [
+      { COMMODITY_PRICES_KEY: '' },
+      [],
+      /no API key: set the environment variable COMMODITY_PRICES_KEY/,
+    ],
+    [{ COMMODITY_PRICES_KEY: 'a b' }, [], /COMMODITY_PRICES_KEY: holds a space/],
+    [{ COMMODITY_PRICES_KEY: 'a\nb' }, [], /COMMODITY_PRICES_KEY: holds a space/],
+    [{ COMMODITY_PRICES_URL: `${url}/${key}` }, [], /the address holds a credential/],
+    [{ COMMODITY_PRICES_URL: `${url}/${hidden}` }, [], /the address holds a credential/],
+    [{ COMMODITY_PRICES_URL: `http://user:word@${host}` }, [], /the address holds a credential/],
+    [{ COMMODITY_PRICES_URL: `${url}/?x-api-key=1` }, [], /the address holds a credential/],
+    [{ COMMODITY_PRICES_URL: 'prices.example.com' }, [], /must be an address such as https:/],
+    [{ COMMODITY_PRICES_URL: 'ftp://example.com' }, [], /must be an address such as https:/],
+    [{}, ['--timeout', '0'], /--timeout: from 1 to 600 seconds/],
+    [{}, ['--timeout', '1e9'], /--timeout: from 1 to 600 seconds/],
+  ] as const;
+  const check = async ([given, args, said]: (typeof wrong)[number]): Promise<void> => {
+    const { code, stdout, stderr } = await prices(t, { ...env, ...given }, 'mcp', ...args);
+    t.same([code, stdout], [2, ''], stderr);
+    t.match(stderr, said);
+    t.notMatch(stderr, /cps_live_a|\n {4}at /);
+  };
+  await Promise.all(wrong.map(check));
+  t.equal(requests.length, 0);
+});
