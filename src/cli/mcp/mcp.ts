@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import type { Command } from 'commander';
+import { UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { VERSION } from '../../version.ts';
 import { command, option } from '../command.ts';
-import { UsageError } from '../failure.ts';
 
 /** Seconds of a call by default; clients of the protocol give up after 60. */
 const TIMEOUT_S = 45;

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { masked, maskedEscaped } from '../../std/secrets.ts';
+import { UsageError } from '../../process/failure.ts';
+import { masked, maskedEncoded } from '../../std/secrets.ts';
 import { VERSION } from '../../version.ts';
-import { UsageError } from '../failure.ts';
 
 /** Attempts after the first one of a call that was answered 429 or 503. */
 const RETRIES = 3;
@@ -60,7 +60,7 @@ interface Access {
 function rootOf(text: string): string {
   const url = URL.parse(text);
   const name = 'COMMODITY_PRICES_URL';
-  if (maskedEscaped(text) !== text || url?.username || url?.password || url?.search || url?.hash) {
+  if (maskedEncoded(text) !== text || url?.username || url?.password || url?.search || url?.hash) {
     throw new UsageError(
       `${name}: the address holds a credential or a query; set COMMODITY_PRICES_KEY to the API key`,
     );
