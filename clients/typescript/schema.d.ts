@@ -215,15 +215,13 @@ export interface paths {
         };
         /**
          * Prices of lithium, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getLithiumPrices"];
         readonly put?: never;
         /**
          * Prices of lithium
-         * @description Every price of lithium that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `tradeTypes`, `grades`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `tradeTypes`, `grades`; or `codes` without these.
          */
         readonly post: operations["postLithiumPrices"];
         readonly delete?: never;
@@ -261,15 +259,13 @@ export interface paths {
         };
         /**
          * Prices of manganese, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getManganesePrices"];
         readonly put?: never;
         /**
          * Prices of manganese
-         * @description Every price of manganese that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `tradeTypes`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `tradeTypes`; or `codes` without these.
          */
         readonly post: operations["postManganesePrices"];
         readonly delete?: never;
@@ -307,15 +303,13 @@ export interface paths {
         };
         /**
          * Prices of lithium-ion battery, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getLithiumIonBatteryPrices"];
         readonly put?: never;
         /**
          * Prices of lithium-ion battery
-         * @description Every price of lithium-ion battery that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `capacities`, `cellFormats`, `incoterms`, `countries`, `regions`, `tradeTypes`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `capacities`, `cellFormats`, `incoterms`, `countries`, `regions`, `tradeTypes`; or `codes` without these.
          */
         readonly post: operations["postLithiumIonBatteryPrices"];
         readonly delete?: never;
@@ -353,15 +347,13 @@ export interface paths {
         };
         /**
          * Prices of cobalt, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getCobaltPrices"];
         readonly put?: never;
         /**
          * Prices of cobalt
-         * @description Every price of cobalt that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without these.
          */
         readonly post: operations["postCobaltPrices"];
         readonly delete?: never;
@@ -399,15 +391,13 @@ export interface paths {
         };
         /**
          * Prices of anodes, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getAnodesPrices"];
         readonly put?: never;
         /**
          * Prices of anodes
-         * @description Every price of anodes that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `capacities`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `capacities`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without these.
          */
         readonly post: operations["postAnodesPrices"];
         readonly delete?: never;
@@ -445,15 +435,13 @@ export interface paths {
         };
         /**
          * Prices of cathodes, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getCathodesPrices"];
         readonly put?: never;
         /**
          * Prices of cathodes
-         * @description Every price of cathodes that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `capacities`, `incoterms`, `countries`, `regions`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `capacities`, `incoterms`, `countries`, `regions`; or `codes` without these.
          */
         readonly post: operations["postCathodesPrices"];
         readonly delete?: never;
@@ -491,15 +479,13 @@ export interface paths {
         };
         /**
          * Prices of electrolyte, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getElectrolytePrices"];
         readonly put?: never;
         /**
          * Prices of electrolyte
-         * @description Every price of electrolyte that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without these.
          */
         readonly post: operations["postElectrolytePrices"];
         readonly delete?: never;
@@ -537,15 +523,13 @@ export interface paths {
         };
         /**
          * Prices of natural graphite, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getNaturalGraphitePrices"];
         readonly put?: never;
         /**
          * Prices of natural graphite
-         * @description Every price of natural graphite that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `meshSizes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `meshSizes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without these.
          */
         readonly post: operations["postNaturalGraphitePrices"];
         readonly delete?: never;
@@ -583,15 +567,13 @@ export interface paths {
         };
         /**
          * Prices of rare earths, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getRareEarthsPrices"];
         readonly put?: never;
         /**
          * Prices of rare earths
-         * @description Every price of rare earths that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without these.
          */
         readonly post: operations["postRareEarthsPrices"];
         readonly delete?: never;
@@ -629,15 +611,13 @@ export interface paths {
         };
         /**
          * Prices of synthetic graphite, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getSyntheticGraphitePrices"];
         readonly put?: never;
         /**
          * Prices of synthetic graphite
-         * @description Every price of synthetic graphite that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `services`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `services`; or `codes` without these.
          */
         readonly post: operations["postSyntheticGraphitePrices"];
         readonly delete?: never;
@@ -675,15 +655,13 @@ export interface paths {
         };
         /**
          * Prices of recycling, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getRecyclingPrices"];
         readonly put?: never;
         /**
          * Prices of recycling
-         * @description Every price of recycling that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`, `subProducts`, `feedstocks`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`, `subProducts`, `feedstocks`; or `codes` without these.
          */
         readonly post: operations["postRecyclingPrices"];
         readonly delete?: never;
@@ -721,15 +699,13 @@ export interface paths {
         };
         /**
          * Prices of nickel, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getNickelPrices"];
         readonly put?: never;
         /**
          * Prices of nickel
-         * @description Every price of nickel that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `services`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `services`; or `codes` without these.
          */
         readonly post: operations["postNickelPrices"];
         readonly delete?: never;
@@ -767,15 +743,13 @@ export interface paths {
         };
         /**
          * Prices of aluminium, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getAluminiumPrices"];
         readonly put?: never;
         /**
          * Prices of aluminium
-         * @description Every price of aluminium that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without these.
          */
         readonly post: operations["postAluminiumPrices"];
         readonly delete?: never;
@@ -813,15 +787,13 @@ export interface paths {
         };
         /**
          * Prices of binders and additives, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getBindersAndAdditivesPrices"];
         readonly put?: never;
         /**
          * Prices of binders and additives
-         * @description Every price of binders and additives that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without these.
          */
         readonly post: operations["postBindersAndAdditivesPrices"];
         readonly delete?: never;
@@ -859,15 +831,13 @@ export interface paths {
         };
         /**
          * Prices of precursor, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getPrecursorPrices"];
         readonly put?: never;
         /**
          * Prices of precursor
-         * @description Every price of precursor that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without these.
          */
         readonly post: operations["postPrecursorPrices"];
         readonly delete?: never;
@@ -905,15 +875,13 @@ export interface paths {
         };
         /**
          * Prices of solvent, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getSolventPrices"];
         readonly put?: never;
         /**
          * Prices of solvent
-         * @description Every price of solvent that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without these.
          */
         readonly post: operations["postSolventPrices"];
         readonly delete?: never;
@@ -951,15 +919,13 @@ export interface paths {
         };
         /**
          * Prices of copper, by address
-         * @description The answer of the POST. Filters and options are parameters; repeat one for a list.
+         * @description As the POST; repeat a parameter for a list.
          */
         readonly get: operations["getCopperPrices"];
         readonly put?: never;
         /**
          * Prices of copper
-         * @description Every price of copper that passes the filters, in the order of the codes, with its series if `options.includeSeries` is true.
-         *
-         *     Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without any of these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without these.
          */
         readonly post: operations["postCopperPrices"];
         readonly delete?: never;
@@ -1869,7 +1835,7 @@ export interface components {
             readonly lastObservations?: number;
             /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
             readonly decimalsAsText?: boolean;
-            /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+            /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
             readonly columns?: string;
             /**
              * @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
@@ -1900,6 +1866,8 @@ export interface components {
         }[];
         /** @description The columns of the CSV: decimals as DECIMAL, dates as DATE */
         readonly PriceParquet: string;
+        /** @description The columns of the CSV: decimals as Decimal128, dates as Date32 */
+        readonly PriceArrow: string;
         /**
          * Format: date
          * @description First day of the series, inclusive
@@ -3417,14 +3385,14 @@ export interface components {
         readonly lastObservations: number;
         /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
         readonly decimalsAsText: boolean;
-        /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+        /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
         readonly columns: string;
         /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
         readonly layout: "long" | "wide";
         /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
         readonly warnings: "header" | "row";
         /** @description The format of the answer, whatever Accept says */
-        readonly format: "json" | "csv" | "ndjson" | "rows" | "parquet";
+        readonly format: "json" | "csv" | "ndjson" | "rows" | "parquet" | "arrow";
         /** @description Capacity of the cell or material: ids or names, any of them */
         readonly capacities: readonly string[];
         /** @description Format of the battery cell: ids or names, any of them */
@@ -4366,7 +4334,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -4402,6 +4370,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["LithiumPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -4451,6 +4420,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["LithiumPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -4642,7 +4612,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -4678,6 +4648,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["ManganesePriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -4727,6 +4698,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["ManganesePriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -4846,7 +4818,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -4882,6 +4854,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["LithiumIonBatteryPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -4931,6 +4904,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["LithiumIonBatteryPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -5046,7 +5020,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -5082,6 +5056,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["CobaltPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -5131,6 +5106,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["CobaltPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -5248,7 +5224,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -5284,6 +5260,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["AnodesPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -5333,6 +5310,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["AnodesPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -5448,7 +5426,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -5484,6 +5462,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["CathodesPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -5533,6 +5512,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["CathodesPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -5648,7 +5628,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -5684,6 +5664,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["ElectrolytePriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -5733,6 +5714,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["ElectrolytePriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -5850,7 +5832,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -5886,6 +5868,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["NaturalGraphitePriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -5935,6 +5918,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["NaturalGraphitePriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -6050,7 +6034,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -6086,6 +6070,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["RareEarthsPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -6135,6 +6120,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["RareEarthsPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -6252,7 +6238,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -6288,6 +6274,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["SyntheticGraphitePriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -6337,6 +6324,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["SyntheticGraphitePriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -6454,7 +6442,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -6490,6 +6478,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["RecyclingPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -6539,6 +6528,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["RecyclingPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -6656,7 +6646,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -6692,6 +6682,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["NickelPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -6741,6 +6732,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["NickelPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -6854,7 +6846,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -6890,6 +6882,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["AluminiumPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -6939,6 +6932,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["AluminiumPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -7052,7 +7046,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -7088,6 +7082,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["BindersAndAdditivesPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -7137,6 +7132,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["BindersAndAdditivesPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -7250,7 +7246,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -7286,6 +7282,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["PrecursorPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -7335,6 +7332,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["PrecursorPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -7448,7 +7446,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -7484,6 +7482,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["SolventPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -7533,6 +7532,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["SolventPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -7646,7 +7646,7 @@ export interface operations {
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows and Parquet: all (default), short, or names with commas between */
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
@@ -7682,6 +7682,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["CopperPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -7731,6 +7732,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["CopperPriceLines"];
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
+                    readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
