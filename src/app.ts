@@ -103,6 +103,15 @@ const bodyLimitsOf = (config: Config): BodyLimits => ({
   recordsMax: config.RECORDS_MAX,
 });
 
+const minRevisionCheck = ({ config, client }: AppOptions): MinRevisionCheck =>
+  new MinRevisionCheck({
+    db: client.reads.db(),
+    link: client.link,
+    primary: client.primary,
+    waitMs: config.MIN_REVISION_WAIT_MS,
+    lagMsMax: config.READY_LAG_MS_MAX,
+  });
+
 /** Readers of the database, from which answers are computed. */
 function sourcesOf({ config, client }: AppOptions): Sources {
   const { reads } = client;
@@ -184,13 +193,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.setSerializerCompiler(() => JSON.stringify);
   for (const schema of COMMON_SCHEMAS) app.addSchema(schema);
 
-  const minRevision = new MinRevisionCheck({
-    db: client.reads.db(),
-    link: client.link,
-    primary: client.primary,
-    waitMs: config.MIN_REVISION_WAIT_MS,
-    lagMsMax: config.READY_LAG_MS_MAX,
-  });
+  const minRevision = minRevisionCheck(options);
   const { credentials, exchange } = await pipeline(app, {
     ...options,
     limits,

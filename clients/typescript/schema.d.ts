@@ -1264,10 +1264,7 @@ export interface components {
                  */
                 readonly rates: "ok" | "unknown_source" | "unknown";
                 readonly replication: {
-                    /**
-                     * @description `behind`: the server in use is a standby that lacks data
-                     * @enum {string}
-                     */
+                    /** @enum {string} */
                     readonly status: "current" | "behind";
                     readonly since: string | null;
                 };

@@ -175,9 +175,7 @@ t.test('blocks that are only parsed keep the rules of their language', async (t)
 });
 
 t.test('an assistant that is registered as the recipe says reads prices', async (t) => {
-  const [block] = blocks.filter(
-    ({ page, tag }) => /assistants/.test(page) && tag === 'assistant',
-  );
+  const [block] = blocks.filter(({ page, tag }) => /assistants/.test(page) && tag === 'assistant');
   const { mcpServers } = JSON.parse(block?.text ?? '');
   const { command, args, env } = mcpServers['commodity-prices'];
   t.same(

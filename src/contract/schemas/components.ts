@@ -229,10 +229,8 @@ export const Health = closed(
           '`unknown_source`: the source of exchange rates it was told to use is not there',
       }),
       replication: closed({
-        status: word(['current', 'behind'], {
-          description: '`behind`: the server in use is a standby that lacks data',
-        }),
-        since: nullable(Instant('Since when it has been behind')),
+        status: word(['current', 'behind']),
+        since: nullable(Instant('Since when the standby in use lacks data')),
       }),
       data: closed({ latestPublishedAt: nullable(Instant('Newest publication')) }),
       service: Type.Optional(
