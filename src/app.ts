@@ -159,7 +159,7 @@ function priceBook(
   const book = bytes > 0 ? new PriceBook({ bytes, sources, onError }) : null;
   app.decorate('book', book);
   if (book === null) return null;
-  const look = () => client.link.look();
+  const look = () => client.link.newestRevision();
   let forget = () => {};
   app.addHook('onListen', async () => {
     forget = client.link.onCommit(() => {
@@ -183,7 +183,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const refusals = new Refusals(logRejected(logger, observer));
   const createContext = contextCreator(
     config.REQUEST_DEADLINE_MS,
-    () => client.link.look(),
+    () => client.link.newestRevision(),
     observer,
   );
   const app = serverOf({ config, logger, handover, refusals, createContext });

@@ -88,13 +88,13 @@ export async function keepOwn(driver: pg.ClientBase): Promise<void> {
     from own_market o join market m on m.slug = o.slug where a.scope = o.scope`);
 }
 
-/** Lets new rows get ids that no row had before, also none that is only history. */
+/** Sets the sequences, so that new ids were never used before, not even in history. */
 export async function setSequences(driver: pg.ClientBase): Promise<void> {
-  const counted = await identitiesOf(driver);
-  for (const { sequence, newest } of counted.filter(({ table }) => NAMES.includes(table))) {
+  const identities = await identitiesOf(driver);
+  for (const { sequence, maxId } of identities.filter(({ table }) => NAMES.includes(table))) {
     await driver.query(
-      `select setval('${sequence}'::regclass, coalesce(newest, 1), newest is not null)
-        from (select ${newest} as newest) as ids`,
+      `select setval('${sequence}'::regclass, coalesce(max_id, 1), max_id is not null)
+        from (select ${maxId} as max_id) as ids`,
     );
   }
 }

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import type { MarketSlug } from '../catalog/markets.ts';
-import type { Newest } from '../db/newest.ts';
+import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Plan } from '../prices/plan/plan.ts';
 import {
   isSameSnapshot,
@@ -89,10 +89,15 @@ export class SentAnswer extends CacheEntry {
   /** A part of the plan: its codes may take more memory than the answer. */
   readonly #plan: SnapshotPlan;
   /** The newest revision at which it is known to be current. */
-  #newest: Newest;
+  #newest: NewestRevision;
   readonly detach: () => void;
 
-  constructor({ plan, ...sent }: Sent, at: Newest, slices: readonly Buffer[], detach: () => void) {
+  constructor(
+    { plan, ...sent }: Sent,
+    at: NewestRevision,
+    slices: readonly Buffer[],
+    detach: () => void,
+  ) {
     super();
     const { market, options, page, codes, openMarkets } = plan;
     this.#plan = { market, options, page };
@@ -112,7 +117,7 @@ export class SentAnswer extends CacheEntry {
   }
 
   /** True if it is also the answer at the newest revision. */
-  async isCurrent(newest: Newest, snapshotOf: SnapshotReader): Promise<boolean> {
+  async isCurrent(newest: NewestRevision, snapshotOf: SnapshotReader): Promise<boolean> {
     if (this.#newest.order >= newest.order) return true;
     if (!isShownBy(newest, this.#plan)) return false;
     if (!isSameSnapshot(this.sent.snapshot, await snapshotOf(this.#plan, newest))) return false;
@@ -154,7 +159,7 @@ export class SentAnswers {
   }
 
   /** Caches the answer to a request and replaces an older one. */
-  add(request: string, sent: Sent, at: Newest, parts: readonly Buffer[]): void {
+  add(request: string, sent: Sent, at: NewestRevision, parts: readonly Buffer[]): void {
     const older = this.#sent.get(request);
     if (older) this.#budget.remove(older);
     const detach = (): void => {

@@ -1,5 +1,5 @@
 import { MARKETS, type Market } from '../catalog/markets.ts';
-import type { Newest } from '../db/newest.ts';
+import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Sources } from '../prices/answer.ts';
 import type { Asker, Plan } from '../prices/plan/plan.ts';
 import { isShownBy } from '../prices/snapshot.ts';
@@ -108,7 +108,7 @@ export class PriceBook {
    * @param newest the result of a revision check that began after the request arrived
    * @returns null if the database has to answer, as for a past revision
    */
-  async open(plan: Plan, newest: Newest): Promise<OpenBook | null> {
+  async open(plan: Plan, newest: NewestRevision): Promise<OpenBook | null> {
     if (!isShownBy(newest, plan)) return null;
     const slot = this.#slotOf(plan.market.slug);
     this.#countRequest(slot);
@@ -135,7 +135,7 @@ export class PriceBook {
     slug: string,
     request: string,
     { openMarkets }: Asker,
-    look: () => Promise<Newest>,
+    look: () => Promise<NewestRevision>,
   ): Promise<SentAnswer | null> {
     const slot = this.#slotOf(slug);
     const answer = slot.answers.get(request);
@@ -150,7 +150,7 @@ export class PriceBook {
   }
 
   /** Builds the editions of all markets that fit, one at a time. */
-  async fill(look: () => Promise<Newest>): Promise<void> {
+  async fill(look: () => Promise<NewestRevision>): Promise<void> {
     for (const slot of this.#slots.values()) {
       if (this.#closing.signal.aborted) return;
       if (slot.edition === null) this.#begin(slot, await look());
@@ -159,7 +159,7 @@ export class PriceBook {
   }
 
   /** Refreshes the existing editions before a request needs them. */
-  async refresh(look: () => Promise<Newest>): Promise<void> {
+  async refresh(look: () => Promise<NewestRevision>): Promise<void> {
     const newest = await look();
     for (const slot of this.#slots.values()) {
       if (slot.edition === null || isFresh(slot.edition, newest, slot.market.slug)) continue;
@@ -193,7 +193,7 @@ export class PriceBook {
     return slot;
   }
 
-  async #editionAt(slot: MarketSlot, newest: Newest): Promise<Edition | null> {
+  async #editionAt(slot: MarketSlot, newest: NewestRevision): Promise<Edition | null> {
     const { slug } = slot.market;
     // The work in progress may be for an older revision; then it is repeated for this one.
     for (let round = 0; round < 3; round += 1) {
@@ -211,7 +211,7 @@ export class PriceBook {
   }
 
   /** Starts the build or refresh of an edition, unless one is in progress. */
-  #begin(slot: MarketSlot, newest: Newest): void {
+  #begin(slot: MarketSlot, newest: NewestRevision): void {
     if (slot.work !== null || this.#closing.signal.aborted) return;
     const short = Promise.withResolvers<boolean>();
     slot.isShort = short.promise;
@@ -230,7 +230,7 @@ export class PriceBook {
   /** Builds or refreshes an edition. Calls `decide` once it is known whether requests wait. */
   async #renew(
     slot: MarketSlot,
-    newest: Newest,
+    newest: NewestRevision,
     decide: (isShort: boolean) => void,
   ): Promise<void> {
     const { edition } = slot;
@@ -248,7 +248,7 @@ export class PriceBook {
     if (slot.edition === edition) replaceEdition(slot, next);
   }
 
-  #build(slot: MarketSlot, newest: Newest): Promise<void> {
+  #build(slot: MarketSlot, newest: NewestRevision): Promise<void> {
     const build = this.#builds.then(async () => {
       this.#closing.signal.throwIfAborted();
       const room = roomFor(slot, this.#slots.values());

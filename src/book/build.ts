@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { dayOf } from '../conversion/calendar.ts';
-import type { Newest } from '../db/newest.ts';
-import { headAt, revisionOf } from '../db/newest.ts';
+import type { NewestRevision } from '../db/newest-revision.ts';
+import { headAt, revisionOf } from '../db/newest-revision.ts';
 import type { Reads } from '../db/reads.ts';
 import { commitIdOf, numberOf } from '../db/revisions.ts';
 import { type PriceFilters, type SelectedPrice, selectionOf } from '../prices/select/query.ts';
@@ -77,7 +77,7 @@ const ROW_DAYS_MAX = 1_000;
 const NO_POINTS = emptyColumns(0);
 const ALL_DAYS = { from: null, to: null };
 
-const revisionsAt = (newest: Newest, slug: string) => ({
+const revisionsAt = (newest: NewestRevision, slug: string) => ({
   market: revisionOf(newest, slug),
   reference: revisionOf(newest, 'reference'),
 });
@@ -85,7 +85,7 @@ const revisionsAt = (newest: Newest, slug: string) => ({
 /** True if an edition is current at a newest revision, or later than it. */
 export function isFresh(
   { newest: known, revisions }: Edition,
-  newest: Newest,
+  newest: NewestRevision,
   slug: string,
 ): boolean {
   if (known.order >= newest.order) return true;
@@ -98,8 +98,10 @@ export function isFresh(
 }
 
 /** True if the changes since an edition are enough to make the next one. */
-export const canRefresh = ({ newest: known, revisions }: Edition, newest: Newest): boolean =>
-  known.history === newest.history && revisions.market !== '0';
+export const canRefresh = (
+  { newest: known, revisions }: Edition,
+  newest: NewestRevision,
+): boolean => known.history === newest.history && revisions.market !== '0';
 
 const allOf = ({ market }: MarketSlot): PriceFilters => ({ market, codes: null, lists: [] });
 
@@ -111,7 +113,7 @@ const allOf = ({ market }: MarketSlot): PriceFilters => ({ market, codes: null, 
 export async function buildEdition(
   context: BuildContext,
   slot: MarketSlot,
-  newest: Newest,
+  newest: NewestRevision,
   room: number,
   signal: AbortSignal,
 ): Promise<Edition | null> {
@@ -162,7 +164,7 @@ export async function differenceOf(
   context: BuildContext,
   { market }: MarketSlot,
   { revisions }: Edition,
-  newest: Newest,
+  newest: NewestRevision,
   signal: AbortSignal,
 ): Promise<Difference> {
   const until = revisionOf(newest, market.slug);
@@ -244,7 +246,7 @@ export async function refreshEdition(
   context: BuildContext,
   slot: MarketSlot,
   before: Edition,
-  newest: Newest,
+  newest: NewestRevision,
   { changed }: Difference,
   signal: AbortSignal,
 ): Promise<Edition> {

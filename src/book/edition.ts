@@ -1,5 +1,5 @@
 import type { Market } from '../catalog/markets.ts';
-import type { Newest } from '../db/newest.ts';
+import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Head } from '../db/revisions.ts';
 import type { Plan } from '../prices/plan/plan.ts';
 import { type LazyDatabase, type SelectedPrice, selectIds } from '../prices/select/query.ts';
@@ -51,7 +51,7 @@ export interface MarketSlot {
 
 interface EditionParts {
   /** The newest revision when the edition was read. */
-  readonly newest: Newest;
+  readonly newest: NewestRevision;
   /** The revisions of the market and of the reference data. */
   readonly revisions: { readonly market: string; readonly reference: string };
   readonly references: References;
@@ -66,7 +66,7 @@ interface EditionParts {
  */
 export class Edition extends CacheEntry {
   /** The newest revision at which the edition is known to be current. */
-  newest: Newest;
+  newest: NewestRevision;
   readonly revisions: EditionParts['revisions'];
   readonly references: References;
   readonly prices: EditionParts['prices'];

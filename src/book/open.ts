@@ -2,7 +2,7 @@ import type { Format } from '../contract/schemas/formats.ts';
 import type { Columns } from '../conversion/columns.ts';
 import type { Segment } from '../conversion/rate-table.ts';
 import { summaryDays } from '../conversion/summary.ts';
-import type { Newest } from '../db/newest.ts';
+import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Sources } from '../prices/answer.ts';
 import type { MissingPoints, MissingReader } from '../prices/conversion/missing-rates.ts';
 import { isConverting } from '../prices/plan/options.ts';
@@ -93,7 +93,7 @@ const missingIn =
 /** The book for one request, at one revision. */
 export interface OpenBook {
   /** The newest revision of the request, or a later one. */
-  readonly newest: Newest;
+  readonly newest: NewestRevision;
   /** Reads prices and series from the book. */
   readonly sources: Sources;
   /**
@@ -173,7 +173,11 @@ interface OpenInput {
 }
 
 /** Opens an edition for one request. @param requested the newest revision of the request */
-export function openEdition(input: OpenInput, sources: Sources, requested: Newest): OpenBook {
+export function openEdition(
+  input: OpenInput,
+  sources: Sources,
+  requested: NewestRevision,
+): OpenBook {
   const { edition, answers, budget, counts } = input;
   const turns = new Turns(input.turns);
   // An edition may be refreshed after the request arrived: a later revision is allowed.

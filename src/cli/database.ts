@@ -10,7 +10,7 @@ import { openProgress, type Progress } from './progress.ts';
 
 /** Finds the primary among several servers. */
 async function findServer({ link }: Client): Promise<void> {
-  if (link.others.length === 0) return;
+  if (link.fallbackUrls.length === 0) return;
   link.start();
   await link.firstCheck;
 }

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import { commitIdOf, numberIn, numberOf, requireCommit } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { keptAt } from '../db/shared-work.ts';
+import { cachedByRevision } from '../db/shared-work.ts';
 import { type CurrencyRates, currencyRates, type RateTable } from './rate-table.ts';
 
 /** The source of exchange rates of an answer. */
@@ -112,7 +112,7 @@ export type RatesReader = (
  * @param entries most cached rate tables
  */
 export const ratesReader = (entries: number): RatesReader =>
-  keptAt(
+  cachedByRevision(
     entries,
     // A source that does not exist yet has no base.
     (_db, epoch, { slug, base, revision }) => `${slug}:${base?.id}:${epoch}.${revision}`,

@@ -2,13 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
 import { DatabaseFailure } from './failures.ts';
-import { answered, destroy } from './link/silence.ts';
+import { destroySocket, withTimeout } from './link/timeout.ts';
 import { commitIdOf, numberIn } from './revisions.ts';
 import type { Database } from './schema.ts';
-import { sharedNext } from './shared-work.ts';
+import { sharedNextRun } from './shared-work.ts';
 
-/** A moment by the clock of the primary, and the last revision committed at or before it. */
-interface Settled {
+/** A time on the clock of the primary, and the last revision committed at or before it. */
+interface SettledTime {
   /** RFC 3339 in UTC with microseconds. */
   readonly until: string;
   readonly revision: string;
@@ -16,7 +16,7 @@ interface Settled {
   readonly newest: string;
 }
 
-/** Newer than its clock are the last revisions of a primary whose clock was set back. */
+/** If the clock of the primary was set back, its last revisions are later than the clock. */
 const SETTLED = `
   with clock as materialized (
     select greatest(clock_timestamp() - interval '1 microsecond',
@@ -28,23 +28,23 @@ const SETTLED = `
     concat_ws('.', number, commit_id_of(number)) as revision,
     revision_text(coalesce((select max(r.number) from revision r), 0)) as newest from found`;
 
-/** How long an answer is reused: the primary may be lost, and with it the revision. */
+/** Time for which an answer is reused: the primary may be lost, and with it the revision. */
 const FRESH_MS = 1_000;
 
 interface PrimaryOptions {
-  /** The servers among which the primary may be. */
+  /** Servers that may be the primary. */
   readonly urls: () => readonly string[];
   readonly connection: (url: string) => pg.ClientConfig;
-  /** How long a server may take to answer, in milliseconds. */
+  /** Timeout of an answer, in milliseconds. */
   readonly silenceMs: number;
 }
 
-/** Asks the primary for what a standby cannot know. The connection is made when it is needed. */
+/** Queries the primary for settled times, which a standby cannot know. Connects on first use. */
 export class Primary {
   readonly #options: PrimaryOptions;
   #client: pg.Client | null = null;
-  readonly #askNext = sharedNext(() => this.#ask());
-  #settled: Settled | null = null;
+  readonly #queryNext = sharedNextRun(() => this.#query());
+  #settled: SettledTime | null = null;
   #readMs = 0;
 
   constructor(options: PrimaryOptions) {
@@ -52,15 +52,15 @@ export class Primary {
   }
 
   /**
-   * A settled moment at or after an instant (UTC with microseconds); `future` where the clock of
-   * the primary has not reached it, null where no primary answers. Concurrent callers share one
-   * query that begins after their call.
+   * Returns a settled time at or after an instant (UTC with microseconds), `future` if the clock of
+   * the primary has not reached the instant, or null if no primary answers. Concurrent calls share
+   * one query that begins after them.
    */
-  async settledAt(instant: string): Promise<Settled | 'future' | null> {
+  async settledAt(instant: string): Promise<SettledTime | 'future' | null> {
     if (this.#options.urls().length === 0) return null;
     if (this.#has(instant)) return this.#settled;
-    // A query under way may have read the clock before this call.
-    await this.#askNext();
+    // A running query may have read the clock before this call.
+    await this.#queryNext();
     if (this.#has(instant)) return this.#settled;
     return this.#client === null ? null : 'future';
   }
@@ -68,12 +68,12 @@ export class Primary {
   /** The newest revision of the primary as on the wire, asked after this call; null without one. */
   async newest(): Promise<string | null> {
     if (this.#options.urls().length === 0) return null;
-    await this.#askNext();
+    await this.#queryNext();
     return this.#settled?.newest ?? null;
   }
 
   close(): void {
-    if (this.#client !== null) destroy(this.#client);
+    if (this.#client !== null) destroySocket(this.#client);
     this.#client = null;
   }
 
@@ -82,7 +82,7 @@ export class Primary {
     return isFresh && this.#settled !== null && this.#settled.until >= instant;
   }
 
-  async #ask(): Promise<void> {
+  async #query(): Promise<void> {
     if (this.#client !== null && (await this.#read(this.#client))) return;
     for (const url of this.#options.urls()) {
       this.close();
@@ -95,11 +95,11 @@ export class Primary {
     this.close();
   }
 
-  /** Reads a settled moment; false where the server does not answer, or is a standby. */
+  /** Reads a settled time; false if the server does not answer, or is a standby. */
   async #read(client: pg.Client, connecting: Promise<unknown> = Promise.resolve()) {
-    const read = connecting.then(() => client.query<Settled>(SETTLED));
+    const read = connecting.then(() => client.query<SettledTime>(SETTLED));
     try {
-      const { rows } = await answered(read, this.#options.silenceMs);
+      const { rows } = await withTimeout(read, this.#options.silenceMs);
       this.#settled = rows[0] ?? null;
       this.#readMs = performance.now();
       return this.#settled !== null;
@@ -112,17 +112,17 @@ export class Primary {
 }
 
 /**
- * Finds the last revision committed at or before a moment (UTC with microseconds): "0" before the
- * first, null for a moment in the future. What it returns for a moment it returns for ever.
+ * Finds the last revision committed at or before an instant (UTC with microseconds): "0" before the
+ * first, null for an instant in the future. The result for an instant never changes.
  * @throws DatabaseFailure `not_replayed` if a standby cannot know this yet
  */
-export type AsOf = (db: Kysely<Database>, instant: string) => Promise<string | null>;
+export type AsOfReader = (db: Kysely<Database>, instant: string) => Promise<string | null>;
 
 interface AsOfOptions {
   readonly primary: Pick<Primary, 'settledAt'>;
-  /** How long a request waits for a standby to show a moment, in milliseconds. */
+  /** Longest wait of a request until a standby has replayed an instant, in milliseconds. */
   readonly waitMs: number;
-  /** How many requests may wait. */
+  /** Most requests that wait. */
   readonly waitingMax: number;
 }
 
@@ -134,18 +134,18 @@ const notReplayed = (): DatabaseFailure =>
     'The standby that answers has not replayed this moment yet; try again shortly',
   );
 
-interface Found {
+interface FoundAsOf {
   readonly isProven: boolean;
   readonly revision: string | null;
 }
 
 /**
- * The revision of a moment by the server in use. A primary knows it, and a standby that shows a
- * later revision: revisions are replayed in the order of their times.
+ * The revision of an instant on the server in use. It is proven on a primary, and on a standby that
+ * has a later revision, because revisions are replayed in the order of their times.
  */
-async function ownAsOf(db: Kysely<Database>, instant: string): Promise<Found> {
+async function localAsOf(db: Kysely<Database>, instant: string): Promise<FoundAsOf> {
   // The function may have waited for a commit that its statement does not see.
-  const { rows } = await sql<Found>`
+  const { rows } = await sql<FoundAsOf>`
     with known as materialized (
       select not pg_is_in_recovery()
         or exists (select from revision where committed_at >= ${instant}::timestamptz) as proven
@@ -158,19 +158,19 @@ async function ownAsOf(db: Kysely<Database>, instant: string): Promise<Found> {
   return rows[0] ?? { isProven: false, revision: null };
 }
 
-/** The revision of a moment by a standby, proven where it shows what is settled. */
-async function replayedAsOf(
+/** The revision of an instant on a standby, proven if it has the settled revision. */
+async function standbyAsOf(
   db: Kysely<Database>,
   instant: string,
-  settled: Settled | null,
-): Promise<Found & { readonly isFuture: boolean }> {
+  settled: SettledTime | null,
+): Promise<FoundAsOf & { readonly isFuture: boolean }> {
   const has =
     settled === null
       ? sql`false`
       : sql`${numberIn(settled.revision)} = 0 or exists (select from revision
           where number = ${numberIn(settled.revision)}
             and commit_id = ${commitIdOf(settled.revision)})`;
-  const { rows } = await sql<Found & { isFuture: boolean }>`
+  const { rows } = await sql<FoundAsOf & { isFuture: boolean }>`
     select exists (select from revision where committed_at >= ${instant}::timestamptz)
         or ${has} as "isProven",
       ${instant}::timestamptz > clock_timestamp() as "isFuture",
@@ -181,20 +181,20 @@ async function replayedAsOf(
 }
 
 /**
- * A reader for a server that may be a standby. A moment that the standby has not provably replayed
- * is asked of the primary, where `DATABASE_URL` names it, and waited for within a bound.
+ * A reader for a server that may be a standby. If the standby has not provably replayed an instant,
+ * the reader queries the primary, if `DATABASE_URL` names it, and waits for the replay.
  */
-export function asOfReader({ primary, waitMs, waitingMax }: AsOfOptions): AsOf {
+export function asOfReader({ primary, waitMs, waitingMax }: AsOfOptions): AsOfReader {
   let waiting = 0;
-  const replayed = async (db: Kysely<Database>, instant: string): Promise<string | null> => {
+  const waitForReplay = async (db: Kysely<Database>, instant: string): Promise<string | null> => {
     const begun = performance.now();
     for (;;) {
       const settled = await primary.settledAt(instant);
       if (settled === 'future') return null;
-      const found = await replayedAsOf(db, instant, settled);
+      const found = await standbyAsOf(db, instant, settled);
       if (found.isProven) return found.revision;
       if (performance.now() - begun >= waitMs) {
-        // Without a primary the clock of the standby has to do.
+        // Without a primary, the clock of the standby decides.
         if (settled === null && found.isFuture) return null;
         throw notReplayed();
       }
@@ -202,12 +202,12 @@ export function asOfReader({ primary, waitMs, waitingMax }: AsOfOptions): AsOf {
     }
   };
   return async (db, instant) => {
-    const own = await ownAsOf(db, instant);
-    if (own.isProven) return own.revision;
+    const local = await localAsOf(db, instant);
+    if (local.isProven) return local.revision;
     if (waiting >= waitingMax) throw notReplayed();
     waiting += 1;
     try {
-      return await replayed(db, instant);
+      return await waitForReplay(db, instant);
     } finally {
       waiting -= 1;
     }

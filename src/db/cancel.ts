@@ -2,11 +2,11 @@ import type { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 import pg from 'pg';
 
-/** How long the request to cancel may take; the server's own limit ends what it does not reach. */
-const PATIENCE_MS = 2_000;
+/** Timeout of the cancel request; `statement_timeout` ends a statement that it does not reach. */
+const CANCEL_TIMEOUT_MS = 2_000;
 
-/** What the driver knows of a session, and does not declare. */
-interface Session {
+/** Members of a client that the driver does not declare. */
+interface DriverSession {
   readonly host: string;
   readonly port: number;
   readonly ssl: boolean | object;
@@ -15,39 +15,39 @@ interface Session {
   readonly secretKey: number | null;
 }
 
-/** A line to the server before anybody has logged in over it. */
-interface Line extends EventEmitter {
+/** A connection to the server without a login. */
+interface CancelConnection extends EventEmitter {
   readonly stream: Duplex;
   connect(port: number | string, host?: string): void;
   requestSsl(): void;
   cancel(processID: number, secretKey: number): void;
 }
 
-const lineOf = pg.Connection as unknown as new (options: object) => Line;
+const ConnectionClass = pg.Connection as unknown as new (options: object) => CancelConnection;
 
 /**
- * Asks the server to end the statement that runs on a connection. The protocol wants a line of its
- * own for that, which needs no password and no free connection. Never fails: it is a request.
+ * Requests that the server cancels the statement running on a connection. The protocol needs a
+ * separate connection for it, without a login. Never throws.
  */
 export function cancelStatement(client: pg.ClientBase): void {
-  const session = client as unknown as Session;
+  const session = client as unknown as DriverSession;
   const { host, port, ssl, sslNegotiation, processID, secretKey } = session;
   if (processID === null || secretKey === null) return;
-  const line = new lineOf({ ssl, sslNegotiation });
-  const timer = setTimeout(() => line.stream.destroy(), PATIENCE_MS);
+  const connection = new ConnectionClass({ ssl, sslNegotiation });
+  const timer = setTimeout(() => connection.stream.destroy(), CANCEL_TIMEOUT_MS);
   const end = (): void => {
     clearTimeout(timer);
-    line.stream.destroy();
+    connection.stream.destroy();
   };
-  const ask = (): void => line.cancel(processID, secretKey);
-  line.on('error', end);
-  // The server closes the line once it has told the session.
-  line.on('end', end);
-  line.on('connect', () => {
-    if (!ssl) ask();
-    else if (sslNegotiation !== 'direct') line.requestSsl();
+  const cancel = (): void => connection.cancel(processID, secretKey);
+  connection.on('error', end);
+  // The server closes the connection once it has signalled the session.
+  connection.on('end', end);
+  connection.on('connect', () => {
+    if (!ssl) cancel();
+    else if (sslNegotiation !== 'direct') connection.requestSsl();
   });
-  line.on('sslconnect', ask);
-  if (host.startsWith('/')) line.connect(`${host}/.s.PGSQL.${port}`);
-  else line.connect(port, host);
+  connection.on('sslconnect', cancel);
+  if (host.startsWith('/')) connection.connect(`${host}/.s.PGSQL.${port}`);
+  else connection.connect(port, host);
 }

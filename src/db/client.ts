@@ -4,65 +4,65 @@ import pg from 'pg';
 import { Primary } from './as-of.ts';
 import { type Health, healthOf } from './health.ts';
 import { Link, type LinkOptions } from './link/link.ts';
-import { destroy } from './link/silence.ts';
-import { type Around, type Reads, readsOf } from './reads.ts';
+import { destroySocket } from './link/timeout.ts';
+import { type Interceptor, type Reads, readsOf } from './reads.ts';
 import type { Database } from './schema.ts';
 
 /**
- * A pool of PostgreSQL connections, the Kysely handle over it, and the link beside it: one more
- * connection, made when it is needed first, by which the state of the database is known.
+ * A pool of PostgreSQL connections with its Kysely handle, and a link: a separate connection, made
+ * on first use, that checks the database.
  */
 export interface Client {
   readonly db: Kysely<Database>;
   readonly pool: pg.Pool;
-  /** Statements that end with the requests that they are for. */
+  /** Runs statements that are cancelled together with their requests. */
   readonly reads: Reads;
   readonly link: Link;
-  /** Asks the primary, where a standby is in use. */
+  /** Queries the primary while a standby is in use. */
   readonly primary: Primary;
   readonly health: Health;
   close(): Promise<void>;
 }
 
-/** Options of the link that are those of the client. */
-type Shared =
+/** Options that are passed to the link. */
+type SharedOptions =
   | 'awayMs'
   | 'behindMs'
   | 'catchUp'
   | 'onBehind'
   | 'onChange'
   | 'onError'
-  | 'onMove'
+  | 'onFailover'
   | 'silenceMs';
 
-export interface ClientOptions extends Partial<Pick<LinkOptions, Shared>> {
+export interface ClientOptions extends Partial<Pick<LinkOptions, SharedOptions>> {
   readonly url: string;
-  /** Servers that hold the same, to go to when that one is away, in this order. */
-  readonly others?: readonly string[];
+  /** Servers with the same data, tried in this order when `url` fails. */
+  readonly fallbackUrls?: readonly string[];
   readonly connectionsMax: number;
-  /** How long making a connection may take, in milliseconds. */
+  /** Timeout of connecting to a server, in milliseconds. */
   readonly acquireTimeoutMs: number;
-  /** How long a read waits for a free connection; `acquireTimeoutMs` by default. */
+  /** Timeout of a read for a free connection; `acquireTimeoutMs` by default. */
   readonly waitMs?: number;
-  /** How many reads may wait for one; no limit by default. */
+  /** Most reads that wait for a connection; no limit by default. */
   readonly waitingMax?: number;
   /** Server-side limit of one statement in milliseconds; 0 for none. */
   readonly statementTimeoutMs: number;
-  /** How long statements wait for a lock, in milliseconds; 0 for no limit. */
+  /** `lock_timeout` of the sessions, in milliseconds; 0 for no limit. */
   readonly lockTimeoutMs?: number;
-  /** True if sessions refuse to write; the service reads only. */
+  /** True if sessions reject writes, as those of the service do. */
   readonly readOnly: boolean;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
-  /** What is done around each statement that is read. */
-  readonly around?: Around | undefined;
+  /** Wraps each statement of `reads`. */
+  readonly intercept?: Interceptor | undefined;
 }
 
 const asText = (value: string): string => value;
 
 /**
- * DATE, TIMESTAMP(TZ), NUMERIC and BIGINT stay the text that PostgreSQL sent: a Date would shift
- * days by time zone, a Number would lose digits.
+ * DATE, TIMESTAMP(TZ), NUMERIC and BIGINT are returned as the text that PostgreSQL sends: a Date
+ * would shift days by time zone, and a Number would lose digits.
  */
 const TEXT_TYPES = new Set([
   pg.types.builtins.DATE,
@@ -77,8 +77,8 @@ const types: pg.CustomTypesConfig = {
 };
 
 /**
- * Parts the parameter `options` from an address: the driver would let it replace ours, and with
- * them the time zone that dates are read in. Ours come after it, so that they win.
+ * Separates the parameter `options` from an address. The driver would let it replace our options,
+ * including the time zone of dates. Ours are appended to it, so that they take precedence.
  */
 function withoutOptions(url: string): { address: string; given: string } {
   const address = new URL(url);
@@ -87,24 +87,23 @@ function withoutOptions(url: string): { address: string; given: string } {
   return { address: address.href, given };
 }
 
-/** Beyond the server's own limit of a statement: a server that still says nothing stands still. */
+/** Added to `statement_timeout`: a server that exceeds both does not respond. */
 const ANSWER_MARGIN_MS = 1_000;
 
-/** Beyond a database that comes back: what failed as it went away is tried then. */
+/** Added to the longest interruption, so that statements that it ended are retried after it. */
 const RETRY_MARGIN_MS = 1_000;
 
-const GOODBYE_MS = 5_000;
+const CLOSE_TIMEOUT_MS = 5_000;
 const BEHIND_MS = 5_000;
 
-/** How a connection to a server is made. */
-function sessionOf(options: ClientOptions, url: string, purpose = '') {
+function connectionConfig(options: ClientOptions, url: string, purpose = '') {
   const settings = [
     '-c TimeZone=UTC',
     '-c DateStyle=ISO',
     '-c jit=off',
     `-c statement_timeout=${options.statementTimeoutMs}`,
     `-c default_transaction_read_only=${options.readOnly ? 'on' : 'off'}`,
-    // Accounts have a limit for sessions of others; ours may be idle for hours.
+    // Overrides the limit of the account (roles.sql): our sessions may be idle for hours.
     '-c idle_session_timeout=0',
     ...(options.lockTimeoutMs === undefined ? [] : [`-c lock_timeout=${options.lockTimeoutMs}`]),
   ];
@@ -118,31 +117,31 @@ function sessionOf(options: ClientOptions, url: string, purpose = '') {
   };
 }
 
-/** True if only a server will do that can be written to, as the address of libpq says it. */
+/** True if a standby cannot be used, also by `target_session_attrs` of libpq. */
 const mustWrite = ({ url, readOnly }: ClientOptions): boolean =>
   !readOnly ||
   /^(primary|read-write)$/.test(new URL(url).searchParams.get('target_session_attrs') ?? '');
 
-/** The connections of a pool, each of which belongs to an epoch of the link. */
-interface Epochs {
+/** A pool whose connections each belong to an epoch of the link. */
+interface EpochPool {
   readonly pool: pg.Pool;
-  /** Closes connections of earlier epochs, and makes as many as there were before. */
+  /** Replaces the connections of earlier epochs. */
   renew(): Promise<void>;
   epochOf(client: pg.ClientBase): number;
 }
 
 /**
- * A pool of connections to the server in use. Clients that write give up a silent server by
- * themselves; readers do so for each statement.
+ * A pool of connections to the server in use. Writers get a query timeout from the driver; readers
+ * have one for each statement (`reads.ts`).
  */
-function poolOf(options: ClientOptions, link: () => Link): Epochs {
+function poolOf(options: ClientOptions, link: () => Link): EpochPool {
   const { readOnly, statementTimeoutMs, onError } = options;
   const answerMs = statementTimeoutMs + ANSWER_MARGIN_MS;
-  const patience = readOnly || statementTimeoutMs === 0 ? {} : { query_timeout: answerMs };
+  const timeout = readOnly || statementTimeoutMs === 0 ? {} : { query_timeout: answerMs };
   const epochs = new Map<pg.ClientBase, number>();
   class Session extends pg.Client {
     constructor(config: pg.ClientConfig) {
-      super({ ...config, ...patience, ...sessionOf(options, link().url) });
+      super({ ...config, ...timeout, ...connectionConfig(options, link().url) });
       epochs.set(this, link().epoch);
       this.once('end', () => epochs.delete(this));
     }
@@ -150,21 +149,21 @@ function poolOf(options: ClientOptions, link: () => Link): Epochs {
   const pool = new pg.Pool({
     connectionTimeoutMillis: options.acquireTimeoutMs,
     max: options.connectionsMax,
-    // Readers keep the connections that they have made.
+    // Readers do not close idle connections.
     min: readOnly ? options.connectionsMax : 0,
     keepAlive: true,
     Client: Session as unknown as new () => pg.ClientBase,
   });
-  // An error of a connection, idle or in use, would end the service without a listener.
-  const heed = (error: Error) => onError?.(error);
-  pool.on('error', heed);
-  let most = 0;
+  // Without a listener, an error of an idle connection would end the process.
+  const report = (error: Error) => onError?.(error);
+  pool.on('error', report);
+  let connectionsSeen = 0;
   pool.on('connect', (client) => {
-    client.on('error', heed);
-    most = Math.max(most, pool.totalCount);
+    client.on('error', report);
+    connectionsSeen = Math.max(connectionsSeen, pool.totalCount);
   });
   const epochOf = (client: pg.ClientBase): number => epochs.get(client) ?? -1;
-  const warm = async (): Promise<void> => {
+  const connectAnew = async (): Promise<void> => {
     for (;;) {
       const client = await pool.connect();
       const isNew = epochOf(client) === link().epoch;
@@ -173,20 +172,21 @@ function poolOf(options: ClientOptions, link: () => Link): Epochs {
     }
   };
   const renew = async (): Promise<void> => {
-    // A transaction that writes may still be whole.
+    // The transaction of a writer may have survived.
     if (!readOnly) return;
     const { epoch } = link();
-    for (const [client, made] of epochs) if (made < epoch) destroy(client as pg.Client);
-    await Promise.allSettled(Array.from({ length: pool.ending ? 0 : most }, warm));
+    for (const [client, made] of epochs) if (made < epoch) destroySocket(client as pg.Client);
+    const count = pool.ending ? 0 : connectionsSeen;
+    await Promise.allSettled(Array.from({ length: count }, connectAnew));
   };
   return { pool, renew, epochOf };
 }
 
-async function end(pool: pg.Pool, db: Kysely<Database>): Promise<void> {
-  // Kysely leaves a pool alone that it never took a connection from.
+async function closePool(pool: pg.Pool, db: Kysely<Database>): Promise<void> {
+  // Kysely does not end a pool that it never used.
   const ended = db.destroy().then(() => (pool.ended ? undefined : pool.end()));
-  // A database that stands still never says goodbye.
-  await Promise.race([ended, pause(GOODBYE_MS, undefined, { ref: false })]);
+  // A database that does not respond never closes its connections.
+  await Promise.race([ended, pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
 }
 
 /** Opens a pool; no connection is made before the first query. */
@@ -197,18 +197,18 @@ export function openClient(options: ClientOptions): Client {
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
   const link = new Link({
     ...options,
-    urls: [options.url, ...(options.others ?? [])],
+    urls: [options.url, ...(options.fallbackUrls ?? [])],
     connection: (url) => ({
-      ...sessionOf(options, url, 'link'),
+      ...connectionConfig(options, url, 'link'),
       keepAlive: true,
-      // A reading of the newest revision may wait for a lock.
+      // A revision check may wait for a lock.
       query_timeout: acquireTimeoutMs,
     }),
     mustWrite: mustWrite(options),
     behindMs: options.behindMs ?? BEHIND_MS,
     silenceMs,
     renewPool: renew,
-    // It reads the newest revision as well.
+    // Runs a revision check as well.
     onAnswer: () => void health.refresh(),
   });
   const reads = readsOf({
@@ -220,18 +220,18 @@ export function openClient(options: ClientOptions): Client {
     waitingMax: options.waitingMax ?? Number.POSITIVE_INFINITY,
     answerMs: statementTimeoutMs && statementTimeoutMs + ANSWER_MARGIN_MS,
     retryForMs: awayMs && awayMs + RETRY_MARGIN_MS,
-    around: options.around,
+    intercept: options.intercept,
   });
   const health = healthOf(reads, link);
   const primary = new Primary({
-    urls: () => link.others,
-    connection: (url) => sessionOf(options, url, 'as of'),
+    urls: () => link.fallbackUrls,
+    connection: (url) => connectionConfig(options, url, 'as of'),
     silenceMs,
   });
   const close = async (): Promise<void> => {
     primary.close();
     link.close();
-    await end(pool, db);
+    await closePool(pool, db);
   };
   return { db, pool, reads, link, primary, health, close };
 }

@@ -12,13 +12,13 @@ import {
 } from './migrate/lock-holders.ts';
 import type { Database } from './schema.ts';
 
-/** One connection, as Kysely and as the driver see it: COPY needs the driver's. */
+/** One connection, as a Kysely handle and as a client of the driver, which COPY needs. */
 export interface Connection {
   readonly db: Kysely<Database>;
   readonly driver: pg.PoolClient;
 }
 
-/** Borrows one connection; it is thrown away when the work fails, since it may be inside a COPY. */
+/** Runs work on one connection. It is closed if the work fails, since it may be inside a COPY. */
 export async function withConnection<T>(
   pool: pg.Pool,
   work: (connection: Connection) => Promise<T>,
@@ -41,17 +41,17 @@ export async function withConnection<T>(
   }
 }
 
-/** Called with the sessions that hold the lock of writers, when it is not free at once. */
+/** Called with the sessions that hold the write lock, if it is not free at once. */
 export type OnHeld = (holders: string) => void;
 
-/** The lock of writers was not free for so long. */
-class NotFree extends Error {}
+/** The write lock was not free before the timeout. */
+class WriteLockTimeout extends Error {}
 
-/** A PostgreSQL error: a lock was not free for `lock_timeout`. */
+/** True for `lock_not_available`: a lock was not free for `lock_timeout`. */
 const isLockTimeout = (error: unknown): boolean =>
   (error as { code?: string } | null)?.code === '55P03';
 
-/** One attempt, which waits so long for the lock of writers; 0 for no limit. */
+/** Makes one attempt. @param lockTimeoutMs timeout for the write lock; 0 for no limit */
 const attemptIn = <T>(
   db: Kysely<Database>,
   lockTimeoutMs: number,
@@ -62,21 +62,21 @@ const attemptIn = <T>(
     .setAccessMode('read write')
     .setIsolationLevel('read committed')
     .execute(async (trx) => {
-      const waitFor = (ms: number) => sql`select set_config('statement_timeout', '0', true),
+      const setLockTimeout = (ms: number) => sql`select set_config('statement_timeout', '0', true),
         set_config('lock_timeout', ${String(ms)}, true)`;
-      await waitFor(lockTimeoutMs).execute(trx);
+      await setLockTimeout(lockTimeoutMs).execute(trx);
       await sql`select lock_revisions()`.execute(trx).catch((error) => {
-        throw isLockTimeout(error) ? new NotFree() : error;
+        throw isLockTimeout(error) ? new WriteLockTimeout() : error;
       });
-      await waitFor(0).execute(trx);
+      await setLockTimeout(0).execute(trx);
       return work(trx);
     });
 
 /**
- * One transaction that writes data: nobody else does before it ends, and no statement of it is
- * cut off. It opens a revision itself once it knows that there is something to write. Waits for
- * the writer before it as long as the session waits for locks.
- * @throws LockedOutError when another session holds the lock for longer
+ * Runs a transaction that writes data, under the write lock and without statement timeout. The work
+ * opens a revision if it has something to write. Waits for the lock for `lock_timeout` of the
+ * session.
+ * @throws LockedOutError if another session holds the lock for longer
  */
 export async function inApplyTransaction<T>(
   db: Kysely<Database>,
@@ -88,14 +88,14 @@ export async function inApplyTransaction<T>(
   try {
     return await attemptIn(db, atOnceMs, work);
   } catch (error) {
-    if (!(error instanceof NotFree)) throw error;
+    if (!(error instanceof WriteLockTimeout)) throw error;
   }
   if (timeoutMs !== atOnceMs) {
     onHeld(await holdersText(db, WRITE_LOCK));
     try {
       return await attemptIn(db, timeoutMs === 0 ? 0 : timeoutMs - atOnceMs, work);
     } catch (error) {
-      if (!(error instanceof NotFree)) throw error;
+      if (!(error instanceof WriteLockTimeout)) throw error;
     }
   }
   throw new LockedOutError(
@@ -104,13 +104,13 @@ export async function inApplyTransaction<T>(
   );
 }
 
-/** Opens the revision of this transaction, or returns the one that it has opened already. */
+/** Opens the revision of this transaction, unless it is open. Returns its number. */
 export async function openRevision(trx: Transaction<Database>, why: string): Promise<string> {
   const { rows } = await sql<{ number: string }>`select open_revision(${why}) as number`.execute(
     trx,
   );
   const [row] = rows;
-  if (!row) throw new Error('open_revision gave no number');
+  if (!row) throw new Error('open_revision returned no number');
   return row.number;
 }
 
@@ -124,14 +124,13 @@ export const copyInto = (
 
 const UNLIMITED = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'];
 
-/** Frees the transaction that is under way of limits that are meant for requests. */
+/** Removes the timeouts of requests from the current transaction. */
 export const liftLimits = (driver: pg.ClientBase): Promise<unknown> =>
   driver.query(UNLIMITED.map((each) => `set local ${each} = 0`).join('; '));
 
 /**
- * Works on one connection; the signal also ends the statement that runs on the server, which does
- * not hear it by itself.
- * @throws the reason of the signal, or what the work throws
+ * Runs work on one connection. An aborted signal also cancels the running statement on the server.
+ * @throws the reason of the signal, or the errors of the work
  */
 export async function withSession<T>(
   client: { readonly pool: pg.Pool },
@@ -163,8 +162,8 @@ export async function withSession<T>(
 const ROWS_AT_ONCE = 1_000;
 
 /**
- * The rows of a query, some at a time, so that memory does not grow with their number. One at
- * once in a transaction; other statements may run between its rows.
+ * Reads the rows of a query through a cursor, so that memory does not grow with their number. A
+ * transaction can run one at a time, with other statements between the rows.
  */
 export async function* rowsOf<T>(
   trx: Transaction<Database>,

@@ -5,9 +5,9 @@ import { columnName, DIMENSIONS } from '../catalog/dimensions.ts';
 import type { Client } from './client.ts';
 import { withConnection } from './connection.ts';
 
-/** One part of the data: how much it holds, and the SHA-256 of it. */
+/** The size of one part of the data, and its SHA-256. */
 export interface PartHash {
-  /** Named as the scopes of revisions are: `reference`, the slug of a market, `fx:<source>`. */
+  /** The name of a revision scope: `reference`, the slug of a market, or `fx:<source>`. */
   readonly part: string;
   readonly hash: string;
   /** Rows of reference data, points of a market, rates of a source. */
@@ -16,7 +16,7 @@ export interface PartHash {
   readonly prices: number | null;
 }
 
-/** The current data as one number. */
+/** A hash of the current data. */
 export interface ContentHash {
   /** SHA-256 of the names and hashes of all parts. */
   readonly hash: string;
@@ -24,7 +24,7 @@ export interface ContentHash {
   readonly parts: readonly PartHash[];
 }
 
-/** Prices whose points one statement reads, so that none has many rows to sort. */
+/** Prices of one statement: limits the rows that it sorts. */
 const PRICES_AT_ONCE = 100;
 
 const REFERENCE = [
@@ -38,7 +38,7 @@ const REFERENCE = [
     order by m.slug collate "C", p.slug collate "C"`,
 ];
 
-// Numbers of rows differ from database to database; a slug is the same in all of them.
+// Row ids differ between databases; slugs do not.
 const DIMENSION_SLUGS = ['priceCategory', 'frequency', ...fieldsOfDimensions()]
   .map((field) => `(select slug from dimension_value where id = p.${columnName(field)})`)
   .join(', ');
@@ -56,9 +56,9 @@ const pricesOf = (marketId: number): string => `
 
 const pointsOf = (priceIds: readonly number[]): string => `
   select p.code, s.date, s.low, s.mid, s.high
-  from unnest('{${priceIds.join()}}'::integer[]) with ordinality as asked (id, place)
-    join price p on p.id = asked.id join series s on s.price_id = p.id
-  order by asked.place, s.date`;
+  from unnest('{${priceIds.join()}}'::integer[]) with ordinality as requested (id, position)
+    join price p on p.id = requested.id join series s on s.price_id = p.id
+  order by requested.position, s.date`;
 
 const baseOf = (source: string): string => `
   select c.iso from fx_source s join currency c on c.id = s.base_currency_id
@@ -68,8 +68,8 @@ const ratesOf = (source: string): string => `
   select c.iso, r.date, r.rate from fx_rate r join currency c on c.id = r.currency_id
   where r.source = '${source}' order by c.iso collate "C", r.date`;
 
-/** Reads one part after another on one connection, inside one snapshot. */
-class Reader {
+/** Hashes the parts one after another on one connection, inside one snapshot. */
+class PartHasher {
   private readonly driver: pg.PoolClient;
   private readonly signal: AbortSignal | undefined;
 
@@ -107,35 +107,34 @@ class Reader {
     return { part: `fx:${source}`, hash: hash.digest('hex'), values, prices: null };
   }
 
-  /** Adds the rows of a statement as COPY writes them. Returns how many there were. */
+  /** Adds the rows of a statement in the format of COPY. Returns their number. */
   private async add(hash: Hash, statement: string): Promise<number> {
     const stream = this.driver.query(copyTo(`copy (${statement}) to stdout`));
     for await (const chunk of stream) {
       this.signal?.throwIfAborted();
       hash.update(chunk as Buffer);
     }
-    // No row reads so: a row that moved into the next statement is another content.
+    // Separates statements: a row that moves into the next statement changes the hash.
     hash.update('\\.\n');
     return stream.rowCount;
   }
 }
 
 /**
- * Hashes what readers see now: reference data, prices with all their attributes, the low, mid and
- * high of each point, and exchange rates. Revisions, history, batches, users' keys, and the
- * moments and counts of publication and correction are no part of it: databases that were filled
- * in other orders, or restored, hash the same when they show the same values. The data are read as
- * of one moment, in memory that does not grow with them.
+ * Hashes the current data: reference data, prices with all attributes, low, mid and high of each
+ * point, and exchange rates. Excludes revisions, history, batches, API keys, publication times and
+ * correction counts, so that databases with the same values have the same hash, whatever the order
+ * of their loads. Reads one snapshot, in constant memory.
  */
 export const contentHash = ({ pool }: Client, signal?: AbortSignal): Promise<ContentHash> =>
   withConnection(pool, async ({ driver }) => {
     await driver.query('begin isolation level repeatable read read only');
-    const reader = new Reader(driver, signal);
-    const parts = [await reader.reference()];
+    const hasher = new PartHasher(driver, signal);
+    const parts = [await hasher.reference()];
     const markets = await driver.query<{ id: number; slug: string }>('select id, slug from market');
-    for (const { id, slug } of markets.rows) parts.push(await reader.market(id, slug));
+    for (const { id, slug } of markets.rows) parts.push(await hasher.market(id, slug));
     const sources = await driver.query<{ slug: string }>('select slug from fx_source');
-    for (const { slug } of sources.rows) parts.push(await reader.rates(slug));
+    for (const { slug } of sources.rows) parts.push(await hasher.rates(slug));
     await driver.query('commit');
     parts.sort((a, b) => (a.part < b.part ? -1 : 1));
     const whole = createHash('sha256');

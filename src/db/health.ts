@@ -2,32 +2,31 @@ import { type Kysely, sql } from 'kysely';
 import { instantOf } from './instant.ts';
 import type { Link } from './link/link.ts';
 import { isSchemaCurrent } from './migrate/migrate.ts';
-import type { Newest } from './newest.ts';
+import type { NewestRevision } from './newest-revision.ts';
 import type { Reads } from './reads.ts';
 import type { Database } from './schema.ts';
 
 export interface DatabaseHealth {
   readonly database: 'ok' | 'unavailable';
   readonly schema: 'ok' | 'schema_outdated' | 'unknown';
-  /** Slugs of the sources of exchange rates; null while that is not known. */
+  /** Slugs of the sources of exchange rates; null if unknown. */
   readonly rateSources: readonly string[] | null;
-  /** Publication of the newest assessment of each market that has one, RFC 3339, by slug. */
+  /** Newest publication time by slug of the market, RFC 3339. */
   readonly publishedAt: ReadonlyMap<string, string>;
-  /** When each scope was last changed, as PostgreSQL prints it. */
-  readonly newest: Newest | null;
+  readonly newest: NewestRevision | null;
 }
 
-/** How the database is, as a look in the background found it. */
+/** The health of the database, read in the background. */
 export interface Health {
-  /** Never fails, and waits only while nothing is known yet: up to two seconds. */
-  seen(): Promise<DatabaseHealth>;
-  /** The same, or null while nothing is known yet. */
-  known(): DatabaseHealth | null;
-  /** Looks once more. */
+  /** Never throws. Waits up to two seconds for the first read. */
+  current(): Promise<DatabaseHealth>;
+  /** The same without waiting; null before the first read. */
+  cached(): DatabaseHealth | null;
+  /** Reads the health again. */
   refresh(): Promise<void>;
 }
 
-const PATIENCE_MS = 2_000;
+const FIRST_READ_TIMEOUT_MS = 2_000;
 
 const DOWN: DatabaseHealth = {
   database: 'unavailable',
@@ -38,13 +37,13 @@ const DOWN: DatabaseHealth = {
 };
 const OUTDATED: DatabaseHealth = { ...DOWN, database: 'ok', schema: 'schema_outdated' };
 
-/** The slugs of the sources of exchange rates that there are. Throws what the database throws. */
+/** The slugs of all sources of exchange rates. @throws the errors of the database */
 export async function rateSourceSlugs(db: Kysely<Database>): Promise<readonly string[]> {
   const rows = await db.selectFrom('fx_source').select('slug').orderBy('slug').execute();
   return rows.map(({ slug }) => slug);
 }
 
-/** The newest publication of each market that has one. */
+/** Newest publication time by slug, for markets with points. */
 async function publications(db: Kysely<Database>): Promise<ReadonlyMap<string, string>> {
   const { rows } = await sql<{ slug: string; at: string | null }>`
     select market.slug, max((select published_at from series where price_id = price.id
@@ -53,44 +52,44 @@ async function publications(db: Kysely<Database>): Promise<ReadonlyMap<string, s
   return new Map(rows.flatMap(({ slug, at }) => (at === null ? [] : [[slug, instantOf(at)]])));
 }
 
-/** The health of the database, read in the background whenever a check of it is answered. */
+/** Creates a health whose owner calls `refresh` after each successful check. */
 export function healthOf(reads: Reads, link: Link): Health {
-  let seen: DatabaseHealth | null = null;
-  let looking: Promise<void> | null = null;
+  let last: DatabaseHealth | null = null;
+  let reading: Promise<void> | null = null;
 
-  const look = async (): Promise<DatabaseHealth> => {
+  const read = async (): Promise<DatabaseHealth> => {
     const db = reads.db();
     if (!(await isSchemaCurrent(db))) return OUTDATED;
-    const newest = await link.look();
-    // Nothing was committed since.
-    if (seen !== null && seen.newest === newest) return seen;
+    const newest = await link.newestRevision();
+    // The same object means that nothing was committed since.
+    if (last !== null && last.newest === newest) return last;
     const [rateSources, publishedAt] = await Promise.all([rateSourceSlugs(db), publications(db)]);
     return { database: 'ok', schema: 'ok', rateSources, publishedAt, newest };
   };
-  const known = (): DatabaseHealth | null => (link.state === 'up' ? seen : DOWN);
+  const cached = (): DatabaseHealth | null => (link.state === 'up' ? last : DOWN);
   return {
-    known,
-    seen: async () => {
+    cached,
+    current: async () => {
       link.start();
-      if (seen === null) {
-        const patience = Promise.withResolvers<void>();
-        const timer = setTimeout(patience.resolve, PATIENCE_MS);
-        await Promise.race([link.firstCheck.then(() => looking), patience.promise]);
+      if (last === null) {
+        const timeout = Promise.withResolvers<void>();
+        const timer = setTimeout(timeout.resolve, FIRST_READ_TIMEOUT_MS);
+        await Promise.race([link.firstCheck.then(() => reading), timeout.promise]);
         clearTimeout(timer);
       }
-      return known() ?? DOWN;
+      return cached() ?? DOWN;
     },
     refresh: () => {
-      looking ??= look()
+      reading ??= read()
         .then((found) => {
-          seen = found;
+          last = found;
         })
-        // The last health holds; the link knows whether the database answers at all.
+        // The last health stays valid; the link reports whether the database is up.
         .catch(() => {})
         .finally(() => {
-          looking = null;
+          reading = null;
         });
-      return looking;
+      return reading;
     },
   };
 }

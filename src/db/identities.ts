@@ -1,14 +1,14 @@
 import type pg from 'pg';
 
-/** A table whose ids PostgreSQL counts. */
+/** A table with an identity column. */
 interface Identity {
   readonly table: string;
-  /** The sequence of its ids, as `regclass` prints it. */
+  /** The sequence of the column, as `regclass` prints it. */
   readonly sequence: string;
   /** True if the account of the session may read the sequence. */
   readonly isReadable: boolean;
-  /** The greatest id that a row has or had, as an expression of SQL; null where there was none. */
-  readonly newest: string;
+  /** SQL expression for the greatest id ever used; null if none was. */
+  readonly maxId: string;
 }
 
 const IDENTITIES = `
@@ -20,20 +20,20 @@ const IDENTITIES = `
       as sequence) as s
   where c.relnamespace = 'public'::regnamespace order by 1, 2`;
 
-/** Where the ids of a table live on beside the table and its history. */
-const REMEMBERED: Readonly<Record<string, string>> = {
+/** Greatest ids outside of a table and its history. */
+const OTHER_IDS: Readonly<Record<string, string>> = {
   price: '(select max(price_id) from change_segment)',
 };
 
-/** The tables with counted ids: the next id must be one that no row had before. */
+/** Lists the tables with identity columns. A new id must never have been used before. */
 export async function identitiesOf(driver: pg.ClientBase): Promise<Identity[]> {
   const { rows } = await driver.query<
-    Omit<Identity, 'newest'> & { readonly column: string; readonly hasHistory: boolean }
+    Omit<Identity, 'maxId'> & { readonly column: string; readonly hasHistory: boolean }
   >(IDENTITIES);
   return rows.map(({ table, column, sequence, isReadable, hasHistory }) => {
-    const places = hasHistory ? [table, `${table}_history`] : [table];
-    const ids = places.map((each) => `(select max(${column}) from ${each})`);
-    if (REMEMBERED[table] !== undefined) ids.push(REMEMBERED[table]);
-    return { table, sequence, isReadable, newest: `greatest(${ids.join(', ')})::bigint` };
+    const tables = hasHistory ? [table, `${table}_history`] : [table];
+    const ids = tables.map((each) => `(select max(${column}) from ${each})`);
+    if (OTHER_IDS[table] !== undefined) ids.push(OTHER_IDS[table]);
+    return { table, sequence, isReadable, maxId: `greatest(${ids.join(', ')})::bigint` };
   });
 }

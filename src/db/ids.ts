@@ -1,12 +1,12 @@
 import { v5 } from 'uuid';
 import type { Kind } from '../catalog/dimensions.ts';
 
-/** Never changes: every id that was published is made from it. */
+/** Must never change: every published id is derived from it. */
 const NAMESPACE = '54381723-490d-4692-90f0-31f177eb7534';
 
 /**
- * The id of a reference row: UUID version 5 of `kind/slug` over one namespace, so that every
- * database gives the same row the same id: `incoterm/cif`, `currency/usd`, `unit/tonne`. The path
+ * The id of a reference row: UUID version 5 of `kind/slug` in a fixed namespace, so that a row has
+ * the same id in every database: `incoterm/cif`, `currency/usd`, `unit/tonne`. The path
  * of a product begins with its market: `product/nickel/met`.
  */
 export const idOf = (kind: Kind | 'currency' | 'unit' | 'product', ...path: string[]): string =>

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { Primary } from './as-of.ts';
 import { DatabaseFailure } from './failures.ts';
 import type { Link } from './link/link.ts';
-import type { Newest } from './newest.ts';
+import type { NewestRevision } from './newest-revision.ts';
 import { findRevision, isAfter, wireText } from './revisions.ts';
 import type { Database } from './schema.ts';
 
@@ -22,7 +22,7 @@ type Found = 'here' | 'later' | 'other';
 
 interface MinRevisionOptions {
   readonly db: Kysely<Database>;
-  readonly link: Pick<Link, 'look' | 'lagMs' | 'lastRead' | 'isStandby'>;
+  readonly link: Pick<Link, 'newestRevision' | 'lagMs' | 'lastRead' | 'isStandby'>;
   readonly primary: Pick<Primary, 'newest'>;
   /** How long a request waits for a revision, in milliseconds. */
   readonly waitMs: number;
@@ -62,12 +62,14 @@ export class MinRevisionCheck {
    * @returns the newest revision, which contains it, and false if it belongs to another history
    * @throws DatabaseFailure `not_replayed` after the wait, and what the revision check throws
    */
-  async reach(min: MinRevision): Promise<{ readonly newest: Newest; readonly isKnown: boolean }> {
+  async reach(
+    min: MinRevision,
+  ): Promise<{ readonly newest: NewestRevision; readonly isKnown: boolean }> {
     const { link, waitMs } = this.#options;
     const text = min === LATEST ? await this.#latest() : min;
     const begun = performance.now();
     for (let isFirst = true; ; isFirst = false) {
-      const newest = await link.look();
+      const newest = await link.newestRevision();
       const found = text === null ? 'here' : await this.#find(newest, text);
       if (found !== 'later' || text === null) {
         if (found === 'other') this.counts.others += 1;
@@ -118,7 +120,7 @@ export class MinRevisionCheck {
     );
   }
 
-  async #find(newest: Newest, text: string): Promise<Found> {
+  async #find(newest: NewestRevision, text: string): Promise<Found> {
     const [prefix = '', number = ''] = text.split('.');
     if (!prefix.startsWith(newest.epoch)) return 'other';
     if (isAfter(number, newest.revision)) return 'later';

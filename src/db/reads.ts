@@ -8,21 +8,21 @@ import { type Release, Semaphore } from '../std/semaphore.ts';
 import { cancelStatement } from './cancel.ts';
 import { DatabaseFailure, isServerError, isTransient } from './failures.ts';
 import type { Link } from './link/link.ts';
-import { Silence } from './link/silence.ts';
+import { AnswerTimeout } from './link/timeout.ts';
 import { Retries } from './retry.ts';
 import type { Database } from './schema.ts';
-import { orAborted } from './shared-work.ts';
+import { untilAborted } from './shared-work.ts';
 
 /**
- * How the service reads: one statement at a time, each on any connection. A statement whose reader
- * has left, or whose time is over, is cancelled in the database, and its connection is thrown away.
+ * Reads of the service: single statements, each on any connection of the pool. A statement that is
+ * aborted or times out is cancelled in the database, and its connection is closed.
  */
 export interface Reads {
-  /** A handle whose statements end with the signal; without one, with their own time limit. */
+  /** A handle whose statements are cancelled on abort; without a signal only by their timeout. */
   db(signal?: AbortSignal): Kysely<Database>;
   /**
-   * One statement as the driver takes it.
-   * @param isUntimed true if the answer that it is for may have begun, as for `copy`
+   * Runs one statement through the driver.
+   * @param isUntimed true if its answer may have begun, as for `copy`
    */
   query<Row extends pg.QueryResultRow>(
     query: pg.QueryConfig,
@@ -30,79 +30,79 @@ export interface Reads {
     isUntimed?: boolean,
   ): Promise<readonly Row[]>;
   /**
-   * What is made of the bytes that a COPY TO STDOUT sends, while they come.
-   * @param read is asked anew where the statement is tried once more
+   * Streams the bytes of a COPY TO STDOUT through `read`, and returns its result.
+   * @param read called again for each retry
    */
   copy<T>(
     statement: string,
     read: (chunks: AsyncIterable<Buffer>) => Promise<T>,
     signal?: AbortSignal,
   ): Promise<T>;
-  /** Statements that run, and that wait for a connection. */
+  /** Numbers of statements that run, and that wait for a connection. */
   readonly slots: { readonly inUse: number; readonly waiting: number };
-  /** How often a statement was tried once more. */
+  /** Number of retries so far. */
   readonly retries: { readonly count: number };
 }
 
-/** Does something around the work of a statement: all attempts at it, and what it waits for. */
-export type Around = <T>(statement: string, work: () => Promise<T>) => Promise<T>;
+/** Wraps a statement with its waits and retries, for example in a span of a trace. */
+export type Interceptor = <T>(statement: string, work: () => Promise<T>) => Promise<T>;
 
 interface ReadsOptions {
   readonly pool: pg.Pool;
-  /** The epoch in which a connection was made: one from an earlier epoch may be dead. */
+  /** The link epoch in which a connection was made. Those of earlier epochs may be broken. */
   readonly epochOf: (client: pg.PoolClient) => number;
   readonly link: Link;
-  /** Statements at a time: the connections of the pool. */
+  /** Most concurrent statements: the connections of the pool. */
   readonly connectionsMax: number;
-  /** How long a statement waits for one of them, in milliseconds. */
+  /** Timeout of a statement for a free connection, in milliseconds. */
   readonly waitMs: number;
-  /** How many statements may wait, of requests that had none answered; others always may. */
+  /** Most waiting statements of requests without an answered statement; others are not counted. */
   readonly waitingMax: number;
-  /** How long its answer may take; 0 for as long as it likes. */
+  /** Timeout of an answer, in milliseconds; 0 for none. */
   readonly answerMs: number;
-  /** For how long what fails in passing is tried again, in milliseconds. */
+  /** Time during which transient failures are retried, in milliseconds. */
   readonly retryForMs?: number | undefined;
-  readonly around?: Around | undefined;
+  readonly intercept?: Interceptor | undefined;
 }
 
-type Work<T> = (client: pg.PoolClient) => Promise<T>;
+type StatementWork<T> = (client: pg.PoolClient) => Promise<T>;
 
 /** A kind of statement. */
-interface Kind {
+interface StatementKind {
   readonly isCopy: boolean;
   /**
-   * True if the answer that it is for may have begun already, and must not break off because the
-   * machine is busy: it waits for a connection as long as its reader does, and has more attempts.
+   * True if its answer may have begun, and must not break off under load: the statement waits for a
+   * connection without a timeout, and is retried for longer.
    */
   readonly isUntimed: boolean;
 }
 
-const USUAL: Kind = { isCopy: false, isUntimed: false };
-const UNTIMED: Kind = { isCopy: false, isUntimed: true };
-const COPY: Kind = { isCopy: true, isUntimed: true };
+const USUAL: StatementKind = { isCopy: false, isUntimed: false };
+const UNTIMED: StatementKind = { isCopy: false, isUntimed: true };
+const COPY: StatementKind = { isCopy: true, isUntimed: true };
 
 /**
- * An interruption of the database ended a statement, which runs again afterwards. That is no retry:
- * it asks the database no more than once.
+ * An interruption of the database ended a statement, which runs again afterwards. This does not
+ * count as a retry, because it adds no load.
  */
-class Interrupted extends Error {}
+class Interruption extends Error {}
 
-/** Most statements with a name: each takes some 200 KB in each connection of the database. */
+/** Most named statements: each needs about 200 KB in each connection of the database. */
 const NAMED_MAX = 64;
 
-/** Statements that ran once and are remembered as candidates for a name. */
-const CANDIDATES = 256;
+/** Most cached statements that ran once: they are named at their second run. */
+const CANDIDATES_MAX = 256;
 
 /**
- * Names the statements that run again. A connection parses and plans a named statement once, which
- * takes longer than most reads. The name is a digest of the text, so that a pooler between service
- * and database cannot run another statement by it.
+ * Names repeated statements. A connection parses and plans a named statement only once, which takes
+ * longer than most reads. The name is a digest of the text, so that a pooler between service and
+ * database cannot execute another statement under it.
  */
 class StatementNames {
   readonly #names = new Map<string, string>();
-  readonly #candidates = new LRUCache<string, true>({ max: CANDIDATES });
+  readonly #candidates = new LRUCache<string, true>({ max: CANDIDATES_MAX });
 
-  /** The name of a statement; undefined at its first run, and once all names are taken. */
+  /** The name of a statement; undefined at its first run, and if `NAMED_MAX` is reached. */
   nameOf(text: string): string | undefined {
     const known = this.#names.get(text);
     if (known !== undefined || this.#names.size >= NAMED_MAX) return known;
@@ -116,42 +116,42 @@ class StatementNames {
   }
 }
 
-const NEVER = new AbortController().signal;
+const NO_SIGNAL = new AbortController().signal;
 
 const busy = (): DatabaseFailure =>
   new DatabaseFailure('busy', 'Every connection to the database is busy; try again shortly');
 
-/** Waits for work, and abandons it when a signal aborts or the time given is over first. */
-function unlessAborted<T>(
+/** Waits for work. Abandons it when a signal aborts, or after a timeout. */
+function untilDone<T>(
   work: Promise<T>,
   signals: readonly AbortSignal[],
   abandon: () => void,
-  patienceMs = 0,
+  timeoutMs = 0,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = (): void => {
       clearTimeout(timer);
       for (const each of signals) each.removeEventListener('abort', abort);
     };
-    const giveUp = (reason: unknown): void => {
+    const fail = (reason: unknown): void => {
       end();
       abandon();
       reject(reason);
     };
-    const abort = (): void => giveUp(signals.find((each) => each.aborted)?.reason);
-    const silent = (): void => giveUp(new Silence('the database says nothing'));
-    const timer = patienceMs > 0 ? setTimeout(silent, patienceMs) : undefined;
+    const abort = (): void => fail(signals.find((each) => each.aborted)?.reason);
+    const timeOut = (): void => fail(new AnswerTimeout('the database does not respond'));
+    const timer = timeoutMs > 0 ? setTimeout(timeOut, timeoutMs) : undefined;
     for (const each of signals) each.addEventListener('abort', abort, { once: true });
     work.then(resolve, reject).finally(end);
     if (signals.some((each) => each.aborted)) abort();
   });
 }
 
-class Reading implements Reads {
+class PooledReads implements Reads {
   readonly slots: Semaphore;
   readonly retries: Retries;
-  /** The signals of requests for which a statement was answered. */
-  readonly #begun = new WeakSet<AbortSignal>();
+  /** Signals of requests with an answered statement. */
+  readonly #answered = new WeakSet<AbortSignal>();
   readonly #options: ReadsOptions;
   readonly #shared: Kysely<Database>;
   readonly #names = new StatementNames();
@@ -161,7 +161,7 @@ class Reading implements Reads {
     const { connectionsMax, waitingMax, waitMs, link } = options;
     this.slots = new Semaphore(connectionsMax, { waitingMax, waitMs }, link.queues);
     this.retries = new Retries(options.retryForMs);
-    this.#shared = this.#handle(NEVER);
+    this.#shared = this.#handle(NO_SIGNAL);
   }
 
   db(signal?: AbortSignal): Kysely<Database> {
@@ -170,11 +170,11 @@ class Reading implements Reads {
 
   async query<Row extends pg.QueryResultRow>(
     query: pg.QueryConfig,
-    signal = NEVER,
+    signal = NO_SIGNAL,
     isUntimed = false,
   ) {
     const kind = isUntimed ? UNTIMED : USUAL;
-    const work: Work<pg.QueryResult<Row>> = (client) => client.query<Row>(query);
+    const work: StatementWork<pg.QueryResult<Row>> = (client) => client.query<Row>(query);
     const { rows } = await this.#run(query.text, work, signal, kind);
     return rows;
   }
@@ -182,13 +182,13 @@ class Reading implements Reads {
   copy<T>(
     statement: string,
     read: (chunks: AsyncIterable<Buffer>) => Promise<T>,
-    signal = NEVER,
+    signal = NO_SIGNAL,
   ): Promise<T> {
-    const work: Work<T> = (client) => read(client.query(copyTo(statement)));
+    const work: StatementWork<T> = (client) => read(client.query(copyTo(statement)));
     return this.#run(statement, work, signal, COPY);
   }
 
-  /** A handle of Kysely's that borrows a connection for each statement. */
+  /** A Kysely handle that acquires a connection for each statement. */
   #handle(signal: AbortSignal): Kysely<Database> {
     const query = (text: string, values: readonly unknown[]) => {
       const name = this.#names.nameOf(text);
@@ -200,64 +200,64 @@ class Reading implements Reads {
     return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
   }
 
-  #run<T>(text: string, work: Work<T>, signal: AbortSignal, kind = USUAL): Promise<T> {
-    const { answerMs, around } = this.#options;
+  #run<T>(text: string, work: StatementWork<T>, signal: AbortSignal, kind = USUAL): Promise<T> {
+    const { answerMs, intercept } = this.#options;
     const attempt = () => this.#attempt(work, signal, kind);
     const run = async (): Promise<T> => {
       for (;;) {
         try {
           return await this.retries.run(attempt, signal, kind.isUntimed ? answerMs : 0);
         } catch (error) {
-          if (!(error instanceof Interrupted)) throw error;
+          if (!(error instanceof Interruption)) throw error;
         }
       }
     };
-    return around ? around(text, run) : run();
+    return intercept ? intercept(text, run) : run();
   }
 
-  /** @throws Interrupted where the whole database went away, not only this connection */
-  async #attempt<T>(work: Work<T>, signal: AbortSignal, kind: Kind): Promise<T> {
+  /** @throws Interruption if the server was lost, not only this connection */
+  async #attempt<T>(work: StatementWork<T>, signal: AbortSignal, kind: StatementKind): Promise<T> {
     const { link } = this.#options;
-    const leave = await this.#enter(signal, kind);
+    const release = await this.#acquire(signal, kind);
     const { epoch } = link;
     try {
       const client = await this.#connect(signal);
-      const answer = await this.#answer(client, work, signal, kind);
-      if (signal !== NEVER) this.#begun.add(signal);
+      const answer = await this.#execute(client, work, signal, kind);
+      if (signal !== NO_SIGNAL) this.#answered.add(signal);
       return answer;
     } catch (error) {
-      leave();
+      release();
       if (!isTransient(error) || isServerError(error)) throw error;
-      await orAborted(link.hint(), signal);
+      await untilAborted(link.recheck(), signal);
       const isSame = link.state === 'up' && link.epoch === epoch;
-      throw isSame ? error : new Interrupted('the database went away', { cause: error });
+      throw isSame ? error : new Interruption('the database was interrupted', { cause: error });
     } finally {
-      leave();
+      release();
     }
   }
 
   /**
-   * Waits for a database that is not away, and for a free connection. Statements of requests that
-   * are half done go first: rejected, these would have cost much for nothing. So do statements that
-   * several requests share, until the backlog of an interruption is gone; at other times a slow
-   * database would do nothing else. A statement without a time limit loses nothing by waiting.
+   * Waits until the database is up and a connection is free. Requests with an answered statement
+   * have priority, because their work would be lost. Shared statements have priority only until
+   * the backlog of an interruption is gone: otherwise they would starve the others on a slow
+   * database. Untimed statements need no priority.
    */
-  async #enter(signal: AbortSignal, { isUntimed }: Kind): Promise<Release> {
+  async #acquire(signal: AbortSignal, { isUntimed }: StatementKind): Promise<Release> {
     const { link } = this.#options;
     link.check();
-    const isShared = signal === NEVER && link.queues.catchUp !== null;
-    const hasPriority = !isUntimed && (isShared || this.#begun.has(signal));
-    const leave = await this.slots.acquire({ signal, hasPriority, isUntimed });
-    if (leave === null) throw busy();
-    return leave;
+    const isShared = signal === NO_SIGNAL && link.queues.catchUp !== null;
+    const hasPriority = !isUntimed && (isShared || this.#answered.has(signal));
+    const release = await this.slots.acquire({ signal, hasPriority, isUntimed });
+    if (release === null) throw busy();
+    return release;
   }
 
   async #connect(signal: AbortSignal): Promise<pg.PoolClient> {
     const { pool, link, epochOf } = this.#options;
     for (;;) {
       const connecting = pool.connect();
-      const client = await unlessAborted(connecting, [signal, link.lifeline], () => {
-        // It comes later, and nobody wants it any more.
+      const client = await untilDone(connecting, [signal, link.outageSignal], () => {
+        // The connection may be made after the abort.
         connecting.then((late) => late.release()).catch(() => {});
       });
       if (epochOf(client) === link.epoch) return client;
@@ -265,27 +265,32 @@ class Reading implements Reads {
     }
   }
 
-  async #answer<T>(client: pg.PoolClient, work: Work<T>, signal: AbortSignal, { isCopy }: Kind) {
+  async #execute<T>(
+    client: pg.PoolClient,
+    work: StatementWork<T>,
+    signal: AbortSignal,
+    { isCopy }: StatementKind,
+  ) {
     const { link, answerMs } = this.#options;
-    let isSpoiled = false;
-    const spoil = (): void => {
-      isSpoiled = true;
+    let isUnusable = false;
+    const abandon = (): void => {
+      isUnusable = true;
       cancelStatement(client);
     };
     try {
-      const signals = [signal, link.lifeline];
-      const answer = await unlessAborted(work(client), signals, spoil, answerMs);
-      link.heard();
+      const signals = [signal, link.outageSignal];
+      const answer = await untilDone(work(client), signals, abandon, answerMs);
+      link.reportAnswer();
       return answer;
     } catch (error) {
-      // Half of a COPY may still be on the line.
-      isSpoiled ||= isCopy || !isServerError(error);
+      // The rest of a COPY may still be in the socket.
+      isUnusable ||= isCopy || !isServerError(error);
       throw error;
     } finally {
-      client.release(isSpoiled);
+      client.release(isUnusable);
     }
   }
 }
 
-/** Reads over the connections of a pool. */
-export const readsOf = (options: ReadsOptions): Reads => new Reading(options);
+/** Creates reads over the connections of a pool. */
+export const readsOf = (options: ReadsOptions): Reads => new PooledReads(options);

@@ -2,47 +2,48 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isTransient } from './failures.ts';
 
 const ATTEMPTS = 4;
-/** The first wait; it doubles. */
+/** Wait before the first retry; it doubles with each further one. */
 const WAIT_MS = 50;
-/** After this nothing is tried once more, unless somebody has more patience. */
-const RETRY_FOR_MS = 2_500;
+/** Default time after which nothing is retried. */
+const RETRY_PERIOD_MS = 2_500;
 
-/** Retries that may be spent at once, and what each answer adds: a fifth of one. */
+/** Most retries in a burst, and the retries that each success adds (a token bucket). */
 const BUDGET = 40;
-const EARNED = 0.2;
+const EARNED_PER_SUCCESS = 0.2;
 
 /**
- * Tries what failed in passing once more, a few times. All statements together have one budget for
- * it, so that a database in trouble is not asked several times as much.
+ * Retries transient failures a few times, with exponential backoff. All statements share one retry
+ * budget, so that retries do not multiply the load of a database in trouble.
  */
 export class Retries {
   #budget = BUDGET;
   #count = 0;
-  readonly #forMs: number;
+  readonly #periodMs: number;
 
-  constructor(forMs = RETRY_FOR_MS) {
-    this.#forMs = forMs;
+  constructor(periodMs = RETRY_PERIOD_MS) {
+    this.#periodMs = periodMs;
   }
 
-  /** How often something was tried once more. */
+  /** Number of retries so far. */
   get count(): number {
     return this.#count;
   }
 
   /**
-   * Does work until it succeeds, fails for good, or was tried often or long enough.
-   * @throws what the work throws, and what the signal was aborted with
+   * Runs work, and retries it until it succeeds, fails permanently, or a limit is reached.
+   * @param minimumMs retries at least for this time
+   * @throws the errors of the work, and the reason of the signal
    */
-  async run<T>(work: () => Promise<T>, signal: AbortSignal, patienceMs = 0): Promise<T> {
-    const forMs = Math.max(this.#forMs, patienceMs);
+  async run<T>(work: () => Promise<T>, signal: AbortSignal, minimumMs = 0): Promise<T> {
+    const periodMs = Math.max(this.#periodMs, minimumMs);
     const begun = performance.now();
     for (let attempt = 1; ; attempt += 1) {
       try {
         const result = await work();
-        this.#budget = Math.min(BUDGET, this.#budget + EARNED);
+        this.#budget = Math.min(BUDGET, this.#budget + EARNED_PER_SUCCESS);
         return result;
       } catch (error) {
-        const isLate = attempt === ATTEMPTS || performance.now() - begun > forMs;
+        const isLate = attempt === ATTEMPTS || performance.now() - begun > periodMs;
         if (isLate || signal.aborted || !isTransient(error) || this.#budget < 1) throw error;
         this.#budget -= 1;
         this.#count += 1;

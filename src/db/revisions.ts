@@ -5,55 +5,55 @@ import type { Database } from './schema.ts';
 
 /*
  * Inside the service a revision is the text `<number>.<commit id>`, and "0" before the first. The
- * random id tells commits apart that took the same number: one on a primary that was lost, the
- * other on the standby that lacked it. Equal texts are the same commit and, as each commit follows
- * all before it, the same state.
+ * random id distinguishes two commits with the same number: one on a lost primary, the other on a
+ * standby that lacked it. Equal texts name the same commit and, since each commit follows all
+ * before it, the same data.
  */
 
 /** The number of a revision. */
 export const numberOf = (revision: string): string => revision.split('.', 1)[0] ?? revision;
 
-/** The commit id of a revision; null where the text has none. */
+/** The commit id of a revision; null if the text has none. */
 export const commitIdOf = (revision: string): string | null => revision.split('.')[1] ?? null;
 
 /** True if a revision has a greater number than another. */
 export const isAfter = (revision: string, other: string): boolean =>
   BigInt(numberOf(revision)) > BigInt(numberOf(other));
 
-/** A revision, or another number with a commit id, as it is on the wire: `<epoch><id>.<number>`. */
+/** The wire format of a revision, or of another number with a commit id: `<epoch><id>.<number>`. */
 export const wireText = (epoch: string, revision: string): string =>
   `${epoch}${commitIdOf(revision) ?? ''}.${numberOf(revision)}`;
 
-/** The number of a revision as a parameter. */
+/** The number of a revision as an SQL parameter. */
 export const numberIn = (revision: string): RawBuilder<string> =>
   sql<string>`${numberOf(revision)}::bigint`;
 
 /**
- * A condition that holds where the server has the commit of a revision. Else the statement fails
- * with 503: another server took over since the revision was found, and lacks it.
+ * A condition that is true if the server has the commit of a revision. Otherwise the statement
+ * fails as unavailable: the link switched to a server that lacks the commit.
  */
 export const requireCommit = (revision: string): RawBuilder<boolean> =>
   sql<boolean>`require_commit(${numberIn(revision)}, ${commitIdOf(revision)})`;
 
-/** The newest state of some scopes: what an answer reads at, and names in `$metadata`. */
+/** The newest revision of some scopes, which an answer reads and names in `$metadata`. */
 export interface Head {
-  /** Newest revision that touched one of the scopes; "0" when none did. */
+  /** Newest revision that touched one of the scopes; "0" if none did. */
   readonly revision: string;
-  /** When it was committed, RFC 3339 in UTC. */
+  /** Commit time, RFC 3339 in UTC. */
   readonly committedAt: string;
   /** Newest revision that touched the scope `reference`. */
   readonly reference: string;
   readonly epoch: string;
 }
 
-/** The revision of a head as it is on the wire. */
+/** The revision of a head in the wire format. */
 export const revisionText = (head: Pick<Head, 'epoch' | 'revision'>): string =>
   wireText(head.epoch, head.revision);
 
 /**
  * The newest revision of a set of scopes (markets by slug, `fx:<source>`) and of the reference
- * data. One statement, so all of it is one state of the database.
- * @param until the last revision that counts, or null for all there are
+ * data, read in one statement and so from one snapshot.
+ * @param until ignores later revisions; null for none
  */
 export async function headOf(
   db: Kysely<Database>,
@@ -83,11 +83,11 @@ export async function headOf(
   return { ...head, committedAt: instantOf(head.committedAt) };
 }
 
-/** The newest revision there is, in SQL. */
+/** SQL expression for the newest revision. */
 export const NEWEST = sql<string>`coalesce((select concat_ws('.', number, commit_id) from revision
       order by number desc limit 1), '0')`;
 
-/** The newest revision of all and the epoch, in one statement. */
+/** The newest revision of all scopes, and the epoch. */
 export async function newestRevision(
   db: Kysely<Database>,
 ): Promise<{ readonly epoch: string; readonly revision: string }> {
@@ -98,7 +98,7 @@ export async function newestRevision(
   return found;
 }
 
-/** A revision that this transaction opened or that was committed, as it is on the wire. */
+/** The wire format of a revision that is committed, or opened by this transaction. */
 export async function textOf(db: Kysely<Database>, number: string): Promise<string> {
   const { rows } = await sql<{ text: string }>`
     select revision_text(${number}::bigint) as text`.execute(db);
@@ -108,8 +108,8 @@ export async function textOf(db: Kysely<Database>, number: string): Promise<stri
 }
 
 /**
- * The last revision committed at or before a moment (RFC 3339), "0" before the first; null when
- * the moment lies in the future. What it returns for a moment it returns for ever.
+ * The last revision committed at or before an instant (RFC 3339), "0" before the first, null for an
+ * instant in the future. The result for an instant never changes.
  */
 export async function revisionAsOf(db: Kysely<Database>, instant: string): Promise<string | null> {
   // `revision_as_of` may have waited for a commit that this statement does not see.
@@ -120,15 +120,15 @@ export async function revisionAsOf(db: Kysely<Database>, instant: string): Promi
   return rows[0]?.revision ?? null;
 }
 
-/** What a database has for a text on the wire. */
+/** The commit that a revision in the wire format names. */
 interface FoundRevision {
   readonly epoch: string;
   readonly newest: string;
-  /** Null where it has no such commit. */
+  /** Null if the database has no such commit. */
   readonly revision: string | null;
 }
 
-/** The revision that a text on the wire names; "0" has no commit id. */
+/** Looks up a revision in the wire format; "0" has no commit id. */
 export async function findRevision(db: Kysely<Database>, text: string): Promise<FoundRevision> {
   const [prefix, number] = text.split('.');
   const { rows } = await sql<FoundRevision>`
@@ -142,17 +142,17 @@ export async function findRevision(db: Kysely<Database>, text: string): Promise<
   return found;
 }
 
-/** The epoch before and after it was renewed. */
+/** The epochs before and after a renewal. */
 interface RenewedEpoch {
   readonly before: string;
   readonly after: string;
-  /** The newest revision, as it is on the wire from now on. */
+  /** The newest revision in the wire format, with the new epoch. */
   readonly revision: string;
 }
 
 /**
- * Gives the data a new epoch: every revision, cursor, ETag and position of the feed that was told
- * until now is unknown from now on. Waits for the writer that is under way; readers go on.
+ * Renews the epoch: all revisions, cursors, ETags and feed positions sent so far become invalid.
+ * Waits for a running writer; does not block readers.
  */
 export const renewEpoch = (db: Kysely<Database>): Promise<RenewedEpoch> =>
   inApplyTransaction(db, async (trx) => {
@@ -168,7 +168,7 @@ export const renewEpoch = (db: Kysely<Database>): Promise<RenewedEpoch> =>
     const [renewed] = rows;
     if (!renewed) throw new Error('the table service has no row');
     const { revision } = await newestRevision(trx);
-    // Services look again, and tell those who wait for changes at a place that is no more.
+    // Services run a revision check and end the requests of followers at old positions.
     await sql`select pg_notify('revision', ${numberOf(revision)})`.execute(trx);
     return { ...renewed, revision: wireText(renewed.after, revision) };
   });

@@ -1,16 +1,16 @@
 import type { ColumnType, Generated } from 'kysely';
 
-/** A column the database fills in and nothing but the database changes. */
+/** A column that only the database writes. */
 type Given<T> = ColumnType<T, never, never>;
-/** The revision that wrote a row; a default and triggers stamp it. */
+/** The revision that wrote a row, set by a default and triggers. */
 type Revision = ColumnType<string, never, never>;
 
 interface Service {
   id: Given<number>;
   epoch: string;
-  /** Counts the changes of API keys; triggers do. */
+  /** Number of changes of API keys, counted by triggers. */
   keys_version: Given<string>;
-  /** Names the last of them. */
+  /** Id of the last change. */
   keys_change_id: Given<string>;
 }
 
@@ -24,7 +24,7 @@ interface RevisionRow {
   number: string;
   committed_at: string;
   reason: string;
-  /** Names the commit, also where its number comes back. */
+  /** Identifies the commit even if its number is reused. */
   commit_id: Given<string>;
 }
 
@@ -121,7 +121,7 @@ export interface PriceRow extends PriceDimensions {
   revision: Revision;
 }
 
-/** One point; values are decimal text, `published_at` an instant as PostgreSQL prints it. */
+/** One point. Values are decimal text; `published_at` is PostgreSQL's text of an instant. */
 interface Series {
   price_id: number;
   date: string;
@@ -224,7 +224,7 @@ interface KeyAudit {
   reason: string | null;
 }
 
-/** What a row of a versioned table is once it was superseded. */
+/** A superseded row of a versioned table. */
 type History<T> = T & { revision_to: string };
 
 export interface Database {

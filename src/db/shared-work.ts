@@ -1,47 +1,47 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * Caches what a load returns for the data of one revision, which never changes. Concurrent callers
- * share one load; failures are not cached.
- * @param keep how many results the LRU cache holds
- * @param keyOf names the revision, and what of it a call asks for
+ * LRU cache of results that depend on one revision and never change. Concurrent calls share one
+ * load; failures are not cached.
+ * @param entriesMax size of the cache
+ * @param keyOf returns the key of a call, which contains the revision
  */
-export function keptAt<Args extends readonly unknown[], T>(
-  keep: number,
+export function cachedByRevision<Args extends readonly unknown[], T>(
+  entriesMax: number,
   keyOf: (...args: Args) => string,
   load: (...args: Args) => Promise<T>,
 ): (...args: Args) => Promise<T> {
-  const kept = new LRUCache<string, Promise<T>>({ max: keep });
+  const cache = new LRUCache<string, Promise<T>>({ max: entriesMax });
   return (...args) => {
     const key = keyOf(...args);
-    const known = kept.get(key);
-    if (known) return known;
+    const cached = cache.get(key);
+    if (cached) return cached;
     const loading = load(...args);
-    kept.set(key, loading);
+    cache.set(key, loading);
     loading.catch(() => {
-      if (kept.peek(key) === loading) kept.delete(key);
+      if (cache.peek(key) === loading) cache.delete(key);
     });
     return loading;
   };
 }
 
-/** Concurrent callers with the same key share one load; nothing is cached after it. */
-export function sharedReading<T>(): (key: string, read: () => Promise<T>) => Promise<T> {
+/** Concurrent calls with the same key share one load; its result is not cached. */
+export function sharedLoad<T>(): (key: string, load: () => Promise<T>) => Promise<T> {
   const running = new Map<string, Promise<T>>();
-  return (key, read) => {
-    const known = running.get(key);
-    if (known) return known;
-    const reading = read().finally(() => running.delete(key));
-    running.set(key, reading);
-    return reading;
+  return (key, load) => {
+    const shared = running.get(key);
+    if (shared) return shared;
+    const loading = load().finally(() => running.delete(key));
+    running.set(key, loading);
+    return loading;
   };
 }
 
 /**
- * Has each call share the run that begins after it: one runs, and one is next. A result is then
- * never older than the call.
+ * Calls share the next run of some work. Each run begins after the calls that share it, so a result
+ * is never older than the call. At most one run is active and one is pending.
  */
-export function sharedNext<T>(work: () => Promise<T>): () => Promise<T> {
+export function sharedNextRun<T>(work: () => Promise<T>): () => Promise<T> {
   let current: Promise<T> | null = null;
   let next: Promise<T> | null = null;
   const begin = (): Promise<T> => {
@@ -60,15 +60,15 @@ export function sharedNext<T>(work: () => Promise<T>): () => Promise<T> {
 }
 
 /**
- * Waits for work that other callers may share: an aborted signal ends this wait, not the work.
- * @throws what the work throws, and the reason of the signal
+ * Waits for shared work. An aborted signal ends the wait, not the work.
+ * @throws the errors of the work, and the reason of the signal
  */
-export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const leave = (): void => reject(signal.reason);
-    const end = (): void => signal.removeEventListener('abort', leave);
-    signal.addEventListener('abort', leave, { once: true });
+    const abort = (): void => reject(signal.reason);
+    const end = (): void => signal.removeEventListener('abort', abort);
+    signal.addEventListener('abort', abort, { once: true });
     work.then(resolve, reject).finally(end);
-    if (signal.aborted) leave();
+    if (signal.aborted) abort();
   });
 }

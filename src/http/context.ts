@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Principal } from '../auth/principal.ts';
 import type { PriceBook } from '../book/book.ts';
 import type { Scope } from '../catalog/scopes.ts';
-import type { Newest } from '../db/newest.ts';
+import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Feed } from '../prices/changes/follow.ts';
 import type { Release } from '../std/semaphore.ts';
 import type { BodyBytes } from './body.ts';
@@ -35,10 +35,10 @@ export class RequestContext {
   /** The error of a failed request; null otherwise. */
   failure: unknown = null;
 
-  readonly #checkRevision: () => Promise<Newest>;
-  #newest: Promise<Newest> | null = null;
+  readonly #checkRevision: () => Promise<NewestRevision>;
+  #newest: Promise<NewestRevision> | null = null;
 
-  constructor(work: RequestWork, look: () => Promise<Newest>, sentBefore: number) {
+  constructor(work: RequestWork, look: () => Promise<NewestRevision>, sentBefore: number) {
     this.work = work;
     this.#checkRevision = look;
     this.bytesBefore = sentBefore;
@@ -48,7 +48,7 @@ export class RequestContext {
    * The newest revision, by a revision check after the request arrived. Each request has one, and
    * concurrent requests share the query. Rejects while the database is unavailable.
    */
-  get newest(): Promise<Newest> {
+  get newest(): Promise<NewestRevision> {
     if (this.#newest === null) {
       this.#newest = this.#checkRevision();
       // Avoids an unhandled rejection: the error is thrown where the promise is awaited.
@@ -58,7 +58,7 @@ export class RequestContext {
   }
 
   /** Uses a newest revision that was read for this request. */
-  useNewest(newest: Newest): void {
+  useNewest(newest: NewestRevision): void {
     this.#newest = Promise.resolve(newest);
   }
 

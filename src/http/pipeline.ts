@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
 import type { MinRevisionCheck } from '../db/min-revision.ts';
-import type { Newest } from '../db/newest.ts';
+import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Exchange } from '../limits/exchange.ts';
 import type { Limits } from '../limits/limits.ts';
 import type { Tracing } from '../tracing/tracing.ts';
@@ -54,7 +54,7 @@ type CreateContext = (request: FastifyRequest, reply: FastifyReply) => void;
 
 /** Creates the context of a request, and ends it with the response or the disconnection. */
 export const contextCreator =
-  (deadlineMs: number, look: () => Promise<Newest>, observer?: Observer): CreateContext =>
+  (deadlineMs: number, look: () => Promise<NewestRevision>, observer?: Observer): CreateContext =>
   (request, reply) => {
     const { raw } = reply;
     const context = new RequestContext(new RequestWork(deadlineMs), look, bytesSent(request));

@@ -108,8 +108,8 @@ function database(registry: Registry, { pool, reads, link }: Client): void {
     registry,
     ['statement_retries', 'Statements that were tried once more', () => reads.retries.count],
     ['database_outages', 'How often the database was away for longer', () => link.outages],
-    ['looks', 'Looks at the database for its newest revision', () => link.counts.looks],
-    ['looks_asked', 'Requests that shared these looks', () => link.counts.asked],
+    ['looks', 'Looks at the database for its newest revision', () => link.counts.checks],
+    ['looks_asked', 'Requests that shared these looks', () => link.counts.requests],
   );
 }
 
@@ -159,7 +159,7 @@ function freshness(registry: Registry, { health }: Client): void {
       'When the newest value of the market was published',
       'market',
     ],
-    () => [...(health.known()?.publishedAt ?? [])].map(([slug, at]) => [slug, secondsOf(at)]),
+    () => [...(health.cached()?.publishedAt ?? [])].map(([slug, at]) => [slug, secondsOf(at)]),
   );
   labelled(
     registry,
@@ -169,7 +169,7 @@ function freshness(registry: Registry, { health }: Client): void {
       'scope',
     ],
     () =>
-      [...(health.known()?.newest?.scopes ?? [])].map(([scope, { committedAt }]) => [
+      [...(health.cached()?.newest?.scopes ?? [])].map(([scope, { committedAt }]) => [
         scope,
         secondsOf(instantOf(committedAt)),
       ]),

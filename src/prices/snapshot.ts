@@ -1,9 +1,9 @@
 import type { Kysely } from 'kysely';
 import { brokenBy } from '../contract/request/validate.ts';
 import { type RateSource, rateSource } from '../conversion/rates.ts';
-import type { AsOf } from '../db/as-of.ts';
-import type { Newest } from '../db/newest.ts';
-import { headAt, revisionOf } from '../db/newest.ts';
+import type { AsOfReader } from '../db/as-of.ts';
+import type { NewestRevision } from '../db/newest-revision.ts';
+import { headAt, revisionOf } from '../db/newest-revision.ts';
 import {
   findRevision,
   type Head,
@@ -16,7 +16,7 @@ import {
   wireText,
 } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { keptAt } from '../db/shared-work.ts';
+import { cachedByRevision } from '../db/shared-work.ts';
 import { type Problem, startAgain } from '../errors.ts';
 import { IN_THE_FUTURE, type Moment } from './plan/options.ts';
 import type { Plan } from './plan/plan.ts';
@@ -45,7 +45,11 @@ const unknownRevision = (option: 'revision' | 'cursor', detail: string): Problem
     : startAgain('unknown_revision', '/options/revision', detail);
 
 /** The revision that a plan's moment names; null for the newest. */
-async function boundOf(db: Kysely<Database>, moment: Moment, asOf: AsOf): Promise<string | null> {
+async function boundOf(
+  db: Kysely<Database>,
+  moment: Moment,
+  asOf: AsOfReader,
+): Promise<string | null> {
   if (moment.kind === 'now') return null;
   if (moment.kind === 'asOf') {
     const number = await asOf(db, moment.instant);
@@ -87,7 +91,7 @@ async function readSnapshot(
   db: Kysely<Database>,
   plan: MomentPlan,
   source: string,
-  asOf: AsOf = revisionAsOf,
+  asOf: AsOfReader = revisionAsOf,
 ): Promise<Snapshot> {
   const { slug } = plan.market;
   const bound = await boundOf(db, plan.options.moment, asOf);
@@ -107,7 +111,7 @@ const PAST_CACHED = 1_000;
  * Identifies the snapshot of a past moment. It stays the same until a server takes over that lacks
  * a revision: then `history` grows.
  */
-function pastKey({ epoch, history }: Newest, { market, options }: MomentPlan): string {
+function pastKey({ epoch, history }: NewestRevision, { market, options }: MomentPlan): string {
   const { moment, currency } = options;
   const isConverted = currency !== null;
   return JSON.stringify([epoch, history, market.slug, isConverted, moment]);
@@ -117,7 +121,7 @@ function pastKey({ epoch, history }: Newest, { market, options }: MomentPlan): s
  * True if the newest revision contains the snapshot of a plan: the plan reads the newest revision,
  * or a revision after which no commit affects the answer, as on the pages of a walk.
  */
-export function isShownBy(newest: Newest, { market, options }: SnapshotPlan): boolean {
+export function isShownBy(newest: NewestRevision, { market, options }: SnapshotPlan): boolean {
   const { moment, currency } = options;
   if (moment.kind !== 'revision') return moment.kind === 'now';
   const shown = [newest.revision, ...[...newest.scopes.values()].map((each) => each.revision), '0'];
@@ -135,10 +139,10 @@ export function isShownBy(newest: Newest, { market, options }: SnapshotPlan): bo
 }
 
 /** Finds the snapshot of a plan, without a query if the newest revision contains it. */
-export type SnapshotReader = (plan: SnapshotPlan, newest: Newest) => Promise<Snapshot>;
+export type SnapshotReader = (plan: SnapshotPlan, newest: NewestRevision) => Promise<Snapshot>;
 
 /** Identifies the rates of all sources and the reference data, on which the choice depends. */
-function rateKey(newest: Newest): string {
+function rateKey(newest: NewestRevision): string {
   const rates = [...newest.scopes].filter(([scope]) => scope.startsWith('fx:'));
   const revisions = rates.map(([scope, { revision }]) => `${scope}=${revision}`).sort();
   return `${newest.epoch}.${revisionOf(newest, 'reference')} ${revisions.join(' ')}`;
@@ -153,10 +157,12 @@ function rateKey(newest: Newest): string {
 export function snapshotReader(
   shared: Kysely<Database>,
   source: string,
-  asOf?: AsOf,
+  asOf?: AsOfReader,
 ): SnapshotReader {
-  const ratesAt = keptAt(1, rateKey, ({ revision }) => rateSource(shared, source, revision));
-  const pastAt = keptAt(PAST_CACHED, pastKey, (_newest, plan: MomentPlan) =>
+  const ratesAt = cachedByRevision(1, rateKey, ({ revision }) =>
+    rateSource(shared, source, revision),
+  );
+  const pastAt = cachedByRevision(PAST_CACHED, pastKey, (_newest, plan: MomentPlan) =>
     readSnapshot(shared, plan, source, asOf),
   );
   return async (plan, newest) => {

@@ -39,7 +39,7 @@ export function openWriter(address: string, config: Config): Client {
   const [url = address, ...others] = serverAddressesOf(address);
   return openClient({
     url,
-    others,
+    fallbackUrls: others,
     connectionsMax: 2,
     acquireTimeoutMs: Math.max(10_000, config.DATABASE_ACQUIRE_TIMEOUT_MS),
     statementTimeoutMs: 0,

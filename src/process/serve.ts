@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { buildApp } from '../app.ts';
 import { databaseAddressOf, serverAddressesOf } from '../config/addresses.ts';
 import { type Config, ConfigError } from '../config/config.ts';
-import { type Client, openClient } from '../db/client.ts';
+import { type Client, type ClientOptions, openClient } from '../db/client.ts';
 import type { LinkOptions } from '../db/link/link.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Tracing } from '../tracing/tracing.ts';
@@ -78,7 +78,11 @@ const logOutage =
   };
 
 /** The servers of an address; a change of the used server is logged. */
-function serversOf(address: string, purpose: 'read' | 'written to', logger: Logger) {
+function serversOf(
+  address: string,
+  purpose: 'read' | 'written to',
+  logger: Logger,
+): Pick<ClientOptions, 'url' | 'fallbackUrls' | 'onFailover' | 'onBehind'> {
   const [url = address, ...others] = serverAddressesOf(address);
   const onMove = (why: Error, moved: string): void => {
     const state = `${databaseAddressOf(moved)}`;
@@ -96,7 +100,7 @@ function serversOf(address: string, purpose: 'read' | 'written to', logger: Logg
     const message = `${why.message}: nothing committed since is seen, nor that a key was revoked`;
     logStateChange(logger, { topic: 'the standby', state, level: 'warn', message });
   };
-  return { url, others, onMove, onBehind };
+  return { url, fallbackUrls: others, onFailover: onMove, onBehind };
 }
 
 /** Opens the read-only connections of requests. */
@@ -116,7 +120,7 @@ const openReader = ({ url, config, logger, tracing }: ServeOptions): Client =>
     readOnly: true,
     applicationName: 'commodity-prices',
     onError: logConnectionLoss(logger),
-    around: tracing?.statement,
+    intercept: tracing?.statement,
   });
 
 /** Opens a separate connection for usage data, so that requests keep all theirs. */
@@ -131,7 +135,7 @@ function openUsage(url: string, logger: Logger): Client {
     onError: logConnectionLoss(logger),
   });
   // With several servers, the link finds the primary.
-  if (client.link.others.length > 0) client.link.start();
+  if (client.link.fallbackUrls.length > 0) client.link.start();
   return client;
 }
 

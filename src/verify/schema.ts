@@ -134,14 +134,14 @@ async function strangeMarkets(driver: pg.ClientBase): Promise<Broken[]> {
 
 async function usedIds(driver: pg.ClientBase): Promise<Broken[]> {
   const broken: Broken[] = [];
-  for (const { table, sequence, isReadable, newest } of await identitiesOf(driver)) {
+  for (const { table, sequence, isReadable, maxId } of await identitiesOf(driver)) {
     if (!isReadable) {
       broken.push({ table, problem: 'this account may not read its sequence: run db roles' });
       continue;
     }
     const { rows: used } = await driver.query(
       `select '${table}' as table, used, last from (
-        select ${newest} as used,
+        select ${maxId} as used,
           coalesce(pg_sequence_last_value('${sequence}'::regclass), 0) as last) as ids
       where used > last`,
     );

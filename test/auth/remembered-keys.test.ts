@@ -98,7 +98,7 @@ async function counted({ db, client }: TestDatabase) {
     transformResult: async ({ result }) => result,
   };
   const keysAt = cachedKeys(db.withPlugin(counting), 10);
-  const newest = await client.link.look();
+  const newest = await client.link.newestRevision();
   const asked = async (publicId: string, digest: Buffer, times = 1): Promise<number> => {
     const before = lookups;
     const asking = Array.from({ length: times }, () => keysAt(newest, publicId, digest));

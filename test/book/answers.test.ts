@@ -2,7 +2,7 @@ import t from 'tap';
 import { HELD_BYTES, joinedSlices, SentAnswers } from '../../src/book/answers.ts';
 import { Budget } from '../../src/book/budget.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
-import type { Newest } from '../../src/db/newest.ts';
+import type { NewestRevision } from '../../src/db/newest-revision.ts';
 import { planOf } from '../../src/prices/plan/plan.ts';
 
 const PARTS = [3, 20_000, 5, 7, 9_000, 1, 70_000, 2].map((length, index) =>
@@ -12,7 +12,7 @@ const WHOLE = Buffer.concat(PARTS);
 
 const [MARKET] = MARKETS;
 const PLAN = planOf(MARKET, () => [], {});
-const NEWEST: Newest = {
+const NEWEST: NewestRevision = {
   epoch: 'e',
   keysVersion: '1',
   revision: '1.a',

@@ -64,7 +64,7 @@ t.test('a commit is read as soon as it is heard of, before anybody asks', async 
   const { kept, book, database } = twins;
   await fill(twins);
   await kept.app.listen({ port: 0, host: '127.0.0.1' });
-  await until('it hears', () => database.client.link.hears);
+  await until('it hears', () => database.client.link.reportsCommits);
   const { refreshes } = book.counts;
   await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
   await until('it was read', () => book.counts.refreshes > refreshes);

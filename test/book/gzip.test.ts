@@ -44,7 +44,7 @@ async function bothOf(
   const market = MARKETS.find((each) => each.slug === slug);
   if (!market) throw new Error(`no market ${slug}`);
   const plan = planOf(market, () => [], { filters, options });
-  const opened = await book.open(plan, await client.link.look());
+  const opened = await book.open(plan, await client.link.newestRevision());
   if (!opened) throw new Error('not in the book');
   const { sources, newest } = opened;
   const { signal } = new AbortController();

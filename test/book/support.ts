@@ -29,7 +29,7 @@ export async function twinsOn(
 
 /** Brings all markets into the book, as far as they fit. */
 export const fill = ({ book, database }: Pick<Twins, 'book' | 'database'>): Promise<void> =>
-  book.fill(() => database.client.link.look());
+  book.fill(() => database.client.link.newestRevision());
 
 /** A request, and how its answer should be written. */
 export interface BookRequest extends Asked {

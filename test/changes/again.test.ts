@@ -38,7 +38,7 @@ async function heardAfter(statement: string): Promise<Heard> {
   const answer = hear({ ...service, key }, `after=${next}&market=nickel&wait=25`);
   const isWaiting = () =>
     service.lines.slice(before).some((line) => /"incoming request"/.test(line)) &&
-    database.client.link.hears &&
+    database.client.link.reportsCommits &&
     database.pool.totalCount === database.pool.idleCount;
   await until('it waits', isWaiting);
   await database.pool.query(statement.replace('$key', `'${id}'`));

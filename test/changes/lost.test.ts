@@ -48,7 +48,7 @@ t.test('a session that listens and is ended is made again, and nothing is missed
   const here = await scene(t);
   const { database, service, client, end } = here;
   const waiting = hear(service, `after=${end}&wait=25`);
-  await until('it listens', () => client.link.hears);
+  await until('it listens', () => client.link.reportsCommits);
   await asleep(here);
   const ended = database.pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and application_name like '% link'`);
@@ -62,12 +62,12 @@ t.test('what is committed while the database is silent is told once it answers',
   const here = await scene(t, 500);
   const { database, service, client, wire, end } = here;
   const waiting = hear(service, `after=${end}&wait=25`);
-  await until('it listens', () => client.link.hears);
+  await until('it listens', () => client.link.reportsCommits);
   await asleep(here);
   // No connection breaks and no notification comes: only the next check finds it out.
   wire.freeze();
   await publish(database, 1);
-  await until('it is noticed', () => !client.link.hears);
+  await until('it is noticed', () => !client.link.reportsCommits);
   wire.cut(true);
   wire.cut(false);
   const { changes, tookMs } = await waiting;
@@ -79,7 +79,7 @@ t.test('a database that goes away and comes back is waited for', async (t) => {
   const here = await scene(t);
   const { database, service, client, wire, end } = here;
   const waiting = hear(service, `after=${end}&wait=25`);
-  await until('it listens', () => client.link.hears);
+  await until('it listens', () => client.link.reportsCommits);
   await asleep(here);
   wire.cut(true);
   await publish(database, 1);
@@ -97,7 +97,7 @@ t.test('a database that stays away is a 503, at once or at the end of the wait',
     const waiting = hear(service, `after=${end}&wait=8`).finally(() => {
       isOver = true;
     });
-    const isAsleep = () => service.app.feed.waiting() === 1 && client.link.hears;
+    const isAsleep = () => service.app.feed.waiting() === 1 && client.link.reportsCommits;
     await until('it waits', () => isOver || isAsleep());
     wire.cut(true);
     const { status, text, headers } = await waiting;
@@ -119,7 +119,7 @@ t.test('the account that only reads can follow the feed', async (t) => {
   const service = await listening(t, { ...roled, client });
   const { next } = await hear(service, '');
   const waiting = hear(service, `after=${next}&wait=25`);
-  await until('it listens', () => client.link.hears);
+  await until('it listens', () => client.link.reportsCommits);
   await publish(roled, 1);
   t.equal((await waiting).changes.length, 1);
 });

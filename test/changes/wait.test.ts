@@ -38,7 +38,7 @@ const isAsleep = ({ service, database }: Waiting, requests: number): boolean =>
 const asleep = (waiting: Waiting, requests: number): Promise<void> =>
   until(`${requests} wait`, () => isAsleep(waiting, requests));
 
-const isHeard = ({ client }: TestDatabase): boolean => client.link.hears;
+const isHeard = ({ client }: TestDatabase): boolean => client.link.reportsCommits;
 
 t.test('who waits is answered as soon as something comes that he may see', async (t) => {
   const waiting = await start(t);

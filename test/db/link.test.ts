@@ -51,14 +51,14 @@ function linked(test: Test, urls: readonly string[], more: Partial<ClientOptions
   const behind: string[] = [];
   const client = openClient({
     url,
-    others,
+    fallbackUrls: others,
     connectionsMax: 2,
     acquireTimeoutMs: 20_000,
     statementTimeoutMs: 60_000,
     readOnly: true,
     applicationName: 'linked',
     onChange: (to, from) => changes.push({ from, to, atMs: performance.now() }),
-    onMove: (_why, moved) => moves.push(moved),
+    onFailover: (_why, moved) => moves.push(moved),
     onBehind: ({ message }) => behind.push(message),
     ...PATIENT,
     ...more,
@@ -72,7 +72,7 @@ function linked(test: Test, urls: readonly string[], more: Partial<ClientOptions
 async function begin({ client, commits }: Linked): Promise<void> {
   client.link.onCommit((payload) => commits.push(payload));
   await client.link.firstCheck;
-  await until('it hears', () => client.link.hears);
+  await until('it hears', () => client.link.reportsCommits);
 }
 
 /** Does what a row of the table is about, and waits for its next state. */
@@ -127,7 +127,7 @@ t.test('the link to a server that stays', async (t) => {
   commits.length = 0;
   await walk(t, here, 'up: connection ends, server answers', async () => {
     await first.ask(`select pg_terminate_backend(${session})`);
-    await until('it listens again', () => commits.length >= 2 && client.link.hears);
+    await until('it listens again', () => commits.length >= 2 && client.link.reportsCommits);
   });
   t.same(commits, [null, null], 'once when it was lost, once when it was made');
   t.not((await first.sessions('linked link'))[0], session);
@@ -141,8 +141,8 @@ t.test('a reading that waits for a lock is no silence', async (t) => {
   const looking = await first.using(({ pool }) =>
     inTransaction(pool, async (client) => {
       await client.query('lock table service in access exclusive mode');
-      const looking = link.look();
-      await walk(t, here, 'up: reading takes long, server answers', async () => {
+      const looking = link.newestRevision();
+      await walk(t, here, 'up: revision check is slow, server answers', async () => {
         await until('a check has a connection of its own', async () => {
           return (await first.sessions('linked link')).length === 2;
         });
@@ -162,7 +162,7 @@ t.test('a session of the link that stands still', async (t) => {
   const { epoch } = client.link;
   tell(session, 'SIGSTOP');
   try {
-    await walk(t, here, 'up: silence of this session alone', () =>
+    await walk(t, here, 'up: only this session times out', () =>
       until('another is made', async () => {
         await client.reads.query({ text: 'select 1' });
         return (await first.sessions('linked link')).some((pid) => pid !== session);
@@ -181,13 +181,16 @@ t.test('a connection that is cut', async (t) => {
   await begin(here);
   await walk(t, here, 'up: connection ends, server refuses', () => wire.cut(true));
   t.ok(client.link.queues.isAway);
-  const waiting = Promise.all([client.reads.query({ text: 'select 1' }), client.link.look()]);
+  const waiting = Promise.all([
+    client.reads.query({ text: 'select 1' }),
+    client.link.newestRevision(),
+  ]);
   const { epoch } = client.link;
   commits.length = 0;
   await walk(t, here, 'away: server answers', () => wire.cut(false));
   await waiting;
   t.equal(client.link.epoch, epoch + 1);
-  await until('it listens again', () => client.link.hears);
+  await until('it listens again', () => client.link.reportsCommits);
   t.ok(commits.includes(null), 'commits may have been missed');
   t.equal(client.link.outages, 0);
 });
@@ -210,18 +213,20 @@ t.test('a server that stands still', async (t) => {
   await until('it was quiet before', () => client.link.state === 'up');
   here.seen = here.changes.length;
   await whileStopped(first, async () => {
-    await walk(t, here, 'up: silence');
-    const waiting = [client.reads.query({ text: 'select 1' }), client.link.look()].map(failureOf);
-    await walk(t, here, 'away: bound passed');
+    await walk(t, here, 'up: server times out');
+    const waiting = [client.reads.query({ text: 'select 1' }), client.link.newestRevision()].map(
+      failureOf,
+    );
+    await walk(t, here, 'away: `awayMs` passed');
     for (const each of await Promise.all(waiting)) t.match(each, { reason: 'unavailable' });
     const expected = { code: 'database_unavailable', headers: { 'retry-after': /^[1-5]$/ } };
     t.match(problemOf(await failureOf(client.reads.query({ text: 'select 1' }))), expected);
-    t.match(problemOf(await failureOf(client.link.look())), expected);
+    t.match(problemOf(await failureOf(client.link.newestRevision())), expected);
     t.equal(client.link.outages, 1);
   });
   await walk(t, here, 'down: server answers');
   t.same(await client.reads.query({ text: 'select 1 as one' }), [{ one: 1 }]);
-  t.ok(await client.link.look());
+  t.ok(await client.link.newestRevision());
 });
 
 t.test('the time of a silent database counts from the unanswered question', async (t) => {
@@ -278,7 +283,7 @@ t.test('a standby', async (t) => {
   const here = linked(t, [second.url], { behindMs: 500 });
   const { link } = here.client;
   await begin(here);
-  await link.look();
+  await link.newestRevision();
   here.commits.length = 0;
   await walk(t, here, 'up: commit on a standby', async () => {
     await commit(first, 'Read from a standby');
@@ -290,14 +295,14 @@ t.test('a standby', async (t) => {
   const { epoch } = both.client.link;
   await second.ask('select pg_wal_replay_pause()');
   const behind = await commit(first, 'Not replayed');
-  await walk(t, both, 'up: standby behind, another server will do', () =>
+  await walk(t, both, 'up: standby behind, another server usable', () =>
     until('it has moved', () => both.moves.length > 0),
   );
   t.same([both.moves, both.client.link.url], [[first.url], first.url]);
   t.equal(both.client.link.epoch, epoch + 1);
-  t.equal(numberOf((await both.client.link.look()).revision), String(behind));
+  t.equal(numberOf((await both.client.link.newestRevision()).revision), String(behind));
   t.same(both.behind, []);
-  await walk(t, here, 'up: standby behind, no other server will do', () =>
+  await walk(t, here, 'up: standby behind, no other server usable', () =>
     until('it is told', () => here.behind.length > 0),
   );
   t.match(here.behind, [/^the standby is [\d.]+ s behind$/]);
@@ -308,7 +313,7 @@ t.test('a standby', async (t) => {
 t.test('a primary is needed', async (t) => {
   const here = linked(t, [second.url, first.url], { readOnly: false });
   await walk(t, here, 'up: standby where a primary is needed', () => here.client.link.start());
-  await walk(t, here, 'away: another server will do');
+  await walk(t, here, 'away: another server usable');
   await here.client.link.firstCheck;
   t.same([here.moves, here.client.link.url], [[first.url], first.url]);
   t.equal(here.client.link.epoch, 1);
@@ -320,11 +325,11 @@ t.test('commits that a standby lacks, and its promotion', async (t) => {
   const { client, changes, moves } = here;
   await begin(here);
   const lost = await commit(first, 'Lost');
-  const known = await client.link.look();
+  const known = await client.link.newestRevision();
   t.equal(numberOf(known.revision), String(lost));
   const alone = linked(t, [second.url]);
   await begin(alone);
-  await alone.client.link.look();
+  await alone.client.link.newestRevision();
   await first.kill();
   await until('it is away', () => client.link.state === 'away');
   here.seen = changes.length;
@@ -333,10 +338,10 @@ t.test('commits that a standby lacks, and its promotion', async (t) => {
   t.same(moves, [], 'it waits for a server that has lost nothing');
   here.seen = changes.length;
   const [away] = changes.slice(-2);
-  await walk(t, here, 'down: another server will do');
+  await walk(t, here, 'down: another server usable');
   t.ok((changes.at(-1)?.atMs ?? 0) - (away?.atMs ?? 0) > 4_500);
   t.same(moves, [second.url]);
-  const found = await client.link.look();
+  const found = await client.link.newestRevision();
   t.same([found.order, found.history], [known.order + 1, known.history + 1]);
   await walk(t, alone, 'up: standby promoted', async () => {
     alone.commits.length = 0;

@@ -18,7 +18,7 @@ t.before(async () => {
   const database = await seededDatabase(t);
   service = await serviceOn(t, database);
   bookless = await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' });
-  const look = () => database.client.link.look();
+  const look = () => database.client.link.newestRevision();
   await service.app.book?.fill(look);
 });
 

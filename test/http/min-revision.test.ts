@@ -79,8 +79,8 @@ t.test('a revision that is committed within the wait is waited for', async (t) =
     headers: { 'x-min-revision': later(await revisionNow(), 1) },
   });
   const { link } = database.client;
-  const before = link.counts.looks;
-  await until('it waits', () => link.counts.looks > before + 3);
+  const before = link.counts.checks;
+  await until('it waits', () => link.counts.checks > before + 3);
   await commit(database.pool, (client) =>
     putPoints(client, 'CP-NI-0001', ['2026-06-28', null, '17001', null]),
   );

@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { Market } from '../../src/catalog/markets.ts';
 import { marketOf } from '../../src/catalog/markets.ts';
-import { readNewest } from '../../src/db/newest.ts';
+import { checkRevision } from '../../src/db/newest-revision.ts';
 import { revisionAsOf } from '../../src/db/revisions.ts';
 import { optionsOf } from '../../src/prices/plan/options.ts';
 import { type SnapshotPlan, snapshotReader } from '../../src/prices/snapshot.ts';
@@ -21,7 +21,7 @@ const planAt = (asOf: string, after: string | null = null): SnapshotPlan => ({
 t.test('a past moment is looked up once, until a known revision is gone', async (t) => {
   const { db, pool } = await testDatabase(t, { seeded: true });
   const client = await pool.connect();
-  const newest = await readNewest(client as never, null);
+  const newest = await checkRevision(client as never, null);
   client.release();
   let lookups = 0;
   const snapshot = snapshotReader(db, 'ECB', (own, instant) => {

@@ -108,9 +108,9 @@ t.test('indexes keep to their budget of bytes, and answer without a place as wel
   const slugs = MARKETS.map(({ slug }) => slug);
   const readings = async (bytesMax: number): Promise<number> => {
     const read = indexReader({ db, references: referenceReader(1) }, bytesMax);
-    await read(slugs, await client.link.look());
+    await read(slugs, await client.link.newestRevision());
     const before = statements.length;
-    const { indexes } = await read(slugs, await client.link.look());
+    const { indexes } = await read(slugs, await client.link.newestRevision());
     t.equal(searchPrices(indexes, 'CP-NI-0003', 1).results[0]?.price.code, 'CP-NI-0003');
     return statements.slice(before).filter((text) => /latest_point_at/.test(text)).length;
   };

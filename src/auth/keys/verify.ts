@@ -2,9 +2,9 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import { databaseFailureOf } from '../../db/failures.ts';
 import { instantOrNull } from '../../db/instant.ts';
-import type { Newest } from '../../db/newest.ts';
+import type { NewestRevision } from '../../db/newest-revision.ts';
 import type { Database } from '../../db/schema.ts';
-import { sharedReading } from '../../db/shared-work.ts';
+import { sharedLoad } from '../../db/shared-work.ts';
 import { Problem } from '../../errors.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
 import type { Principal } from '../principal.ts';
@@ -122,7 +122,7 @@ export async function verifyKey(find: FindKey, text: string): Promise<Principal>
 
 /** Looks up a key as of a revision check: every earlier revocation is seen. */
 type KeysAtRevision = (
-  newest: Newest,
+  newest: NewestRevision,
   publicId: string,
   digest: Uint8Array,
 ) => Promise<KeyRecord | undefined>;
@@ -136,7 +136,7 @@ type KeysAtRevision = (
  */
 export function cachedKeys(db: Kysely<Database>, entriesMax: number): KeysAtRevision {
   const cache = new Map<string, KeyRecord>();
-  const shareLookup = sharedReading<KeyRecord | undefined>();
+  const shareLookup = sharedLoad<KeyRecord | undefined>();
   let version = '';
   return async (newest, publicId, digest) => {
     const current = `${newest.epoch}.${newest.keysVersion}`;

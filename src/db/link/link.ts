@@ -8,44 +8,43 @@ import {
   isTransient,
   unavailable,
 } from '../failures.ts';
-import { type Newest, NoService, readNewest } from '../newest.ts';
-import { orAborted, sharedNext } from '../shared-work.ts';
-import { lacks, type Standing, Standings } from './servers.ts';
-import { answered, destroy, Silence } from './silence.ts';
+import { checkRevision, type NewestRevision, NoEpochError } from '../newest-revision.ts';
+import { sharedNextRun, untilAborted } from '../shared-work.ts';
+import { lacksCommit, ReplicationMonitor, type ReplicationStatus } from './replication.ts';
+import { AnswerTimeout, destroySocket, withTimeout } from './timeout.ts';
 
-/** `up`: it answers. `away`: it went just now, and requests wait. `down`: requests are refused. */
+/** `up`: it answers. `away`: it has just failed, and requests wait. `down`: requests fail. */
 export type LinkState = 'up' | 'away' | 'down';
 
 /**
- * Receives the payload of each notification of a commit; null when some may have been missed: the
- * connection was lost or made, or a reading found a revision that nobody had told.
+ * Receives the payload of each notification of a commit, or null if notifications may have been
+ * missed: the connection was lost or made, or a check found a revision without a notification.
  */
 type CommitListener = (payload: string | null) => void;
 
 export interface LinkOptions {
   /** Servers that hold the same data, in the order in which they are tried; at least one. */
   readonly urls: readonly string[];
-  /** How to connect to a server. */
   readonly connection: (url: string) => pg.ClientConfig;
-  /** True if only a server will do that can be written to. */
+  /** True if a standby cannot be used. */
   readonly mustWrite: boolean;
-  /** How long a standby may lack what it should have, in milliseconds, before it is left. */
+  /** Lag of a standby, in milliseconds, from which other servers are tried. */
   readonly behindMs: number;
-  /** How long a server may be silent, in milliseconds, before it counts as away. */
+  /** Time without a response, in milliseconds, after which a server counts as away. */
   readonly silenceMs: number;
-  /** How long requests wait for a database that is away, in milliseconds. */
+  /** Longest wait of requests while the database is away, in milliseconds. */
   readonly awayMs?: number | undefined;
-  /** Bounds of the waiting lines until the backlog of an interruption is gone. */
+  /** Bounds of the queues until the backlog of an interruption is gone. */
   readonly catchUp?: QueueBounds | undefined;
-  /** Makes the connections of the pool anew; those of earlier epochs may be dead. */
+  /** Replaces the connections of the pool: those of earlier epochs may be broken. */
   readonly renewPool: () => Promise<unknown>;
-  /** Called after answered checks, at the latest every second. */
+  /** Called after successful checks, about once a second. */
   readonly onAnswer?: () => void;
-  /** Called at each change of the state, with the last error of the database. */
+  /** Called at each state change, with the last error of the database. */
   readonly onChange?: ((state: LinkState, before: LinkState, error: Error) => void) | undefined;
-  /** Called when another server is used from now on, with the reason. */
-  readonly onMove?: ((why: Error, url: string) => void) | undefined;
-  /** Called when a standby is behind, and no other server can take its place. */
+  /** Called after a switch to another server, with the reason. */
+  readonly onFailover?: ((why: Error, url: string) => void) | undefined;
+  /** Called when a standby is behind, and no other server is usable. */
   readonly onBehind?: ((why: Error) => void) | undefined;
   /** Called when the connection is lost, and when a listener throws. */
   readonly onError?: ((error: Error) => void) | undefined;
@@ -53,115 +52,115 @@ export interface LinkOptions {
 
 /** Longer than a restart of PostgreSQL takes. */
 const AWAY_MS = 2_200;
-/** Between two checks: a silent database must be noticed before those who wait are refused. */
-const PERIOD_MS = 200;
-/** How often `onAnswer` is called at most, except after the return of the database. */
-const REPORT_MS = 800;
-/** Between two attempts to connect while the database is away. */
-const RECONNECT_MS = 100;
-/** Attempts under way at a time: a silent server answers none of them. */
+/** Short enough to detect a database that does not respond before waiters time out. */
+const CHECK_INTERVAL_MS = 200;
+/** Shortest time between two calls of `onAnswer`, except after an outage. */
+const REPORT_INTERVAL_MS = 800;
+/** Interval of attempts to connect while the database is away. */
+const RECONNECT_INTERVAL_MS = 100;
+/** Most concurrent attempts: a server that does not respond ends none of them. */
 const ATTEMPTS_MAX = 5;
-/** How long an answer proves that the database is there. */
-const RECENT_MS = 50;
-/** How often another server is searched while the one in use is behind. */
-const SEARCH_MS = 5_000;
-/** After so long without a database, one that has lost the newest commits is better than none. */
-const LOSS_MS = 5_000;
-/** How often a reading of the newest revision is tried that fails in passing. */
-const READINGS_MAX = 4;
+/** Time during which an answer proves that the database is up. */
+const FRESH_MS = 50;
+/** Interval of searches for another server while the one in use is behind. */
+const SEARCH_INTERVAL_MS = 5_000;
+/** Outage after which a server that lacks the newest commits is accepted. */
+const ACCEPT_LOSS_MS = 5_000;
+/** Most attempts of a revision check with transient errors. */
+const ATTEMPTS_PER_CHECK_MAX = 4;
 
 const CHANNEL = 'revision';
 
-/** A server that answers, and is not to be used. */
-class Unfit extends Error {
+/** A server responds, but must not be used. */
+class UnusableServer extends Error {
   readonly code = '57P03';
 }
 
-/** A connection to a server that has answered. */
-interface Opened {
+/** A connection to a server that has responded. */
+interface ServerConnection {
   readonly client: pg.Client;
-  readonly standing: Standing;
+  readonly status: ReplicationStatus;
 }
 
-const errorOf = (thrown: unknown): Error =>
+const toError = (thrown: unknown): Error =>
   thrown instanceof Error ? thrown : new Error(String(thrown));
 
 const failureFrom = (cause: unknown): DatabaseFailure =>
   databaseFailureOf(cause) ?? unavailable(cause);
 
 /**
- * The link to the database: one connection beside the pool, by which the service knows whether the
- * database answers, which of its servers to use, and which revision is the newest.
+ * The link to the database: a connection outside the pool that checks whether the database is up,
+ * which of its servers to use, and which revision is the newest.
  *
  * | State | Event | Next | Effect |
  * | --- | --- | --- | --- |
- * | up | first check | up | connects; the answer is known from now on |
+ * | up | first check | up | connects |
  * | up | commit on a primary | up | the notification reaches the listeners |
- * | up | commit on a standby | up | a reading of the newest revision reaches the listeners |
- * | up | connection ends, server answers | up | connects again; the pool stays |
- * | up | reading takes long, server answers | up | the check uses a connection of its own |
- * | up | connection ends, server refuses | away | the waiting lines pause |
- * | up | silence of this session alone | up | connects again; the pool stays |
- * | up | silence | away | the time counts from the unanswered question |
- * | up | standby where a primary is needed | away | the other servers are searched |
- * | up | standby behind, another server will do | up | moves there; a new epoch |
- * | up | standby behind, no other server will do | up | reported once |
- * | up | standby promoted | up | listens for commits from now on |
- * | away | server answers | up | a new epoch; the lines go on with wider bounds |
- * | away | another server will do | up | moves there; a new epoch |
- * | away | another server lacks the newest commit | away | it is used after 5 s only |
- * | away | bound passed | down | everybody who waits is refused, and so are newcomers |
- * | down | server answers | up | a new epoch; requests are admitted again |
- * | down | another server will do | up | moves there, even if it lacks the newest commit |
+ * | up | commit on a standby | up | the next revision check notifies the listeners |
+ * | up | connection ends, server answers | up | reconnects; keeps the pool |
+ * | up | revision check is slow, server answers | up | the status check uses another connection |
+ * | up | connection ends, server refuses | away | pauses the queues |
+ * | up | only this session times out | up | reconnects; keeps the pool |
+ * | up | server times out | away | the outage counts from the unanswered query |
+ * | up | standby where a primary is needed | away | tries the other servers |
+ * | up | standby behind, another server usable | up | switches to it; new epoch |
+ * | up | standby behind, no other server usable | up | reports it once |
+ * | up | standby promoted | up | listens for commits |
+ * | away | server answers | up | new epoch; resumes the queues with wider bounds |
+ * | away | another server usable | up | switches to it; new epoch |
+ * | away | another server lacks the newest commit | away | accepts it after 5 s |
+ * | away | `awayMs` passed | down | rejects waiting and new requests |
+ * | down | server answers | up | new epoch; admits requests |
+ * | down | another server usable | up | switches to it, even if it lacks the newest commit |
  *
- * Each attempt tries the server in use first. A check does not wait behind a reading of the newest
- * revision for long, as that may wait for a lock of a table: then the server is not silent.
- * PostgreSQL notifies sessions of a primary only, so a standby is read every second at the latest.
+ * Each attempt tries the server in use first. A status check does not wait long for a running
+ * revision check, which may itself wait for the lock of a table while the server is up. PostgreSQL
+ * sends notifications on a primary only, so on a standby a revision check runs about once a second.
  */
 export class Link {
-  readonly counts = { looks: 0, asked: 0 };
-  /** The waiting lines before the database, which stop while it is away. */
+  readonly counts = { checks: 0, requests: 0 };
+  /** The queues for the database, which pause while it is away. */
   readonly queues: QueueGroup;
   /**
-   * Something failed: checks at once. Settled once it is known whether the database is away. A
-   * check under way may have had its answer before the failure.
+   * Checks the database at once, after a failure. Resolves when its state is known. Calls share
+   * only checks that begin later: a running check may have been answered before the failure.
    */
-  readonly hint: () => Promise<void> = sharedNext(() => this.#check());
-  readonly #readNext: () => Promise<Newest> = sharedNext(() => this.#read());
+  readonly recheck: () => Promise<void> = sharedNextRun(() => this.#check());
+  readonly #readNext: () => Promise<NewestRevision> = sharedNextRun(() => this.#read());
   readonly #options: LinkOptions;
-  readonly #standings = new Standings();
+  readonly #monitor = new ReplicationMonitor();
   readonly #firstCheck = Promise.withResolvers<void>();
   readonly #listeners = new Set<CommitListener>();
-  /** Connections that are in use or being made. */
+  /** Connections in use, and those being made. */
   readonly #clients = new Set<pg.Client>();
   #url: string;
   #state: LinkState = 'up';
   #client: pg.Client | null = null;
-  /** The question under way on it: the driver takes one at a time. */
-  #asking: Promise<unknown> | null = null;
-  /** The connection that was asked to listen, and whether the server has confirmed it. */
+  /** The last query on it: queries run one after the other. */
+  #lastQuery: Promise<unknown> | null = null;
+  /** The connection on which LISTEN was sent, and whether the server has confirmed it. */
   #listenClient: pg.Client | null = null;
   #isListening = false;
   #timer: NodeJS.Timeout | undefined;
-  #bound: NodeJS.Timeout | undefined;
-  #newest: Newest | null = null;
+  #awayTimer: NodeJS.Timeout | undefined;
+  #newest: NewestRevision | null = null;
   #isStarted = false;
   #isClosed = false;
   #error = new Error('the database has not failed');
-  #lifeline = new AbortController();
-  /** Resolved when the database is back. */
-  #back = Promise.withResolvers<void>();
+  #outageController = new AbortController();
+  /** Resolved at the end of an outage. */
+  #restored = Promise.withResolvers<void>();
   #outages = 0;
   #epoch = 0;
-  #heardAt = 0;
-  #reportedAt = Number.NEGATIVE_INFINITY;
-  /** Since when there is no database; null while there is one. */
-  #awaySince: number | null = null;
+  #answeredAtMs = 0;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
+  /** Start of the outage; null while the database is up. */
+  #awaySinceMs: number | null = null;
   #attempts = 0;
-  #searchedAt = Number.NEGATIVE_INFINITY;
+  #searchedAtMs = Number.NEGATIVE_INFINITY;
   #isBehind = false;
-  /** The last known standing of the server in use. */
-  #standing: Standing | null = null;
+  /** Last known status of the server in use. */
+  #status: ReplicationStatus | null = null;
 
   constructor(options: LinkOptions) {
     const [first] = options.urls;
@@ -175,79 +174,79 @@ export class Link {
     return this.#state;
   }
 
-  /** The address of the server in use. */
+  /** Address of the server in use. */
   get url(): string {
     return this.#url;
   }
 
-  /** The addresses of the others. */
-  get others(): readonly string[] {
+  /** Addresses of the other servers. */
+  get fallbackUrls(): readonly string[] {
     return this.#options.urls.filter((url) => url !== this.#url);
   }
 
-  /** How often the database was away for so long that requests were refused. */
+  /** Number of outages during which requests failed. */
   get outages(): number {
     return this.#outages;
   }
 
-  /** Grows when connections are to be made anew: those from before may be dead without a sound. */
+  /** Increases when connections must be replaced: earlier ones may be broken unnoticed. */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** Aborts running statements, with the refusal, when the wait for the database is over. */
-  get lifeline(): AbortSignal {
-    return this.#lifeline.signal;
+  /** Aborts running statements, with a DatabaseFailure, when the state becomes `down`. */
+  get outageSignal(): AbortSignal {
+    return this.#outageController.signal;
   }
 
-  /** How long a standby may have lacked by now what was committed, in ms; 0 for a primary. */
+  /** Upper bound of the lag of the server in use, in milliseconds; 0 for a primary. */
   get lagMs(): number {
-    return this.#standing?.isStandby ? performance.now() - this.#standing.asOfMs : 0;
+    return this.#status?.isStandby ? performance.now() - this.#status.currentAsOfMs : 0;
   }
 
   /** True while the server in use is a standby. */
   get isStandby(): boolean {
-    return this.#standing?.isStandby === true;
+    return this.#status?.isStandby === true;
   }
 
   /** The newest revision that was read last, possibly some time ago; null before the first. */
-  get lastRead(): Newest | null {
+  get lastRead(): NewestRevision | null {
     return this.#newest;
   }
 
-  /** Settled once the first check is over, and the other servers were tried if it failed. */
+  /** Resolves after the first check, and after an attempt on the other servers if it failed. */
   get firstCheck(): Promise<void> {
     return this.#firstCheck.promise;
   }
 
-  /** True if each commit will reach the listeners: by a notification, or by the next reading. */
-  get hears(): boolean {
-    return this.#client !== null && (this.#isListening || this.#standing?.isStandby === true);
+  /** True if listeners receive each commit, by a notification or by the next check. */
+  get reportsCommits(): boolean {
+    return this.#client !== null && (this.#isListening || this.#status?.isStandby === true);
   }
 
-  /** Begins to check all the time; does nothing if it has begun. */
+  /** Starts the periodic checks, unless they run already. */
   start(): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
-    void this.hint();
+    void this.recheck();
   }
 
-  /** Checks, unless the database answered just now; null then. */
+  /** Checks the database; null if it has just answered. */
   verify(): Promise<void> | null {
-    return performance.now() - this.#heardAt < RECENT_MS ? null : this.hint();
+    return performance.now() - this.#answeredAtMs < FRESH_MS ? null : this.recheck();
   }
 
-  /** The database answered a statement. */
-  heard(): void {
-    this.#heardAt = performance.now();
+  /** Called when the database has answered a statement. */
+  reportAnswer(): void {
+    this.#answeredAtMs = performance.now();
   }
 
-  /** @throws DatabaseFailure while requests are refused */
+  /** @throws DatabaseFailure while the state is `down` */
   check(): void {
     if (this.#state === 'down') throw failureFrom(this.#error);
   }
 
-  /** Calls a listener at each commit from now on. Returns how to end it. */
+  /** Calls a listener at each commit. Returns a function that removes it. */
   onCommit(listener: CommitListener): () => void {
     this.#listeners.add(listener);
     this.start();
@@ -255,225 +254,227 @@ export class Link {
   }
 
   /**
-   * The newest revision, read after this call: nothing committed before it is missed. All calls
-   * during a reading share the next one. Waits while the database is away.
+   * Runs a revision check that begins after this call, so that it finds every earlier commit. All
+   * calls during a check share the next one. Waits while the database is away.
    * @throws DatabaseFailure while it is down, and the errors of the server
    */
-  look(): Promise<Newest> {
-    this.counts.asked += 1;
+  newestRevision(): Promise<NewestRevision> {
+    this.counts.requests += 1;
     return this.#readNext();
   }
 
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    clearTimeout(this.#bound);
+    clearTimeout(this.#awayTimer);
     this.#firstCheck.resolve();
-    this.#back.resolve();
+    this.#restored.resolve();
     this.#listeners.clear();
     this.#client = null;
-    for (const client of this.#clients) destroy(client);
+    for (const client of this.#clients) destroySocket(client);
   }
 
-  async #read(): Promise<Newest> {
-    this.counts.looks += 1;
+  async #read(): Promise<NewestRevision> {
+    this.counts.checks += 1;
     for (let failures = 0; ; ) {
-      const client = await this.#connected();
+      const client = await this.#connection();
       try {
-        const newest = await this.#ask(client, () => readNewest(client, this.#newest));
-        // Another server may be in use by now.
+        const newest = await this.#enqueue(client, () => checkRevision(client, this.#newest));
+        // The link may have switched to another server.
         if (this.#client !== client) continue;
-        this.heard();
-        return this.#found(newest);
+        this.reportAnswer();
+        return this.#store(newest);
       } catch (thrown) {
         failures += 1;
-        if (thrown instanceof NoService) throw thrown;
-        if (!isServerError(thrown)) this.#lost(client, errorOf(thrown));
-        else if (!isTransient(thrown) || failures === READINGS_MAX) throw thrown;
+        if (thrown instanceof NoEpochError) throw thrown;
+        if (!isServerError(thrown)) this.#handleLoss(client, toError(thrown));
+        else if (!isTransient(thrown) || failures === ATTEMPTS_PER_CHECK_MAX) throw thrown;
       }
     }
   }
 
-  #found(newest: Newest): Newest {
+  #store(newest: NewestRevision): NewestRevision {
     const before = this.#newest;
     this.#newest = newest;
-    if (before?.order !== newest.order && !this.#isListening) this.#tell(null);
+    if (before?.order !== newest.order && !this.#isListening) this.#notify(null);
     return newest;
   }
 
-  /** The connection, once there is one. @throws DatabaseFailure */
-  async #connected(): Promise<pg.Client> {
+  /** Returns the connection, waiting for one if necessary. @throws DatabaseFailure */
+  async #connection(): Promise<pg.Client> {
     for (let checks = 0; ; ) {
       this.check();
       if (this.#isClosed) throw unavailable(new Error('the link is closed'));
-      if (this.#awaySince !== null) {
-        await orAborted(this.#back.promise, this.lifeline);
+      if (this.#awaySinceMs !== null) {
+        await untilAborted(this.#restored.promise, this.outageSignal);
       } else if (this.#client !== null) {
         return this.#client;
-      } else if (checks === READINGS_MAX) {
+      } else if (checks === ATTEMPTS_PER_CHECK_MAX) {
         throw failureFrom(this.#error);
       } else {
         checks += 1;
-        await orAborted(this.hint(), this.lifeline);
+        await untilAborted(this.recheck(), this.outageSignal);
       }
     }
   }
 
-  /** Asks one question after the other. */
-  #ask<T>(client: pg.Client, question: () => Promise<T>): Promise<T> {
-    const asking = this.#asking === null ? question() : this.#asking.then(question);
-    const over: Promise<unknown> = asking
+  /** Runs a query after those that were enqueued before. */
+  #enqueue<T>(client: pg.Client, query: () => Promise<T>): Promise<T> {
+    const result = this.#lastQuery === null ? query() : this.#lastQuery.then(query);
+    const over: Promise<unknown> = result
       .catch(() => {})
       .then(() => {
-        if (this.#client === client && this.#asking === over) this.#asking = null;
+        if (this.#client === client && this.#lastQuery === over) this.#lastQuery = null;
       });
-    this.#asking = over;
-    return asking;
+    this.#lastQuery = over;
+    return result;
   }
 
   async #check(): Promise<void> {
-    if (this.#isClosed || this.#awaySince !== null) return;
+    if (this.#isClosed || this.#awaySinceMs !== null) return;
     clearTimeout(this.#timer);
     const begun = performance.now();
     try {
-      await this.#heed(await this.#askStanding());
-      this.#listen();
+      await this.#checkStatus(await this.#readStatus());
+      this.#subscribe();
     } catch (thrown) {
-      const error = errorOf(thrown);
+      const error = toError(thrown);
       if (this.#isClosed) return;
       this.#error = error;
-      this.#drop();
+      this.#disconnect();
       if (!isServerError(error)) {
-        // A server that is silent now may have been so since the question was sent.
-        const isSilent = error instanceof Silence;
-        this.#goAway(error, isSilent ? Math.max(begun, this.#heardAt) : performance.now());
+        // After a timeout, the outage may have begun when the query was sent.
+        const isTimeout = error instanceof AnswerTimeout;
+        const sinceMs = isTimeout ? Math.max(begun, this.#answeredAtMs) : performance.now();
+        this.#startOutage(error, sinceMs);
       }
     }
-    if (this.#awaySince === null) this.#answered();
+    if (this.#awaySinceMs === null) this.#handleAnswer();
   }
 
-  async #askStanding(): Promise<Standing> {
+  async #readStatus(): Promise<ReplicationStatus> {
     const [client, url] = [this.#client, this.#url];
     if (client !== null) {
       try {
-        const standing = await this.#standingOver(client, url);
-        if (standing !== null) return standing;
+        const status = await this.#statusOver(client, url);
+        if (status !== null) return status;
       } catch (thrown) {
-        if (thrown instanceof Silence || isServerError(thrown)) throw thrown;
-        // Perhaps only this connection was ended.
-        this.#lost(client, errorOf(thrown));
+        if (thrown instanceof AnswerTimeout || isServerError(thrown)) throw thrown;
+        // The server may have ended only this connection.
+        this.#handleLoss(client, toError(thrown));
       }
     }
-    const opened = await this.#open(url);
-    if (this.#client === null) this.#use(opened);
-    else destroy(opened.client);
-    return opened.standing;
+    const server = await this.#connect(url);
+    if (this.#client === null) this.#adopt(server);
+    else destroySocket(server.client);
+    return server.status;
   }
 
   /**
-   * Waits for an answer, which ends by itself at the latest with the time limits of a connection. A
-   * server that answers others meanwhile is slow, not silent.
-   * @throws Silence, and what the answer fails with
+   * Waits for an answer. A server that answers other statements meanwhile is slow, not away; the
+   * timeouts of the connection still apply.
+   * @throws AnswerTimeout, and the errors of the answer
    */
-  async #unlessSilent<T>(answer: Promise<T>): Promise<T> {
+  async #awaitAnswer<T>(answer: Promise<T>): Promise<T> {
     for (;;) {
       const begun = performance.now();
       try {
-        return await answered(answer, this.#options.silenceMs);
+        return await withTimeout(answer, this.#options.silenceMs);
       } catch (thrown) {
-        if (!(thrown instanceof Silence) || this.#heardAt <= begun) throw thrown;
+        if (!(thrown instanceof AnswerTimeout) || this.#answeredAtMs <= begun) throw thrown;
       }
     }
   }
 
-  /** The standing by way of the connection; null while a question before it takes long. */
-  async #standingOver(client: pg.Client, url: string): Promise<Standing | null> {
+  /** Checks the status on the connection; null if an earlier query on it takes too long. */
+  async #statusOver(client: pg.Client, url: string): Promise<ReplicationStatus | null> {
     const turn = Promise.withResolvers<void>();
     let isLate = false;
-    const asked = this.#ask(client, async () => {
+    const status = this.#enqueue(client, async () => {
       turn.resolve();
-      return isLate ? null : this.#unlessSilent(this.#standings.of(url, client));
+      return isLate ? null : this.#awaitAnswer(this.#monitor.check(url, client));
     });
     try {
-      await answered(turn.promise, this.#options.silenceMs);
+      await withTimeout(turn.promise, this.#options.silenceMs);
     } catch {
       isLate = true;
       return null;
     }
-    return asked;
+    return status;
   }
 
-  /** Leaves a server that is no longer the right one. @throws Unfit if it may not be used */
-  async #heed(standing: Standing): Promise<void> {
-    const { isStandby, behindMs } = standing;
-    this.#standing = standing;
-    const { mustWrite, behindMs: most, onBehind } = this.#options;
-    if (isStandby && mustWrite) throw new Unfit('the server is a standby, which only reads');
-    if (behindMs <= most) {
+  /** Switches to another server if this one is behind. @throws UnusableServer for a standby */
+  async #checkStatus(status: ReplicationStatus): Promise<void> {
+    const { isStandby, behindMs } = status;
+    this.#status = status;
+    const { mustWrite, behindMs: lagMax, onBehind } = this.#options;
+    if (isStandby && mustWrite)
+      throw new UnusableServer('the server is a standby, which only reads');
+    if (behindMs <= lagMax) {
       this.#isBehind = false;
       return;
     }
-    if (performance.now() - this.#searchedAt < SEARCH_MS) return;
-    this.#searchedAt = performance.now();
-    const why = new Unfit(`the standby is ${(behindMs / 1_000).toFixed(1)} s behind`);
+    if (performance.now() - this.#searchedAtMs < SEARCH_INTERVAL_MS) return;
+    this.#searchedAtMs = performance.now();
+    const why = new UnusableServer(`the standby is ${(behindMs / 1_000).toFixed(1)} s behind`);
     const isBehind = !(await this.#search(why));
     if (isBehind && !this.#isBehind) onBehind?.(why);
     this.#isBehind = isBehind;
   }
 
-  /** Listens for commits, of which only a primary notifies. */
-  #listen(): void {
+  /** Listens for commits; only a primary sends notifications. */
+  #subscribe(): void {
     const client = this.#client;
-    if (client === null || this.#listenClient === client || this.#standing?.isStandby) return;
+    if (client === null || this.#listenClient === client || this.#status?.isStandby) return;
     this.#listenClient = client;
     const listening = (): void => {
       if (this.#client !== client) return;
       this.#isListening = true;
-      // Commits before the server confirmed were not notified.
-      this.#tell(null);
+      // The server sent no notifications of commits before its confirmation.
+      this.#notify(null);
     };
-    const question = () => client.query(`listen ${CHANNEL}`);
-    this.#ask(client, question).then(listening, (error: Error) => this.#lost(client, error));
+    const query = () => client.query(`listen ${CHANNEL}`);
+    this.#enqueue(client, query).then(listening, (error: Error) => this.#handleLoss(client, error));
   }
 
-  #answered(): void {
+  #handleAnswer(): void {
     if (this.#isClosed) return;
     const nowMs = performance.now();
-    this.#heardAt = nowMs;
+    this.#answeredAtMs = nowMs;
     this.#firstCheck.resolve();
     clearTimeout(this.#timer);
     if (!this.#isStarted) return;
-    if (nowMs - this.#reportedAt >= REPORT_MS) {
-      this.#reportedAt = nowMs;
+    if (nowMs - this.#reportedAtMs >= REPORT_INTERVAL_MS) {
+      this.#reportedAtMs = nowMs;
       this.#options.onAnswer?.();
     }
-    this.#timer = setTimeout(() => void this.hint(), PERIOD_MS).unref();
+    this.#timer = setTimeout(() => void this.recheck(), CHECK_INTERVAL_MS).unref();
   }
 
-  #goAway(error: Error, sinceMs: number): void {
-    this.#awaySince = sinceMs;
-    this.#back = Promise.withResolvers();
-    this.#enter('away', error);
+  #startOutage(error: Error, sinceMs: number): void {
+    this.#awaySinceMs = sinceMs;
+    this.#restored = Promise.withResolvers();
+    this.#setState('away', error);
     this.queues.pause();
-    this.#tell(null);
+    this.#notify(null);
     const leftMs = (this.#options.awayMs ?? AWAY_MS) - (performance.now() - sinceMs);
-    this.#bound = setTimeout(() => this.#goDown(), Math.max(0, leftMs));
+    this.#awayTimer = setTimeout(() => this.#failWaiters(), Math.max(0, leftMs));
     this.#reconnect();
   }
 
-  #goDown(): void {
+  #failWaiters(): void {
     const error = this.#error;
     this.#outages += 1;
-    this.#enter('down', error);
-    this.#lifeline.abort(failureFrom(error));
+    this.#setState('down', error);
+    this.#outageController.abort(failureFrom(error));
     this.queues.reject(() => failureFrom(error));
   }
 
-  /** Attempts to connect at a steady pace, whatever became of the attempts before. */
+  /** Starts attempts to connect at a fixed rate, independent of running attempts. */
   #reconnect(): void {
-    if (this.#isClosed || this.#awaySince === null) return;
+    if (this.#isClosed || this.#awaySinceMs === null) return;
     if (this.#attempts < ATTEMPTS_MAX) void this.#attempt();
-    this.#timer = setTimeout(() => this.#reconnect(), RECONNECT_MS).unref();
+    this.#timer = setTimeout(() => this.#reconnect(), RECONNECT_INTERVAL_MS).unref();
   }
 
   /** Tries all servers, the one in use first. */
@@ -481,16 +482,16 @@ export class Link {
     this.#attempts += 1;
     try {
       const url = this.#url;
-      const opened = await this.#open(url);
+      const server = await this.#connect(url);
       try {
-        await this.#heed(opened.standing);
-        if (this.#url === url) this.#comeBack(opened);
+        await this.#checkStatus(server.status);
+        if (this.#url === url) this.#restore(server);
       } finally {
-        if (this.#client !== opened.client) destroy(opened.client);
+        if (this.#client !== server.client) destroySocket(server.client);
       }
     } catch (thrown) {
-      if (this.#awaySince === null) return;
-      this.#error = errorOf(thrown);
+      if (this.#awaySinceMs === null) return;
+      this.#error = toError(thrown);
       await this.#search(this.#error);
     } finally {
       this.#attempts -= 1;
@@ -498,132 +499,132 @@ export class Link {
     }
   }
 
-  #comeBack(opened: Opened): void {
-    if (this.#awaySince === null || this.#isClosed) return;
-    clearTimeout(this.#bound);
-    this.#awaySince = null;
-    this.#reportedAt = Number.NEGATIVE_INFINITY;
-    this.#use(opened);
-    if (this.#state === 'down') this.#lifeline = new AbortController();
-    this.#enter('up', this.#error);
-    this.#renew();
+  #restore(server: ServerConnection): void {
+    if (this.#awaySinceMs === null || this.#isClosed) return;
+    clearTimeout(this.#awayTimer);
+    this.#awaySinceMs = null;
+    this.#reportedAtMs = Number.NEGATIVE_INFINITY;
+    this.#adopt(server);
+    if (this.#state === 'down') this.#outageController = new AbortController();
+    this.#setState('up', this.#error);
+    this.#renewConnections();
     this.queues.resume();
-    this.#back.resolve();
-    this.#answered();
-    void this.hint();
+    this.#restored.resolve();
+    this.#handleAnswer();
+    void this.recheck();
   }
 
-  /** Goes to the first of the other servers that will do; returns whether there was one. */
+  /** Switches to the first usable server among the others; false if there is none. */
   async #search(why: Error): Promise<boolean> {
-    for (const url of this.others) {
-      const since = this.#awaySince;
-      const opened = await this.#open(url).catch(() => null);
-      if (opened === null) continue;
-      const willDo = await this.#willDo(opened).catch(() => false);
-      const isNeeded = this.#awaySince === since && !this.#isClosed;
-      if (!willDo || !isNeeded) {
-        destroy(opened.client);
+    for (const url of this.fallbackUrls) {
+      const since = this.#awaySinceMs;
+      const server = await this.#connect(url).catch(() => null);
+      if (server === null) continue;
+      const isUsable = await this.#isUsable(server).catch(() => false);
+      const isNeeded = this.#awaySinceMs === since && !this.#isClosed;
+      if (!isUsable || !isNeeded) {
+        destroySocket(server.client);
         if (!isNeeded) return false;
         continue;
       }
       this.#url = url;
-      this.#standings.begin(url);
-      this.#standing = { ...opened.standing, asOfMs: performance.now() };
-      this.#options.onMove?.(why, url);
-      if (this.#awaySince !== null) {
-        this.#comeBack(opened);
+      this.#monitor.reset(url);
+      this.#status = { ...server.status, currentAsOfMs: performance.now() };
+      this.#options.onFailover?.(why, url);
+      if (this.#awaySinceMs !== null) {
+        this.#restore(server);
       } else {
-        this.#use(opened);
-        this.#renew();
+        this.#adopt(server);
+        this.#renewConnections();
       }
       return true;
     }
     return false;
   }
 
-  /** True if another server can be used, of which it has found out whether it lacks commits. */
-  async #willDo({ client, standing }: Opened): Promise<boolean> {
-    const { mustWrite, behindMs: most, silenceMs } = this.#options;
-    const { isStandby, behindMs } = standing;
-    const since = this.#awaySince;
+  /** True if another server can be used now. */
+  async #isUsable({ client, status }: ServerConnection): Promise<boolean> {
+    const { mustWrite, behindMs: lagMax, silenceMs } = this.#options;
+    const { isStandby, behindMs } = status;
+    const since = this.#awaySinceMs;
     if (isStandby && mustWrite) return false;
-    // If there is no other, one that is behind has to do.
-    if (behindMs > most && since === null) return false;
-    if (since !== null && performance.now() - since > LOSS_MS) return true;
-    return !(await answered(lacks(client, this.#newest), silenceMs));
+    // During an outage, a standby that is behind is better than none.
+    if (behindMs > lagMax && since === null) return false;
+    if (since !== null && performance.now() - since > ACCEPT_LOSS_MS) return true;
+    return !(await withTimeout(lacksCommit(client, this.#newest), silenceMs));
   }
 
-  /** Connects to a server and asks for its standing. @throws Silence, and the server's errors */
-  async #open(url: string): Promise<Opened> {
+  /** Connects to a server and checks its status. @throws AnswerTimeout, and the server's errors */
+  async #connect(url: string): Promise<ServerConnection> {
     if (this.#isClosed) throw new Error('the link is closed');
     const client = new pg.Client(this.#options.connection(url));
     this.#clients.add(client);
-    client.on('error', (error) => this.#lost(client, error));
+    client.on('error', (error) => this.#handleLoss(client, error));
     client.on('end', () => {
       this.#clients.delete(client);
-      this.#lost(client, new Error('the connection was closed'));
+      this.#handleLoss(client, new Error('the connection was closed'));
     });
     client.on('notification', ({ payload }) => {
-      if (this.#client === client) this.#tell(payload ?? '');
+      if (this.#client === client) this.#notify(payload ?? '');
     });
-    const first = async (): Promise<Standing> => {
+    const first = async (): Promise<ReplicationStatus> => {
       await client.connect();
-      return this.#standings.of(url, client);
+      return this.#monitor.check(url, client);
     };
     try {
-      const standing =
+      const status =
         url === this.#url
-          ? await this.#unlessSilent(first())
-          : await answered(first(), this.#options.silenceMs);
-      return { client, standing };
+          ? await this.#awaitAnswer(first())
+          : await withTimeout(first(), this.#options.silenceMs);
+      return { client, status };
     } catch (error) {
-      destroy(client);
+      destroySocket(client);
       throw error;
     }
   }
 
-  #use({ client }: Opened): void {
-    this.#drop();
+  #adopt({ client }: ServerConnection): void {
+    this.#disconnect();
     this.#client = client;
   }
 
-  /** Has all connections made anew; those that wait meanwhile have wider bounds. */
-  #renew(): void {
+  /** Replaces all connections; wider bounds apply to the queues meanwhile. */
+  #renewConnections(): void {
     this.#epoch += 1;
     this.queues.recover(this.#options.renewPool());
-    this.#tell(null);
+    this.#notify(null);
   }
 
-  /** The connection ended by itself, or does not answer: perhaps the whole server does not. */
-  #lost(client: pg.Client, error: Error): void {
+  /** Checks the server after the loss of a connection, because it may have failed as a whole. */
+  #handleLoss(client: pg.Client, error: Error): void {
     if (this.#client !== client) return;
-    this.#drop();
+    this.#disconnect();
     this.#options.onError?.(error);
-    this.#tell(null);
-    void this.hint();
+    this.#notify(null);
+    void this.recheck();
   }
 
-  #drop(): void {
+  #disconnect(): void {
     const client = this.#client;
     this.#client = null;
-    this.#asking = null;
+    this.#lastQuery = null;
     this.#isListening = false;
-    if (client !== null) destroy(client);
+    if (client !== null) destroySocket(client);
   }
 
-  #enter(state: LinkState, error: Error): void {
+  #setState(state: LinkState, error: Error): void {
     const before = this.#state;
     this.#state = state;
     this.#error = error;
     this.#options.onChange?.(state, before, error);
   }
 
-  #tell(payload: string | null): void {
+  #notify(payload: string | null): void {
     for (const listener of this.#listeners) {
       try {
         listener(payload);
       } catch (error) {
-        this.#options.onError?.(errorOf(error));
+        this.#options.onError?.(toError(error));
       }
     }
   }

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { keptAt } from '../../db/shared-work.ts';
+import { cachedByRevision } from '../../db/shared-work.ts';
 import { BodyStream } from '../../std/body.ts';
 import { CODINGS, type Coding, type CodingPreference } from '../../std/negotiation.ts';
 import { compressed, compressedOnce } from './compress.ts';
@@ -47,12 +47,12 @@ const payloadOf = (bytes: Buffer): Buffer | BodyStream =>
 
 /** Makes each form of a document once, at its first use: an answer is a lookup and one write. */
 function representationsOf({ type, read, headers }: StaticDocument) {
-  const content = keptAt(
+  const content = cachedByRevision(
     1,
     () => type,
     async () => Buffer.from(await read()),
   );
-  const formOf = keptAt(
+  const formOf = cachedByRevision(
     1 + CODINGS.length,
     (coding: Coding | null) => coding ?? '',
     async (coding): Promise<Representation> => {

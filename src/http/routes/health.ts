@@ -61,7 +61,7 @@ export function healthRoutes(
   minRevision: Pick<MinRevisionCheck, 'behindMs'>,
 ): void {
   const answer = async (request: FastifyRequest, reply: FastifyReply, isReadiness: boolean) => {
-    const database = await health.seen();
+    const database = await health.current();
     const behindMs = minRevision.behindMs();
     const body = bodyOf(about, database, behindMs);
     const isBehind = behindMs !== null && !takesBehind(request);

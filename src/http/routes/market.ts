@@ -7,7 +7,7 @@ import { type BodyCheck, bodyCheckOf, type SentBody } from '../../contract/reque
 import { ref } from '../../contract/schemas/components.ts';
 import { FORMATS, pricesContent } from '../../contract/schemas/formats.ts';
 import { filtersOf, type MarketSchemas } from '../../contract/schemas/market.ts';
-import { headAt } from '../../db/newest.ts';
+import { headAt } from '../../db/newest-revision.ts';
 import { revisionText } from '../../db/revisions.ts';
 import { Problem } from '../../errors.ts';
 import type { Sources } from '../../prices/answer.ts';

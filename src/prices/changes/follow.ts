@@ -1,6 +1,6 @@
 import { databaseFailureOf } from '../../db/failures.ts';
 import type { Link } from '../../db/link/link.ts';
-import { sharedReading } from '../../db/shared-work.ts';
+import { sharedLoad } from '../../db/shared-work.ts';
 import { LARGE_WAITING_MAX, ReadLimit } from '../select/select.ts';
 import { type ChangeSources, type ChangesPage, type ChangesRequest, readPage } from './page.ts';
 
@@ -91,7 +91,7 @@ interface PageRead {
  * read. The read starts after the notification, so it includes the commit.
  */
 function sharedReader(sources: ChangeSources, readLimit: ReadLimit) {
-  const once = sharedReading<ChangesPage>();
+  const once = sharedLoad<ChangesPage>();
   return (request: ChangesRequest, count: number): Promise<ChangesPage> => {
     const { after, limit, markets } = request;
     const key = `${count} ${after} ${limit} ${markets.join()}`;
@@ -105,7 +105,7 @@ function checkDatabaseFailure(error: unknown): void {
 }
 
 /** The time of one wait. Without notifications, or after a failure, it ends with a poll. */
-const pauseOf = ({ hears }: Link, leftMs: number, hasFailed: boolean): number =>
+const pauseOf = ({ reportsCommits: hears }: Link, leftMs: number, hasFailed: boolean): number =>
   hears && !hasFailed ? leftMs : Math.min(leftMs, POLL_MS);
 
 /** The feed of a database. @param link reports commits */

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { MARKETS, type Market, type MarketSlug } from '../../catalog/markets.ts';
-import { headAt, type Newest } from '../../db/newest.ts';
+import { headAt, type NewestRevision } from '../../db/newest-revision.ts';
 import type { Head } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { Semaphore } from '../../std/semaphore.ts';
@@ -99,7 +99,7 @@ interface IndexesAt {
 }
 
 /** Reads the indexes of markets at the newest revision. Does not wait for other markets. */
-type IndexReader = (slugs: readonly MarketSlug[], newest: Newest) => Promise<IndexesAt>;
+type IndexReader = (slugs: readonly MarketSlug[], newest: NewestRevision) => Promise<IndexesAt>;
 
 /**
  * A reader that builds the index of a market once for each of its revisions, on first use.

@@ -3,10 +3,10 @@ import { MARKETS } from '../../catalog/markets.ts';
 import { scopeOf } from '../../catalog/scopes.ts';
 import { filtersOf } from '../../contract/schemas/market.ts';
 import { instantOf } from '../../db/instant.ts';
-import type { Newest } from '../../db/newest.ts';
+import type { NewestRevision } from '../../db/newest-revision.ts';
 import { requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
-import { keptAt } from '../../db/shared-work.ts';
+import { cachedByRevision } from '../../db/shared-work.ts';
 
 interface MarketExtent {
   readonly slug: string;
@@ -43,8 +43,10 @@ export async function extentsNow(db: Kysely<Database>, revision = '0'): Promise<
  * every series. It reads after the revision check, so its result is never older.
  * @param shared the database of loads that requests share; an aborted request does not cancel them
  */
-export const extentReader = (shared: Kysely<Database>): ((newest: Newest) => Promise<Extents>) =>
-  keptAt(
+export const extentReader = (
+  shared: Kysely<Database>,
+): ((newest: NewestRevision) => Promise<Extents>) =>
+  cachedByRevision(
     1,
     ({ epoch, revision }) => `${epoch}.${revision}`,
     ({ revision }) => extentsNow(shared, revision),

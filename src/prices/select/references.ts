@@ -8,7 +8,7 @@ import type {
   Product,
   UnitOfMeasure,
 } from '../../db/schema.ts';
-import { keptAt } from '../../db/shared-work.ts';
+import { cachedByRevision } from '../../db/shared-work.ts';
 
 /** The reference objects of records, by the ids in the columns of `price`. */
 export interface References {
@@ -99,7 +99,7 @@ export type ReferenceReader = (
 
 /** A reader with an LRU cache. @param entries most cached revisions */
 export const referenceReader = (entries: number): ReferenceReader =>
-  keptAt(
+  cachedByRevision(
     entries,
     (_db, { epoch, reference }) => `${epoch}.${reference}`,
     (db, { reference }) => loadReferences(db, reference),

@@ -5,7 +5,7 @@ import { Names } from '../../catalog/nearest.ts';
 import { filtersOf } from '../../contract/schemas/market.ts';
 import type { Head } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
-import { keptAt } from '../../db/shared-work.ts';
+import { cachedByRevision } from '../../db/shared-work.ts';
 import type { ListFilter } from '../plan/plan.ts';
 import { columnOf, marketPrices, valuesAt } from './query.ts';
 
@@ -95,7 +95,7 @@ async function vocabularyOf(
         .filter(({ id, matchKey }) => sent.has(matchKey) || sent.has(id))
         .map(({ key }) => key);
     },
-    codes: keptAt(
+    codes: cachedByRevision(
       1,
       () => 'codes',
       () => codesOf(db, market, revision),
@@ -114,7 +114,7 @@ const CACHED = 2 * MARKETS.length;
  * @param shared the database of loads that requests share; an aborted request does not cancel them
  */
 export const vocabularyReader = (shared: Kysely<Database>): VocabularyReader =>
-  keptAt(
+  cachedByRevision(
     CACHED,
     (market, { epoch, revision }) => `${market.slug} ${epoch}.${revision}`,
     (market, { revision }) => vocabularyOf(shared, market, revision),

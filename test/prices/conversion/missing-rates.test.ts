@@ -279,7 +279,7 @@ t.test('every currency is reported where the source has no rate, or does not exi
   for (const FX_SOURCE of ['FED', 'NOBODY']) {
     for (const env of [{ FX_SOURCE }, { FX_SOURCE, PRICE_BOOK_BYTES: '0' }]) {
       const service = await serviceOn(t, twins.database, env);
-      await service.app.book?.fill(() => twins.database.client.link.look());
+      await service.app.book?.fill(() => twins.database.client.link.newestRevision());
       const { json } = await service.post('nickel', {
         filters: { codes: ['M-EUR', 'M-LATE'] },
         options: { currency: 'JPY', includeSeries: true },

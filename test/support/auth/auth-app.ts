@@ -41,7 +41,7 @@ export async function checkCredentials(
 ): Promise<void> {
   const { link } = options;
   const look = async () => {
-    if (link) return link.look();
+    if (link) return link.newestRevision();
     throw new Error('nobody asked for the newest revision');
   };
   const begin = contextCreator(60_000, look);

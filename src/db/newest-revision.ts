@@ -3,40 +3,40 @@ import { instantOf } from './instant.ts';
 import { commitIdOf, type Head, isAfter, numberOf } from './revisions.ts';
 
 /** The newest revision of a scope: a market, `reference`, or `fx:<source>`. */
-interface ScopeState {
+interface ScopeRevision {
   readonly revision: string;
   /** Commit time, as PostgreSQL prints it. */
   readonly committedAt: string;
 }
 
-/** The newest revision of the database. The same object as before when nothing has changed. */
-export interface Newest {
+/** Result of a revision check. An unchanged database returns the same object. */
+export interface NewestRevision {
   readonly epoch: string;
-  /** Changes with every change of an API key. */
+  /** Differs after every change of an API key. */
   readonly keysVersion: string;
   /** The newest revision of all scopes; "0" before the first. */
   readonly revision: string;
-  readonly scopes: ReadonlyMap<string, ScopeState>;
-  /** Grows with each reading that found other data: of two, the greater is the later one. */
+  readonly scopes: ReadonlyMap<string, ScopeRevision>;
+  /** Increases with each check that found changes: the later of two results is the greater. */
   readonly order: number;
-  /** Grows when a known revision is gone, or the epoch is another. */
+  /** Increases when a known revision was lost, or when the epoch changed. */
   readonly history: number;
 }
 
 /** One row: the epoch, the version of the API keys, and the newest revision. */
-type LookRow = readonly [epoch: string, keysVersion: string, revision: string];
+type CheckRow = readonly [epoch: string, keysVersion: string, revision: string];
 
-const LOOK = {
-  name: 'look',
+const CHECK = {
+  name: 'revision_check',
   text: `select epoch, keys_version || '.' || keys_change_id,
     coalesce((select concat_ws('.', number, commit_id) from revision
       order by number desc limit 1), '0') from service`,
 };
 
 /**
- * The scopes that the revisions after one, up to another, touched; those of all revisions if the
- * first is not the commit that it was, because its number came back. The last column is the number
- * of the first. Prepared, as planning it takes longer than reading.
+ * The scopes touched by the revisions after $1 and up to $3. If the commit $2 of revision $1 is
+ * gone, because its number was reused, the scopes of all revisions. The last column is $1, or 0 if
+ * its commit is gone. Prepared, because planning takes longer than execution.
  */
 const TOUCHED = {
   name: 'touched',
@@ -52,7 +52,7 @@ const TOUCHED = {
 
 type TouchedRow = readonly [scope: string, revision: string, committedAt: string, after: string];
 
-/** A message of PostgreSQL's protocol, version 3: type, length and content. */
+/** Encodes a message of PostgreSQL's protocol, version 3: type, length and content. */
 function message(kind: string, content: Buffer): Buffer {
   const head = Buffer.alloc(5);
   head.write(kind);
@@ -60,33 +60,33 @@ function message(kind: string, content: Buffer): Buffer {
   return Buffer.concat([head, content]);
 }
 
-/** Bind without parameters and all in text, Execute for all rows, Sync: the same each time. */
-const EXECUTE_LOOK = Buffer.concat([
-  message('B', Buffer.concat([Buffer.from(`\0${LOOK.name}\0`), Buffer.alloc(6)])),
+/** Bind without parameters and in text format, Execute for all rows, Sync. */
+const EXECUTE_CHECK = Buffer.concat([
+  message('B', Buffer.concat([Buffer.from(`\0${CHECK.name}\0`), Buffer.alloc(6)])),
   message('E', Buffer.alloc(5)),
   message('S', Buffer.alloc(0)),
 ]);
 
-type Callback = (error: Error | null, row?: LookRow) => void;
+type Callback = (error: Error | null, row?: CheckRow) => void;
 
 /**
- * Executes the prepared statement with one write and without its description: every request waits
- * for it. The driver calls these methods.
+ * Executes the prepared statement with one write and without a description, because every request
+ * waits for it. The driver calls these methods.
  */
-class QuickLook {
+class PreparedCheck {
   callback: Callback;
-  #row: LookRow | undefined;
+  #row: CheckRow | undefined;
 
   constructor(callback: Callback) {
     this.callback = callback;
   }
 
   submit({ stream }: pg.Connection): null {
-    stream.write(EXECUTE_LOOK);
+    stream.write(EXECUTE_CHECK);
     return null;
   }
 
-  handleDataRow({ fields }: { readonly fields: LookRow }): void {
+  handleDataRow({ fields }: { readonly fields: CheckRow }): void {
     this.#row = fields;
   }
 
@@ -101,19 +101,19 @@ class QuickLook {
   }
 }
 
-const quickLook = (client: pg.Client): Promise<LookRow | undefined> =>
+const executePrepared = (client: pg.Client): Promise<CheckRow | undefined> =>
   new Promise((resolve, reject) => {
-    client.query(new QuickLook((error, row) => (error ? reject(error) : resolve(row))));
+    client.query(new PreparedCheck((error, row) => (error ? reject(error) : resolve(row))));
   });
 
 /** Connections that have prepared the statement. */
 const prepared = new WeakSet<pg.Client>();
 
-async function look(client: pg.Client): Promise<LookRow | undefined> {
-  if (prepared.has(client)) return quickLook(client);
-  const { rows } = await client.query<string[]>({ ...LOOK, rowMode: 'array' });
+async function readCheckRow(client: pg.Client): Promise<CheckRow | undefined> {
+  if (prepared.has(client)) return executePrepared(client);
+  const { rows } = await client.query<string[]>({ ...CHECK, rowMode: 'array' });
   prepared.add(client);
-  return rows[0] as LookRow | undefined;
+  return rows[0] as CheckRow | undefined;
 }
 
 async function readTouched(client: pg.Client, after: string, until: string) {
@@ -122,18 +122,21 @@ async function readTouched(client: pg.Client, after: string, until: string) {
   return rows as unknown as readonly TouchedRow[];
 }
 
-/** A database without the row of its epoch, as while a dump is restored. */
-export class NoService extends Error {}
+/** The database has no epoch yet, as while a dump is restored. */
+export class NoEpochError extends Error {}
 
 /**
- * Reads the newest revision.
- * @param known the newest revision that was read before, from this server or another one
- * @returns `known` itself when nothing has changed
- * @throws NoService, and the errors of the database
+ * Runs a revision check.
+ * @param known the result of the check before, of this server or another one
+ * @returns `known` itself if nothing has changed
+ * @throws NoEpochError, and the errors of the database
  */
-export async function readNewest(client: pg.Client, known: Newest | null): Promise<Newest> {
-  const row = await look(client);
-  if (row === undefined) throw new NoService('the table service has no row');
+export async function checkRevision(
+  client: pg.Client,
+  known: NewestRevision | null,
+): Promise<NewestRevision> {
+  const row = await readCheckRow(client);
+  if (row === undefined) throw new NoEpochError('the table service has no row');
   const [epoch, keysVersion, revision] = row;
   const isSame = known !== null && epoch === known.epoch;
   if (isSame && revision === known.revision) {
@@ -141,7 +144,7 @@ export async function readNewest(client: pg.Client, known: Newest | null): Promi
   }
   const isLater = isSame && isAfter(revision, known.revision);
   const touched = await readTouched(client, isLater ? known.revision : '0', revision);
-  // If the known revision is gone, nothing that was known of it holds.
+  // If the known revision was lost, its scopes are invalid.
   const since = isLater && touched[0]?.[3] === numberOf(known.revision) ? known : null;
   const scopes = new Map(since?.scopes);
   for (const [scope, newest, committedAt] of touched) {
@@ -152,36 +155,36 @@ export async function readNewest(client: pg.Client, known: Newest | null): Promi
   return { epoch, keysVersion, revision, scopes, order, history };
 }
 
-/** When nothing had been committed yet. */
+/** Commit time of a scope that was never touched. */
 const NEVER = '1970-01-01 00:00:00+00';
 
-/** The newest revision of a scope; "0" where nothing ever touched it. */
-export const revisionOf = ({ scopes }: Newest, scope: string): string =>
+/** The newest revision of a scope; "0" if it was never touched. */
+export const revisionOf = ({ scopes }: NewestRevision, scope: string): string =>
   scopes.get(scope)?.revision ?? '0';
 
-/** Heads by their scopes, for as long as a revision is the newest. */
-const heads = new WeakMap<Newest, Map<string, Head>>();
+/** Heads by their scopes, cached while a revision is the newest. */
+const heads = new WeakMap<NewestRevision, Map<string, Head>>();
 
 /** The head of some scopes and of the reference data, as `headOf` reads it from the database. */
-export function headAt(newest: Newest, scopes: readonly string[]): Head {
-  let known = heads.get(newest);
-  if (known === undefined) {
-    known = new Map();
-    heads.set(newest, known);
+export function headAt(newest: NewestRevision, scopes: readonly string[]): Head {
+  let cached = heads.get(newest);
+  if (cached === undefined) {
+    cached = new Map();
+    heads.set(newest, cached);
   }
   const key = scopes.join();
-  const found = known.get(key) ?? madeHead(newest, scopes);
-  known.set(key, found);
-  return found;
+  const head = cached.get(key) ?? makeHead(newest, scopes);
+  cached.set(key, head);
+  return head;
 }
 
-function madeHead(newest: Newest, scopes: readonly string[]): Head {
+function makeHead(newest: NewestRevision, scopes: readonly string[]): Head {
   let revision = '0';
   let committedAt = NEVER;
   for (const scope of [...scopes, 'reference']) {
-    const state = newest.scopes.get(scope);
-    if (state === undefined || !isAfter(state.revision, revision)) continue;
-    ({ revision, committedAt } = state);
+    const found = newest.scopes.get(scope);
+    if (found === undefined || !isAfter(found.revision, revision)) continue;
+    ({ revision, committedAt } = found);
   }
   const reference = revisionOf(newest, 'reference');
   return { revision, committedAt: instantOf(committedAt), reference, epoch: newest.epoch };

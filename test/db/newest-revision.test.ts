@@ -1,5 +1,5 @@
 import t from 'tap';
-import { headAt } from '../../src/db/newest.ts';
+import { headAt } from '../../src/db/newest-revision.ts';
 import { headOf, numberOf } from '../../src/db/revisions.ts';
 import { administer, type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { inRevision, inTransaction, writeWorld } from '../support/database/world.ts';
@@ -28,7 +28,7 @@ t.test('a look sees every commit before it, and tells the same head as the table
   let committed = 0;
   for (let round = 0; round < 200; round += 1) {
     if (round % 2 === 0) committed = await commit(database, `Round ${round}`);
-    const newest = await client.link.look();
+    const newest = await client.link.newestRevision();
     if (numberOf(newest.revision) !== String(committed))
       t.fail(`round ${round} saw ${newest.revision}`);
     if (round % 20 !== 0) continue;
@@ -36,38 +36,42 @@ t.test('a look sees every commit before it, and tells the same head as the table
       t.same(headAt(newest, scopes), await headOf(db, scopes), `${scopes} in round ${round}`);
     }
   }
-  t.equal(await client.link.look(), await client.link.look(), 'nothing new is the same object');
+  t.equal(
+    await client.link.newestRevision(),
+    await client.link.newestRevision(),
+    'nothing new is the same object',
+  );
 });
 
 t.test('a database without a revision has a head as well', async (t) => {
   const { db, client } = await testDatabase(t);
-  t.same(headAt(await client.link.look(), ['nickel']), await headOf(db, ['nickel']));
+  t.same(headAt(await client.link.newestRevision(), ['nickel']), await headOf(db, ['nickel']));
 });
 
 t.test('all who ask while a look is under way share one that begins after it', async (t) => {
   const database = await worldOf(t);
   const { link } = database.client;
-  await link.look();
+  await link.newestRevision();
   await until('the connection is there', async () => {
     const { rows } = await database.pool.query(`${SESSIONS} and state = 'idle'`);
     return rows.length === 1;
   });
-  await link.look();
-  const { looks, asked } = link.counts;
+  await link.newestRevision();
+  const { checks: looks, requests: asked } = link.counts;
   // The first look waits at the lock; what is committed meanwhile is not in it for sure.
   const [first, second] = await inTransaction(database.pool, async (client) => {
     await client.query("select open_revision('while a look waits')");
     await client.query("update price set name = 'New'");
     await client.query('lock table service in access exclusive mode');
-    const waiting = link.look();
-    const others = Array.from({ length: 100 }, () => link.look());
+    const waiting = link.newestRevision();
+    const others = Array.from({ length: 100 }, () => link.newestRevision());
     return [waiting, Promise.all(others)] as const;
   });
   await first;
   const seen = await second;
   t.equal(new Set(seen).size, 1);
   t.equal(numberOf(seen[0]?.revision ?? ''), '2');
-  t.same([link.counts.asked - asked, link.counts.looks - looks], [101, 2]);
+  t.same([link.counts.requests - asked, link.counts.checks - looks], [101, 2]);
 });
 
 t.test('a look goes on when its connection breaks, and another is made', async (t) => {
@@ -77,18 +81,18 @@ t.test('a look goes on when its connection breaks, and another is made', async (
     const { rows } = await database.pool.query(SESSIONS);
     return rows.map(({ pid }) => pid);
   };
-  await link.look();
+  await link.newestRevision();
   for (let round = 1; round <= 3; round += 1) {
     let pids: number[] = [];
     await until('the connection is there', async () => {
       pids = await sessions();
-      await link.look();
+      await link.newestRevision();
       return pids.length === 1;
     });
     const committed = await commit(database, `Round ${round}`);
-    const [newest] = await Promise.all([link.look(), endLooks(database)]);
+    const [newest] = await Promise.all([link.newestRevision(), endLooks(database)]);
     t.equal(numberOf(newest.revision), String(committed));
-    t.equal(numberOf((await link.look()).revision), String(committed));
+    t.equal(numberOf((await link.newestRevision()).revision), String(committed));
     await until('it is another one', async () => {
       const others = await sessions();
       return others.length === 1 && others[0] !== pids[0];
@@ -111,12 +115,12 @@ t.test('what was known of another epoch is forgotten, also at a smaller number',
   const { pool, client } = database;
   await commit(database, 'Two');
   await commit(database, 'Three');
-  t.equal(numberOf((await client.link.look()).revision), '3');
+  t.equal(numberOf((await client.link.newestRevision()).revision), '3');
   await pool.query("update service set epoch = 'renewed'");
-  const renewed = await client.link.look();
+  const renewed = await client.link.newestRevision();
   t.match(renewed, { epoch: 'renewed', revision: /^3\./ });
   await loseAfter(database, 1);
-  const restored = await client.link.look();
+  const restored = await client.link.newestRevision();
   t.match(restored.revision, /^1\./);
   t.match(restored.scopes.get('nickel')?.revision, /^1\./);
 });
@@ -126,10 +130,10 @@ t.test('a number that comes back with another commit is another state', async (t
   const { link } = database.client;
   const copper = inRevision(database.pool, "update price set name = 'Copper' where code = 'T-3'");
   t.equal(await copper, 2);
-  const lost = await link.look();
+  const lost = await link.newestRevision();
   await loseAfter(database, 1);
   t.equal(await inRevision(database.pool, "update price set name = 'B' where code = 'T-1'"), 2);
-  const same = await link.look();
+  const same = await link.newestRevision();
   t.not(same.revision, lost.revision);
   t.ok(same.history > lost.history);
   t.match(same.scopes.get('copper')?.revision, /^1\./, 'and what was lost with it is forgotten');
@@ -137,23 +141,23 @@ t.test('a number that comes back with another commit is another state', async (t
   for (const name of ['B again', 'C']) {
     await inRevision(database.pool, `update price set name = '${name}' where code = 'T-1'`);
   }
-  const later = await link.look();
+  const later = await link.newestRevision();
   t.match([later.revision, later.history], [/^3\./, same.history + 1], 'also at a greater number');
-  const { history } = await link.look();
+  const { history } = await link.newestRevision();
   await commit(database, 'D');
-  t.equal((await link.look()).history, history, 'a commit after it goes on');
+  t.equal((await link.newestRevision()).history, history, 'a commit after it goes on');
 });
 
 t.test('a change of keys whose number comes back is another version of the keys', async (t) => {
   const database = await worldOf(t);
   const { link } = database.client;
-  const { keysVersion } = await link.look();
+  const { keysVersion } = await link.newestRevision();
   const change = `insert into api_key (public_id, name, digest)
     values ('0123456789', 'A', sha256('a'))`;
   const versions = new Set([keysVersion]);
   for (let round = 0; round < 2; round += 1) {
     await database.pool.query(change);
-    versions.add((await link.look()).keysVersion);
+    versions.add((await link.newestRevision()).keysVersion);
     await inTransaction(database.pool, async (session) => {
       await session.query('set local session_replication_role = replica');
       await session.query('delete from api_key');

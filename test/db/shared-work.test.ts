@@ -1,10 +1,10 @@
 import t from 'tap';
-import { keptAt } from '../../src/db/shared-work.ts';
+import { cachedByRevision } from '../../src/db/shared-work.ts';
 
 /** A load by a key, and the keys of its calls. */
 function counted(keep: number) {
   const loads: string[] = [];
-  const read = keptAt<[key: string, load?: () => Promise<string>], string>(
+  const read = cachedByRevision<[key: string, load?: () => Promise<string>], string>(
     keep,
     (key) => key,
     async (key, load) => {

@@ -1,0 +1,108 @@
+import type pg from 'pg';
+import { isServerError } from '../failures.ts';
+import { commitIdOf, numberOf } from '../revisions.ts';
+
+/** How far a server is behind the primary. */
+export interface ReplicationStatus {
+  /** True for a standby, which only reads. */
+  readonly isStandby: boolean;
+  /** Age of the oldest data that is not replayed, in milliseconds; 0 if none is known. */
+  readonly behindMs: number;
+  /** A time of `performance.now()`: all data received before it is replayed. */
+  readonly currentAsOfMs: number;
+}
+
+/** The WAL position that a standby had received at the last check. */
+interface Mark {
+  /** Null if it had received none. */
+  readonly received: string | null;
+  readonly atMs: number;
+  /** `currentAsOfMs` at that check. */
+  readonly asOfMs: number;
+}
+
+interface StatusRow {
+  readonly isStandby: boolean;
+  /** True if it receives WAL from another server. */
+  readonly isStreaming: boolean;
+  readonly received: string | null;
+  /** True if it has replayed everything up to the mark. */
+  readonly hasReplayedMark: boolean | null;
+  /** True if it has replayed everything it has received. */
+  readonly hasReplayedAll: boolean | null;
+}
+
+/** Takes no lock on a table, so that every responding server answers. */
+const STATUS = `select pg_is_in_recovery() as "isStandby",
+  exists (select from pg_stat_wal_receiver) as "isStreaming",
+  pg_last_wal_receive_lsn()::text as "received",
+  pg_last_wal_replay_lsn() >= $1::pg_lsn as "hasReplayedMark",
+  pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() as "hasReplayedAll"`;
+
+/**
+ * Measures the lag of servers from one check to the next. The time of the last replayed transaction
+ * is no measure: it ages while nothing is written, and during a long transaction.
+ */
+export class ReplicationMonitor {
+  readonly #marks = new Map<string, Mark>();
+
+  /**
+   * Restarts the lag of a server that is used from now on. It was not checked before, and a standby
+   * whose primary has just failed had probably replayed everything.
+   */
+  reset(url: string): void {
+    const mark = this.#marks.get(url);
+    if (mark) this.#marks.set(url, { ...mark, asOfMs: performance.now() });
+  }
+
+  /** Checks a server. @throws the errors of the server */
+  async check(url: string, client: pg.Client): Promise<ReplicationStatus> {
+    const mark = this.#marks.get(url);
+    const sentMs = performance.now();
+    const { rows } = await client.query<StatusRow>(STATUS, [mark?.received ?? null]);
+    const [row] = rows;
+    const nowMs = performance.now();
+    if (!row?.isStandby) {
+      this.#marks.delete(url);
+      return { isStandby: false, behindMs: 0, currentAsOfMs: sentMs };
+    }
+    const { isStreaming, hasReplayedMark, hasReplayedAll, received } = row;
+    if (mark !== undefined && !(isStreaming && hasReplayedMark !== false)) {
+      return { isStandby: true, behindMs: nowMs - mark.atMs, currentAsOfMs: mark.asOfMs };
+    }
+    // The first check has no earlier mark.
+    const asOfMs = isStreaming && hasReplayedAll ? sentMs : (mark?.atMs ?? nowMs);
+    this.#marks.set(url, { received, atMs: nowMs, asOfMs });
+    return { isStandby: true, behindMs: 0, currentAsOfMs: asOfMs };
+  }
+}
+
+/** A revision, and its epoch, that another server has reported. */
+interface KnownCommit {
+  readonly epoch: string;
+  readonly revision: string;
+}
+
+const LACKS = `select epoch = $1 and $2::bigint > 0
+    and not exists (select from revision where number = $2 and commit_id = $3) as "isLacking"
+  from service`;
+
+/**
+ * True if a server lacks a commit that another server has reported. A server without the tables
+ * lacks it; a server of another epoch does not.
+ */
+export async function lacksCommit(
+  client: pg.ClientBase,
+  commit: KnownCommit | null,
+): Promise<boolean> {
+  if (commit === null) return false;
+  const { epoch, revision } = commit;
+  const values = [epoch, numberOf(revision), commitIdOf(revision)];
+  try {
+    const { rows } = await client.query<{ isLacking: boolean }>(LACKS, values);
+    return rows[0]?.isLacking ?? true;
+  } catch (error) {
+    if (isServerError(error)) return true;
+    throw error;
+  }
+}
