@@ -7,7 +7,7 @@ import {
   holdersText,
   LockedOutError,
   lockTimeoutOf,
-  TELL_MS,
+  REPORT_HOLDERS_MS,
   WRITE_LOCK,
 } from './migrate/lock-holders.ts';
 import type { Database } from './schema.ts';
@@ -84,7 +84,7 @@ export async function inApplyTransaction<T>(
   onHeld: OnHeld = () => {},
 ): Promise<T> {
   const timeoutMs = await lockTimeoutOf(db);
-  const atOnceMs = timeoutMs === 0 ? TELL_MS : Math.min(TELL_MS, timeoutMs);
+  const atOnceMs = timeoutMs === 0 ? REPORT_HOLDERS_MS : Math.min(REPORT_HOLDERS_MS, timeoutMs);
   try {
     return await attemptIn(db, atOnceMs, work);
   } catch (error) {

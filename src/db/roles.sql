@@ -1,14 +1,14 @@
--- The accounts of the service, and what each may do. `prices db roles` runs this file; to run it by
--- hand, print it with `prices db roles --print` and give it to psql. Running it again brings every
--- right back to what stands here. It needs an account that may create roles and that owns the
--- tables, or a superuser.
+-- The accounts of the service, and their rights. `prices db roles` runs this file. To run it by
+-- hand, print it with `prices db roles --print` and pipe it to psql. It is idempotent, and resets
+-- every right to this file. It needs a superuser, or an account that can create roles and owns the
+-- tables.
 --
---   prices_owner     owns the tables; nobody logs in as it
+--   prices_owner     owns the tables; cannot log in
 --   prices_migrator  logs in and acts as the owner: migrations, seeds
---   prices_loader    adds and corrects data through revisions; history is out of its reach
---   prices_usage     notes when a key was last used and counts requests, and nothing else
---   prices_service   reads: what the service runs as
---   prices_keys      makes and revokes API keys; sees no prices
+--   prices_loader    adds and corrects data through revisions; cannot change history
+--   prices_usage     records the last use of keys, and counts requests
+--   prices_service   reads: the account of the service
+--   prices_keys      creates and revokes API keys; cannot read prices
 
 -- ==== Accounts ====
 
@@ -21,41 +21,41 @@ begin
   end if;
   foreach name in array array['prices_migrator', 'prices_loader', 'prices_usage', 'prices_service', 'prices_keys'] loop
     if not exists (select from pg_roles where rolname = name) then
-      -- Without a password nobody gets in, unless pg_hba.conf says otherwise.
+      -- Without a password it cannot log in, unless pg_hba.conf allows it.
       execute format('create role %I login', name);
-      -- Leaves room on a server of 100 connections for everybody else.
+      -- Reserves connections for other accounts on a server with 100 connections.
       if name = 'prices_service' then
         alter role prices_service connection limit 80;
       end if;
     end if;
   end loop;
-  -- Who is no superuser hands tables over only to a role that it belongs to.
+  -- Without superuser, an account can transfer tables only to a role of which it is a member.
   if not (select rolsuper from pg_roles where rolname = current_user) and current_user <> 'prices_owner' then
     execute format('grant prices_owner to %I', current_user);
   end if;
 end $$;
 
--- What the migrator makes belongs to the owner.
+-- Objects that the migrator creates belong to the owner.
 grant prices_owner to prices_migrator;
 alter role prices_migrator set role = 'prices_owner';
 alter role prices_migrator set search_path = public, pg_temp;
 alter role prices_migrator set idle_session_timeout = '1h';
 
--- A second lock on the door, beside having no right to write: a session of the service reads only,
--- and nothing that it does, or that becomes of it, lasts.
+-- A second protection, in addition to missing rights: sessions of the service are read-only and
+-- have timeouts.
 alter role prices_service set default_transaction_read_only = on;
 alter role prices_service set search_path = public, pg_temp;
 alter role prices_service set statement_timeout = '8s';
 alter role prices_service set lock_timeout = '1s';
 alter role prices_service set idle_in_transaction_session_timeout = '10s';
--- The service and the commands lift this limit for their own sessions.
+-- The service and the commands disable this limit for their own sessions.
 alter role prices_service set idle_session_timeout = '1h';
 alter role prices_service set tcp_keepalives_idle = '10s';
 alter role prices_service set tcp_keepalives_interval = '5s';
 alter role prices_service set tcp_keepalives_count = 3;
 
--- A load may take its time, and waits for the load before it. One that went to sleep inside its
--- transaction keeps all others waiting.
+-- A load has no statement timeout, and waits for the load before it. An idle transaction would
+-- block all other loads.
 alter role prices_loader set search_path = public, pg_temp;
 alter role prices_loader set idle_in_transaction_session_timeout = '5min';
 alter role prices_loader set idle_session_timeout = '1h';
@@ -73,7 +73,7 @@ alter role prices_usage set lock_timeout = '1s';
 alter role prices_usage set idle_in_transaction_session_timeout = '10s';
 alter role prices_usage set idle_session_timeout = '15min';
 
--- The server notices within a second that a client is gone. Not every system can tell.
+-- Detects disconnected clients within a second. Not supported on every system.
 do $$
 begin
   alter role prices_service set client_connection_check_interval = '1s';
@@ -84,7 +84,7 @@ end $$;
 
 -- ==== Rights ====
 
--- Connections and temporary tables are for those who need them.
+-- Only accounts that need them get connections and temporary tables.
 do $$
 begin
   if not pg_has_role((select datdba from pg_database where datname = current_database()), 'usage') then
@@ -102,7 +102,7 @@ begin
   grant create on schema public to prices_owner;
 end $$;
 
--- By default every account may make large objects, which lie in the database.
+-- By default every account can create large objects, which use space in the database.
 do $$
 begin
   if (select rolsuper from pg_roles where rolname = current_user) then
@@ -110,7 +110,7 @@ begin
   end if;
 end $$;
 
--- By default every account may take any advisory lock, and as many as the server has memory for.
+-- By default every account can take any advisory lock, limited only by the memory of the server.
 do $$
 declare
   each regprocedure;
@@ -125,7 +125,7 @@ begin
   end loop;
 end $$;
 
--- Everything that the migrations made, by whichever account, belongs to the owner.
+-- All objects of migrations belong to the owner, whichever account created them.
 do $$
 declare
   maker oid := (select relowner from pg_class where oid = to_regclass('public.kysely_migration'));
@@ -146,10 +146,10 @@ begin
   end loop;
 end $$;
 
--- The service reads also what a later migration makes, from its first moment on.
+-- The service can read tables of later migrations at once.
 alter default privileges for role prices_owner in schema public grant select on tables to prices_service;
 
--- All rights of each account, table by table; what does not stand here it does not have.
+-- The complete list of rights by account and table.
 do $$
 declare
   granted record;
@@ -221,7 +221,7 @@ begin
   if to_regprocedure('public.note_denied(text[], integer[])') is not null then
     grant execute on function note_denied(text[], integer[]) to prices_usage;
   end if;
-  -- The right to ANALYZE what it filled; older servers leave that to autovacuum.
+  -- The right to ANALYZE tables after a load. Before PostgreSQL 17 autovacuum does this.
   if current_setting('server_version_num')::integer >= 170000 and to_regclass('public.series') is not null then
     execute 'grant maintain on series, fx_rate to prices_loader';
   end if;

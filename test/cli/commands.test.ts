@@ -6,7 +6,7 @@ import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { makeProgram } from '../../src/cli/program.ts';
 import { findPostmaster } from '../../src/db/embedded/files.ts';
-import { choosePlace } from '../../src/db/embedded/place.ts';
+import { chooseInstallation } from '../../src/db/embedded/installation.ts';
 import {
   administer,
   seededDatabase,
@@ -244,7 +244,7 @@ t.test('without DATABASE_URL a command brings its own database and takes it away
   t.match(JSON.parse((await prices(t, { DATA_DIR }, 'keys', 'list', '--json')).stdout), [
     { name: 'a' },
   ]);
-  t.equal(await findPostmaster(await choosePlace(DATA_DIR)), null);
+  t.equal(await findPostmaster(await chooseInstallation(DATA_DIR)), null);
   t.ok(await stat(join(DATA_DIR, 'postgres')));
   t.notMatch(await readFile(join(DATA_DIR, 'postgres.log'), 'utf8'), /ERROR|PANIC/);
 });

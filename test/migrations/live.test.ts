@@ -66,7 +66,7 @@ t.test('this version works on the schema of the next, which comes while it works
     );
   const before = await answers();
   const asking = await asked(t, service);
-  t.same(await migrateUp(migrator.db, { folder, triesMax: 1_000 }), Object.keys(EXPANSION));
+  t.same(await migrateUp(migrator.db, { folder, attemptsMax: 1_000 }), Object.keys(EXPANSION));
   await noneFailed(t, asking);
   t.same(await answers(), before, 'and it answers the same, to the byte');
   await until('a database that is ahead is ready', async () => {
@@ -100,7 +100,7 @@ t.test('a table in use: the migration tries again, and readers pass it by', asyn
   const onWait = (tries: number): void => {
     if (tries === 3) tried.resolve();
   };
-  const patience = { onWait, triesMax: 1_000 };
+  const patience = { onWait, attemptsMax: 1_000 };
   const migrating = migrateUp(database.as('migrator').db, { folder, ...patience });
   await tried.promise;
   await noneFailed(t, asking);
@@ -113,7 +113,7 @@ t.test('a table that stays in use: the migration gives up and says who uses it',
   const { url: folder } = await blockedMigration(t);
   await holder(t, database, 'access share');
   const migrator = database.as('migrator');
-  const failure = await migrateUp(migrator.db, { folder, triesMax: 2 }).then(
+  const failure = await migrateUp(migrator.db, { folder, attemptsMax: 2 }).then(
     () => 'it came through',
     (error: Error) => `${error.name}: ${error.message}`,
   );

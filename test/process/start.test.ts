@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import t from 'tap';
 import { createKey } from '../../src/auth/keys/keys.ts';
 import { findPostmaster } from '../../src/db/embedded/files.ts';
-import { choosePlace } from '../../src/db/embedded/place.ts';
+import { chooseInstallation } from '../../src/db/embedded/installation.ts';
 import { seededDatabase, siblingUrl, testDatabase } from '../support/database/database.ts';
 import { until } from '../support/http/sockets.ts';
 import { dataFolder, prices, type Running, startService } from '../support/process/running.ts';
@@ -52,7 +52,7 @@ const isReady = (address: string): Promise<void> =>
   until('it is ready', async () => (await fetch(`${address}/ready`)).status === 200);
 
 const isDatabaseUp = async (dataDir: string): Promise<boolean> =>
-  (await findPostmaster(await choosePlace(dataDir))) !== null;
+  (await findPostmaster(await chooseInstallation(dataDir))) !== null;
 
 /** Settings that cannot work, what is said of them, and the exit code. */
 type Fault = [env: Record<string, string>, message: RegExp, code: number];

@@ -14,43 +14,50 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import process from 'node:process';
-import type { Account, Place } from './place.ts';
-import { EmbeddedDatabaseError, exists } from './process.ts';
+import type { Account, Installation } from './installation.ts';
+import { EmbeddedDatabaseError, processExists } from './process.ts';
 
 const LOG_BYTES_MAX = 10 * 1024 * 1024;
 
-/** The name of the database and of its one account. */
+/** Name of the database and of its account. */
 const NAME = 'prices';
 
-/** The folder that PostgreSQL calls its data directory. */
-export const clusterOf = (place: Place): string => join(place.home, 'postgres');
-const passwordFileOf = (place: Place): string => join(place.home, 'database-password');
-/** Where PostgreSQL and initdb write what they have to say. */
-export const logFileOf = (place: Place): string => join(place.dataDir, 'postgres.log');
+/** PostgreSQL's data directory. */
+export const clusterOf = (installation: Installation): string =>
+  join(installation.home, 'postgres');
+const passwordFileOf = (installation: Installation): string =>
+  join(installation.home, 'database-password');
+/** Log file of PostgreSQL and initdb. */
+export const logFileOf = (installation: Installation): string =>
+  join(installation.dataDir, 'postgres.log');
 
-/** The account as a child process wants it. */
-export const whoOf = (account: Account | null) =>
+/** The account as options of a child process. */
+export const accountOptions = (account: Account | null) =>
   account ? { uid: account.uid, gid: account.gid } : undefined;
 
-/** Nothing of our environment reaches PostgreSQL: neither PG* variables nor secrets. */
+/** The environment of PostgreSQL, without the PG* variables and secrets of this process. */
 export function environment(): NodeJS.ProcessEnv {
-  const kept = ['PATH', 'SystemRoot', 'TMPDIR', 'TEMP', 'TMP'];
+  const inherited = ['PATH', 'SystemRoot', 'TMPDIR', 'TEMP', 'TMP'];
   const env: NodeJS.ProcessEnv = { LC_ALL: 'C', TZ: 'UTC' };
-  for (const name of kept) if (process.env[name]) env[name] = process.env[name];
+  for (const name of inherited) if (process.env[name]) env[name] = process.env[name];
   return env;
 }
 
 /** The address of a database of this server. */
-export async function urlOf(place: Place, port: number, database: string = NAME): Promise<string> {
-  const file = passwordFileOf(place);
+export async function urlOf(
+  installation: Installation,
+  port: number,
+  database: string = NAME,
+): Promise<string> {
+  const file = passwordFileOf(installation);
   const password = await readFile(file, 'utf8').catch((cause) => {
     throw new EmbeddedDatabaseError(`cannot read ${file}, the password of the database`, { cause });
   });
   return `postgres://${NAME}:${password.trim()}@127.0.0.1:${port}/${database}`;
 }
 
-async function makePassword(place: Place): Promise<string> {
-  const file = passwordFileOf(place);
+async function makePassword(installation: Installation): Promise<string> {
+  const file = passwordFileOf(installation);
   const password = randomBytes(24).toString('base64url');
   const handle = await open(file, 'w', 0o600);
   await handle.writeFile(`${password}\n`);
@@ -59,48 +66,51 @@ async function makePassword(place: Place): Promise<string> {
   return password;
 }
 
-/** The last line of PostgreSQL's log that says what went wrong. */
-export async function complaintOf(place: Place, from: number): Promise<string> {
-  const log = (await readFile(logFileOf(place))).subarray(from).toString('utf8');
+/** The last error in PostgreSQL's log. @param from position in bytes */
+export async function lastErrorOf(installation: Installation, from: number): Promise<string> {
+  const log = (await readFile(logFileOf(installation))).subarray(from).toString('utf8');
   const lines = log.split('\n').filter((line) => /FATAL|PANIC|ERROR|error/.test(line));
   return lines.at(-1) ?? log.trim().split('\n').at(-1) ?? '';
 }
 
-/** Opens the log for appending; a log that has grown too large begins again. */
-export async function openLog(place: Place) {
-  const file = logFileOf(place);
+/** Opens the log for appending. Truncates a log that is too large. */
+export async function openLog(installation: Installation) {
+  const file = logFileOf(installation);
   const { size } = await stat(file).catch(() => ({ size: 0 }));
   const handle = await open(file, size > LOG_BYTES_MAX ? 'w' : 'a', 0o600);
   return { handle, from: (await handle.stat()).size };
 }
 
 /**
- * Makes the files of a new database, unless they are there. They are made under another name and
- * renamed when complete, so that a killed initdb leaves nothing that looks like a database.
+ * Initialises the files of a new database, unless they exist. They are renamed when complete, so
+ * that a killed initdb leaves no incomplete database.
  */
-export async function initialise(place: Place): Promise<void> {
-  const cluster = clusterOf(place);
-  for (const left of (await readdir(place.home)).filter((each) => each.startsWith('postgres.new-')))
-    await rm(join(place.home, left), { recursive: true, force: true });
+export async function initialise(installation: Installation): Promise<void> {
+  const cluster = clusterOf(installation);
+  const entries = await readdir(installation.home);
+  for (const stale of entries.filter((each) => each.startsWith('postgres.new-'))) {
+    await rm(join(installation.home, stale), { recursive: true, force: true });
+  }
   if (await stat(cluster).catch(() => null)) return;
 
-  const draft = join(place.home, `postgres.new-${randomBytes(6).toString('hex')}`);
+  const draft = join(installation.home, `postgres.new-${randomBytes(6).toString('hex')}`);
   await mkdir(draft, { mode: 0o700 });
-  // initdb wants an empty folder: the password for it lies in one beside.
+  // initdb requires an empty folder, so the password file is outside.
   const secret = `${draft}.password`;
   const handle = await open(secret, 'wx', 0o600);
-  await handle.writeFile(await makePassword(place));
+  await handle.writeFile(await makePassword(installation));
   await handle.close();
-  if (place.account) {
-    for (const each of [draft, secret]) await chown(each, place.account.uid, place.account.gid);
+  if (installation.account) {
+    for (const each of [draft, secret])
+      await chown(each, installation.account.uid, installation.account.gid);
   }
-  await runInitdb(place, draft, secret);
+  await runInitdb(installation, draft, secret);
   await rm(secret, { force: true });
   await rename(draft, cluster);
 }
 
-async function runInitdb(place: Place, draft: string, secret: string): Promise<void> {
-  const { handle, from } = await openLog(place);
+async function runInitdb(installation: Installation, draft: string, secret: string): Promise<void> {
+  const { handle, from } = await openLog(installation);
   const args = [
     `--pgdata=${draft}`,
     `--username=${NAME}`,
@@ -113,27 +123,28 @@ async function runInitdb(place: Place, draft: string, secret: string): Promise<v
     '--data-checksums',
     '--no-instructions',
   ];
-  const child = spawn(place.binaries.initdb, args, {
-    cwd: place.home,
+  const child = spawn(installation.binaries.initdb, args, {
+    cwd: installation.home,
     env: environment(),
     stdio: ['ignore', handle.fd, handle.fd],
-    ...whoOf(place.account),
+    ...accountOptions(installation.account),
   });
   const [code, signal] = await once(child, 'exit').finally(() => handle.close());
   if (code === 0) return;
+  const detail = await lastErrorOf(installation, from);
   throw new EmbeddedDatabaseError(
-    `initdb failed (${code ?? signal}): ${await complaintOf(place, from)}; see ${logFileOf(place)}`,
+    `initdb failed (${code ?? signal}): ${detail}; see ${logFileOf(installation)}`,
   );
 }
 
-/** What `postmaster.pid` says about the server of a data directory. */
+/** The server of a data directory, as in `postmaster.pid`. */
 interface Postmaster {
   readonly pid: number;
   readonly port: number;
   readonly ready: boolean;
 }
 
-/** Reads `postmaster.pid`, which may be left from a dead server; null when there is none. */
+/** Reads `postmaster.pid`, which may be of a dead server; null if there is none. */
 export async function readPidFile(cluster: string): Promise<Postmaster | null> {
   const text = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '');
   const lines = text.split('\n');
@@ -142,20 +153,20 @@ export async function readPidFile(cluster: string): Promise<Postmaster | null> {
   return { pid, port: Number(lines[3] ?? 0), ready: (lines[7] ?? '').trim() === 'ready' };
 }
 
-/** True if this process number is the PostgreSQL of this folder, not a later process. */
+/** True if the process is the PostgreSQL of this folder, not a later one with the same number. */
 export async function isPostmaster(pid: number, cluster: string): Promise<boolean> {
-  if (!exists(pid)) return false;
+  if (!processExists(pid)) return false;
   if (process.platform !== 'linux') return true;
-  // PostgreSQL works inside its data directory.
+  // The working directory of PostgreSQL is its data directory.
   const folder = await readlink(`/proc/${pid}/cwd`).catch((error: NodeJS.ErrnoException) =>
     error.code === 'ENOENT' || error.code === 'ESRCH' ? null : cluster,
   );
   return folder === cluster;
 }
 
-/** The server that runs on these files; null when none does. */
-export async function findPostmaster(place: Place): Promise<Postmaster | null> {
-  const cluster = clusterOf(place);
+/** The running server of these files; null if there is none. */
+export async function findPostmaster(installation: Installation): Promise<Postmaster | null> {
+  const cluster = clusterOf(installation);
   const found = await readPidFile(cluster);
   return found && (await isPostmaster(found.pid, cluster)) ? found : null;
 }

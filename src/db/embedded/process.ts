@@ -16,14 +16,14 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** A failure of the embedded PostgreSQL, in one sentence that a person can act on. */
+/** The embedded PostgreSQL failed. The message tells the operator what to do. */
 export class EmbeddedDatabaseError extends Error {
   override readonly name = 'EmbeddedDatabaseError';
   readonly exitCode = 1;
 }
 
-/** True if a process with this number exists, whoever it is. */
-export function exists(pid: number): boolean {
+/** True if a process with this number exists, of any user. */
+export function processExists(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
@@ -32,20 +32,20 @@ export function exists(pid: number): boolean {
   }
 }
 
-/** When a process began, in whatever terms the system has; null when there is none. */
-async function beginningOf(pid: number): Promise<string | null> {
-  if (!exists(pid)) return null;
+/** The start of a process, in a format of the system; '' if unknown, null if it does not exist. */
+async function startOf(pid: number): Promise<string | null> {
+  if (!processExists(pid)) return null;
   if (process.platform === 'linux') {
     try {
       const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
       const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '');
-      // The name may hold spaces and parentheses; the start time is the 20th field after it.
+      // The name may contain spaces and parentheses; the start time is the 20th field after it.
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      // A zombie has ended; only its parent has not asked for its exit code yet.
+      // A zombie has ended; its parent has not read its exit code yet.
       return fields[0] === 'Z' || fields[0] === 'X' ? null : `${fields[19]}@${boot.trim()}`;
     } catch (error) {
-      // Where /proc is not mounted the number alone has to do.
-      return (error as NodeJS.ErrnoException).code === 'ENOENT' && !exists(pid) ? null : '';
+      // If /proc is not mounted, only the number identifies the process.
+      return (error as NodeJS.ErrnoException).code === 'ENOENT' && !processExists(pid) ? null : '';
     }
   }
   if (process.platform === 'win32') return '';
@@ -55,15 +55,15 @@ async function beginningOf(pid: number): Promise<string | null> {
   return stdout.trim() === '' ? null : stdout.trim();
 }
 
-/** What tells this process from every other one, also from a later one with the same number. */
+/** Identifies this process uniquely, also against a later process with the same number. */
 export const ownIdentity = async (): Promise<string> =>
-  `${process.pid} ${(await beginningOf(process.pid)) ?? ''}`;
+  `${process.pid} ${(await startOf(process.pid)) ?? ''}`;
 
-/** True if the process that wrote this identity still runs. */
+/** True if the process with this identity is running. */
 export async function isAlive(identity: string): Promise<boolean> {
   const [, pid, beginning] = /^(\d{1,10}) ?(.*)$/s.exec(identity.trim()) ?? [];
   if (pid === undefined) return false;
-  const current = await beginningOf(Number(pid));
+  const current = await startOf(Number(pid));
   return current !== null && (current === beginning || current === '' || beginning === '');
 }
 
@@ -75,7 +75,7 @@ const readLock = (file: string): string | null => {
   }
 };
 
-/** Takes the name if it is free; a link appears whole, with its content, or not at all. */
+/** Creates the lock file unless it exists. A hard link creates name and content atomically. */
 function tryLink(file: string, identity: string): boolean {
   const own = `${file}.${randomBytes(6).toString('hex')}`;
   writeFileSync(own, identity, { mode: 0o600 });
@@ -91,8 +91,8 @@ function tryLink(file: string, identity: string): boolean {
 }
 
 /**
- * Removes the lock of a dead process. Two that find it at once must not remove each other's new
- * lock, so only the holder of a second file may, which is held for a few system calls.
+ * Removes the lock of a dead process. A second lock file, held for a few system calls, prevents two
+ * processes from removing each other's new lock.
  */
 function clearLock(file: string, dead: string): void {
   const guard = `${file}.clearing`;
@@ -114,8 +114,8 @@ function clearLock(file: string, dead: string): void {
 }
 
 /**
- * Runs `work` while no other process holds the lock file. A lock whose process died is taken over.
- * @throws EmbeddedDatabaseError when a living process holds it longer than `waitMs`
+ * Runs work under a lock file. The lock of a dead process is removed.
+ * @throws EmbeddedDatabaseError if a running process holds the lock for longer than `waitMs`
  */
 export async function withLock<T>(
   file: string,
@@ -130,7 +130,7 @@ export async function withLock<T>(
     else if (Date.now() > deadline) {
       const pid = holder?.split(' ')[0] ?? 'unknown';
       throw new EmbeddedDatabaseError(
-        `process ${pid} has kept ${file} for ${waitMs / 1000} s; end it, or wait for it`,
+        `process ${pid} has held ${file} for ${waitMs / 1000} s; end it, or wait for it`,
       );
     } else await pause(25);
   }

@@ -7,19 +7,19 @@ import process from 'node:process';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import {
+  accountOptions,
   clusterOf,
-  complaintOf,
   environment,
   findPostmaster,
   isPostmaster,
+  lastErrorOf,
   logFileOf,
   openLog,
   readPidFile,
   urlOf,
-  whoOf,
 } from './files.ts';
-import type { Place } from './place.ts';
-import { EmbeddedDatabaseError, exists } from './process.ts';
+import type { Installation } from './installation.ts';
+import { EmbeddedDatabaseError, processExists } from './process.ts';
 
 const START_MS = 60_000;
 const STOP_MS = 30_000;
@@ -37,7 +37,7 @@ async function isFree(port: number): Promise<boolean> {
   }
 }
 
-/** The port that was used last, so that whoever still knows it finds the server again. */
+/** The preferred port if it is free, so that clients find the server again; otherwise any port. */
 async function choosePort(preferred: number): Promise<number> {
   if (preferred > 0 && (await isFree(preferred))) return preferred;
   const probe = createServer();
@@ -47,17 +47,17 @@ async function choosePort(preferred: number): Promise<number> {
   return typeof address === 'object' && address ? address.port : 0;
 }
 
-/** A server that was started and is not known to be ready. */
+/** A started server that may not be ready yet. */
 interface Attempt {
   readonly pid: number | undefined;
-  /** How long the log was before. */
+  /** Length of the log before the start, in bytes. */
   readonly logFrom: number;
   /** The exit code, signal or failure; null while it runs. */
   ended(): string | null;
 }
 
 async function spawnPostgres(
-  place: Place,
+  installation: Installation,
   port: number,
   settings: Readonly<Record<string, string>>,
 ): Promise<Attempt> {
@@ -70,15 +70,15 @@ async function spawnPostgres(
     log_checkpoints: 'off',
     ...settings,
   };
-  const { handle, from } = await openLog(place);
+  const { handle, from } = await openLog(installation);
   const args = Object.entries(fixed).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const child = spawn(place.binaries.postgres, ['-D', clusterOf(place), ...args], {
-    cwd: place.home,
+  const child = spawn(installation.binaries.postgres, ['-D', clusterOf(installation), ...args], {
+    cwd: installation.home,
     env: environment(),
     // A process group of its own: Ctrl-C in the terminal is for the service, which then stops it.
     detached: true,
     stdio: ['ignore', handle.fd, handle.fd],
-    ...whoOf(place.account),
+    ...accountOptions(installation.account),
   });
   let ended: string | null = null;
   child.on('error', (error) => {
@@ -92,21 +92,21 @@ async function spawnPostgres(
   return { pid: child.pid, logFrom: from, ended: () => ended };
 }
 
-/** What a start may meet that passes: a taken port, and a dead server's last processes. */
+/** Transient errors of a start: a used port, and processes of a dead server that still end. */
 const PORT_TAKEN = /could not create any TCP|Address already in use/;
-const STILL_ENDING = /shared memory block|lock file/;
+const STILL_STOPPING = /shared memory block|lock file/;
 
-/** Waits until the server takes connections; returns null, or why it ended instead. */
+/** Waits until the server accepts connections. Returns null, or the reason why it ended. */
 async function untilReady(
-  place: Place,
+  installation: Installation,
   attempt: Attempt,
   port: number,
   deadline: number,
 ): Promise<string | null> {
   while (Date.now() < deadline) {
     const ended = attempt.ended();
-    if (ended !== null) return `${ended}: ${await complaintOf(place, attempt.logFrom)}`;
-    const found = await readPidFile(clusterOf(place));
+    if (ended !== null) return `${ended}: ${await lastErrorOf(installation, attempt.logFrom)}`;
+    const found = await readPidFile(clusterOf(installation));
     if (found?.ready && found.port === port && found.pid === attempt.pid) return null;
     await pause(POLL_MS);
   }
@@ -114,30 +114,30 @@ async function untilReady(
 }
 
 /**
- * Starts PostgreSQL on the files of this place, on 127.0.0.1 only, and returns its port.
- * @throws EmbeddedDatabaseError when it does not start
+ * Starts PostgreSQL on 127.0.0.1 and returns its port.
+ * @throws EmbeddedDatabaseError if it does not start
  */
 export async function startPostgres(
-  place: Place,
+  installation: Installation,
   settings: Readonly<Record<string, string>>,
 ): Promise<number> {
-  const cluster = clusterOf(place);
+  const cluster = clusterOf(installation);
   const left = await readPidFile(cluster);
-  // PostgreSQL takes any living process of that number for another server of the same files.
-  if (left && exists(left.pid) && !(await isPostmaster(left.pid, cluster))) {
+  // PostgreSQL mistakes any running process with that number for a server of the same files.
+  if (left && processExists(left.pid) && !(await isPostmaster(left.pid, cluster))) {
     await rm(join(cluster, 'postmaster.pid'), { force: true });
   }
   const deadline = Date.now() + START_MS;
   let port = await choosePort(left?.port ?? 0);
   for (;;) {
-    const attempt = await spawnPostgres(place, port, settings);
-    const complaint = await untilReady(place, attempt, port, deadline);
+    const attempt = await spawnPostgres(installation, port, settings);
+    const complaint = await untilReady(installation, attempt, port, deadline);
     if (complaint === null) return port;
-    const isPassing = PORT_TAKEN.test(complaint) || STILL_ENDING.test(complaint);
+    const isPassing = PORT_TAKEN.test(complaint) || STILL_STOPPING.test(complaint);
     if (Date.now() >= deadline || !isPassing) {
-      if (attempt.ended() === null) await stopPostgres(place);
+      if (attempt.ended() === null) await stopPostgres(installation);
       throw new EmbeddedDatabaseError(
-        `the embedded PostgreSQL did not start (${complaint}); see ${logFileOf(place)}`,
+        `the embedded PostgreSQL did not start (${complaint}); see ${logFileOf(installation)}`,
       );
     }
     await pause(POLL_MS * 5);
@@ -145,14 +145,14 @@ export async function startPostgres(
   }
 }
 
-/** Asks the server of this port whether its files are ours, and makes our database if it lacks. */
-async function checkServer(place: Place, port: number): Promise<void> {
-  const client = new pg.Client({ connectionString: await urlOf(place, port, 'postgres') });
+/** Checks that the server of a port uses our files, and creates our database if it is missing. */
+async function checkServer(installation: Installation, port: number): Promise<void> {
+  const client = new pg.Client({ connectionString: await urlOf(installation, port, 'postgres') });
   await client.connect();
   try {
     const { rows } = await client.query(`select current_setting('data_directory') as folder,
       exists (select from pg_database where datname = 'prices') as present`);
-    if (rows[0].folder !== clusterOf(place)) {
+    if (rows[0].folder !== clusterOf(installation)) {
       throw new EmbeddedDatabaseError(`port ${port} belongs to the database in ${rows[0].folder}`);
     }
     if (!rows[0].present) await client.query('create database prices');
@@ -161,47 +161,47 @@ async function checkServer(place: Place, port: number): Promise<void> {
   }
 }
 
-/** Errors of a server that is starting or stopping. */
-const PASSING_CODES = new Set(['57P03', '57P01', 'ECONNREFUSED', 'ECONNRESET']);
+/** Error codes of a server that starts or stops. */
+const TRANSIENT_CODES = new Set(['57P03', '57P01', 'ECONNREFUSED', 'ECONNRESET']);
 
 /**
- * Finds the server that already runs on these files and waits until it takes connections.
- * @returns its port, or null when none runs
- * @throws EmbeddedDatabaseError when it runs and does not let us in
+ * Finds the running server of these files, and waits until it accepts connections.
+ * @returns its port, or null if there is none
+ * @throws EmbeddedDatabaseError if it does not accept connections
  */
-export async function adoptPostgres(place: Place): Promise<number | null> {
+export async function adoptPostgres(installation: Installation): Promise<number | null> {
   const deadline = Date.now() + START_MS;
   for (;;) {
-    const found = await findPostmaster(place);
+    const found = await findPostmaster(installation);
     if (!found) return null;
     try {
       if (found.ready) {
-        await checkServer(place, found.port);
+        await checkServer(installation, found.port);
         return found.port;
       }
     } catch (error) {
-      if (!PASSING_CODES.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
+      if (!TRANSIENT_CODES.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
     }
     if (Date.now() > deadline) {
       throw new EmbeddedDatabaseError(
-        `PostgreSQL runs on ${clusterOf(place)} (process ${found.pid}) and takes no connection`,
+        `PostgreSQL runs on ${clusterOf(installation)} (process ${found.pid}) and accepts no connection`,
       );
     }
     await pause(POLL_MS);
   }
 }
 
-/** Ends the server of these files, gently first; returns when it is gone. */
-export async function stopPostgres(place: Place): Promise<void> {
-  const cluster = clusterOf(place);
-  const found = await findPostmaster(place);
+/** Stops the server of these files, gracefully first, and waits for its end. */
+export async function stopPostgres(installation: Installation): Promise<void> {
+  const cluster = clusterOf(installation);
+  const found = await findPostmaster(installation);
   if (!found) return;
-  // Fast: sessions end, everything is on disk. Immediate: the next start recovers. Then by force.
+  // Fast shutdown, then immediate shutdown with recovery at the next start, then SIGKILL.
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
     if (process.platform === 'win32') {
       const args = ['stop', '-D', cluster, '-m', signal === 'SIGINT' ? 'fast' : 'immediate'];
-      await once(spawn(place.binaries.pgCtl, args, { stdio: 'ignore' }), 'exit');
-    } else if (exists(found.pid)) {
+      await once(spawn(installation.binaries.pgCtl, args, { stdio: 'ignore' }), 'exit');
+    } else if (processExists(found.pid)) {
       process.kill(found.pid, signal);
     }
     const deadline = Date.now() + STOP_MS;

@@ -1,34 +1,34 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Database } from '../schema.ts';
 
-/** A lock was not free for as long as we waited. The message names the sessions that hold it. */
+/** A lock was not acquired before the timeout. The message names the sessions that hold it. */
 export class LockedOutError extends Error {
   override readonly name = 'LockedOutError';
   readonly exitCode = 4;
 }
 
-/** How long a lock is waited for before its holders are reported. */
-export const TELL_MS = 2_000;
+/** Wait for a lock after which its holders are reported. */
+export const REPORT_HOLDERS_MS = 2_000;
 
-/** The session that writes data. */
+/** Matches the session that holds the write lock. */
 export const WRITE_LOCK = sql<boolean>`
   relation = to_regclass('public.write_lock') and mode = 'ShareUpdateExclusiveLock'`;
 
-/** Sessions that hold an advisory lock in this database. */
+/** Matches sessions that hold an advisory lock in this database. */
 export const advisoryLock = (key: string): RawBuilder<boolean> => sql<boolean>`
   locktype = 'advisory' and objsubid = 1 and classid = ${key}::bigint >> 32
     and objid = (${key}::bigint & 4294967295)
     and database = (select oid from pg_database where datname = current_database())`;
 
-/** Sessions that hold a lock on one of our tables, or any advisory lock in this database. */
+/** Matches sessions that hold a lock on a table of the project, or an advisory lock. */
 export const ANY_LOCK = sql<boolean>`
   database = (select oid from pg_database where datname = current_database())
     and (locktype = 'advisory' or relation in (
       select oid from pg_class where relnamespace = 'public'::regnamespace))`;
 
 /**
- * Other sessions that hold a lock, by their transactions, as a person would name them: process,
- * account, application and, where this account may see it, the start of the transaction.
+ * Describes other sessions that hold a lock, by virtual transaction id: process, account,
+ * application and, if this account may see it, the start of the transaction.
  */
 export async function lockHolders(
   db: Kysely<Database>,
@@ -44,7 +44,7 @@ export async function lockHolders(
   return new Map(rows.map(({ transaction, name }) => [transaction, name]));
 }
 
-/** The same as one text. */
+/** Describes the sessions that hold a lock, in one text. */
 export async function holdersText(
   db: Kysely<Database>,
   lock: RawBuilder<boolean>,
@@ -53,7 +53,7 @@ export async function holdersText(
   return names.join(', ') || 'a session that has just ended';
 }
 
-/** How long statements of this session wait for a lock, in milliseconds; 0 for no limit. */
+/** `lock_timeout` of the session, in milliseconds; 0 for no limit. */
 export async function lockTimeoutOf(db: Kysely<Database>): Promise<number> {
   const { rows } = await sql<{ ms: number }>`
     select setting::integer as ms from pg_settings where name = 'lock_timeout'`.execute(db);

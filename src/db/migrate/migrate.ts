@@ -4,39 +4,44 @@ import { MARKETS } from '../../catalog/markets.ts';
 import { ALL_MARKETS, scopeOf } from '../../catalog/scopes.ts';
 import type { Database } from '../schema.ts';
 import {
+  type LockWaitOptions,
+  retryLocked,
+  setTimeouts,
+  withMigrationLock,
+} from './migration-lock.ts';
+import {
   changedSince,
+  deleteFile,
   FOLDER,
-  forgetFile,
   type MigrationFile,
   migrationNames,
   migrationRuns,
-  prepareLog,
+  prepareFileTable,
   readMigrations,
   recordFiles,
-  refuseDrift,
-  refuseUnreleased,
+  rejectDrift,
+  rejectUnreleased,
 } from './migrations.ts';
-import { asOnlyRunner, type Patience, untilUnlocked, waits } from './only-runner.ts';
-import { renewRights } from './roles.ts';
+import { grantRights } from './roles.ts';
 
-/** A step back that would have taken data with it. Nothing was changed. */
+/** Taking back a migration would lose data. Nothing was changed. */
 class DataLossError extends Error {
   override readonly name = 'DataLossError';
   readonly exitCode = 3;
 }
 
-/** The data that the migration runner writes, each time it runs. */
-const OURS = ['kysely_migration', 'kysely_migration_lock', 'migration_file'];
-const CATALOG = ['service', 'market', 'access_scope'];
+/** Tables that the migration runner writes. */
+const RUNNER_TABLES = ['kysely_migration', 'kysely_migration_lock', 'migration_file'];
+const CATALOG_TABLES = ['service', 'market', 'access_scope'];
 
-/** The columns of the tables that hold rows, as `table.column`. */
+/** The columns of all tables with rows, as `table.column`. */
 async function filledColumns(trx: Kysely<unknown>): Promise<Set<string>> {
   const { rows: columns } = await sql<{ table: string; column: string }>`
     select c.relname::text as "table", a.attname::text as "column"
     from pg_class c join pg_attribute a on a.attrelid = c.oid
     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
       and a.attnum > 0 and not a.attisdropped
-      and c.relname <> all(${[...OURS, ...CATALOG]})
+      and c.relname <> all(${[...RUNNER_TABLES, ...CATALOG_TABLES]})
     order by c.relname, a.attnum`.execute(trx);
   const filled = new Set<string>();
   for (const table of new Set(columns.map((each) => each.table))) {
@@ -50,17 +55,17 @@ async function filledColumns(trx: Kysely<unknown>): Promise<Set<string>> {
 }
 
 /**
- * Does a step back in the transaction of the caller, and fails when tables or columns of tables
- * with rows are gone after it.
- * @throws DataLossError naming them
+ * Takes back a migration in the given transaction, and fails if tables with rows, or their columns,
+ * are missing afterwards.
+ * @throws DataLossError with their names
  */
 async function withoutLoss(
   trx: Kysely<unknown>,
   name: string,
-  step: () => Promise<void>,
+  takeBack: () => Promise<void>,
 ): Promise<void> {
   const before = await filledColumns(trx);
-  await step();
+  await takeBack();
   const after = await filledColumns(trx);
   const lost = [...before].filter((each) => !after.has(each));
   if (lost.length === 0) return;
@@ -72,7 +77,7 @@ async function withoutLoss(
   );
 }
 
-/** Writes the markets and scopes of the catalog that the database lacks; never removes one. */
+/** Inserts missing markets and scopes of the catalog. Never removes one. */
 async function writeCatalog(db: Kysely<Database>): Promise<void> {
   await db.transaction().execute(async (trx) => {
     await trx
@@ -104,26 +109,25 @@ async function hasCatalog(db: Kysely<Database>): Promise<boolean> {
   return rows[0]?.present === MARKETS.length;
 }
 
-/** Outside a transaction nothing is locked that readers need, and old ones are waited for. */
-const PATIENT_MS = 60_000;
+/** Lock timeout outside a transaction, where the statement blocks no readers. */
+const CONCURRENT_LOCK_TIMEOUT_MS = 60_000;
 
-interface MigrateOptions extends Patience {
-  /** Where the migrations lie. */
+interface MigrateOptions extends LockWaitOptions {
   readonly folder?: URL;
   /** The last one to run. */
   readonly until?: string;
 }
 
-/** What a database has of this version's migrations. */
+/** The status of one migration in a database. */
 export interface MigrationStatus {
   readonly name: string;
-  /** When it ran, RFC 3339, or null when it is pending. */
+  /** RFC 3339; null if it is pending. */
   readonly executedAt: string | null;
-  /** `changed`: its file is not what ran; `unknown`: a newer version ran it. */
+  /** `changed`: the file has changed since it ran. `unknown`: a newer version ran it. */
   readonly state: 'ran' | 'pending' | 'changed' | 'unknown';
 }
 
-/** Every migration of this version, and those that a newer one ran, in order. */
+/** All migrations of this version, and those that a newer version ran, by name. */
 export async function migrationStatus(
   db: Kysely<Database>,
   { folder = FOLDER }: MigrateOptions = {},
@@ -142,7 +146,7 @@ export async function migrationStatus(
   return [...ran, ...pending].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Kysely's runner over our files, with what we do besides in the same transaction. */
+/** Kysely's migrator for our files. Each step also records its file, in the same transaction. */
 function migratorOf(
   one: Kysely<Database>,
   files: readonly MigrationFile[],
@@ -150,15 +154,15 @@ function migratorOf(
 ): Migrator {
   const migrations = files.map((file) => {
     const up = async (trx: Kysely<unknown>): Promise<void> => {
-      if (file.transaction) await waits(trx, undefined, true);
+      if (file.transaction) await setTimeouts(trx, undefined, true);
       await file.up(trx);
       await recordFiles(trx, [file]);
     };
     const back = (trx: Kysely<unknown>) => file.down(trx);
     const down = async (trx: Kysely<unknown>): Promise<void> => {
-      await waits(trx, undefined, true);
+      await setTimeouts(trx, undefined, true);
       await (loseData ? back(trx) : withoutLoss(trx, file.name, () => back(trx)));
-      await forgetFile(trx, file.name);
+      await deleteFile(trx, file.name);
     };
     return [file.name, { up, down }] as const;
   });
@@ -168,65 +172,70 @@ function migratorOf(
   });
 }
 
-/** Runs one migration, in a transaction of its own unless it says otherwise. */
-async function step(one: Kysely<Database>, files: readonly MigrationFile[], next: MigrationFile) {
+/** Runs one migration, in its own transaction unless its file exports `transaction = false`. */
+async function runMigration(
+  one: Kysely<Database>,
+  files: readonly MigrationFile[],
+  next: MigrationFile,
+) {
   const migrator = migratorOf(one, files, { loseData: false });
-  if (!next.transaction) await waits(one, PATIENT_MS);
+  if (!next.transaction) await setTimeouts(one, CONCURRENT_LOCK_TIMEOUT_MS);
   const { error } = await migrator.migrateUp({ disableTransactions: !next.transaction });
-  if (!next.transaction) await waits(one);
+  if (!next.transaction) await setTimeouts(one);
   if (error) throw error;
 }
 
 /**
- * Brings the database to the newest schema, one transaction for each migration, and the rights of
- * its accounts with it; returns the names of the migrations it ran. Readers go on: a table that is
- * in use is waited for shortly, and then again. Cut off anywhere, it goes on from there when it is
- * run again. A database that a newer version has migrated stays as it is.
- * @throws MigrationDriftError when a file is not what ran, LockedOutError when a table stays locked
+ * Runs the pending migrations, one transaction each, and renews the rights of the accounts. Does
+ * not block readers: it waits for a table lock only briefly, and retries. An interrupted run is
+ * completed by the next one. A database that a newer version has migrated is not changed.
+ * @returns the names of the migrations that it ran
+ * @throws MigrationDriftError if a file has changed, LockedOutError if a table stays locked
  */
 export async function migrateUp(
   db: Kysely<Database>,
-  { folder = FOLDER, until, ...patience }: MigrateOptions = {},
+  { folder = FOLDER, until, ...waitOptions }: MigrateOptions = {},
 ): Promise<string[]> {
   const files = await readMigrations(folder);
-  return asOnlyRunner(
+  return withMigrationLock(
     db,
     async (one) => {
-      await untilUnlocked(one, () => prepareLog(one), patience);
+      await retryLocked(one, () => prepareFileTable(one), waitOptions);
       const runs = await migrationRuns(one);
-      refuseDrift(runs, files);
-      refuseUnreleased(runs, files);
+      rejectDrift(runs, files);
+      rejectUnreleased(runs, files);
       const done = new Set(runs.map(({ name }) => name));
       await recordFiles(
         one,
         files.filter(({ name }) => done.has(name)),
       );
       const pending = files.filter(({ name }) => !done.has(name));
-      // What a newer version made is its own to keep, markets and rights included.
+      // A newer version also maintains the markets and rights.
       if (pending.length === 0 && done.size > files.length) return [];
       const wanted = pending.filter(({ name }) => until === undefined || name <= until);
-      for (const next of wanted) await untilUnlocked(one, () => step(one, files, next), patience);
+      for (const next of wanted)
+        await retryLocked(one, () => runMigration(one, files, next), waitOptions);
       await writeCatalog(one);
-      await renewRights(one);
+      await grantRights(one);
       return wanted.map(({ name }) => name);
     },
-    patience,
+    waitOptions,
   );
 }
 
 /**
- * Takes back the newest migration; returns its name, or null when there is none.
- * @param loseData whether the tables that it made may go with what is in them
- * @throws DataLossError when they would, and may not
+ * Takes back the newest migration. Returns its name, or null if there is none.
+ * @param loseData true to drop tables with rows
+ * @throws DataLossError if it would lose data without `loseData`
  */
 export async function migrateDown(
   db: Kysely<Database>,
   { folder = FOLDER, loseData = false }: { folder?: URL; loseData?: boolean } = {},
 ): Promise<string | null> {
   const files = await readMigrations(folder);
-  return asOnlyRunner(db, async (one) => {
-    await prepareLog(one);
-    return untilUnlocked(one, async () => {
+  return withMigrationLock(db, async (one) => {
+    await prepareFileTable(one);
+    return retryLocked(one, async () => {
       const { error, results } = await migratorOf(one, files, { loseData }).migrateDown();
       if (error) throw error;
       return results?.[0]?.migrationName ?? null;
@@ -235,8 +244,8 @@ export async function migrateDown(
 }
 
 /**
- * True if the database has every migration of this version and the catalog's markets: what the
- * readiness probe asks. A database that is ahead of this version counts as current.
+ * True if the database has every migration of this version and all markets of the catalog. The
+ * database of a newer version is current as well.
  */
 export async function isSchemaCurrent(db: Kysely<Database>): Promise<boolean> {
   const { rows } = await sql<{ present: boolean }>`

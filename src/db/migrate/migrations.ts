@@ -20,8 +20,8 @@ interface MigrationModule {
   up(db: Kysely<unknown>): Promise<void>;
   down(db: Kysely<unknown>): Promise<void>;
   /**
-   * `false` for what PostgreSQL does outside a transaction only, such as CREATE INDEX
-   * CONCURRENTLY. It must not mind being run again after it was cut off anywhere.
+   * `false` for statements that need to run outside a transaction, such as CREATE INDEX
+   * CONCURRENTLY. Such a migration must be repeatable after an interruption.
    */
   readonly transaction?: boolean;
 }
@@ -29,14 +29,14 @@ interface MigrationModule {
 /** One migration, read from its file. */
 export interface MigrationFile extends Required<MigrationModule> {
   readonly name: string;
-  /** SHA-256 of the file, in hexadecimal; what it would be with the line ends of Unix. */
+  /** SHA-256 of the file with Unix line ends, in hexadecimal. */
   readonly sha256: string;
 }
 
 async function read(folder: URL, file: string): Promise<MigrationFile> {
   const url = new URL(file, folder);
   const text = await readFile(url, 'utf8');
-  // The package holds the source, whose hash is recorded, and what runs beside it.
+  // The package contains the source, for its hash, and the compiled file, which runs.
   const compiled = new URL(file.replace(/\.ts$/, '.js'), folder);
   const module = existsSync(compiled) ? compiled : url;
   const { up, down, transaction = true }: MigrationModule = await import(module.href);
@@ -59,16 +59,16 @@ export const readMigrations = async (folder: URL): Promise<readonly MigrationFil
 
 type AnyDatabase = Kysely<Database> | Kysely<unknown>;
 
-/** The migrations of this database, a line each. */
+/** A migration that ran in a database. */
 interface MigrationRun {
   readonly name: string;
-  /** RFC 3339, as the runner's clock had it. */
+  /** RFC 3339, by the clock of the migration runner. */
   readonly executedAt: string;
-  /** SHA-256 of its file; null for one that ran before these were recorded. */
+  /** SHA-256 of its file; null if it ran before hashes were recorded. */
   readonly sha256: string | null;
 }
 
-/** A migration that ran, and whose file is another one now. The message is for a person. */
+/** The file of a migration has changed since it ran. The message is for operators. */
 class MigrationDriftError extends Error {
   override readonly name = 'MigrationDriftError';
   readonly exitCode = 1;
@@ -80,14 +80,14 @@ async function exists(db: AnyDatabase, table: string): Promise<boolean> {
   return rows[0]?.present === true;
 }
 
-/** Makes the table of what was in the files; Kysely makes its own of what ran. */
-export const prepareLog = (db: AnyDatabase): Promise<unknown> =>
+/** Creates the table of file hashes. Kysely creates its own table of migrations. */
+export const prepareFileTable = (db: AnyDatabase): Promise<unknown> =>
   sql`create table if not exists migration_file (
     name text primary key,
     sha256 text not null check (sha256 ~ '^[0-9a-f]{64}$')
   )`.execute(db);
 
-/** The migrations that ran, in their order; none on a database that never saw one. */
+/** The migrations that ran, by name; empty for a new database. */
 export async function migrationRuns(db: AnyDatabase): Promise<readonly MigrationRun[]> {
   if (!(await exists(db, 'kysely_migration'))) return [];
   const sums = (await exists(db, 'migration_file'))
@@ -99,13 +99,13 @@ export async function migrationRuns(db: AnyDatabase): Promise<readonly Migration
   return rows;
 }
 
-/** True if a newer version than that of these names has migrated the database. */
+/** True if the database has migrations other than these, so a newer version has migrated it. */
 export async function isAhead(db: AnyDatabase, names: readonly string[]): Promise<boolean> {
   const known = new Set(names);
   return (await migrationRuns(db)).some(({ name }) => !known.has(name));
 }
 
-/** Notes what the files of migrations hold that ran; the first note of each stays. */
+/** Records the hashes of migration files. Does not change recorded ones. */
 export async function recordFiles(db: AnyDatabase, files: readonly MigrationFile[]): Promise<void> {
   const names = files.map(({ name }) => name);
   const sums = files.map(({ sha256 }) => sha256);
@@ -114,11 +114,11 @@ export async function recordFiles(db: AnyDatabase, files: readonly MigrationFile
     select * from unnest(${names}::text[], ${sums}::text[]) on conflict do nothing`.execute(db);
 }
 
-/** Forgets a migration that is taken back. */
-export const forgetFile = (db: AnyDatabase, name: string): Promise<unknown> =>
+/** Deletes the hash of a migration that is taken back. */
+export const deleteFile = (db: AnyDatabase, name: string): Promise<unknown> =>
   sql`delete from migration_file where name = ${name}`.execute(db);
 
-/** The migrations that ran here with another content than their file has now. */
+/** The migrations whose files have changed since they ran. */
 export const changedSince = (
   runs: readonly MigrationRun[],
   files: readonly MigrationFile[],
@@ -129,22 +129,22 @@ export const changedSince = (
   );
 };
 
-/** @throws MigrationDriftError naming the first file that is not what ran here */
-export function refuseDrift(runs: readonly MigrationRun[], files: readonly MigrationFile[]): void {
+/** @throws MigrationDriftError for the first file that has changed since it ran */
+export function rejectDrift(runs: readonly MigrationRun[], files: readonly MigrationFile[]): void {
   const [changed] = changedSince(runs, files);
   if (changed === undefined) return;
   throw new MigrationDriftError(
-    `migrations/${changed.name}.ts is not the file that ran here at ${changed.executedAt}: what ` +
-      'ran never changes. Bring the file back, and put the change into a new migration',
+    `migrations/${changed.name}.ts has changed since it ran here at ${changed.executedAt}: ` +
+      'restore the file, and put the change into a new migration',
   );
 }
 
 /**
- * Refuses a database that lacks this version's first migration but has others: one of the versions
- * before 1.0.0, whose migrations were replaced.
+ * Rejects a database that has migrations, but not the first one of this version: a version before
+ * 1.0.0 created it, whose migrations were replaced.
  * @throws MigrationDriftError
  */
-export function refuseUnreleased(
+export function rejectUnreleased(
   runs: readonly MigrationRun[],
   files: readonly MigrationFile[],
 ): void {
@@ -156,15 +156,15 @@ export function refuseUnreleased(
   );
 }
 
-/** A migration that would run. */
+/** The statements of a pending migration. */
 export interface Preview {
   readonly name: string;
-  /** True if its statements are one transaction. */
+  /** True if its statements run in one transaction. */
   readonly transaction: boolean;
   readonly statements: readonly string[];
 }
 
-/** Writes down what it is told to run, and runs nothing. */
+/** Records statements without running them. */
 class Recorder extends DummyDriver {
   readonly statements: string[] = [];
 
@@ -194,10 +194,10 @@ async function previewOf({ name, transaction, up }: MigrationFile): Promise<Prev
 }
 
 /**
- * The statements of the pending migrations, in order. Nothing is run and nothing is locked: what a
- * migration does must not depend on what it reads. The markets and scopes that `db migrate` adds
- * besides are not among them.
- * @throws MigrationDriftError when a file is not what ran
+ * Lists the statements of the pending migrations, in order, without running them or taking locks.
+ * This works because no migration depends on data that it reads. Excludes the markets and scopes
+ * that `db migrate` inserts.
+ * @throws MigrationDriftError if a file has changed since it ran
  */
 export async function previewMigrations(
   db: Kysely<Database>,
@@ -205,8 +205,8 @@ export async function previewMigrations(
 ): Promise<Preview[]> {
   const files = await readMigrations(folder);
   const runs = await migrationRuns(db);
-  refuseDrift(runs, files);
-  refuseUnreleased(runs, files);
+  rejectDrift(runs, files);
+  rejectUnreleased(runs, files);
   const done = new Set(runs.map(({ name }) => name));
   const previews: Preview[] = [];
   for (const file of files) if (!done.has(file.name)) previews.push(await previewOf(file));

@@ -2,17 +2,17 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../schema.ts';
+import { retryLocked, withMigrationLock } from './migration-lock.ts';
 import { FOLDER, isAhead, migrationNames } from './migrations.ts';
-import { asOnlyRunner, untilUnlocked } from './only-runner.ts';
 
 const SCRAM_ITERATIONS = 4096;
 const SALT_BYTES = 16;
 const DIGEST_BYTES = 32;
 
 /**
- * The SCRAM verifier of a password (RFC 5803). Sent in place of the password, it keeps the password
- * out of every statement and server log.
- * @param password of printable ASCII, which needs no normalisation
+ * The SCRAM verifier of a password (RFC 5803). Sending it instead of the password keeps the password
+ * out of statements and server logs.
+ * @param password printable ASCII, which needs no normalisation
  */
 export function scramVerifier(password: string, salt: Buffer = randomBytes(SALT_BYTES)): string {
   const salted = pbkdf2Sync(password, salt, SCRAM_ITERATIONS, DIGEST_BYTES, 'sha256');
@@ -22,39 +22,38 @@ export function scramVerifier(password: string, salt: Buffer = randomBytes(SALT_
   return `SCRAM-SHA-256$${SCRAM_ITERATIONS}:${salt.toString('base64')}$${stored}:${server}`;
 }
 
-/** The accounts that log in; the owner of the tables does not. */
+/** The accounts that can log in. The owner of the tables cannot. */
 export const LOGINS = ['migrator', 'loader', 'usage', 'service', 'keys'] as const;
 export type Login = (typeof LOGINS)[number];
 
-/** What stands before the names of the accounts unless the operator says otherwise. */
+/** Default prefix of the account names. */
 export const ROLE_PREFIX = 'prices';
 
-/** A wish about accounts that cannot be met. The message is one line for a terminal. */
+/** A change of accounts is not possible. The message is one line for a terminal. */
 class RoleError extends Error {
   override readonly name = 'RoleError';
   readonly exitCode = 2;
 }
 
-const FILE = new URL('../roles.sql', import.meta.url);
-const NAMES = new RegExp(`\\b${ROLE_PREFIX}_(owner|${LOGINS.join('|')})\\b`, 'g');
-const RIGHTS = '-- ==== Rights ====';
+const ROLES_FILE = new URL('../roles.sql', import.meta.url);
+const ACCOUNT_NAMES = new RegExp(`\\b${ROLE_PREFIX}_(owner|${LOGINS.join('|')})\\b`, 'g');
+const RIGHTS_HEADING = '-- ==== Rights ====';
 
 /** `service` → `prices_service`. */
 export const roleName = (prefix: string, login: Login | 'owner'): string => `${prefix}_${login}`;
 
 /**
- * The statements that make the accounts and give them their rights, for accounts named
- * `<prefix>_service` and so on.
- * @throws RoleError when the prefix cannot begin a name
+ * The statements that create the accounts `<prefix>_service` and so on, and grant their rights.
+ * @throws RoleError for an invalid prefix
  */
 export async function rolesSql(prefix: string): Promise<string> {
   if (!/^[a-z][a-z0-9_]{0,39}$/.test(prefix)) {
-    throw new RoleError('a prefix has up to 40 small letters, digits and _, a letter first');
+    throw new RoleError('a prefix has up to 40 lower-case letters, digits and _, a letter first');
   }
-  return (await readFile(FILE, 'utf8')).replace(NAMES, `${prefix}_$1`);
+  return (await readFile(ROLES_FILE, 'utf8')).replace(ACCOUNT_NAMES, `${prefix}_$1`);
 }
 
-/** @throws RoleError when PostgreSQL and its clients might not read the password alike */
+/** @throws RoleError for a password that PostgreSQL and its clients might normalise differently */
 function checkPassword(login: Login, password: string): void {
   if (!/^[ -~]{8,256}$/.test(password)) {
     throw new RoleError(
@@ -63,9 +62,9 @@ function checkPassword(login: Login, password: string): void {
   }
 }
 
-/** One transaction, with what a file of statements may not say itself. */
+/** Runs the text of a file in one transaction. */
 const inTransaction = (db: Kysely<Database>, text: string): Promise<unknown> =>
-  untilUnlocked(db, () =>
+  retryLocked(db, () =>
     db.transaction().execute(async (trx) => {
       await sql`set local client_min_messages = warning`.execute(trx);
       await sql.raw(text).execute(trx);
@@ -73,10 +72,10 @@ const inTransaction = (db: Kysely<Database>, text: string): Promise<unknown> =>
   );
 
 /**
- * Makes the accounts where they lack, brings their settings and rights to what `roles.sql` says,
- * and sets the passwords that are given. Doing it twice changes nothing more.
- * @throws RoleError for a prefix or password that cannot be used, and where a newer version knows
- * better who may do what
+ * Creates missing accounts, applies the settings and rights of `roles.sql`, and sets the given
+ * passwords. Idempotent.
+ * @throws RoleError for an invalid prefix or password, and if a newer version has migrated the
+ * database
  */
 export async function applyRoles(
   db: Kysely<Database>,
@@ -90,15 +89,15 @@ export async function applyRoles(
       `alter role ${roleName(prefix, login)} password '${scramVerifier(password)}';`,
   );
   const names = await migrationNames(FOLDER);
-  await asOnlyRunner(db, async (one) => {
+  await withMigrationLock(db, async (one) => {
     if (await isAhead(one, names)) {
-      throw new RoleError('a newer version has migrated this database: let it make the accounts');
+      throw new RoleError('a newer version has migrated this database: run its db roles instead');
     }
     await inTransaction(one, [text, ...statements].join('\n'));
   });
 }
 
-/** The prefix of the accounts that this database was made for; null when it has none. */
+/** The prefix of the accounts of this database; null if it has none. */
 async function prefixOf(db: Kysely<Database>): Promise<string | null> {
   const { rows } = await sql<{ prefix: string }>`
     select prefix from (
@@ -109,28 +108,28 @@ async function prefixOf(db: Kysely<Database>): Promise<string | null> {
 }
 
 /**
- * Gives the accounts their rights on what migrations made; without accounts there is nothing to
- * do. To be called by who runs alone.
+ * Grants the accounts their rights on new tables and functions, if the database has accounts. The
+ * advisory lock of migrations must be held.
  */
-export async function renewRights(db: Kysely<Database>): Promise<void> {
+export async function grantRights(db: Kysely<Database>): Promise<void> {
   const prefix = await prefixOf(db);
   if (prefix === null) return;
   const text = await rolesSql(prefix);
-  await inTransaction(db, text.slice(text.indexOf(RIGHTS)));
+  await inTransaction(db, text.slice(text.indexOf(RIGHTS_HEADING)));
 }
 
-/** What the account of a session may do, as far as the service is concerned. */
+/** The rights of the account of a session, compared with those that the service needs. */
 interface Account {
   readonly name: string;
-  /** What it may do beyond reading, in words; empty for an account made for the service. */
+  /** Rights beyond reading, in words; empty for the account of the service. */
   readonly excess: readonly string[];
   /** Tables that it cannot read. */
   readonly unreadable: readonly string[];
 }
 
 /**
- * Looks at what the account of this session may do. The service reads and does nothing else, so
- * an error in it, or somebody who broke into it, must not be able to do more.
+ * Reads the rights of the account of this session. The service only reads data, so neither a bug
+ * nor an attacker should be able to do more through its account.
  */
 export async function accountOf(db: Kysely<Database>): Promise<Account> {
   const { rows } = await sql<{ name: string; excess: string[]; unreadable: string[] }>`

@@ -20,8 +20,8 @@ interface Addition {
 type Trx = Transaction<Database>;
 
 /**
- * The wanted rows that a table lacks. A row has several keys, its slug and its name: one that
- * shares any of them is there, in the form that its owner gave it.
+ * The wanted rows that a table lacks. A row has several keys, such as slug and name: a stored row
+ * with any of them counts as present, because its owner may have edited the others.
  */
 function missingOf<Existing, Wanted extends Existing>(
   wanted: readonly Wanted[],
@@ -120,7 +120,7 @@ async function products(trx: Trx, markets: readonly SampleMarket[]): Promise<Add
   };
 }
 
-/** Publishers of rates carry no revision: they only name the rates, which do. */
+/** Inserts the sources of rates, which have no revision, unlike their rates. */
 async function writeSources(trx: Trx): Promise<void> {
   const rows = await trx.selectFrom('currency').select(['id', 'iso']).execute();
   const ids = new Map(rows.map(({ id, iso }) => [iso, id]));
@@ -139,8 +139,8 @@ async function writeSources(trx: Trx): Promise<void> {
 }
 
 /**
- * Adds the reference rows that are missing, in one revision, or none when all are there. A row
- * that is there stays as it is: its names may have been edited.
+ * Inserts missing reference rows in one revision, or none if all are present. Does not change
+ * present rows, whose names may have been edited.
  */
 export async function writeReference(
   trx: Trx,

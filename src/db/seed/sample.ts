@@ -15,12 +15,12 @@ type Trx = Transaction<Database>;
 const FORMAT = 'seed';
 const ACTOR = 'seed';
 
-/** The two lines of the ledger that the sample data leave, once each was written. */
-export const LINES = { samples: 'seeds', corrections: 'seeds, corrections' } as const;
+/** File names of the two batches of the sample data in the ledger. */
+export const BATCH_NAMES = { samples: 'seeds', corrections: 'seeds, corrections' } as const;
 
-/** What a line of the ledger says about seeds. */
+/** The columns of a seed batch in the ledger. */
 interface SeedBatch {
-  readonly file_name: (typeof LINES)[keyof typeof LINES];
+  readonly file_name: (typeof BATCH_NAMES)[keyof typeof BATCH_NAMES];
   readonly sha256: Buffer;
   readonly reason: string | null;
   readonly prices_added: number;
@@ -31,14 +31,14 @@ interface SeedBatch {
   readonly outdated: number;
 }
 
-/** SHA-256 over all the lines of a batch, the key by which it is loaded once. */
+/** SHA-256 of all rows of a batch, by which a repeated batch is found. */
 export function digestOf(lines: Iterable<string>): Buffer {
   const hash = createHash('sha256');
   for (const line of lines) hash.update(line);
   return hash.digest();
 }
 
-/** True if exactly these seeds were loaded before. */
+/** True if exactly these seeds are loaded. */
 export async function wasLoaded(trx: Trx, sha256: Buffer): Promise<boolean> {
   const rows = await trx
     .selectFrom('load_batch')
@@ -51,8 +51,8 @@ export async function wasLoaded(trx: Trx, sha256: Buffer): Promise<boolean> {
 }
 
 /**
- * Writes a line of the ledger, with the revision that is open, and returns its id, which the rows
- * of the batch carry. `finishBatch` notes when they were in.
+ * Inserts a batch with the open revision into the ledger, and returns its id for the rows of the
+ * batch. `finishBatch` sets the end of the batch.
  */
 export async function recordBatch(trx: Trx, batch: SeedBatch): Promise<number> {
   const { id } = await trx
@@ -72,7 +72,7 @@ export async function recordBatch(trx: Trx, batch: SeedBatch): Promise<number> {
   return id;
 }
 
-/** Notes when the batch ended. */
+/** Sets the end of a batch to now. */
 export const finishBatch = (trx: Trx, id: number): Promise<unknown> =>
   trx
     .updateTable('load_batch')
@@ -80,22 +80,22 @@ export const finishBatch = (trx: Trx, id: number): Promise<unknown> =>
     .where('id', '=', id)
     .execute();
 
-const mark = JSON.stringify([{ name: SAMPLE_MARK.name }]);
+const sampleMark = JSON.stringify([{ name: SAMPLE_MARK.name }]);
 
-/** True if the price `p` is one of the seeds; no other gets points or corrections from them. */
-export const isSamplePrice = sql`p.specification @> ${mark}::jsonb`;
+/** True if the price `p` is a seed. Other prices get no points or corrections from seeds. */
+export const isSamplePrice = sql`p.specification @> ${sampleMark}::jsonb`;
 
-/** Ids of the rows that prices refer to, by a text that names each: its slug, or its name. */
+/** Ids of the rows that prices refer to, by slug and by name. */
 type Ids = ReadonlyMap<string, number>;
 
-/** The row of the seeds, also under another name; else the one that was added with its name. */
+/** The row with the slug of the seeds, whose name may be edited; otherwise the row with the name. */
 function idIn(ids: Ids, slug: string, name = slug): number {
   const id = ids.get(slug) ?? ids.get(name);
   if (id === undefined) throw new Error(`the database has no ${name}`);
   return id;
 }
 
-/** The slug of a value, which stays when somebody edits its name. */
+/** The id of a value, by slug first, because its name may be edited. */
 function valueId(ids: Ids, kind: Kind, name: string): number {
   const values: Readonly<Record<string, string>> = VALUES[kind];
   const slug = Object.keys(values).find((each) => values[each] === name);
@@ -167,8 +167,8 @@ function rowOf(ids: Ids, market: SampleMarket, price: SamplePrice): Insertable<P
 }
 
 /**
- * Adds the sample prices that the database never had, and returns how many. A price that is there
- * in any form, or was there and was removed, stays as its owners left it.
+ * Inserts sample prices that the database never had, and returns their number. Does not change
+ * present prices, or restore removed ones.
  */
 async function writePrices(trx: Trx, markets: readonly SampleMarket[]): Promise<number> {
   const present = await trx
@@ -189,7 +189,7 @@ async function writePrices(trx: Trx, markets: readonly SampleMarket[]): Promise<
   return rows.length;
 }
 
-/** Told as rows are sent: how many of how many, and which kind of row. */
+/** Called with the number of rows sent, the total, and the kind of row. */
 export type Progress = (done: number, total: number, what: string) => void;
 
 /** The points of one sample price. */
@@ -198,13 +198,13 @@ export interface SampleSeries {
   readonly points: readonly SamplePoint[];
 }
 
-/** The points of every sample price, made by the recipe of the seeds. */
+/** Computes the points of every sample price. */
 export const sampleSeries = (markets: readonly SampleMarket[]): SampleSeries[] =>
   markets.flatMap(({ prices }) =>
     prices.map((price) => ({ code: price.code, points: seriesOf(price) })),
   );
 
-/** What was first published, in COPY's text format; corrections come in a revision of their own. */
+/** The first published values, in COPY's text format. Corrections get their own revision. */
 const pointLines = ({ code, points }: SampleSeries): string =>
   points
     .map(({ date, low, mid, high, publishedAt }) =>
@@ -226,17 +226,17 @@ const STAGING = `
   create temporary table new_rate (currency_id smallint, date date, rate numeric) on commit drop`;
 
 /**
- * Picks what the database lacks and never had: what was withdrawn is not published again. The
- * insert reads from what was picked, because a statement that also looks into the table it fills
- * can slow down with every row, when the planner takes that table for an empty one.
+ * Stages the points that the database never had, so that withdrawn points are not published again.
+ * The insert reads the staged rows: an insert that queries its own target slows down with every row
+ * if the planner believes that the table is empty.
  */
-const pickPoints = sql`
+const stageNewPoints = sql`
   insert into new_point
   select p.id, n.date, n.low, n.mid, n.high, n.published_at
   from seed_point n join price p on p.code = n.code and ${isSamplePrice}
   where not exists (select from series s where s.price_id = p.id and s.date = n.date)
     and not exists (select from series_history h where h.price_id = p.id and h.date = n.date)`;
-const pickRates = sql`
+const stageNewRates = sql`
   insert into new_rate
   select c.id, n.date, n.rate from seed_rate n join currency c on c.iso = n.iso
   where not exists (select from fx_rate r
@@ -261,7 +261,7 @@ async function countOf(trx: Trx, rows: RawBuilder<unknown>): Promise<number> {
 const affectedBy = async (trx: Trx, statement: RawBuilder<unknown>): Promise<number> =>
   Number((await statement.execute(trx)).numAffectedRows ?? 0);
 
-/** Sends everything to the staging tables, reporting as it goes. */
+/** Copies points and rates to the staging tables. */
 async function stage(
   { driver }: Connection,
   series: readonly SampleSeries[],
@@ -293,9 +293,9 @@ export interface SampleReport {
 const NOTHING: SampleReport = { prices: 0, points: 0, rates: 0 };
 
 /**
- * Adds the sample prices, series and rates that the database never had, in one revision and with
- * a line in the ledger; does nothing when exactly these were loaded before. What is there already
- * is never overwritten: points that differ count as outdated.
+ * Inserts sample prices, points and rates that the database never had, in one revision and one
+ * batch. Does nothing if exactly these are loaded. Does not overwrite: points that differ count as
+ * outdated.
  */
 export async function writeSample(
   trx: Trx,
@@ -309,14 +309,14 @@ export async function writeSample(
   if (await wasLoaded(trx, sha256)) return NOTHING;
   const prices = await writePrices(trx, markets);
   await stage(connection, series, rates, onProgress);
-  const points = await affectedBy(trx, pickPoints);
-  const newRates = await affectedBy(trx, pickRates);
+  const points = await affectedBy(trx, stageNewPoints);
+  const newRates = await affectedBy(trx, stageNewRates);
   const rows = series.reduce((sum, each) => sum + each.points.length, rates.length);
   const inserted = points + newRates;
   const unchanged = (await countOf(trx, samePoints)) + (await countOf(trx, sameRates));
   if (inserted > 0) await openRevision(trx, 'seeds: sample data');
   const batch = await recordBatch(trx, {
-    file_name: LINES.samples,
+    file_name: BATCH_NAMES.samples,
     sha256,
     reason: null,
     prices_added: prices,

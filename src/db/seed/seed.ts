@@ -11,10 +11,10 @@ import { isSchemaCurrent } from '../migrate/migrate.ts';
 import type { Database } from '../schema.ts';
 import { writeReference } from './reference.ts';
 import {
+  BATCH_NAMES,
   digestOf,
   finishBatch,
   isSamplePrice,
-  LINES,
   type Progress,
   recordBatch,
   type SampleReport,
@@ -26,7 +26,7 @@ import {
 
 const REASON = 'sample corrections: points that were first published wrong';
 
-/** Points as they were published first, with what corrects them; texts are exact decimals. */
+/** The first published value of each corrected point, with its correction; exact decimals. */
 const correctionsOf = (series: readonly SampleSeries[]) =>
   series.flatMap(({ code, points }) =>
     points.flatMap(({ corrected, ...wrong }) =>
@@ -35,8 +35,8 @@ const correctionsOf = (series: readonly SampleSeries[]) =>
   );
 
 /**
- * Corrects the few sample points that the seeds publish wrong at first, in a revision of their
- * own, and returns how many. A point that anybody else has corrected or changed stays.
+ * Corrects the sample points that the seeds first publish with a wrong value, in their own revision,
+ * and returns their number. Does not change points that were corrected otherwise.
  */
 async function writeCorrections(
   trx: Transaction<Database>,
@@ -54,10 +54,10 @@ async function writeCorrections(
     select s.price_id, s.date from ${wanted}
     join series s on s.price_id = p.id and s.date = n.date
     where s.corrections = 0 and s.mid = n.wrong`.execute(trx);
-  // With nothing to correct the line is written all the same: it says that this step is done.
+  // The batch is recorded even if it corrects nothing: it marks this step as done.
   if (open.length > 0) await openRevision(trx, `seeds: ${REASON}`);
   const batch = await recordBatch(trx, {
-    file_name: LINES.corrections,
+    file_name: BATCH_NAMES.corrections,
     sha256,
     reason: REASON,
     prices_added: 0,
@@ -78,16 +78,16 @@ async function writeCorrections(
 }
 
 interface SeedOptions {
-  /** Only reference data: a database of real prices has no samples. */
+  /** True to seed only reference data, for a database of real prices. */
   readonly reference?: boolean;
   readonly onProgress?: Progress;
 }
 
-/** What a run wrote; all zero when the database had everything. */
+/** The rows that a run wrote. */
 interface SeedReport {
   /** Rows of currencies, units, dimension values and products. */
   readonly reference: { readonly inserted: number };
-  /** What was added of the sample data, and the points corrected; null when not asked for. */
+  /** Sample rows inserted, and points corrected; null without samples. */
   readonly sample: (SampleReport & { readonly corrected: number }) | null;
 }
 
@@ -109,12 +109,11 @@ async function seedSample(
 }
 
 /**
- * Brings a migrated database to what the seeds hold: reference data, and unless only that is
- * asked for, the sample prices, their series and the sample rates. Each step is one transaction
- * and one revision: reference data, samples, corrections. It adds what is missing; names,
- * prices, points and rates that are there are never touched. A second run writes nothing, and one
- * after a crash goes on where that one stopped.
- * @throws when the schema is not current
+ * Seeds a migrated database with reference data and, unless `reference` is set, with sample prices,
+ * series and rates. Three steps, each one transaction and one revision: reference data, samples,
+ * corrections. Inserts missing rows and never changes present ones. A second run writes nothing; a
+ * run after a crash continues with the missing steps.
+ * @throws Error if the schema is not current
  */
 export async function seed(client: Client, options: SeedOptions = {}): Promise<SeedReport> {
   const { reference: referenceOnly = false, onProgress = () => {} } = options;
@@ -127,38 +126,35 @@ export async function seed(client: Client, options: SeedOptions = {}): Promise<S
       writeReference(trx, markets),
     );
     const sample = referenceOnly ? null : await seedSample(connection, markets, onProgress);
-    // The planner and index-only scans would else wait for autovacuum after a bulk load.
+    // After a bulk load, the planner and index-only scans would otherwise wait for autovacuum.
     if (sample && sample.points + sample.corrected > 0) await connection.driver.query(VACUUM);
     return { reference, sample };
   });
 }
 
 /**
- * True if a database that comes with samples still has to get them: nothing but reference data is
- * there, or a run stopped between the samples and their corrections. The ledger says which, since
- * samples may have been removed on purpose; a database of other prices or rates gets none.
+ * True if samples are to be seeded: the database has only reference data, or a run stopped between
+ * samples and corrections. The ledger decides, since samples may have been removed on purpose. A
+ * database with other prices or rates gets no samples.
  */
 export async function lacksSamples(db: Kysely<Database>): Promise<boolean> {
   const { rows } = await sql<{ lacks: boolean }>`
-    with line as (select file_name from load_batch where format = 'seed' and status = 'applied')
-    select case when exists (select from line where file_name = ${LINES.samples})
-      then not exists (select from line where file_name = ${LINES.corrections})
+    with batch as (select file_name from load_batch where format = 'seed' and status = 'applied')
+    select case when exists (select from batch where file_name = ${BATCH_NAMES.samples})
+      then not exists (select from batch where file_name = ${BATCH_NAMES.corrections})
       else not exists (select from price) and not exists (select from fx_rate)
-        and not exists (select from line) end as lacks`.execute(db);
+        and not exists (select from batch) end as lacks`.execute(db);
   return rows[0]?.lacks ?? true;
 }
 
-/** A price to ask for, and a week before its last day. */
+/** A price for example requests, and the day one week before its last point. */
 export interface ExamplePrice {
   readonly market: string;
   readonly code: string;
   readonly since: string;
 }
 
-/**
- * A price that has values: nickel on the exchange, where the samples are loaded; null when no
- * price has any.
- */
+/** A price with points: the exchange price of nickel if present. Null if no price has points. */
 export async function examplePrice(db: Kysely<Database>): Promise<ExamplePrice | null> {
   const { rows } = await sql<ExamplePrice>`
     select m.slug as market, p.code, (s.newest - 7)::text as since

@@ -8,7 +8,7 @@ import { type Client, openClient } from '../../../src/db/client.ts';
 import { contentHash } from '../../../src/db/content-hash.ts';
 import { type EmbeddedDatabase, openEmbedded } from '../../../src/db/embedded/embedded.ts';
 import { findPostmaster } from '../../../src/db/embedded/files.ts';
-import { choosePlace } from '../../../src/db/embedded/place.ts';
+import { chooseInstallation } from '../../../src/db/embedded/installation.ts';
 import { migrateUp } from '../../../src/db/migrate/migrate.ts';
 import { seed } from '../../../src/db/seed/seed.ts';
 import { RULES, verify } from '../../../src/verify/verify.ts';
@@ -196,7 +196,7 @@ class World implements KillWorld {
       loader.kill('SIGKILL');
       return;
     }
-    const place = await choosePlace(this.dataDir);
+    const place = await chooseInstallation(this.dataDir);
     const pid = victim === 'server' ? (await findPostmaster(place))?.pid : await backendOf(client);
     if (pid) tell(pid, 'SIGKILL');
   }

@@ -7,13 +7,13 @@ import type t from 'tap';
 import { openClient } from '../../../src/db/client.ts';
 import { openEmbedded } from '../../../src/db/embedded/embedded.ts';
 import {
+  accountOptions,
   clusterOf,
   environment,
   logFileOf,
   readPidFile,
-  whoOf,
 } from '../../../src/db/embedded/files.ts';
-import { choosePlace } from '../../../src/db/embedded/place.ts';
+import { chooseInstallation } from '../../../src/db/embedded/installation.ts';
 import { migrateUp } from '../../../src/db/migrate/migrate.ts';
 import { seed } from '../../../src/db/seed/seed.ts';
 import { until } from '../http/sockets.ts';
@@ -156,12 +156,12 @@ export async function clusterIn(
   });
   test.teardown(() => embedded.release());
   const { url } = embedded;
-  const place = await choosePlace(dataDir);
+  const place = await chooseInstallation(dataDir);
   const folder = clusterOf(place);
   let confinement: Pick<Quota, 'add'> | null = null;
   const control = async (...args: string[]): Promise<void> => {
     // It says what it does on a pipe that the server would keep open.
-    const options = { cwd: place.home, env: environment(), ...whoOf(place.account) };
+    const options = { cwd: place.home, env: environment(), ...accountOptions(place.account) };
     const all = [...args, '-D', folder, '-s', '-w', '-l', '/dev/null'];
     const running = run(place.binaries.pgCtl, all, options);
     // Its server is confined from the start, unless it was faster than this; then it is now.

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { openEmbedded } from '../../../src/db/embedded/embedded.ts';
-import { choosePlace } from '../../../src/db/embedded/place.ts';
+import { chooseInstallation } from '../../../src/db/embedded/installation.ts';
 import { makeFolder } from '../run/folders.ts';
 import type { Cluster } from './cluster.ts';
 import { administer, siblingUrl } from './database.ts';
@@ -65,7 +65,7 @@ export async function smallTmpfs(): Promise<SmallDisk | null> {
   await chmod(mount, 0o755);
   const folder = await makeFolder();
   const server = await openEmbedded(join(folder.path, 'data'));
-  const { account } = await choosePlace(join(folder.path, 'data'));
+  const { account } = await chooseInstallation(join(folder.path, 'data'));
   const space = join(mount, 'space');
   await mkdir(space);
   if (account) await run('chown', [`${account.uid}:${account.gid}`, space]);

