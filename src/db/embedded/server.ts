@@ -184,7 +184,8 @@ export async function adoptPostgres(installation: Installation): Promise<number 
     }
     if (Date.now() > deadline) {
       throw new EmbeddedDatabaseError(
-        `PostgreSQL runs on ${clusterOf(installation)} (process ${found.pid}) and accepts no connection`,
+        `PostgreSQL runs on ${clusterOf(installation)} (process ${found.pid}) and accepts no ` +
+          'connection',
       );
     }
     await pause(POLL_MS);

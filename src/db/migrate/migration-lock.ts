@@ -62,9 +62,10 @@ export async function retryLocked<T>(
     } catch (error) {
       if (!TRANSIENT.has((error as { code?: string }).code ?? '')) throw error;
       if (attempts === attemptsMax) {
-        const who = await lastingHolders(db);
+        const holders = await lastingHolders(db);
+        const suspicion = holders === '' ? '' : `, perhaps by ${holders}`;
         throw new LockedOutError(
-          `a table was locked each of ${attempts} times${who === '' ? '' : `, perhaps by ${who}`}; ` +
+          `a table was locked each of ${attempts} times${suspicion}; ` +
             'nothing was changed by this step: run it again',
           { cause: error },
         );

@@ -10,8 +10,8 @@ const SALT_BYTES = 16;
 const DIGEST_BYTES = 32;
 
 /**
- * The SCRAM verifier of a password (RFC 5803). Sending it instead of the password keeps the password
- * out of statements and server logs.
+ * The SCRAM verifier of a password (RFC 5803). Sending it instead of the password keeps the
+ * password out of statements and server logs.
  * @param password printable ASCII, which needs no normalisation
  */
 export function scramVerifier(password: string, salt: Buffer = randomBytes(SALT_BYTES)): string {

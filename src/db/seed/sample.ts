@@ -88,7 +88,7 @@ export const isSamplePrice = sql`p.specification @> ${sampleMark}::jsonb`;
 /** Ids of the rows that prices refer to, by slug and by name. */
 type Ids = ReadonlyMap<string, number>;
 
-/** The row with the slug of the seeds, whose name may be edited; otherwise the row with the name. */
+/** The row with the slug of the seeds, whose name may be edited; otherwise that with the name. */
 function idIn(ids: Ids, slug: string, name = slug): number {
   const id = ids.get(slug) ?? ids.get(name);
   if (id === undefined) throw new Error(`the database has no ${name}`);

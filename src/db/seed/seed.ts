@@ -35,8 +35,8 @@ const correctionsOf = (series: readonly SampleSeries[]) =>
   );
 
 /**
- * Corrects the sample points that the seeds first publish with a wrong value, in their own revision,
- * and returns their number. Does not change points that were corrected otherwise.
+ * Corrects the sample points that the seeds first publish with a wrong value, in their own
+ * revision, and returns their number. Does not change points that were corrected otherwise.
  */
 async function writeCorrections(
   trx: Transaction<Database>,
