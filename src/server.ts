@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { Config } from './config/config.ts';
 import { misspeltSettings } from './config/environment.ts';
 import { tracingSettingsOf } from './config/tracing.ts';
-import { answerToPrimary, type Metrics, metricsOf } from './metrics/metrics.ts';
+import { type Metrics, metricsOf, serveWorkerMetrics } from './metrics/metrics.ts';
 import { addressOf, bannerOf } from './process/banner.ts';
 import { readConfig } from './process/environment.ts';
 import { EXIT, exitCodeOf, report } from './process/failure.ts';
@@ -42,7 +42,7 @@ async function openMetrics(config: Config, log: Log): Promise<Metrics | undefine
   if (config.METRICS_PORT === undefined) return undefined;
   const metrics = metricsOf(log);
   if (cluster.isWorker) {
-    lifecycle.onShutdown(answerToPrimary(metrics));
+    lifecycle.onShutdown(serveWorkerMetrics(metrics));
     return metrics;
   }
   const { METRICS_PORT: port, METRICS_HOST: host } = config;

@@ -1,18 +1,18 @@
 import { escapeIdentifier, escapeLiteral } from 'pg';
 import type { ArchiveFormat } from './manifest.ts';
-import type { Column, Kind, Table } from './tables.ts';
+import type { Column, ColumnKind, Table } from './tables.ts';
 
-type Expressions = Readonly<Partial<Record<Kind, (column: string) => string>>>;
+type Expressions = Readonly<Partial<Record<ColumnKind, (column: string) => string>>>;
 
-/** The text of a timestamp in UTC as RFC 3339; what is no moment, like infinity, stays as it is. */
+/** Converts the text of a timestamp in UTC to RFC 3339; `infinity` remains unchanged. */
 const instant = (column: string): string =>
   `replace(replace(${column}::text, ' ', 'T'), '+00', 'Z')`;
 const text = (column: string): string => `${column}::text`;
 
-/** What PostgreSQL writes of each kind; a kind that is absent is written as it is. */
+/** SQL expressions of exported values; kinds without one are exported unchanged. */
 const EXPRESSIONS: Readonly<Record<ArchiveFormat, Expressions>> = {
   csv: { boolean: text, instant },
-  // As texts, for most readers of JSON take a number for a binary one.
+  // As texts, because most JSON parsers convert numbers to binary floating point.
   ndjson: { decimal: text, number: text, instant, bytes: text, text },
   parquet: {
     date: (column) => `${column} - date '1970-01-01'`,
@@ -21,27 +21,27 @@ const EXPRESSIONS: Readonly<Record<ArchiveFormat, Expressions>> = {
   },
 };
 
-/** How COPY writes each format: lines of CSV or JSON for a file, its own text for our encoder. */
+/** COPY options: CSV and JSON are written to files, text format is the input of our encoder. */
 const OPTIONS: Readonly<Record<ArchiveFormat, string>> = {
   csv: 'format csv, header true',
-  // JSON holds no control characters, so nothing is ever quoted.
+  // JSON contains no control characters, so these never occur and nothing is quoted.
   ndjson: `format csv, quote e'\\x01', delimiter e'\\x02'`,
   parquet: 'format text',
 };
 
-const ordered = ({ columns, key }: Table): string => {
+const orderOf = ({ columns, key }: Table): string => {
   const typeOf = new Map(columns.map((each) => [each.name, each.type]));
   const names = key.length > 0 ? key : columns.map((each) => each.name);
   return names
     .map((name) => {
-      // The same order whatever the collation of the database.
+      // Independent of the collation of the database.
       const collation = typeOf.get(name) === 'text' ? ' collate "C"' : '';
       return `t.${escapeIdentifier(name)}${collation}`;
     })
     .join(', ');
 };
 
-/** The rows of a table that an archive carries; `markets` is null when it carries all. */
+/** The FROM clause for the archived rows of a table. @param markets null for all */
 export function rowsOf(table: Table, markets: readonly string[] | null): string {
   const from = `from ${escapeIdentifier(table.name)} t`;
   if (markets === null || table.ofMarkets === null) return from;
@@ -49,11 +49,11 @@ export function rowsOf(table: Table, markets: readonly string[] | null): string 
   return `${from} where ${table.ofMarkets(`select id from market where slug in (${slugs})`)}`;
 }
 
-/** The columns of a table, quoted, as a list in SQL. */
+/** The quoted column names as an SQL list. */
 export const columnList = (columns: readonly Pick<Column, 'name'>[]): string =>
   columns.map((each) => escapeIdentifier(each.name)).join(', ');
 
-/** The COPY statement that writes a table in a format, in the order of its primary key. */
+/** The COPY statement that exports a table, ordered by its primary key. */
 export function copyStatement(
   table: Table,
   format: ArchiveFormat,
@@ -64,8 +64,8 @@ export function copyStatement(
     const column = `t.${escapeIdentifier(name)}`;
     return `${expressions[kind]?.(column) ?? column} as ${escapeIdentifier(name)}`;
   });
-  const rows = `select ${columns.join(', ')} ${rowsOf(table, markets)} order by ${ordered(table)}`;
-  const query = format === 'ndjson' ? `select row_to_json(line) from (${rows}) as line` : rows;
+  const rows = `select ${columns.join(', ')} ${rowsOf(table, markets)} order by ${orderOf(table)}`;
+  const query = format === 'ndjson' ? `select row_to_json(r) from (${rows}) as r` : rows;
   return `copy (${query}) to stdout (${OPTIONS[format]}, encoding 'UTF8')`;
 }
 
@@ -78,13 +78,12 @@ const ESCAPED: Readonly<Record<string, string>> = {
   t: '\t',
   v: '\v',
 };
-/** The most characters of one line: a file without ends of lines does not fill the memory. */
+/** Longest line in characters, so that a file without line ends does not fill the memory. */
 const LINE_MAX = 67_108_864;
 
 /**
- * Lines of UTF-8, as many at once as a piece brings.
- * @throws RangeError when a line is longer than 64 Mi characters, TypeError for bytes that are not
- * UTF-8
+ * Splits UTF-8 chunks into lines, and yields the lines that end in each chunk.
+ * @throws RangeError for a line of more than 64 Mi characters, TypeError for invalid UTF-8
  */
 export async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -99,7 +98,7 @@ export async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerato
   if (rest !== '') yield [rest];
 }
 
-/** The values of a line of PostgreSQL's text format. */
+/** Parses a line of PostgreSQL's text format; null for `\N`. */
 export function valuesOf(line: string): (string | null)[] {
   const fields = line.split('\t');
   if (!line.includes('\\')) return fields;
@@ -109,7 +108,7 @@ export function valuesOf(line: string): (string | null)[] {
   });
 }
 
-/** The number of lines that end in a piece of a file or of a COPY. */
+/** Counts the line ends in a chunk. */
 export function lineEnds(piece: Buffer): number {
   let count = 0;
   for (let at = piece.indexOf('\n'); at >= 0; at = piece.indexOf('\n', at + 1)) count += 1;

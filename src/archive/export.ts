@@ -20,21 +20,21 @@ import {
   writeManifest,
 } from './manifest.ts';
 import { writeParquet } from './parquet-write.ts';
-import { openSink, type Sink, type Written } from './sink.ts';
+import { openSink, type Sink, type WrittenFile } from './sink.ts';
 import { ARCHIVED, migrationsOf, type Table, tablesOf } from './tables.ts';
 
 interface ExportRequest {
-  /** A folder that is empty or not there yet. */
+  /** An empty or missing folder. */
   readonly folder: string;
   readonly format: ArchiveFormat;
-  /** Slugs of the markets whose prices are wanted; null for all. */
+  /** Slugs of the markets to export; null for all. */
   readonly markets: readonly string[] | null;
   readonly onProgress?: (progress: ArchiveProgress) => void;
   readonly signal?: AbortSignal;
 }
 
-/** One export under way. */
-interface Job {
+/** A running export. */
+interface ExportRun {
   readonly driver: pg.PoolClient;
   readonly request: ExportRequest;
   /** Rows of each table in this snapshot. */
@@ -42,11 +42,15 @@ interface Job {
   readonly meter: { rows: number; readonly total: number };
 }
 
-/** Makes the folder unless it is there and empty, and takes it. Tells whether it was made. */
-async function takeFolder(folder: string): Promise<boolean> {
+/**
+ * Creates the folder if it is missing, and claims it with an unfinished manifest.
+ * @returns true if it created the folder
+ * @throws FolderRefusal if the folder is not empty
+ */
+async function claimFolder(folder: string): Promise<boolean> {
   const made = await mkdir(folder, { recursive: true });
   const isEmpty = (await readdir(folder)).length === 0;
-  const taken = isEmpty ? await open(join(folder, MANIFEST_PART), 'wx').catch(onTaken) : null;
+  const taken = isEmpty ? await open(join(folder, MANIFEST_PART), 'wx').catch(nullIfExists) : null;
   if (!taken) {
     throw new FolderRefusal(`${folder} is not empty: an export needs a folder of its own`);
   }
@@ -54,14 +58,18 @@ async function takeFolder(folder: string): Promise<boolean> {
   return made !== undefined;
 }
 
-/** Of two exports that find a folder empty at the same time, one takes it. */
-function onTaken(error: NodeJS.ErrnoException): null {
+/** Two concurrent exports may find the same empty folder; only one creates the manifest. */
+function nullIfExists(error: NodeJS.ErrnoException): null {
   if (error.code === 'EEXIST') return null;
   throw error;
 }
 
-/** The bytes of a COPY, told to who watches. */
-async function* watched(job: Job, table: Table, statement: string): AsyncGenerator<Buffer> {
+/** Yields the bytes of a COPY and reports progress. */
+async function* withProgress(
+  job: ExportRun,
+  table: Table,
+  statement: string,
+): AsyncGenerator<Buffer> {
   const { driver, request, meter } = job;
   for await (const bytes of driver.query(copyTo(statement))) {
     request.signal?.throwIfAborted();
@@ -72,15 +80,15 @@ async function* watched(job: Job, table: Table, statement: string): AsyncGenerat
   }
 }
 
-async function writeRows(job: Job, table: Table, sink: Sink): Promise<Written> {
+async function writeRows(job: ExportRun, table: Table, sink: Sink): Promise<WrittenFile> {
   const { format, markets } = job.request;
-  const bytes = watched(job, table, copyStatement(table, format, markets));
+  const bytes = withProgress(job, table, copyStatement(table, format, markets));
   if (format === 'parquet') return writeParquet(sink, table.columns, linesOf(bytes));
   for await (const each of bytes) await sink.write(each);
   return sink.finish();
 }
 
-async function writeTable(job: Job, table: Table): Promise<ManifestFile> {
+async function writeTable(job: ExportRun, table: Table): Promise<ManifestFile> {
   const { folder, format } = job.request;
   const file = fileNameOf(table.name, format);
   const sink = await openSink(join(folder, file));
@@ -115,38 +123,38 @@ const HEAD = `
     to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now
   from service`;
 
-/** Reads everything in one transaction, whose snapshot is one state of the data. */
+/** Exports all tables in one transaction, from one snapshot. */
 async function writeTables(driver: pg.PoolClient, request: ExportRequest): Promise<Manifest> {
   await driver.query('begin isolation level repeatable read, read only');
   await liftLimits(driver);
-  // A migration waits until the end, so that all tables are of one schema.
+  // Blocks migrations until the end, so that all tables have the same schema.
   const names = ARCHIVED.map((each) => escapeIdentifier(each.name)).join(', ');
   await driver.query(`lock table ${names} in access share mode`);
   const migrations = await migrationsOf(driver);
   const tables = await tablesOf(driver);
   const head = await driver.query<{ epoch: string; revision: string; now: string }>(HEAD);
-  const [state] = head.rows;
-  if (!state) throw new Error('the table service has no row');
+  const [service] = head.rows;
+  if (!service) throw new Error('the table service has no row');
   const counts = await countRows(driver, tables, request.markets);
   const total = [...counts.values()].reduce((sum, each) => sum + each, 0);
-  const job: Job = { driver, request, counts, meter: { rows: 0, total } };
+  const job: ExportRun = { driver, request, counts, meter: { rows: 0, total } };
   const files: ManifestFile[] = [];
   for (const table of tables) files.push(await writeTable(job, table));
   await driver.query('commit');
   return {
     ...ARCHIVE,
-    createdAt: state.now,
+    createdAt: service.now,
     createdBy: VERSION,
     fileFormat: request.format,
     migrations,
-    epoch: state.epoch,
-    revision: state.revision,
+    epoch: service.epoch,
+    revision: service.revision,
     markets: request.markets === null ? null : [...request.markets],
     files,
   };
 }
 
-/** Takes back what an export that failed has written, so that it can be tried again. */
+/** Removes the files of a failed export, so that it can be repeated. */
 async function removeFiles(folder: string, isMade: boolean, format: ArchiveFormat): Promise<void> {
   const names = ARCHIVED.map((each) => fileNameOf(each.name, format));
   for (const name of [...names, MANIFEST_FILE, MANIFEST_PART]) {
@@ -156,15 +164,14 @@ async function removeFiles(folder: string, isMade: boolean, format: ArchiveForma
 }
 
 /**
- * Writes the data of a database, its past and its loads into a folder: a file for each table, and
- * last the manifest. Everything is one committed state of the database, whatever is loaded
- * meanwhile; readers and writers go on. The memory that it needs does not grow with the data.
- * What a failed export has written is removed.
- * @throws FolderRefusal when the folder is not empty, errors of the file system and of the
- * database, and the reason of the signal
+ * Exports the data, history and ledger of a database to a folder: one file per table, then the
+ * manifest. All files are of one snapshot. Does not block readers or writers, and needs constant
+ * memory. A failed export removes its files.
+ * @throws FolderRefusal if the folder is not empty, errors of the file system and of the database,
+ * and the reason of the signal
  */
 export async function exportArchive(client: Client, request: ExportRequest): Promise<Manifest> {
-  const isMade = await takeFolder(request.folder);
+  const isMade = await claimFolder(request.folder);
   try {
     const manifest = await withSession(client, request.signal, ({ driver }) =>
       writeTables(driver, request),

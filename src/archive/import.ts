@@ -19,16 +19,16 @@ import {
   readManifest,
 } from './manifest.ts';
 import {
-  clear,
-  keepOwn,
-  refreshPlans,
+  clearMigrated,
+  refreshStatistics,
   requireEmpty,
+  restoreOwn,
   setSequences,
   withoutTriggers,
 } from './restore.ts';
 import { ARCHIVED, type Column, migrationsOf, type Table, tablesOf } from './tables.ts';
 
-/** A file of an archive, which stays open so that what is read is what was summed up. */
+/** A file of an archive. It stays open, so that the same file is hashed and imported. */
 interface ArchiveFile {
   readonly entry: ManifestFile;
   readonly handle: FileHandle;
@@ -48,14 +48,13 @@ async function openFile(folder: string, entry: ManifestFile): Promise<ArchiveFil
   );
 }
 
-/** Closes all files. */
 async function closeFiles(files: readonly ArchiveFile[]): Promise<void> {
   for (const { handle } of files) await handle.close();
 }
 
 /**
  * Opens the files of an archive, in the order of the manifest.
- * @throws ArchiveRefusal when one is missing or has another size than the manifest says
+ * @throws ArchiveRefusal if a file is missing, or its size differs from the manifest
  */
 async function openFiles(folder: string, manifest: Manifest): Promise<ArchiveFile[]> {
   const files: ArchiveFile[] = [];
@@ -69,8 +68,8 @@ async function openFiles(folder: string, manifest: Manifest): Promise<ArchiveFil
 }
 
 /**
- * Reads a whole file and compares it with its sum.
- * @throws ArchiveRefusal when it is not what the manifest says
+ * Compares the SHA-256 of a file with the manifest.
+ * @throws ArchiveRefusal if they differ
  */
 async function checkSum(
   file: ArchiveFile,
@@ -90,8 +89,8 @@ async function checkSum(
 }
 
 /**
- * Makes sure that a file is still the one that was summed up.
- * @throws ArchiveRefusal when it was written to since it was opened
+ * Checks that a file has not changed since it was opened.
+ * @throws ArchiveRefusal if it has
  */
 async function checkUnchanged({ entry, handle, stat }: ArchiveFile): Promise<void> {
   const now = await handle.stat({ bigint: true });
@@ -106,8 +105,8 @@ interface ImportRequest {
   readonly signal?: AbortSignal;
 }
 
-/** One import under way. */
-interface Job {
+/** A running import. */
+interface ImportRun {
   readonly driver: pg.PoolClient;
   readonly request: ImportRequest;
   readonly manifest: Manifest;
@@ -117,7 +116,7 @@ interface Job {
 
 const shown = (names: readonly string[]): string => names.join(', ') || 'none';
 
-/** Refuses an archive of another schema than the database has, and tells what differs. */
+/** @throws ArchiveRefusal with the differences if archive and database differ in their schema */
 async function requireSchema(driver: pg.ClientBase, manifest: Manifest): Promise<Table[]> {
   const own = await migrationsOf(driver);
   if (own.join() !== manifest.migrations.join()) {
@@ -149,7 +148,7 @@ function columnsIn(manifest: Manifest, { name, columns }: Table): Column[] {
   );
 }
 
-async function checkSums({ request, files, manifest }: Job): Promise<void> {
+async function checkSums({ request, files, manifest }: ImportRun): Promise<void> {
   const total = manifest.files.reduce((sum, each) => sum + each.bytes, 0);
   let done = 0;
   for (const file of files) {
@@ -161,8 +160,11 @@ async function checkSums({ request, files, manifest }: Job): Promise<void> {
   }
 }
 
-/** Reads a file and reports the progress. */
-async function* watched({ request, meter }: Job, file: ArchiveFile): AsyncGenerator<Buffer> {
+/** Reads a file and reports progress. */
+async function* withProgress(
+  { request, meter }: ImportRun,
+  file: ArchiveFile,
+): AsyncGenerator<Buffer> {
   for await (const piece of chunksOf(file.handle)) {
     request.signal?.throwIfAborted();
     meter.rows += lineEnds(piece);
@@ -172,14 +174,14 @@ async function* watched({ request, meter }: Job, file: ArchiveFile): AsyncGenera
   }
 }
 
-/** What PostgreSQL says about values that it does not take is said about their file. */
-function refusalOf(file: string, error: unknown): unknown {
+/** Adds the file name to errors of PostgreSQL about invalid values. */
+function toRefusal(file: string, error: unknown): unknown {
   const { code = '', message, where } = error as pg.DatabaseError;
   if (!/^2[23]/.test(code)) return error;
   return new ArchiveRefusal(`${file}: ${message}${where ? ` (${where})` : ''}`, { cause: error });
 }
 
-async function loadTable(job: Job, { name, columns }: Table): Promise<void> {
+async function loadTable(job: ImportRun, { name, columns }: Table): Promise<void> {
   const file = job.files.find((each) => each.entry.table === name);
   if (!file) throw new Error(`no file was opened for ${name}`);
   const { entry } = file;
@@ -190,9 +192,9 @@ async function loadTable(job: Job, { name, columns }: Table): Promise<void> {
     ),
   );
   try {
-    await pipeline(Readable.from(watched(job, file)), copy);
+    await pipeline(Readable.from(withProgress(job, file)), copy);
   } catch (error) {
-    throw refusalOf(entry.file, error);
+    throw toRefusal(entry.file, error);
   }
   if (copy.rowCount !== entry.rows) {
     throw new ArchiveRefusal(
@@ -201,15 +203,15 @@ async function loadTable(job: Job, { name, columns }: Table): Promise<void> {
   }
 }
 
-async function writeAll(job: Job, tables: readonly Table[]): Promise<void> {
+async function writeAll(job: ImportRun, tables: readonly Table[]): Promise<void> {
   const { driver, manifest, files } = job;
   await liftLimits(driver);
   await withoutTriggers(driver, async () => {
     await requireEmpty(driver);
-    await clear(driver);
+    await clearMigrated(driver);
     for (const table of tables) await loadTable(job, table);
     await setSequences(driver);
-    await keepOwn(driver);
+    await restoreOwn(driver);
   });
   for (const file of files) await checkUnchanged(file);
   const { rows } = await driver.query<{ epoch: string; revision: string }>(
@@ -223,15 +225,15 @@ async function writeAll(job: Job, tables: readonly Table[]): Promise<void> {
   ) {
     throw new ArchiveRefusal('the archive does not hold the epoch and revision of its manifest');
   }
-  // Services that run on the database look again.
+  // Makes running services check the newest revision.
   await driver.query(`select pg_notify('revision', $1)`, [manifest.revision]);
 }
 
 /**
- * Fills a database that was only migrated with an archive of CSV files, in one transaction: all of
- * it, or nothing. Every file is compared with its sum before anything is written.
- * @throws ArchiveRefusal when the archive or the database is not as it must be, errors of the file
- * system and of the database, and the reason of the signal
+ * Imports an archive of CSV files into an empty, migrated database, in one transaction. Checks the
+ * SHA-256 of every file before it writes.
+ * @throws ArchiveRefusal if the archive or the database is unsuitable, errors of the file system
+ * and of the database, and the reason of the signal
  */
 export async function importArchive(client: Client, request: ImportRequest): Promise<Manifest> {
   const { folder, signal } = request;
@@ -251,11 +253,11 @@ export async function importArchive(client: Client, request: ImportRequest): Pro
       const tables = await requireSchema(driver, manifest);
       await requireEmpty(driver);
       const total = manifest.files.reduce((sum, each) => sum + each.rows, 0);
-      const job: Job = { driver, request, manifest, files, meter: { rows: 0, total } };
+      const job: ImportRun = { driver, request, manifest, files, meter: { rows: 0, total } };
       await checkSums(job);
       await inApplyTransaction(db, () => writeAll(job, tables));
-      // The data is in; what fails here is done by autovacuum later.
-      await refreshPlans(driver).catch(() => {});
+      // The data is committed. If this fails, autovacuum does it later.
+      await refreshStatistics(driver).catch(() => {});
     });
     return manifest;
   } finally {

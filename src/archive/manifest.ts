@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import Value from 'typebox/value';
 
-/** The formats that the tables of an archive can be written in. */
+/** The file formats of archives. */
 export const ARCHIVE_FORMATS = ['csv', 'ndjson', 'parquet'] as const;
 export type ArchiveFormat = (typeof ARCHIVE_FORMATS)[number];
 
-/** An archive, or a database to take one in, that is not as it must be; nothing was written. */
+/** An archive, or the database for its import, is unsuitable. Nothing was written. */
 export class ArchiveRefusal extends Error {
   override readonly name = 'ArchiveRefusal';
   readonly exitCode = 3;
 }
 
-/** A folder that an archive cannot be written into. */
+/** An export cannot use the folder. */
 export class FolderRefusal extends Error {
   override readonly name = 'FolderRefusal';
   readonly exitCode = 2;
@@ -21,17 +21,17 @@ export class FolderRefusal extends Error {
 
 /** Progress of an export or import. */
 export interface ArchiveProgress {
-  /** The table that is written or read, or the file that is checked. */
+  /** The current table, or the file that is checked. */
   readonly what: string;
   readonly done: number;
   readonly total: number;
   readonly unit: 'rows' | 'bytes';
 }
 
-/** The name of the manifest; a folder without it is no archive. */
+/** File name of the manifest; a folder without it is not an archive. */
 export const MANIFEST_FILE = 'manifest.json';
 
-/** What the manifest says it is; the number grows when a reader of before could not read it. */
+/** Identifies an archive. The version increases with incompatible changes. */
 export const ARCHIVE = { format: 'commodity-prices-archive', version: 1 } as const;
 
 const count = Type.Integer({ minimum: 0 });
@@ -39,16 +39,16 @@ const count = Type.Integer({ minimum: 0 });
 const ManifestSchema = Type.Object({
   format: Type.Literal(ARCHIVE.format),
   version: Type.Literal(ARCHIVE.version),
-  /** When the state of the data was taken, RFC 3339. */
+  /** Time of the snapshot, RFC 3339. */
   createdAt: Type.String(),
-  /** Version of the software that wrote it. */
+  /** Version of the software that exported it. */
   createdBy: Type.String(),
   fileFormat: Type.Unsafe<ArchiveFormat>({ enum: ARCHIVE_FORMATS }),
   migrations: Type.Array(Type.String()),
   epoch: Type.String(),
-  /** The newest revision; "0" when there is none. */
+  /** Number of the newest revision; "0" if there is none. */
   revision: Type.String({ pattern: '^[0-9]+$' }),
-  /** Slugs of the markets whose prices it carries; null when it carries all. */
+  /** Slugs of the exported markets; null for all. */
   markets: Type.Union([Type.Array(Type.String()), Type.Null()]),
   files: Type.Array(
     Type.Object({
@@ -62,11 +62,11 @@ const ManifestSchema = Type.Object({
   ),
 });
 
-/** What an archive says about itself. */
+/** The description of an archive in `manifest.json`. */
 export type Manifest = Static<typeof ManifestSchema>;
 export type ManifestFile = Manifest['files'][number];
 
-/** The name of the file of a table. */
+/** The file name of a table. */
 export const fileNameOf = (table: string, format: string): string => `${table}.${format}`;
 
 function versionFault(value: unknown): string | null {
@@ -76,7 +76,7 @@ function versionFault(value: unknown): string | null {
   return `is of version ${JSON.stringify(version)}; this version reads ${ARCHIVE.version}`;
 }
 
-/** Every table of an archive once, each in a file of its own name: no path leads elsewhere. */
+/** Checks that each table occurs once, in a file with its name, so that no path leaves the folder. */
 function fileFault({ files, fileFormat }: Manifest, tables: readonly string[]): string | null {
   const named = files.map((each) => each.table);
   const missing = tables.filter((each) => !named.includes(each));
@@ -88,8 +88,8 @@ function fileFault({ files, fileFormat }: Manifest, tables: readonly string[]): 
 }
 
 /**
- * Reads the manifest of an archive that has to hold these tables.
- * @throws ArchiveRefusal when there is none, or it is not one that this version understands
+ * Reads the manifest of an archive, which must contain exactly these tables.
+ * @throws ArchiveRefusal if the manifest is missing or invalid, or of another version
  */
 export async function readManifest(folder: string, tables: readonly string[]): Promise<Manifest> {
   const path = join(folder, MANIFEST_FILE);
@@ -114,17 +114,17 @@ export async function readManifest(folder: string, tables: readonly string[]): P
   return value;
 }
 
-/** Brings the names in a folder to the disk, where the system can. */
+/** Flushes the entries of a folder to disk, if the system supports it. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r').catch(() => null);
   await handle?.sync().catch(() => {});
   await handle?.close();
 }
 
-/** The manifest while it is not finished: it also tells that somebody writes into the folder. */
+/** File name of the unfinished manifest, which also marks the folder as claimed. */
 export const MANIFEST_PART = `${MANIFEST_FILE}.part`;
 
-/** Writes the manifest, whole or not at all: with it the folder becomes an archive. */
+/** Writes the manifest atomically, as the last file of an archive. */
 export async function writeManifest(folder: string, manifest: Manifest): Promise<void> {
   const part = join(folder, MANIFEST_PART);
   const handle = await open(part, 'w');

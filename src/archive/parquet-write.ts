@@ -9,8 +9,8 @@ import {
   scaledDecimal,
 } from '../std/parquet.ts';
 import { valuesOf } from './copy.ts';
-import type { Sink, Written } from './sink.ts';
-import type { Column, Kind } from './tables.ts';
+import type { Sink, WrittenFile } from './sink.ts';
+import type { Column, ColumnKind } from './tables.ts';
 
 /** Values and rates have at most 15 digits before the point and 10 behind it. */
 const PRECISION = 25;
@@ -33,7 +33,7 @@ const asText: Encoding = {
   encode: (text) => text,
 };
 
-const ENCODINGS: Readonly<Record<Kind, Encoding>> = {
+const ENCODINGS: Readonly<Record<ColumnKind, Encoding>> = {
   integer: {
     element: { type: 'INT32' },
     encode: Number,
@@ -111,7 +111,7 @@ export async function writeParquet(
   sink: Sink,
   columns: readonly Column[],
   pieces: AsyncIterable<readonly string[]>,
-): Promise<Written> {
+): Promise<WrittenFile> {
   const encodings = columns.map(encodingOf);
   const writer = new ParquetWriter({
     writer: new SinkWriter(sink),

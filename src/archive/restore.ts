@@ -2,17 +2,17 @@ import type pg from 'pg';
 import { escapeIdentifier } from 'pg';
 import { identitiesOf } from '../db/identities.ts';
 import { ArchiveRefusal } from './manifest.ts';
-import { ARCHIVED, OF_THE_MIGRATION } from './tables.ts';
+import { ARCHIVED, MIGRATED_TABLES } from './tables.ts';
 
 const NAMES = ARCHIVED.map((each) => each.name);
 
 /**
- * Makes sure that nothing was loaded into the database yet.
- * @throws ArchiveRefusal naming the tables that have rows
+ * Checks that the database contains no data.
+ * @throws ArchiveRefusal with the names of tables that have rows
  */
 export async function requireEmpty(driver: pg.ClientBase): Promise<void> {
   const full: string[] = [];
-  for (const name of NAMES.filter((each) => !OF_THE_MIGRATION.includes(each))) {
+  for (const name of NAMES.filter((each) => !MIGRATED_TABLES.includes(each))) {
     const { rows } = await driver.query(`select from ${escapeIdentifier(name)} limit 1`);
     if (rows.length > 0) full.push(name);
   }
@@ -23,8 +23,8 @@ export async function requireEmpty(driver: pg.ClientBase): Promise<void> {
   );
 }
 
-/** What `pg_trigger.tgenabled` says, in SQL. */
-const STATES: Readonly<Record<string, string>> = {
+/** SQL of each value of `pg_trigger.tgenabled`. */
+const TRIGGER_STATES: Readonly<Record<string, string>> = {
   O: 'enable',
   A: 'enable always',
   R: 'enable replica',
@@ -44,8 +44,8 @@ const TRIGGERS = `
     and not t.tgisinternal`;
 
 /**
- * Works while the tables take rows as they are: the triggers would give them a new revision. For
- * this transaction alone, and nobody else writes to the tables meanwhile; constraints hold on.
+ * Runs work with disabled triggers, which would give the rows a new revision. The transaction has
+ * exclusive locks on the tables meanwhile; constraints still apply.
  */
 export async function withoutTriggers(
   driver: pg.ClientBase,
@@ -58,26 +58,27 @@ export async function withoutTriggers(
   await work();
   for (const { table, name, state } of rows) {
     await driver.query(
-      `alter table ${escapeIdentifier(table)} ${STATES[state]} trigger ${escapeIdentifier(name)}`,
+      `alter table ${escapeIdentifier(table)} ${TRIGGER_STATES[state]} trigger ${escapeIdentifier(name)}`,
     );
   }
 }
 
-/** Removes what the migrations wrote and the archive brings; scopes let go of their markets. */
-export async function clear(driver: pg.ClientBase): Promise<void> {
+/** Deletes the rows of migrations, which the archive replaces, and detaches scopes from markets. */
+export async function clearMigrated(driver: pg.ClientBase): Promise<void> {
   await driver.query('create temp table own_service on commit drop as select * from service');
   await driver.query(`create temp table own_market on commit drop as
     select slug, name, scope from market left join access_scope on market_id = market.id`);
   await driver.query('update access_scope set market_id = null');
-  for (const name of OF_THE_MIGRATION) await driver.query(`delete from ${name}`);
+  for (const name of MIGRATED_TABLES) await driver.query(`delete from ${name}`);
 }
 
 /**
- * Gives the scopes their markets again, adds markets that are newer than the archive, and leaves
- * the service what is its own.
+ * Attaches the scopes to their markets, inserts markets that are newer than the archive, and
+ * restores the columns of `service` that archives exclude.
  */
-export async function keepOwn(driver: pg.ClientBase): Promise<void> {
-  const own = ARCHIVED.find((each) => each.name === 'service')?.leftOut.map(escapeIdentifier) ?? [];
+export async function restoreOwn(driver: pg.ClientBase): Promise<void> {
+  const own =
+    ARCHIVED.find((each) => each.name === 'service')?.excludedColumns.map(escapeIdentifier) ?? [];
   await driver.query(
     `update service set (${own.join()}) = row (${own.map((each) => `o.${each}`).join()})
       from own_service o`,
@@ -99,6 +100,6 @@ export async function setSequences(driver: pg.ClientBase): Promise<void> {
   }
 }
 
-/** Statistics for the planner, and the map that lets an index be read alone. */
-export const refreshPlans = (driver: pg.ClientBase): Promise<unknown> =>
+/** Refreshes the planner statistics, and the visibility map for index-only scans. */
+export const refreshStatistics = (driver: pg.ClientBase): Promise<unknown> =>
   driver.query(`vacuum (analyze, skip_locked) ${NAMES.map(escapeIdentifier).join(', ')}`);

@@ -1,23 +1,22 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 
-/** Bytes that are gathered before they are written. */
-const GATHERED_BYTES = 1_048_576;
+const BUFFER_BYTES = 1_048_576;
 
-/** What is known of a file once it is written. */
-export interface Written {
+/** Size and hash of a written file. */
+export interface WrittenFile {
   readonly bytes: number;
-  /** Of the whole file, in hexadecimal digits. */
+  /** In hexadecimal digits. */
   readonly sha256: string;
 }
 
-/** A new file that is summed up while it is written. */
+/** A new file that is hashed while it is written. */
 export interface Sink {
-  /** Takes bytes, which the caller may use again afterwards. Waits for the disk. */
+  /** Writes bytes, with backpressure. The buffer can be reused afterwards. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Brings the file to the disk and closes it. */
-  finish(): Promise<Written>;
-  /** Closes it as it is. */
+  /** Flushes the file to disk and closes it. */
+  finish(): Promise<WrittenFile>;
+  /** Closes the incomplete file. */
   abandon(): Promise<void>;
 }
 
@@ -29,13 +28,13 @@ async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
 }
 
 /**
- * Opens a file that must not be there yet.
- * @throws the error of the operating system
+ * Creates a file.
+ * @throws the error of the operating system, such as EEXIST
  */
 export async function openSink(path: string): Promise<Sink> {
   const handle = await open(path, 'wx');
   const hash = createHash('sha256');
-  const gathered = Buffer.allocUnsafe(GATHERED_BYTES);
+  const gathered = Buffer.allocUnsafe(BUFFER_BYTES);
   let held = 0;
   let total = 0;
   const flush = async (): Promise<void> => {
@@ -46,8 +45,8 @@ export async function openSink(path: string): Promise<Sink> {
     async write(bytes) {
       hash.update(bytes);
       total += bytes.length;
-      if (held + bytes.length > GATHERED_BYTES) await flush();
-      if (bytes.length > GATHERED_BYTES) return writeAll(handle, bytes);
+      if (held + bytes.length > BUFFER_BYTES) await flush();
+      if (bytes.length > BUFFER_BYTES) return writeAll(handle, bytes);
       gathered.set(bytes, held);
       held += bytes.length;
     },

@@ -2,28 +2,28 @@ import type pg from 'pg';
 import { FOLDER, migrationNames } from '../db/migrate/migrations.ts';
 import { ArchiveRefusal } from './manifest.ts';
 
-/** A table whose rows an archive carries. */
+/** A table of archives. */
 interface ArchivedTable {
   readonly name: string;
   /**
-   * The SQL condition that holds for the rows of some markets, given a subquery of their ids;
-   * null when an archive of some markets carries the table whole.
+   * SQL condition for the rows of some markets, given a subquery of their ids. Null if archives of
+   * some markets contain all rows.
    */
   readonly ofMarkets: ((markets: string) => string) | null;
-  /** Columns that mean nothing in another installation; an import gives or leaves its own. */
-  readonly leftOut: readonly string[];
+  /** Columns that are specific to an installation; an import keeps or sets their values. */
+  readonly excludedColumns: readonly string[];
 }
 
 const whole = (name: string, ...leftOut: string[]): ArchivedTable => ({
   name,
   ofMarkets: null,
-  leftOut,
+  excludedColumns: leftOut,
 });
 
-const partly = (name: string, ofMarkets: (markets: string) => string): ArchivedTable => ({
+const filtered = (name: string, ofMarkets: (markets: string) => string): ArchivedTable => ({
   name,
   ofMarkets,
-  leftOut: [],
+  excludedColumns: [],
 });
 
 const withHistory = (table: ArchivedTable): ArchivedTable[] => [
@@ -33,41 +33,41 @@ const withHistory = (table: ArchivedTable): ArchivedTable[] => [
 
 const inMarkets = (markets: string): string => `market_id in (${markets})`;
 
-/** The prices of some markets, also those that are no more. */
+/** Condition for rows of prices of some markets, removed prices included. */
 const ofPrices = (markets: string): string =>
   `price_id in (select id from price where ${inMarkets(markets)}
     union select id from price_history where ${inMarkets(markets)})`;
 
 /*
- * The segment with the last numbers goes with every archive, also when its price stays behind: the
- * changes to come are numbered after it, so no number of the feed is ever given twice.
+ * Every archive contains the segment with the last feed numbers, even without its price. Later
+ * changes continue these numbers, so no number is used twice.
  */
 const inMarketsOrLast = (markets: string): string =>
   `(${inMarkets(markets)} or first_seq = (select max(first_seq) from change_segment))`;
 
-/** What an archive carries, each table after those that it refers to. */
+/** The tables of archives, each after those that it references. */
 export const ARCHIVED: readonly ArchivedTable[] = [
-  // What services remember of API keys holds while these stay.
+  // Services cache API keys by these columns.
   whole('service', 'keys_version', 'keys_change_id'),
   whole('market'),
-  // The transaction that opened a revision is a number of its own server.
+  // A transaction id is specific to a server.
   whole('revision', 'opened_by'),
   whole('revision_scope'),
   ...withHistory(whole('currency')),
   ...withHistory(whole('unit_of_measure')),
   ...withHistory(whole('dimension_value')),
-  ...withHistory(partly('product', inMarkets)),
+  ...withHistory(filtered('product', inMarkets)),
   whole('load_batch'),
-  ...withHistory(partly('price', inMarkets)),
-  ...withHistory(partly('series', ofPrices)),
-  partly('change_segment', inMarketsOrLast),
+  ...withHistory(filtered('price', inMarkets)),
+  ...withHistory(filtered('series', ofPrices)),
+  filtered('change_segment', inMarketsOrLast),
   whole('fx_source'),
   ...withHistory(whole('fx_rate')),
-  partly('load_coverage', (markets) => `(price_id is null or ${ofPrices(markets)})`),
+  filtered('load_coverage', (markets) => `(price_id is null or ${ofPrices(markets)})`),
 ];
 
-/** Tables that no archive carries, and why. */
-export const LEFT_OUT: Readonly<Record<string, string>> = {
+/** Tables that archives exclude, with the reason. */
+export const EXCLUDED_TABLES: Readonly<Record<string, string>> = {
   api_key: 'credentials belong to one installation',
   api_key_scope: 'credentials belong to one installation',
   key_audit: 'credentials belong to one installation',
@@ -80,11 +80,11 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   migration_file: 'the manifest names the migrations',
 };
 
-/** Tables that a migrated database has rows of; an import replaces these. */
-export const OF_THE_MIGRATION: readonly string[] = ['service', 'market'];
+/** Tables with rows from migrations, which an import replaces. */
+export const MIGRATED_TABLES: readonly string[] = ['service', 'market'];
 
-/** The kinds of column values; other types keep the text that PostgreSQL prints. */
-export type Kind =
+/** The kinds of column values. Other types are exported as PostgreSQL's text. */
+export type ColumnKind =
   | 'integer'
   | 'bigint'
   | 'boolean'
@@ -96,7 +96,7 @@ export type Kind =
   | 'bytes'
   | 'text';
 
-const KINDS: Readonly<Record<string, Kind>> = {
+const KINDS: Readonly<Record<string, ColumnKind>> = {
   smallint: 'integer',
   integer: 'integer',
   bigint: 'bigint',
@@ -108,61 +108,61 @@ const KINDS: Readonly<Record<string, Kind>> = {
   bytea: 'bytes',
 };
 
-/** Values and rates: the schema holds them to 15 digits, 10 decimals and no zeros at their end. */
+/** Columns of values and rates, limited by the schema to 15 digits and 10 decimals. */
 const DECIMALS = new Set(['low', 'mid', 'high', 'rate']);
 
-/** A column of a table, as the catalog of the database has it. */
+/** A column of a table, from the system catalog. */
 export interface Column {
   readonly name: string;
   /** The name in PostgreSQL: `timestamp with time zone`. */
   readonly type: string;
-  readonly kind: Kind;
+  readonly kind: ColumnKind;
   readonly isRequired: boolean;
 }
 
-/** A table of the archive with the columns that it has in this database. */
+/** A table of archives with its columns in this database. */
 export interface Table extends ArchivedTable {
   readonly columns: readonly Column[];
-  /** Columns of the primary key, in its order. */
+  /** Columns of the primary key, in order. */
   readonly key: readonly string[];
 }
 
-interface Row {
+interface CatalogRow {
   readonly table: string;
   readonly name: string;
   readonly type: string;
   readonly required: boolean;
-  readonly place: number | null;
+  readonly position: number | null;
 }
 
 const COLUMNS = `
   select c.relname as table, a.attname as name, format_type(a.atttypid, a.atttypmod) as type,
-    a.attnotnull as required, key.place
+    a.attnotnull as required, key.position
   from unnest($1::text[]) as wanted (name)
     join pg_class c on c.oid = to_regclass(quote_ident(wanted.name))
     join pg_attribute a on a.attrelid = c.oid
     left join lateral (
-      select k.place::integer from pg_index i,
-        unnest(i.indkey::int2[]) with ordinality as k (attnum, place)
-      where i.indrelid = c.oid and i.indisprimary and k.place <= i.indnkeyatts
+      select k.position::integer from pg_index i,
+        unnest(i.indkey::int2[]) with ordinality as k (attnum, position)
+      where i.indrelid = c.oid and i.indisprimary and k.position <= i.indnkeyatts
         and k.attnum = a.attnum) as key on true
   where a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
   order by a.attnum`;
 
-const kindOf = ({ name, type }: Row): Kind => {
+const kindOf = ({ name, type }: CatalogRow): ColumnKind => {
   const kind = KINDS[type] ?? 'text';
   return kind === 'number' && DECIMALS.has(name) ? 'decimal' : kind;
 };
 
-/** The tables of an archive with the columns of this database, in the order of the archive. */
+/** The tables of archives with their columns in this database, in the order of `ARCHIVED`. */
 export async function tablesOf(driver: pg.ClientBase): Promise<Table[]> {
-  const { rows } = await driver.query<Row>(COLUMNS, [ARCHIVED.map((each) => each.name)]);
+  const { rows } = await driver.query<CatalogRow>(COLUMNS, [ARCHIVED.map((each) => each.name)]);
   const byTable = Map.groupBy(rows, (row) => row.table);
   return ARCHIVED.map((table) => {
     const all = byTable.get(table.name);
     if (!all) throw new Error(`the database has no table ${table.name}`);
-    const own = all.filter((row) => !table.leftOut.includes(row.name));
-    const key = own.filter((row) => row.place !== null);
+    const own = all.filter((row) => !table.excludedColumns.includes(row.name));
+    const key = own.filter((row) => row.position !== null);
     return {
       ...table,
       columns: own.map((row) => ({
@@ -171,22 +171,22 @@ export async function tablesOf(driver: pg.ClientBase): Promise<Table[]> {
         kind: kindOf(row),
         isRequired: row.required,
       })),
-      key: key.sort((a, b) => Number(a.place) - Number(b.place)).map((row) => row.name),
+      key: key.sort((a, b) => Number(a.position) - Number(b.position)).map((row) => row.name),
     };
   });
 }
 
 /**
- * The names of the migrations that ran, in their order.
- * @throws ArchiveRefusal when a newer version ran some: it may have tables that we know nothing of
+ * The names of the migrations that ran, in order.
+ * @throws ArchiveRefusal if a newer version ran some, which may have created other tables
  */
 export async function migrationsOf(driver: pg.ClientBase): Promise<string[]> {
   const { rows } = await driver.query<{ name: string }>('select name from kysely_migration');
   const known = await migrationNames(FOLDER);
   const names = rows.map((row) => row.name).sort();
-  const strange = names.filter((each) => !known.includes(each));
-  if (strange.length === 0) return names;
+  const unknown = names.filter((each) => !known.includes(each));
+  if (unknown.length === 0) return names;
   throw new ArchiveRefusal(
-    `the database belongs to a newer version of the software, which ran ${strange.join(', ')}`,
+    `the database belongs to a newer version of the software, which ran ${unknown.join(', ')}`,
   );
 }

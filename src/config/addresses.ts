@@ -1,8 +1,8 @@
 import { isIP } from 'node:net';
 
 /**
- * An address for each server of an address that names several before its database, as libpq takes
- * it: `postgres://user:password@one:5432,two:5432/prices`.
+ * Splits an address with several servers, as in libpq, into one address per server:
+ * `postgres://user:password@one:5432,two:5432/prices`.
  */
 export function serverAddressesOf(text: string): string[] {
   const [, before = '', hosts = '', after = ''] =
@@ -11,9 +11,9 @@ export function serverAddressesOf(text: string): string[] {
 }
 
 /**
- * What may be shown of a database's address: `host:port/database`, or null when it is no address
- * that can be used. A `/`, `?` or `#` in a password ends what is read as the host, so part of the
- * password would pass for one: the `@` that then comes too late gives it away.
+ * The part of a database address without secrets, `host:port/database`, or null for an invalid
+ * address. An unescaped `/`, `?` or `#` in a password ends the authority, so a part of the password
+ * would be parsed as the host. A later `@` or `#` reveals this.
  */
 export function databaseAddressOf(text: string): string | null {
   const urls = serverAddressesOf(text).map((each) => URL.parse(each));
@@ -26,7 +26,7 @@ export function databaseAddressOf(text: string): string | null {
         decodeURIComponent(part);
       }
     } catch {
-      // A % that is not followed by two hexadecimal digits.
+      // A malformed percent encoding.
       return null;
     }
     hosts.push(url.host);
@@ -34,10 +34,10 @@ export function databaseAddressOf(text: string): string | null {
   return `${hosts.join()}${urls[0]?.pathname}`;
 }
 
-/** Whose texts read as http on this machine; a user name before the host would pass the form. */
+/** Hosts for which plain http is allowed. */
 const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
 
-/** Why a text is no address that the service may ask; null when it is one. */
+/** The fault of an address for outgoing requests; null if it is valid. */
 export function addressFault(text: string): string | null {
   const url = URL.parse(text);
   if (url === null) return 'is not an address';
@@ -46,7 +46,7 @@ export function addressFault(text: string): string | null {
   return isSafe ? null : 'must be https, or http on this machine';
 }
 
-/** Why a text is no address of a database; null when it is one. */
+/** The fault of a database address; null if it is valid. */
 export function databaseAddressFault(text: string): string | null {
   if (!/^postgres(ql)?:\/\//.test(text) || databaseAddressOf(text) === null) {
     return (
@@ -61,7 +61,7 @@ export function databaseAddressFault(text: string): string | null {
     : 'has a target_session_attrs other than any, primary and read-write';
 }
 
-/** Why a text is no list of networks, each an address or `address/bits`; null when it is one. */
+/** The fault of a list of networks, each an address or `address/bits`; null if it is valid. */
 export function networksFault(text: string): string | null {
   const wrong = text.split(',').find((each) => {
     const [address = '', bits] = each.split('/');

@@ -14,7 +14,7 @@ type Settings = { [K in Exclude<keyof Schemas, Optional>]: Static<Schemas[K]> } 
 /** The validated settings, frozen. */
 export type Config = Readonly<Settings>;
 
-/** Settings that the service cannot start with. Each line names a variable, never a secret. */
+/** Invalid settings. Each line names a variable, never a secret. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly exitCode = 2;
@@ -28,8 +28,8 @@ export class ConfigError extends Error {
 
 const SECRET = new Set(['JWT_SECRET', 'DATABASE_URL', 'USAGE_DATABASE_URL', 'JWT_JWKS_URL']);
 
-/** What a form cannot say of a setting: the sentence that refuses it, or null. */
-const REFUSALS: Readonly<Record<string, (text: string) => string | null>> = {
+/** Checks beyond the schema. Each returns the fault of a text, or null. */
+const CHECKS: Readonly<Record<string, (text: string) => string | null>> = {
   DATABASE_URL: databaseAddressFault,
   USAGE_DATABASE_URL: databaseAddressFault,
   JWT_JWKS_URL: addressFault,
@@ -40,8 +40,8 @@ const REFUSALS: Readonly<Record<string, (text: string) => string | null>> = {
 
 const isInteger = (schema: TSchema): boolean => (schema as { type?: string }).type === 'integer';
 
-/** Why a value does not have the form of its setting; null when it does. */
-function whyNot(schema: TSchema, value: unknown): string | null {
+/** The fault of a value by its schema; null if it is valid. */
+function schemaFault(schema: TSchema, value: unknown): string | null {
   if (Value.Check(schema, value)) return null;
   if (isInteger(schema) && typeof value !== 'number') return 'must be a whole number';
   const { anyOf } = schema as { anyOf?: readonly { const: string }[] };
@@ -50,28 +50,25 @@ function whyNot(schema: TSchema, value: unknown): string | null {
   return first?.message ?? 'is not valid';
 }
 
-/** The value of a setting, or the sentence that refuses it. */
-type Read = { readonly value: unknown } | { readonly fault: string };
+/** The value of a setting, or its fault. */
+type SettingResult = { readonly value: unknown } | { readonly fault: string };
 
-function readSetting(name: string, schema: TSchema, text: string): Read {
+function readSetting(name: string, schema: TSchema, text: string): SettingResult {
   const value = isInteger(schema) && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
-  const why = REFUSALS[name]?.(text) ?? whyNot(schema, value);
+  const why = CHECKS[name]?.(text) ?? schemaFault(schema, value);
   if (why === null) return { value };
   const shown = SECRET.has(name) ? 'what is set' : `"${text.slice(0, 64)}"`;
   const { description } = schema as { description?: string };
   return { fault: `${shown} ${why} (${description})` };
 }
 
-/**
- * Why a text is no value of a setting, for whoever gives it in another way than by the environment;
- * null when it is one.
- */
+/** The fault of a value given outside the environment, as by an option; null if it is valid. */
 export function faultOfSetting(name: keyof Schemas, text: string): string | null {
   const read = readSetting(name, SETTINGS[name], text);
   return 'fault' in read ? read.fault : null;
 }
 
-/** What is wrong with the ways to check tokens that is not wrong with one setting alone. */
+/** The faults of combinations of token settings. */
 function tokenFaults(env: Readonly<Record<string, string | undefined>>): string[] {
   const [first, ...others] = ['JWT_SECRET', 'JWT_PUBLIC_KEY_FILE', 'JWT_JWKS_URL'].filter(
     (each) => env[each],
@@ -83,8 +80,8 @@ function tokenFaults(env: Readonly<Record<string, string | undefined>>): string[
 
 /**
  * Reads the settings from an environment. An empty value counts as not set.
- * @param known lines about variables that were found invalid before
- * @throws ConfigError with a line for each variable that is not valid
+ * @param known lines about variables that are known to be invalid
+ * @throws ConfigError with a line for each invalid variable
  */
 export function configOf(
   env: Readonly<Record<string, string | undefined>>,

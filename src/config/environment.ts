@@ -5,7 +5,7 @@ import { SETTINGS } from './settings.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Variables that may hold a secret. Each may come from a file instead, named by `<name>_FILE`. */
+/** Variables that may contain a secret. Each can be read from the file `<name>_FILE` instead. */
 export const SECRETS = [
   'DATABASE_URL',
   'USAGE_DATABASE_URL',
@@ -21,7 +21,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'it is a folder',
 };
 
-/** The text of a file, without the line end after it. */
+/** Reads a secret from a file, without the final line end. */
 function readSecret(name: string, path: string): string {
   let text: string;
   try {
@@ -35,13 +35,13 @@ function readSecret(name: string, path: string): string {
   return text;
 }
 
-/** Secrets from files, by the name of their variable, and a line for each file of no use. */
+/** Secrets from files by variable name, and one line for each unusable file. */
 interface SecretFiles {
   readonly secrets: ReadonlyMap<string, string>;
   readonly faults: readonly string[];
 }
 
-/** Reads the secrets that an environment names files for. An empty value counts as not set. */
+/** Reads the secrets with a file in the environment. An empty value counts as not set. */
 export function secretsFromFiles(env: Env): SecretFiles {
   const secrets = new Map<string, string>();
   const faults: string[] = [];
@@ -61,24 +61,24 @@ export function secretsFromFiles(env: Env): SecretFiles {
 
 const NAMES = [...Object.keys(SETTINGS), ...SECRETS.map((each) => `${each}_FILE`)];
 
-/** How many letters may be wrong: of a short name one, else it would be another program's. */
+/** Most wrong letters of a misspelt name. Few, so that variables of other programs do not match. */
 const editsMax = (name: string): number => Math.max(1, Math.floor((name.length + 1) / 5));
 
 const lettersOf = (name: string): string => [...name].sort().join('');
 
-/** How many letters are wrong; two that changed places count as one. */
+/** The edit distance of two names; a transposition counts as one edit. */
 function editsOf(given: string, meant: string): number {
   const edits = distance(given, meant);
   return edits === 2 && lettersOf(given) === lettersOf(meant) ? 1 : edits;
 }
 
-/** A variable that is no setting, and the one that it is nearly called. */
+/** A variable that is not a setting, and the setting with a similar name. */
 interface Misspelt {
   readonly given: string;
   readonly meant: string;
 }
 
-/** Variables of an environment that have a value and nearly the name of a setting. */
+/** Finds variables with a value whose names are similar to those of settings. */
 export function misspeltSettings(env: Readonly<Record<string, string | undefined>>): Misspelt[] {
   const others = Object.keys(env).filter((each) => env[each] && !NAMES.includes(each));
   return others.sort().flatMap((given) => {

@@ -9,11 +9,11 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 const ADDRESS = '^(https://|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])[:/])';
 
 /**
- * Every setting of the service: environment variable, type, default and meaning. `.env.example`
- * is checked against this list by a test.
+ * Every setting of the service: environment variable, type, default and meaning. A test compares
+ * `.env.example` with this list.
  */
 export const SETTINGS = {
-  PORT: whole(3000, 0, 65535, 'Port to listen on; 0 takes a free one'),
+  PORT: whole(3000, 0, 65535, 'Port to listen on; 0 selects a free one'),
   HOST: Type.String({
     default: '127.0.0.1',
     minLength: 1,
@@ -32,13 +32,13 @@ export const SETTINGS = {
   }),
   LOG_LEVEL: Type.Union(
     LOG_LEVELS.map((each) => Type.Literal(each)),
-    { default: 'info', description: 'Least severe log line that is written' },
+    { default: 'info', description: 'Lowest severity that is logged' },
   ),
   LOG_BUFFER_BYTES_MAX: whole(
     4_194_304,
     65_536,
     268_435_456,
-    'Log lines that wait while the log cannot be written, in bytes; further ones are dropped',
+    'Buffer for log lines while the log cannot be written, in bytes; further lines are dropped',
   ),
   LOG_ANONYMOUS_PER_SECOND: whole(
     10,
@@ -50,11 +50,11 @@ export const SETTINGS = {
   CORS_ORIGINS: Type.String({
     default: '',
     pattern: '^(https?://[a-z0-9.:\\[\\]-]+(,https?://[a-z0-9.:\\[\\]-]+)*)?$',
-    description: 'Origins whose pages may read answers, with commas between them; none by default',
+    description: 'Origins whose pages may read answers, separated by commas; none by default',
   }),
   BASIC_AUTH: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'off',
-    description: 'on takes an API key as the password of HTTP Basic with GET, for spreadsheets',
+    description: 'on accepts an API key as the password of HTTP Basic with GET, for spreadsheets',
   }),
   JWT_SECRET: Type.Optional(
     Type.String({
@@ -71,7 +71,7 @@ export const SETTINGS = {
       description: 'Fixed address of the issuer’s JWKS; https, or http on this machine',
     }),
   ),
-  JWT_JWKS_BYTES_MAX: whole(262_144, 1_024, 16_777_216, 'Largest JWKS that is read'),
+  JWT_JWKS_BYTES_MAX: whole(262_144, 1_024, 16_777_216, 'Largest accepted JWKS'),
   JWT_ISSUER: Type.String({
     default: 'commodity-prices',
     minLength: 1,
@@ -82,7 +82,12 @@ export const SETTINGS = {
     minLength: 1,
     description: 'Required value of the claim aud',
   }),
-  JWT_LIFETIME_MAX_SECONDS: whole(86_400, 60, 31_536_000, 'Longest life, exp − iat, of a token'),
+  JWT_LIFETIME_MAX_SECONDS: whole(
+    86_400,
+    60,
+    31_536_000,
+    'Longest lifetime, exp − iat, of a token',
+  ),
   JWT_LEEWAY_SECONDS: whole(30, 0, 300, 'Tolerance for clocks that differ'),
 
   BODY_BYTES_MAX: whole(131_072, 1_024, 16_777_216, 'Largest request body'),
@@ -95,36 +100,41 @@ export const SETTINGS = {
   ITEM_LENGTH_MAX: whole(128, 1, 1_024, 'Longest item of a filter list, in characters'),
 
   DATABASE_CONNECTIONS_MAX: whole(8, 1, 200, 'Connections to PostgreSQL'),
-  DATABASE_ACQUIRE_TIMEOUT_MS: whole(2_000, 50, 60_000, 'Longest time to make a connection'),
+  DATABASE_ACQUIRE_TIMEOUT_MS: whole(2_000, 50, 60_000, 'Timeout of connecting to PostgreSQL'),
   DATABASE_STATEMENT_TIMEOUT_MS: whole(8_000, 100, 600_000, 'Longest run of one statement'),
-  DATABASE_SILENCE_MS: whole(500, 50, 60_000, 'Longest silence of a database that is not away'),
+  DATABASE_SILENCE_MS: whole(
+    500,
+    50,
+    60_000,
+    'Time without a response after which the database counts as away',
+  ),
   DATABASE_AWAY_MS_MAX: whole(
     2_200,
     100,
     60_000,
-    'How long requests wait for a database that went away before they are refused',
+    'Longest wait of requests for a database that is away, before they are rejected',
   ),
   BACKLOG_MAX: whole(
     512,
     0,
     10_000,
-    'Requests, and statements, that may wait while the database is away and until all have gone on',
+    'Most waiting requests and statements while the database is away, until the backlog is gone',
   ),
-  BACKLOG_MS_MAX: whole(2_000, 1, 60_000, 'How long each waits once the database is back'),
+  BACKLOG_MS_MAX: whole(2_000, 1, 60_000, 'Longest wait of each after the database is up again'),
   DATABASE_LAG_MS_MAX: whole(
     5_000,
     100,
     600_000,
-    'Longest time that a standby may be behind before another server is used',
+    'Replication lag of a standby from which another server is used',
   ),
   KEYS_LAG_MS_MAX: whole(
     10_000,
     0,
     86_400_000,
-    'Longest time that a standby may be behind before API keys are refused; 0 for no limit',
+    'Replication lag of a standby from which API keys are rejected; 0 for no limit',
   ),
   AS_OF_WAIT_MS: whole(1_000, 0, 60_000, 'Longest wait of asOf for a standby that is behind'),
-  AS_OF_WAITING_MAX: whole(16, 0, 10_000, 'Requests that may wait for a standby so'),
+  AS_OF_WAITING_MAX: whole(16, 0, 10_000, 'Most requests with asOf that wait for a standby'),
   MIN_REVISION_WAIT_MS: whole(
     50,
     0,
@@ -144,25 +154,25 @@ export const SETTINGS = {
     536_870_912,
     0,
     Number.MAX_SAFE_INTEGER,
-    'Memory for prices and answers that are kept ready; 0 keeps none',
+    'Memory of the price book, a cache of prices and answers; 0 disables it',
   ),
   WIDE_CELLS_MAX: whole(
     2_000_000,
     1,
     100_000_000,
-    'Most cells, dates times prices, of an answer with layout=wide, which is held in memory',
+    'Most cells, dates times prices, of an answer with layout=wide, which is built in memory',
   ),
   SEARCH_BYTES_MAX: whole(
     134_217_728,
     0,
     Number.MAX_SAFE_INTEGER,
-    'Memory for the indexes of the search, about 800 bytes a price; 0 keeps none',
+    'Memory for the indexes of the search, about 800 bytes a price; 0 caches none',
   ),
 
   LOAD_JUMP_FACTOR: Type.String({
     default: '5',
     pattern: '^[1-9][0-9]{0,5}([.][0-9]{1,3})?$',
-    description: 'Factor by which a loaded value may differ from the one beside it',
+    description: 'Factor by which a loaded value may differ from the previous and the next value',
   }),
   LOAD_LOCK_TIMEOUT_MS: whole(
     300_000,
@@ -184,22 +194,22 @@ export const SETTINGS = {
     30,
     0,
     1_000_000,
-    'Refused credentials a minute of one network (an IPv4 address, an IPv6 /64); 0 for no limit',
+    'Rejected credentials a minute of one network (an IPv4 address, an IPv6 /64); 0 for no limit',
   ),
   KEY_DENIED_BURST: whole(
     10,
     0,
     1_000_000,
-    'Refusals of one key in a minute that the audit notes as a burst; 0 for none',
+    'Rejections of one key in a minute that the audit records as a burst; 0 for none',
   ),
-  RUNNING_MAX: whole(64, 0, 10_000, 'Requests that are worked on at a time; 0 for no limit'),
+  RUNNING_MAX: whole(64, 0, 10_000, 'Most requests processed at a time; 0 for no limit'),
   WAITING_MAX: whole(
     128,
     0,
     10_000,
-    'Requests that may wait for a place, and statements that may wait for a connection',
+    'Most requests that wait for admission, and statements that wait for a connection',
   ),
-  WAITING_MS_MAX: whole(500, 1, 60_000, 'How long each of them waits, in milliseconds'),
+  WAITING_MS_MAX: whole(500, 1, 60_000, 'Longest wait of each, in milliseconds'),
   OPEN_WAITING_MAX: whole(
     128,
     0,
@@ -210,22 +220,22 @@ export const SETTINGS = {
   TRUST_PROXY: Type.Optional(
     Type.String({
       pattern: '^[0-9a-fA-F:.]+(/\\d+)?(,[0-9a-fA-F:.]+(/\\d+)?)*$',
-      description: 'Networks of proxies whose X-Forwarded-For is believed, separated by commas',
+      description: 'Networks of proxies whose X-Forwarded-For is trusted, separated by commas',
     }),
   ),
   USAGE_DATABASE_URL: Type.Optional(
     Type.String({
       pattern: '^postgres(ql)?://',
       description:
-        'The same database with the account that notes when keys were used and shares rate limits',
+        'The same database with the account that records the use of keys and shares rate limits',
     }),
   ),
   ECB_URL: Type.String({
     default: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip',
     pattern: ADDRESS,
-    description: 'What `load ecb --fetch` downloads; https, or http on this machine',
+    description: 'Address that `load ecb --fetch` downloads; https, or http on this machine',
   }),
-  FETCH_TIMEOUT_MS: whole(60_000, 100, 600_000, 'Longest time that a download may take'),
+  FETCH_TIMEOUT_MS: whole(60_000, 100, 600_000, 'Timeout of a download'),
   FETCH_BYTES_MAX: whole(16_777_216, 1_024, 268_435_456, 'Largest download'),
 
   CHANGES_LIMIT: whole(1_000, 1, 10_000, 'Changes on a page of the feed when limit is not given'),
@@ -233,18 +243,18 @@ export const SETTINGS = {
   CHANGES_WAIT_MAX_SECONDS: whole(25, 0, 25, 'Longest wait for changes that a request may ask for'),
   CHANGES_WAITING_MAX: whole(2, 1, 1_000, 'Requests of one credential that may wait for changes'),
 
-  CONNECTIONS_MAX: whole(2_000, 1, 100_000, 'Client connections held at once'),
+  CONNECTIONS_MAX: whole(2_000, 1, 100_000, 'Most client connections'),
   PIPELINED_MAX: whole(
     16,
     1,
     1_000,
-    'Requests of a connection that wait for an earlier one; it is not read while more do',
+    'Most waiting pipelined requests of a connection; reading pauses beyond them',
   ),
   PIPELINED_ALL_MAX: whole(
     2_000,
     0,
     1_000_000,
-    'Such requests of all connections; one that brings more is closed',
+    'Most such requests of all connections; a connection that exceeds it is closed',
   ),
   HEADERS_TIMEOUT_MS: whole(10_000, 100, 120_000, 'Longest time to send the header block'),
   REQUEST_TIMEOUT_MS: whole(15_000, 100, 300_000, 'Longest time to send a request'),
@@ -252,29 +262,39 @@ export const SETTINGS = {
     30_000,
     100,
     600_000,
-    'How long a reader may take no byte; it is dropped within twice that',
+    'Time without progress of a reader, who is disconnected within twice that time',
   ),
   KEEP_ALIVE_TIMEOUT_MS: whole(65_000, 100, 600_000, 'Idle time after which a connection closes'),
-  WORKERS: whole(0, 0, 128, 'Processes that answer on the port; 0 for this one alone'),
-  STOP_NOTICE_MS: whole(0, 0, 120_000, 'How long it still accepts at a stop, with /ready 503'),
-  STOP_GRACE_MS: whole(500, 0, 60_000, 'How long an idle connection may ask once more at a stop'),
+  WORKERS: whole(0, 0, 128, 'Worker processes; 0 for a single process'),
+  STOP_NOTICE_MS: whole(
+    0,
+    0,
+    120_000,
+    'Time of a stop during which it still accepts requests, with /ready 503',
+  ),
+  STOP_GRACE_MS: whole(
+    500,
+    0,
+    60_000,
+    'Time at a stop during which idle connections may send another request',
+  ),
   SHUTDOWN_TIMEOUT_MS: whole(20_000, 100, 300_000, 'Longest wait for running answers at a stop'),
 
   METRICS_PORT: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: 65535,
-      description: 'Port of the metrics for Prometheus, GET /metrics; without it there are none',
+      description: 'Port of the metrics for Prometheus, GET /metrics; without it they are disabled',
     }),
   ),
   METRICS_HOST: Type.String({
     default: '127.0.0.1',
     minLength: 1,
-    description: 'Address that the metrics listen on; nothing asks for a credential there',
+    description: 'Address of the metrics, which need no credential',
   }),
 } as const;
 
-/** Settings that no longer exist, each with what to set instead. */
+/** Removed settings, each with its replacement. */
 export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
   POOL_WAIT_MS: 'set WAITING_MS_MAX, which limits the wait for a connection as well',
   POOL_WAITING_MAX: 'set WAITING_MAX, which limits the statements that wait as well',

@@ -7,23 +7,24 @@ const PROTOCOLS = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PRO
 
 const SAMPLERS = ['always_on', 'always_off', 'traceidratio'];
 
-/** Which requests are traced: what the caller decided, unless that does not count; else a share. */
+/** Selects the requests that are traced. */
 export interface Sampling {
+  /** True to follow the decision in `traceparent`, if the client sent one. */
   readonly isOfParent: boolean;
-  /** From 0, none, to 1, all. */
+  /** Share of the other requests, from 0 to 1. */
   readonly share: number;
 }
 
-/** Where traces are sent, and which. */
+/** Destination and sampling of traces. */
 interface TracingSettings {
-  /** Scheme, host and port: the address may hold a secret. */
+  /** Scheme, host and port only, because the address may contain a secret. */
   readonly origin: string;
   readonly sampling: Sampling;
-  /** What is done otherwise than a variable says; null where nothing is. */
+  /** A setting that is not followed, with its replacement; otherwise null. */
   readonly warning: string | null;
 }
 
-/** The first of some variables that has a value. */
+/** The first variable with a value. */
 function firstOf(env: Env, names: readonly string[]) {
   const name = names.find((each) => (env[each] ?? '') !== '');
   return name === undefined ? null : { name, value: env[name] ?? '' };
@@ -45,7 +46,7 @@ function samplingOf(env: Env): Sampling {
   return { isOfParent: root !== name, share };
 }
 
-/** The protocol that collectors take by default is no error: they take JSON at the same address. */
+/** http/protobuf, the default of collectors, only warns: they accept JSON at the same address. */
 function warningOf(env: Env): string | null {
   const { name, value } = firstOf(env, PROTOCOLS) ?? { name: '', value: 'http/json' };
   if (value === 'http/json') return null;
@@ -54,8 +55,8 @@ function warningOf(env: Env): string | null {
 }
 
 /**
- * Reads OpenTelemetry's own variables; null where no traces are wanted.
- * @throws ConfigError naming the first variable that is not valid
+ * Reads OpenTelemetry's variables; null if tracing is disabled.
+ * @throws ConfigError with the name of the first invalid variable
  */
 export function tracingSettingsOf(env: Env): TracingSettings | null {
   const address = firstOf(env, ADDRESSES);

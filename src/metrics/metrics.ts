@@ -7,35 +7,35 @@ import {
 } from '@prometheus-io/client';
 import { PROBLEMS } from '../errors.ts';
 
-/** What is known of a request once it is over. */
-interface Observed {
-  /** The id of the operation, never an address. */
+/** A completed request. */
+interface CompletedRequest {
+  /** Operation id, never a path, which would have unbounded cardinality. */
   readonly operation: string;
   readonly status: string;
   readonly seconds: number;
   readonly bytes: number;
 }
 
-/** What one process counts of itself, for Prometheus. */
+/** The Prometheus metrics of one process. */
 export interface Metrics {
   readonly registry: Registry;
-  observe(request: Observed): void;
-  /** Counts a refusal, or an answer that broke off, by the code of its problem. */
+  observe(request: CompletedRequest): void;
+  /** Counts a rejected request, or a truncated answer, by problem code. */
   refused(code: string): void;
 }
 
-/** Up to the deadline, dense where answers are. */
+/** Histogram buckets: dense at usual durations, up to the deadline. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /**
- * Metrics of a process; what others tell of themselves is added by `watchSources`.
- * @param log its log, which counts the lines that it had to drop
+ * Creates the metrics of a process. `watchSources` adds those of the parts of the service.
+ * @param log counts the log lines that it dropped
  */
 export function metricsOf(log: { readonly linesLost: number } = { linesLost: 0 }): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  // Quantiles of several workers cannot be added up; the histogram beside it can.
+  // Quantiles of several workers cannot be aggregated; the histogram can.
   registry.removeSingleMetric('nodejs_eventloop_utilization_summary');
   const duration = new Histogram({
     name: 'prices_request_duration_seconds',
@@ -56,7 +56,7 @@ export function metricsOf(log: { readonly linesLost: number } = { linesLost: 0 }
     labelNames: ['code'],
     registers,
   });
-  // From 0 on: Prometheus sees no increase in a number that it meets for the first time.
+  // Initialised to 0, because Prometheus sees no increase in the first sample of a series.
   for (const code of Object.keys(PROBLEMS)) refusals.inc({ code }, 0);
   new Counter({
     name: 'prices_log_lines_lost_total',
@@ -78,22 +78,22 @@ export function metricsOf(log: { readonly linesLost: number } = { linesLost: 0 }
   };
 }
 
-/** The metrics of all workers together, for the process that owns the port. */
+/** The aggregated metrics of all workers, for the primary process. */
 export function clusterExposition() {
   const registry = new ClusterRegistry();
   return { contentType: registry.contentType, metrics: () => registry.clusterMetrics() };
 }
 
 /**
- * Lets the process that owns the port ask for the metrics of this one.
- * @returns a function that reports them for the last time, so that counters keep their values
+ * Answers requests of the primary process for the metrics of this worker.
+ * @returns a function that sends the final values, so that the totals of counters do not decrease
  */
-export function answerToPrimary({ registry }: Metrics): () => Promise<void> {
+export function serveWorkerMetrics({ registry }: Metrics): () => Promise<void> {
   ClusterRegistry.setRegistries([registry]);
-  // Its types do not know the method yet.
+  // The types of the library lack this method.
   const worker = new ClusterRegistry() as unknown as { shutdown(): Promise<void> };
   return () => {
-    // Counters outlive the process; gauges such as memory end with it.
+    // Only counters remain valid after the end of a process, not gauges such as memory.
     for (const { name, type } of registry.getMetricsAsArray()) {
       if (type !== 'counter' && type !== 'histogram') registry.removeSingleMetric(name);
     }

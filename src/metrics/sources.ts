@@ -6,37 +6,41 @@ import type { MinRevisionCheck } from '../db/min-revision.ts';
 import { numberOf } from '../db/revisions.ts';
 import type { Limits } from '../limits/limits.ts';
 
-/** The parts of a service that tell of themselves when they are asked. */
+/** The parts of the service from which metrics are read. */
 interface MetricSources {
   readonly client: Client;
   readonly minRevision: MinRevisionCheck;
   readonly limits: Limits;
-  /** The exchange of counts with other instances; null where there is none. */
+  /** The exchange of counts with other instances; null if there is none. */
   readonly exchange: { readonly failures: number } | null;
-  /** The price book; null where none is kept. */
-  readonly book: BookTold | null;
+  /** The price book; null if it is disabled. */
+  readonly book: BookStatus | null;
 }
 
-/** What a price book tells of itself. */
-interface BookTold {
+/** The counts of the price book. */
+interface BookStatus {
   readonly budget: { readonly state: Readonly<Record<'bytes' | 'limit' | 'evictions', number>> };
   readonly counts: Readonly<
     Record<'answers' | 'repeats' | 'misses' | 'builds' | 'refreshes', number>
   >;
 }
 
-/** One number: its name without `prices_`, what it says, and how it is read. */
-type Told = readonly [name: string, help: string, read: () => number];
+/** A metric without labels: its name without `prices_`, its help text, and its reader. */
+type NumericMetric = readonly [name: string, help: string, read: () => number];
 
-/** Gauges of which the metrics of all workers have the sum. */
-const gauges = (registry: Registry, ...all: readonly Told[]): void =>
+/** Adds gauges whose values the workers sum. */
+const gauges = (registry: Registry, ...all: readonly NumericMetric[]): void =>
   addGauges(registry, 'sum', all);
 
-/** Gauges of which the metrics of all workers have the greatest. */
-const greatest = (registry: Registry, ...all: readonly Told[]): void =>
+/** Adds gauges of which the workers report the greatest value. */
+const greatest = (registry: Registry, ...all: readonly NumericMetric[]): void =>
   addGauges(registry, 'max', all);
 
-function addGauges(registry: Registry, aggregator: 'sum' | 'max', all: readonly Told[]): void {
+function addGauges(
+  registry: Registry,
+  aggregator: 'sum' | 'max',
+  all: readonly NumericMetric[],
+): void {
   for (const [name, help, read] of all) {
     new Gauge({
       name: `prices_${name}`,
@@ -50,8 +54,8 @@ function addGauges(registry: Registry, aggregator: 'sum' | 'max', all: readonly 
   }
 }
 
-/** Numbers that only grow, counted elsewhere. */
-function counters(registry: Registry, ...all: readonly Told[]): void {
+/** Adds counters that are counted elsewhere. */
+function counters(registry: Registry, ...all: readonly NumericMetric[]): void {
   for (const [name, help, read] of all) {
     new Counter({
       name: `prices_${name}_total`,
@@ -65,7 +69,7 @@ function counters(registry: Registry, ...all: readonly Told[]): void {
   }
 }
 
-/** Numbers by one label; instances that report the same thing are counted once: the latest. */
+/** Adds a gauge with one label. Equal labels of several workers are aggregated to the maximum. */
 function labelled(
   registry: Registry,
   [name, help, label]: readonly [name: string, help: string, label: string],
@@ -84,7 +88,7 @@ function labelled(
   });
 }
 
-/** The states of the link by the names that dashboards and alerts know. */
+/** The states of the link by their released metric labels. */
 const STATES: readonly (readonly [name: string, state: LinkState])[] = [
   ['closed', 'up'],
   ['lost', 'away'],
@@ -97,19 +101,19 @@ function database(registry: Registry, { pool, reads, link }: Client): void {
   gauges(
     registry,
     ['pool_connections', 'Connections of the pool', () => pool.totalCount],
-    ['pool_idle', 'Connections that nobody uses', () => pool.idleCount],
-    ['statements_running', 'Statements that run', () => reads.slots.inUse],
+    ['pool_idle', 'Idle connections of the pool', () => pool.idleCount],
+    ['statements_running', 'Running statements', () => reads.slots.inUse],
     ['statements_waiting', 'Statements that wait for a connection', () => reads.slots.waiting],
   );
-  labelled(registry, ['database_state', '1 for the state that the database is in', 'state'], () =>
+  labelled(registry, ['database_state', '1 for the current state of the database', 'state'], () =>
     STATES.map(([name, state]) => [name, state === link.state ? 1 : 0]),
   );
   counters(
     registry,
-    ['statement_retries', 'Statements that were tried once more', () => reads.retries.count],
-    ['database_outages', 'How often the database was away for longer', () => link.outages],
-    ['looks', 'Looks at the database for its newest revision', () => link.counts.checks],
-    ['looks_asked', 'Requests that shared these looks', () => link.counts.requests],
+    ['statement_retries', 'Retries of statements', () => reads.retries.count],
+    ['database_outages', 'Outages during which requests failed', () => link.outages],
+    ['looks', 'Revision checks', () => link.counts.checks],
+    ['looks_asked', 'Requests that shared the revision checks', () => link.counts.requests],
   );
 }
 
@@ -156,7 +160,7 @@ function freshness(registry: Registry, { health }: Client): void {
     registry,
     [
       'latest_publication_timestamp_seconds',
-      'When the newest value of the market was published',
+      'Publication time of the newest value of the market',
       'market',
     ],
     () => [...(health.cached()?.publishedAt ?? [])].map(([slug, at]) => [slug, secondsOf(at)]),
@@ -165,7 +169,7 @@ function freshness(registry: Registry, { health }: Client): void {
     registry,
     [
       'last_revision_timestamp_seconds',
-      'When a market, the reference data or a source of rates was last changed',
+      'Time of the last change of a market, the reference data or a source of rates',
       'scope',
     ],
     () =>
@@ -179,40 +183,36 @@ function freshness(registry: Registry, { health }: Client): void {
 function load(registry: Registry, { limits, exchange }: MetricSources): void {
   gauges(
     registry,
-    ['requests_running', 'Requests that are worked on', () => limits.gate.inUse],
-    ['requests_waiting', 'Requests at the gate', () => limits.gate.waiting],
-    ['principals_running', 'Principals with a request under way', () => limits.concurrency.size],
-    ['rate_limited_names', 'Principals whose rate is being counted', () => limits.principals],
+    ['requests_running', 'Admitted requests', () => limits.gate.inUse],
+    ['requests_waiting', 'Requests that wait for admission', () => limits.gate.waiting],
+    ['principals_running', 'Principals with a running request', () => limits.concurrency.size],
+    ['rate_limited_names', 'Principals with a rate bucket', () => limits.principals],
   );
   counters(registry, [
     'limits_exchange_failures',
-    'Turns, one a second, that could not share what is counted for rate limits',
+    'Failed exchanges of rate limit counts with other instances, one a second',
     () => exchange?.failures ?? 0,
   ]);
 }
 
-function book(registry: Registry, { budget, counts }: BookTold): void {
+function book(registry: Registry, { budget, counts }: BookStatus): void {
   gauges(
     registry,
-    ['book_bytes', 'Bytes that the price book holds', () => budget.state.bytes],
-    ['book_limit_bytes', 'Bytes that it may hold', () => budget.state.limit],
+    ['book_bytes', 'Memory used by the price book', () => budget.state.bytes],
+    ['book_limit_bytes', 'Memory budget of the price book', () => budget.state.limit],
   );
   counters(
     registry,
-    ['book_answers', 'Requests that were answered from the price book', () => counts.answers],
-    [
-      'book_repeats',
-      'Of those, the ones put together before for who asked the same',
-      () => counts.repeats,
-    ],
-    ['book_misses', 'Requests that it left to the database', () => counts.misses],
-    ['book_builds', 'Markets that it read whole', () => counts.builds],
-    ['book_refreshes', 'Markets of which it read what had changed', () => counts.refreshes],
-    ['book_evictions', 'Things that it forgot for others', () => budget.state.evictions],
+    ['book_answers', 'Requests answered from the price book', () => counts.answers],
+    ['book_repeats', 'Requests answered with a copy of an earlier answer', () => counts.repeats],
+    ['book_misses', 'Requests answered by the database instead', () => counts.misses],
+    ['book_builds', 'Editions built from a whole market', () => counts.builds],
+    ['book_refreshes', 'Editions refreshed with the changes of a market', () => counts.refreshes],
+    ['book_evictions', 'Entries evicted from the price book', () => budget.state.evictions],
   );
 }
 
-/** Adds what the parts of the service tell of themselves. */
+/** Adds the metrics of the parts of the service. */
 export function watchSources(registry: Registry, sources: MetricSources): void {
   const { client } = sources;
   if (sources.book) book(registry, sources.book);

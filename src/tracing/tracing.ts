@@ -27,10 +27,10 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Sampling } from '../config/tracing.ts';
 
-/** The longest text of a statement that is shown, in characters. */
+/** Most characters of a statement in a span. */
 const SHOWN_MAX = 2_000;
 
-/** Texts between dollars or quotes, and numbers that are not part of a name or of a parameter. */
+/** Quoted texts, also in dollar quotes, and numbers that are not part of a name or parameter. */
 const VALUES = new RegExp(
   [
     /(?<![\w$])\$([a-z_]\w*)?\$.*?\$\1\$/,
@@ -43,45 +43,44 @@ const VALUES = new RegExp(
   'gis',
 );
 
-/** A statement as traces show it: with a mark in the place of each value. */
+/** Replaces each value of a statement by `?`. */
 export function withoutValues(statement: string): string {
   return statement.replace(VALUES, '?').slice(0, SHOWN_MAX);
 }
 
-/** What is told of a request when it is over. */
-export interface Ended {
+/** The name, attributes and status of a span, set at its end. */
+export interface SpanEnd {
   readonly name: string;
   readonly attributes: Attributes;
   readonly isFailed: boolean;
 }
 
-/** A request whose trace goes on. */
+/** A request with an open span. */
 interface TracedRequest {
-  /** Does something for the request: the statements of it belong to the trace. */
+  /** Runs work of the request, whose statements get child spans. */
   within(work: () => void): void;
-  end(ended: Ended): void;
+  end(ended: SpanEnd): void;
 }
 
-/** What is sent to a collector of traces. */
+/** Sends traces to a collector. */
 export interface Tracing {
-  /** Begins the span of a request, in the trace of whoever sent it. */
+  /** Begins the span of a request, as a child of the span in `traceparent`. */
   begin(headers: IncomingHttpHeaders, method: string): TracedRequest;
-  /** Does the work of a statement, with a span where it is done for a request. */
+  /** Runs a statement, with a span if it belongs to a request. */
   statement<T>(text: string, work: () => Promise<T>): Promise<T>;
-  /** Sends what is left, as far as the collector takes it in time. */
+  /** Sends the remaining spans, within a timeout. */
   end(): Promise<void>;
 }
 
 interface TracingOptions {
   readonly version: string;
-  /** The process, as its log names it. */
   readonly pid: number;
   readonly sampling: Sampling;
-  /** Told when spans could not be sent; they are lost, and nothing else is. */
+  /** Called when spans could not be sent and are lost. */
   readonly onError: (error: unknown) => void;
 }
 
-/** How long the end of the process waits for a collector that does not answer. */
+/** Timeout of the last spans at the end of the process. */
 const FLUSH_MS = 2_000;
 
 function providerOf({ version, pid, sampling }: TracingOptions): TracerProvider {
@@ -95,32 +94,32 @@ function providerOf({ version, pid, sampling }: TracingOptions): TracerProvider 
   return new TracerProvider({
     resource: defaultResource().merge(own).merge(detectResources({ detectors })),
     sampler: sampling.isOfParent ? new ParentBasedSampler({ root }) : root,
-    // It holds a bounded number of spans, and forgets what comes beyond it.
+    // Its queue is bounded; it drops further spans.
     spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   });
 }
 
-/** The SQLSTATE of an error, or its kind; its message may hold values. */
+/** The SQLSTATE or the name of an error. Its message may contain values. */
 const kindOf = (error: unknown): string =>
   String((error as { code?: unknown }).code ?? (error as Error).name);
 
 /**
- * Sends traces as OpenTelemetry's own environment variables say. Nothing is made global but what
- * hears of spans that were lost, for which OpenTelemetry has no other place.
+ * Opens tracing as configured by OpenTelemetry's environment variables. Only the error handler for
+ * lost spans is global, because OpenTelemetry has no other API for it.
  */
 export function openTracing(options: TracingOptions): Tracing {
   setGlobalErrorHandler(options.onError);
   const provider = providerOf(options);
   const tracer = provider.getTracer('commodity-prices', options.version);
-  const callers = new W3CTraceContextPropagator();
+  const propagator = new W3CTraceContextPropagator();
   const running = new AsyncLocalStorage<Context>();
 
   const begin = (headers: IncomingHttpHeaders, method: string): TracedRequest => {
-    // Not `tracestate`: it is text of whoever asks, and would be in every span.
+    // Without `tracestate`, which is arbitrary text of clients and would be in every span.
     const { traceparent } = headers;
-    const caller = callers.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
-    const span = tracer.startSpan(method, { kind: SpanKind.SERVER }, caller);
-    const context = trace.setSpan(caller, span);
+    const parent = propagator.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
+    const span = tracer.startSpan(method, { kind: SpanKind.SERVER }, parent);
+    const context = trace.setSpan(parent, span);
     return {
       within: (work) => running.run(context, work),
       end: ({ name, attributes, isFailed }) => {
@@ -133,7 +132,7 @@ export function openTracing(options: TracingOptions): Tracing {
 
   async function statement<T>(text: string, work: () => Promise<T>): Promise<T> {
     const context = running.getStore();
-    // What goes on in the name of a request that is over, such as a timer, is none of its work.
+    // Work that outlasts its request, such as a timer, has a context whose span has ended.
     if (!context || !trace.getSpan(context)?.isRecording()) return work();
     const shown = withoutValues(text);
     const name = /\w+/.exec(shown)?.[0] ?? 'statement';

@@ -1,4 +1,4 @@
-import { everyVersion, LEFT_OUT, type Rule } from './rule.ts';
+import { everyVersion, OMITTED_CHANGES, type Rule } from './rule.ts';
 
 const WRITTEN = ['series', 'fx_rate']
   .map((table) => everyVersion(table, 'batch_id'))
@@ -8,10 +8,10 @@ const WRITTEN = ['series', 'fx_rate']
   )
   .join(' union all ');
 
-/** True if all that the revision of a batch changed is here. */
-const IS_WHOLE = `not exists (select from ${LEFT_OUT} as l where l.revision = b.revision)`;
+/** True if the database has all changes of the revision of a batch. */
+const IS_WHOLE = `not exists (select from ${OMITTED_CHANGES} as l where l.revision = b.revision)`;
 
-/** How many versions of prices began in each revision: of new prices, and of others. */
+/** Number of price versions that began in each revision, of new prices and of others. */
 const PRICE_VERSIONS = `
   select v.revision, count(*) filter (where h.id is null) as added,
     count(*) filter (where h.id is not null) as changed
@@ -19,7 +19,7 @@ const PRICE_VERSIONS = `
     left join price_history h on h.id = v.id and h.revision_to = v.revision
   group by 1`;
 
-/** How many rows of a versioned table ended in each revision with nothing in their place. */
+/** Number of rows of a versioned table that ended in each revision without a successor. */
 const endedIn = (table: string, ...key: string[]): string => {
   const follows = (next: string): string => `not exists (select from ${next} n
     where n.revision = h.revision_to
@@ -32,20 +32,21 @@ const WITHDRAWN = `select revision, sum(rows) as rows from (
     ${endedIn('series', 'price_id', 'date')}
     union all ${endedIn('fx_rate', 'source', 'currency_id', 'date')}) as e group by 1`;
 
-/** Of the ledger of loads. */
+/** Rules of the ledger. */
 export const BATCH_RULES: readonly Rule[] = [
   {
     name: 'batches-counted',
     meaning:
-      'As many values carry the number of a batch as it inserted and corrected, in its revision; ' +
-      'no value carries it from an earlier one. An undo brings values back with their numbers.',
+      'The number of values with the number of a batch in its revision equals its inserted and ' +
+      'corrected values. No value has the number in an earlier revision. An undo restores ' +
+      'values with their original numbers.',
     broken: `
       with written as (
         select batch_id, revision, sum(rows) as rows from (${WRITTEN}) as w group by 1, 2)
       select b.id as batch, b.revision, b.inserted, b.corrected, coalesce(w.rows, 0) as found
         from load_batch b left join lateral (
           select sum(rows) as rows from written
-          -- What an undo brings back keeps the number of the batch that it came from.
+          -- A value that an undo restores has the number of its original batch.
           where revision = b.revision and (batch_id = b.id or b.format = 'undo')) as w on true
         where b.status = 'applied' and case when ${IS_WHOLE}
           then b.inserted + b.corrected <> coalesce(w.rows, 0)
@@ -58,8 +59,8 @@ export const BATCH_RULES: readonly Rule[] = [
   {
     name: 'batches-prices',
     meaning:
-      'The prices that a batch added and changed are the versions of prices that began in its ' +
-      'revision.',
+      'The counts of added and changed prices of a batch are those of the price versions that ' +
+      'began in its revision.',
     broken: `
       select b.revision, b.added, b.changed, coalesce(v.added, 0) as "addedFound",
         coalesce(v.changed, 0) as "changedFound"
@@ -73,8 +74,8 @@ export const BATCH_RULES: readonly Rule[] = [
   {
     name: 'batches-withdrawn',
     meaning:
-      'The values that a batch withdrew, and the prices that it removed, are those that ended in ' +
-      'its revision with nothing in their place.',
+      'The counts of withdrawn values and removed prices of a batch are those of the rows that ' +
+      'ended in its revision without a successor.',
     broken: `
       select b.revision, b.withdrawn, b.removed, coalesce(w.rows, 0) as "withdrawnFound",
         coalesce(p.rows, 0) as "removedFound"
@@ -89,8 +90,8 @@ export const BATCH_RULES: readonly Rule[] = [
   {
     name: 'batches-linked',
     meaning:
-      'A batch that changed something names its revision, one that was refused or changed ' +
-      'nothing names none, and an undo in force and the batch that it undoes name each other.',
+      'A batch with changes names its revision; a refused batch, or one without changes, names ' +
+      'none. An undo in force and the batch that it undoes name each other.',
     broken: `
       select b.id as batch, b.format, b.status, b.revision, b.undoes, b.undone_by
       from load_batch b left join load_batch u on u.id = b.undone_by
@@ -107,8 +108,8 @@ export const BATCH_RULES: readonly Rule[] = [
   {
     name: 'coverage-agrees',
     meaning:
-      'What an edition covered is of an applied batch that names its edition, in ranges that do ' +
-      'not overlap, and every value that the batch wrote lies in one of them.',
+      'Coverage belongs to an applied batch with an edition. Its ranges do not overlap, and ' +
+      'they include every value that the batch wrote.',
     broken: `
       select c.batch_id as batch, c.price_id, c.currency_id, c.first_date, c.last_date,
         next as "nextFirst", null::date as date

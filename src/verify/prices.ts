@@ -2,12 +2,12 @@ import type pg from 'pg';
 import { columnName, DIMENSIONS } from '../catalog/dimensions.ts';
 import { MARKETS, type Market } from '../catalog/markets.ts';
 import { matchKey } from '../catalog/match-key.ts';
-import { type Broken, everyVersion, type Rule } from './rule.ts';
+import { type BrokenRow, everyVersion, type Rule } from './rule.ts';
 
 const literal = (text: string): string => `'${text}'`;
 const list = (texts: readonly string[]): string => texts.map(literal).join(', ');
 
-/** Columns of `price` that refer to `dimension_value`, with the kind that each must have. */
+/** Columns of `price` that refer to `dimension_value`, with the required kind. */
 const KINDS: ReadonlyMap<string, string> = new Map([
   ['price_category_id', 'price-category'],
   ['frequency_id', 'frequency'],
@@ -20,7 +20,7 @@ const PRICES = everyVersion(
    ${[...KINDS.keys()].join(', ')}`,
 );
 
-/** What makes a row the same row for ever, by table. */
+/** Columns that identify a row and must never change, by table. */
 const IDENTITY: Readonly<Record<string, readonly string[]>> = {
   currency: ['uuid', 'iso'],
   unit_of_measure: ['uuid', 'slug', 'dimension', 'factor'],
@@ -29,7 +29,7 @@ const IDENTITY: Readonly<Record<string, readonly string[]>> = {
   price: ['market_id', 'code', 'price_type', 'currency_id', 'unit_id'],
 };
 
-/** The columns that hold the key of a text, by table. */
+/** The text columns with the columns of their match keys, by table. */
 const KEYS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   unit_of_measure: { name: 'name_key', symbol: 'symbol_key' },
   dimension_value: { name: 'match_key' },
@@ -37,8 +37,8 @@ const KEYS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   price: { code: 'code_key' },
 };
 
-async function wrongKeys(driver: pg.ClientBase): Promise<Broken[]> {
-  const broken: Broken[] = [];
+async function wrongKeys(driver: pg.ClientBase): Promise<BrokenRow[]> {
+  const broken: BrokenRow[] = [];
   for (const [table, keys] of Object.entries(KEYS)) {
     for (const [text, key] of Object.entries(keys)) {
       const { rows } = await driver.query<Record<string, string>>(
@@ -54,20 +54,20 @@ async function wrongKeys(driver: pg.ClientBase): Promise<Broken[]> {
   return broken;
 }
 
-/** The columns of `price` that a market does not have. */
+/** The dimension columns of `price` that a market does not have. */
 const foreignColumns = ({ filters }: Market): string[] => {
   const own = filters.map((filter) => DIMENSIONS[filter].field as string);
   const others = Object.values(DIMENSIONS).filter(({ field }) => !own.includes(field));
   return others.map(({ field }) => columnName(field));
 };
 
-/** Of prices and what describes them, those of the past too. */
+/** Rules of prices and reference data, past versions included. */
 export const PRICE_RULES: readonly Rule[] = [
   {
     name: 'corrections-counted',
     meaning:
-      'A point has no corrections when it is first published, one more with each correction, and ' +
-      'as many as before when it is published again after it was withdrawn.',
+      'A point has no corrections at its first publication and one more with each correction. ' +
+      'After a withdrawal it is published again with the same number.',
     broken: `
       select price_id, date, revision, corrections, expected
       from (
@@ -93,8 +93,8 @@ export const PRICE_RULES: readonly Rule[] = [
   {
     name: 'payables-in-percent',
     meaning:
-      'The dimension beside the unit of a price is that of the unit, by which CHECK constraints ' +
-      'know that a payable is in percent.',
+      'The unit dimension stored with a price is that of its unit. CHECK constraints use it to ' +
+      'require percent for payables.',
     broken: `select p."table", p.code, p.revision, price_type, currency_id, u.slug as unit,
         unit_dimension
       from ${PRICES} p left join unit_of_measure u on u.id = unit_id
@@ -103,8 +103,8 @@ export const PRICE_RULES: readonly Rule[] = [
   {
     name: 'identity-fixed',
     meaning:
-      'What identifies a currency, unit, dimension value or product, and market, code, type, ' +
-      'currency and unit of a price, are the same in all its past.',
+      'The identity of a currency, unit, dimension value or product, and the market, code, ' +
+      'type, currency and unit of a price, never change.',
     broken: Object.entries(IDENTITY)
       .map(([table, columns]) => {
         const identity = `row(${columns.join(', ')})::text`;
@@ -144,7 +144,8 @@ export const PRICE_RULES: readonly Rule[] = [
   },
   {
     name: 'code-of-market',
-    meaning: 'A code that begins like those of a market, CP-NI- of nickel, is of that market.',
+    meaning:
+      'A code with the prefix of a market, such as CP-NI- of nickel, belongs to that market.',
     broken: `select p."table", p.code, p.revision, m.slug as market
       from ${PRICES} p join market m on m.id = p.market_id
         join (values ${MARKETS.map(({ prefix, slug }) => `(${list([prefix, slug])})`).join(', ')})
@@ -165,7 +166,7 @@ export const PRICE_RULES: readonly Rule[] = [
   },
   {
     name: 'match-keys',
-    meaning: 'The key beside each name, symbol and code is what this version makes of it.',
+    meaning: 'The stored key of each name, symbol and code is the one that this version computes.',
     broken: wrongKeys,
   },
 ];

@@ -1,6 +1,6 @@
 import type { Rule } from './rule.ts';
 
-/** A column, and the tables of which one has a row for it. */
+/** A column, and the tables that it references: one of them must have the row. */
 type Reference = readonly [column: string, ...targets: string[]];
 
 const CURRENCY: Reference = ['currency_id', 'currency'];
@@ -24,7 +24,7 @@ const DIMENSIONS = [
   'service_id',
 ];
 
-const OF_PRICES: readonly Reference[] = [
+const PRICE_REFERENCES: readonly Reference[] = [
   ['market_id', 'market'],
   CURRENCY,
   ['unit_id', 'unit_of_measure'],
@@ -32,10 +32,10 @@ const OF_PRICES: readonly Reference[] = [
   ...DIMENSIONS.map((column): Reference => [column, 'dimension_value']),
 ];
 
-/** What refers to what, by table. Foreign keys hold part of it; they can be switched off. */
+/** References by table. Foreign keys cover some of them, but can be disabled. */
 const REFERENCES: Readonly<Record<string, readonly Reference[]>> = {
   product: [['market_id', 'market']],
-  price: OF_PRICES,
+  price: PRICE_REFERENCES,
   series: [['price_id', 'price'], BATCH],
   fx_source: [['base_currency_id', 'currency']],
   fx_rate: [['source', 'fx_source'], CURRENCY, BATCH],
@@ -53,10 +53,10 @@ const REFERENCES: Readonly<Record<string, readonly Reference[]>> = {
   ],
 };
 
-/** The same of the past; what it refers to may be past as well. */
-const OF_THE_PAST: typeof REFERENCES = {
+/** References of history tables, which may reference past rows. */
+const PAST_REFERENCES: typeof REFERENCES = {
   product_history: [['market_id', 'market']],
-  price_history: OF_PRICES.map(([column, ...to]) =>
+  price_history: PRICE_REFERENCES.map(([column, ...to]) =>
     column === 'market_id' ? [column, ...to] : [column, ...to, `${to[0]}_history`],
   ),
   series_history: [PRICE, BATCH],
@@ -77,9 +77,9 @@ export const REFERENCE_RULES: readonly Rule[] = [
   {
     name: 'no-orphans',
     meaning:
-      'What a row refers to is there: the price of a point, the product of a price, the currency ' +
-      'of a rate, the batch of a value. Rows of the past may refer to what is past.',
-    broken: Object.entries({ ...REFERENCES, ...OF_THE_PAST })
+      'Every referenced row exists: the price of a point, the product of a price, the currency ' +
+      'of a rate, the batch of a value. Past rows may reference past rows.',
+    broken: Object.entries({ ...REFERENCES, ...PAST_REFERENCES })
       .flatMap(([table, references]) => references.map((each) => dangling(table, each)))
       .join(' union all '),
   },

@@ -1,6 +1,6 @@
-import { ANY_PRICE, LEFT_OUT, type Rule, VERSIONED, type Versioned } from './rule.ts';
+import { ANY_PRICE, OMITTED_CHANGES, type Rule, VERSIONED, type Versioned } from './rule.ts';
 
-/** Versions of a row that overlap, leave a hole that may not be, or come after the current one. */
+/** Versions of a row that overlap, have an illegal gap, or begin after the current version. */
 const badChain = ({ table, key, mayReturn }: Versioned): string => {
   const keys = key.join(', ');
   const same = key.map((column) => `h.${column} = c.${column}`).join(' and ');
@@ -20,8 +20,8 @@ const badChain = ({ table, key, mayReturn }: Versioned): string => {
     or next = revision${mayReturn ? '' : ' or next > revision_to'}`;
 };
 
-/** Table and revision of every row, also the revisions that ended one. */
-const MENTIONED = VERSIONED.flatMap(({ table }) => [
+/** Revisions that began or ended a row, by table. */
+const USED_REVISIONS = VERSIONED.flatMap(({ table }) => [
   `select '${table}' as "table", revision from ${table}`,
   `select '${table}_history', revision from ${table}_history`,
   `select '${table}_history', revision_to from ${table}_history`,
@@ -29,7 +29,7 @@ const MENTIONED = VERSIONED.flatMap(({ table }) => [
   .map((query) => `(${query} group by 1, 2)`)
   .join(' union all ');
 
-/** The revisions of a versioned table, each with the scope that it touched. */
+/** The revisions of a versioned table with their scopes. */
 const scopesOf = ({ table }: Versioned): string => {
   const scopes: Readonly<Record<string, readonly [string, string]>> = {
     price: ['m.slug', `join market m on m.id = v.market_id`],
@@ -54,7 +54,7 @@ const scopesOf = ({ table }: Versioned): string => {
     union select ${column}, revision_to from ${table}_history) as v ${joined}`;
 };
 
-/** The points that each revision changed of each price: a version begins, or one ends for good. */
+/** Changed points by revision and price: a version begins, or ends without a successor. */
 const POINTS = `
   select revision, price_id, count(*) as points, min(date) as first, max(date) as last
   from (
@@ -69,16 +69,17 @@ const POINTS = `
           and n.date = h.date and n.revision = h.revision_to)
   ) as changed group by 1, 2`;
 
-const OWN = `
+const PRICE_CHANGES = `
   select revision, id as price_id from price
   union select revision, id from price_history
   union select revision_to, id from price_history`;
 
-/** Of revisions, and of the past that they make. */
+/** Rules of revisions and history. */
 export const REVISION_RULES: readonly Rule[] = [
   {
     name: 'revisions-whole',
-    meaning: 'Revisions are numbered from 1 without a gap, and their times grow strictly.',
+    meaning:
+      'Revisions are numbered from 1 without a gap, and their commit times increase strictly.',
     broken: `select number, committed_at, previous, "previousTime" from (
         select number, committed_at, lag(number, 1, 0::bigint) over numbered as previous,
           lag(committed_at) over numbered as "previousTime"
@@ -87,59 +88,59 @@ export const REVISION_RULES: readonly Rule[] = [
   },
   {
     name: 'revisions-known',
-    meaning: 'Every revision that a row carries, or that ended it, is one that there was.',
-    broken: `select "table", revision from (${MENTIONED}) as m
+    meaning: 'Every revision that began or ended a row exists.',
+    broken: `select "table", revision from (${USED_REVISIONS}) as m
       where not exists (select from revision r where r.number = m.revision)`,
   },
   {
     name: 'scopes-noted',
     meaning:
-      'Every revision notes what it touched: each market whose prices or points it changed, each ' +
-      'source of rates, reference data; and these exist.',
+      'Every revision records its scopes: each market whose prices or points it changed, each ' +
+      'source of rates, and reference data. All recorded scopes exist.',
     broken: `
-      select number as revision, null as scope, 'touched nothing' as problem from revision r
+      select number as revision, null as scope, 'has no scope' as problem from revision r
         where not exists (select from revision_scope s where s.revision = r.number)
       union all
-      select revision, scope, 'is not noted' from (${VERSIONED.map(scopesOf).join(' union ')}) as t
+      select revision, scope, 'is not recorded' from (${VERSIONED.map(scopesOf).join(' union ')}) as t
         where not exists (
           select from revision_scope s where s.scope = t.scope and s.revision = t.revision)
       union all
-      select revision, scope, 'there is no such thing' from revision_scope s
+      select revision, scope, 'is unknown' from revision_scope s
         where scope <> 'reference' and not exists (select from market m where m.slug = s.scope)
           and not exists (select from fx_source f where 'fx:' || f.slug = s.scope)
       union all
-      select revision, scope, 'there is no such revision' from revision_scope s
+      select revision, scope, 'has an unknown revision' from revision_scope s
         where not exists (select from revision r where r.number = s.revision)`,
   },
   {
     name: 'history-whole',
     meaning:
-      'The versions of a row follow each other without an overlap, the current one last; those ' +
-      'of units without a hole too, while other rows may have been gone for a while.',
+      'The versions of a row do not overlap, and the current version is the last. Versions of ' +
+      'units have no gap; other rows may have been removed for a time.',
     broken: VERSIONED.map(badChain).join(' union all '),
   },
   {
     name: 'changes-counted',
     meaning:
-      'For each revision the feed counts as many changes of each price, and of its points, as ' +
-      'its rows and their history tell, between the dates that it notes.',
+      'For each revision, the feed counts the same changes of each price and its points as the ' +
+      'rows and their history, within the recorded dates.',
     broken: `
       select revision, price_id, p.code, s.points, c.points as "pointsFound", s.price_changes,
         (o.price_id is not null)::integer as "priceChangesFound", s.first_date, s.last_date
       from change_segment s
         full join (${POINTS}) as c using (revision, price_id)
-        full join (${OWN}) as o using (revision, price_id)
+        full join (${PRICE_CHANGES}) as o using (revision, price_id)
         left join ${ANY_PRICE} as p on p.id = price_id
       where (s.points, s.price_changes) is distinct from
           (coalesce(c.points, 0), (o.price_id is not null)::integer)
-        and not (p.id is null and (s.market_id, revision) in (select * from ${LEFT_OUT} as l))
+        and not (p.id is null and (s.market_id, revision) in (select * from ${OMITTED_CHANGES} as l))
         or c.first < s.first_date or c.last > s.last_date or p.market_id <> s.market_id`,
   },
   {
     name: 'changes-numbered',
     meaning:
-      'The numbers of changes begin with 1 and have no gap and no number twice, in the order of ' +
-      'revisions and prices.',
+      'The numbers of changes start at 1 without gaps or duplicates, in the order of revisions ' +
+      'and prices.',
     broken: `
       select revision, price_id, first_seq, expected from (
         select revision, price_id, first_seq,
@@ -148,6 +149,6 @@ export const REVISION_RULES: readonly Rule[] = [
         from change_segment window numbered as (order by revision, price_id)) as s
       where first_seq is distinct from expected
         and not (first_seq > expected and exists (
-          select from ${LEFT_OUT} as l where l.revision between s.previous and s.revision))`,
+          select from ${OMITTED_CHANGES} as l where l.revision between s.previous and s.revision))`,
   },
 ];

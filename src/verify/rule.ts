@@ -1,22 +1,22 @@
 import type pg from 'pg';
 
-/** What breaks a rule, by what it is called: the table, the key of the row, the values. */
-export type Broken = Readonly<Record<string, unknown>>;
+/** A row that breaks a rule: its table, key and values by name. */
+export type BrokenRow = Readonly<Record<string, unknown>>;
 
-/** Something that holds for the stored data at any time. */
+/** An invariant of the stored data. */
 export interface Rule {
   readonly name: string;
-  /** What holds, in a sentence or two. */
+  /** The invariant in a sentence or two. */
   readonly meaning: string;
-  /** A query whose rows are what breaks the rule, or a function that returns them. */
-  readonly broken: string | ((driver: pg.ClientBase) => Promise<readonly Broken[]>);
+  /** A query for the rows that break the rule, or a function that returns them. */
+  readonly broken: string | ((driver: pg.ClientBase) => Promise<readonly BrokenRow[]>);
 }
 
-/** A versioned table: its rows that are no more lie in `<table>_history`. */
+/** A versioned table. Its past rows are in `<table>_history`. */
 export interface Versioned {
   readonly table: string;
   readonly key: readonly string[];
-  /** True if a row that went may come back under its key, as by an undo. */
+  /** True if a removed row may be restored under its key, as by an undo. */
   readonly mayReturn: boolean;
 }
 
@@ -32,23 +32,22 @@ export const VERSIONED: readonly Versioned[] = [
   { table: 'fx_rate', key: ['source', 'currency_id', 'date'], mayReturn: true },
 ];
 
-/** The rows of a versioned table, those of the past too, as a subquery with the column `table`. */
+/** Subquery for the current and past rows of a versioned table, with the column `table`. */
 export const everyVersion = (table: string, columns: string): string => `(
   select '${table}' as "table", ${columns}, revision, null::bigint as revision_to from ${table}
   union all
   select '${table}_history', ${columns}, revision, revision_to from ${table}_history)`;
 
-/** Every price that there is or was, with its market. */
+/** Subquery for all current and past prices with their markets. */
 export const ANY_PRICE = `(
   select id, code, market_id from price
   union select id, code, market_id from price_history)`;
 
 /**
- * Changes that are not here, as an archive of some markets leaves them out: the market and number
- * of revisions that changed a market before it had a product. Elsewhere there is none, for a
- * price needs a product.
+ * Subquery for changes that an archive of some markets excludes: revisions of a market before its
+ * first product. Other databases have none, because a price needs a product.
  */
-export const LEFT_OUT = `(
+export const OMITTED_CHANGES = `(
   select m.id as market_id, s.revision
   from revision_scope s join market m on m.slug = s.scope
   where not exists (

@@ -3,28 +3,28 @@ import type pg from 'pg';
 import { MARKETS } from '../catalog/markets.ts';
 import { SCOPES, scopeOf } from '../catalog/scopes.ts';
 import { identitiesOf } from '../db/identities.ts';
-import type { Broken, Rule } from './rule.ts';
+import type { BrokenRow, Rule } from './rule.ts';
 
 const FILE = new URL('./in-force.txt', import.meta.url);
 
-/** Tables of ours: those of extensions and of the migration runner are left to them. */
-const OURS = `
+/** Tables of the project, without those of extensions and of the migration runner. */
+const OWN_TABLES = `
   select c.oid, c.relname, c.relpersistence, c.relrowsecurity from pg_class c
   where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
     and relname not like 'kysely%'
     and not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'e')`;
 
-/** The firing of a trigger where it is not the default. */
+/** The firing mode of a trigger, unless it is the default. */
 const STATE = `case tgenabled when 'O' then '' when 'D' then ' disabled'
   when 'A' then ' always' else ' replica' end`;
 
 /**
- * Everything that keeps the data whole, a line each: what it is called, a colon, what it is. Names
- * of NOT NULL constraints, which newer servers have, stand with their columns; bodies of functions
- * as sums, where the server keeps them as they were written.
+ * The definitions of the schema, one per line: kind and name, a colon, the definition. NOT NULL is
+ * part of the column, because only newer servers name these constraints. Function bodies are hashed,
+ * if the server stores their source text.
  */
 const LINES = `
-with ours as (${OURS})
+with ours as (${OWN_TABLES})
 select line from (
   select 'table ' || relname || ':' || case relpersistence when 'p' then '' else ' unlogged' end
     || case when relrowsecurity then ' row security' else '' end from ours
@@ -67,15 +67,15 @@ select line from (
       and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
 ) as lines (line) order by line collate "C"`;
 
-/** The constraints, triggers and indexes of this database, a line each. */
+/** Lists the definitions of this database, one per line. */
 export async function inForce(driver: pg.ClientBase): Promise<string[]> {
-  // Definitions name what lies elsewhere by its schema.
+  // PostgreSQL qualifies names outside of the search path.
   await driver.query('set local search_path = public, pg_temp');
   const { rows } = await driver.query<{ line: string }>(LINES);
   return rows.map(({ line }) => line);
 }
 
-/** Lines by what they are about. */
+/** Splits lines into name and definition. */
 const byName = (lines: readonly string[]): Map<string, string> =>
   new Map(
     lines.map((line) => {
@@ -84,24 +84,24 @@ const byName = (lines: readonly string[]): Map<string, string> =>
     }),
   );
 
-/** A dump that was restored groups `a or b or c` otherwise: parentheses are not compared. */
+/** Removes parentheses: a restored dump groups `a or b or c` differently. */
 const plain = (definition: string): string => definition.replace(/[()]/g, '');
 
-/** Beside what is recorded these would change what may be written; an index of one's own may be. */
+/** Unrecorded objects that would change which writes are allowed. Own indexes are allowed. */
 const MAY_NOT_BE_ADDED = /^(constraint|trigger|rule) /;
 
-/** The differences from the record of this version. */
-export async function notInForce(driver: pg.ClientBase): Promise<Broken[]> {
+/** The differences from the recorded schema of this version. */
+export async function notInForce(driver: pg.ClientBase): Promise<BrokenRow[]> {
   const recorded = byName((await readFile(FILE, 'utf8')).trim().split('\n'));
   const found = byName(await inForce(driver));
-  const changed = [...recorded].flatMap(([what, is]): Broken[] => {
+  const changed = [...recorded].flatMap(([what, is]): BrokenRow[] => {
     const now = found.get(what);
     if (now === undefined) return [{ what, problem: 'is missing' }];
     return plain(now) === plain(is)
       ? []
-      : [{ what, problem: 'is another', recorded: is, found: now }];
+      : [{ what, problem: 'is different', recorded: is, found: now }];
   });
-  const added = [...found].flatMap(([what, is]): Broken[] =>
+  const added = [...found].flatMap(([what, is]): BrokenRow[] =>
     recorded.has(what) || !MAY_NOT_BE_ADDED.test(what)
       ? []
       : [{ what, problem: 'is not of this version', found: is }],
@@ -109,7 +109,7 @@ export async function notInForce(driver: pg.ClientBase): Promise<Broken[]> {
   return [...changed, ...added];
 }
 
-async function strangeMarkets(driver: pg.ClientBase): Promise<Broken[]> {
+async function wrongMarkets(driver: pg.ClientBase): Promise<BrokenRow[]> {
   const { rows } = await driver.query<{ slug: string | null; scope: string | null }>(
     'select slug, scope from market full join access_scope on market_id = market.id',
   );
@@ -132,8 +132,8 @@ async function strangeMarkets(driver: pg.ClientBase): Promise<Broken[]> {
   ];
 }
 
-async function usedIds(driver: pg.ClientBase): Promise<Broken[]> {
-  const broken: Broken[] = [];
+async function usedIds(driver: pg.ClientBase): Promise<BrokenRow[]> {
+  const broken: BrokenRow[] = [];
   for (const { table, sequence, isReadable, maxId } of await identitiesOf(driver)) {
     if (!isReadable) {
       broken.push({ table, problem: 'this account may not read its sequence: run db roles' });
@@ -150,23 +150,23 @@ async function usedIds(driver: pg.ClientBase): Promise<Broken[]> {
   return broken;
 }
 
-/** Of the schema and what comes with it. */
+/** Rules of the schema and the catalog. */
 export const SCHEMA_RULES: readonly Rule[] = [
   {
     name: 'in-force',
     meaning:
-      'Every table, column, constraint, index, trigger and function of this version is there, ' +
-      'valid and switched on, and no other constraint, trigger or rule beside them.',
+      'Every table, column, constraint, index, trigger and function of this version exists, is ' +
+      'valid and enabled. There are no other constraints, triggers or rules.',
     broken: notInForce,
   },
   {
     name: 'catalog-written',
     meaning: 'The markets and scopes are those of the catalog.',
-    broken: strangeMarkets,
+    broken: wrongMarkets,
   },
   {
     name: 'ids-unused',
-    meaning: 'The next id of each table is one that no row has or had.',
+    meaning: 'The next id of each table was never used before.',
     broken: usedIds,
   },
 ];

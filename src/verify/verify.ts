@@ -7,10 +7,10 @@ import { KEY_RULES } from './keys.ts';
 import { PRICE_RULES } from './prices.ts';
 import { REFERENCE_RULES } from './references.ts';
 import { REVISION_RULES } from './revisions.ts';
-import type { Broken, Rule } from './rule.ts';
+import type { BrokenRow, Rule } from './rule.ts';
 import { SCHEMA_RULES } from './schema.ts';
 
-/** Every rule, in the order in which they are looked at. */
+/** All rules, in the order of their checks. */
 export const RULES: readonly Rule[] = [
   ...SCHEMA_RULES,
   ...REFERENCE_RULES,
@@ -20,28 +20,27 @@ export const RULES: readonly Rule[] = [
   ...KEY_RULES,
 ];
 
-/** Rows that are shown of a rule that is broken; all are counted. */
+/** Most reported rows of a broken rule; all are counted. */
 const SHOWN_MAX = 20;
 
-/** A rule that was looked at. */
+/** The result of a checked rule. */
 export interface Finding {
   readonly rule: string;
   readonly meaning: string;
-  /** How many rows break it. */
+  /** Number of rows that break it. */
   readonly count: number;
-  /** The first of them. */
-  readonly rows: readonly Broken[];
+  /** The first `SHOWN_MAX` of them. */
+  readonly rows: readonly BrokenRow[];
 }
 
-/** What a look at the data found, of one state of it. */
+/** The results of all checks, on one snapshot. */
 export interface Verification {
-  /** The newest revision, as on the wire. */
+  /** The newest revision, in the wire format. */
   readonly revision: string;
-  /** All rules that were looked at, with what breaks them. */
   readonly rules: readonly Finding[];
 }
 
-async function look(driver: pg.ClientBase, { name, meaning, broken }: Rule): Promise<Finding> {
+async function checkRule(driver: pg.ClientBase, { name, meaning, broken }: Rule): Promise<Finding> {
   if (typeof broken !== 'string') {
     const all = await broken(driver);
     return { rule: name, meaning, count: all.length, rows: all.slice(0, SHOWN_MAX) };
@@ -57,8 +56,8 @@ async function look(driver: pg.ClientBase, { name, meaning, broken }: Rule): Pro
   };
 }
 
-/** Looks at rules in the transaction that is under way. */
-export async function lookAt(
+/** Checks rules in the current transaction. */
+export async function checkRules(
   driver: pg.ClientBase,
   rules: readonly Rule[],
   onProgress: (done: number, rule: Rule) => void = () => {},
@@ -66,14 +65,13 @@ export async function lookAt(
   const findings: Finding[] = [];
   for (const rule of rules) {
     onProgress(findings.length, rule);
-    findings.push(await look(driver, rule));
+    findings.push(await checkRule(driver, rule));
   }
   return findings;
 }
 
 /**
- * Looks whether rules hold, all in one snapshot that nobody waits for. Nothing is written: an
- * account that only reads is enough.
+ * Checks rules on one snapshot, without blocking other sessions. Needs an account that can read.
  */
 export const verify = (
   client: Client,
@@ -84,10 +82,10 @@ export const verify = (
   withSession(client, signal, async ({ db, driver }) => {
     await driver.query('begin isolation level repeatable read read only');
     await liftLimits(driver);
-    // Few large sorts, one after another.
+    // The checks run a few large sorts, one after another.
     await driver.query(`set local work_mem = '128MB'`);
     const { epoch, revision } = await newestRevision(db);
-    const findings = await lookAt(driver, rules, onProgress);
+    const findings = await checkRules(driver, rules, onProgress);
     await driver.query('commit');
     return { revision: wireText(epoch, revision), rules: findings };
   });

@@ -7,11 +7,11 @@ import t from 'tap';
 import { linesOf, valuesOf } from '../../src/archive/copy.ts';
 import { encodingOf, GROUP_ROWS, scaled, writeParquet } from '../../src/archive/parquet-write.ts';
 import { openSink } from '../../src/archive/sink.ts';
-import type { Column, Kind } from '../../src/archive/tables.ts';
+import type { Column, ColumnKind } from '../../src/archive/tables.ts';
 import { fieldOf } from './copy-fields.ts';
 import { parquetRows, unscaled } from './parquet-rows.ts';
 
-const column = (name: string, kind: Kind, isRequired = false): Column => ({
+const column = (name: string, kind: ColumnKind, isRequired = false): Column => ({
   name,
   kind,
   isRequired,

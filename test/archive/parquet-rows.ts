@@ -7,7 +7,7 @@ import {
   type SchemaElement,
 } from 'hyparquet';
 import { schemaOf } from '../../src/archive/parquet-write.ts';
-import type { Column, Kind } from '../../src/archive/tables.ts';
+import type { Column, ColumnKind } from '../../src/archive/tables.ts';
 import { fieldOf } from './copy-fields.ts';
 
 const SCALE = 10;
@@ -35,7 +35,7 @@ function instantOf(micros: bigint): string {
 const textOfBytes = (bytes: unknown): string => Buffer.from(bytes as Uint8Array).toString('utf8');
 
 /** The text that PostgreSQL takes for a value of the file, whose annotations are left aside. */
-const DECODERS: Readonly<Record<Kind, (value: unknown) => string>> = {
+const DECODERS: Readonly<Record<ColumnKind, (value: unknown) => string>> = {
   integer: String,
   bigint: String,
   boolean: String,

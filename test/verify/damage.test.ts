@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import t from 'tap';
-import { lookAt, RULES } from '../../src/verify/verify.ts';
+import { checkRules, RULES } from '../../src/verify/verify.ts';
 import { inTransaction } from '../support/database/world.ts';
 import { DAMAGES } from './damages.ts';
 import { storedWorld } from './support.ts';
@@ -12,7 +12,7 @@ const foundAfter = (pool: pg.Pool, statements: readonly string[]): Promise<strin
     async (client) => {
       await client.query('set local session_replication_role = replica');
       for (const statement of statements) await client.query(statement);
-      const findings = await lookAt(client, RULES);
+      const findings = await checkRules(client, RULES);
       return findings.filter(({ count }) => count > 0).map(({ rule }) => rule);
     },
     'rollback',

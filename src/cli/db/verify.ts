@@ -1,7 +1,7 @@
 import { FOLDER, isAhead, migrationNames } from '../../db/migrate/migrations.ts';
 import { EXIT, UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
-import type { Broken, Rule } from '../../verify/rule.ts';
+import type { BrokenRow, Rule } from '../../verify/rule.ts';
 import { type Finding, RULES, type Verification, verify } from '../../verify/verify.ts';
 import { checkKnown, command, json, option, repeatable } from '../command.ts';
 import { withDatabase } from '../database.ts';
@@ -18,7 +18,7 @@ function printRules(rules: readonly Pick<Rule, 'name' | 'meaning'>[]): void {
   printTable(rules, { rule: ({ name }) => name, meaning: ({ meaning }) => meaning });
 }
 
-const textOf = (row: Broken): string =>
+const textOf = (row: BrokenRow): string =>
   Object.entries(row)
     .filter(([, value]) => value !== null)
     .map(([name, value]) => `${name} ${typeof value === 'object' ? JSON.stringify(value) : value}`)

@@ -10,7 +10,7 @@ import type { Principal } from '../../auth/principal.ts';
 import { DatabaseFailure } from '../../db/failures.ts';
 import { Problem, type ProblemCode } from '../../errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
-import type { Ended, Tracing } from '../../tracing/tracing.ts';
+import type { SpanEnd, Tracing } from '../../tracing/tracing.ts';
 import type { RejectedConnection } from '../edge/refuse.ts';
 import { problemOf, shownPath } from '../problems.ts';
 import { ClientDisconnected } from '../work.ts';
@@ -130,7 +130,7 @@ export function recordStreamError({ context }: FastifyRequest, payload: unknown)
 }
 
 /** The span attributes of a request; like the log, without headers, query and body. */
-function spanEndOf(request: FastifyRequest, reply: FastifyReply): Ended {
+function spanEndOf(request: FastifyRequest, reply: FastifyReply): SpanEnd {
   const { method, url, id, ip, is404, context, routeOptions } = request;
   const { failure, principal } = context;
   const status = statusOf(request, reply);
