@@ -76,7 +76,7 @@ function versionFault(value: unknown): string | null {
   return `is of version ${JSON.stringify(version)}; this version reads ${ARCHIVE.version}`;
 }
 
-/** Checks that each table occurs once, in a file with its name, so that no path leaves the folder. */
+/** The fault of the list of files; null if it is valid. Own names keep paths inside the folder. */
 function fileFault({ files, fileFormat }: Manifest, tables: readonly string[]): string | null {
   const named = files.map((each) => each.table);
   const missing = tables.filter((each) => !named.includes(each));

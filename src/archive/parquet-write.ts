@@ -12,20 +12,20 @@ import { valuesOf } from './copy.ts';
 import type { Sink, WrittenFile } from './sink.ts';
 import type { Column, ColumnKind } from './tables.ts';
 
-/** Values and rates have at most 15 digits before the point and 10 behind it. */
+/** Values and rates have at most 15 digits before the decimal point and 10 after it. */
 const PRECISION = 25;
 const SCALE = 10;
-/** The fewest bytes that hold 25 digits and a sign. */
+/** Fewest bytes for 25 digits and a sign. */
 const DECIMAL_BYTES = 11;
 
 /** The Parquet encoding of a kind of value. */
 interface Encoding {
   readonly element: ParquetType;
-  /** From the text that PostgreSQL wrote (`EXPRESSIONS` of copy.ts). */
+  /** Encodes the text that PostgreSQL exported (`EXPRESSIONS` in copy.ts). */
   encode(text: string): unknown;
 }
 
-/** A decimal as a whole number of its tenth decimals. @throws RangeError for more decimals */
+/** A decimal times 10^10. @throws RangeError for more than 10 decimals */
 export const scaled = (text: string): bigint => scaledDecimal(text, SCALE);
 
 const asText: Encoding = {
@@ -50,7 +50,7 @@ const ENCODINGS: Readonly<Record<ColumnKind, Encoding>> = {
     element: parquetDecimal(PRECISION, SCALE, DECIMAL_BYTES),
     encode: scaled,
   },
-  // A factor of a unit may have any digits.
+  // Factors of units have unlimited digits.
   number: asText,
   date: {
     element: PARQUET_DATE,
@@ -81,10 +81,10 @@ export const schemaOf = (columns: readonly Column[]): SchemaElement[] => [
   })),
 ];
 
-/** Rows of one row group: what the memory holds at once. */
+/** Rows of one row group, which is built in memory. */
 export const GROUP_ROWS = 65_536;
 
-/** Hands each row group to the file as soon as it is made, and waits for it. */
+/** Writes each row group to the sink, with backpressure. */
 class SinkWriter extends ByteWriter {
   readonly #sink: Sink;
 
@@ -104,8 +104,8 @@ class SinkWriter extends ByteWriter {
 }
 
 /**
- * Writes the rows of a table, given as lines of PostgreSQL's text format, as one Parquet file: row
- * groups of 65,536 rows, compressed with Snappy.
+ * Writes the rows of a table, given in PostgreSQL's text format, as one Parquet file with row groups
+ * of 65,536 rows, compressed with Snappy.
  */
 export async function writeParquet(
   sink: Sink,
@@ -119,9 +119,9 @@ export async function writeParquet(
     createdBy: 'commodity-prices',
   });
   let data: unknown[][] = columns.map(() => []);
-  let held = 0;
+  let rows = 0;
   const writeGroup = async (): Promise<void> => {
-    // Where each page lies is left out: it is all that would grow with the rows but the footer.
+    // Without an offset index, only the footer grows with the number of rows.
     const columnData = columns.map(({ name }, at) => ({
       name,
       data: data[at] ?? [],
@@ -129,18 +129,18 @@ export async function writeParquet(
     }));
     await writer.write({ columnData, rowGroupSize: GROUP_ROWS });
     data = columns.map(() => []);
-    held = 0;
+    rows = 0;
   };
   for await (const lines of pieces) {
     for (const line of lines) {
       valuesOf(line).forEach((value, at) => {
         data[at]?.push(value === null ? null : encodings[at]?.encode(value));
       });
-      held += 1;
-      if (held === GROUP_ROWS) await writeGroup();
+      rows += 1;
+      if (rows === GROUP_ROWS) await writeGroup();
     }
   }
-  if (held > 0) await writeGroup();
+  if (rows > 0) await writeGroup();
   await writer.finish();
   return sink.finish();
 }

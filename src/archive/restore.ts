@@ -57,9 +57,8 @@ export async function withoutTriggers(
   }
   await work();
   for (const { table, name, state } of rows) {
-    await driver.query(
-      `alter table ${escapeIdentifier(table)} ${TRIGGER_STATES[state]} trigger ${escapeIdentifier(name)}`,
-    );
+    const trigger = `${TRIGGER_STATES[state]} trigger ${escapeIdentifier(name)}`;
+    await driver.query(`alter table ${escapeIdentifier(table)} ${trigger}`);
   }
 }
 

@@ -34,21 +34,21 @@ async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
 export async function openSink(path: string): Promise<Sink> {
   const handle = await open(path, 'wx');
   const hash = createHash('sha256');
-  const gathered = Buffer.allocUnsafe(BUFFER_BYTES);
-  let held = 0;
+  const buffer = Buffer.allocUnsafe(BUFFER_BYTES);
+  let buffered = 0;
   let total = 0;
   const flush = async (): Promise<void> => {
-    await writeAll(handle, gathered.subarray(0, held));
-    held = 0;
+    await writeAll(handle, buffer.subarray(0, buffered));
+    buffered = 0;
   };
   return {
     async write(bytes) {
       hash.update(bytes);
       total += bytes.length;
-      if (held + bytes.length > BUFFER_BYTES) await flush();
+      if (buffered + bytes.length > BUFFER_BYTES) await flush();
       if (bytes.length > BUFFER_BYTES) return writeAll(handle, bytes);
-      gathered.set(bytes, held);
-      held += bytes.length;
+      buffer.set(bytes, buffered);
+      buffered += bytes.length;
     },
     async finish() {
       await flush();

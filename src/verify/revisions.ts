@@ -54,6 +54,8 @@ const scopesOf = ({ table }: Versioned): string => {
     union select ${column}, revision_to from ${table}_history) as v ${joined}`;
 };
 
+const ALL_SCOPES = VERSIONED.map(scopesOf).join(' union ');
+
 /** Changed points by revision and price: a version begins, or ends without a successor. */
 const POINTS = `
   select revision, price_id, count(*) as points, min(date) as first, max(date) as last
@@ -101,7 +103,7 @@ export const REVISION_RULES: readonly Rule[] = [
       select number as revision, null as scope, 'has no scope' as problem from revision r
         where not exists (select from revision_scope s where s.revision = r.number)
       union all
-      select revision, scope, 'is not recorded' from (${VERSIONED.map(scopesOf).join(' union ')}) as t
+      select revision, scope, 'is not recorded' from (${ALL_SCOPES}) as t
         where not exists (
           select from revision_scope s where s.scope = t.scope and s.revision = t.revision)
       union all
@@ -133,7 +135,8 @@ export const REVISION_RULES: readonly Rule[] = [
         left join ${ANY_PRICE} as p on p.id = price_id
       where (s.points, s.price_changes) is distinct from
           (coalesce(c.points, 0), (o.price_id is not null)::integer)
-        and not (p.id is null and (s.market_id, revision) in (select * from ${OMITTED_CHANGES} as l))
+        and not (p.id is null
+          and (s.market_id, revision) in (select * from ${OMITTED_CHANGES} as l))
         or c.first < s.first_date or c.last > s.last_date or p.market_id <> s.market_id`,
   },
   {

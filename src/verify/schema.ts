@@ -20,8 +20,8 @@ const STATE = `case tgenabled when 'O' then '' when 'D' then ' disabled'
 
 /**
  * The definitions of the schema, one per line: kind and name, a colon, the definition. NOT NULL is
- * part of the column, because only newer servers name these constraints. Function bodies are hashed,
- * if the server stores their source text.
+ * part of the column, because only newer servers name these constraints. Function bodies are
+ * hashed, if the server stores their source text.
  */
 const LINES = `
 with ours as (${OWN_TABLES})
