@@ -104,8 +104,8 @@ class SinkWriter extends ByteWriter {
 }
 
 /**
- * Writes the rows of a table, given in PostgreSQL's text format, as one Parquet file with row groups
- * of 65,536 rows, compressed with Snappy.
+ * Writes the rows of a table, given in PostgreSQL's text format, as one Parquet file with row
+ * groups of 65,536 rows, compressed with Snappy.
  */
 export async function writeParquet(
   sink: Sink,
