@@ -6,7 +6,7 @@ create function new_commit_id() returns text language sql volatile parallel safe
 begin atomic
   select substr(lower(translate(encode(uuid_send(gen_random_uuid()), 'base64'), '+/', '01')), 1, 6);
 end;
-comment on function new_commit_id() is 'Six random letters and digits, which name one commit.';
+comment on function new_commit_id() is 'Six random letters and digits that identify a commit.';
 
 create table service (
   id smallint primary key default 1 check (id = 1),
@@ -15,11 +15,11 @@ create table service (
   keys_change_id text not null default new_commit_id()
 );
 comment on table service is
-  'One row: the epoch that every revision begins with on the wire, and the version of the API keys.';
+  'One row: the epoch, which is the prefix of every revision in the wire format, and the version of the API keys.';
 comment on column service.keys_version is
-  'Grows with every change of an API key or its scopes, in the same transaction.';
+  'Increases with every change of an API key or its scopes, in the same transaction.';
 comment on column service.keys_change_id is
-  'Names the last change of an API key: keys_version can repeat after a failover, this cannot.';
+  'Identifies the last change of an API key: keys_version can repeat after a failover, this cannot.';
 insert into service (epoch) values (substr(md5(gen_random_uuid()::text), 1, 6));
 
 create table market (
@@ -29,15 +29,15 @@ create table market (
 );
 comment on table market is 'The markets of the catalog, written by the migrate command.';
 
--- Every account can take any advisory lock, so the locks are empty tables: locking one needs a
--- right on it. The mode matters. PREPARE takes up to ROW EXCLUSIVE without a right and holds it to
--- the end of the transaction, so any account could block a mode that conflicts with ROW EXCLUSIVE.
+-- The locks are empty tables, because every account can take any advisory lock, but locking a table
+-- needs a right. PREPARE takes up to ROW EXCLUSIVE without a right until the end of the transaction,
+-- so the mode of the locks must not conflict with ROW EXCLUSIVE: any account could block it.
 create table write_lock ();
 comment on table write_lock is
   'Has no rows. The transaction that writes data locks it in SHARE UPDATE EXCLUSIVE mode, which needs the right to update it.';
 create table seal_lock ();
 comment on table seal_lock is
-  'Has no rows. Locked in SHARE UPDATE EXCLUSIVE mode from the moment that a revision gets its time until it is visible.';
+  'Has no rows. Locked in SHARE UPDATE EXCLUSIVE mode from the time that a revision gets its commit time until it is visible.';
 
 create table revision (
   number bigint primary key check (number > 0),
@@ -48,9 +48,9 @@ create table revision (
     constraint revision_has_commit_id check (commit_id ~ '^[0-9a-z]{6}$')
 );
 comment on table revision is
-  'One row for each commit that changed data: its number, growing by one, and its time.';
+  'One row for each commit that changed data, with consecutive numbers and the commit time.';
 comment on column revision.commit_id is
-  'Names the commit: its number can repeat after a failover, this cannot.';
+  'Identifies the commit: its number can repeat after a failover, this cannot.';
 
 create table revision_scope (
   scope text not null check (scope ~ '^(fx:[A-Z0-9]+|[a-z]+(-[a-z]+)*)$'),
@@ -58,7 +58,7 @@ create table revision_scope (
   primary key (scope, revision)
 );
 comment on table revision_scope is
-  'What each revision changed: the slug of a market, reference, or fx:<source>. The newest of a scope is its greatest.';
+  'Scopes that each revision changed: the slug of a market, reference, or fx:<source>. The greatest revision of a scope is its newest.';
 create index revision_scope_revision on revision_scope (revision);
 
 create function current_revision() returns bigint language sql stable parallel safe as
@@ -74,7 +74,7 @@ begin
   return current_revision();
 end $$;
 comment on function needed_revision() is
-  'The revision that this transaction has opened; an error that says how, if it has opened none.';
+  'The revision that this transaction has opened. Fails with a hint if it has opened none.';
 
 create function lock_revisions() returns void language plpgsql volatile
   set search_path = pg_catalog, public, pg_temp as $$
@@ -82,7 +82,7 @@ begin
   lock table write_lock in share update exclusive mode;
 end $$;
 comment on function lock_revisions() is
-  'Waits until no other transaction writes data; held to the end of this one.';
+  'Acquires the write lock until the end of the transaction.';
 
 create function open_revision(why text) returns bigint language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
@@ -100,7 +100,7 @@ begin
   return opened;
 end $$;
 comment on function open_revision(text) is
-  'Takes the next revision for this transaction. Every change of data needs one.';
+  'Opens the next revision in this transaction. Every change of data needs one.';
 revoke execute on function open_revision(text) from public;
 
 -- The setting alone could be forged; the row records which transaction opened the revision.
@@ -114,7 +114,7 @@ begin
   end if;
   return null;
 end $$;
-comment on function check_revision() is 'Refuses a revision that another transaction has opened.';
+comment on function check_revision() is 'Rejects a revision that another transaction has opened.';
 
 create function stamp_revision() returns trigger language plpgsql as $$
 begin
@@ -125,20 +125,20 @@ begin
   new.revision := current_revision();
   return new;
 end $$;
-comment on function stamp_revision() is 'Writes the open revision into a row that is updated.';
+comment on function stamp_revision() is 'Sets the open revision in updated rows.';
 
 create function refuse_without_revision() returns trigger language plpgsql as $$
 begin
   raise exception 'a change of % needs a revision of its own', tg_table_name
     using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
 end $$;
-comment on function refuse_without_revision() is 'Refuses a change outside a revision.';
+comment on function refuse_without_revision() is 'Rejects a change outside a revision.';
 
 create function refuse_change() returns trigger language plpgsql as $$
 begin
   raise exception '% of % is refused: what was published is kept for ever', lower(tg_op), tg_table_name;
 end $$;
-comment on function refuse_change() is 'Refuses to change or remove what is kept for ever.';
+comment on function refuse_change() is 'Rejects changes of permanent rows.';
 
 create function refuse_after_seal() returns void language plpgsql as $$
 begin
@@ -147,7 +147,7 @@ begin
       using hint = 'Leave its constraints deferred: it is sealed once, by the commit.';
   end if;
 end $$;
-comment on function refuse_after_seal() is 'Refuses a change of a revision that is already numbered.';
+comment on function refuse_after_seal() is 'Rejects a change of a revision that is already sealed.';
 
 create trigger revision_frozen before update or delete on revision for each row
   when (pg_trigger_depth() = 0) execute function refuse_change();
@@ -159,9 +159,9 @@ create trigger revision_scope_by_triggers before insert on revision_scope for ea
 create trigger revision_scope_no_truncate before truncate on revision_scope
   execute function refuse_change();
 
--- A reader looks at the lock and never takes it, so no reader can delay a commit. A commit takes
--- milliseconds: the wait ends after lock_timeout, so that a commit that hangs does not hold readers.
--- Volatile, so that each statement has a snapshot of its own, taken after the wait.
+-- A reader checks the lock without taking it, so it cannot delay a commit. The wait ends after
+-- lock_timeout, so that a commit that hangs does not block readers. Volatile, so that each statement
+-- has its own snapshot, taken after the wait.
 create function revision_as_of(moment timestamptz) returns bigint
   language plpgsql volatile set search_path = pg_catalog, public, pg_temp
   set lock_timeout = '250ms' as $$
@@ -170,7 +170,7 @@ declare
   tries integer := 500 * extract(epoch from current_setting('lock_timeout')::interval);
 begin
   select max(committed_at) into newest from revision;
-  -- Later revisions get later times, so a moment before the newest one is settled.
+  -- Commit times increase, so an instant before the newest one is settled.
   if newest is null or moment > newest then
     if moment >= clock_timestamp() then
       return null;
@@ -189,7 +189,7 @@ begin
     (select number from revision where committed_at <= moment order by committed_at desc limit 1), 0);
 end $$;
 comment on function revision_as_of(timestamptz) is
-  'The last revision committed at or before a moment, 0 before the first, null for the future. The same for ever.';
+  'The last revision committed at or before an instant, 0 before the first, null for the future. The result never changes.';
 
 create function revision_text(at bigint) returns text language sql stable parallel safe
 begin atomic
@@ -197,14 +197,14 @@ begin atomic
     || '.' || at
   from service s;
 end;
-comment on function revision_text(bigint) is 'A revision as it is on the wire.';
+comment on function revision_text(bigint) is 'A revision in the wire format.';
 
--- Volatile, so that it sees a commit that the statement has waited for.
+-- Volatile, so that it sees commits for which the statement has waited.
 create function commit_id_of(at bigint) returns text language sql volatile parallel safe
 begin atomic
   select commit_id from revision where number = at;
 end;
-comment on function commit_id_of(bigint) is 'The commit id of a revision, null where there is none.';
+comment on function commit_id_of(bigint) is 'The commit id of a revision; null if it does not exist.';
 
 create function require_commit(at bigint, id text) returns boolean
   language plpgsql stable parallel safe as $$
@@ -218,7 +218,7 @@ begin
       hint = 'The server lacks it, or took its number again.';
 end $$;
 comment on function require_commit(bigint, text) is
-  'True where a revision is this commit, and an error where not. An id of null is any commit.';
+  'True if a revision has this commit id, otherwise an error. A null id matches any commit.';
 `;
 
 export async function up(db: Kysely<unknown>): Promise<void> {

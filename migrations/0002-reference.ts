@@ -7,7 +7,7 @@ begin
   raise exception 'what identifies a row of % never changes', tg_table_name
     using hint = 'Remove the row and insert another.';
 end $$;
-comment on function refuse_new_key() is 'Refuses a change of what identifies a row.';
+comment on function refuse_new_key() is 'Rejects changes of identifying columns.';
 
 create table currency (
   id smallint primary key generated always as identity,
@@ -17,7 +17,7 @@ create table currency (
   symbol text not null check (symbol <> ''),
   revision bigint not null default current_revision() references revision (number)
 );
-comment on table currency is 'Currencies of ISO 4217 that prices are in or can be converted to.';
+comment on table currency is 'Currencies of ISO 4217, of prices and of conversions.';
 
 create table unit_of_measure (
   id smallint primary key generated always as identity,
@@ -35,7 +35,7 @@ create table unit_of_measure (
   unique (id, dimension)
 );
 comment on table unit_of_measure is
-  'Units, with the exact factor to the base of their dimension (kg, kg contained, kWh, piece, percent). They convert inside one dimension only.';
+  'Units with the exact factor to the base of their dimension (kg, kg contained, kWh, piece, percent). Units convert only within one dimension.';
 
 create table dimension_value (
   id integer primary key generated always as identity,
@@ -57,7 +57,7 @@ create table dimension_value (
     check (kind <> 'frequency' or short_name in ('D', '2xW', 'W', '2W', 'M', 'Q', 'A'))
 );
 comment on table dimension_value is
-  'The values of every dimension: purities, incoterms, regions …, and price categories, types and frequencies.';
+  'The values of all dimensions: purities, incoterms, regions …, and price categories, types and frequencies.';
 
 create table product (
   id integer primary key generated always as identity,
@@ -74,7 +74,7 @@ create table product (
   unique (market_id, match_key),
   unique (id, market_id)
 );
-comment on table product is 'What is priced, market by market.';
+comment on table product is 'The products of each market.';
 
 create trigger currency_identity_is_fixed before update on currency for each row
   when ((old.id, old.uuid, old.iso) is distinct from (new.id, new.uuid, new.iso))

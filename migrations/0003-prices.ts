@@ -47,7 +47,7 @@ begin
   raise exception 'market, code, type, currency and unit of price % never change', old.code
     using hint = 'Publish the new terms as a new price with a code of its own.';
 end $$;
-comment on function refuse_new_identity() is 'Refuses a change of what a price is.';
+comment on function refuse_new_identity() is 'Rejects changes of the identity of a price.';
 create trigger price_identity_is_fixed before update on price for each row
   when ((old.id, old.market_id, old.code, old.price_type, old.currency_id, old.unit_id)
     is distinct from (new.id, new.market_id, new.code, new.price_type, new.currency_id, new.unit_id))
@@ -83,13 +83,13 @@ begin
   return new;
 end $$;
 comment on function check_dimension_kinds() is
-  'Refuses a price that refers to a value of another dimension.';
+  'Rejects a price that references a value of the wrong dimension.';
 create trigger price_dimension_kinds before insert or update on price
   for each row execute function check_dimension_kinds();
 
--- A foreign key looks at each point by itself, which took two thirds of the time of a bulk load.
--- series_touch looks once for all points of a statement, and this trigger keeps prices with points:
--- together they keep the same promise, since all writers of data hold one lock.
+-- A foreign key checks each point separately, which took two thirds of the time of a bulk load.
+-- series_touch checks all points of a statement at once, and this trigger protects prices with
+-- points. Together they are equivalent, because all writers hold the write lock.
 create function refuse_loss_of_points() returns trigger language plpgsql
   set search_path = pg_catalog, public, pg_temp as $$
 begin
@@ -100,7 +100,7 @@ begin
   end if;
   return old;
 end $$;
-comment on function refuse_loss_of_points() is 'Refuses to remove a price that has points.';
+comment on function refuse_loss_of_points() is 'Rejects the removal of a price that has points.';
 create trigger price_with_points_stays before delete on price
   for each row execute function refuse_loss_of_points();
 
@@ -136,11 +136,11 @@ create table load_batch (
 comment on table load_batch is
   'The ledger of loads, withdrawals and undos: rows = inserted + unchanged + corrected + outdated + withdrawn + rejected.';
 comment on column load_batch.mapping_sha256 is
-  'SHA-256 of the mapping with which the file was read: with another mapping it is another load.';
+  'SHA-256 of the mapping of the load. The same file with another mapping is another load.';
 comment on column load_batch.undone_by is
-  'The undo that took this batch back; null while the batch is in force.';
+  'The batch that undid this one; null while it is in force.';
 create index load_batch_revision on load_batch (revision);
--- A file that was undone, or of which rows were rejected, may be loaded again.
+-- A file whose batch was undone, or had rejected rows, may be loaded again.
 create unique index load_batch_once on load_batch (sha256, format, mapping_sha256)
   nulls not distinct where status = 'applied' and undone_by is null and rejected = 0
     and format not in ('withdraw', 'undo');
@@ -173,13 +173,13 @@ create table series (
 );
 comment on table series is
   'The current value of each price on each date. At most 15 significant digits at the finest decimals of the point.';
--- A point that moved to another market would leave its old one without a new revision.
+-- Moving a point to another market would change the old market without a new revision.
 create trigger series_identity_is_fixed before update of price_id, date on series for each row
   when ((old.price_id, old.date) is distinct from (new.price_id, new.date))
   execute function refuse_new_key();
 
--- No foreign keys to prices and currencies: the coverage of an undone batch stays, also of those
--- that went with it, since an undo can be undone.
+-- No foreign keys to prices and currencies: coverage outlives rows that an undo deletes, since an
+-- undo can be undone.
 create table load_coverage (
   batch_id integer not null references load_batch (id),
   price_id integer,
@@ -190,7 +190,7 @@ create table load_coverage (
   check (first_date <= last_date)
 );
 comment on table load_coverage is
-  'Which prices and currencies a batch with a vintage held, and for which ranges of dates: an older vintage never overwrites these.';
+  'Prices and currencies of a batch with a vintage, with ranges of dates. An older vintage never overwrites these.';
 create index load_coverage_price on load_coverage (price_id, batch_id) where price_id is not null;
 create index load_coverage_currency on load_coverage (currency_id, batch_id)
   where currency_id is not null;
@@ -203,9 +203,9 @@ return case
   else greatest(abs(one), abs(other)) > factor * least(abs(one), abs(other))
 end;
 comment on function jumps(numeric, numeric, numeric) is
-  'Whether two values differ by more than a factor. A zero, or another sign, differs from any other value by more.';
+  'True if two values differ by more than a factor. Zero, or the opposite sign, always differs by more.';
 
--- A value here is {low, mid, high, day}: day counts days, so that values far apart are told.
+-- Arguments are {low, mid, high, day}; day is a day number, for the distance of two values.
 create function value_jumps(one numeric[], other numeric[], factor numeric)
   returns boolean language sql immutable parallel safe
 return coalesce(abs(one[4] - other[4]) <= 400 and (
@@ -213,7 +213,7 @@ return coalesce(abs(one[4] - other[4]) <= 400 and (
   or jumps(one[1], other[1], factor)
   or jumps(one[3], other[3], factor)), false);
 comment on function value_jumps(numeric[], numeric[], numeric) is
-  'Whether low, mid or high of two values {low, mid, high, day} jump. Values more than 400 days apart are not compared.';
+  'True if low, mid or high of two values {low, mid, high, day} jump. Values more than 400 days apart never jump.';
 
 create function take_value(
   taken numeric[], candidate numeric[], otherwise numeric[], is_fixed boolean, factor numeric)
@@ -223,11 +223,11 @@ return case
   else coalesce(otherwise, taken)
 end;
 comment on function take_value(numeric[], numeric[], numeric[], boolean, numeric) is
-  'The step of last_taken: the next value, unless it jumps and is not fixed.';
+  'State transition of last_taken: accepts the next value if it is fixed or does not jump.';
 create aggregate last_taken(numeric[], numeric[], boolean, numeric) (
   sfunc = take_value, stype = numeric[], parallel = safe);
 comment on aggregate last_taken(numeric[], numeric[], boolean, numeric) is
-  'The last value of a series that stands, when each that jumps against the last is left out: then what it would have replaced stands.';
+  'The last accepted value of a series: a value that jumps from the last accepted one is skipped, and the value that it would replace is accepted instead.';
 `;
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -8,7 +8,7 @@ create table fx_source (
   base_currency_id smallint not null references currency (id),
   is_sample boolean not null default false
 );
-comment on table fx_source is 'Who publishes exchange rates, and against which base currency.';
+comment on table fx_source is 'Publishers of exchange rates, with their base currency.';
 
 create table fx_rate (
   source text not null references fx_source (slug),
@@ -25,9 +25,9 @@ create table fx_rate (
   constraint fx_rate_has_15_digits check (
     rate < ('{1e15,1e14,1e13,1e12,1e11,1e10,1e9,1e8,1e7,1e6,1e5}'::numeric[])[1 + scale(rate)])
 );
-comment on table fx_rate is 'Exchange rates as published: units of the currency for one of the base of its source.';
+comment on table fx_rate is 'Exchange rates as published: units of the currency per unit of the base currency of the source.';
 
--- A source carries no revision; what its rates mean must be the same in every past.
+-- A source has no revision, so the meaning of its rates must never change.
 create trigger fx_source_is_kept before delete on fx_source
   for each row execute function refuse_change();
 create trigger fx_source_no_truncate before truncate on fx_source execute function refuse_change();

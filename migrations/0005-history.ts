@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** Tables whose superseded rows are kept for ever, each with a `<table>_history` beside it. */
+/** Tables with permanent superseded rows in `<table>_history`. */
 const VERSIONED = [
   'currency',
   'unit_of_measure',
@@ -17,12 +17,12 @@ const PRIMARY_KEYS: Record<string, string> = {
 };
 
 /**
- * The rights of the owner, for functions that write what no account may write by hand. Nobody else
- * may execute them: in a trigger of a table of his own they would write with the owner's rights.
+ * The rights of the owner, for functions that write rows that no account may write directly. Other
+ * accounts cannot execute them: in a trigger of their own table they would have the owner's rights.
  */
 const AS_OWNER = 'security definer set search_path = pg_catalog, public, pg_temp';
 
-/** Inserts into `series` are checked once a statement, by `series_touch`. */
+/** `series_touch` checks inserts into `series` once per statement. */
 const insertHasRevision = (table: string): string =>
   table === 'series'
     ? ''
@@ -42,7 +42,7 @@ create table ${table}_history (
   primary key (${PRIMARY_KEYS[table] ?? 'id'}, revision)
 );
 comment on table ${table}_history is
-  'Superseded rows of ${table}: what held from revision up to, but not at, revision_to.';
+  'Superseded rows of ${table}: in force from revision up to revision_to, exclusive.';
 
 create trigger ${table}_revision_is_open before insert or update or delete on ${table}
   execute function check_revision();
@@ -85,8 +85,8 @@ begin
     end
   $f$, columns, types);
 end $do$;
-comment on function ${table}_keep() is 'Copies rows of ${table} that are superseded to its history.';
-comment on function ${table}_at(bigint) is 'The rows of ${table} exactly as they were at a revision.';
+comment on function ${table}_keep() is 'Copies superseded rows of ${table} to its history.';
+comment on function ${table}_at(bigint) is 'The rows of ${table} at a revision.';
 revoke execute on function ${table}_keep() from public;
 create trigger ${table}_keep_updated after update on ${table}
   referencing old table as superseded for each statement execute function ${table}_keep();
@@ -112,7 +112,7 @@ begin atomic
   order by newest.date desc limit 1;
 end;
 comment on function latest_point_at(integer, bigint) is
-  'Day and publication of the latest point of a price at a revision.';
+  'Date and publication time of the latest point of a price at a revision.';
 `;
 
 export async function up(db: Kysely<unknown>): Promise<void> {

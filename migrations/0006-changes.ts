@@ -1,11 +1,11 @@
 import { type Kysely, sql } from 'kysely';
 
-/** The rights of the owner: what these functions write, no account may write by hand. */
+/** The rights of the owner, for rows that no account may write directly. */
 const AS_OWNER = 'security definer set search_path = pg_catalog, public, pg_temp';
 
 /*
- * The change feed: what each revision changed, price by price. Only the place of a change is kept;
- * its values are read from the tables and their history, so that the two cannot disagree.
+ * The change feed: the changes of each revision by price. A segment stores only the positions of
+ * changes. Their values are read from the tables and their history, so the two cannot disagree.
  */
 const SEGMENTS = `
 create table change_segment (
@@ -32,12 +32,12 @@ begin
   new.market_id := coalesce(
     (select p.market_id from price p where p.id = new.price_id),
     (select h.market_id from price_history h where h.id = new.price_id limit 1),
-    -- A price that came and goes in one revision is in neither, but has its segment already.
+    -- A price inserted and deleted in one revision is in neither, but has a segment.
     (select s.market_id from change_segment s
       where s.revision = new.revision and s.price_id = new.price_id));
   return new;
 end $$;
-comment on function set_market_of_segment() is 'Writes the market of its price into a segment.';
+comment on function set_market_of_segment() is 'Sets the market of a segment from its price.';
 create trigger change_segment_market before insert on change_segment
   for each row execute function set_market_of_segment();
 
@@ -48,7 +48,8 @@ create trigger change_segment_no_truncate before truncate on change_segment
 `;
 
 const NUMBERS = `
--- Changes of points within the noted dates; a point that came and went in one revision is none.
+-- Changes of points within the recorded dates. A point inserted and deleted in one revision is no
+-- change.
 create function count_changed_points(of_price integer, at bigint, first date, last date)
   returns integer language sql stable parallel safe
 begin atomic
@@ -62,7 +63,7 @@ begin atomic
   )::integer;
 end;
 comment on function count_changed_points(integer, bigint, date, date) is
-  'The points of a price that a revision added, corrected or withdrew between two dates.';
+  'Number of points of a price that a revision added, corrected or withdrew between two dates.';
 
 create function count_price_changes(of_price integer, at bigint)
   returns smallint language sql stable parallel safe
@@ -72,7 +73,7 @@ begin atomic
   )::integer::smallint;
 end;
 comment on function count_price_changes(integer, bigint) is
-  '1 if a revision changed the attributes of a price, else 0.';
+  '1 if a revision changed the attributes of a price, otherwise 0.';
 
 -- Price by price: a join of the new segments with their sum has no statistics to be planned by,
 -- and compares each pair of prices, so that a commit of many prices would not end.
@@ -105,11 +106,11 @@ begin
   end loop;
 end $$;
 comment on function number_changes(bigint) is
-  'Numbers what a revision changed, after all that came before it: revisions commit one at a time.';
+  'Numbers the changes of a revision after those of earlier revisions, which commit one at a time.';
 revoke execute on function number_changes(bigint) from public;
 
--- Runs last, at the commit: the time written is the time of the commit, and no number is spent on
--- a revision that changed nothing.
+-- Runs last, at the commit, so that the time is the commit time, and a revision without changes
+-- gets no number.
 create function seal_revision() returns trigger language plpgsql
   ${AS_OWNER} as $$
 begin
@@ -119,9 +120,9 @@ begin
   end if;
   perform number_changes(new.number);
   perform set_config('prices.sealed', new.number::text, true);
-  -- Reaches every service that listens, once the commit is visible.
+  -- Notifies all listening services, once the commit is visible.
   perform pg_notify('revision', new.number::text);
-  -- Held until the revision is visible: a reader of a past moment waits for the commits before it.
+  -- Locked until the revision is visible: readers of an instant wait for earlier commits.
   lock table seal_lock in share update exclusive mode;
   update revision
     set committed_at = greatest(
@@ -131,13 +132,13 @@ begin
   return null;
 end $$;
 comment on function seal_revision() is
-  'Gives a revision its time and numbers its changes, at the commit.';
+  'Sets the commit time of a revision and numbers its changes, at the commit.';
 revoke execute on function seal_revision() from public;
 create constraint trigger revision_seal after insert on revision
   deferrable initially deferred for each row execute function seal_revision();
 `;
 
-/** Records which market or other scope a change touched, and the segment of a price. */
+/** Records the scope of a change, and the segment of its price. */
 const TOUCH = `
 -- The rows of a statement go through files when there are many, and each look at them costs a
 -- tenth of a bulk insert. One look finds all: the prices and days that changed, whether the rows
@@ -188,7 +189,7 @@ begin
   return null;
 end $$;
 comment on function series_touch() is
-  'Records the prices and dates that a statement changed; refuses points of no price or revision.';
+  'Records the prices and dates that a statement changed. Rejects points without a price or a revision.';
 revoke execute on function series_touch() from public;
 
 create function price_touch() returns trigger language plpgsql ${AS_OWNER} as $$

@@ -18,7 +18,7 @@ const DIMENSIONS = [
   'service_id',
 ];
 
-/** The condition that a row was not there before a revision, and was there after it. */
+/** Condition for rows that a revision created. */
 const madeIn = (table: string, row: string): string => `(
   (${row}.revision = at
     or exists (select from ${table}_history h where h.id = ${row}.id and h.revision = at))
@@ -30,7 +30,7 @@ create function prices_made_in(at bigint) returns setof integer language sql sta
 begin atomic
   select p.id from price p where ${madeIn('price', 'p')};
 end;
-comment on function prices_made_in(bigint) is 'The prices that a revision added, as far as they are there.';
+comment on function prices_made_in(bigint) is 'Present prices that a revision added.';
 
 create function names_made_in(at bigint) returns table (kind text, id integer, name text)
   language sql stable set search_path = pg_catalog, public, pg_temp
@@ -59,12 +59,12 @@ begin atomic
       and u.kind = case when m.kind in ('product', 'currency') then m.kind else 'value' end);
 end;
 comment on function names_made_in(bigint) is
-  'Products, values of dimensions and currencies that a revision added, and that nothing of another revision uses.';
+  'Products, dimension values and currencies that a revision added and no other revision uses.';
 `;
 
 /*
- * The account that loads may remove no price and change no line of the ledger. Writing the line of
- * an undo does both, for the one batch that it takes back: the line stays, and so does the history.
+ * The account of loads cannot delete prices or update the ledger. Inserting an undo into the ledger
+ * does both, only for the batch that it undoes. The ledger row and the history remain.
  */
 const TAKE_BACK = `
 create function take_back() returns trigger language plpgsql
@@ -83,7 +83,7 @@ begin
     raise exception 'batch % has to be written in its own revision', new.id;
   end if;
 
-  -- What a batch had taken back is in force again once it is taken back itself, and so on.
+  -- Undoing an undo restores the batch that it undid, and so on along the chain.
   batch := taken;
   loop
     if batch.undone_by is not null and batch.undone_by <> taken_by then
@@ -100,7 +100,7 @@ begin
     return null;
   end if;
   delete from price where id in (select prices_made_in(taken.revision));
-  -- Read once: rows that are deleted in between would not be found again.
+  -- Read before the deletion, which would change the result of the function.
   made := array(select m.id from names_made_in(taken.revision) m where m.kind = 'product');
   delete from product where id = any(made);
   made := array(select m.id from names_made_in(taken.revision) m where m.kind = 'currency');
@@ -111,7 +111,7 @@ begin
   return null;
 end $$;
 comment on function take_back() is
-  'Takes back the batch that an undo names: its prices and names go, unless others use them.';
+  'Undoes the batch of an undo: deletes its prices and names, unless others use them.';
 revoke execute on function take_back() from public;
 create trigger load_batch_takes_back after insert on load_batch for each row
   when (new.undoes is not null) execute function take_back();

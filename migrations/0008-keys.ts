@@ -1,12 +1,12 @@
 import { type Kysely, sql } from 'kysely';
 
-/** API keys and their scopes; every change of them is counted. */
+/** API keys and their scopes, with a counter of changes. */
 const KEYS = `
 create table access_scope (
   scope text primary key check (scope ~ '^prices:([*]|[a-z]+(-[a-z]+)*)$'),
   market_id smallint unique references market (id)
 );
-comment on table access_scope is 'Every scope that a key may hold, written by the migrate command.';
+comment on table access_scope is 'All scopes of API keys, written by the migrate command.';
 
 create table api_key (
   id integer primary key generated always as identity,
@@ -27,10 +27,10 @@ create table api_key (
   check ((revoked_at is null) = (revoked_reason is null)),
   constraint api_key_rate_is_whole check ((rate_per_minute is null) = (rate_burst is null))
 );
-comment on table api_key is 'API keys: the public id and SHA-256 of each, never the key.';
-comment on column api_key.rate_per_minute is 'Its own limit, 0 for none; null for that of the service.';
+comment on table api_key is 'API keys: public id and SHA-256, never the key itself.';
+comment on column api_key.rate_per_minute is 'Limit of this key; 0 for no limit, null for that of the service.';
 comment on column api_key.last_used_at is
-  'When the key was last used, to the minute; written by an account of its own.';
+  'Time of the last use, to the minute, written by a separate account.';
 
 create table api_key_scope (
   api_key_id integer not null references api_key (id),
@@ -45,14 +45,13 @@ begin
   raise exception 'truncate of % is refused: the audit would not show it', tg_table_name
     using hint = 'Revoke keys, or delete their rows.';
 end $$;
-comment on function refuse_key_truncate() is 'Refuses to remove keys without an entry in the audit.';
+comment on function refuse_key_truncate() is 'Rejects the removal of keys without an audit entry.';
 create trigger api_key_no_truncate before truncate on api_key
   execute function refuse_key_truncate();
 create trigger api_key_scope_no_truncate before truncate on api_key_scope
   execute function refuse_key_truncate();
 
--- The account that changes keys has no right to change table service: the function does it as its
--- owner.
+-- The account of keys has no right to update table service, so the function runs as its owner.
 create function count_key_change() returns trigger
   language plpgsql security definer set search_path = pg_catalog, public, pg_temp as $$
 begin
@@ -63,7 +62,7 @@ comment on function count_key_change() is 'Counts a change of API keys, so that 
 revoke execute on function count_key_change() from public;
 create trigger api_key_counted after insert or delete or truncate on api_key
   execute function count_key_change();
--- The time of the last use is the only change that changes nothing about a key.
+-- A change of the last use does not affect cached keys.
 create trigger api_key_change_counted after update on api_key for each row
   when (to_jsonb(old) - 'last_used_at' is distinct from to_jsonb(new) - 'last_used_at')
   execute function count_key_change();
@@ -84,22 +83,22 @@ create table key_audit (
   after jsonb,
   reason text
 );
-comment on table key_audit is 'What was done to API keys, by whom. Rows cannot be changed or removed.';
+comment on table key_audit is 'Audit of API keys: actions and actors. Rows are permanent.';
 create index key_audit_key on key_audit (public_id, id);
 create trigger key_audit_frozen before update or delete on key_audit
   for each row execute function refuse_change();
 create trigger key_audit_no_truncate before truncate on key_audit execute function refuse_change();
 
--- The service fills both in; a change by hand is recorded under its account.
+-- The commands set both; a manual change is recorded with its account.
 create function key_actor() returns text language sql stable as
   $$ select coalesce(nullif(current_setting('prices.actor', true), ''), session_user::text) $$;
 create function key_reason() returns text language sql stable as
   $$ select nullif(current_setting('prices.reason', true), '') $$;
-comment on function key_actor() is 'Who changes a key: the setting prices.actor, else the account.';
-comment on function key_reason() is 'Why a key is changed: the setting prices.reason, or null.';
+comment on function key_actor() is 'The actor of a key change: the setting prices.actor, otherwise the account.';
+comment on function key_reason() is 'The reason of a key change: the setting prices.reason, or null.';
 
--- Written by triggers, so that a change by hand is recorded like any other. Another digest under the
--- same id would be another key, and the audit does not show digests: a rotation makes a row of its own.
+-- Written by triggers, so that manual changes are recorded as well. Digests never change, because
+-- the audit does not show them: a rotation inserts a new key.
 create function audit_key() returns trigger language plpgsql security definer
   set search_path = pg_catalog, public, pg_temp as $$
 declare
@@ -154,8 +153,8 @@ revoke execute on function audit_key_scope() from public;
 create trigger api_key_scope_audit after insert or update or delete on api_key_scope
   for each row execute function audit_key_scope();
 
--- An attacker chooses the ids: only those of keys are recorded, and each once an hour, so that the
--- audit grows with the keys and not with the guesses.
+-- An attacker chooses the ids. Only ids of keys are recorded, each once an hour, so that the audit
+-- grows with the keys and not with the guesses.
 create function note_denied(ids text[], denied integer[]) returns void language sql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   insert into key_audit (actor, action, public_id, after, reason)
@@ -167,7 +166,7 @@ create function note_denied(ids text[], denied integer[]) returns void language 
           and a.at > clock_timestamp() - interval '1 hour')
 $$;
 comment on function note_denied is
-  'Notes keys with which requests were refused in bursts: for each id how often within a minute.';
+  'Records keys with bursts of rejected requests. The second array has the rejections in a minute by id.';
 revoke execute on function note_denied from public;
 `;
 
@@ -180,7 +179,7 @@ create unlogged table rate_usage (
   primary key (instance, name)
 );
 comment on table rate_usage is
-  'What each running instance has counted against rate limits; the others read it. Worth nothing after a crash.';
+  'Rate limit counts of each running instance, read by the others. Unlogged, since they expire soon.';
 create index rate_usage_updated on rate_usage (updated_at);
 `;
 

@@ -67,8 +67,8 @@ with mine as (
 )
 select text from objects order by oid, rank, text`;
 
-const HEAD = `-- The whole schema as the migrations leave it, for reading: tables, functions and triggers in the
--- order in which they are made. npm run generate writes this file, and a test compares it.
+const HEAD = `-- The whole schema after all migrations, for reading: tables, functions and triggers in the order of
+-- their creation. npm run generate writes this file, and a test compares it.
 `;
 
 /**

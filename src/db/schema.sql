@@ -1,5 +1,5 @@
--- The whole schema as the migrations leave it, for reading: tables, functions and triggers in the
--- order in which they are made. npm run generate writes this file, and a test compares it.
+-- The whole schema after all migrations, for reading: tables, functions and triggers in the order of
+-- their creation. npm run generate writes this file, and a test compares it.
 
 CREATE OR REPLACE FUNCTION public.new_commit_id()
  RETURNS text
@@ -10,7 +10,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function new_commit_id() is 'Six random letters and digits, which name one commit.';
+comment on function new_commit_id() is 'Six random letters and digits that identify a commit.';
 
 create table service (
   id smallint default 1 not null,
@@ -22,11 +22,11 @@ create table service (
   constraint service_id_check CHECK ((id = 1))
 );
 
-comment on column service.keys_change_id is 'Names the last change of an API key: keys_version can repeat after a failover, this cannot.';
+comment on column service.keys_change_id is 'Identifies the last change of an API key: keys_version can repeat after a failover, this cannot.';
 
-comment on column service.keys_version is 'Grows with every change of an API key or its scopes, in the same transaction.';
+comment on column service.keys_version is 'Increases with every change of an API key or its scopes, in the same transaction.';
 
-comment on table service is 'One row: the epoch that every revision begins with on the wire, and the version of the API keys.';
+comment on table service is 'One row: the epoch, which is the prefix of every revision in the wire format, and the version of the API keys.';
 
 create table market (
   id smallint generated always as identity not null,
@@ -49,7 +49,7 @@ create table seal_lock (
 
 );
 
-comment on table seal_lock is 'Has no rows. Locked in SHARE UPDATE EXCLUSIVE mode from the moment that a revision gets its time until it is visible.';
+comment on table seal_lock is 'Has no rows. Locked in SHARE UPDATE EXCLUSIVE mode from the time that a revision gets its commit time until it is visible.';
 
 create table revision (
   number bigint not null,
@@ -63,9 +63,9 @@ create table revision (
   constraint revision_number_check CHECK ((number > 0))
 );
 
-comment on column revision.commit_id is 'Names the commit: its number can repeat after a failover, this cannot.';
+comment on column revision.commit_id is 'Identifies the commit: its number can repeat after a failover, this cannot.';
 
-comment on table revision is 'One row for each commit that changed data: its number, growing by one, and its time.';
+comment on table revision is 'One row for each commit that changed data, with consecutive numbers and the commit time.';
 
 create table revision_scope (
   scope text not null,
@@ -75,7 +75,7 @@ create table revision_scope (
   constraint revision_scope_scope_check CHECK ((scope ~ '^(fx:[A-Z0-9]+|[a-z]+(-[a-z]+)*)$'::text))
 );
 
-comment on table revision_scope is 'What each revision changed: the slug of a market, reference, or fx:<source>. The newest of a scope is its greatest.';
+comment on table revision_scope is 'Scopes that each revision changed: the slug of a market, reference, or fx:<source>. The greatest revision of a scope is its newest.';
 
 CREATE INDEX revision_scope_revision ON public.revision_scope USING btree (revision);
 
@@ -102,7 +102,7 @@ begin
 end $function$
 ;
 
-comment on function needed_revision() is 'The revision that this transaction has opened; an error that says how, if it has opened none.';
+comment on function needed_revision() is 'The revision that this transaction has opened. Fails with a hint if it has opened none.';
 
 CREATE OR REPLACE FUNCTION public.lock_revisions()
  RETURNS void
@@ -114,7 +114,7 @@ begin
 end $function$
 ;
 
-comment on function lock_revisions() is 'Waits until no other transaction writes data; held to the end of this one.';
+comment on function lock_revisions() is 'Acquires the write lock until the end of the transaction.';
 
 CREATE OR REPLACE FUNCTION public.open_revision(why text)
  RETURNS bigint
@@ -137,7 +137,7 @@ begin
 end $function$
 ;
 
-comment on function open_revision(text) is 'Takes the next revision for this transaction. Every change of data needs one.';
+comment on function open_revision(text) is 'Opens the next revision in this transaction. Every change of data needs one.';
 
 revoke execute on function open_revision(text) from public;
 
@@ -156,7 +156,7 @@ begin
 end $function$
 ;
 
-comment on function check_revision() is 'Refuses a revision that another transaction has opened.';
+comment on function check_revision() is 'Rejects a revision that another transaction has opened.';
 
 CREATE OR REPLACE FUNCTION public.stamp_revision()
  RETURNS trigger
@@ -172,7 +172,7 @@ begin
 end $function$
 ;
 
-comment on function stamp_revision() is 'Writes the open revision into a row that is updated.';
+comment on function stamp_revision() is 'Sets the open revision in updated rows.';
 
 CREATE OR REPLACE FUNCTION public.refuse_without_revision()
  RETURNS trigger
@@ -184,7 +184,7 @@ begin
 end $function$
 ;
 
-comment on function refuse_without_revision() is 'Refuses a change outside a revision.';
+comment on function refuse_without_revision() is 'Rejects a change outside a revision.';
 
 CREATE OR REPLACE FUNCTION public.refuse_change()
  RETURNS trigger
@@ -195,7 +195,7 @@ begin
 end $function$
 ;
 
-comment on function refuse_change() is 'Refuses to change or remove what is kept for ever.';
+comment on function refuse_change() is 'Rejects changes of permanent rows.';
 
 CREATE OR REPLACE FUNCTION public.refuse_after_seal()
  RETURNS void
@@ -209,7 +209,7 @@ begin
 end $function$
 ;
 
-comment on function refuse_after_seal() is 'Refuses a change of a revision that is already numbered.';
+comment on function refuse_after_seal() is 'Rejects a change of a revision that is already sealed.';
 
 CREATE TRIGGER revision_frozen BEFORE DELETE OR UPDATE ON revision FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse_change();
 
@@ -232,7 +232,7 @@ declare
   tries integer := 500 * extract(epoch from current_setting('lock_timeout')::interval);
 begin
   select max(committed_at) into newest from revision;
-  -- Later revisions get later times, so a moment before the newest one is settled.
+  -- Commit times increase, so an instant before the newest one is settled.
   if newest is null or moment > newest then
     if moment >= clock_timestamp() then
       return null;
@@ -252,7 +252,7 @@ begin
 end $function$
 ;
 
-comment on function revision_as_of(timestamp with time zone) is 'The last revision committed at or before a moment, 0 before the first, null for the future. The same for ever.';
+comment on function revision_as_of(timestamp with time zone) is 'The last revision committed at or before an instant, 0 before the first, null for the future. The result never changes.';
 
 CREATE OR REPLACE FUNCTION public.revision_text(at bigint)
  RETURNS text
@@ -266,7 +266,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function revision_text(bigint) is 'A revision as it is on the wire.';
+comment on function revision_text(bigint) is 'A revision in the wire format.';
 
 CREATE OR REPLACE FUNCTION public.commit_id_of(at bigint)
  RETURNS text
@@ -279,7 +279,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function commit_id_of(bigint) is 'The commit id of a revision, null where there is none.';
+comment on function commit_id_of(bigint) is 'The commit id of a revision; null if it does not exist.';
 
 CREATE OR REPLACE FUNCTION public.require_commit(at bigint, id text)
  RETURNS boolean
@@ -297,7 +297,7 @@ begin
 end $function$
 ;
 
-comment on function require_commit(bigint,text) is 'True where a revision is this commit, and an error where not. An id of null is any commit.';
+comment on function require_commit(bigint,text) is 'True if a revision has this commit id, otherwise an error. A null id matches any commit.';
 
 CREATE OR REPLACE FUNCTION public.refuse_new_key()
  RETURNS trigger
@@ -309,7 +309,7 @@ begin
 end $function$
 ;
 
-comment on function refuse_new_key() is 'Refuses a change of what identifies a row.';
+comment on function refuse_new_key() is 'Rejects changes of identifying columns.';
 
 create table currency (
   id smallint generated always as identity not null,
@@ -327,7 +327,7 @@ create table currency (
   constraint currency_symbol_check CHECK ((symbol <> ''::text))
 );
 
-comment on table currency is 'Currencies of ISO 4217 that prices are in or can be converted to.';
+comment on table currency is 'Currencies of ISO 4217, of prices and of conversions.';
 
 create table unit_of_measure (
   id smallint generated always as identity not null,
@@ -353,7 +353,7 @@ create table unit_of_measure (
   constraint unit_of_measure_symbol_check CHECK ((symbol <> ''::text))
 );
 
-comment on table unit_of_measure is 'Units, with the exact factor to the base of their dimension (kg, kg contained, kWh, piece, percent). They convert inside one dimension only.';
+comment on table unit_of_measure is 'Units with the exact factor to the base of their dimension (kg, kg contained, kWh, piece, percent). Units convert only within one dimension.';
 
 create table dimension_value (
   id integer generated always as identity not null,
@@ -378,7 +378,7 @@ create table dimension_value (
   constraint dimension_value_slug_check CHECK ((slug ~ '^[^[:space:]]+$'::text))
 );
 
-comment on table dimension_value is 'The values of every dimension: purities, incoterms, regions …, and price categories, types and frequencies.';
+comment on table dimension_value is 'The values of all dimensions: purities, incoterms, regions …, and price categories, types and frequencies.';
 
 create table product (
   id integer generated always as identity not null,
@@ -402,7 +402,7 @@ create table product (
   constraint product_name_check CHECK (((name <> ''::text) AND (name !~ '[[:cntrl:]]'::text)))
 );
 
-comment on table product is 'What is priced, market by market.';
+comment on table product is 'The products of each market.';
 
 CREATE TRIGGER currency_identity_is_fixed BEFORE UPDATE ON currency FOR EACH ROW WHEN (old.id IS DISTINCT FROM new.id OR old.uuid IS DISTINCT FROM new.uuid OR old.iso IS DISTINCT FROM new.iso) EXECUTE FUNCTION refuse_new_key();
 
@@ -488,7 +488,7 @@ begin
 end $function$
 ;
 
-comment on function refuse_new_identity() is 'Refuses a change of what a price is.';
+comment on function refuse_new_identity() is 'Rejects changes of the identity of a price.';
 
 CREATE TRIGGER price_identity_is_fixed BEFORE UPDATE ON price FOR EACH ROW WHEN (old.id IS DISTINCT FROM new.id OR old.market_id IS DISTINCT FROM new.market_id OR old.code IS DISTINCT FROM new.code OR old.price_type IS DISTINCT FROM new.price_type OR old.currency_id IS DISTINCT FROM new.currency_id OR old.unit_id IS DISTINCT FROM new.unit_id) EXECUTE FUNCTION refuse_new_identity();
 
@@ -526,7 +526,7 @@ begin
 end $function$
 ;
 
-comment on function check_dimension_kinds() is 'Refuses a price that refers to a value of another dimension.';
+comment on function check_dimension_kinds() is 'Rejects a price that references a value of the wrong dimension.';
 
 CREATE TRIGGER price_dimension_kinds BEFORE INSERT OR UPDATE ON price FOR EACH ROW EXECUTE FUNCTION check_dimension_kinds();
 
@@ -545,7 +545,7 @@ begin
 end $function$
 ;
 
-comment on function refuse_loss_of_points() is 'Refuses to remove a price that has points.';
+comment on function refuse_loss_of_points() is 'Rejects the removal of a price that has points.';
 
 CREATE TRIGGER price_with_points_stays BEFORE DELETE ON price FOR EACH ROW EXECUTE FUNCTION refuse_loss_of_points();
 
@@ -595,9 +595,9 @@ create table load_batch (
   constraint load_batch_withdrawn_check CHECK ((withdrawn >= 0))
 );
 
-comment on column load_batch.mapping_sha256 is 'SHA-256 of the mapping with which the file was read: with another mapping it is another load.';
+comment on column load_batch.mapping_sha256 is 'SHA-256 of the mapping of the load. The same file with another mapping is another load.';
 
-comment on column load_batch.undone_by is 'The undo that took this batch back; null while the batch is in force.';
+comment on column load_batch.undone_by is 'The batch that undid this one; null while it is in force.';
 
 comment on table load_batch is 'The ledger of loads, withdrawals and undos: rows = inserted + unchanged + corrected + outdated + withdrawn + rejected.';
 
@@ -641,7 +641,7 @@ create table load_coverage (
   constraint load_coverage_check1 CHECK ((first_date <= last_date))
 );
 
-comment on table load_coverage is 'Which prices and currencies a batch with a vintage held, and for which ranges of dates: an older vintage never overwrites these.';
+comment on table load_coverage is 'Prices and currencies of a batch with a vintage, with ranges of dates. An older vintage never overwrites these.';
 
 CREATE INDEX load_coverage_price ON public.load_coverage USING btree (price_id, batch_id) WHERE (price_id IS NOT NULL);
 
@@ -654,7 +654,7 @@ CREATE OR REPLACE FUNCTION public.jumps(one numeric, other numeric, factor numer
 RETURN CASE WHEN ((one IS NULL) OR (other IS NULL) OR (one = other)) THEN false WHEN (sign(one) <> sign(other)) THEN true ELSE (GREATEST(abs(one), abs(other)) > (factor * LEAST(abs(one), abs(other)))) END
 ;
 
-comment on function jumps(numeric,numeric,numeric) is 'Whether two values differ by more than a factor. A zero, or another sign, differs from any other value by more.';
+comment on function jumps(numeric,numeric,numeric) is 'True if two values differ by more than a factor. Zero, or the opposite sign, always differs by more.';
 
 CREATE OR REPLACE FUNCTION public.value_jumps(one numeric[], other numeric[], factor numeric)
  RETURNS boolean
@@ -663,7 +663,7 @@ CREATE OR REPLACE FUNCTION public.value_jumps(one numeric[], other numeric[], fa
 RETURN COALESCE(((abs(((one)[4] - (other)[4])) <= (400)::numeric) AND (jumps((one)[2], (other)[2], factor) OR jumps((one)[1], (other)[1], factor) OR jumps((one)[3], (other)[3], factor))), false)
 ;
 
-comment on function value_jumps(numeric[],numeric[],numeric) is 'Whether low, mid or high of two values {low, mid, high, day} jump. Values more than 400 days apart are not compared.';
+comment on function value_jumps(numeric[],numeric[],numeric) is 'True if low, mid or high of two values {low, mid, high, day} jump. Values more than 400 days apart never jump.';
 
 CREATE OR REPLACE FUNCTION public.take_value(taken numeric[], candidate numeric[], otherwise numeric[], is_fixed boolean, factor numeric)
  RETURNS numeric[]
@@ -672,11 +672,11 @@ CREATE OR REPLACE FUNCTION public.take_value(taken numeric[], candidate numeric[
 RETURN CASE WHEN (is_fixed OR (NOT value_jumps(taken, candidate, factor))) THEN candidate ELSE COALESCE(otherwise, taken) END
 ;
 
-comment on function take_value(numeric[],numeric[],numeric[],boolean,numeric) is 'The step of last_taken: the next value, unless it jumps and is not fixed.';
+comment on function take_value(numeric[],numeric[],numeric[],boolean,numeric) is 'State transition of last_taken: accepts the next value if it is fixed or does not jump.';
 
 create aggregate last_taken(numeric[],numeric[],boolean,numeric) (sfunc = take_value, stype = numeric[], parallel = safe);
 
-comment on aggregate last_taken(numeric[],numeric[],boolean,numeric) is 'The last value of a series that stands, when each that jumps against the last is left out: then what it would have replaced stands.';
+comment on aggregate last_taken(numeric[],numeric[],boolean,numeric) is 'The last accepted value of a series: a value that jumps from the last accepted one is skipped, and the value that it would replace is accepted instead.';
 
 create table fx_source (
   slug text not null,
@@ -688,7 +688,7 @@ create table fx_source (
   constraint fx_source_slug_check CHECK ((slug ~ '^[A-Z0-9]+$'::text))
 );
 
-comment on table fx_source is 'Who publishes exchange rates, and against which base currency.';
+comment on table fx_source is 'Publishers of exchange rates, with their base currency.';
 
 create table fx_rate (
   source text not null,
@@ -707,7 +707,7 @@ create table fx_rate (
   constraint fx_rate_is_trimmed CHECK ((scale(rate) = min_scale(rate)))
 );
 
-comment on table fx_rate is 'Exchange rates as published: units of the currency for one of the base of its source.';
+comment on table fx_rate is 'Exchange rates as published: units of the currency per unit of the base currency of the source.';
 
 CREATE TRIGGER fx_source_is_kept BEFORE DELETE ON fx_source FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
@@ -733,7 +733,7 @@ create table currency_history (
   constraint currency_symbol_check CHECK ((symbol <> ''::text))
 );
 
-comment on table currency_history is 'Superseded rows of currency: what held from revision up to, but not at, revision_to.';
+comment on table currency_history is 'Superseded rows of currency: in force from revision up to revision_to, exclusive.';
 
 CREATE TRIGGER currency_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON currency FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
 
@@ -766,7 +766,7 @@ AS $function$
     end $function$
 ;
 
-comment on function currency_keep() is 'Copies rows of currency that are superseded to its history.';
+comment on function currency_keep() is 'Copies superseded rows of currency to its history.';
 
 revoke execute on function currency_keep() from public;
 
@@ -795,7 +795,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function currency_at(bigint) is 'The rows of currency exactly as they were at a revision.';
+comment on function currency_at(bigint) is 'The rows of currency at a revision.';
 
 CREATE TRIGGER currency_keep_updated AFTER UPDATE ON currency REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION currency_keep();
 
@@ -823,7 +823,7 @@ create table unit_of_measure_history (
   constraint unit_of_measure_symbol_check CHECK ((symbol <> ''::text))
 );
 
-comment on table unit_of_measure_history is 'Superseded rows of unit_of_measure: what held from revision up to, but not at, revision_to.';
+comment on table unit_of_measure_history is 'Superseded rows of unit_of_measure: in force from revision up to revision_to, exclusive.';
 
 CREATE TRIGGER unit_of_measure_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON unit_of_measure FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
 
@@ -856,7 +856,7 @@ AS $function$
     end $function$
 ;
 
-comment on function unit_of_measure_keep() is 'Copies rows of unit_of_measure that are superseded to its history.';
+comment on function unit_of_measure_keep() is 'Copies superseded rows of unit_of_measure to its history.';
 
 revoke execute on function unit_of_measure_keep() from public;
 
@@ -895,7 +895,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function unit_of_measure_at(bigint) is 'The rows of unit_of_measure exactly as they were at a revision.';
+comment on function unit_of_measure_at(bigint) is 'The rows of unit_of_measure at a revision.';
 
 CREATE TRIGGER unit_of_measure_keep_updated AFTER UPDATE ON unit_of_measure REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION unit_of_measure_keep();
 
@@ -923,7 +923,7 @@ create table dimension_value_history (
   constraint dimension_value_slug_check CHECK ((slug ~ '^[^[:space:]]+$'::text))
 );
 
-comment on table dimension_value_history is 'Superseded rows of dimension_value: what held from revision up to, but not at, revision_to.';
+comment on table dimension_value_history is 'Superseded rows of dimension_value: in force from revision up to revision_to, exclusive.';
 
 CREATE TRIGGER dimension_value_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON dimension_value FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
 
@@ -956,7 +956,7 @@ AS $function$
     end $function$
 ;
 
-comment on function dimension_value_keep() is 'Copies rows of dimension_value that are superseded to its history.';
+comment on function dimension_value_keep() is 'Copies superseded rows of dimension_value to its history.';
 
 revoke execute on function dimension_value_keep() from public;
 
@@ -989,7 +989,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function dimension_value_at(bigint) is 'The rows of dimension_value exactly as they were at a revision.';
+comment on function dimension_value_at(bigint) is 'The rows of dimension_value at a revision.';
 
 CREATE TRIGGER dimension_value_keep_updated AFTER UPDATE ON dimension_value REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION dimension_value_keep();
 
@@ -1014,7 +1014,7 @@ create table product_history (
   constraint product_name_check CHECK (((name <> ''::text) AND (name !~ '[[:cntrl:]]'::text)))
 );
 
-comment on table product_history is 'Superseded rows of product: what held from revision up to, but not at, revision_to.';
+comment on table product_history is 'Superseded rows of product: in force from revision up to revision_to, exclusive.';
 
 CREATE TRIGGER product_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON product FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
 
@@ -1047,7 +1047,7 @@ AS $function$
     end $function$
 ;
 
-comment on function product_keep() is 'Copies rows of product that are superseded to its history.';
+comment on function product_keep() is 'Copies superseded rows of product to its history.';
 
 revoke execute on function product_keep() from public;
 
@@ -1084,7 +1084,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function product_at(bigint) is 'The rows of product exactly as they were at a revision.';
+comment on function product_at(bigint) is 'The rows of product at a revision.';
 
 CREATE TRIGGER product_keep_updated AFTER UPDATE ON product REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION product_keep();
 
@@ -1134,7 +1134,7 @@ create table price_history (
   constraint price_specification_check CHECK ((jsonb_typeof(specification) = 'array'::text))
 );
 
-comment on table price_history is 'Superseded rows of price: what held from revision up to, but not at, revision_to.';
+comment on table price_history is 'Superseded rows of price: in force from revision up to revision_to, exclusive.';
 
 CREATE TRIGGER price_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON price FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
 
@@ -1167,7 +1167,7 @@ AS $function$
     end $function$
 ;
 
-comment on function price_keep() is 'Copies rows of price that are superseded to its history.';
+comment on function price_keep() is 'Copies superseded rows of price to its history.';
 
 revoke execute on function price_keep() from public;
 
@@ -1240,7 +1240,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function price_at(bigint) is 'The rows of price exactly as they were at a revision.';
+comment on function price_at(bigint) is 'The rows of price at a revision.';
 
 CREATE TRIGGER price_keep_updated AFTER UPDATE ON price REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION price_keep();
 
@@ -1270,7 +1270,7 @@ create table series_history (
   constraint series_published_at_check CHECK (((published_at >= '1800-01-01 00:00:00+00'::timestamp with time zone) AND (published_at <= '2199-12-31 23:59:00+00'::timestamp with time zone)))
 );
 
-comment on table series_history is 'Superseded rows of series: what held from revision up to, but not at, revision_to.';
+comment on table series_history is 'Superseded rows of series: in force from revision up to revision_to, exclusive.';
 
 CREATE TRIGGER series_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON series FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
 
@@ -1301,7 +1301,7 @@ AS $function$
     end $function$
 ;
 
-comment on function series_keep() is 'Copies rows of series that are superseded to its history.';
+comment on function series_keep() is 'Copies superseded rows of series to its history.';
 
 revoke execute on function series_keep() from public;
 
@@ -1336,7 +1336,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function series_at(bigint) is 'The rows of series exactly as they were at a revision.';
+comment on function series_at(bigint) is 'The rows of series at a revision.';
 
 CREATE TRIGGER series_keep_updated AFTER UPDATE ON series REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION series_keep();
 
@@ -1360,7 +1360,7 @@ create table fx_rate_history (
   constraint fx_rate_is_trimmed CHECK ((scale(rate) = min_scale(rate)))
 );
 
-comment on table fx_rate_history is 'Superseded rows of fx_rate: what held from revision up to, but not at, revision_to.';
+comment on table fx_rate_history is 'Superseded rows of fx_rate: in force from revision up to revision_to, exclusive.';
 
 CREATE TRIGGER fx_rate_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON fx_rate FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
 
@@ -1393,7 +1393,7 @@ AS $function$
     end $function$
 ;
 
-comment on function fx_rate_keep() is 'Copies rows of fx_rate that are superseded to its history.';
+comment on function fx_rate_keep() is 'Copies superseded rows of fx_rate to its history.';
 
 revoke execute on function fx_rate_keep() from public;
 
@@ -1422,7 +1422,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function fx_rate_at(bigint) is 'The rows of fx_rate exactly as they were at a revision.';
+comment on function fx_rate_at(bigint) is 'The rows of fx_rate at a revision.';
 
 CREATE TRIGGER fx_rate_keep_updated AFTER UPDATE ON fx_rate REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION fx_rate_keep();
 
@@ -1457,7 +1457,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function latest_point_at(integer,bigint) is 'Day and publication of the latest point of a price at a revision.';
+comment on function latest_point_at(integer,bigint) is 'Date and publication time of the latest point of a price at a revision.';
 
 create table change_segment (
   revision bigint not null,
@@ -1492,14 +1492,14 @@ begin
   new.market_id := coalesce(
     (select p.market_id from price p where p.id = new.price_id),
     (select h.market_id from price_history h where h.id = new.price_id limit 1),
-    -- A price that came and goes in one revision is in neither, but has its segment already.
+    -- A price inserted and deleted in one revision is in neither, but has a segment.
     (select s.market_id from change_segment s
       where s.revision = new.revision and s.price_id = new.price_id));
   return new;
 end $function$
 ;
 
-comment on function set_market_of_segment() is 'Writes the market of its price into a segment.';
+comment on function set_market_of_segment() is 'Sets the market of a segment from its price.';
 
 CREATE TRIGGER change_segment_market BEFORE INSERT ON change_segment FOR EACH ROW EXECUTE FUNCTION set_market_of_segment();
 
@@ -1522,7 +1522,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function count_changed_points(integer,bigint,date,date) is 'The points of a price that a revision added, corrected or withdrew between two dates.';
+comment on function count_changed_points(integer,bigint,date,date) is 'Number of points of a price that a revision added, corrected or withdrew between two dates.';
 
 CREATE OR REPLACE FUNCTION public.count_price_changes(of_price integer, at bigint)
  RETURNS smallint
@@ -1537,7 +1537,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function count_price_changes(integer,bigint) is '1 if a revision changed the attributes of a price, else 0.';
+comment on function count_price_changes(integer,bigint) is '1 if a revision changed the attributes of a price, otherwise 0.';
 
 CREATE OR REPLACE FUNCTION public.number_changes(at bigint)
  RETURNS void
@@ -1573,7 +1573,7 @@ begin
 end $function$
 ;
 
-comment on function number_changes(bigint) is 'Numbers what a revision changed, after all that came before it: revisions commit one at a time.';
+comment on function number_changes(bigint) is 'Numbers the changes of a revision after those of earlier revisions, which commit one at a time.';
 
 revoke execute on function number_changes(bigint) from public;
 
@@ -1590,9 +1590,9 @@ begin
   end if;
   perform number_changes(new.number);
   perform set_config('prices.sealed', new.number::text, true);
-  -- Reaches every service that listens, once the commit is visible.
+  -- Notifies all listening services, once the commit is visible.
   perform pg_notify('revision', new.number::text);
-  -- Held until the revision is visible: a reader of a past moment waits for the commits before it.
+  -- Locked until the revision is visible: readers of an instant wait for earlier commits.
   lock table seal_lock in share update exclusive mode;
   update revision
     set committed_at = greatest(
@@ -1603,7 +1603,7 @@ begin
 end $function$
 ;
 
-comment on function seal_revision() is 'Gives a revision its time and numbers its changes, at the commit.';
+comment on function seal_revision() is 'Sets the commit time of a revision and numbers its changes, at the commit.';
 
 revoke execute on function seal_revision() from public;
 
@@ -1660,7 +1660,7 @@ begin
 end $function$
 ;
 
-comment on function series_touch() is 'Records the prices and dates that a statement changed; refuses points of no price or revision.';
+comment on function series_touch() is 'Records the prices and dates that a statement changed. Rejects points without a price or a revision.';
 
 revoke execute on function series_touch() from public;
 
@@ -1835,7 +1835,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function prices_made_in(bigint) is 'The prices that a revision added, as far as they are there.';
+comment on function prices_made_in(bigint) is 'Present prices that a revision added.';
 
 CREATE OR REPLACE FUNCTION public.names_made_in(at bigint)
  RETURNS TABLE(kind text, id integer, name text)
@@ -1945,7 +1945,7 @@ BEGIN ATOMIC
 END
 ;
 
-comment on function names_made_in(bigint) is 'Products, values of dimensions and currencies that a revision added, and that nothing of another revision uses.';
+comment on function names_made_in(bigint) is 'Products, dimension values and currencies that a revision added and no other revision uses.';
 
 CREATE OR REPLACE FUNCTION public.take_back()
  RETURNS trigger
@@ -1967,7 +1967,7 @@ begin
     raise exception 'batch % has to be written in its own revision', new.id;
   end if;
 
-  -- What a batch had taken back is in force again once it is taken back itself, and so on.
+  -- Undoing an undo restores the batch that it undid, and so on along the chain.
   batch := taken;
   loop
     if batch.undone_by is not null and batch.undone_by <> taken_by then
@@ -1984,7 +1984,7 @@ begin
     return null;
   end if;
   delete from price where id in (select prices_made_in(taken.revision));
-  -- Read once: rows that are deleted in between would not be found again.
+  -- Read before the deletion, which would change the result of the function.
   made := array(select m.id from names_made_in(taken.revision) m where m.kind = 'product');
   delete from product where id = any(made);
   made := array(select m.id from names_made_in(taken.revision) m where m.kind = 'currency');
@@ -1996,7 +1996,7 @@ begin
 end $function$
 ;
 
-comment on function take_back() is 'Takes back the batch that an undo names: its prices and names go, unless others use them.';
+comment on function take_back() is 'Undoes the batch of an undo: deletes its prices and names, unless others use them.';
 
 revoke execute on function take_back() from public;
 
@@ -2011,7 +2011,7 @@ create table access_scope (
   constraint access_scope_scope_check CHECK ((scope ~ '^prices:([*]|[a-z]+(-[a-z]+)*)$'::text))
 );
 
-comment on table access_scope is 'Every scope that a key may hold, written by the migrate command.';
+comment on table access_scope is 'All scopes of API keys, written by the migrate command.';
 
 create table api_key (
   id integer generated always as identity not null,
@@ -2044,11 +2044,11 @@ create table api_key (
   constraint api_key_rate_per_minute_check CHECK ((rate_per_minute >= 0))
 );
 
-comment on column api_key.last_used_at is 'When the key was last used, to the minute; written by an account of its own.';
+comment on column api_key.last_used_at is 'Time of the last use, to the minute, written by a separate account.';
 
-comment on column api_key.rate_per_minute is 'Its own limit, 0 for none; null for that of the service.';
+comment on column api_key.rate_per_minute is 'Limit of this key; 0 for no limit, null for that of the service.';
 
-comment on table api_key is 'API keys: the public id and SHA-256 of each, never the key.';
+comment on table api_key is 'API keys: public id and SHA-256, never the key itself.';
 
 create table api_key_scope (
   api_key_id integer not null,
@@ -2071,7 +2071,7 @@ begin
 end $function$
 ;
 
-comment on function refuse_key_truncate() is 'Refuses to remove keys without an entry in the audit.';
+comment on function refuse_key_truncate() is 'Rejects the removal of keys without an audit entry.';
 
 CREATE TRIGGER api_key_no_truncate BEFORE TRUNCATE ON api_key FOR EACH STATEMENT EXECUTE FUNCTION refuse_key_truncate();
 
@@ -2112,7 +2112,7 @@ create table key_audit (
   constraint key_audit_action_check CHECK ((action = ANY (ARRAY['created'::text, 'rotated'::text, 'revoked'::text, 'expiry-changed'::text, 'limits-changed'::text, 'changed'::text, 'deleted'::text, 'first-used'::text, 'denied-burst'::text])))
 );
 
-comment on table key_audit is 'What was done to API keys, by whom. Rows cannot be changed or removed.';
+comment on table key_audit is 'Audit of API keys: actions and actors. Rows are permanent.';
 
 CREATE INDEX key_audit_key ON public.key_audit USING btree (public_id, id);
 
@@ -2127,7 +2127,7 @@ CREATE OR REPLACE FUNCTION public.key_actor()
 AS $function$ select coalesce(nullif(current_setting('prices.actor', true), ''), session_user::text) $function$
 ;
 
-comment on function key_actor() is 'Who changes a key: the setting prices.actor, else the account.';
+comment on function key_actor() is 'The actor of a key change: the setting prices.actor, otherwise the account.';
 
 CREATE OR REPLACE FUNCTION public.key_reason()
  RETURNS text
@@ -2136,7 +2136,7 @@ CREATE OR REPLACE FUNCTION public.key_reason()
 AS $function$ select nullif(current_setting('prices.reason', true), '') $function$
 ;
 
-comment on function key_reason() is 'Why a key is changed: the setting prices.reason, or null.';
+comment on function key_reason() is 'The reason of a key change: the setting prices.reason, or null.';
 
 CREATE OR REPLACE FUNCTION public.audit_key()
  RETURNS trigger
@@ -2222,7 +2222,7 @@ AS $function$
 $function$
 ;
 
-comment on function note_denied(text[],integer[]) is 'Notes keys with which requests were refused in bursts: for each id how often within a minute.';
+comment on function note_denied(text[],integer[]) is 'Records keys with bursts of rejected requests. The second array has the rejections in a minute by id.';
 
 revoke execute on function note_denied(text[],integer[]) from public;
 
@@ -2234,6 +2234,6 @@ create unlogged table rate_usage (
   constraint rate_usage_pkey PRIMARY KEY (instance, name)
 );
 
-comment on table rate_usage is 'What each running instance has counted against rate limits; the others read it. Worth nothing after a crash.';
+comment on table rate_usage is 'Rate limit counts of each running instance, read by the others. Unlogged, since they expire soon.';
 
 CREATE INDEX rate_usage_updated ON public.rate_usage USING btree (updated_at);
