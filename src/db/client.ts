@@ -154,7 +154,7 @@ function poolOf(options: ClientOptions, link: () => Link): EpochPool {
     keepAlive: true,
     Client: Session as unknown as new () => pg.ClientBase,
   });
-  // Without a listener, an error of an idle connection would end the process.
+  // Without a listener, an error of an idle connection ends Node.
   const report = (error: Error) => onError?.(error);
   pool.on('error', report);
   let connectionsSeen = 0;

@@ -80,7 +80,7 @@ interface TracingOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Timeout of the last spans at the end of the process. */
+/** Timeout of the last spans when the service ends. */
 const FLUSH_MS = 2_000;
 
 function providerOf({ version, pid, sampling }: TracingOptions): TracerProvider {
