@@ -28,7 +28,7 @@ export interface Metrics {
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /**
- * Creates the metrics of a worker or service. `watchSources` adds those of the parts of the service.
+ * Creates the metrics of a worker. `watchSources` adds those of the parts of the service.
  * @param log counts the log lines that it dropped
  */
 export function metricsOf(log: { readonly linesLost: number } = { linesLost: 0 }): Metrics {
