@@ -1263,11 +1263,7 @@ export interface components {
                  * @enum {string}
                  */
                 readonly rates: "ok" | "unknown_source" | "unknown";
-                readonly replication: {
-                    /** @enum {string} */
-                    readonly status: "current" | "behind";
-                    readonly since: string | null;
-                };
+                readonly behindSince: string | null;
                 readonly data: {
                     readonly latestPublishedAt: string | null;
                 };
@@ -3500,6 +3496,7 @@ export interface operations {
                      *         "database": "ok",
                      *         "schema": "ok",
                      *         "rates": "ok",
+                     *         "behindSince": null,
                      *         "data": {
                      *           "latestPublishedAt": "2026-06-30T16:30:00Z"
                      *         }
@@ -3531,6 +3528,7 @@ export interface operations {
                      *         "database": "unavailable",
                      *         "schema": "unknown",
                      *         "rates": "unknown",
+                     *         "behindSince": null,
                      *         "data": {
                      *           "latestPublishedAt": null
                      *         }
@@ -3567,6 +3565,7 @@ export interface operations {
                      *         "database": "ok",
                      *         "schema": "ok",
                      *         "rates": "ok",
+                     *         "behindSince": null,
                      *         "data": {
                      *           "latestPublishedAt": "2026-06-30T16:30:00Z"
                      *         }
@@ -3598,6 +3597,7 @@ export interface operations {
                      *         "database": "unavailable",
                      *         "schema": "unknown",
                      *         "rates": "unknown",
+                     *         "behindSince": null,
                      *         "data": {
                      *           "latestPublishedAt": null
                      *         }
@@ -3634,6 +3634,7 @@ export interface operations {
                      *         "database": "ok",
                      *         "schema": "ok",
                      *         "rates": "ok",
+                     *         "behindSince": null,
                      *         "data": {
                      *           "latestPublishedAt": "2026-06-30T16:30:00Z"
                      *         }
@@ -3665,6 +3666,7 @@ export interface operations {
                      *         "database": "unavailable",
                      *         "schema": "unknown",
                      *         "rates": "unknown",
+                     *         "behindSince": null,
                      *         "data": {
                      *           "latestPublishedAt": null
                      *         }

@@ -242,9 +242,12 @@ class PooledReads implements Reads {
    * the backlog of an interruption is gone: otherwise they would starve the others on a slow
    * database. Untimed statements need no priority.
    */
-  async #acquire(signal: AbortSignal, { isUntimed }: StatementKind): Promise<Release> {
+  async #acquire(signal: AbortSignal, kind: StatementKind): Promise<Release> {
     const { link } = this.#options;
     link.check();
+    const isFirst = signal !== NO_SIGNAL && !this.#answered.has(signal);
+    // A cached selection can make the points the first read of a request: nothing is sent yet.
+    const isUntimed = kind.isUntimed && !isFirst;
     const isShared = signal === NO_SIGNAL && link.queues.catchUp !== null;
     const hasPriority = !isUntimed && (isShared || this.#answered.has(signal));
     const release = await this.slots.acquire({ signal, hasPriority, isUntimed });

@@ -144,7 +144,9 @@ t.test('the README lists every command of the program', async (t) => {
 
 t.test('every error code that is named exists', async (t) => {
   const known = new Set([PROBLEMS, VIOLATIONS, WARNINGS].flatMap((each) => Object.keys(each)));
-  for (const { path, text } of documents.filter((each) => !/database|loading|assistants/.test(each.path))) {
+  for (const { path, text } of documents.filter(
+    (each) => !/database|loading|assistants/.test(each.path),
+  )) {
     const named = wordsOf(text).filter((word) => /^[a-z]+(_[a-z]+)+$/.test(word));
     t.same(
       named.filter((word) => !known.has(word)),

@@ -38,7 +38,8 @@ const token = (market = '*', more = {}): string =>
 const SPENT = token('*', { sub: 'a client without a pause' });
 const BURST = byLength(1_500, 5_000);
 
-const PRICES: Ask = { path: '/v3/prices/nickel', body: '{}' };
+/** Its points are read from the database: only the prices of a market are cached. */
+const PRICES: Ask = { path: '/v3/prices/nickel', body: '{"options":{"includeSeries":true}}' };
 
 /** Requests that need no connection of the pool, and what each is told. */
 const CHEAP: readonly (readonly [status: number, ask: Ask])[] = [
@@ -56,10 +57,10 @@ const CHEAP: readonly (readonly [status: number, ask: Ask])[] = [
   [200, { path: '/v3/prices/health' }],
 ];
 
-/** A service that has answered once: it knows its key and reads nothing more by itself. */
+/** A service whose caches hold the key and the prices of the market: only points are read. */
 async function warm(test: Test, database: TestDatabase, env: Record<string, string>) {
   const service = await served(test, database, { PRICE_BOOK_BYTES: '0', ...env });
-  for (const ask of [PRICES, { path: '/ready' }]) {
+  for (const ask of [PRICES, PRICES, PRICES, { path: '/ready' }]) {
     await until('it is warm', async () => (await send(false, service, ask)).status === 200);
   }
   return service;
@@ -213,18 +214,15 @@ fault(
       ['500 internal_error', 'revoke select on series from ROLE', 'grant select on series to ROLE'],
       [
         '503 schema_outdated',
-        'alter function price_at(bigint) rename to price_at_gone',
-        'alter function price_at_gone(bigint) rename to price_at',
+        'alter function series_at(bigint) rename to series_at_gone',
+        'alter function series_at_gone(bigint) rename to series_at',
       ],
     ] as const;
     const before = [await counted(service, internal), await counted(service, failing)];
     let [answers, named] = [0, 0];
     for (const [told, take, give] of faults) {
       await database.pool.query(take.replace('ROLE', `"${role}"`));
-      const answer = await send(false, service, {
-        ...PRICES,
-        body: '{"options":{"includeSeries":true}}',
-      });
+      const answer = await ask();
       t.equal(`${answer.status} ${codeOf(answer)}`, told, take);
       const { requestId: _id, ...said } = JSON.parse(answer.text);
       named += [...JSON.stringify(said).matchAll(NAMES)].length;

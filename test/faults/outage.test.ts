@@ -23,9 +23,16 @@ import { byLength, fault, LENGTH } from '../support/run/faults.ts';
 type Test = typeof t;
 
 const RATE = byLength(25, 50);
+/** Their points are read from the database: only the prices of a market are cached. */
 const QUESTIONS: readonly Ask[] = [
-  { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}' },
-  { path: '/v3/prices/copper', body: '{"filters":{"dateFrom":"2026-06-01"}}' },
+  {
+    path: '/v3/prices/nickel',
+    body: '{"filters":{"codes":["CP-NI-0001"]},"options":{"includeSeries":true}}',
+  },
+  {
+    path: '/v3/prices/copper',
+    body: '{"filters":{"dateFrom":"2026-06-01"},"options":{"includeSeries":true}}',
+  },
   { path: '/v3/prices/cobalt/filters' },
   { path: '/v3/prices' },
 ];

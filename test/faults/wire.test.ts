@@ -21,9 +21,16 @@ import { byLength, fault } from '../support/run/faults.ts';
 
 type Test = typeof t;
 
+/** Their points are read from the database: only the prices of a market are cached. */
 const ASKS: readonly Ask[] = [
-  { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}' },
-  { path: '/v3/prices/copper', body: '{}' },
+  {
+    path: '/v3/prices/nickel',
+    body: '{"filters":{"codes":["CP-NI-0001"],"dateFrom":"2026-06-25"},"options":{"includeSeries":true}}',
+  },
+  {
+    path: '/v3/prices/copper',
+    body: '{"filters":{"dateFrom":"2026-06-25"},"options":{"includeSeries":true}}',
+  },
 ];
 const CODES = ['database_unavailable', 'auth_unavailable', 'overloaded', 'query_timeout'];
 

@@ -34,7 +34,7 @@ t.test('health is open to anyone and tells version, database and latest publicat
           database: 'ok',
           schema: 'ok',
           rates: 'ok',
-          replication: { status: 'current', since: null },
+          behindSince: null,
           data: { latestPublishedAt: latest.at(-1) },
         },
       });

@@ -182,6 +182,7 @@ export const healthExample = {
     database: 'ok',
     schema: 'ok',
     rates: 'ok',
+    behindSince: null,
     data: { latestPublishedAt: '2026-06-30T16:30:00Z' },
   },
 };
@@ -194,6 +195,7 @@ export const unavailableExample = {
     database: 'unavailable',
     schema: 'unknown',
     rates: 'unknown',
+    behindSince: null,
     data: { latestPublishedAt: null },
   },
 };

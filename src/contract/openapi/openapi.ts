@@ -94,10 +94,9 @@ const INTRODUCTION = paragraphs(
   ],
   [
     'Each answer comes from one state of the data, named by `$metadata.revision` and the header',
-    '`x-data-revision`. Sent as `x-min-revision`, it bounds the answers of any node from below;',
-    '`latest` asks for the newest. Every answer has an `x-request-id`; a request may bring its',
-    'own, of 8 to 64 letters, digits, `_` and `-`. Answers of a kilobyte and more are compressed',
-    'with zstd, Brotli or gzip where `Accept-Encoding` says that the client takes it.',
+    '`x-data-revision`. The request header `x-min-revision` names the oldest allowed one. Every',
+    'answer has an `x-request-id`; a request may set it, with 8 to 64 letters, digits, `_` and `-`.',
+    'Answers of a kilobyte and more are compressed with zstd, Brotli or gzip by `Accept-Encoding`.',
   ],
 );
 

@@ -228,10 +228,7 @@ export const Health = closed(
         description:
           '`unknown_source`: the source of exchange rates it was told to use is not there',
       }),
-      replication: closed({
-        status: word(['current', 'behind']),
-        since: nullable(Instant('Since when the standby in use lacks data')),
-      }),
+      behindSince: nullable(Instant('Start of the lag')),
       data: closed({ latestPublishedAt: nullable(Instant('Newest publication')) }),
       service: Type.Optional(
         word(['shutting_down'], {

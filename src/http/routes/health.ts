@@ -30,11 +30,8 @@ const bodyOf = ({ version, rateSource }: About, seen: DatabaseHealth, behindMs: 
   // Without a published value or the source of rates, the service is degraded.
   const isWhole = latestPublishedAt !== null && rates === 'ok';
   const status = !isWell ? 'unavailable' : isWhole ? 'ok' : 'degraded';
-  const replication = {
-    status: behindMs === null ? 'current' : 'behind',
-    since: behindMs === null ? null : new Date(Date.now() - behindMs).toISOString(),
-  };
-  const checks = { database, schema, rates, replication, data: { latestPublishedAt } };
+  const behindSince = behindMs === null ? null : new Date(Date.now() - behindMs).toISOString();
+  const checks = { database, schema, rates, behindSince, data: { latestPublishedAt } };
   return { status, version, time: new Date().toISOString(), checks };
 };
 

@@ -16,9 +16,9 @@ export async function lockWaits(pool: pg.Pool, like = '%'): Promise<number> {
   return rows[0].sessions;
 }
 
-/** Lets nobody read prices while work runs. */
+/** Locks prices and their points against readers while work runs. */
 export const whileLocked = <T>(database: TestDatabase, work: () => Promise<T>): Promise<T> =>
   inTransaction(database.pool, async (client) => {
-    await client.query('lock table price in access exclusive mode');
+    await client.query('lock table price, series in access exclusive mode');
     return work();
   });
