@@ -170,6 +170,19 @@ for (const [when, last] of [
   });
 }
 
+t.test(
+  'the first statement of a request is refused in time, also if it reads points',
+  async (t) => {
+    const { client, end } = await busyReader(t, { waitMs: 50 });
+    const { signal } = new AbortController();
+    const copy = failureOf(client.reads.copy('copy (select 1) to stdout', whole, signal));
+    const rows = failureOf(client.reads.query({ text: 'select 1' }, signal, true));
+    t.match(await copy, { reason: 'busy' });
+    t.match(await rows, { reason: 'busy' });
+    await end();
+  },
+);
+
 t.test('points that wait as long as it takes leave room for others to wait', async (t) => {
   const { client, end } = await busyReader(t, { waitMs: 600_000, waitingMax: 1 });
   const points = [1, 2, 3].map(() => client.reads.copy('copy (select 1) to stdout', whole));

@@ -94,7 +94,7 @@ const INTRODUCTION = paragraphs(
   ],
   [
     'Each answer comes from one state of the data, named by `$metadata.revision` and the header',
-    '`x-data-revision`. The request header `x-min-revision` names the oldest allowed one. Every',
+    '`x-data-revision`. The header `x-min-revision` names the oldest allowed. Every',
     'answer has an `x-request-id`; a request may set it, with 8 to 64 letters, digits, `_` and `-`.',
     'Answers of a kilobyte and more are compressed with zstd, Brotli or gzip by `Accept-Encoding`.',
   ],

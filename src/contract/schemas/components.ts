@@ -194,7 +194,7 @@ const OpenMarket = closed(
     prices: Type.Integer({ minimum: 0 }),
     firstDate: nullable(Day('Day of the earliest point')),
     lastDate: nullable(Day('Day of the latest point')),
-    latestPublishedAt: nullable(Instant('Newest publication of the latest points of its prices')),
+    latestPublishedAt: nullable(Instant('Newest publication of the latest points')),
     authorized: Type.Literal(true),
   },
   { $id: 'OpenMarket', description: 'A market that the credential of the request opens' },
