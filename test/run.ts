@@ -92,7 +92,7 @@ function partsFor(rest: string[], data: boolean, faults: FaultRun | null): reado
   }
   const files = (pattern: string, exclude?: (path: string) => boolean): string[] =>
     globSync(pattern, { cwd: ROOT, ...(exclude && { exclude }) }).sort();
-  if (faults) return partsOf(files('test/faults/*.test.ts'));
+  if (faults) return partsOf(files('test/faults/**/*.test.ts'));
   const hasBrowser = data || hasBrowserOrTells();
   const isApart = (path: string): boolean =>
     /^test[\\/](data|client)$/.test(path) ||

@@ -1,5 +1,5 @@
-import { bookOf, num, sheetOf } from '../../test/ingest/sheets.ts';
-import { n, pinkSheet, type TestCell, zipOf } from '../../test/ingest/workbook.ts';
+import { bookOf, num, sheetOf } from '../../test/ingest/support/sheets.ts';
+import { n, pinkSheet, type TestCell, zipOf } from '../../test/ingest/support/workbook.ts';
 import { dayOf, spoilText, type TextFile } from './csv-files.ts';
 import type { Random } from './random.ts';
 

@@ -10,7 +10,7 @@ import { openProgress as openMeter } from '../../src/cli/progress.ts';
 import { seededDatabase, testDatabase } from '../support/database/database.ts';
 import { roledDatabase } from '../support/database/roles.ts';
 import { failureOf, writeWorld } from '../support/database/world.ts';
-import { prices } from '../support/process/running.ts';
+import { prices } from '../support/process/programs.ts';
 import { archivePath, exported } from './support.ts';
 
 t.test('an export and an import by command, with a report', async (t) => {

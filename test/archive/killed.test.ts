@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import t from 'tap';
 import { importArchive } from '../../src/archive/import.ts';
-import { stateOf } from '../ingest/support.ts';
+import { stateOf } from '../ingest/support/loading.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { failureOf } from '../support/database/world.ts';
 import { archivePath, contentsOf, exported } from './support.ts';

@@ -5,7 +5,7 @@ import { type TestDatabase, testDatabase } from '../support/database/database.ts
 import { anyRequest, forAll, send, valuesOf } from '../support/fuzz/any-request.ts';
 import { keyFor, type Service, serviceOn } from '../support/http/service.ts';
 import { CHANGES } from '../support/prices/changes.ts';
-import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
+import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 import { archivePath, contentsOf, exported, imported } from './support.ts';
 
 const MARKETS = ['cobalt', 'nickel'];

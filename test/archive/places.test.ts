@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { exportArchive } from '../../src/archive/export.ts';
 import { importArchive } from '../../src/archive/import.ts';
-import { loadText, stateOf } from '../ingest/support.ts';
+import { loadText, stateOf } from '../ingest/support/loading.ts';
 import { testDatabase } from '../support/database/database.ts';
 import {
   CURRENCY,

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import t from 'tap';
 import { importArchive } from '../../src/archive/import.ts';
 import type { ArchiveFormat } from '../../src/archive/manifest.ts';
-import { stateOf } from '../ingest/support.ts';
+import { stateOf } from '../ingest/support/loading.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { failureOf, writeWorld } from '../support/database/world.ts';
-import { commit, putPoints } from '../support/prices/trading.ts';
+import { commit, putPoints } from '../support/prices/sample-writes.ts';
 import { exported, manifestOf, putFile, putManifest } from './support.ts';
 
 let original: TestDatabase;

@@ -4,7 +4,7 @@ import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
 import { readLog } from '../../src/ingest/load/batches.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
 import { NAMES, priceOf, undoBatch } from '../ingest/ledger/undo-support.ts';
-import { fixture, loadFile, loadingDatabase, loadText, points } from '../ingest/support.ts';
+import { fixture, loadFile, loadingDatabase, loadText, points } from '../ingest/support/loading.ts';
 import { exported, imported } from './support.ts';
 
 t.test(

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
-import { prices } from '../support/process/running.ts';
+import { prices } from '../support/process/programs.ts';
 
 t.test('the audit tells a person which scopes a key was given', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);

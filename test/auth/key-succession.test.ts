@@ -2,7 +2,7 @@ import t from 'tap';
 import { listKeys, readAudit, showKey } from '../../src/auth/keys/info.ts';
 import { createKey, rotateKey } from '../../src/auth/keys/keys.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { prices } from '../support/process/running.ts';
+import { prices } from '../support/process/programs.ts';
 
 const REQUEST = { name: 'desk', scopes: ['prices:*'], expiresAt: null };
 const GRACE = { graceMs: 3_600_000, expiresAt: 'same-lifetime' } as const;

@@ -5,7 +5,7 @@ import { type TestDatabase, testDatabase } from '../support/database/database.ts
 import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/world.ts';
 import { keyFor } from '../support/http/service.ts';
 import { exchange, type Listening, listening, until } from '../support/http/sockets.ts';
-import { type Heard, hear } from '../support/prices/following.ts';
+import { type Heard, hear } from '../support/prices/feed-client.ts';
 
 const TOKENS = { ...NO_TOKENS, JWT_SECRET: SECRET, JWT_LEEWAY_SECONDS: '0' };
 

@@ -9,22 +9,22 @@ import t from 'tap';
 import type { MarketSlug } from '../../src/catalog/markets.ts';
 import { ALL_MARKETS, scopeOf } from '../../src/catalog/scopes.ts';
 import { randomOf } from '../conversion/support.ts';
-import { CORRECTING, loadText, points } from '../ingest/support.ts';
+import { CORRECTING, loadText, points } from '../ingest/support/loading.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { writeWorld } from '../support/database/world.ts';
 import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { keyFor } from '../support/http/service.ts';
 import { until } from '../support/http/sockets.ts';
-import { changesOf, pastOf, told, type WireChange } from '../support/prices/feed.ts';
-import { hear, type Source } from '../support/prices/following.ts';
-import { publisherOn } from '../support/prices/publishing.ts';
-import { startService } from '../support/process/running.ts';
+import { hear, type Source } from '../support/prices/feed-client.ts';
+import { changesOf, pastOf, told, type WireChange } from '../support/prices/feed-oracle.ts';
+import { publisherOn } from '../support/prices/random-commits.ts';
+import { startService } from '../support/process/programs.ts';
 import { tellFigures } from '../support/run/faults.ts';
 import { makeFolder } from '../support/run/folders.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
-const READER = fileURLToPath(new URL('../support/prices/reader.ts', import.meta.url));
+const READER = fileURLToPath(new URL('./feed-reader-process.ts', import.meta.url));
 const SEED = 20_261_122;
 const random = randomOf(SEED);
 const upTo = (most: number): number => Math.floor(random() * (most + 1));

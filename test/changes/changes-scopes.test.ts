@@ -3,9 +3,9 @@ import { MARKETS, type MarketSlug } from '../../src/catalog/markets.ts';
 import { ALL_MARKETS, scopeOf } from '../../src/catalog/scopes.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { keyFor, type Service, serviceOn } from '../support/http/service.ts';
-import { changesOf, type WireChange } from '../support/prices/feed.ts';
-import { LINES } from '../support/prices/feed-reader.ts';
-import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
+import { changesOf, type WireChange } from '../support/prices/feed-oracle.ts';
+import { LINES } from '../support/prices/feed-pages.ts';
+import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 
 const SLUGS: readonly MarketSlug[] = MARKETS.map(({ slug }) => slug);
 const SECRETS = { JWT_SECRET: 'the secret of the feed, which has 32 bytes and more' };

@@ -9,9 +9,9 @@ import {
   writeWorld,
 } from '../support/database/world.ts';
 import { serviceOn } from '../support/http/service.ts';
-import { pastOf, type Told, told, type WireChange } from '../support/prices/feed.ts';
-import { get, LINES, page, published, readAll } from '../support/prices/feed-reader.ts';
-import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
+import { pastOf, type Told, told, type WireChange } from '../support/prices/feed-oracle.ts';
+import { get, LINES, page, published, readAll } from '../support/prices/feed-pages.ts';
+import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 
 /** The position behind all that there is, from the tables. */
 async function endOf({ pool }: TestDatabase): Promise<string> {

@@ -6,7 +6,7 @@ import { referenceReader } from '../../src/prices/select/references.ts';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { inRevision } from '../support/database/world.ts';
-import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
+import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 
 const PRICES = 300;
 const POINTS = 400;

@@ -11,7 +11,7 @@ import {
   priceRow,
   writeWorld,
 } from '../support/database/world.ts';
-import { type ModelChange, publisherOn } from '../support/prices/publishing.ts';
+import { type ModelChange, publisherOn } from '../support/prices/random-commits.ts';
 
 interface Segment {
   readonly revision: number;

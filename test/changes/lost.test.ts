@@ -5,7 +5,7 @@ import { roledDatabase } from '../support/database/roles.ts';
 import { type Wire, wireTo } from '../support/database/tcp-proxy.ts';
 import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/world.ts';
 import { type Listening, listening, until } from '../support/http/sockets.ts';
-import { hear } from '../support/prices/following.ts';
+import { hear } from '../support/prices/feed-client.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { Reply } from '../support/http/service.ts';
-import { get, page, published } from '../support/prices/feed-reader.ts';
+import { get, page, published } from '../support/prices/feed-pages.ts';
 
 /** The status of a refusal, its code unless it is validation_failed, its places and their codes. */
 const refusal = ({ status, json }: Reply): unknown[] => [

@@ -4,7 +4,7 @@ import { type TestDatabase, testDatabase } from '../support/database/database.ts
 import { inRevision, insertOf, pointRow, priceId, writeWorld } from '../support/database/world.ts';
 import { keyFor } from '../support/http/service.ts';
 import { type Listening, listening, until } from '../support/http/sockets.ts';
-import { type Heard, hear, type Source } from '../support/prices/following.ts';
+import { type Heard, hear, type Source } from '../support/prices/feed-client.ts';
 
 let day = 0;
 

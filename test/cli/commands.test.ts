@@ -13,7 +13,7 @@ import {
   siblingUrl,
   testDatabase,
 } from '../support/database/database.ts';
-import { dataFolder, prices } from '../support/process/running.ts';
+import { dataFolder, prices } from '../support/process/programs.ts';
 
 /** A command and all below it, with the words that call them. */
 const commandsBelow = (command: Command, words: string[] = []): [string[], Command][] => [

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { inRevision } from '../support/database/world.ts';
-import { prices } from '../support/process/running.ts';
+import { prices } from '../support/process/programs.ts';
 import { tellFigures } from '../support/run/faults.ts';
 
 t.test('a drill says that a restored copy is the original, and leaves nothing', async (t) => {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import t from 'tap';
 import { assistant, commandEnv, mcp } from '../support/process/assistant.ts';
-import { prices } from '../support/process/running.ts';
+import { prices } from '../support/process/programs.ts';
 
 type Answer = (reply: ServerResponse, request: IncomingMessage) => void;
 

@@ -3,11 +3,11 @@ import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { addressOf } from '../support/http/address.ts';
-import { served } from '../support/http/served.ts';
 import { keyFor, serviceOn } from '../support/http/service.ts';
-import { changesOf } from '../support/prices/feed.ts';
-import { readAll } from '../support/prices/feed-reader.ts';
-import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
+import { served } from '../support/http/service-process.ts';
+import { changesOf } from '../support/prices/feed-oracle.ts';
+import { readAll } from '../support/prices/feed-pages.ts';
+import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 import { assistant, mcp } from '../support/process/assistant.ts';
 
 const TOOLS = ['list_markets', 'find_prices', 'get_prices', 'get_changes'];

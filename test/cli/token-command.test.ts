@@ -1,5 +1,5 @@
 import t from 'tap';
-import { dataFolder, prices } from '../support/process/running.ts';
+import { dataFolder, prices } from '../support/process/programs.ts';
 
 const ARGS = ['token', 'create', '--scope', 'prices:*'];
 const DATABASE_URL = 'postgres://127.0.0.1:1/none';

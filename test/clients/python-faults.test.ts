@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
-import { type Answer, answering, gone, json, refused } from '../support/http/answering.ts';
 import { python } from '../support/process/python.ts';
+import { type Answer, answering, gone, json, refused } from './scripted-server.ts';
 
 const OK = { $metadata: { revision: 'abcd.1', warnings: [] }, data: [{ code: 'A' }] };
 

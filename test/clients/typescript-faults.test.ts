@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { createClient, PricesError } from '../../clients/typescript/client.js';
-import { type Answer, answering, gone, json, refused } from '../support/http/answering.ts';
+import { type Answer, answering, gone, json, refused } from './scripted-server.ts';
 
 const OK = { $metadata: { market: 'nickel', revision: 'abcd.1', warnings: [] }, data: [{}] };
 const SOON = { 'retry-after': '0' };

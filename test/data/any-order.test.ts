@@ -7,7 +7,7 @@ import type { FormatName } from '../../src/ingest/formats/formats.ts';
 import { readMapping } from '../../src/ingest/mapping/mapping.ts';
 import { tableWith } from '../../src/ingest/mapping/table.ts';
 import { randomOf } from '../conversion/support.ts';
-import { CORRECTING, loadFile, loadingDatabase } from '../ingest/support.ts';
+import { CORRECTING, loadFile, loadingDatabase } from '../ingest/support/loading.ts';
 import { dataFile } from './folder.ts';
 
 const USGS = 'usgs-mineral-commodity-summaries';

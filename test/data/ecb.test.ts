@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import t from 'tap';
-import { contentOf, loadFile, loadingDatabase } from '../ingest/support.ts';
+import { contentOf, loadFile, loadingDatabase } from '../ingest/support/loading.ts';
 import { dataFile } from './folder.ts';
 
 const file = (name: string): string => dataFile('ecb-euro-reference-rates', name);

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { H10_COUNTRIES } from '../../src/ingest/formats/fed.ts';
-import { errorsOf, loadFile, loadingDatabase } from '../ingest/support.ts';
+import { errorsOf, loadFile, loadingDatabase } from '../ingest/support/loading.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { dataFile } from './folder.ts';
 

@@ -5,7 +5,7 @@ import t from 'tap';
 import type { Client } from '../../src/db/client.ts';
 import { readMapping } from '../../src/ingest/mapping/mapping.ts';
 import { tableWith } from '../../src/ingest/mapping/table.ts';
-import { contentOf, loadFile, loadingDatabase } from '../ingest/support.ts';
+import { contentOf, loadFile, loadingDatabase } from '../ingest/support/loading.ts';
 import { dataFile } from './folder.ts';
 
 /** Loads a publisher's file with a documented mapping. */

@@ -11,7 +11,7 @@ import {
   loadFile,
   loadingDatabase,
   seriesOf,
-} from '../ingest/support.ts';
+} from '../ingest/support/loading.ts';
 import { dataFile } from './folder.ts';
 
 const path = (name: string): string => dataFile('usgs-mineral-commodity-summaries', name);

@@ -1,7 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import t from 'tap';
-import { CORRECTING, contentOf, loadFile, loadingDatabase, loadText } from '../ingest/support.ts';
+import {
+  CORRECTING,
+  contentOf,
+  loadFile,
+  loadingDatabase,
+  loadText,
+} from '../ingest/support/loading.ts';
 import { dataFile } from './folder.ts';
 
 const WORKBOOK = dataFile('world-bank-pink-sheet', 'CMO-Historical-Data-Monthly.xlsx');

@@ -8,10 +8,10 @@ import {
   loadingDatabase,
   loadText,
   points,
-} from '../ingest/support.ts';
+} from '../ingest/support/loading.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { inRevision } from '../support/database/world.ts';
-import { prices as command } from '../support/process/running.ts';
+import { prices as command } from '../support/process/programs.ts';
 
 /** Tells the parts whose hashes differ from those at the call before. */
 function watch({ client }: TestDatabase): () => Promise<string[]> {

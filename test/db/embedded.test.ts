@@ -8,7 +8,7 @@ import pg from 'pg';
 import t from 'tap';
 import { openEmbedded, removeEmbedded } from '../../src/db/embedded/embedded.ts';
 import { ownIdentity, withLock } from '../../src/db/embedded/process.ts';
-import { dataFolder } from '../support/process/running.ts';
+import { dataFolder } from '../support/process/programs.ts';
 
 const USER = fileURLToPath(new URL('../support/database/embedded-user.ts', import.meta.url));
 /** No process of this machine has it: the kernel's numbers end far below. */

@@ -9,7 +9,7 @@ import { cutOff, standbyOf } from '../support/database/standby.ts';
 import { wireTo } from '../support/database/tcp-proxy.ts';
 import { failureOf, inRevision, inTransaction } from '../support/database/world.ts';
 import { until } from '../support/http/sockets.ts';
-import { tell } from '../support/process/tell.ts';
+import { tell } from '../support/process/signals.ts';
 
 type Test = Pick<typeof t, 'teardown' | 'ok' | 'same' | 'equal'>;
 

@@ -9,7 +9,7 @@ import { serviceOn } from '../support/http/service.ts';
 import { PANDAS_PYTHON } from '../support/process/python.ts';
 
 const FILE = `${ROOT}docs/notebooks/prices.ipynb`;
-const RUNNER = `${ROOT}test/support/docs/notebook.py`;
+const RUNNER = `${ROOT}test/docs/notebook.py`;
 
 interface Cell {
   readonly cell_type: string;

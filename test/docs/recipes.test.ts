@@ -18,7 +18,7 @@ const blocks = [
   ...blocksOf('README.md').filter(({ language }) => language === 'ts'),
 ];
 
-const DUCKDB = `${ROOT}test/support/docs/duckdb.ts`;
+const DUCKDB = `${ROOT}test/docs/duckdb.ts`;
 
 /** How the blocks of a language are run. */
 const RUNNERS: Readonly<Record<string, readonly [string, ...string[]]>> = {

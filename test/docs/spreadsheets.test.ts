@@ -3,13 +3,13 @@ import { promisify } from 'node:util';
 import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
 import { blockOf, blocksOf, ROOT } from '../support/docs/blocks.ts';
-import { type Call, readProgram, type Value } from '../support/docs/power-query.ts';
 import { addressOf } from '../support/http/address.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { parseCsv } from '../support/prices/csv.ts';
+import { type Call, readProgram, type Value } from './power-query.ts';
 
 const CODES = ['CP-NI-0001', 'CP-NI-0003'];
-const GOOGLE = `${ROOT}test/support/docs/google.js`;
+const GOOGLE = `${ROOT}test/docs/google-sheets.js`;
 
 const service = await serviceOn(t, await seededDatabase(t), { BASIC_AUTH: 'on' });
 const basic = `Basic ${Buffer.from(`anyone:${service.key}`).toString('base64')}`;

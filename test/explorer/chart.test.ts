@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
-import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
+import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 import { explorerOn, settled } from '../support/process/explorer.ts';
 
 const database = await testDatabase(t, { seeded: true });

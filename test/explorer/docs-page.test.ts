@@ -2,7 +2,7 @@ import { runInNewContext } from 'node:vm';
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { type Service, serviceOn } from '../support/http/service.ts';
-import { addPrice, commit } from '../support/prices/trading.ts';
+import { addPrice, commit } from '../support/prices/sample-writes.ts';
 
 const SCRIPT = 'http://service/docs/static/swagger-initializer.js';
 

@@ -15,7 +15,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(`${ROOT}${path}`, 'utf8');
 
 /** Faults that run, however their tests are declared. */
-const declared = globSync('test/faults/*.test.ts', { cwd: ROOT, exclude: ['**/catalogue*'] })
+const declared = globSync('test/faults/**/*.test.ts', { cwd: ROOT, exclude: ['**/catalogue*'] })
   .flatMap((path) => [...read(path).matchAll(/'(F\d+[a-z]?)',/g)])
   .map(([, id = '']) => id);
 
@@ -157,7 +157,7 @@ t.test('a time far beyond its bound, and a count beyond it, fails a run', async 
 });
 
 t.test('each file is run once: alone where times count, else beside others', async (t) => {
-  const own = globSync('test/faults/*.test.ts', { cwd: ROOT });
+  const own = globSync('test/faults/**/*.test.ts', { cwd: ROOT });
   const parts = partsOf(own);
   const all = parts.flatMap(({ files }) => files);
   t.equal(new Set(all).size, all.length, 'once');

@@ -2,25 +2,25 @@ import type { Elsewhere } from '../support/run/fault-table.ts';
 
 /** Files of this folder that bound counts, or seconds: others may load the machine meanwhile. */
 export const BESIDE_OTHERS: readonly string[] = [
-  'test/faults/as-of-standby.test.ts',
+  'test/faults/replica/as-of-standby.test.ts',
   'test/faults/catalogue.test.ts',
-  'test/faults/clocks.test.ts',
-  'test/faults/configuration.test.ts',
-  'test/faults/corruption.test.ts',
-  'test/faults/ended-load.test.ts',
-  'test/faults/forgeries.test.ts',
-  'test/faults/injection.test.ts',
-  'test/faults/issuer.test.ts',
-  'test/faults/key-ends.test.ts',
-  'test/faults/lost-commits.test.ts',
-  'test/faults/python-client.test.ts',
-  'test/faults/min-revision.test.ts',
-  'test/faults/rates.test.ts',
-  'test/faults/soak.test.ts',
-  'test/faults/tokens.test.ts',
-  'test/faults/typescript-client.test.ts',
-  'test/faults/wire.test.ts',
-  'test/faults/zones.test.ts',
+  'test/faults/database/clocks.test.ts',
+  'test/faults/process/configuration.test.ts',
+  'test/faults/database/corruption.test.ts',
+  'test/faults/process/killed-load.test.ts',
+  'test/faults/credentials/forged-tokens.test.ts',
+  'test/faults/requests/injection.test.ts',
+  'test/faults/credentials/issuer-keys.test.ts',
+  'test/faults/credentials/key-expiry.test.ts',
+  'test/faults/replica/lost-commits.test.ts',
+  'test/faults/clients/python-client.test.ts',
+  'test/faults/replica/min-revision.test.ts',
+  'test/faults/load/rate-limits.test.ts',
+  'test/faults/process/soak.test.ts',
+  'test/faults/credentials/issuer-outage.test.ts',
+  'test/faults/clients/typescript-client.test.ts',
+  'test/faults/database/network.test.ts',
+  'test/faults/database/time-zones.test.ts',
 ];
 
 /** Faults of the catalogue that other tests do for real, and those that nobody does. */
@@ -115,7 +115,7 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
   F42: {
     title: 'hostile files',
     criterion: 'refused in words, by line or by part; nothing is stored',
-    files: ['test/ingest/hostile.test.ts', 'test/ingest/mapping/hostile.test.ts'],
+    files: ['test/ingest/rejects/hostile.test.ts', 'test/ingest/mapping/hostile.test.ts'],
   },
   F43: {
     title: 'migrations under load',

@@ -1,8 +1,8 @@
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
-import { serviceWithoutDatabase } from '../support/http/refusing.ts';
 import { type Service, serviceOn } from '../support/http/service.ts';
+import { serviceWithoutDatabase } from '../support/http/service-without-database.ts';
 
 const VARY = 'accept, accept-encoding, x-api-key, authorization';
 

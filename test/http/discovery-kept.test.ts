@@ -1,7 +1,7 @@
 import t from 'tap';
-import { watchedService } from '../support/database/statements-seen.ts';
+import { watchedService } from '../support/database/statement-log.ts';
 import { keyFor } from '../support/http/service.ts';
-import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
+import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 
 const LIST = '/v3/prices';
 const VALUES = '/v3/prices/nickel/filters';

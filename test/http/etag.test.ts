@@ -1,7 +1,7 @@
 import t from 'tap';
-import { watchedService } from '../support/database/statements-seen.ts';
+import { watchedService } from '../support/database/statement-log.ts';
 import { type Reply, serviceOn } from '../support/http/service.ts';
-import { commit, putPoints, putRates } from '../support/prices/trading.ts';
+import { commit, putPoints, putRates } from '../support/prices/sample-writes.ts';
 
 const VARY = 'accept, accept-encoding, x-api-key, authorization';
 const SERIES = 'codes=CP-NI-0001&includeSeries=true';

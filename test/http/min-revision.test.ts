@@ -1,8 +1,8 @@
 import t from 'tap';
-import { watchedService } from '../support/database/statements-seen.ts';
+import { watchedService } from '../support/database/statement-log.ts';
 import { type Reply, serviceOn } from '../support/http/service.ts';
 import { until } from '../support/http/sockets.ts';
-import { commit, putPoints } from '../support/prices/trading.ts';
+import { commit, putPoints } from '../support/prices/sample-writes.ts';
 
 const { database, statements, service } = await watchedService(t);
 

@@ -3,7 +3,7 @@ import { expected } from '../conversion/oracle.ts';
 import { seededDatabase, type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { CURRENCY, inRevision, insertOf } from '../support/database/world.ts';
 import { type Service, serviceOn } from '../support/http/service.ts';
-import { commit, putRates, putWorkedRates } from '../support/prices/trading.ts';
+import { commit, putRates, putWorkedRates } from '../support/prices/sample-writes.ts';
 
 let database: TestDatabase;
 let service: Service;

@@ -10,7 +10,7 @@ import { goodClaims, hmac, tokenOf } from '../support/auth/tokens.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { faultOf } from '../support/http/conformity.ts';
 import { NO_LIMITS } from '../support/http/no-limits.ts';
-import { overSocket } from '../support/http/over-socket.ts';
+import { overSocket } from '../support/http/socket-request.ts';
 import { tellFigures } from '../support/run/faults.ts';
 
 type Headers = Record<string, string>;

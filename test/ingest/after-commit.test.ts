@@ -4,7 +4,14 @@ import t from 'tap';
 import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
 import type { TestDatabase } from '../support/database/database.ts';
 import { until } from '../support/http/sockets.ts';
-import { describePrices, fileOf, loadFile, loadingDatabase, loadText, points } from './support.ts';
+import {
+  describePrices,
+  fileOf,
+  loadFile,
+  loadingDatabase,
+  loadText,
+  points,
+} from './support/loading.ts';
 
 const ROWS = 10_000;
 const day = (index: number): string =>

@@ -10,8 +10,8 @@ import {
   points,
   seriesOf,
   stateOf,
-} from './support.ts';
-import { n, pinkSheet } from './workbook.ts';
+} from './support/loading.ts';
+import { n, pinkSheet } from './support/workbook.ts';
 
 const PUBLISHED = points(
   'A,2026-01-01,1,2,3,2026-01-01T16:00:00Z',

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { LoadProgress } from '../../src/ingest/load/request.ts';
-import { describePrices, loadingDatabase, loadText, points } from './support.ts';
+import { describePrices, loadingDatabase, loadText, points } from './support/loading.ts';
 
 const HEADER =
   'code,date,mid,market,name,product,priceCategory,priceType,frequency,currency,unitOfMeasure';

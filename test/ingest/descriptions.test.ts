@@ -7,7 +7,7 @@ import {
   loadingDatabase,
   loadText,
   pricesOf,
-} from './support.ts';
+} from './support/loading.ts';
 
 t.test('a description that says the same again changes nothing, in either format', async (t) => {
   const { client } = await loadingDatabase(t);

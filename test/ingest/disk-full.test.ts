@@ -10,10 +10,10 @@ import {
   smallLog,
   smallTmpfs,
 } from '../support/database/small-disk.ts';
-import { prices } from '../support/process/running.ts';
+import { prices } from '../support/process/programs.ts';
 import { tellFigures } from '../support/run/faults.ts';
 import { findings } from '../verify/support.ts';
-import { describePrices, fileOf, loadFile, loadText, points } from './support.ts';
+import { describePrices, fileOf, loadFile, loadText, points } from './support/loading.ts';
 
 type Test = Pick<typeof t, 'teardown' | 'rejects' | 'equal' | 'match' | 'strictSame'>;
 

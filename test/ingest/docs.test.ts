@@ -5,7 +5,7 @@ import { USGS_SERIES } from '../../src/ingest/formats/usgs-series.ts';
 import { shippedMapping } from '../../src/ingest/mapping/table.ts';
 import { LOAD_ERRORS } from '../../src/ingest/records/load-error.ts';
 import { ATTRIBUTES, POINT_FIELDS } from '../../src/ingest/records/source-record.ts';
-import { loadingDatabase, loadText } from './support.ts';
+import { loadingDatabase, loadText } from './support/loading.ts';
 
 const page = await readFile(new URL('../../docs/loading.md', import.meta.url), 'utf8');
 

@@ -7,7 +7,7 @@ import {
   loadText,
   points,
   seriesOf,
-} from './support.ts';
+} from './support/loading.ts';
 
 const DAYS = ['2020-01-01', '2020-02-01', '2020-03-01', '2020-04-01', '2020-05-01'];
 const vintageOf = (edition: number): string => `2021-01-0${edition + 1}`;

@@ -13,7 +13,7 @@ import {
   loadText,
   points,
   seriesOf,
-} from './support.ts';
+} from './support/loading.ts';
 
 /** Converts a decimal to one scaled integer, the oracle of all readers. */
 function scaled(text: string, decimals = 80): bigint {

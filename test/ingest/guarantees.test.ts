@@ -12,7 +12,7 @@ import {
   points,
   seriesOf,
   stateOf,
-} from './support.ts';
+} from './support/loading.ts';
 
 async function batchOf(pool: pg.Pool, { batch }: LoadReport): Promise<Record<string, unknown>> {
   const { rows } = await pool.query('select * from load_batch where id = $1', [batch]);

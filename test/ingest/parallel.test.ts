@@ -10,7 +10,7 @@ import {
   loadText,
   points,
   seriesOf,
-} from './support.ts';
+} from './support/loading.ts';
 
 const eight = Array.from({ length: 8 }, (_, index) => index);
 

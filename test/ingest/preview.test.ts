@@ -9,7 +9,7 @@ import {
   points,
   seriesOf,
   stateOf,
-} from './support.ts';
+} from './support/loading.ts';
 
 /** Descriptions and points with every kind of change that a load can make. */
 const LINES = [

@@ -6,8 +6,8 @@ import {
   loadingDatabase,
   loadText,
   points,
-} from './support.ts';
-import { n, pinkSheet } from './workbook.ts';
+} from './support/loading.ts';
+import { n, pinkSheet } from './support/workbook.ts';
 
 const hoursFromNow = (hours: number, zone: number): string => {
   const local = new Date(Date.now() + (hours + zone) * 3_600_000).toISOString().slice(0, 19);

@@ -8,8 +8,15 @@ import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
 import type { TestDatabase } from '../support/database/database.ts';
 import { accountPrefix, addressAs, clientAs, roledDatabase } from '../support/database/roles.ts';
 import { failureOf, inTransaction } from '../support/database/world.ts';
-import { prices } from '../support/process/running.ts';
-import { describePrices, fileOf, loadingDatabase, loadText, points, stateOf } from './support.ts';
+import { prices } from '../support/process/programs.ts';
+import {
+  describePrices,
+  fileOf,
+  loadingDatabase,
+  loadText,
+  points,
+  stateOf,
+} from './support/loading.ts';
 
 const ADVISORY = [7130541502, 7130541503, 7130541504].flatMap((key) => [
   `select pg_advisory_lock(${key})`,

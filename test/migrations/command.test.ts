@@ -2,7 +2,7 @@ import t from 'tap';
 import { migrateUp } from '../../src/db/migrate/migrate.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { migrationsWith } from '../support/database/migrations.ts';
-import { prices } from '../support/process/running.ts';
+import { prices } from '../support/process/programs.ts';
 
 t.test('the command tells data that would be lost, and a newer schema', async (t) => {
   const { url: DATABASE_URL, db, pool } = await testDatabase(t, { seeded: true });

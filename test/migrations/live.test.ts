@@ -1,10 +1,10 @@
 import t from 'tap';
 import { migrateUp } from '../../src/db/migrate/migrate.ts';
-import { CORRECTING, fixture, loadFile } from '../ingest/support.ts';
+import { CORRECTING, fixture, loadFile } from '../ingest/support/loading.ts';
 import { type Migrations, migrationsWith } from '../support/database/migrations.ts';
 import { type RoledDatabase, roledDatabase, serviceClient } from '../support/database/roles.ts';
+import { type Steady, steadily } from '../support/http/closed-loop-load.ts';
 import { type Listening, listening, until } from '../support/http/sockets.ts';
-import { type Steady, steadily } from '../support/http/steady.ts';
 import { within } from '../support/process/figures.ts';
 import { checkBounds, tellFigures } from '../support/run/faults.ts';
 import { EXPANSION } from './expansion.ts';

@@ -11,7 +11,7 @@ import { migrationsWith } from '../support/database/migrations.ts';
 import { roledDatabase } from '../support/database/roles.ts';
 import { until } from '../support/http/sockets.ts';
 
-const MIGRATOR = fileURLToPath(new URL('../support/database/migrator.ts', import.meta.url));
+const MIGRATOR = fileURLToPath(new URL('./migrator.ts', import.meta.url));
 
 /** The tables that migrations of these tests have made. */
 const madeIn = async ({ pool }: TestDatabase): Promise<string[]> => {

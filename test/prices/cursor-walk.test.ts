@@ -4,7 +4,7 @@ import { type TestDatabase, testDatabase } from '../support/database/database.ts
 import { anyRequest, valuesOf } from '../support/fuzz/any-request.ts';
 import { type Reply, type Service, serviceOn } from '../support/http/service.ts';
 import { CHANGES } from '../support/prices/changes.ts';
-import { disturb } from '../support/prices/disturb.ts';
+import { disturb } from '../support/prices/concurrent-commit.ts';
 import { byAddress, queryText } from '../support/prices/query.ts';
 
 const SEED = 20_261_122;

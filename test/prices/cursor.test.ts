@@ -1,8 +1,8 @@
 import t from 'tap';
-import { watchedService } from '../support/database/statements-seen.ts';
+import { watchedService } from '../support/database/statement-log.ts';
 import type { Reply } from '../support/http/service.ts';
-import { disturb } from '../support/prices/disturb.ts';
-import { addPrice, commit } from '../support/prices/trading.ts';
+import { disturb } from '../support/prices/concurrent-commit.ts';
+import { addPrice, commit } from '../support/prices/sample-writes.ts';
 
 // One of the tests watches what is read from the database.
 const { database, statements, service } = await watchedService(t, {

@@ -7,7 +7,7 @@ import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/
 import { serviceOn } from '../support/http/service.ts';
 
 const run = promisify(execFile);
-const CHILD = fileURLToPath(new URL('../support/http/ask-once.ts', import.meta.url));
+const CHILD = fileURLToPath(new URL('./single-request.ts', import.meta.url));
 
 /** Days at which calendars, epochs and clocks turn, each with a publication just as awkward. */
 const EDGES: readonly (readonly [date: string, published: string])[] = [

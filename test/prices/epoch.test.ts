@@ -8,7 +8,7 @@ import {
   writeWorld,
 } from '../support/database/world.ts';
 import { serviceOn } from '../support/http/service.ts';
-import { prices } from '../support/process/running.ts';
+import { prices } from '../support/process/programs.ts';
 
 t.test(
   'a restored backup, its epoch renewed, is never answered from what was known before',

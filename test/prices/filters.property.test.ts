@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
-import { ask, expected } from '../support/http/asking.ts';
 import { listeningOn, type Service } from '../support/http/service.ts';
+import { ask, expected } from '../support/prices/filter-answers.ts';
 import { type OraclePrice, readOracle } from '../support/prices/oracle.ts';
 import { requestsOf } from '../support/prices/requests.ts';
 import { SPECIFIED } from '../support/prices/specification.ts';

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { seededDatabase, type TestDatabase } from '../support/database/database.ts';
-import { ask } from '../support/http/asking.ts';
 import { keyFor, type Reply, type Service, serviceOn } from '../support/http/service.ts';
+import { ask } from '../support/prices/filter-answers.ts';
 import { type Filters, type OraclePrice, readOracle, selected } from '../support/prices/oracle.ts';
 import { SPECIFIED } from '../support/prices/specification.ts';
 

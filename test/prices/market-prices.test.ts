@@ -10,10 +10,10 @@ import { usedValues, vocabularyReader } from '../../src/prices/select/vocabulary
 import { randomOf } from '../conversion/support.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { fillLarge, LARGE } from '../support/database/large-market.ts';
-import { statementsSeen } from '../support/database/statements-seen.ts';
+import { statementsSeen } from '../support/database/statement-log.ts';
 import { valuesOf } from '../support/fuzz/any-request.ts';
 import { serviceOn } from '../support/http/service.ts';
-import { addPrice, commit } from '../support/prices/trading.ts';
+import { addPrice, commit } from '../support/prices/sample-writes.ts';
 
 const FROM_SQL = { PRICE_BOOK_BYTES: '0' };
 const LIMITS = { codesMax: 500, itemsMax: 200, itemLengthMax: 128, recordsMax: 10 };

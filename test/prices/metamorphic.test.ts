@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
-import { ask } from '../support/http/asking.ts';
 import { listeningOn, type Service } from '../support/http/service.ts';
+import { ask } from '../support/prices/filter-answers.ts';
 import { type Filters, type OraclePrice, readOracle } from '../support/prices/oracle.ts';
 import { day, filterValue, lists } from '../support/prices/requests.ts';
 import { SPECIFIED, type SpecifiedMarket } from '../support/prices/specification.ts';

@@ -6,10 +6,10 @@ import { revisionAsOf } from '../../src/db/revisions.ts';
 import { optionsOf } from '../../src/prices/plan/options.ts';
 import { type SnapshotPlan, snapshotReader } from '../../src/prices/snapshot.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { statementsSeen } from '../support/database/statements-seen.ts';
+import { statementsSeen } from '../support/database/statement-log.ts';
 import { failureOf } from '../support/database/world.ts';
 import { serviceOn } from '../support/http/service.ts';
-import { commit, putPoints } from '../support/prices/trading.ts';
+import { commit, putPoints } from '../support/prices/sample-writes.ts';
 
 /** A request for nickel at a moment. */
 const planAt = (asOf: string, after: string | null = null): SnapshotPlan => ({

@@ -4,7 +4,7 @@ import { type TestDatabase, testDatabase } from '../support/database/database.ts
 import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/fuzz/any-request.ts';
 import { type Reply, type Service, serviceOn } from '../support/http/service.ts';
 import { CHANGES } from '../support/prices/changes.ts';
-import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
+import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 
 /** Answers that are noted before each change. */
 const PER_CHANGE = 140;

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { statementsSeen } from '../support/database/statements-seen.ts';
+import { statementsSeen } from '../support/database/statement-log.ts';
 import { serviceOn } from '../support/http/service.ts';
 
 /** The number of prices of each COPY. */

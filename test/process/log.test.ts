@@ -5,7 +5,7 @@ import { LogLimit } from '../../src/http/hooks/log-lines.ts';
 import { loggerOf } from '../../src/process/log.ts';
 import { pipe } from '../support/http/pipe.ts';
 import { until } from '../support/http/sockets.ts';
-import { runScript, startScript } from '../support/process/running.ts';
+import { runScript, startScript } from '../support/process/programs.ts';
 
 interface Line {
   readonly msg: string;

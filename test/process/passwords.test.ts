@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { administer, seededDatabase } from '../support/database/database.ts';
-import { prices } from '../support/process/running.ts';
+import { prices } from '../support/process/programs.ts';
 import { makeFolder } from '../support/run/folders.ts';
 
 t.test('an unreachable database is one line that names it, without its password', async (t) => {

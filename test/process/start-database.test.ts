@@ -2,7 +2,7 @@ import t from 'tap';
 import { roleName } from '../../src/db/migrate/roles.ts';
 import { seededDatabase, siblingUrl, testDatabase } from '../support/database/database.ts';
 import { addressAs, roledDatabase } from '../support/database/roles.ts';
-import { dataFolder, prices, type Running, startService } from '../support/process/running.ts';
+import { dataFolder, prices, type Running, startService } from '../support/process/programs.ts';
 
 type Test = Parameters<typeof startService>[0];
 

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { misspeltSettings } from '../../src/config/environment.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
-import { startService } from '../support/process/running.ts';
+import { startService } from '../support/process/programs.ts';
 
 /** What systems, tools and other programs put into an environment. */
 const OF_OTHERS = `PATH HOME HOSTNAME HOSTTYPE PWD OLDPWD USER LOGNAME SHELL SHLVL TERM EDITOR LANG

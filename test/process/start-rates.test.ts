@@ -1,6 +1,6 @@
 import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
-import { startService } from '../support/process/running.ts';
+import { startService } from '../support/process/programs.ts';
 
 t.test(
   'a source of rates that does not exist is told in the log, with those that do',

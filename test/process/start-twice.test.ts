@@ -1,5 +1,5 @@
 import t from 'tap';
-import { dataFolder, prices, startService } from '../support/process/running.ts';
+import { dataFolder, prices, startService } from '../support/process/programs.ts';
 
 const keyIn = (banner: string): string => /cps_live_\w+/.exec(banner)?.[0] ?? '';
 const addressIn = (banner: string): string => /http:\/\/\S+?:\d+/.exec(banner)?.[0] ?? '';

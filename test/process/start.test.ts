@@ -11,7 +11,7 @@ import { findPostmaster } from '../../src/db/embedded/files.ts';
 import { chooseInstallation } from '../../src/db/embedded/installation.ts';
 import { seededDatabase, siblingUrl, testDatabase } from '../support/database/database.ts';
 import { until } from '../support/http/sockets.ts';
-import { dataFolder, prices, type Running, startService } from '../support/process/running.ts';
+import { dataFolder, prices, type Running, startService } from '../support/process/programs.ts';
 
 /** The arguments of the banner's curl line, as a shell splits them. */
 function curlArguments(banner: string): string[] {

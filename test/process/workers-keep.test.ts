@@ -3,7 +3,7 @@ import { testDatabase } from '../support/database/database.ts';
 import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
 import { keyFor } from '../support/http/service.ts';
 import { Caller, exchange, postText, until } from '../support/http/sockets.ts';
-import { type Running, startService } from '../support/process/running.ts';
+import { type Running, startService } from '../support/process/programs.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 

@@ -2,11 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { NODE_FLAGS } from '../../src/process/workers.ts';
 import { seededDatabase } from '../support/database/database.ts';
+import { steadily } from '../support/http/closed-loop-load.ts';
 import { keyFor } from '../support/http/service.ts';
 import { until } from '../support/http/sockets.ts';
-import { steadily } from '../support/http/steady.ts';
-import { startService } from '../support/process/running.ts';
-import { tell } from '../support/process/tell.ts';
+import { startService } from '../support/process/programs.ts';
+import { tell } from '../support/process/signals.ts';
 
 const PATH = '/v3/prices/nickel';
 const QUESTIONS = [

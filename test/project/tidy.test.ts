@@ -164,6 +164,24 @@ t.test('no folder of src has more than 20 files side by side', async (t) => {
   );
 });
 
+t.test('no folder of test has more than 20 files side by side', async (t) => {
+  const counts = Map.groupBy(tests, ({ path }) => path.slice(0, path.lastIndexOf('/')));
+  t.same(
+    [...counts].filter(([, files]) => files.length > 20).map(([folder]) => folder),
+    [],
+  );
+});
+
+t.test('every file that the list of broken rules names exists', async (t) => {
+  const named = read('docs/breaks.md').text.matchAll(/`(?:npm .* )?([\w./-]+\/[\w.-]+\.\w+)`/g);
+  const paths = [...named].map(([, path = '']) => path);
+  t.ok(paths.length > 200, `${paths.length} paths`);
+  t.same(
+    paths.filter((path) => !statSync(`${ROOT}${path}`, { throwIfNoEntry: false })),
+    [],
+  );
+});
+
 /** The names that a file imports from another one, as `path name`; `*` for all of them. */
 const namesFrom = ({ path, text }: SourceFile): string[] => {
   const at = (target: string): string => new URL(target, `file:///${path}`).pathname.slice(1);

@@ -7,7 +7,7 @@ import t from 'tap';
 import { scramVerifier } from '../../src/db/migrate/roles.ts';
 import { administer, testDatabase } from '../support/database/database.ts';
 import { accountPrefix, addressAs, clientAs } from '../support/database/roles.ts';
-import { prices } from '../support/process/running.ts';
+import { prices } from '../support/process/programs.ts';
 
 const COMMANDS = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 

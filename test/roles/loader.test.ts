@@ -1,7 +1,7 @@
 import t from 'tap';
 import { seed } from '../../src/db/seed/seed.ts';
-import { CORRECTING, fixture, loadFile, loadText } from '../ingest/support.ts';
-import { n, pinkSheet } from '../ingest/workbook.ts';
+import { CORRECTING, fixture, loadFile, loadText } from '../ingest/support/loading.ts';
+import { n, pinkSheet } from '../ingest/support/workbook.ts';
 import { roledDatabase } from '../support/database/roles.ts';
 
 t.test('the account of the loader may do all that loads do', async (t) => {

@@ -2,9 +2,9 @@ import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { scopeOf } from '../../src/catalog/scopes.ts';
 import { comparedForm } from '../../src/prices/search/words.ts';
-import { watchedService } from '../support/database/statements-seen.ts';
+import { watchedService } from '../support/database/statement-log.ts';
 import { keyFor } from '../support/http/service.ts';
-import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
+import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 import { asking, resultsIn } from './support.ts';
 
 const { database, statements, service } = await watchedService(t);

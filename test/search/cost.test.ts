@@ -9,7 +9,7 @@ import { indexReader } from '../../src/prices/search/reader.ts';
 import { searchPrices } from '../../src/prices/search/search.ts';
 import { referenceReader } from '../../src/prices/select/references.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { statementsSeen } from '../support/database/statements-seen.ts';
+import { statementsSeen } from '../support/database/statement-log.ts';
 
 const PRICES = 20_000;
 const WORDS =

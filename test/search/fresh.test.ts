@@ -1,8 +1,8 @@
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
-import { watchedService } from '../support/database/statements-seen.ts';
+import { watchedService } from '../support/database/statement-log.ts';
 import { serviceOn } from '../support/http/service.ts';
-import { addPrice, commit, putPoints } from '../support/prices/trading.ts';
+import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 import { asking, codesIn, resultsIn } from './support.ts';
 
 const TERMS = { currency: 'USD', unit: 'tonne' };

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
-import { served } from '../support/http/served.ts';
+import { served } from '../support/http/service-process.ts';
 import { Caller, until } from '../support/http/sockets.ts';
 
 /** What the system keeps at most for one listener; where it does not tell, few. */

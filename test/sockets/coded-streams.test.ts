@@ -2,7 +2,7 @@ import { zstdDecompressSync } from 'node:zlib';
 import t from 'tap';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { statementsSeen } from '../support/database/statements-seen.ts';
+import { statementsSeen } from '../support/database/statement-log.ts';
 import {
   answerOf,
   Caller,

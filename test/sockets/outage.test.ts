@@ -6,10 +6,10 @@ import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { wireTo } from '../support/database/tcp-proxy.ts';
 import { addressOf } from '../support/http/address.ts';
+import { steadily } from '../support/http/closed-loop-load.ts';
 import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { keyFor } from '../support/http/service.ts';
 import { exchange, postText, until } from '../support/http/sockets.ts';
-import { steadily } from '../support/http/steady.ts';
 
 type Test = Parameters<typeof testDatabase>[0];
 

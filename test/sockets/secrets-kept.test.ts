@@ -7,9 +7,9 @@ import { bodyOf, heldOf, sendEverywhere } from '../support/auth/secret-places.ts
 import { goodClaims, secretToken } from '../support/auth/tokens.ts';
 import { ownCluster } from '../support/database/cluster.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { type Served, served } from '../support/http/served.ts';
+import { type Served, served } from '../support/http/service-process.ts';
 import { Caller, until } from '../support/http/sockets.ts';
-import { prices } from '../support/process/running.ts';
+import { prices } from '../support/process/programs.ts';
 
 const SETTINGS = {
   JWT_SECRET: SECRET,

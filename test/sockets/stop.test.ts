@@ -3,7 +3,7 @@ import t from 'tap';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
-import { served } from '../support/http/served.ts';
+import { served } from '../support/http/service-process.ts';
 import {
   answerOf,
   Caller,

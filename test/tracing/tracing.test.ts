@@ -4,10 +4,10 @@ import t from 'tap';
 import { tracingSettingsOf } from '../../src/config/tracing.ts';
 import { withoutValues } from '../../src/tracing/tracing.ts';
 import { seededDatabase } from '../support/database/database.ts';
-import { type Span, startCollector } from '../support/http/collector.ts';
 import { keyFor } from '../support/http/service.ts';
 import { until } from '../support/http/sockets.ts';
-import { type Running, startService } from '../support/process/running.ts';
+import { type Running, startService } from '../support/process/programs.ts';
+import { type Span, startCollector } from './collector.ts';
 
 const database = await seededDatabase(t);
 const key = await keyFor(database, ['prices:*']);

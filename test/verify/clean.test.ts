@@ -2,7 +2,7 @@ import t from 'tap';
 import { seed } from '../../src/db/seed/seed.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
 import { exported, imported } from '../archive/support.ts';
-import { loadText, points } from '../ingest/support.ts';
+import { loadText, points } from '../ingest/support/loading.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { CHANGES } from '../support/prices/changes.ts';
 import { findings, storedWorld } from './support.ts';

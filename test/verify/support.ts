@@ -10,7 +10,7 @@ import {
   loadingDatabase,
   loadText,
   points,
-} from '../ingest/support.ts';
+} from '../ingest/support/loading.ts';
 import type { TestDatabase } from '../support/database/database.ts';
 import { inRevision } from '../support/database/world.ts';
 

@@ -3,7 +3,7 @@ import { undo } from '../../src/ingest/ledger/undo.ts';
 import { RULES } from '../../src/verify/verify.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { writeWorld } from '../support/database/world.ts';
-import { publisherOn } from '../support/prices/publishing.ts';
+import { publisherOn } from '../support/prices/random-commits.ts';
 import { findings, storedWorld } from './support.ts';
 
 t.test('nothing is found after batches were undone, and the undos too', async (t) => {

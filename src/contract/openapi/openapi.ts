@@ -93,10 +93,10 @@ const INTRODUCTION = paragraphs(
     '`GET /v3/changes` tells what is new, was corrected or withdrawn.',
   ],
   [
-    'Each answer comes from one state of the data, named by `$metadata.revision` and the header',
-    '`x-data-revision`. The header `x-min-revision` names the oldest allowed. Every',
-    'answer has an `x-request-id`; a request may set it, with 8 to 64 letters, digits, `_` and `-`.',
-    'Answers of a kilobyte and more are compressed with zstd, Brotli or gzip by `Accept-Encoding`.',
+    'Each answer is one revision of the data, named by `$metadata.revision` and the header',
+    '`x-data-revision`. `x-min-revision` names the oldest allowed. Every answer has an',
+    '`x-request-id`; a request may set it: 8 to 64 letters, digits, `_` and `-`.',
+    'Answers of 1 kB and more are compressed with zstd, Brotli or gzip by `Accept-Encoding`.',
   ],
 );
 

@@ -1,8 +1,12 @@
 import t from 'tap';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../../src/errors.ts';
 import { seededDatabase } from '../../support/database/database.ts';
-import { bearer, type Request, serviceWithoutDatabase } from '../../support/http/refusing.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
+import {
+  bearer,
+  type Request,
+  serviceWithoutDatabase,
+} from '../../support/http/service-without-database.ts';
 
 let refusing: Awaited<ReturnType<typeof serviceWithoutDatabase>>;
 let service: Service;

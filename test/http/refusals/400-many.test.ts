@@ -1,7 +1,7 @@
 import t from 'tap';
 import { seededDatabase } from '../../support/database/database.ts';
-import { overSocket } from '../../support/http/over-socket.ts';
 import { serviceOn } from '../../support/http/service.ts';
+import { overSocket } from '../../support/http/socket-request.ts';
 import { tellFigures } from '../../support/run/faults.ts';
 
 const strangers = (count: number): Record<string, number> =>

@@ -1,5 +1,9 @@
 import t from 'tap';
-import { bearer, type Request, serviceWithoutDatabase } from '../../support/http/refusing.ts';
+import {
+  bearer,
+  type Request,
+  serviceWithoutDatabase,
+} from '../../support/http/service-without-database.ts';
 
 /** One thing that is wrong with a request, and how it is refused when nothing before it is. */
 interface Fault {

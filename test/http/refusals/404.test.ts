@@ -1,6 +1,6 @@
 import t from 'tap';
 import { MARKETS } from '../../../src/catalog/markets.ts';
-import { serviceWithoutDatabase } from '../../support/http/refusing.ts';
+import { serviceWithoutDatabase } from '../../support/http/service-without-database.ts';
 
 let service: Awaited<ReturnType<typeof serviceWithoutDatabase>>;
 t.before(async () => {

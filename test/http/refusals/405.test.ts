@@ -2,7 +2,7 @@ import { request as httpRequest, METHODS } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
 import { MARKETS } from '../../../src/catalog/markets.ts';
-import { serviceWithoutDatabase } from '../../support/http/refusing.ts';
+import { serviceWithoutDatabase } from '../../support/http/service-without-database.ts';
 
 let service: Awaited<ReturnType<typeof serviceWithoutDatabase>>;
 let port: number;

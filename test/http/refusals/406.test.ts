@@ -1,5 +1,5 @@
 import t from 'tap';
-import { serviceWithoutDatabase } from '../../support/http/refusing.ts';
+import { serviceWithoutDatabase } from '../../support/http/service-without-database.ts';
 
 let service: Awaited<ReturnType<typeof serviceWithoutDatabase>>;
 t.before(async () => {

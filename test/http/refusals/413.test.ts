@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import t from 'tap';
-import { bearer, serviceWithoutDatabase } from '../../support/http/refusing.ts';
+import { bearer, serviceWithoutDatabase } from '../../support/http/service-without-database.ts';
 
 const LIMIT = 131_072;
 

@@ -3,8 +3,8 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import t from 'tap';
 import { migrateDown } from '../../../src/db/migrate/migrate.ts';
 import { administer, testDatabase } from '../../support/database/database.ts';
-import { serviceWithoutDatabase } from '../../support/http/refusing.ts';
 import { serviceOn } from '../../support/http/service.ts';
+import { serviceWithoutDatabase } from '../../support/http/service-without-database.ts';
 import { until } from '../../support/http/sockets.ts';
 
 type Service = Pick<Awaited<ReturnType<typeof serviceWithoutDatabase>>, 'request'>;

@@ -5,10 +5,10 @@ import { type AddressInfo, connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { DownloadError, download } from '../../../src/cli/load/download.ts';
-import { prices } from '../../support/process/running.ts';
+import { prices } from '../../support/process/programs.ts';
 import { makeFolder } from '../../support/run/folders.ts';
-import { fixture, loadingDatabase } from '../support.ts';
-import { zipOf } from '../workbook.ts';
+import { fixture, loadingDatabase } from '../support/loading.ts';
+import { zipOf } from '../support/workbook.ts';
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 

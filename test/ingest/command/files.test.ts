@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { testDatabase } from '../../support/database/database.ts';
-import { prices } from '../../support/process/running.ts';
+import { prices } from '../../support/process/programs.ts';
 import { makeFolder } from '../../support/run/folders.ts';
 
 const HEAD = 'code,date,low,mid,high';

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { testDatabase } from '../../support/database/database.ts';
-import { dataFolder, prices } from '../../support/process/running.ts';
+import { dataFolder, prices } from '../../support/process/programs.ts';
 
 t.test('tables of several releases are loaded from the oldest on, and each is told', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t, { seeded: true });

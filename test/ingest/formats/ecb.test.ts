@@ -1,8 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import t from 'tap';
-import { contentOf, errorsOf, fixture, loadFile, loadingDatabase, loadText } from '../support.ts';
-import { zipOf } from '../workbook.ts';
+import {
+  contentOf,
+  errorsOf,
+  fixture,
+  loadFile,
+  loadingDatabase,
+  loadText,
+} from '../support/loading.ts';
+import { zipOf } from '../support/workbook.ts';
 
 const RATES = [
   ['CYP', '2024-01-03', '0.5853'],

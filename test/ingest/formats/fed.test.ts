@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import t from 'tap';
 import { H10_COUNTRIES } from '../../../src/ingest/formats/fed.ts';
-import { CORRECTING, errorsOf, loadingDatabase, loadText } from '../support.ts';
+import { CORRECTING, errorsOf, loadingDatabase, loadText } from '../support/loading.ts';
 
 const table = (...lines: string[]): string => lines.map((line) => `${line}\n`).join('');
 

@@ -10,7 +10,7 @@ import {
   points,
   pricesOf,
   seriesOf,
-} from '../support.ts';
+} from '../support/loading.ts';
 
 t.test('the formats are listed in one table, each with a title and what it accepts', async (t) => {
   t.strictSame(FORMAT_NAMES, ['worldbank', 'usgs', 'ecb', 'fed', 'csv', 'ndjson', 'table']);

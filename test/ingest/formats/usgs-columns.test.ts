@@ -3,7 +3,7 @@ import type pg from 'pg';
 import t from 'tap';
 import { SUFFIXES, USGS_SERIES } from '../../../src/ingest/formats/usgs-series.ts';
 import { loadTable } from '../mapping/support.ts';
-import { errorsOf, loadingDatabase, loadText, seriesOf } from '../support.ts';
+import { errorsOf, loadingDatabase, loadText, seriesOf } from '../support/loading.ts';
 
 /** A salient table of one year. */
 const table = (commodity: string, prices: Readonly<Record<string, string>>, year = 2022): string =>

@@ -9,7 +9,7 @@ import {
   loadText,
   pricesOf,
   seriesOf,
-} from '../support.ts';
+} from '../support/loading.ts';
 
 /** A file as the USGS writes it: byte order mark, CRLF. */
 const table = (...lines: string[]): string =>

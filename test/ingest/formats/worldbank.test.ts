@@ -1,6 +1,13 @@
 import t from 'tap';
-import { errorsOf, fileOf, loadFile, loadingDatabase, loadText, seriesOf } from '../support.ts';
-import { n, pinkSheet, pinkSheetRows, workbookParts, zipOf } from '../workbook.ts';
+import {
+  errorsOf,
+  fileOf,
+  loadFile,
+  loadingDatabase,
+  loadText,
+  seriesOf,
+} from '../support/loading.ts';
+import { n, pinkSheet, pinkSheetRows, workbookParts, zipOf } from '../support/workbook.ts';
 
 const ROWS = [
   ['2019M11', n('1.5'), n('511.47000000000003'), '…', n('715.4'), n('1631')],

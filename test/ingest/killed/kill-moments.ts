@@ -13,9 +13,9 @@ import { migrateUp } from '../../../src/db/migrate/migrate.ts';
 import { seed } from '../../../src/db/seed/seed.ts';
 import { RULES, verify } from '../../../src/verify/verify.ts';
 import { administer, siblingUrl } from '../../support/database/database.ts';
-import { tell } from '../../support/process/tell.ts';
+import { tell } from '../../support/process/signals.ts';
 import { makeFolder } from '../../support/run/folders.ts';
-import { CORRECTING, describePrices, loadFile, points } from '../support.ts';
+import { CORRECTING, describePrices, loadFile, points } from '../support/loading.ts';
 
 const LOADER = fileURLToPath(new URL('../loader.ts', import.meta.url));
 const ROWS = 6_000;

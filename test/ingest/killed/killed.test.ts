@@ -9,7 +9,7 @@ import {
   loadText,
   points,
   stateOf,
-} from '../support.ts';
+} from '../support/loading.ts';
 import { isDoing, kill, killAt, killSaying, type Scene } from './killing.ts';
 
 const ROWS = 8_000;

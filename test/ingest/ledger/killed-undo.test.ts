@@ -3,7 +3,14 @@ import { undo } from '../../../src/ingest/ledger/undo.ts';
 import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import type { TestDatabase } from '../../support/database/database.ts';
 import { isDoing, kill, killAt, type Scene } from '../killed/killing.ts';
-import { CORRECTING, contentOf, loadingDatabase, loadText, points, stateOf } from '../support.ts';
+import {
+  CORRECTING,
+  contentOf,
+  loadingDatabase,
+  loadText,
+  points,
+  stateOf,
+} from '../support/loading.ts';
 import { NAMES, priceOf } from './undo-support.ts';
 
 const ROWS = 2_000;

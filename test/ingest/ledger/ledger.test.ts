@@ -7,7 +7,7 @@ import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import { readLog, UnknownBatchError } from '../../../src/ingest/load/batches.ts';
 import { UsageError } from '../../../src/process/failure.ts';
 import type { TestDatabase } from '../../support/database/database.ts';
-import { dataFolder, prices } from '../../support/process/running.ts';
+import { dataFolder, prices } from '../../support/process/programs.ts';
 import {
   CORRECTING,
   describePrices,
@@ -16,7 +16,7 @@ import {
   loadingDatabase,
   loadText,
   points,
-} from '../support.ts';
+} from '../support/loading.ts';
 
 /** Six batches: a description, values, corrections, a refusal, a withdrawal, rates. */
 async function ledger(t: Parameters<typeof loadText>[0]): Promise<TestDatabase> {

@@ -2,7 +2,7 @@ import t from 'tap';
 import { contentHash } from '../../../src/db/content-hash.ts';
 import { seed } from '../../../src/db/seed/seed.ts';
 import { roledDatabase } from '../../support/database/roles.ts';
-import { prices } from '../../support/process/running.ts';
+import { prices } from '../../support/process/programs.ts';
 import {
   CORRECTING,
   describePrices,
@@ -11,7 +11,7 @@ import {
   loadingDatabase,
   loadText,
   points,
-} from '../support.ts';
+} from '../support/loading.ts';
 import { NAMES, priceOf, undoBatch } from './undo-support.ts';
 
 t.test('the account of the loader may undo, and remove prices in no other way', async (t) => {

@@ -5,9 +5,9 @@ import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import { RULES, verify } from '../../../src/verify/verify.ts';
 import type { TestDatabase } from '../../support/database/database.ts';
 import { serviceOn } from '../../support/http/service.ts';
-import { pastOf, told } from '../../support/prices/feed.ts';
-import { readAll } from '../../support/prices/feed-reader.ts';
-import { CORRECTING, loadingDatabase, loadText } from '../support.ts';
+import { pastOf, told } from '../../support/prices/feed-oracle.ts';
+import { readAll } from '../../support/prices/feed-pages.ts';
+import { CORRECTING, loadingDatabase, loadText } from '../support/loading.ts';
 import { Ledger } from './undo-model.ts';
 import { NAMES, priceOf, undoBatch } from './undo-support.ts';
 

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import { readBatch, UnknownBatchError } from '../../../src/ingest/load/batches.ts';
-import { prices } from '../../support/process/running.ts';
+import { prices } from '../../support/process/programs.ts';
 import {
   CORRECTING,
   describePrices,
@@ -12,7 +12,7 @@ import {
   points,
   seriesOf,
   stateOf,
-} from '../support.ts';
+} from '../support/loading.ts';
 import { conflictsOf, NAMES, priceOf, undoBatch } from './undo-support.ts';
 
 t.test('a batch on which later ones stand is refused, and they are named', async (t) => {

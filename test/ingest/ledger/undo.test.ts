@@ -4,8 +4,8 @@ import { contentHash } from '../../../src/db/content-hash.ts';
 import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import { readBatch } from '../../../src/ingest/load/batches.ts';
 import { serviceOn } from '../../support/http/service.ts';
-import { pastOf, told } from '../../support/prices/feed.ts';
-import { readAll } from '../../support/prices/feed-reader.ts';
+import { pastOf, told } from '../../support/prices/feed-oracle.ts';
+import { readAll } from '../../support/prices/feed-pages.ts';
 import {
   CORRECTING,
   describePrices,
@@ -14,7 +14,7 @@ import {
   loadingDatabase,
   loadText,
   points,
-} from '../support.ts';
+} from '../support/loading.ts';
 import { NAMES, priceOf, undoBatch } from './undo-support.ts';
 
 type Test = Parameters<typeof loadText>[0];

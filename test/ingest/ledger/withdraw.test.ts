@@ -15,7 +15,7 @@ import {
   points,
   seriesOf,
   stateOf,
-} from '../support.ts';
+} from '../support/loading.ts';
 
 const PUBLISHED = points(
   'A,2026-01-01,1,2,3,2026-01-01T16:00:00Z',

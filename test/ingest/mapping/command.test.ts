@@ -1,7 +1,7 @@
 import t from 'tap';
-import { prices } from '../../support/process/running.ts';
-import { num, sheetOf } from '../sheets.ts';
-import { describePrices, fileOf, loadingDatabase } from '../support.ts';
+import { prices } from '../../support/process/programs.ts';
+import { describePrices, fileOf, loadingDatabase } from '../support/loading.ts';
+import { num, sheetOf } from '../support/sheets.ts';
 
 const MAPPING = 'code: { column: Code }\ndate: { column: Date }\nmid: Price\n';
 

@@ -9,7 +9,7 @@ import { readMapping } from '../../../src/ingest/mapping/mapping.ts';
 import { MINOR_NAMES } from '../../../src/ingest/mapping/quotation.ts';
 import { MAPPING } from '../../../src/ingest/mapping/schema.ts';
 import { tableWith } from '../../../src/ingest/mapping/table.ts';
-import { describePrices, loadFile, loadingDatabase, seriesOf } from '../support.ts';
+import { describePrices, loadFile, loadingDatabase, seriesOf } from '../support/loading.ts';
 import { faultsOf, loadTable } from './support.ts';
 
 const DOCS = fileURLToPath(new URL('../../../docs/', import.meta.url));

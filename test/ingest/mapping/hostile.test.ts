@@ -1,11 +1,11 @@
 import { open } from 'node:fs/promises';
 import t from 'tap';
 import { tableWith } from '../../../src/ingest/mapping/table.ts';
-import { grownAtMost } from '../../support/http/served.ts';
+import { grownAtMost } from '../../support/http/service-process.ts';
 import { tellFigures } from '../../support/run/faults.ts';
-import { bookOf, bookParts, num, sheetOf } from '../sheets.ts';
-import { describePrices, fileOf, loadFile, loadingDatabase } from '../support.ts';
-import { type Part, zipOf } from '../workbook.ts';
+import { describePrices, fileOf, loadFile, loadingDatabase } from '../support/loading.ts';
+import { bookOf, bookParts, num, sheetOf } from '../support/sheets.ts';
+import { type Part, zipOf } from '../support/workbook.ts';
 import { loadTable, mappingFrom, placesOf } from './support.ts';
 
 const TABLE = `

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import t from 'tap';
-import { describePrices, loadingDatabase, loadText } from '../support.ts';
+import { describePrices, loadingDatabase, loadText } from '../support/loading.ts';
 import { loadTable, mappingFrom } from './support.ts';
 
 const MAPPING = `

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { loadingDatabase, pricesOf } from '../support.ts';
+import { loadingDatabase, pricesOf } from '../support/loading.ts';
 import { loadTable } from './support.ts';
 
 t.test('prices, products and values of the mapping fill an empty market', async (t) => {

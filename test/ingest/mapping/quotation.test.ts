@@ -1,6 +1,6 @@
 import t from 'tap';
-import { num, sheetOf } from '../sheets.ts';
-import { loadingDatabase, loadText, seriesOf } from '../support.ts';
+import { loadingDatabase, loadText, seriesOf } from '../support/loading.ts';
+import { num, sheetOf } from '../support/sheets.ts';
 import { loadTable, placesOf } from './support.ts';
 
 const described = (code: string, currency: string | null, unit: string) =>

@@ -2,7 +2,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import t from 'tap';
 import { tableWith } from '../../../src/ingest/mapping/table.ts';
-import { sheetOf, text as word } from '../sheets.ts';
 import {
   describePrices,
   fileOf,
@@ -11,8 +10,9 @@ import {
   loadingDatabase,
   loadText,
   seriesOf,
-} from '../support.ts';
-import { pinkSheet, zipOf } from '../workbook.ts';
+} from '../support/loading.ts';
+import { sheetOf, text as word } from '../support/sheets.ts';
+import { pinkSheet, zipOf } from '../support/workbook.ts';
 import { mappingFrom } from './support.ts';
 
 const MAPPING = `

@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import t from 'tap';
 import { tableWith } from '../../../src/ingest/mapping/table.ts';
-import { num, sheetOf, text } from '../sheets.ts';
 import {
   CORRECTING,
   describePrices,
@@ -12,7 +11,8 @@ import {
   loadText,
   points,
   seriesOf,
-} from '../support.ts';
+} from '../support/loading.ts';
+import { num, sheetOf, text } from '../support/sheets.ts';
 import { loadTable, mappingFrom, placesOf } from './support.ts';
 
 const STRICT = { acceptJumps: false };

@@ -3,7 +3,7 @@ import type { Client } from '../../../src/db/client.ts';
 import type { LoadReport } from '../../../src/ingest/load/request.ts';
 import { MappingError, mappingOf } from '../../../src/ingest/mapping/mapping.ts';
 import { tableWith } from '../../../src/ingest/mapping/table.ts';
-import { loadText } from '../support.ts';
+import { loadText } from '../support/loading.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 type Options = NonNullable<Parameters<typeof loadText>[4]>;

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { describePrices, loadingDatabase, seriesOf } from '../support.ts';
+import { describePrices, loadingDatabase, seriesOf } from '../support/loading.ts';
 import { loadTable, placesOf } from './support.ts';
 
 const TABLE = `

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { cell, formula, num, sheetOf, text } from '../sheets.ts';
-import { describePrices, loadingDatabase, seriesOf } from '../support.ts';
+import { describePrices, loadingDatabase, seriesOf } from '../support/loading.ts';
+import { cell, formula, num, sheetOf, text } from '../support/sheets.ts';
 import { loadTable, placesOf } from './support.ts';
 
 const TABLE = `

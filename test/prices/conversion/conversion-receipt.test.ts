@@ -7,8 +7,8 @@ import {
 } from '../../support/database/database.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
 import { parseExact } from '../../support/prices/oracle.ts';
+import { commit } from '../../support/prices/sample-writes.ts';
 import { SPECIFIED } from '../../support/prices/specification.ts';
-import { commit } from '../../support/prices/trading.ts';
 
 /** As much of a record as recomputing it takes; numbers are the text that was sent. */
 interface Record {

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { testDatabase } from '../../support/database/database.ts';
 import { serviceOn } from '../../support/http/service.ts';
-import { addPrice, commit, putPoints, putRates } from '../../support/prices/trading.ts';
+import { addPrice, commit, putPoints, putRates } from '../../support/prices/sample-writes.ts';
 
 const COMMITS = 60;
 const READERS = 4;

@@ -2,7 +2,7 @@ import t from 'tap';
 import { MARKETS } from '../../../src/catalog/markets.ts';
 import { expected } from '../../conversion/oracle.ts';
 import { randomOf } from '../../conversion/support.ts';
-import { loadFile, loadText } from '../../ingest/support.ts';
+import { loadFile, loadText } from '../../ingest/support/loading.ts';
 import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
 import { parseExact } from '../../support/prices/oracle.ts';

@@ -3,8 +3,8 @@ import { seededDatabase, testDatabase } from '../../support/database/database.ts
 import { type Service, serviceOn } from '../../support/http/service.ts';
 import { csvRecords } from '../../support/prices/csv.ts';
 import { parseExact } from '../../support/prices/oracle.ts';
+import { addPrice, commit, putPoints, putRates } from '../../support/prices/sample-writes.ts';
 import { SPECIFIED } from '../../support/prices/specification.ts';
-import { addPrice, commit, putPoints, putRates } from '../../support/prices/trading.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies were checked against OpenAPI.
 type Json = any;

@@ -10,7 +10,7 @@ import {
   putPoints,
   putRates,
   putWorkedRates,
-} from '../../support/prices/trading.ts';
+} from '../../support/prices/sample-writes.ts';
 
 /** One point each, at one mid, on the Friday of the worked examples unless it says otherwise. */
 const PRICES: readonly (NewPrice & { readonly mid: string; readonly date?: string })[] = [

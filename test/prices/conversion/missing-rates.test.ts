@@ -2,9 +2,9 @@ import t from 'tap';
 import { answerOf, type BookRequest, fill, type Twins, twinsOn } from '../../book/support.ts';
 import { randomOf } from '../../conversion/support.ts';
 import { testDatabase } from '../../support/database/database.ts';
-import { statementsSeen } from '../../support/database/statements-seen.ts';
+import { statementsSeen } from '../../support/database/statement-log.ts';
 import { serviceOn } from '../../support/http/service.ts';
-import { addPrice, commit, putPoints, putRates } from '../../support/prices/trading.ts';
+import { addPrice, commit, putPoints, putRates } from '../../support/prices/sample-writes.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies as they are.
 type Json = any;

@@ -1,6 +1,6 @@
 import type t from 'tap';
 import { openClient } from '../../../src/db/client.ts';
-import { overSocket } from '../http/over-socket.ts';
+import { overSocket } from '../http/socket-request.ts';
 import { type authApp, REQUEST_ID } from './auth-app.ts';
 
 type App = Awaited<ReturnType<typeof authApp>>;

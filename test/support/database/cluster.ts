@@ -17,7 +17,7 @@ import { chooseInstallation } from '../../../src/db/embedded/installation.ts';
 import { migrateUp } from '../../../src/db/migrate/migrate.ts';
 import { seed } from '../../../src/db/seed/seed.ts';
 import { until } from '../http/sockets.ts';
-import { tell } from '../process/tell.ts';
+import { tell } from '../process/signals.ts';
 import { makeFolder } from '../run/folders.ts';
 import type { TestDatabase } from './database.ts';
 import type { Quota } from './quota.ts';

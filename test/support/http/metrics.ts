@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Served } from './served.ts';
+import type { Served } from './service-process.ts';
 import { until } from './sockets.ts';
 
 const ALERTS = new URL('../../../deploy/alerts.yml', import.meta.url);

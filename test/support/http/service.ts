@@ -7,7 +7,7 @@ import { configOf } from '../../../src/config/config.ts';
 import type { TestDatabase } from '../database/database.ts';
 import { faultOf } from './conformity.ts';
 import { NO_LIMITS } from './no-limits.ts';
-import { overSocket, type SocketAnswer } from './over-socket.ts';
+import { overSocket, type SocketAnswer } from './socket-request.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 

@@ -1,6 +1,6 @@
 import type t from 'tap';
-import { serviceWithoutDatabase } from './refusing.ts';
 import type { Reply } from './service.ts';
+import { serviceWithoutDatabase } from './service-without-database.ts';
 
 export interface Violation {
   readonly pointer: string;

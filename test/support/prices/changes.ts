@@ -1,7 +1,7 @@
 import { matchKey } from '../../../src/catalog/match-key.ts';
-import { loadText } from '../../ingest/support.ts';
+import { loadText } from '../../ingest/support/loading.ts';
 import type { TestDatabase } from '../database/database.ts';
-import { addPrice, commit, putPoints, putRates } from './trading.ts';
+import { addPrice, commit, putPoints, putRates } from './sample-writes.ts';
 
 type Test = Parameters<typeof loadText>[0];
 

@@ -1,10 +1,10 @@
-import type { Served } from '../http/served.ts';
+import type { Served } from '../http/service-process.ts';
 import { until } from '../http/sockets.ts';
 
 const importing = (file: string): string => `--import=${new URL(file, import.meta.url).href}`;
 
 /** Settings of a service whose heap is asked for. */
-export const TELLS_HEAP = { NODE_OPTIONS: importing('./heap-teller.ts') };
+export const TELLS_HEAP = { NODE_OPTIONS: importing('./heap-sampler.ts') };
 
 /** The same of one whose heap holds what it does soon: nothing is compiled again and again. */
 export const TELLS_HEAP_SOON = {

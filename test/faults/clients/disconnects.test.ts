@@ -1,0 +1,104 @@
+import { connect, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { BULK_MARKET, fill } from '../../support/database/bulk.ts';
+import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
+import { served } from '../../support/http/service-process.ts';
+import { Caller, listening, postText, until } from '../../support/http/sockets.ts';
+import { within } from '../../support/process/figures.ts';
+import { agentOf, send } from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+const SERIES = { options: { includeSeries: true } };
+
+/** How many sessions of the database run a statement. */
+async function active({ pool }: TestDatabase): Promise<number> {
+  const { rows } = await pool.query(
+    `select count(*)::int as sessions from pg_stat_activity
+      where datname = current_database() and state <> 'idle' and pid <> pg_backend_pid()`,
+  );
+  return rows[0].sessions;
+}
+
+fault(
+  'F15',
+  'clients that leave',
+  'no statement runs ≤ 300 ms after the last left; the pool is whole; 0 × 500',
+  async (t) => {
+    const database = await testDatabase(t);
+    await fill(database, { prices: 60, points: 500 });
+    const service = await listening(t, database, { PRICE_BOOK_BYTES: '0' });
+    const text = postText(service, BULK_MARKET.slug, SERIES);
+    const count = byLength(150, 1_000);
+    let random = 7;
+    for (let sent = 0; sent < count; sent += 10) {
+      const callers = Array.from({ length: 10 }, () => new Caller(t, service.port));
+      for (const { socket } of callers) socket.write(text);
+      for (const { socket } of callers) {
+        random = (random * 48_271) % 2_147_483_647;
+        setTimeout(() => socket.destroy(), 5 + (random % 46));
+      }
+      await Promise.all(callers.map(({ closed }) => closed));
+    }
+    const left = performance.now();
+    const { slots } = database.client.reads;
+    await until('nothing runs', async () => slots.inUse === 0 && (await active(database)) === 0);
+    const afterwards = performance.now() - left;
+    t.same(service.failures(), [], 'a client that leaves is no failure of the service');
+    const last = await send(false, service, {
+      path: `/v3/prices/${BULK_MARKET.slug}`,
+      body: JSON.stringify(SERIES),
+    });
+    t.equal(last.status, 200);
+    return {
+      'requests left': count,
+      failures: within(service.failures().length, 0, 'answers'),
+      'nothing runs after': within(afterwards, 300),
+    };
+  },
+);
+
+fault(
+  'F17',
+  'a flood of idle connections',
+  'refused beyond CONNECTIONS_MAX; ≤ 60 MB more memory; who is inside is answered; a stop ' +
+    'takes ≤ 25 s',
+  async (t) => {
+    const most = byLength(200, 2_000);
+    const flood = byLength(500, 5_000);
+    const service = await served(t, await testDatabase(t), {
+      CONNECTIONS_MAX: String(most),
+      HEADERS_TIMEOUT_MS: '120000',
+      REQUEST_TIMEOUT_MS: '120000',
+    });
+    const agent = agentOf(t, 1);
+    t.equal((await send(agent, service, { path: '/live' })).status, 200);
+    const before = await service.memory();
+    let closed = 0;
+    const sockets: Socket[] = [];
+    for (let at = 0; at < flood; at += 1) {
+      const socket = connect({ port: service.port, host: '127.0.0.1' });
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        closed += 1;
+      });
+      socket.resume();
+      sockets.push(socket);
+      if (at % 100 === 99) await pause(1);
+    }
+    t.teardown(() => {
+      for (const socket of sockets) socket.destroy();
+    });
+    await until('the rest is refused', () => closed >= flood - most + 1);
+    t.equal((await send(agent, service, { path: '/live' })).status, 200, 'who is in is answered');
+    const grew = (await service.memory()) - before;
+    const begun = performance.now();
+    service.running.child.kill('SIGTERM');
+    t.equal(await service.running.ended, 0);
+    return {
+      connections: flood,
+      refused: closed >= flood ? flood - most + 1 : closed,
+      'memory grew': within(grew, 60, 'MB'),
+      'stopped in': within(performance.now() - begun, 25_000),
+    };
+  },
+);

@@ -1,0 +1,162 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import t from 'tap';
+import { BULK_MARKET, fill } from '../../support/database/bulk.ts';
+import { testDatabase } from '../../support/database/database.ts';
+import type { LineAnswer } from '../../support/http/load-connection.ts';
+import { flood } from '../../support/http/load-thread.ts';
+import { type Served, served } from '../../support/http/service-process.ts';
+import { Caller, postText, until } from '../../support/http/sockets.ts';
+import { within } from '../../support/process/figures.ts';
+import { quantile, send } from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+import { connectionsTo, loris } from './slow-loris.ts';
+
+type Test = typeof t;
+
+const SERIES = { options: { includeSeries: true } };
+const HOST = 'Host: test\r\n';
+
+/** What the log of a service holds for its own failures. */
+const failuresIn = ({ running }: Served): string[] =>
+  running
+    .stderr()
+    .split('\n')
+    .filter((line) => /^\{"level":(50|60),/.test(line));
+
+const database = await testDatabase(t);
+await fill(database, { prices: 60, points: byLength(1_500, 3_000) });
+
+const TIMES = byLength(
+  {
+    HEADERS_TIMEOUT_MS: '500',
+    REQUEST_TIMEOUT_MS: '1000',
+    STALL_TIMEOUT_MS: '2000',
+    KEEP_ALIVE_TIMEOUT_MS: '60000',
+  },
+  {},
+);
+const [HEADERS_MS, REQUEST_MS, STALL_MS] = byLength([500, 1_000, 2_000], [10_000, 15_000, 30_000]);
+
+/**
+ * Readers who ask for much and take nothing of it, one after another: many largest answers at once
+ * are F47. Returns how long the last of them is held after the last byte that went to any, and how
+ * much lay there for each.
+ */
+async function readers(test: Test, service: Served, count: number, comeInMs: number) {
+  const callers: Caller[] = [];
+  for (let at = 0; at < count; at += 1) {
+    const caller = new Caller(test, service.port);
+    caller.socket.pause();
+    caller.socket.write(postText(service, BULK_MARKET.slug, SERIES));
+    callers.push(caller);
+    await pause(comeInMs / count);
+  }
+  let most = 0;
+  let since = performance.now();
+  const held = async (): Promise<number> => {
+    const known = await connectionsTo(service.port);
+    const mine = callers.flatMap(({ socket }) => known.get(socket.localPort ?? 0) ?? []);
+    const open = mine.filter(({ isOpen }) => isOpen);
+    const unread = open.reduce((sum, each) => sum + each.unread, 0);
+    if (unread > most) [most, since] = [unread, performance.now()];
+    return open.length;
+  };
+  await until('they are connected', () => callers.every(({ socket }) => !socket.connecting));
+  await until('they are dropped', async () => {
+    await pause(250);
+    return (await held()) === 0;
+  });
+  return { ms: performance.now() - since, unreadMb: most / 2 ** 20 / count };
+}
+
+/** Others, who ask all the time: a thread that asks, and what they waited for in a warm service. */
+async function others(test: Test, service: Served) {
+  const ask = { path: `/v3/prices/${BULK_MARKET.slug}`, body: '{}' };
+  // What a client that stalled sends late must not find that its connections were idle.
+  const load = flood(test, service, ask, byLength(false, true));
+  const all = { ...ask, body: JSON.stringify(SERIES) };
+  const answered = async () => (await send(false, service, all)).status === 200;
+  await until('the longest is answered', answered);
+  load.pace({ perSecond: byLength(10, 50), lines: 100 });
+  const [from, to] = byLength([5, 10], [250, 1_000]) as [number, number];
+  await until('others are answered', () => load.answers.length >= to);
+  return { load, before: load.answers.slice(from) };
+}
+
+/** Clients who send headers slowly, and others a body: a little ten times a second. */
+function slowClients({ port, key }: Served, count: number, comeInMs: number) {
+  const post =
+    `POST /v3/prices/${BULK_MARKET.slug} HTTP/1.1\r\n${HOST}x-api-key: ${key}\r\n` +
+    'Content-Type: application/json\r\nContent-Length: 5000\r\n\r\n{';
+  return loris({ port, comeInMs, dripMs: 100 }, [
+    { count, first: `GET /live HTTP/1.1\r\n${HOST}`, drip: 'X-A: b\r\n' },
+    { count, first: post, drip: ' ' },
+  ]);
+}
+
+/** What must hold of others while slow clients are there. */
+function answered(test: Test, service: Served, meanwhile: readonly LineAnswer[]): void {
+  // A connection on which nothing comes or goes for so long is one of those as well.
+  test.same(
+    meanwhile.filter(({ status, ms }) => status !== 200 && ms < HEADERS_MS),
+    [],
+    'all others were answered',
+  );
+  test.same(failuresIn(service), []);
+}
+
+fault(
+  'F16',
+  'slow loris: headers, bodies, readers',
+  'each is closed in its time and a second; others wait ≤ 2 × as long as without',
+  async (t) => {
+    const service = await served(t, database, TIMES);
+    const count = byLength(20, 500);
+    // Slow clients come by and by: all at once they are F16b.
+    const begin = await slowClients(service, count, byLength(400, 5_000));
+    const { load, before } = await others(t, service);
+    const seen = load.answers.length;
+    const [[headers, bodies], held] = await Promise.all([
+      begin(),
+      readers(t, service, count, byLength(400, 45_000)),
+    ]);
+    t.same([headers.statuses, bodies.statuses], [[408], [408]], 'who sends slowly is told 408');
+    const meanwhile = (await load.stop()).slice(seen);
+    answered(t, service, meanwhile);
+    return {
+      'sockets for headers and for bodies, each': count,
+      'slow readers': count,
+      headers: within(headers.ms, HEADERS_MS + 1_000),
+      bodies: within(bodies.ms, REQUEST_MS + 1_000),
+      readers: within(held.ms, 2 * STALL_MS + 1_000),
+      'MB unread by each': Number(held.unreadMb.toFixed(1)),
+      'other requests': meanwhile.length,
+      'p99 of others': within(quantile(meanwhile, 0.99), 2 * quantile(before, 0.99)),
+    };
+  },
+);
+
+fault(
+  'F16b',
+  'slow loris, all of them at once: headers, bodies',
+  'each is closed in its time and a second; others wait ≤ 2 × as long as without',
+  async (t) => {
+    const service = await served(t, database, TIMES);
+    const count = byLength(20, 500);
+    const begin = await slowClients(service, count, 0);
+    const { load, before } = await others(t, service);
+    const seen = load.answers.length;
+    const [headers, bodies] = await begin();
+    t.same([headers.statuses, bodies.statuses], [[408], [408]], 'who sends slowly is told 408');
+    const meanwhile = (await load.stop()).slice(seen);
+    answered(t, service, meanwhile);
+    return {
+      'sockets for headers and for bodies, each': count,
+      headers: within(headers.ms, HEADERS_MS + 1_000),
+      bodies: within(bodies.ms, REQUEST_MS + 1_000),
+      'other requests': meanwhile.length,
+      'p99 of others': within(quantile(meanwhile, 0.99), 2 * quantile(before, 0.99)),
+      'longest of others': `${Math.round(quantile(meanwhile, 1))} ms`,
+    };
+  },
+);

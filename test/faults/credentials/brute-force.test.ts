@@ -1,0 +1,128 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type t from 'tap';
+import { newKey } from '../../../src/auth/keys/format.ts';
+import { withChecksum } from '../../support/auth/key-texts.ts';
+import { testDatabase } from '../../support/database/database.ts';
+import { hearSql } from '../../support/database/sql-log.ts';
+import { wireTo } from '../../support/database/tcp-proxy.ts';
+import { type Served, served } from '../../support/http/service-process.ts';
+import { within } from '../../support/process/figures.ts';
+import {
+  type Answered,
+  type Ask,
+  codeOf,
+  countsOf,
+  send,
+  sendAll,
+} from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+type Test = typeof t;
+
+/** The same text with another letter at a place. */
+const changed = (text: string, at: number): string =>
+  text.slice(0, at) + (text[at] === 'a' ? 'b' : 'a') + text.slice(at + 1);
+
+const ID_AT = 'cps_live_'.length;
+const SECRET_AT = ID_AT + 11;
+
+const asking = (key: string): Ask => ({ path: '/v3/prices', headers: { 'x-api-key': key } });
+
+/** What was told to keys that must not open anything; returns how many did. */
+function refusedAll(test: Test, answers: readonly Answered[], what: string): number {
+  const told = new Set(answers.map((each) => `${each.status} ${codeOf(each)}`));
+  test.same([...told], ['401 invalid_api_key'], what);
+  return answers.filter(({ status }) => status === 200).length;
+}
+
+const median = (answers: readonly Answered[]): number =>
+  answers.map(({ ms }) => ms).toSorted((a, b) => a - b)[answers.length >> 1] ?? 0;
+
+/** By how many µs the medians differ of keys whose id is known and of those of nobody. */
+async function difference(service: Served, near: readonly string[]): Promise<number> {
+  const known: Answered[] = [];
+  const unknown: Answered[] = [];
+  for (const key of near) {
+    known.push(await send(false, service, asking(key)));
+    unknown.push(await send(false, service, asking(newKey().text)));
+  }
+  return Math.abs(median(known) - median(unknown)) * 1_000;
+}
+
+const FAILED_PER_MINUTE = 30;
+
+/** How many guesses are sent at once: none of them can know of the failure of another. */
+const AT_ONCE = 64;
+
+/**
+ * Guesses again and again at a service that holds the network of the guesser, many at once as soon
+ * as one more is allowed. Returns how many were looked at.
+ */
+async function guessAtOnce(test: Test, service: Served): Promise<number> {
+  const begun = performance.now();
+  let looked = 0;
+  for (let burst = 0; burst < byLength(3, 8); burst += 1) {
+    await pause(2_100);
+    const guesses = Array.from({ length: AT_ONCE }, () => asking(newKey().text));
+    const answers = await sendAll(test, service, guesses, AT_ONCE);
+    looked += answers.filter(({ status }) => status === 401).length;
+  }
+  const allowed = Math.ceil((performance.now() - begun) / 2_000);
+  test.ok(looked <= allowed + AT_ONCE, `${looked} guesses; ${allowed} are allowed, and one burst`);
+  return looked;
+}
+
+fault(
+  'F31',
+  'API keys tried by brute force',
+  '0 accepted; no lookup for a bad checksum; unknown id and wrong secret answered alike, in the ' +
+    'same time (medians ≤ 50 µs apart); a network is held after 30 failures a minute',
+  async (t) => {
+    const database = await testDatabase(t);
+    const wire = await wireTo(t, database.url);
+    const heard = hearSql(wire);
+    const service = await served(t, { ...database, url: wire.url });
+    const looked = () => [...heard.texts].filter((text) => /api_key/.test(text)).length;
+    const atRandom = Array.from({ length: byLength(1_000, 100_000) }, () => {
+      const { text } = newKey();
+      return asking(changed(text, text.length - 1));
+    });
+    const bad = await sendAll(t, service, atRandom);
+    let accepted = refusedAll(t, bad, 'a checksum that is wrong');
+    const lookups = looked();
+    t.equal(lookups, 0, 'nothing was looked up for them');
+    const valid = Array.from({ length: byLength(400, 10_000) }, () => asking(newKey().text));
+    accepted += refusedAll(t, await sendAll(t, service, valid), 'a checksum that is right');
+    t.ok(looked() > 0, 'a lookup is heard');
+    const body = service.key.slice(0, -6);
+    const near = Array.from({ length: body.length - ID_AT }, (_, at) => ID_AT + at)
+      .filter((at) => at !== SECRET_AT - 1)
+      .map((at) => withChecksum(changed(body, at)));
+    accepted += refusedAll(t, await sendAll(t, service, near.map(asking)), 'one letter off');
+    t.equal((await send(false, service, { path: '/v3/prices' })).status, 200, 'the key itself');
+    const wrongSecrets = near.slice(10);
+    const rounds = Array.from({ length: byLength(1, 60) }, () => wrongSecrets).flat();
+    const apart = await difference(service, rounds);
+    const limited = await served(t, database, {
+      FAILED_AUTH_PER_MINUTE: String(FAILED_PER_MINUTE),
+    });
+    const begun = performance.now();
+    const held = await sendAll(t, limited, valid.slice(0, 300), AT_ONCE);
+    // Each two seconds allow one more, and none of those under way knows of the others' failure.
+    const most = FAILED_PER_MINUTE + AT_ONCE + Math.ceil((performance.now() - begun) / 2_000);
+    const counts = countsOf(held);
+    const refused = counts['401'] ?? 0;
+    t.ok(refused >= FAILED_PER_MINUTE && refused <= most, `${refused} of at most ${most}`);
+    t.same(Object.keys(counts), ['401', '429']);
+    t.ok(held.every(({ status, headers }) => status !== 429 || headers['retry-after']));
+    const looks = await guessAtOnce(t, limited);
+    return {
+      tried: bad.length + valid.length + near.length + rounds.length * 2 + held.length,
+      accepted,
+      'lookups for a bad checksum': lookups,
+      'medians apart': within(apart, 50, 'µs'),
+      '401 before the network was held': refused,
+      '401 to bursts of 64 at once, afterwards': looks,
+    };
+  },
+);

@@ -1,0 +1,75 @@
+import { MARKETS } from '../../../src/catalog/markets.ts';
+import { HS256, REQUEST_ID, SECRET } from '../../support/auth/auth-app.ts';
+import { altered, forgedInside } from '../../support/auth/forged-tokens.ts';
+import { goodClaims, secretToken } from '../../support/auth/tokens.ts';
+import { testDatabase } from '../../support/database/database.ts';
+import { wireTo } from '../../support/database/tcp-proxy.ts';
+import { counted, TELLS_METRICS } from '../../support/http/metrics.ts';
+import { served } from '../../support/http/service-process.ts';
+import { until } from '../../support/http/sockets.ts';
+import { codeOf, send } from '../../support/process/load.ts';
+import { fault } from '../../support/run/faults.ts';
+
+const ASK = { path: '/v3/me' };
+
+const REFUSED = { name: 'prices_refusals_total', labels: { code: /^invalid_token$/ } };
+const LOOKS = { name: 'prices_looks_asked_total', labels: {} };
+
+fault(
+  'F28b',
+  'forged tokens, sent to a service that runs: with its database, and without',
+  'each a 401 with the same bytes; /metrics counts each by its code; none looks at the database',
+  async (t) => {
+    const database = await testDatabase(t);
+    const wire = await wireTo(t, database.url);
+    const service = await served(
+      t,
+      { ...database, url: wire.url },
+      {
+        ...TELLS_METRICS,
+        JWT_SECRET: SECRET,
+        JWT_ISSUER: HS256.JWT_ISSUER,
+        JWT_AUDIENCE: HS256.JWT_AUDIENCE,
+      },
+    );
+    const numbers = async () => ({
+      refused: await counted(service, REFUSED),
+      looks: await counted(service, LOOKS),
+    });
+    const forgeries = Object.values({ ...forgedInside(), ...altered() });
+    const told = new Set<string>();
+    const forge = async (): Promise<void> => {
+      const before = await numbers();
+      const begun = performance.now();
+      for (const token of forgeries) {
+        const headers = { authorization: `Bearer ${token}`, 'x-request-id': REQUEST_ID };
+        const answer = await send(false, service, { ...ASK, headers });
+        told.add(`${answer.status} ${answer.headers['www-authenticate']} ${answer.text}`);
+      }
+      const after = await numbers();
+      t.ok(before.looks > 0, 'looks are counted');
+      t.equal(after.refused - before.refused, forgeries.length, 'each is counted');
+      const looks = after.looks - before.looks;
+      const own = 5 + Math.floor((2 * (performance.now() - begun)) / 1_000);
+      t.ok(forgeries.length > 2 * own, 'a look for each would be more');
+      t.ok(looks <= own, `${looks} looks; the service looks by itself about once a second`);
+    };
+    const good = secretToken(goodClaims());
+    t.equal((await send(false, { ...service, key: good }, ASK)).status, 200);
+    await until('each market was looked at to be kept ready', async () => {
+      return (await numbers()).looks > MARKETS.length;
+    });
+    await forge();
+    wire.cut(true);
+    await until('the database is away', async () => {
+      return codeOf(await send(false, service, ASK)) === 'auth_unavailable';
+    });
+    await forge();
+    t.equal(told.size, 1, [...told].join('\n'));
+    t.match([...told][0], /^401 .*"code":"invalid_token"/);
+    return {
+      forgeries: 2 * forgeries.length,
+      'counted as invalid_token': 2 * forgeries.length,
+    };
+  },
+);

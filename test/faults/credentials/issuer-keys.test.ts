@@ -1,0 +1,125 @@
+import { queryObjects, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type t from 'tap';
+import { authApp, NO_TOKENS } from '../../support/auth/auth-app.ts';
+import { noDatabase, sendToken } from '../../support/auth/forgery.ts';
+import { goodClaims, keyPair, serve, signerOf, tokenOf } from '../../support/auth/tokens.ts';
+import { until } from '../../support/http/sockets.ts';
+import { within } from '../../support/process/figures.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+type Test = typeof t;
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const STRANGERS = byLength(300, 2_000);
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+/** Both clocks that times are told by, which a test sets forward. */
+function clockOf(test: Test): (ms: number) => void {
+  let ahead = 0;
+  const [date, steady] = [Date.now, performance.now];
+  Date.now = () => date() + ahead;
+  performance.now = () => steady.call(performance) + ahead;
+  test.teardown(() => {
+    Date.now = date;
+    performance.now = steady;
+  });
+  return (ms) => {
+    ahead += ms;
+  };
+}
+
+/** An issuer whose keys a test changes, and the application that trusts it, as it is by itself. */
+async function world(test: Test) {
+  const issuer = { fetches: 0, kids: ['old'], isBroken: false };
+  const pair = keyPair('ES256');
+  const jwk = { ...pair.publicKey.export({ format: 'jwk' }), alg: 'ES256', use: 'sig' };
+  const url = await serve(test, (_request, response) => {
+    issuer.fetches += 1;
+    if (issuer.isBroken) response.writeHead(500).end();
+    else response.end(JSON.stringify({ keys: issuer.kids.map((kid) => ({ ...jwk, kid })) }));
+  });
+  const settings = { ...NO_TOKENS, JWT_JWKS_URL: url };
+  const app = await authApp(test, { db: noDatabase(test), settings });
+  const ask = async (kid: string): Promise<string> => {
+    const token = tokenOf({ alg: 'ES256', kid }, goodClaims(), signerOf('ES256', pair.privateKey));
+    const { statusCode, headers, json } = await sendToken(app, token);
+    if (statusCode === 503) test.match(headers['retry-after'], /^\d+$/);
+    return statusCode === 200 ? '200' : `${statusCode} ${json().code}`;
+  };
+  /** Where a machine stalls, a fetch may take longer than the service waits for it. */
+  const comesTo = (kid: string, expected: string): Promise<void> =>
+    until(`${kid}: ${expected}`, async () => (await ask(kid)) === expected);
+  return { issuer, ask, comesTo };
+}
+
+/** Sends tokens of keys that nobody knows, each with a long name; what of them is kept. */
+async function strangers(test: Test, ask: (kid: string) => Promise<string>) {
+  const many = async (count: number): Promise<Set<string>> => {
+    const told = new Set<string>();
+    for (let at = 0; at < count; at += 1) told.add(await ask(`${at} ${'x'.repeat(4_000)}`));
+    return told;
+  };
+  const count = () => ({ keys: Number(queryObjects(CryptoKey, { format: 'count' })) });
+  const heap = (): number => {
+    collect();
+    return process.memoryUsage().heapUsed / 2 ** 20;
+  };
+  await many(byLength(20, 300));
+  const [before, heapBefore] = [count(), heap()];
+  const told = await many(STRANGERS);
+  // Where a machine stalls, the one fetch for them may take longer than the service waits for it.
+  told.delete('503 auth_unavailable');
+  test.same([...told], ['401 invalid_token']);
+  test.same(count(), before, 'no key is kept for them');
+  return heap() - heapBefore;
+}
+
+fault(
+  'F30b',
+  'an issuer that changes its keys, and one that is away for a day; keys that nobody knows',
+  'a new key works after 30 s, a removed one for ≤ 10 min; the keys read last hold for 24 h, not ' +
+    'longer; nothing is kept of keys that nobody knows, and ≤ 1 fetch each 30 s for them',
+  async (t) => {
+    const forward = clockOf(t);
+    const { issuer, ask, comesTo } = await world(t);
+    await comesTo('old', '200');
+    issuer.kids = ['new'];
+    forward(10 * MINUTE);
+    await comesTo('old', '401 invalid_token');
+    t.equal(await ask('new'), '200');
+    issuer.kids = ['new', 'newest'];
+    forward(MINUTE / 2);
+    await comesTo('newest', '200');
+    t.equal(await ask('new'), '200', 'both, while one takes the place of the other');
+
+    issuer.isBroken = true;
+    const read = issuer.fetches;
+    for (let hours = 1; hours < 24; hours += 1) {
+      forward(HOUR);
+      t.equal(await ask('newest'), '200', `${hours} h without an issuer`);
+    }
+    const tries = issuer.fetches - read;
+    t.ok(tries > 0 && tries <= 24, `${tries} fetches`);
+    forward(HOUR);
+    t.equal(await ask('newest'), '503 auth_unavailable', 'after a day');
+    issuer.isBroken = false;
+    forward(MINUTE / 2);
+    await comesTo('newest', '200');
+
+    const [fetched, begun] = [issuer.fetches, performance.now()];
+    const grown = await strangers(t, ask);
+    const allowed = 1 + Math.floor((performance.now() - begun) / (MINUTE / 2));
+    const fetches = issuer.fetches - fetched;
+    t.ok(fetches <= allowed, `${fetches} fetches for strangers, ${allowed} allowed`);
+    return {
+      'hours without an issuer': 24,
+      'keys that nobody knows': STRANGERS,
+      'fetches for them': within(fetches, allowed, 'fetches'),
+      'heap grew': within(grown, 4, 'MB'),
+    };
+  },
+);

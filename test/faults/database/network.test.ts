@@ -1,0 +1,256 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import t from 'tap';
+import { ownCluster } from '../../support/database/cluster.ts';
+import { type Wire, wireTo } from '../../support/database/tcp-proxy.ts';
+import { givenUp } from '../../support/http/early-refusals.ts';
+import { counted, poolAtRest, TELLS_METRICS, type Watched } from '../../support/http/metrics.ts';
+import { OWN_TIMES, type Served, served } from '../../support/http/service-process.ts';
+import { until } from '../../support/http/sockets.ts';
+import { failedOf, within } from '../../support/process/figures.ts';
+import {
+  type Answered,
+  type Ask,
+  codeOf,
+  intolerable,
+  openLoad,
+  quantile,
+  send,
+} from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+type Test = typeof t;
+
+/** Their points are read from the database: only the prices of a market are cached. */
+const ASKS: readonly Ask[] = [
+  {
+    path: '/v3/prices/nickel',
+    body:
+      '{"filters":{"codes":["CP-NI-0001"],"dateFrom":"2026-06-25"},' +
+      '"options":{"includeSeries":true}}',
+  },
+  {
+    path: '/v3/prices/copper',
+    body: '{"filters":{"dateFrom":"2026-06-25"},"options":{"includeSeries":true}}',
+  },
+];
+const CODES = ['database_unavailable', 'auth_unavailable', 'overloaded', 'query_timeout'];
+
+const cluster = await ownCluster(t, { max_connections: '40' });
+
+async function wired(
+  test: Test,
+  env: Record<string, string> = {},
+): Promise<{ wire: Wire; service: Served }> {
+  const wire = await wireTo(test, cluster.url);
+  const service = await cluster.using((database) =>
+    served(test, { ...database, url: wire.url }, { ...OWN_TIMES, PRICE_BOOK_BYTES: '0', ...env }),
+  );
+  await until('it answers', () => answers(service));
+  return { wire, service };
+}
+
+const answers = async (service: Served): Promise<boolean> =>
+  (await send(false, service, ASKS[0] as Ask)).status === 200;
+
+/** What must hold of all answers; returns how many were no answer. */
+function tolerable(test: Test, all: readonly Answered[]): number {
+  test.same(intolerable(all), []);
+  const failed = all.filter(({ status }) => status !== 200);
+  test.same(
+    [...new Set(failed.map(codeOf))].filter((code) => !CODES.includes(String(code))),
+    [],
+  );
+  return failed.length;
+}
+
+/** Waits until the service answers as many at once as it has connections. */
+async function whole(service: Served): Promise<number> {
+  const begun = performance.now();
+  const each = (): Promise<void> => until('all connections are there', () => answers(service));
+  await Promise.all(Array.from({ length: 8 }, each));
+  const ready = (): Promise<Answered> => send(false, service, { path: '/ready' });
+  await until('it is ready', async () => (await ready()).status === 200);
+  return performance.now() - begun;
+}
+
+fault(
+  'F5c',
+  'a database behind a line that swallows everything for 60 s',
+  '503 or 504 within 10 s, no hang; the pool is whole ≤ 15 s after',
+  async (t) => {
+    const { wire, service } = await wired(t);
+    const load = openLoad(t, service, ASKS, byLength(20, 100));
+    await until('it goes', () => load.answers.length >= 20);
+    wire.freeze();
+    await until('it is told', () => load.answers.some(({ status }) => status === 503));
+    t.equal((await send(false, service, { path: '/live' })).status, 200);
+    await pause(byLength(500, 60_000));
+    wire.thaw();
+    const back = await whole(service);
+    const all = await load.stop();
+    const failed = tolerable(t, all);
+    return {
+      requests: all.length,
+      '503 and 504': failed,
+      longest: within(quantile(all, 1), 10_000),
+      'whole after': within(back, 15_000),
+    };
+  },
+);
+
+/** What of a service has to be as it was once nobody asks any more. */
+const IN_USE: readonly Watched[] = [
+  { name: 'prices_statements_running', labels: {} },
+  { name: 'prices_statements_waiting', labels: {} },
+  { name: 'prices_requests_running', labels: {} },
+  { name: 'prices_requests_waiting', labels: {} },
+];
+
+/** Requests at a rate, until so long is over and some were answered and some turned away. */
+async function paced(test: Test, service: Served, rate: number, needs: readonly number[]) {
+  const load = openLoad(test, service, ASKS, rate);
+  await pause(byLength(1_000, 15_000, 200_000));
+  const all = (): boolean =>
+    needs.every((status) => load.answers.some((each) => each.status === status));
+  await until(`there are ${needs}`, all);
+  const answers = await load.stop();
+  const good = answers.filter(({ status }) => status === 200);
+  return { answers, p99: quantile(good, 0.99) };
+}
+
+fault(
+  'F6',
+  'a slow database: 200 ms each way, 64 kB a second',
+  'slow answers or 503; p99 of good ones grows no more than the load; what is too much is shed ' +
+    'as 503 overloaded; no connection is lost for good: 0 in use afterwards',
+  async (t) => {
+    const { wire, service } = await wired(t, TELLS_METRICS);
+    wire.set({ latencyMs: 200, bytesPerSecond: 65_536, sliceBytes: 1_400 });
+    const half = await paced(t, service, 5, [200]);
+    const full = await paced(t, service, 10, [200]);
+    const more = await paced(t, service, 40, [200, 503]);
+    const all = [half, full, more].flatMap(({ answers }) => answers);
+    const failed = tolerable(t, all);
+    const shed = all.filter((each) => codeOf(each) === 'overloaded').length;
+    t.ok(shed > 0, 'what is too much is shed');
+    const inUse = async (): Promise<number> => {
+      const each = await Promise.all(IN_USE.map((watched) => counted(service, watched)));
+      return each.reduce((sum, count) => sum + count, 0);
+    };
+    await until('nothing is in use', async () => (await inUse()) === 0);
+    wire.set({});
+    const back = await whole(service);
+    const pool = await poolAtRest(service);
+    t.ok(pool.all <= 8, 'the pool is no larger than it was');
+    return {
+      requests: all.length,
+      '503 and 504': failed,
+      'of them overloaded': shed,
+      'p99 at 5 a second': `${Math.round(half.p99)} ms`,
+      'at 10 to that': within(full.p99 / half.p99, 2, '×'),
+      'at 40 to that': within(more.p99 / half.p99, 8, '×'),
+      'in use afterwards': within(pool.inUse, 0, 'connections'),
+      'whole after': within(back, 15_000),
+    };
+  },
+);
+
+fault(
+  'F5b',
+  'a line that resets, half closes and cuts into pieces',
+  '0 × 500; answers as before once it is mended',
+  async (t) => {
+    const { wire, service } = await wired(t);
+    wire.set({ sliceBytes: 7 });
+    await until('bytes may come in any pieces', () => answers(service));
+    wire.set({});
+    const load = openLoad(t, service, ASKS, 20);
+    for (let round = 0; round < byLength(3, 20); round += 1) {
+      const seen = load.answers.length;
+      await until('it goes', () => load.answers.length >= seen + 20);
+      if (round % 2 === 0) wire.reset();
+      else wire.halfClose();
+      await whole(service);
+    }
+    const all = await load.stop();
+    t.same(givenUp(all, service.running.stderr()), [], 'what may pass is tried again');
+    return { requests: all.length, failed: failedOf(tolerable(t, all)) };
+  },
+);
+
+/** Takes connections until the server has none left. */
+async function fill(test: Test): Promise<pg.Client[]> {
+  const taken: pg.Client[] = [];
+  for (;;) {
+    const client = new pg.Client({ connectionString: cluster.url });
+    client.on('error', () => {});
+    test.teardown(() => client.end().catch(() => {}));
+    try {
+      await client.connect();
+      taken.push(client);
+    } catch (error) {
+      test.equal((error as { code?: string }).code, '53300');
+      return taken;
+    }
+  }
+}
+
+/** The sessions of the service, each of which is ended. */
+const END_SESSIONS = `select pg_terminate_backend(pid) from pg_stat_activity
+  where application_name like 'commodity-prices%'`;
+
+/** Takes all connections of the server, also those of the service, which comes back for its own. */
+async function takeAll(test: Test): Promise<pg.Client[]> {
+  const taken = await fill(test);
+  await until('the service has none', async () => {
+    const ended = await taken[0]?.query(END_SESSIONS);
+    const more = await Promise.all(Array.from({ length: 4 }, () => fill(test)));
+    taken.push(...more.flat());
+    return ended?.rowCount === 0;
+  });
+  return taken;
+}
+
+/** Lines of a log that tell one cause, the one told most; of what is refused each has a line. */
+function causesIn(log: string): number {
+  const whole = log.slice(0, log.lastIndexOf('\n') + 1).split('\n');
+  const lines = whole.filter((line) => /^\{.*"err":/.test(line)).map((line) => JSON.parse(line));
+  const kinds = Map.groupBy(lines, ({ code, err }) => `${code} ${err.message}`);
+  return Math.max(0, ...[...kinds.values()].map(({ length }) => length));
+}
+
+fault(
+  'F8',
+  'every connection of the server taken by others',
+  'only 503 with Retry-After; the log tells each cause at most once a second; answers as soon as ' +
+    'some are free',
+  async (t) => {
+    const { service } = await wired(t);
+    const load = openLoad(t, service, ASKS, byLength(20, 50));
+    const [begun, before] = [performance.now(), service.running.stderr().length];
+    const taken = await takeAll(t);
+    const refused = (): Answered[] =>
+      load.answers.filter((each) => /_unavailable$/.test(codeOf(each) ?? ''));
+    const log = (): string => service.running.stderr().slice(before);
+    await until('it is told', () => refused().length >= 60);
+    await until('the log tells why', () => /too many clients/.test(log()) && causesIn(log()) > 0);
+    await pause(byLength(0, 10_000));
+    const [told, causes] = [refused().length, causesIn(log())];
+    const seconds = (performance.now() - begun) / 1_000;
+    await Promise.all(taken.map((client) => client.end()));
+    const back = await whole(service);
+    const all = await load.stop();
+    // One more is at the beginning of the first second.
+    const most = Math.ceil(seconds) + 1;
+    t.ok(causes > 0 && causes <= most, `${causes} lines tell why; at most ${most} may`);
+    return {
+      'taken by others': taken.length,
+      requests: all.length,
+      '503': tolerable(t, all),
+      'lines that tell why': within(causes, most, 'lines'),
+      'refused meanwhile': told,
+      'whole after': within(back, 5_000),
+    };
+  },
+);

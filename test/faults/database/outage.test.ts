@@ -1,0 +1,449 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import t from 'tap';
+import { ownCluster } from '../../support/database/cluster.ts';
+import { named, quotaOf, rateAt, SHARES } from '../../support/database/quota.ts';
+import { wireTo } from '../../support/database/tcp-proxy.ts';
+import { givenUp } from '../../support/http/early-refusals.ts';
+import { grownAtMost, OWN_TIMES, type Served, served } from '../../support/http/service-process.ts';
+import { until } from '../../support/http/sockets.ts';
+import { type Bounded, type Figures, failedOf, within } from '../../support/process/figures.ts';
+import {
+  type Answered,
+  type Ask,
+  codeOf,
+  intolerable,
+  type OpenLoad,
+  openLoad,
+  quantile,
+  send,
+} from '../../support/process/load.ts';
+import { tell } from '../../support/process/signals.ts';
+import { byLength, fault, LENGTH } from '../../support/run/faults.ts';
+
+type Test = typeof t;
+
+const RATE = byLength(25, 50);
+/** Their points are read from the database: only the prices of a market are cached. */
+const QUESTIONS: readonly Ask[] = [
+  {
+    path: '/v3/prices/nickel',
+    body: '{"filters":{"codes":["CP-NI-0001"]},"options":{"includeSeries":true}}',
+  },
+  {
+    path: '/v3/prices/copper',
+    body: '{"filters":{"dateFrom":"2026-06-01"},"options":{"includeSeries":true}}',
+  },
+  { path: '/v3/prices/cobalt/filters' },
+  { path: '/v3/prices' },
+];
+
+/** The largest body that is read. */
+const LARGEST: readonly Ask[] = [
+  { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}'.padEnd(131_072) },
+];
+
+const cluster = await ownCluster(t);
+/** Every answer needs the database; the gate is what a service has by itself. */
+const ENV = { ...OWN_TIMES, PRICE_BOOK_BYTES: '0', RUNNING_MAX: '64', WAITING_MAX: '128' };
+const service = await cluster.using((database) => served(t, database, ENV));
+/** The same behind a wire that can be cut. */
+const wire = await wireTo(t, cluster.url);
+const wired = await cluster.using((database) => served(t, { ...database, url: wire.url }, ENV));
+const quota = quotaOf(t);
+if (LENGTH !== 'short') {
+  for (const { running } of [service, wired]) quota.add(running.child.pid ?? 0);
+  await cluster.confine(quota);
+}
+const get = (path: string): Promise<Answered> => send(false, service, { path });
+const isReady = async (target: Served): Promise<boolean> =>
+  (await send(false, target, { path: '/ready' })).status === 200;
+const ready = (): Promise<boolean> => isReady(service);
+
+/** Requests that go on, and what the service says of them. */
+interface Loaded extends OpenLoad {
+  /** Its log since they began. */
+  log(): string;
+}
+
+/** Requests that go on at a rate; the service is in order when they begin. */
+async function loaded(test: Test, rate = RATE): Promise<Loaded> {
+  await until('the service is ready', ready);
+  const before = service.running.stderr().length;
+  const load = openLoad(test, service, QUESTIONS, rate);
+  await until('they are answered', () => load.answers.length >= RATE);
+  return { ...load, log: () => service.running.stderr().slice(before) };
+}
+
+/** Waits until so many more were answered. */
+const more = (load: OpenLoad, count: number): Promise<void> => {
+  const goal = load.answers.length + count;
+  return until('more are answered', () => load.answers.length >= goal);
+};
+
+/** Waits until requests are answered as if nothing had been; returns how long after `since`. */
+async function recovered(load: OpenLoad, since: number): Promise<number> {
+  const good = ({ status, endedAt }: Answered): boolean => status === 200 && endedAt > since;
+  await until('one is answered', () => load.answers.some(good));
+  const first = Math.min(...load.answers.filter(good).map(({ endedAt }) => endedAt));
+  await until('the service is ready', ready);
+  return first - since;
+}
+
+/** What must hold of all answers, whatever happened: told, and worth another attempt. */
+async function tolerable(test: Test, load: Loaded, codes: RegExp) {
+  await more(load, RATE);
+  await until('it is as it was', () =>
+    load.answers.slice(-3).every(({ status }) => status === 200),
+  );
+  const answers = await load.stop();
+  test.same(intolerable(answers), []);
+  test.same(givenUp(answers, load.log()), [], 'what may pass is tried again');
+  const failed = answers.filter(({ status }) => status !== 200);
+  test.same(
+    [...new Set(failed.map(codeOf))].filter((code) => !codes.test(String(code))),
+    [],
+  );
+  return { requests: answers.length, failed: failed.length };
+}
+
+const longestOf = ({ answers }: OpenLoad, most: number): Bounded =>
+  within(quantile(answers, 1), most);
+
+const SILENT = /^(database_unavailable|auth_unavailable|overloaded|query_timeout)$/;
+/** A machine that stalls is as silent as a database that does. */
+const AWAY = byLength(SILENT, /^(database_unavailable|auth_unavailable|overloaded)$/);
+
+const isUp = (): Promise<boolean> =>
+  cluster.ask('select 1').then(
+    () => true,
+    () => false,
+  );
+
+/**
+ * Does a fault with each share of the processor, under 60 % of the load that is sustained there.
+ * A request may take longer than a second only at half a core, where PostgreSQL itself does.
+ */
+async function atShares(test: Test, work: (load: Loaded, rate: number) => Promise<void>) {
+  let figures: Figures = {};
+  for (const share of SHARES) {
+    const rate = await rateAt(test, quota, share, service, QUESTIONS, RATE);
+    const load = await loaded(test, rate.perSecond);
+    await work(load, rate.perSecond);
+    const { requests, failed } = await tolerable(test, load, AWAY);
+    const longest = quantile(load.answers, 1);
+    figures = {
+      ...figures,
+      ...rate.figures,
+      [named('requests', share)]: requests,
+      [named('failed', share)]: failedOf(failed),
+      [named('longest', share)]:
+        share === SHARES[1] ? `${Math.round(longest)} ms` : within(longest, 1_000),
+    };
+  }
+  quota.cores(null);
+  return figures;
+}
+
+fault(
+  'F1',
+  'a busy session killed with SIGKILL, again and again under load',
+  '0 failed, with one core and with half a core; longest request ≤ 1 s with one; 0 × 500',
+  async (t) => {
+    const rounds = byLength(2, 5);
+    const figures = await atShares(t, async (load, rate) => {
+      for (let round = 0; round < rounds; round += 1) {
+        // PostgreSQL ends all other sessions as well then, and recovers.
+        await cluster.killBusy('commodity-prices');
+        await until('the server is back', isUp);
+        await recovered(load, performance.now());
+        await more(load, rate);
+      }
+    });
+    return { kills: rounds, ...figures };
+  },
+);
+
+fault(
+  'F2',
+  'PostgreSQL restarted, fast',
+  '0 failed, with one core and with half a core; longest request ≤ 1 s with one',
+  (t) =>
+    atShares(t, async (load) => {
+      await cluster.restart('fast');
+      await recovered(load, performance.now());
+    }),
+);
+
+fault(
+  'F2b',
+  'PostgreSQL restarted, immediate',
+  'only 503 with Retry-After while it is down; answers ≤ 2 s after it is back',
+  async (t) => {
+    const load = await loaded(t);
+    await cluster.restart('immediate');
+    const after = await recovered(load, performance.now());
+    const { requests, failed } = await tolerable(t, load, AWAY);
+    return { requests, 'recovered after': within(after, 2_000), '503': failed };
+  },
+);
+
+/** How the database goes away, and comes back. */
+const KINDS = {
+  cut: [() => wire.cut(true), () => wire.cut(false)],
+  silent: [() => wire.freeze(), () => wire.thaw()],
+} as const;
+
+type Kind = keyof typeof KINDS;
+
+/** Takes the database away for so long; returns when it went and when it was back. */
+async function away(kind: Kind, ms: number): Promise<{ went: number; back: number }> {
+  const [take, give] = KINDS[kind];
+  const went = performance.now();
+  take();
+  await pause(ms - (performance.now() - went));
+  give();
+  return { went, back: performance.now() };
+}
+
+/** Waits until all that was asked before is answered, and a second's worth after it. */
+async function calm(load: OpenLoad, perSecond: number): Promise<void> {
+  const goal = load.sent() + perSecond;
+  await until('it goes on', () => load.answers.length >= goal);
+  await until('it is ready', () => isReady(wired));
+}
+
+const failedIn = (answers: readonly Answered[]): readonly Answered[] =>
+  answers.filter(({ status }) => status !== 200);
+
+/** How long interruptions last that no request is to notice, in milliseconds. */
+const MOMENTS = byLength([500], [500, 1_000, 2_000]);
+
+/** Short interruptions under load; returns how many requests failed, of how many, and the rest. */
+async function interrupted(
+  test: Test,
+  kind: Kind,
+  { asks, perSecond }: { readonly asks: readonly Ask[]; readonly perSecond: number },
+  moments = MOMENTS,
+) {
+  let memory = 0;
+  const load = openLoad(test, wired, asks, perSecond);
+  await until('it goes', () => load.answers.length >= perSecond);
+  for (const ms of moments) {
+    const grown = await grownAtMost(wired.running.child.pid ?? 0, async () => {
+      await away(kind, ms);
+      await calm(load, perSecond);
+    });
+    memory = Math.max(memory, grown);
+  }
+  const answers = await load.stop();
+  const failed = failedIn(answers);
+  test.same([...new Set(failed.map((each) => `${each.status} ${codeOf(each)}`))], []);
+  return { requests: answers.length, failed: failed.length, memory, longest: quantile(answers, 1) };
+}
+
+/** When the answers of a second are all good, and their p99 what it was. */
+function asBeforeAt(answers: readonly Answered[], p99: number, back: number): number {
+  const since = answers.filter(({ endedAt }) => endedAt > back);
+  const ends = [...new Set(since.map(({ endedAt, ms }) => endedAt - ms))].toSorted((a, b) => a - b);
+  for (const from of ends) {
+    if (from < back) continue;
+    const seen = since.filter(({ endedAt, ms }) => {
+      const due = endedAt - ms;
+      return due >= from && due < from + 1_000;
+    });
+    if (seen.every(({ status }) => status === 200) && quantile(seen, 0.99) <= p99) return from;
+  }
+  return Number.POSITIVE_INFINITY;
+}
+
+/** An interruption that is too long to wait for. */
+async function outage(test: Test, perSecond: number) {
+  const load = openLoad(test, wired, QUESTIONS, perSecond);
+  await until('it goes', () => load.answers.length >= 3 * perSecond);
+  const before = quantile(load.answers.slice(-2 * perSecond), 0.99);
+  const { went, back } = await away('cut', byLength(3_000, 10_000));
+  await calm(load, perSecond);
+  await pause(byLength(0, 2_000));
+  const answers = await load.stop();
+  test.same(intolerable(answers), []);
+  const due = ({ endedAt, ms }: Answered): number => endedAt - ms;
+  const failed = failedIn(answers);
+  test.same(
+    [...new Set(failed.map(codeOf))].filter(
+      (code) => !/^(database|auth)_unavailable$/.test(`${code}`),
+    ),
+    [],
+  );
+  const first = failed.filter((each) => due(each) - went < 2_500);
+  const later = failed.filter((each) => due(each) - went >= 2_500 && each.endedAt < back);
+  const good = answers.filter(({ status, endedAt }) => status === 200 && endedAt > back);
+  return {
+    refused: failed.length,
+    first: quantile(first, 1),
+    later: quantile(later, 1),
+    answered: Math.min(...good.map(({ endedAt }) => endedAt)) - back,
+    p99: before,
+    again: asBeforeAt(answers, 2 * before, back) - back,
+  };
+}
+
+fault(
+  'F5',
+  'a database behind a line that swallows everything for 0.5, 1 and 2 s',
+  '0 failed, with one core and with half a core',
+  async (t) => {
+    let figures: Figures = {};
+    for (const share of SHARES) {
+      const rate = await rateAt(t, quota, share, wired, QUESTIONS, RATE);
+      const { perSecond } = rate;
+      const done = await interrupted(t, 'silent', { asks: QUESTIONS, perSecond });
+      figures = {
+        ...figures,
+        ...rate.figures,
+        [named('requests', share)]: done.requests,
+        [named('failed', share)]: failedOf(done.failed),
+        [named('longest', share)]: `${Math.round(done.longest)} ms`,
+      };
+    }
+    quota.cores(null);
+    return figures;
+  },
+);
+
+for (const [at, share] of SHARES.entries()) {
+  const [name] = share;
+  fault(
+    at === 0 ? 'F56' : 'F56b',
+    `a database that is away for a moment, under 60 % of the load that it sustains ${name}`.trim(),
+    'for 0.5, 1 and 2 s: 0 failed, ≤ 32 MB more memory, ≤ 80 with the largest bodies; for 10 s: ' +
+      '503 after ≤ 2.5 s each, the later ones after ≤ 50 ms, the first answer ≤ 0.5 s after it ' +
+      'is back, and a p99 ≤ 2 × that of before within 2 s',
+    async (t) => {
+      const { perSecond, figures } = await rateAt(t, quota, share, wired, QUESTIONS, RATE);
+      const usual = await interrupted(t, 'cut', { asks: QUESTIONS, perSecond });
+      const long = await outage(t, perSecond);
+      const rate = await rateAt(t, quota, share, wired, LARGEST, 10);
+      const load = { asks: LARGEST, perSecond: rate.perSecond };
+      const largest = await interrupted(t, 'cut', load, MOMENTS.slice(-1));
+      quota.cores(null);
+      return {
+        ...figures,
+        interruptions: MOMENTS.length + 2,
+        requests: usual.requests + largest.requests,
+        failed: failedOf(usual.failed + largest.failed),
+        longest: `${Math.round(Math.max(usual.longest, largest.longest))} ms`,
+        'memory grew': within(usual.memory, 32, 'MB'),
+        'largest bodies a second': rate.perSecond,
+        'memory grew with them': within(largest.memory, 80, 'MB'),
+        'refused in 10 s': long.refused,
+        'longest 503': within(long.first, 2_500),
+        'longest later 503': within(long.later, 50),
+        'answers after': within(long.answered, 500),
+        'p99 before': `${long.p99.toFixed(1)} ms`,
+        'as fast as before after': within(long.again, 2_000),
+      };
+    },
+  );
+}
+
+/** Waits until the service says that its database is away; returns how long it took. */
+async function noticed(load: OpenLoad, begun = performance.now()): Promise<number> {
+  await until('/ready says so', async () => (await get('/ready')).status === 503);
+  const took = performance.now() - begun;
+  await until('requests are told', () =>
+    load.answers.some(({ status, endedAt }) => status === 503 && endedAt > begun),
+  );
+  return took;
+}
+
+fault(
+  'F3',
+  'the postmaster killed, and down for 10 s',
+  '/live 200; /ready 503 ≤ 2 s; only 503 with Retry-After ≤ 2.5 s; answers ≤ 2 s after it is back',
+  async (t) => {
+    const load = await loaded(t);
+    const memory = await service.memory();
+    const killed = performance.now();
+    await cluster.kill();
+    const took = await noticed(load, killed);
+    t.equal((await get('/live')).status, 200);
+    await pause(byLength(500, 10_000));
+    t.equal((await get('/live')).status, 200);
+    const down = load.answers.filter(({ status }) => status === 503);
+    await cluster.restart('fast');
+    const after = await recovered(load, performance.now());
+    const counted = await tolerable(t, load, AWAY);
+    t.equal(service.running.child.exitCode, null, 'the service never ended');
+    return {
+      requests: counted.requests,
+      '503': counted.failed,
+      'noticed after': within(took, 2_000),
+      'longest 503': within(quantile(down, 1), 2_500),
+      'recovered after': within(after, 2_000),
+      'memory grew': within((await service.memory()) - memory, 50, 'MB'),
+    };
+  },
+);
+
+/** Stops processes for as long as work takes; one that ended meanwhile needs nothing. */
+async function whileStopped<T>(pids: readonly number[], work: () => Promise<T>): Promise<T> {
+  const tellAll = (signal: NodeJS.Signals): void => {
+    for (const pid of pids) tell(pid, signal);
+  };
+  tellAll('SIGSTOP');
+  try {
+    return await work();
+  } finally {
+    tellAll('SIGCONT');
+  }
+}
+
+for (const [id, program, stoppedMs] of [
+  ['F4', 'commodity-prices', 30_000],
+  // Longer than any request may take.
+  ['F4b', 'commodity-prices link', 12_000],
+] as const) {
+  fault(
+    id,
+    `one session of "${program}" stopped with SIGSTOP`,
+    '≤ 1 request fails: it is told, and what comes after it goes over another session',
+    async (t) => {
+      const load = await loaded(t);
+      const [pid = 0] = await cluster.sessions(program);
+      await whileStopped([pid], async () => {
+        await more(load, 2 * RATE);
+        await pause(byLength(0, stoppedMs));
+      });
+      const { requests, failed } = await tolerable(t, load, SILENT);
+      return {
+        requests,
+        failed: failedOf(failed, 1),
+        longest: longestOf(load, 10_000),
+      };
+    },
+  );
+}
+
+fault(
+  'F4c',
+  'all of PostgreSQL stopped with SIGSTOP',
+  '503 or 504 within 10 s, no hang; answers ≤ 2 s after it goes on',
+  async (t) => {
+    const load = await loaded(t);
+    const took = await whileStopped(await cluster.processes(), async () => {
+      const took = await noticed(load);
+      t.equal((await get('/live')).status, 200);
+      await pause(byLength(500, 30_000));
+      return took;
+    });
+    const after = await recovered(load, performance.now());
+    const { requests, failed } = await tolerable(t, load, SILENT);
+    return {
+      requests,
+      '503 and 504': failed,
+      'noticed after': within(took, 2_000),
+      longest: longestOf(load, 10_000),
+      'recovered after': within(after, 2_000),
+    };
+  },
+);

@@ -1,0 +1,248 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type t from 'tap';
+import { newKey } from '../../../src/auth/keys/format.ts';
+import { roleName } from '../../../src/db/migrate/roles.ts';
+import { HS256, SECRET } from '../../support/auth/auth-app.ts';
+import { goodClaims, secretToken } from '../../support/auth/tokens.ts';
+import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
+import { lockWaits, whileLocked } from '../../support/database/lock-waits.ts';
+import { roledDatabase } from '../../support/database/roles.ts';
+import { flood } from '../../support/http/load-thread.ts';
+import { counted, TELLS_METRICS, type Watched, watchedBy } from '../../support/http/metrics.ts';
+import { type Served, served } from '../../support/http/service-process.ts';
+import { until } from '../../support/http/sockets.ts';
+import { within } from '../../support/process/figures.ts';
+import {
+  type Answered,
+  type Ask,
+  agentOf,
+  codeOf,
+  intolerable,
+  quantile,
+  send,
+} from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+type Test = typeof t;
+
+/** A token: a key that is not remembered would be looked up first. */
+const TOKENS = {
+  JWT_SECRET: SECRET,
+  JWT_ISSUER: HS256.JWT_ISSUER,
+  JWT_AUDIENCE: HS256.JWT_AUDIENCE,
+};
+const token = (market = '*', more = {}): string =>
+  secretToken(goodClaims({ scope: `prices:${market}`, ...more }));
+
+/** Of somebody who has asked as often as a rate allows, which is enough for all others. */
+const SPENT = token('*', { sub: 'a client without a pause' });
+const BURST = byLength(1_500, 5_000);
+
+/** Its points are read from the database: only the prices of a market are cached. */
+const PRICES: Ask = { path: '/v3/prices/nickel', body: '{"options":{"includeSeries":true}}' };
+
+/** Requests that need no connection of the pool, and what each is told. */
+const CHEAP: readonly (readonly [status: number, ask: Ask])[] = [
+  [404, { path: '/v3/nothing' }],
+  [405, { method: 'DELETE', path: '/v3/prices/nickel' }],
+  [401, { ...PRICES, headers: { authorization: 'Bearer nonsense' } }],
+  [401, { ...PRICES, headers: { 'x-api-key': `${newKey().text}x` } }],
+  [403, { path: '/v3/prices/copper', headers: { authorization: `Bearer ${token('nickel')}` } }],
+  [400, { ...PRICES, body: '{"filters":{"nothing":[]}}' }],
+  [400, { ...PRICES, body: '{' }],
+  [429, { ...PRICES, headers: { authorization: `Bearer ${SPENT}` } }],
+  [415, { ...PRICES, headers: { 'content-type': 'text/plain' } }],
+  [200, { path: '/live' }],
+  [200, { path: '/health' }],
+  [200, { path: '/v3/prices/health' }],
+];
+
+/** A service whose caches hold the key and the prices of the market: only points are read. */
+async function warm(test: Test, database: TestDatabase, env: Record<string, string>) {
+  const service = await served(test, database, { PRICE_BOOK_BYTES: '0', ...env });
+  for (const ask of [PRICES, PRICES, PRICES, { path: '/ready' }]) {
+    await until('it is warm', async () => (await send(false, service, ask)).status === 200);
+  }
+  return service;
+}
+
+/** Sends requests until one waits on each connection; where time ran out for one, another. */
+async function onEachConnection(database: TestDatabase, ask: () => Promise<Answered>) {
+  const unanswered = new Set<Promise<Answered>>();
+  await until('all connections are busy', async () => {
+    while (unanswered.size < 8) {
+      const asked = ask();
+      unanswered.add(asked);
+      void asked.then(() => unanswered.delete(asked));
+    }
+    return (await lockWaits(database.pool)) === 8;
+  });
+  return [...unanswered];
+}
+
+fault(
+  'F7',
+  'every connection to the database busy',
+  '503 overloaded with Retry-After ≤ 600 ms; what needs no connection ≤ 20 ms, health ≤ 50 ms',
+  async (t) => {
+    const database = await testDatabase(t, { seeded: true });
+    const minutes = {
+      DATABASE_STATEMENT_TIMEOUT_MS: '300000',
+      REQUEST_DEADLINE_MS: '300000',
+      WAITING_MS_MAX: '500',
+      WAITING_MAX: '64',
+    };
+    const rate = { RATE_PER_MINUTE: '1', RATE_BURST: String(BURST) };
+    const { port } = await warm(t, database, { ...minutes, ...rate, ...TOKENS });
+    const service = { port, key: token() };
+    const spending = flood(t, { port, key: SPENT }, { path: '/v3/me' });
+    spending.pace({ perSecond: Number.POSITIVE_INFINITY, lines: 8, count: BURST });
+    await until('its rate is spent', () => spending.answers.length >= BURST);
+    const agent = agentOf(t, Number.POSITIVE_INFINITY);
+    const count = byLength(100, 500);
+    const cheap: Answered[] = [];
+    const health: Answered[] = [];
+    const askCheap = async (): Promise<void> => {
+      for (const [status, ask] of CHEAP) {
+        const answer = await send(agent, service, ask);
+        t.equal(answer.status, status, `${ask.method ?? ''} ${ask.path} ${answer.text}`);
+        (status === 200 ? health : cheap).push(answer);
+      }
+      await pause(10);
+    };
+    const { busy, refused } = await whileLocked(database, async () => {
+      const busy = await onEachConnection(database, () => send(agent, service, PRICES));
+      // From a thread of its own, so that nothing here waits for anything but the service.
+      const load = flood(t, service, PRICES);
+      load.pace({ perSecond: count, lines: count, count });
+      do await askCheap();
+      while (load.answers.length < count);
+      return { busy, refused: await load.stop() };
+    });
+    const told = new Set(refused.map((each) => `${each.status} ${codeOf(each)}`));
+    t.same([...told], ['503 overloaded']);
+    t.same(intolerable(refused), []);
+    t.ok(
+      (await Promise.all(busy)).every(({ status }) => status === 200),
+      'the others go on',
+    );
+    t.equal((await send(agent, service, PRICES)).status, 200);
+    return {
+      refused: refused.length,
+      'longest refusal': within(quantile(refused, 1), 600),
+      'asked meanwhile': cheap.length + health.length,
+      'longest of what needs no connection': within(quantile(cheap, 1), 20),
+      'longest health': within(quantile(health, 1), 50),
+    };
+  },
+);
+
+/** What is told while a database says nothing. */
+const SILENT = /^503 (database|auth)_unavailable$/;
+
+/** A request that runs into the time that a statement may take. */
+async function timedOut(test: Test, database: TestDatabase, service: Served) {
+  const agent = agentOf(test, 8);
+  let answers: readonly Answered[] = [];
+  // Where a machine stalls, a database may say nothing for so long that it counts as away.
+  await until('all are told', async () => {
+    answers = await whileLocked(database, async () => {
+      const all = await Promise.all(Array.from({ length: 8 }, () => send(agent, service, PRICES)));
+      await until('no statement is left', async () => (await lockWaits(database.pool)) === 0);
+      return all;
+    });
+    const told = new Set(answers.map((each) => `${each.status} ${codeOf(each)}`));
+    const other = [...told].filter((each) => each !== '504 query_timeout');
+    test.same(
+      byLength(
+        other.filter((each) => !SILENT.test(each)),
+        other,
+      ),
+      [],
+    );
+    return other.length === 0;
+  });
+  // A busy machine may need more than the short time that this service allows.
+  const again = async (): Promise<boolean> => (await send(agent, service, PRICES)).status === 200;
+  const each = (): Promise<void> => until('the connections are used again', again);
+  await Promise.all(Array.from({ length: 8 }, each));
+  return answers;
+}
+
+fault(
+  'F9',
+  'a statement that runs too long',
+  '504 query_timeout at 8 to 10 s; its session ends; the connection is used again',
+  async (t) => {
+    const database = await testDatabase(t, { seeded: true });
+    const limitMs = byLength(500, 8_000);
+    const timedOutBy = async (name: string, other: string): Promise<readonly Answered[]> => {
+      const service = await warm(t, database, { [name]: String(limitMs), [other]: '60000' });
+      const answers = await timedOut(t, database, service);
+      // Timers of Node and of PostgreSQL count in whole milliseconds.
+      t.ok(Math.min(...answers.map(({ ms }) => ms)) > limitMs - 5, 'none before its time');
+      return answers;
+    };
+    const first = await timedOutBy('DATABASE_STATEMENT_TIMEOUT_MS', 'REQUEST_DEADLINE_MS');
+    const second = await timedOutBy('REQUEST_DEADLINE_MS', 'DATABASE_STATEMENT_TIMEOUT_MS');
+    return {
+      requests: first.length + second.length,
+      'by PostgreSQL, longest': within(quantile(first, 1), 10_000),
+      'by the deadline, longest': within(quantile(second, 1), 10_000),
+    };
+  },
+);
+
+/** What a client must not learn of: tables, accounts, and the words of PostgreSQL. */
+const NAMES = /permission|denied|relation|function|column|series"|gone|exist|select|42[P58]\d+/gi;
+
+fault(
+  'F10',
+  'a right taken away, a function gone',
+  '500 internal_error and 503 schema_outdated, without a name in it; the metrics that the alerts ' +
+    'watch count each; answers again when it is mended',
+  async (t) => {
+    const database = await roledDatabase(t, { seeded: true });
+    const account = { ...database, url: database.urlOf('service') };
+    const service = await served(t, account, { PRICE_BOOK_BYTES: '0', ...TELLS_METRICS });
+    const role = roleName(database.prefix, 'service');
+    const ask = (): Promise<Answered> => send(false, service, PRICES);
+    const internal = await watchedBy('PricesInternalError');
+    const failing = await watchedBy('PricesFailing');
+    const faults = [
+      ['500 internal_error', 'revoke select on price from ROLE', 'grant select on price to ROLE'],
+      ['500 internal_error', 'revoke select on series from ROLE', 'grant select on series to ROLE'],
+      [
+        '503 schema_outdated',
+        'alter function series_at(bigint) rename to series_at_gone',
+        'alter function series_at_gone(bigint) rename to series_at',
+      ],
+    ] as const;
+    const before = [await counted(service, internal), await counted(service, failing)];
+    let [answers, named] = [0, 0];
+    for (const [told, take, give] of faults) {
+      await database.pool.query(take.replace('ROLE', `"${role}"`));
+      const answer = await ask();
+      t.equal(`${answer.status} ${codeOf(answer)}`, told, take);
+      const { requestId: _id, ...said } = JSON.parse(answer.text);
+      named += [...JSON.stringify(said).matchAll(NAMES)].length;
+      named += answer.text.split(role).length - 1;
+      await database.pool.query(give.replace('ROLE', `"${role}"`));
+      await until('it is mended', async () => (await ask()).status === 200);
+      answers += 2;
+    }
+    t.equal(named, 0, 'nothing is named');
+    t.match(service.running.stderr(), 'permission denied', 'the log tells the cause');
+    const since = async (watched: Watched, at: number): Promise<number> =>
+      (await counted(service, watched)) - (before[at] ?? 0);
+    await until('each is counted', async () => (await since(failing, 1)) >= faults.length);
+    t.equal(await since(internal, 0), 2, 'the alert of what nobody foresaw is for two of them');
+    return {
+      faults: faults.length,
+      requests: answers,
+      'names told': within(named, 0, 'names'),
+      'counted for PricesInternalError': await since(internal, 0),
+      'for PricesFailing': await since(failing, 1),
+    };
+  },
+);

@@ -1,0 +1,44 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type t from 'tap';
+import { type Ask, agentOf, send, type Target } from '../../support/process/load.ts';
+
+/** What came of waiting as one is told. */
+export interface Obeyed {
+  /** Requests that were sent again once Retry-After was over, and those of them refused again. */
+  readonly retries: number;
+  readonly refused: number;
+}
+
+/** A timer may come a moment early. */
+const EARLY_MS = 5;
+
+/**
+ * A client that asks as fast as it is answered, of each instance in turn, and that is silent for as
+ * long as a refusal says.
+ */
+export async function obedient(
+  test: Pick<typeof t, 'teardown'>,
+  targets: readonly Target[],
+  ask: Ask,
+  isOver: () => boolean,
+): Promise<Obeyed> {
+  const agent = agentOf(test, targets.length);
+  const obeyed = { retries: 0, refused: 0 };
+  let hasWaited = false;
+  // Once at least, however slow the machine is.
+  for (let at = 0; !isOver() || obeyed.retries === 0; at += 1) {
+    const { status, headers } = await send(agent, targets[at % targets.length] as Target, ask);
+    if (hasWaited) obeyed.retries += 1;
+    if (hasWaited && status !== 200) obeyed.refused += 1;
+    hasWaited = status === 429;
+    if (hasWaited) await pause(Number(headers['retry-after']) * 1_000 + EARLY_MS);
+  }
+  return obeyed;
+}
+
+/** Of all clients, how many of a hundred that waited as told were refused again. */
+export function refusedAgain(all: readonly Obeyed[]): { percent: number; retries: number } {
+  const retries = all.reduce((sum, each) => sum + each.retries, 0);
+  const refused = all.reduce((sum, each) => sum + each.refused, 0);
+  return { percent: (100 * refused) / retries, retries };
+}

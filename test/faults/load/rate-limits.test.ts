@@ -1,0 +1,228 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type t from 'tap';
+import { createKey } from '../../../src/auth/keys/keys.ts';
+import { HS256, SECRET } from '../../support/auth/auth-app.ts';
+import { goodClaims, secretToken } from '../../support/auth/tokens.ts';
+import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
+import { keyFor } from '../../support/http/service.ts';
+import { served } from '../../support/http/service-process.ts';
+import { until } from '../../support/http/sockets.ts';
+import { within } from '../../support/process/figures.ts';
+import {
+  type Answered,
+  agentOf,
+  codeOf,
+  intolerable,
+  openLoad,
+  send,
+  type Target,
+} from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+import { type Obeyed, obedient, refusedAgain } from './compliant-client.ts';
+
+type Test = typeof t;
+
+const BURST = 60;
+const PER_SECOND = 10;
+const TWICE = 2 * PER_SECOND;
+/** In a short run the burst would hide that too much is let in. */
+const OFTEN = byLength(TWICE + BURST, TWICE);
+const LIMITS = {
+  RATE_PER_MINUTE: '600',
+  RATE_BURST: String(BURST),
+  CONCURRENT_MAX: '0',
+  JWT_SECRET: SECRET,
+  JWT_ISSUER: HS256.JWT_ISSUER,
+  JWT_AUDIENCE: HS256.JWT_AUDIENCE,
+};
+const ASK = { path: '/v3/me' };
+/** The window that answers tell, of which there are three. */
+const WINDOW_MS = byLength(2_000, 60_000);
+const WINDOWS = 3;
+const CLIENTS = byLength(2, 12);
+
+const accepted = (answers: readonly Answered[]): number =>
+  answers.filter(({ status }) => status === 200).length;
+
+/** The most that a bucket gives while a clock that is outside of it runs. */
+const allowance = (begun: number): number =>
+  BURST + (PER_SECOND * (performance.now() - begun)) / 1_000;
+
+/** Every answer tells the limit, and every refusal when to come back. */
+function toldAll(test: Test, answers: readonly Answered[]): void {
+  test.same(intolerable(answers), []);
+  const refused = answers.filter(({ status }) => status !== 200);
+  const told = new Set(refused.map((each) => `${each.status} ${codeOf(each)}`));
+  told.delete('429 rate_limited');
+  test.same([...told], []);
+  test.ok(answers.every(({ headers }) => headers['ratelimit']));
+  test.ok(refused.every(({ headers }) => Number(headers['retry-after']) >= 1));
+}
+
+/** Sends twice the rate for three windows; no more is let in than the bucket gives. */
+async function twice(test: Test, target: Target, asks: readonly { path: string }[] = [ASK]) {
+  const begun = performance.now();
+  const load = openLoad(test, target, asks, OFTEN);
+  await pause(WINDOWS * WINDOW_MS);
+  const answers = await load.stop();
+  const most = allowance(begun);
+  toldAll(test, answers);
+  test.ok(accepted(answers) <= most * 1.05, `${accepted(answers)} of ${most}`);
+  // The first window has the burst beside its rate.
+  const later = Array.from({ length: WINDOWS - 1 }, (_, at) => begun + (at + 1) * WINDOW_MS);
+  const windows = later.map((from) =>
+    accepted(answers.filter(({ endedAt: at }) => at >= from && at < from + WINDOW_MS)),
+  );
+  return { answers, share: (100 * accepted(answers)) / most, window: Math.max(...windows) };
+}
+
+/** Keeps silent until just before the edge of a window, and asks for all it can at both sides. */
+async function edges(test: Test, target: Target) {
+  const agent = agentOf(test, 16);
+  const first = performance.now();
+  const many = async (): Promise<Answered[]> =>
+    Promise.all(Array.from({ length: 2 * BURST }, () => send(agent, target, ASK)));
+  await send(agent, target, ASK);
+  let over = Number.NEGATIVE_INFINITY;
+  for (let edge = 1; edge < WINDOWS; edge += 1) {
+    await pause(first + edge * WINDOW_MS - 500 - performance.now());
+    const begun = performance.now();
+    const before = await many();
+    await pause(first + edge * WINDOW_MS - performance.now());
+    const both = accepted([...before, ...(await many())]);
+    const most = allowance(begun);
+    test.ok(both <= most, `${both} at the edge of a window, of ${most}`);
+    over = Math.max(over, both - most);
+  }
+  return BURST + over;
+}
+
+/** Two keys by turns, at twice the rate of both: neither is let in more often than it may. */
+async function byTurns(test: Test, { port }: Target, keys: readonly string[]): Promise<number> {
+  const loads = await Promise.all(keys.map((key) => twice(test, { port, key })));
+  return Math.max(...loads.map(({ share }) => share));
+}
+
+/** Many tokens of one subject: it may do with all of them what it may with one. */
+async function oneSubject(test: Test, target: Target): Promise<number> {
+  const asks = Array.from({ length: 200 }, (_, at) => {
+    const token = secretToken(goodClaims({ jti: String(at), sub: 'one' }));
+    return { ...ASK, headers: { authorization: `Bearer ${token}` } };
+  });
+  return (await twice(test, target, asks)).share;
+}
+
+/** A key of its own rate. */
+async function keyAt({ db }: TestDatabase, perMinute: number, burst: number): Promise<string> {
+  const { key } = await createKey(db, {
+    name: `${perMinute} a minute`,
+    scopes: ['prices:*'],
+    expiresAt: null,
+    limits: { perMinute, burst, concurrent: null },
+  });
+  return key;
+}
+
+/** One request after another, until long after the limit: what is told only goes down. */
+async function onlyDown(test: Test, target: Target): Promise<void> {
+  const told: { status: number; left: number; wait: number }[] = [];
+  for (let at = 0; at < 2 * BURST; at += 1) {
+    const { status, headers } = await send(false, target, ASK);
+    const [, left, after] = /;r=(\d+);t=(\d+)$/.exec(String(headers['ratelimit'])) ?? [];
+    told.push({ status, left: Number(left), wait: Number(headers['retry-after'] ?? after) });
+  }
+  const expected = Array.from({ length: 2 * BURST }, (_, at) => ({
+    status: at < BURST ? 200 : 429,
+    left: Math.max(0, BURST - 1 - at),
+  }));
+  test.same(
+    told.map(({ status, left }) => ({ status, left })),
+    expected,
+  );
+  const waits = told.slice(BURST).map(({ wait }) => wait);
+  test.same(
+    waits,
+    waits.toSorted((a, b) => b - a),
+  );
+}
+
+/** Clients that wait as they are told, each with a key of its own, for three windows. */
+async function waiting(test: Test, database: TestDatabase, targets: readonly Target[]) {
+  const end = performance.now() + WINDOWS * WINDOW_MS;
+  const obeyed: Promise<Obeyed>[] = [];
+  for (let at = 0; at < CLIENTS; at += 1) {
+    const key = await keyAt(database, at % 2 === 0 ? 60 : 600, at % 2 === 0 ? 5 : 20);
+    const own = targets.map(({ port }) => ({ port, key }));
+    obeyed.push(obedient(test, own, ASK, () => performance.now() > end));
+  }
+  return refusedAgain(await Promise.all(obeyed));
+}
+
+/** Twice the rate at each of two instances that share what they count, and then no longer can. */
+async function atTwo(test: Test, database: TestDatabase, both: readonly Target[]) {
+  const key = await keyFor(database, ['prices:*']);
+  const from = performance.now();
+  const loads = both.map(({ port }) => openLoad(test, { port, key }, [ASK], OFTEN));
+  await pause(WINDOWS * WINDOW_MS);
+  const together = (await Promise.all(loads.map((each) => each.stop()))).flat();
+  // One second of traffic more, or two on a machine that other tests load.
+  const most = Math.ceil(allowance(from) + byLength(2 * TWICE, TWICE));
+  toldAll(test, together);
+  return { together, most, key };
+}
+
+fault(
+  'F35',
+  'twice the rate of a key, at one instance and at two; bursts at the edge of a window; keys ' +
+    'and tokens by turns; the store that they share taken away',
+  'accepted ≤ limit + 5 % in three windows, for a second instance ≤ 1 s of traffic more; a burst ' +
+    'at an edge ≤ the burst; keys by turns have a limit each, all tokens of a subject one; ' +
+    'what is told only goes down; of those who wait as told ≥ 99 % are answered; no 5xx',
+  async (t) => {
+    const database = await testDatabase(t);
+    const shared = { ...LIMITS, USAGE_DATABASE_URL: database.url };
+    const one = await served(t, database, LIMITS);
+    const both = [await served(t, database, shared), await served(t, database, shared)];
+    const keys = [
+      one.key,
+      await keyFor(database, ['prices:*']),
+      await keyFor(database, ['prices:*']),
+    ];
+    const edge = await keyFor(database, ['prices:*']);
+    await onlyDown(t, { port: one.port, key: await keyAt(database, 1, BURST) });
+    const [alone, turns, subject, edged, waited, waitedAtTwo, two] = await Promise.all([
+      twice(t, one),
+      byTurns(t, one, keys.slice(1)),
+      oneSubject(t, one),
+      edges(t, { port: one.port, key: edge }),
+      waiting(t, database, [one]),
+      waiting(t, database, both),
+      atTwo(t, database, both),
+    ]);
+    t.equal(waited.percent, 0, 'whoever waits as told is answered');
+    await database.pool.query('alter table rate_usage rename to gone');
+    const last = openLoad(t, { port: both[0]?.port ?? 0, key: two.key }, [ASK], TWICE);
+    await until('it goes on', () => last.answers.length >= byLength(30, 200));
+    const without = await last.stop();
+    t.same(intolerable(without), []);
+    const failing = without.filter(({ status }) => status >= 500).length;
+    t.equal(failing, 0, 'the store is no reason to fail');
+    return {
+      requests: alone.answers.length + two.together.length + without.length,
+      'accepted of its allowance': within(alone.share, 105, '%'),
+      'in a later window': within(
+        alone.window,
+        (1.05 * PER_SECOND * WINDOW_MS) / 1_000,
+        'requests',
+      ),
+      'of two instances': within(accepted(two.together), two.most, 'requests'),
+      'at an edge': within(edged, BURST, 'beyond the rate'),
+      'of each of two keys by turns': within(turns, 105, '%'),
+      'of a subject with 200 tokens': within(subject, 105, '%'),
+      'waited as told': waited.retries + waitedAtTwo.retries,
+      'refused again': within(waited.percent, 1, '%'),
+      'refused again, of two instances': within(waitedAtTwo.percent, 1, '%'),
+      '5xx without the store': failing,
+    };
+  },
+);

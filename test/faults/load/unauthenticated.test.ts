@@ -1,0 +1,317 @@
+import { execFileSync } from 'node:child_process';
+import { readdir } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+import t from 'tap';
+import { NODE_FLAGS } from '../../../src/process/workers.ts';
+import { testDatabase } from '../../support/database/database.ts';
+import { flood } from '../../support/http/load-thread.ts';
+import { counted, TELLS_METRICS } from '../../support/http/metrics.ts';
+import { grownAtMost, type Served, served } from '../../support/http/service-process.ts';
+import { Caller, until } from '../../support/http/sockets.ts';
+import { within } from '../../support/process/figures.ts';
+import { heapOf, TELLS_HEAP } from '../../support/process/heap.ts';
+import { agentOf, quantile, send, sendAll } from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+type Test = typeof t;
+
+const database = await testDatabase(t, { seeded: true });
+
+/** The limits of strangers as they are by default. */
+const LIMITS = { OPEN_PER_SECOND: '25', LOG_ANONYMOUS_PER_SECOND: '10' };
+
+/** An odd number while a collection runs, which holds the event loop and is the test's own. */
+let collections = 0;
+
+/** Memory of a process after a collection of garbage, in MB. */
+async function heldMemory(service: Served): Promise<number> {
+  collections += 1;
+  await heapOf(service);
+  collections += 1;
+  return service.memory();
+}
+
+const ADDRESSES = [
+  '/openapi.json',
+  '/docs/static/swagger-ui-bundle.js',
+  '/live',
+  ...byLength<string[]>(
+    [],
+    [
+      '/openapi.yaml',
+      '/llms.txt',
+      '/',
+      '/docs',
+      '/docs/',
+      '/docs/json',
+      '/docs/problems',
+      '/docs/static/swagger-ui.css',
+      '/docs/static/swagger-initializer.js',
+      '/docs/static/favicon-32x32.png',
+      '/docs/static/theme/theme.css',
+      '/docs/static/nothing.js',
+      '/nowhere',
+      '/health',
+      '/ready',
+      '/v3/prices/health',
+    ],
+  ),
+];
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
+
+const isLive = async (service: Served): Promise<boolean> =>
+  (await send(false, service, { path: '/live' })).status === 200;
+
+/** What a process needs at the most while something is done, and how long /live takes. */
+async function watched(test: Test, service: Served, work: () => Promise<void>) {
+  const { pid = 0 } = service.running.child;
+  const descriptors = async (): Promise<number> => (await readdir(`/proc/${pid}/fd`)).length;
+  const before = await descriptors();
+  const agent = agentOf(test, 1);
+  let [longest, most, isOver] = [0, before, false];
+  const watch = async (): Promise<void> => {
+    while (!isOver) {
+      const before = collections;
+      const { status, ms } = await send(agent, service, { path: '/live' });
+      test.equal(status, 200, '/live is answered');
+      const isAlone = collections === before && before % 2 === 0;
+      if (isAlone) longest = Math.max(longest, ms);
+      most = Math.max(most, await descriptors());
+      await pause(10);
+    }
+  };
+  const grown = await grownAtMost(pid, async () => {
+    const watching = watch();
+    await work();
+    isOver = true;
+    await watching;
+  });
+  return { longest, grown, descriptors: most - before };
+}
+
+fault(
+  'F51',
+  '10 connections × 1,500 pipelined requests that nobody reads, on each open address in turn',
+  '/live ≤ 250 ms; ≤ 50 MB and ≤ 100 file descriptors more; recovered ≤ 2 s after',
+  async (t) => {
+    const service = await served(t, database, { ...LIMITS, ...TELLS_HEAP }, NODE_FLAGS);
+    let recovered = 0;
+    let held = 0;
+    // A service that has worked for a while has made each document.
+    for (const path of ADDRESSES) await send(false, service, { path });
+    await sendAll(
+      t,
+      service,
+      Array.from({ length: byLength(1_000, 10_000) }, () => ({ path: '/live' })),
+    );
+    const warm = await service.memory();
+    const before = await heldMemory(service);
+    const seen = await watched(t, service, async () => {
+      for (const path of ADDRESSES) {
+        const callers = Array.from({ length: 10 }, () => new Caller(t, service.port));
+        for (const { socket } of callers) {
+          socket.pause();
+          socket.write(get(path).repeat(1_500));
+        }
+        await pause(byLength(300, 2_000));
+        held = Math.max(held, (await heldMemory(service)) - before);
+        const left = performance.now();
+        for (const { socket } of callers) socket.destroy();
+        const asBefore = async (): Promise<boolean> =>
+          (await send(false, service, { path })).status < 500;
+        await until('it answers as before', asBefore);
+        recovered = Math.max(recovered, performance.now() - left);
+      }
+    });
+    return {
+      addresses: ADDRESSES.length,
+      'longest /live': within(seen.longest, 250),
+      'memory grew': within(before + seen.grown - warm, 50, 'MB'),
+      'of it held after a collection': within(held, 50, 'MB'),
+      'file descriptors': within(seen.descriptors, 100, 'descriptors'),
+      'recovered after': within(recovered, 2_000),
+    };
+  },
+);
+
+/** Connections that ask for documents again and again: whole, known and compressed. */
+async function documentLoops(test: Test, service: Served, count: number) {
+  const { headers } = await send(false, service, { path: '/openapi.json' });
+  const kinds = ['', `If-None-Match: ${headers.etag}\r\n`, 'Accept-Encoding: br\r\n'];
+  const loads = kinds.map((header) => {
+    const [name = '', value = ''] = header.trim().split(': ');
+    const ask = { path: '/openapi.json', headers: header === '' ? {} : { [name]: value } };
+    return flood(test, service, ask);
+  });
+  for (const [at, load] of loads.entries()) {
+    load.pace({ perSecond: Number.POSITIVE_INFINITY, lines: at === 0 ? count - 4 : 2 });
+  }
+  return loads;
+}
+
+fault(
+  'F51b',
+  'a closed loop of 8 connections on the documents: 200, 304, Brotli',
+  'p99 of requests for prices ≤ 2 × that without',
+  async (t) => {
+    const service = await served(t, database, LIMITS);
+    const ask = { path: '/v3/prices/nickel', body: '{}' };
+    const prices = flood(t, service, ask);
+    const enough = byLength(20, 600);
+    const sample = async () => {
+      const from = prices.answers.length;
+      await until('enough are answered', () => prices.answers.length >= from + enough);
+      return prices.answers.slice(from);
+    };
+    prices.pace({ perSecond: byLength(20, 100), lines: 8 });
+    await sample();
+    const before = await sample();
+    const loads = await documentLoops(t, service, 8);
+    await until('documents come', () => loads.every(({ answers }) => answers.length > 20));
+    const during = await sample();
+    const documents = (await Promise.all(loads.map((load) => load.stop()))).flat();
+    await prices.stop();
+    t.ok(during.every(({ status }) => status === 200));
+    t.same(
+      documents.filter(({ status }) => status !== 200 && status !== 304),
+      [],
+    );
+    return {
+      documents: documents.length,
+      'p99 without': `${quantile(before, 0.99).toFixed(1)} ms`,
+      'p99 with': within(quantile(during, 0.99), 2 * quantile(before, 0.99)),
+    };
+  },
+);
+
+/** Requests of which the refusals are more bytes than the system buffers for a connection. */
+const UNREAD = 12_000;
+
+const REFUSED = { name: 'prices_refusals_total', labels: { code: /^missing_credentials$/ } };
+
+fault(
+  'F51c',
+  'twice as many connections as there are places, none of which reads its refusals',
+  'requests for prices are answered: 0 × 503',
+  async (t) => {
+    const places = byLength(1, 4);
+    const waiting = { WAITING_MAX: '128', WAITING_MS_MAX: '500' };
+    const limits = { ...LIMITS, RUNNING_MAX: String(places), ...waiting };
+    const service = await served(t, database, { ...limits, ...TELLS_METRICS });
+    const prices = flood(t, service, { path: '/v3/prices/nickel', body: '{}' });
+    const enough = byLength(20, 400);
+    const sample = async () => {
+      const from = prices.answers.length;
+      await until('enough are answered', () => prices.answers.length >= from + enough);
+      return prices.answers.slice(from);
+    };
+    const callers = Array.from({ length: 2 * places }, () => new Caller(t, service.port));
+    for (const { socket } of callers) {
+      socket.pause();
+      socket.write(get('/v3/me').repeat(UNREAD));
+    }
+    let [seen, calm] = [-1, 0];
+    await until('every connection is stuck', async () => {
+      const refused = await counted(service, REFUSED);
+      calm = refused === seen ? calm + 1 : 0;
+      seen = refused;
+      return calm > 50;
+    });
+    t.ok(seen < callers.length * UNREAD, `${seen} refusals went out`);
+    prices.pace({ perSecond: 50, lines: 4 });
+    await sample();
+    const during = await sample();
+    for (const { socket } of callers) socket.destroy();
+    await sample();
+    const after = await sample();
+    const refused = (await prices.stop()).filter(({ status }) => status !== 200);
+    return {
+      connections: callers.length,
+      requests: prices.answers.length,
+      refused: within(refused.length, 0, 'requests'),
+      'p99 after': `${quantile(after, 0.99).toFixed(1)} ms`,
+      'p99 with': `${quantile(during, 0.99).toFixed(1)} ms`,
+    };
+  },
+);
+
+fault(
+  'F52',
+  '2,000 refused senders of largest bodies, of which the last byte never comes',
+  '≤ 50 MB more memory; each has its refusal and is closed; /live is answered',
+  async (t) => {
+    const service = await served(
+      t,
+      database,
+      { FAILED_AUTH_PER_MINUTE: '0', ...TELLS_HEAP },
+      NODE_FLAGS,
+    );
+    const count = byLength(100, 2_000);
+    const head =
+      'POST /v3/prices/nickel HTTP/1.1\r\nHost: test\r\nx-api-key: wrong\r\n' +
+      'Content-Type: application/json\r\nContent-Length: 131072\r\n\r\n';
+    const body = Buffer.alloc(131_071, ' ');
+    let refused = 0;
+    const send100 = async (): Promise<void> => {
+      const callers = Array.from({ length: 100 }, () => new Caller(t, service.port));
+      for (const { socket } of callers) {
+        socket.write(head);
+        socket.write(body);
+      }
+      await Promise.all(callers.map(({ closed }) => closed));
+      refused += callers.filter(({ text }) => /^HTTP\/1\.1 401 /.test(text)).length;
+    };
+    // The first hundred take what the allocator keeps for the next ones.
+    await send100();
+    const warm = await service.memory();
+    const before = await heldMemory(service);
+    let held = 0;
+    const seen = await watched(t, service, async () => {
+      while (refused < count) {
+        await send100();
+        held = Math.max(held, (await heldMemory(service)) - before);
+      }
+    });
+    return {
+      senders: count,
+      'without their refusal': within(count - refused, 0, 'answers'),
+      'memory grew': within(before + seen.grown - warm, 50, 'MB'),
+      'of it held after a collection': within(held, 50, 'MB'),
+      'longest /live': `${Math.round(seen.longest)} ms`,
+    };
+  },
+);
+
+/** Lowers the limit of a process that runs, as `ulimit -n` does before one starts. */
+const limitDescriptors = (pid: number, most: number): void => {
+  execFileSync('prlimit', ['--pid', String(pid), `--nofile=${most}:${most}`]);
+};
+
+fault(
+  'F53',
+  'the limit of file descriptors is reached',
+  'it goes on; accepts and answers again ≤ 2 s after connections are closed',
+  async (t) => {
+    const service = await served(t, database);
+    const { pid = 0 } = service.running.child;
+    const used = (await readdir(`/proc/${pid}/fd`)).length;
+    limitDescriptors(pid, used + 20);
+    const callers = Array.from({ length: 60 }, () => new Caller(t, service.port));
+    await until('some wait', async () => (await readdir(`/proc/${pid}/fd`)).length >= used + 19);
+    await pause(byLength(200, 5_000));
+    const left = performance.now();
+    for (const { socket } of callers) socket.destroy();
+    await until('it answers', () => isLive(service));
+    const again = performance.now() - left;
+    const priced = { path: '/v3/prices/nickel', body: '{}' };
+    const works = async (): Promise<boolean> => (await send(false, service, priced)).status === 200;
+    await until('prices are answered', works);
+    t.equal(service.running.child.exitCode, null);
+    return {
+      connections: callers.length,
+      'accepts again after': within(again, 2_000),
+      'prices after': within(performance.now() - left, 2_000),
+    };
+  },
+);

@@ -1,0 +1,255 @@
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import t from 'tap';
+import { seededDatabase } from '../../support/database/database.ts';
+import { fillUp, makeRoom, mountTmpfs, unmount } from '../../support/database/small-disk.ts';
+import { flood } from '../../support/http/load-thread.ts';
+import { samplesAt } from '../../support/http/metrics.ts';
+import { pipe } from '../../support/http/pipe.ts';
+import { keyFor } from '../../support/http/service.ts';
+import { memoryOf } from '../../support/http/service-process.ts';
+import { Caller, until } from '../../support/http/sockets.ts';
+import { type Figures, failedOf, within } from '../../support/process/figures.ts';
+import { TELLS_HEAP } from '../../support/process/heap.ts';
+import { startService } from '../../support/process/programs.ts';
+import { tell } from '../../support/process/signals.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+import { makeFolder } from '../../support/run/folders.ts';
+
+type Test = typeof t;
+
+const database = await seededDatabase(t);
+const key = await keyFor(database, ['prices:*']);
+
+/** A port that nobody listens on: the log, which else tells the port, cannot be read here. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** Short runs fill a small buffer. */
+const BUFFER = byLength<Readonly<Record<string, string>>>({ LOG_BUFFER_BYTES_MAX: '65536' }, {});
+
+/** Starts the service with its log on a file descriptor, which is closed here. */
+async function loggingTo(test: Test, log: number, env: Readonly<Record<string, string>>) {
+  const [port, metrics] = [await freePort(), await freePort()];
+  const running = startService(
+    test,
+    {
+      DATABASE_URL: database.url,
+      PORT: String(port),
+      METRICS_PORT: String(metrics),
+      // Each request has its own line.
+      LOG_ANONYMOUS_PER_SECOND: '10',
+      ...TELLS_HEAP,
+      ...env,
+    },
+    [],
+    log,
+  );
+  closeSync(log);
+  const isLive = () =>
+    fetch(`http://127.0.0.1:${port}/live`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await until('it answers', isLive);
+  const { child } = running;
+  const linesLost = async (): Promise<number> =>
+    (await samplesAt(`http://127.0.0.1:${metrics}/metrics`))
+      .filter(({ name }) => name === 'prices_log_lines_lost_total')
+      .reduce((sum, { value }) => sum + value, 0);
+  /** Of the process and those that it started, after a collection of garbage. */
+  const memory = async (): Promise<number> => {
+    const { pid = 0 } = child;
+    const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+    const pids = [pid, ...children.trim().split(' ').filter(Boolean).map(Number)];
+    // Garbage that V8 has not collected yet says nothing.
+    for (const each of pids) tell(each, 'SIGUSR2');
+    await pause(500);
+    const all = await Promise.all(pids.map(memoryOf));
+    return all.reduce((sum, each) => sum + each, 0);
+  };
+  return { running, port, linesLost, memory };
+}
+
+type Logging = Awaited<ReturnType<typeof loggingTo>>;
+
+const ASK = { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}' };
+const PER_SECOND = byLength(100, 400);
+
+/** Asks without a rest while the log is hindered for so long; what that did to the service. */
+async function underLoad(
+  t: Test,
+  { port, memory, linesLost }: Logging,
+  { hinder, ms }: { readonly hinder: () => Promise<void>; readonly ms: number },
+) {
+  const load = flood(t, { port, key }, ASK);
+  // Until the process has grown to what it needs for the load alone.
+  load.pace({ perSecond: byLength(PER_SECOND, 1_500), lines: 16 });
+  await pause(byLength(500, 25_000));
+  load.pace({ perSecond: PER_SECOND, lines: 16 });
+  await pause(byLength(0, 2_000));
+  const before = await memory();
+  const answeredBefore = load.answers.length;
+  t.equal(await linesLost(), 0, 'a log that can be written loses nothing');
+  await hinder();
+  const begun = performance.now();
+  let most = before;
+  // Requests until lines are lost: how long that takes depends on the machine.
+  while (performance.now() - begun < ms || (await linesLost()) === 0) {
+    most = Math.max(most, await memory());
+    await pause(byLength(200, 5_000));
+  }
+  const answers = await load.stop();
+  const failed = answers.filter(({ status }) => status !== 200);
+  const grown = within(most - before, 20, 'MB');
+  return {
+    requests: answers.length,
+    'of them meanwhile': answers.length - answeredBefore,
+    failed: failedOf(failed.length),
+    // A process that has just started still grows by itself.
+    'more memory': byLength<Figures[string]>(`${Math.round(most - before)} MB`, grown),
+    'lines lost': await linesLost(),
+  };
+}
+
+/** The lines of a log that are written to their end. */
+const linesOf = (text: string) =>
+  text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+/** Fills a file system to which others write meanwhile: then there is no room for all of it. */
+const fillWholly = (mount: string): Promise<void> =>
+  fillUp(mount).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOSPC') throw error;
+  });
+
+const MUST = '0 exits, 0 failed requests, ≤ 20 MB more memory, lost lines are counted';
+
+fault('F55', 'the disk of the log is full, under load', MUST, async (t) => {
+  const mount = await mountTmpfs(32);
+  const path = mount === null ? '/dev/full' : join(mount, 'log');
+  const service = await loggingTo(t, openSync(path, 'a'), BUFFER);
+  t.teardown(async () => {
+    service.running.child.kill('SIGKILL');
+    await service.running.ended;
+    if (mount !== null) await unmount(mount);
+  });
+  const hinder = async () => (mount === null ? undefined : fillWholly(mount));
+  const figures = await underLoad(t, service, { hinder, ms: byLength(0, 45_000) });
+  t.equal(service.running.child.exitCode, null);
+  if (mount !== null) {
+    await makeRoom(mount);
+    const dropped = () =>
+      linesOf(readFileSync(path, 'utf8')).find(({ msg }) => /were dropped/.test(String(msg)));
+    await until('the log goes on', () => dropped() !== undefined);
+    t.match(dropped(), { level: 40, count: await service.linesLost() });
+    await fillWholly(mount);
+  }
+  service.running.child.kill('SIGTERM');
+  t.equal(await service.running.ended, 0, 'it stops');
+  return { disk: mount === null ? '/dev/full' : 'tmpfs', ...figures };
+});
+
+fault('F55b', 'the reader of the log stands still, then closes, under load', MUST, async (t) => {
+  const log = await pipe(t);
+  const service = await loggingTo(t, log.writeEnd, { ...BUFFER, WORKERS: '2' });
+  let text = '';
+  const reading = setInterval(() => {
+    text += log.read();
+  }, 20);
+  t.teardown(() => clearInterval(reading));
+  const hinder = async () => clearInterval(reading);
+  const figures = await underLoad(t, service, { hinder, ms: byLength(0, 120_000) });
+  text += log.read();
+  const reported = (): number =>
+    linesOf(text)
+      .filter(({ msg }) => /were dropped/.test(String(msg)))
+      .reduce((sum, { count }) => sum + Number(count), 0);
+  await until('the workers report what they dropped', async () => {
+    text += log.read();
+    return reported() === (await service.linesLost());
+  });
+  log.closeReader();
+  const asked = await Promise.all(
+    Array.from({ length: 20 }, () => fetch(`http://127.0.0.1:${service.port}/v3/nowhere`)),
+  );
+  t.ok(asked.every(({ status }) => status === 404));
+  t.equal(service.running.child.exitCode, null);
+  service.running.child.kill('SIGTERM');
+  t.equal(await service.running.ended, 0, 'it stops');
+  return { workers: 2, ...figures };
+});
+
+const LONG = `/${'nowhere'.repeat(40)}`;
+/** Refusals of several kinds, and a health check. */
+const ASKED: readonly (readonly [line: string, header?: string])[] = [
+  ['GET /v3/prices'],
+  ['GET /v3/changes'],
+  [`GET ${LONG}`],
+  ['PUT /v3/prices'],
+  ['GET /v3/me', 'x-api-key: nonsense\r\n'],
+  ['GET /health'],
+];
+const BATCH = Array.from({ length: 30 }, (_, at) => {
+  const [line, header = ''] = ASKED[at % ASKED.length] ?? [''];
+  const close = at === 29 ? 'connection: close\r\n' : '';
+  return `${line} HTTP/1.1\r\nhost: a\r\n${header}${close}\r\n`;
+}).join('');
+
+/** Sends requests without a credential, so many at once over each connection, for so long. */
+async function askWithout(t: Test, port: number, ms: number): Promise<number> {
+  const end = performance.now() + ms;
+  let count = 0;
+  while (performance.now() < end) {
+    for (const text of [BATCH, 'nonsense\r\n\r\n']) {
+      const caller = new Caller(t, port);
+      caller.socket.write(text);
+      count += (await caller.ended()).split('HTTP/1.1 ').length - 1;
+    }
+  }
+  return count;
+}
+
+fault(
+  'F55c',
+  'refusals and health checks without a credential, as many as the machine gives',
+  'the log grows by ≤ 1 MB a second; each request is in a line of its own or in a summary',
+  async (t) => {
+    const folder = await makeFolder();
+    t.teardown(folder.remove);
+    const path = join(folder.path, 'log');
+    const service = await loggingTo(t, openSync(path, 'a'), { FAILED_AUTH_PER_MINUTE: '30' });
+    await until('the checks of the start are logged', () => statSync(path).size > 0);
+    await pause(1_100);
+    const [bytesBefore, linesBefore] = [statSync(path).size, linesOf(readFileSync(path, 'utf8'))];
+    const begun = performance.now();
+    const ms = byLength(1_500, 15_000);
+    const all = await Promise.all(
+      Array.from({ length: 8 }, () => askWithout(t as Test, service.port, ms)),
+    );
+    const seconds = (performance.now() - begun) / 1_000;
+    const count = all.reduce((sum, each) => sum + each, 0);
+    const linesSince = () => linesOf(readFileSync(path, 'utf8')).slice(linesBefore.length);
+    const requestsIn = (lines: readonly Record<string, unknown>[]): number =>
+      lines.reduce((sum, each) => sum + Number(each['count'] ?? ('status' in each ? 1 : 0)), 0);
+    await until('all are logged', () => requestsIn(linesSince()) >= count);
+    t.equal(requestsIn(linesSince()), count);
+    const bytes = statSync(path).size - bytesBefore;
+    return {
+      'requests a second': Math.round(count / seconds),
+      'log a second': within(bytes / seconds / 2 ** 20, 1, 'MB'),
+      lines: linesSince().length,
+    };
+  },
+);

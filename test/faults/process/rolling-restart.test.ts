@@ -1,0 +1,178 @@
+import { readdir, readFile } from 'node:fs/promises';
+import type t from 'tap';
+import { seededDatabase } from '../../support/database/database.ts';
+import { keyFor } from '../../support/http/service.ts';
+import { Caller, until } from '../../support/http/sockets.ts';
+import { within } from '../../support/process/figures.ts';
+import { openLoad, quantile, send } from '../../support/process/load.ts';
+import { type Running, startService } from '../../support/process/programs.ts';
+import { tell } from '../../support/process/signals.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+const RATE = byLength(10, 250);
+const CYCLES = byLength(1, 15);
+
+/** Nine of ten need no statement, so that no machine falls behind; the tenth waits for three. */
+const QUESTIONS = [
+  ...Array.from({ length: 9 }, (_, at) => ({
+    path: '/v3/prices/nickel',
+    body: at % 2 === 0 ? '{"filters":{"codes":["CP-NI-0001"]}}' : '{}',
+  })),
+  { path: '/v3/reference/rates?base=USD&quote=EUR' },
+];
+
+type Test = typeof t;
+
+/** A service of two processes that answer. */
+async function ofTwoWorkers(test: Test, env: Readonly<Record<string, string>> = {}) {
+  const database = await seededDatabase(test);
+  const key = await keyFor(database, ['prices:*']);
+  const running = startService(test, { DATABASE_URL: database.url, WORKERS: '2', ...env });
+  const log = await running.until('stderr', /workers answer at http:\/\/[\d.]+:\d+/);
+  const port = Number(/workers answer at http:\/\/[\d.]+:(\d+)/.exec(log)?.[1]);
+  return { running, port, key };
+}
+
+/** Clients that each ask once, over a connection of their own. */
+function clientsOf(test: Test, port: number, count: number): Caller[] {
+  return Array.from({ length: count }, () => {
+    const client = new Caller(test, port);
+    client.socket.write('GET /live HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
+    return client;
+  });
+}
+
+/** How often the log says something. */
+const times = ({ stderr }: Running, what: RegExp): number => stderr().match(what)?.length ?? 0;
+
+/** Counts how often the log says something, as it is said: that of a long load is long. */
+function counted({ child }: Running, what: RegExp): () => number {
+  let count = 0;
+  let rest = '';
+  child.stderr?.on('data', (text: string) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    count += lines.filter((line) => what.test(line)).length;
+  });
+  return () => count;
+}
+
+/** The processes that a process has started, and that have not ended. */
+async function childrenOf(parent: number): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const stats = await Promise.all(
+    pids.map((pid) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')),
+  );
+  return pids
+    .filter((_, at) => {
+      const stat = stats[at] ?? '';
+      const [state = 'Z', of] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      return /[^ZX]/.test(state) && Number(of) === parent;
+    })
+    .map(Number);
+}
+
+fault(
+  'F36',
+  'workers replaced one by one, under load over kept and over new connections',
+  '0 of ≥ 5,000 requests fail over 15 replacements; the stop after them ≤ 2 s',
+  async (t) => {
+    const { running, port, key } = await ofTwoWorkers(t);
+    const replaced = counted(running, /all 2 workers were replaced/);
+    const loads = [true, false].map((keepAlive) =>
+      openLoad(t, { port, key }, QUESTIONS, RATE, keepAlive),
+    );
+    const more = (count: number): Promise<void> => {
+      const goals = loads.map(({ answers }) => answers.length + count);
+      return until('requests are answered', () =>
+        loads.every(({ answers }, at) => answers.length >= (goals[at] ?? 0)),
+      );
+    };
+    await more(RATE);
+    for (let cycle = 1; cycle <= CYCLES; cycle += 1) {
+      running.child.kill('SIGHUP');
+      await until('all are replaced', () => replaced() === cycle);
+      // Thousands are answered while they are replaced.
+      await more(byLength(RATE, 50));
+    }
+    const answers = (await Promise.all(loads.map((load) => load.stop()))).flat();
+    const failed = answers.filter(({ status }) => status !== 200);
+    t.same(
+      failed.map(({ status, text }) => `${status} ${text.slice(0, 100)}`),
+      [],
+    );
+    const begun = performance.now();
+    running.child.kill('SIGTERM');
+    t.equal(await running.ended, 0);
+    return {
+      replacements: CYCLES,
+      requests: answers.length,
+      failed: failed.length,
+      'longest request': `${Math.round(quantile(answers, 1))} ms`,
+      'stopped in': within(performance.now() - begun, 2_000),
+    };
+  },
+);
+
+fault(
+  'F36b',
+  'workers killed with SIGKILL while they are replaced or handed a connection; the first process',
+  'as many workers as before each time; every client is answered; no worker outlives the first',
+  async (t) => {
+    const { running, port, key } = await ofTwoWorkers(t);
+    const { pid: first = 0 } = running.child;
+    const isWhole = async (): Promise<boolean> => (await childrenOf(first)).length === 2;
+    const answers = async (): Promise<boolean> =>
+      (await send(false, { port, key }, { path: '/v3/prices' })).status === 200;
+    const rounds = byLength(2, 10);
+    let struck = 0;
+    for (let round = 0; struck < rounds; round += 1) {
+      const before = await childrenOf(first);
+      running.child.kill('SIGHUP');
+      const isNew = (pid: number): boolean => !before.includes(pid);
+      await until('a new one starts', async () => (await childrenOf(first)).some(isNew));
+      // One that is to be replaced, and the one that is to replace it.
+      const now = await childrenOf(first);
+      const victim = struck % 2 === 0 ? before[0] : now.find(isNew);
+      // One that is gone already was not struck, and the round says nothing.
+      if (victim !== undefined && tell(victim, 'SIGKILL')) struck += 1;
+      await until('the round is over', () => {
+        // One that was struck last is not among those that are counted.
+        const over = /workers? (was|were) replaced|a new worker could not start/g;
+        return times(running, over) === round + 1;
+      });
+      await until('there are two', isWhole);
+      await until('they answer', answers);
+    }
+
+    const [stopped = 0] = await childrenOf(first);
+    tell(stopped, 'SIGSTOP');
+    const clients = clientsOf(t, port, 6);
+    const open = (): number => clients.filter(({ socket }) => !socket.closed).length;
+    await until('one of them is left', () => open() === 1);
+    tell(stopped, 'SIGKILL');
+    await until('nobody waits', () => open() === 0);
+    // What it had not taken another one answers.
+    const unanswered = clients.filter(({ text }) => !text.startsWith('HTTP/1.1 200 ')).length;
+    t.equal(unanswered, 0);
+    await until('there are two', isWhole);
+
+    const workers = await childrenOf(first);
+    tell(first, 'SIGKILL');
+    const killed = performance.now();
+    await running.ended;
+    const left = async (): Promise<string[]> => {
+      const all = await Promise.all(
+        workers.map((pid) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')),
+      );
+      return all.filter((stat) => /^\d+ \(.*\) [^ZX]/.test(stat));
+    };
+    await until('no worker is left', async () => (await left()).length === 0);
+    return {
+      'killed during a replacement': rounds,
+      'left waiting': open(),
+      unanswered,
+      'workers gone after': within(performance.now() - killed, 2_000),
+    };
+  },
+);

@@ -1,0 +1,111 @@
+import t from 'tap';
+import { BULK_MARKET, fill } from '../../support/database/bulk.ts';
+import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
+import { wireTo } from '../../support/database/tcp-proxy.ts';
+import { served } from '../../support/http/service-process.ts';
+import { answerOf, Caller, dechunked, postText, until } from '../../support/http/sockets.ts';
+import { within } from '../../support/process/figures.ts';
+import { openLoad, send } from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+type Test = typeof t;
+
+const SERIES = { options: { includeSeries: true } };
+const database = await testDatabase(t);
+await fill(database, { prices: 60, points: byLength(1_500, 3_000) });
+
+/** A service that sends its largest answer to a client who reads only the beginning. */
+async function midway(test: Test, url: string, env: Record<string, string> = {}) {
+  const service = await served(test, { ...database, url }, { PRICE_BOOK_BYTES: '0', ...env });
+  const caller = new Caller(test, service.port);
+  caller.socket.write(postText(service, BULK_MARKET.slug, SERIES));
+  await caller.firstBytes();
+  return { ...service, caller, child: service.running.child };
+}
+
+/** Ends a service with a signal; returns its exit code and how long it took. */
+async function ended(
+  { running }: Pick<Awaited<ReturnType<typeof midway>>, 'running'>,
+  meanwhile: () => void | Promise<void> = () => {},
+) {
+  const begun = performance.now();
+  running.child.kill('SIGTERM');
+  await meanwhile();
+  return { code: await running.ended, ms: performance.now() - begun };
+}
+
+fault(
+  'F37',
+  'SIGTERM: a largest answer, a stuck client, a database that is away; a second SIGTERM',
+  'answers end whole; exit code 0 ≤ 25 s; the second SIGTERM ends it at once',
+  async (t) => {
+    const patience = byLength<Record<string, string>>({ SHUTDOWN_TIMEOUT_MS: '120000' }, {});
+    const reading = await midway(t, database.url, patience);
+    const whole = await ended(reading, () => void reading.caller.socket.resume());
+    t.equal(whole.code, 0);
+    const text = await reading.caller.ended();
+    t.ok(dechunked(answerOf(text).body)?.endsWith('}'), 'the answer is whole');
+
+    const limit = { SHUTDOWN_TIMEOUT_MS: byLength('1000', '20000'), STALL_TIMEOUT_MS: '120000' };
+    const stuck = await ended(await midway(t, database.url, limit));
+    t.equal(stuck.code, 0, 'a client that reads nothing');
+
+    const wire = await wireTo(t, database.url);
+    const away = await midway(t, wire.url, limit);
+    wire.freeze();
+    const frozen = await ended(away, () => void away.caller.socket.resume());
+    t.equal(frozen.code, 0, 'a database that says nothing');
+
+    const hasty = await midway(t, database.url, { ...limit, SHUTDOWN_TIMEOUT_MS: '120000' });
+    let second = 0;
+    const twice = await ended(hasty, () => {
+      // One that comes at once is the same keystroke again, also where the service was stalled.
+      const again = setInterval(() => {
+        second = performance.now();
+        hasty.child.kill('SIGTERM');
+      }, 700);
+      hasty.child.once('exit', () => clearInterval(again));
+    });
+    t.equal(twice.code, 1);
+    return {
+      stops: 4,
+      'with a reader': within(whole.ms, 25_000),
+      'with a stuck client': within(stuck.ms, 25_000),
+      'with the database away': within(frozen.ms, 25_000),
+      'after a second SIGTERM': within(performance.now() - second, 1_000),
+    };
+  },
+);
+
+/** How many sessions the service has. */
+async function sessions({ pool }: TestDatabase): Promise<number> {
+  const { rows } = await pool.query(`select count(*)::int as sessions from pg_stat_activity
+    where datname = current_database() and application_name like 'commodity-prices%'
+      and application_name not like '%test%'`);
+  return rows[0].sessions;
+}
+
+fault(
+  'F38',
+  'the service killed with SIGKILL under load',
+  'its sessions end ≤ 2 s after; another one answers ≤ 3 s after its start',
+  async (t) => {
+    const service = await midway(t, database.url);
+    const load = openLoad(t, service, [{ path: '/v3/prices' }], byLength(20, 100));
+    await until('it is used', () => load.answers.length >= 20);
+    service.child.kill('SIGKILL');
+    const killed = performance.now();
+    await service.running.ended;
+    await until('its sessions end', async () => (await sessions(database)) === 0);
+    const gone = performance.now() - killed;
+    await load.stop();
+    const begun = performance.now();
+    const next = await served(t, database);
+    const ask = { path: `/v3/prices/${BULK_MARKET.slug}`, body: '{}' };
+    await until('it answers', async () => (await send(false, next, ask)).status === 200);
+    return {
+      'sessions gone after': within(gone, 2_000),
+      'answers after': within(performance.now() - begun, 3_000),
+    };
+  },
+);

@@ -1,0 +1,209 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type t from 'tap';
+import { type Cluster, ownCluster } from '../../support/database/cluster.ts';
+import { counted, TELLS_METRICS, type Watched } from '../../support/http/metrics.ts';
+import { type Served, served } from '../../support/http/service-process.ts';
+import { Caller, postText, until } from '../../support/http/sockets.ts';
+import { SPECIFIED } from '../../support/prices/specification.ts';
+import { type Figures, within } from '../../support/process/figures.ts';
+import { type Heap, heapOf, TELLS_HEAP, TELLS_HEAP_SOON } from '../../support/process/heap.ts';
+import {
+  type Ask,
+  countsOf,
+  intolerable,
+  type LoadAnswer,
+  openLoad,
+  quantile,
+  sendAll,
+} from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+type Test = typeof t;
+
+const RATE = byLength(20, 50, 100);
+const SAMPLES = byLength(3, 24, 120);
+const APART_MS = byLength(1_000, 7_500, 30_000);
+/** Samples after which PostgreSQL is restarted. */
+const RESTART_EACH = byLength(2, 4, 10);
+
+const post = (slug: string, body: object): Ask => ({
+  path: `/v3/prices/${slug}`,
+  body: JSON.stringify(body),
+});
+
+/** What clients ask in a day, and what they get wrong. */
+const MIXED: readonly Ask[] = SPECIFIED.flatMap(({ slug }, at) => [
+  post(slug, {}),
+  post(slug, { filters: { dateFrom: '2026-01-01' }, options: { includeSeries: true } }),
+  post(slug, { options: { includeSummary: true, currency: 'EUR', decimals: at % 5 } }),
+  post(slug, { filters: { regions: [`nowhere ${at}`] } }),
+  post(slug, { filters: { nothing: [] } }),
+  { path: `/v3/prices/${slug}?format=csv` },
+  { path: `/v3/prices/${slug}/filters` },
+  { path: `/v3/prices/${slug}`, headers: { 'x-api-key': 'nonsense' } },
+  { path: '/v3/changes?limit=5' },
+  { path: '/v3/prices' },
+  { path: '/v3/search?q=nickel' },
+]);
+
+/** An hour is the service as it is; minutes see only what does not end. */
+const TELLS = byLength<Readonly<Record<string, string>>>(
+  TELLS_HEAP_SOON,
+  TELLS_HEAP_SOON,
+  TELLS_HEAP,
+);
+
+/** Rounds in which a service gets warm, and how often each kind is asked in one, besides. */
+const WARM_ROUNDS = byLength(2, 3, 8);
+const WARM_ASKS = byLength(1, 30, 60);
+
+type Outcome = Pick<LoadAnswer, 'status' | 'ms' | 'ask'>;
+
+interface Sample extends Heap {
+  readonly hours: number;
+}
+
+/** What a service holds of the system, and must not hold ever more of. */
+const HELD = {
+  files: { name: 'process_open_fds', labels: {} },
+  handles: { name: 'nodejs_active_resources', labels: { type: /^(?!Timeout$|Immediate$)./ } },
+  timers: { name: 'nodejs_active_resources', labels: { type: /^Timeout$/ } },
+  connections: { name: 'prices_pool_connections', labels: {} },
+} as const satisfies Record<string, Watched>;
+const KINDS = Object.keys(HELD) as (keyof typeof HELD)[];
+
+/** As many come and go with the load: the connections of the pool. */
+const MORE_MAX = 8;
+
+/** How much of each a service holds at the moment. */
+const heldOf = (service: Served): Promise<number[]> =>
+  Promise.all(KINDS.map((kind) => counted(service, HELD[kind])));
+
+/** Waits until a service holds as much of each as before; returns how much more it is. */
+async function moreHeld(service: Served, before: readonly number[]): Promise<number[]> {
+  let more: number[] = [];
+  await until('it holds as much of the system as before', async () => {
+    more = (await heldOf(service)).map((each, at) => each - (before[at] ?? 0));
+    return more.every((each) => each <= MORE_MAX);
+  });
+  return more;
+}
+
+/** By how much a part of the heap grows, in MB an hour, and how far off that may be (95 %). */
+function slopeOf(samples: readonly Sample[], part: keyof Heap): { slope: number; margin: number } {
+  const count = samples.length;
+  const mean = (pick: (each: Sample) => number): number =>
+    samples.reduce((sum, each) => sum + pick(each), 0) / count;
+  const [meanX, meanY] = [mean(({ hours }) => hours), mean((each) => each[part])];
+  const spread = samples.reduce((sum, { hours }) => sum + (hours - meanX) ** 2, 0);
+  const slope =
+    samples.reduce((sum, each) => sum + (each.hours - meanX) * (each[part] - meanY), 0) / spread;
+  const rest = samples.reduce(
+    (sum, each) => sum + (each[part] - meanY - slope * (each.hours - meanX)) ** 2,
+    0,
+  );
+  return { slope, margin: 2 * Math.sqrt(rest / Math.max(1, count - 2) / spread) };
+}
+
+/**
+ * What is told of the heap. An hour bounds it at the upper end of what the regression leaves open,
+ * minutes at the lower: they leave more open than the bound.
+ */
+function growthOf(samples: readonly Sample[]): Figures {
+  const [whole, data, code] = [
+    slopeOf(samples, 'whole'),
+    slopeOf(samples, 'data'),
+    slopeOf(samples, 'code'),
+  ];
+  const atLeast = { 'heap grows by at least': within(whole.slope - whole.margin, 1, 'MB/h') };
+  const atMost = { 'heap grows by at most': within(whole.slope + whole.margin, 1, 'MB/h') };
+  const bounded = byLength<Figures>(atLeast, atLeast, atMost);
+  const text = ({ slope, margin }: typeof whole): string =>
+    `${slope.toFixed(2)} ± ${margin.toFixed(2)} MB/h`;
+  return { ...bounded, heap: text(whole), 'of it data': text(data), 'compiled code': text(code) };
+}
+
+/** Asks for much and leaves. */
+async function leave(test: Test, service: Served): Promise<void> {
+  const caller = new Caller(test, service.port);
+  caller.socket.write(postText(service, 'nickel', { options: { includeSeries: true } }));
+  await pause(5);
+  caller.socket.destroy();
+}
+
+/** A stretch of the soak, with what happens in its midst; nothing is under way after it. */
+async function stretch(
+  test: Test,
+  service: Served,
+  endsAt: number,
+  happens: () => Promise<void> = async () => {},
+): Promise<Outcome[]> {
+  const load = openLoad(test, service, MIXED, RATE);
+  await until('it is answered', () => load.answers.length >= RATE / 2);
+  await happens();
+  while (performance.now() < endsAt) {
+    await leave(test, service);
+    await pause(200);
+  }
+  const answers = await load.stop();
+  test.same(intolerable(answers), []);
+  return answers.map(({ status, ms, ask }) => ({ status, ms, ask }));
+}
+
+/** Statuses other than each question has once all is well, and that of a database that is away. */
+async function unexpectedOf(test: Test, service: Served, answers: readonly Outcome[]) {
+  const well = await sendAll(test, service, MIXED);
+  const usual = new Map(MIXED.map((ask, at) => [ask, well[at]?.status]));
+  return answers
+    .filter(({ status, ask }) => status !== usual.get(ask) && status !== 503)
+    .map(({ status, ask: { path, body } }) => `${status} ${path} ${body}`);
+}
+
+/** Does all that the soak does, faster, so that caches are full and code is compiled. */
+async function warm(test: Test, service: Served, cluster: Cluster): Promise<void> {
+  const asks = Array.from({ length: WARM_ASKS }, () => MIXED).flat();
+  for (let round = 0; round < WARM_ROUNDS; round += 1) {
+    await sendAll(test, service, asks);
+    await stretch(test, service, performance.now() + APART_MS, () => cluster.restart('fast'));
+  }
+}
+
+fault(
+  'F46',
+  'a soak: all kinds of requests, errors, clients that leave, restarts of PostgreSQL',
+  'the heap after collection grows ≤ 1 MB an hour (95 %); RSS ≤ 1.2 ×; open files, ' +
+    'handles, timers and connections of the pool constant; no unexpected status',
+  async (t) => {
+    const cluster = await ownCluster(t);
+    const env = { ...TELLS, ...TELLS_METRICS };
+    const service = await cluster.using((database) => served(t, database, env));
+    await warm(t, service, cluster);
+    const [warmMb, held] = [await service.memory(), await heldOf(service)];
+    const samples: Sample[] = [];
+    const answers: Outcome[] = [];
+    const begun = performance.now();
+    for (let at = 0; at < SAMPLES; at += 1) {
+      const restarts = at % RESTART_EACH === RESTART_EACH - 1;
+      const happens = restarts ? () => cluster.restart('fast') : undefined;
+      answers.push(...(await stretch(t, service, begun + (at + 1) * APART_MS, happens)));
+      const hours = (performance.now() - begun) / 3_600_000;
+      samples.push({ hours, ...(await heapOf(service)) });
+    }
+    const grown = (await service.memory()) / warmMb;
+    const more = await moreHeld(service, held);
+    const away = countsOf(answers)['503'] ?? 0;
+    t.same(await unexpectedOf(t, service, answers), []);
+    return {
+      minutes: Number(((performance.now() - begun) / 60_000).toFixed(1)),
+      requests: answers.length,
+      '503 while PostgreSQL restarts': within((100 * away) / answers.length, 1, '%'),
+      ...growthOf(samples),
+      'RSS of that of the warm service': within(100 * grown, 120, '%'),
+      'before it files, handles, timers, connections': held.join(', '),
+      ...Object.fromEntries(
+        KINDS.map((kind, at) => [`more ${kind}`, within(more[at] ?? Number.NaN, MORE_MAX, kind)]),
+      ),
+      p99: `${Math.round(quantile(answers, 0.99))} ms`,
+    };
+  },
+);

@@ -1,0 +1,329 @@
+import t from 'tap';
+import { revokeKey } from '../../../src/auth/keys/keys.ts';
+import { type Cluster, ownCluster } from '../../support/database/cluster.ts';
+import { cutOff, listOf, standbyOf } from '../../support/database/standby.ts';
+import { wireTo } from '../../support/database/tcp-proxy.ts';
+import { inRevision } from '../../support/database/world.ts';
+import { keyFor } from '../../support/http/service.ts';
+import { type Served, served } from '../../support/http/service-process.ts';
+import { until } from '../../support/http/sockets.ts';
+import { within } from '../../support/process/figures.ts';
+import { type Answered, agentOf, codeOf, send, type Target } from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+type Test = typeof t;
+
+const first = await ownCluster(t);
+const second = await standbyOf(t, first);
+const third = await standbyOf(t, second);
+const wire = await wireTo(t, first.url);
+
+/** A commit changes a price, a rate and a product, so that every kind of state is lost with it. */
+interface Content {
+  readonly mid: number;
+  readonly rate: number;
+  readonly alias: string;
+}
+
+const DATE = `(select max(date) from series where price_id = (select id from price
+  where code = 'CP-NI-0001'))`;
+
+/** Commits a content; returns its revision as on the wire. */
+const commit = (writer: Cluster, { mid, rate, alias }: Content): Promise<string> =>
+  writer.using(async ({ pool }) => {
+    const number = await inRevision(
+      pool,
+      `update series set low = null, high = null, mid = ${mid}, corrections = corrections + 1
+        where price_id = (select id from price where code = 'CP-NI-0001') and date = ${DATE}`,
+      `update fx_rate set rate = ${rate}
+        where source = 'SAMPLE' and currency_id = (select id from currency where iso = 'USD')`,
+      `update product set alias = '${alias}'`,
+    );
+    const { rows } = await pool.query('select revision_text($1) as text', [number]);
+    return rows[0].text;
+  });
+
+const START: Content = { mid: 16_000, rate: 1.6, alias: 'Start' };
+const A: Content = { mid: 24_000, rate: 2, alias: 'A' };
+const B: Content = { mid: 30_000, rate: 1.5, alias: 'B' };
+
+const PATH = '/v3/prices/nickel?codes=CP-NI-0001&includeSeries=true&currency=EUR';
+
+/** What an answer shows: the price in euros, and the alias of its product. */
+const shownIn = (text: string): string => {
+  const [record] = JSON.parse(text).data;
+  return `${record.series.at(-1).mid} ${record.product.alias}`;
+};
+
+const shownOf = ({ mid, rate, alias }: Content): string => `${mid / rate} ${alias}`;
+
+const revisionOf = ({ headers }: Answered): string => String(headers['x-data-revision']);
+
+/** An answer to a reader, and what it sent. */
+interface Seen extends Answered {
+  readonly sentAt: number;
+  /** The revision that the tag sent belongs to; null where none was sent. */
+  readonly tagOf: string | null;
+}
+
+/** Asks again and again, every other time with the tag of the answer before. */
+function readerOf(test: Test, target: Target) {
+  const agent = agentOf(test, 1);
+  const seen: Seen[] = [];
+  let isOver = false;
+  const run = async (): Promise<void> => {
+    let known: { etag: string; revision: string } | null = null;
+    for (let round = 0; !isOver; round += 1) {
+      const sent: { etag: string; revision: string } | null = round % 2 === 0 ? known : null;
+      const headers = sent === null ? {} : { 'if-none-match': sent.etag };
+      const sentAt = performance.now();
+      const answer = await send(agent, target, { path: PATH, headers });
+      seen.push({ ...answer, sentAt, tagOf: sent?.revision ?? null });
+      if (answer.status === 200) {
+        known = { etag: String(answer.headers.etag), revision: revisionOf(answer) };
+      }
+    }
+  };
+  const running = run();
+  return {
+    seen,
+    stop: async (): Promise<void> => {
+      isOver = true;
+      await running;
+    },
+  };
+}
+
+interface Instance extends Target {
+  readonly name: string;
+}
+
+/** Services with and without the price book behind an address that moves, and one with a list. */
+const instances: Instance[] = [];
+
+async function start(): Promise<void> {
+  if (instances.length > 0) return;
+  const on = (url: string, env: Readonly<Record<string, string>>): Promise<Served> =>
+    first.using((database) => served(t, { ...database, url }, { RUNNING_MAX: '0', ...env }));
+  const noBook = { PRICE_BOOK_BYTES: '0' };
+  instances.push({ name: 'price book', ...(await on(wire.url, {})) });
+  instances.push({ name: 'database', ...(await on(wire.url, noBook)) });
+  // It waits 5 s for a server that has lost nothing.
+  const list = listOf(first, second, third);
+  if (byLength(false, true)) instances.push({ name: 'list of servers', ...(await on(list, {})) });
+}
+
+const eachShows = (what: string, revision: string): Promise<void> =>
+  until(`${what} is shown`, async () => {
+    const agent = false;
+    const answers = await Promise.all(instances.map((each) => send(agent, each, { path: PATH })));
+    return answers.every((each) => each.status === 200 && revisionOf(each) === revision);
+  });
+
+/** Keys that a test revokes; their last change on a primary is one that the next one loses. */
+async function twoKeys(writer: Cluster) {
+  const [lost, revoked] = await writer.using(async (database) => [
+    await keyFor(database, ['prices:nickel']),
+    await keyFor(database, ['prices:nickel']),
+  ]);
+  const revoke = (on: Cluster, key = '') =>
+    on.using(({ db }) => revokeKey(db, key.split('_')[2] ?? '', 'a test'));
+  return { lost, revoked, revoke };
+}
+
+type Keys = Awaited<ReturnType<typeof twoKeys>>;
+
+const isRevoked = async (instance: Instance, key = ''): Promise<boolean> =>
+  codeOf(await send(false, { ...instance, key }, { path: PATH })) === 'api_key_revoked';
+
+const eachAnswers = (key = ''): Promise<void> =>
+  until('the key is known everywhere', async () => {
+    const answers = instances.map((each) => send(false, { ...each, key }, { path: PATH }));
+    return (await Promise.all(answers)).every(({ status }) => status === 200);
+  });
+
+/**
+ * Loses what a standby lacks: kills its primary, and promotes it. The address moves when the
+ * numbers have come back: a service that looked before would see that they went back.
+ */
+async function failOver(from: Cluster, to: Cluster): Promise<void> {
+  await from.kill();
+  await to.ask('select pg_promote()');
+}
+
+const versionOf = async (server: Cluster): Promise<string> =>
+  (await server.ask('select keys_version from service')).rows[0].keys_version;
+
+/** Revokes a key with the number of the change that was lost. */
+async function revokeAgain(t: Test, to: Cluster, keys: Keys, version: string): Promise<void> {
+  t.not(await versionOf(to), version, 'the change is lost');
+  await keys.revoke(to, keys.revoked);
+  t.equal(await versionOf(to), version, 'and its number comes back');
+}
+
+/** How long after its first answer a service refuses a key, and how often it answered with it. */
+async function refusalOf(instance: Instance, key: string) {
+  let answeredAt = Number.POSITIVE_INFINITY;
+  let believed = 0;
+  await until(`${instance.name} refuses it`, async () => {
+    const { status, endedAt } = await send(false, instance, { path: PATH });
+    if (status === 200) answeredAt = Math.min(answeredAt, endedAt);
+    const answer = await send(false, { ...instance, key }, { path: PATH });
+    if (answer.status === 200) believed += 1;
+    return codeOf(answer) === 'api_key_revoked' && Number.isFinite(answeredAt);
+  });
+  return { ms: performance.now() - answeredAt, believed };
+}
+
+/** The address moves; measures how each service refuses a key that the new server has revoked. */
+async function refusalsOn(t: Test, to: Cluster, { lost, revoked = '' }: Keys) {
+  wire.leadTo(to.url);
+  const all = await Promise.all(instances.map((each) => refusalOf(each, revoked)));
+  const stillLost = await Promise.all(instances.map((each) => isRevoked(each, lost)));
+  t.notOk(stillLost.includes(true), 'what was lost holds no more');
+  const believed = all.reduce((sum, each) => sum + each.believed, 0);
+  return {
+    'key believed': within(believed, 0, 'answers'),
+    'key refused after': within(Math.max(...all.map(({ ms }) => ms)), 1_000),
+  };
+}
+
+/** The position of the newest change, as the feed gives it. */
+const endOf = async (writer: Cluster): Promise<string> => {
+  const { rows } = await writer.ask(`
+    select s.epoch || r.commit_id || '.' || (c.first_seq + c.price_changes + c.points - 1) as end
+    from service s, change_segment c join revision r on r.number = c.revision
+    order by c.first_seq desc limit 1`);
+  return rows[0].end;
+};
+
+/** What clients hold of a revision: it, a cursor and a position of the feed. */
+async function heldOf(writer: Cluster, instance: Instance) {
+  const ask = (path: string, body?: object) =>
+    send(false, instance, { path, ...(body ? { body: JSON.stringify(body) } : {}) });
+  const walk = await ask('/v3/prices/nickel', { options: { limit: 1 } });
+  const { revision, nextCursor: cursor } = JSON.parse(walk.text).$metadata;
+  const position = await endOf(writer);
+  const { etag } = (await ask(PATH)).headers;
+  return { revision, cursor, position, etag: String(etag) };
+}
+
+type Held = Awaited<ReturnType<typeof heldOf>>;
+
+/** How each of these is answered. */
+async function answersTo(instance: Instance, held: Held): Promise<unknown[]> {
+  const post = (options: object) =>
+    send(false, instance, { path: '/v3/prices/nickel', body: JSON.stringify({ options }) });
+  const tag = { 'if-none-match': held.etag };
+  const answers = [
+    await post({ revision: held.revision }),
+    await post({ limit: 1, cursor: held.cursor }),
+    await send(false, instance, { path: `/v3/changes?after=${held.position}` }),
+    await send(false, instance, { path: PATH, headers: tag }),
+  ];
+  return answers.map((each) => (each.status === 400 ? codeOf(each) : each.status));
+}
+
+const KNOWN = [200, 200, 200, 304];
+const UNKNOWN = ['unknown_revision', 'invalid_cursor', 'unknown_revision', 200];
+
+/** Counts what no reader may see, of each content by its revision. */
+function misreadIn(
+  seen: readonly Seen[],
+  contents: ReadonlyMap<string, Content>,
+  last: { readonly revision: string; readonly sinceMs: number },
+) {
+  const counts = { wrong: 0, false304: 0, stale: 0 };
+  for (const answer of seen) {
+    const { status, text, tagOf, sentAt } = answer;
+    if (status !== 200 && status !== 304) continue;
+    const revision = revisionOf(answer);
+    const content = contents.get(revision);
+    if (status === 200 && (!content || shownIn(text) !== shownOf(content))) counts.wrong += 1;
+    if (status === 304 && tagOf !== revision) counts.false304 += 1;
+    if (sentAt > last.sinceMs && revision !== last.revision) counts.stale += 1;
+  }
+  return counts;
+}
+
+fault(
+  'F54',
+  'a failover that loses a commit whose number comes back with other content',
+  '0 wrong prices, 0 stale answers, 0 false 304; revision, cursor and feed position of the lost ' +
+    'commit are unknown, and its key change too: the key revoked under its number is refused ≤ 1 s',
+  async (t) => {
+    await start();
+    const begun = await commit(first, START);
+    await eachShows('the start', begun);
+    const keys = await twoKeys(first);
+    await cutOff(first, second);
+    const lost = await commit(first, A);
+    await keys.revoke(first, keys.lost);
+    await eachShows('what is lost', lost);
+    await eachAnswers(keys.revoked);
+    const held: Held[] = [];
+    for (const each of instances) {
+      held.push(await heldOf(first, each));
+      t.same(await answersTo(each, held.at(-1) as Held), KNOWN, `${each.name}: while it is there`);
+    }
+    const version = await versionOf(first);
+    const readers = instances.map((each) => readerOf(t, each));
+    await until('they read', () => readers.every(({ seen }) => seen.length > 4));
+    await failOver(first, second);
+    const again = await commit(second, B);
+    const sinceMs = performance.now();
+    t.equal(again.split('.')[1], lost.split('.')[1], 'the number comes back');
+    await revokeAgain(t, second, keys, version);
+    const refusals = await refusalsOn(t, second, keys);
+    await eachShows('the other content', again);
+    await Promise.all(readers.map(({ stop }) => stop()));
+    for (const [at, each] of instances.entries()) {
+      t.same(await answersTo(each, held[at] as Held), UNKNOWN, each.name);
+      const { text } = await send(false, each, {
+        path: '/v3/reference/rates?base=EUR&quote=USD&from=2026-01-01',
+      });
+      t.equal(JSON.parse(text).data.at(-1).rate, '1.5', `${each.name}: the rate`);
+    }
+    const contents = new Map([
+      [begun, START],
+      [lost, A],
+      [again, B],
+    ]);
+    const seen = readers.flatMap((each) => each.seen);
+    const counts = misreadIn(seen, contents, { revision: again, sinceMs });
+    t.same(counts, { wrong: 0, false304: 0, stale: 0 });
+    return {
+      services: instances.length,
+      answers: seen.filter(({ status }) => status === 200 || status === 304).length,
+      'refused meanwhile': seen.filter(({ status }) => status === 503).length,
+      'wrong prices': within(counts.wrong, 0, 'answers'),
+      'stale answers': within(counts.stale, 0, 'answers'),
+      'false 304': within(counts.false304, 0, 'answers'),
+      ...refusals,
+    };
+  },
+);
+
+fault(
+  'F54b',
+  'a failover that loses a change of keys alone, whose number comes back',
+  'the key that is revoked under the number is refused ≤ 1 s; prices, ETags and cursors hold on',
+  async (t) => {
+    const keys = await twoKeys(second);
+    await cutOff(second, third);
+    await keys.revoke(second, keys.lost);
+    await until('it is refused', async () =>
+      (await Promise.all(instances.map((each) => isRevoked(each, keys.lost)))).every(Boolean),
+    );
+    await eachAnswers(keys.revoked);
+    const version = await versionOf(second);
+    const held = await Promise.all(instances.map((each) => heldOf(second, each)));
+    await failOver(second, third);
+    await revokeAgain(t, third, keys, version);
+    const refusals = await refusalsOn(t, third, keys);
+    for (const [at, each] of instances.entries()) {
+      t.same(await answersTo(each, held[at] as Held), KNOWN, `${each.name}: no data were lost`);
+    }
+    return { services: instances.length, ...refusals };
+  },
+);

@@ -1,0 +1,96 @@
+import t from 'tap';
+import { ownCluster } from '../../support/database/cluster.ts';
+import { listOf, standbyOf } from '../../support/database/standby.ts';
+import { inRevision } from '../../support/database/world.ts';
+import { served } from '../../support/http/service-process.ts';
+import { until } from '../../support/http/sockets.ts';
+import { type Answered, codeOf, send, type Target } from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+const COMMITS = byLength(20, 200);
+
+const primary = await ownCluster(t);
+const standby = await standbyOf(t, primary);
+
+const ENV = {
+  RATE_PER_MINUTE: '0',
+  CONCURRENT_MAX: '0',
+  DATABASE_LAG_MS_MAX: '600000',
+  KEYS_LAG_MS_MAX: '0',
+};
+
+const nodeOn = (url: string): Promise<Target> =>
+  primary.using((database) => served(t, database, { ...ENV, DATABASE_URL: url }));
+
+const ask = (target: Target, min?: string): Promise<Answered> =>
+  send(false, target, {
+    path: '/v3/prices/nickel',
+    body: '{}',
+    headers: min === undefined ? {} : { 'x-min-revision': min },
+  });
+
+const revisionOf = ({ headers }: Answered): string => String(headers['x-data-revision']);
+const numberIn = (revision: string): number => Number(revision.split('.')[1]);
+
+const readiness = async (target: Target, query = '') =>
+  (await send(false, target, { path: `/ready${query}` })).status;
+
+const commit = (count: number) =>
+  primary.using(({ pool }) =>
+    inRevision(pool, `update price set name = 'Commit ${count}' where code = 'CP-NI-0001'`),
+  );
+
+fault(
+  'F60',
+  'two nodes, one on the primary and one on a standby whose replay pauses',
+  '0 answers older than the x-min-revision of their request; a node that lacks it says 503 ' +
+    'revision_not_here ≤ 1 s and is not ready until it has caught up',
+  async (t) => {
+    const one = await nodeOn(primary.url);
+    const two = await nodeOn(standby.url);
+    const both = await nodeOn(listOf(standby, primary));
+    for (const each of [one, two, both]) {
+      await until('its key has come', async () => (await ask(each)).status === 200);
+    }
+    let older = 0;
+    let refused = 0;
+    for (let count = 0; count < COMMITS; count += 1) {
+      await commit(count);
+      const seen = revisionOf(await ask(one));
+      for (const [target, min] of [
+        [two, seen],
+        [both, 'latest'],
+      ] as const) {
+        const answer = await ask(target, min);
+        if (answer.status === 200) older += Number(numberIn(revisionOf(answer)) < numberIn(seen));
+        else if (codeOf(answer) === 'revision_not_here') refused += 1;
+        else t.fail(`${answer.status} ${answer.text}`);
+      }
+    }
+    await standby.ask('select pg_wal_replay_pause()');
+    await commit(COMMITS);
+    const seen = revisionOf(await ask(one));
+    const begun = performance.now();
+    t.equal(codeOf(await ask(two, seen)), 'revision_not_here');
+    const refusedMs = performance.now() - begun;
+    t.equal(await readiness(two), 503, 'not ready');
+    t.equal(await readiness(two, '?behind=ok'), 200, 'ready for a balancer without another node');
+    t.equal(codeOf(await ask(both, 'latest')), 'revision_not_here');
+    t.equal((await ask(two)).status, 200, 'without the header it answers');
+    t.equal(codeOf(await ask(two, 'latest')), 'revision_not_here', 'it cannot ask the primary');
+    await standby.ask('select pg_wal_replay_resume()');
+    await until('it has caught up', async () => (await ask(two, seen)).status === 200);
+    await until('it is ready', async () => (await readiness(two)) === 200);
+
+    // A revision that does not exist keeps no node out.
+    const [prefix] = seen.split('.');
+    t.equal(codeOf(await ask(two, `${prefix}.999999999`)), 'revision_not_here');
+    await until('it is ready again', async () => (await readiness(two)) === 200);
+    return {
+      commits: COMMITS,
+      older: { amount: older, most: 0, unit: 'answers' },
+      'not here yet': refused,
+      'refused after': { amount: refusedMs, most: 1_000, unit: 'ms' },
+    };
+  },
+);

@@ -1,0 +1,311 @@
+import t from 'tap';
+import { revokeKey } from '../../../src/auth/keys/keys.ts';
+import { type Cluster, ownCluster } from '../../support/database/cluster.ts';
+import { lockWaits } from '../../support/database/lock-waits.ts';
+import { named, quotaOf, rateAt, SHARES } from '../../support/database/quota.ts';
+import { listOf, standbyOf } from '../../support/database/standby.ts';
+import { inRevision, inTransaction } from '../../support/database/world.ts';
+import { keyFor } from '../../support/http/service.ts';
+import { type Served, served } from '../../support/http/service-process.ts';
+import { until } from '../../support/http/sockets.ts';
+import { type Figures, failedOf, within } from '../../support/process/figures.ts';
+import {
+  type Answered,
+  type Ask,
+  codeOf,
+  intolerable,
+  type OpenLoad,
+  openLoad,
+  quantile,
+  send,
+  type Target,
+} from '../../support/process/load.ts';
+import { prices } from '../../support/process/programs.ts';
+import { byLength, fault, LENGTH } from '../../support/run/faults.ts';
+
+type Test = typeof t;
+
+const RATE = byLength(20, 50);
+/** The gate is what a service has by itself where it is measured. */
+const RUNNING_MAX = byLength('0', '64');
+const WAITING_MAX = byLength('10000', '128');
+const KEYS_LAG_MS_MAX = byLength('5000', '10000');
+const PRICES: Ask = { path: '/v3/prices/nickel', body: '{"options":{"includeSeries":true}}' };
+const QUESTIONS: readonly Ask[] = [
+  { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}' },
+  { path: '/v3/prices/copper', body: '{"filters":{"dateFrom":"2026-06-01"}}' },
+  { path: '/v3/prices' },
+];
+
+const SETTINGS = { max_standby_streaming_delay: '200ms' };
+
+const quota = quotaOf(t);
+
+/** Holds servers to the quota, where there is one. */
+async function confined(...clusters: readonly Cluster[]): Promise<void> {
+  if (LENGTH !== 'short') for (const cluster of clusters) await cluster.confine(quota);
+}
+
+let primary = await ownCluster(t);
+let standby = await standbyOf(t, primary, SETTINGS);
+await confined(primary, standby);
+
+/** A service on some servers, once it answers; its key is made on the one that is written to. */
+async function on(writer: Cluster, url: string, env: Record<string, string> = {}): Promise<Served> {
+  const own = { DATABASE_URL: url, PRICE_BOOK_BYTES: '0', RUNNING_MAX, WAITING_MAX, ...env };
+  const service = await writer.using((database) => served(t, database, own));
+  if (LENGTH !== 'short') quota.add(service.running.child.pid ?? 0);
+  await until('its key has come', async () => (await ask(service)).status === 200);
+  return service;
+}
+
+const ask = (target: Target, body = '{}'): Promise<Answered> =>
+  send(false, target, { path: '/v3/prices/nickel', body });
+
+const revisionOf = async (target: Target): Promise<string> =>
+  JSON.parse((await ask(target)).text).$metadata.revision;
+
+/** Commits a revision, and waits until a service tells it. */
+async function committed(writer: Cluster, target: Target, name: string): Promise<void> {
+  const number = await writer.using(({ pool }) =>
+    inRevision(pool, `update price set name = '${name}' where code = 'CP-NI-0001'`),
+  );
+  await until('the service tells it', async () =>
+    (await revisionOf(target)).endsWith(`.${number}`),
+  );
+}
+
+/** A second key, and how to revoke it. */
+async function anotherKey(writer: Cluster, target: Target) {
+  const key = await writer.using((database) => keyFor(database, ['prices:nickel']));
+  const other = { port: target.port, key };
+  await until('it has come', async () => (await ask(other)).status === 200);
+  const publicId = key.split('_')[2] ?? '';
+  const revoke = () => writer.using(({ db }) => revokeKey(db, publicId, 'a test'));
+  return { other, revoke };
+}
+
+const isRevoked = async (target: Target): Promise<boolean> =>
+  codeOf(await ask(target)) === 'api_key_revoked';
+
+/** Sends until so many more were answered. */
+const more = (load: OpenLoad, count: number): Promise<void> => {
+  const goal = load.answers.length + count;
+  return until('more are answered', () => load.answers.length >= goal);
+};
+
+/** A table of the standby that a statement has locked which waits for another lock. */
+async function heldByWhoWaits(): Promise<string> {
+  let name = '';
+  await until('one that waits holds a table', async () => {
+    const { rows } = await standby.ask(
+      `select relation::regclass::text as name from pg_locks
+          join pg_stat_activity using (pid) join pg_class on pg_class.oid = relation
+        where granted and mode = 'AccessShareLock' and wait_event_type = 'Lock'
+          and relkind = 'r' and relnamespace = 'public'::regnamespace limit 1`,
+    );
+    name = rows[0]?.name ?? '';
+    return name !== '';
+  });
+  return name;
+}
+
+/** Has the standby cancel a statement, which stands in the way of a lock that it must show. */
+async function conflict(test: Test, target: Target): Promise<number> {
+  const count = async (): Promise<number> => {
+    const { rows } = await standby.ask(
+      'select sum(confl_lock + confl_deadlock)::int as count from pg_stat_database_conflicts',
+    );
+    return rows[0].count;
+  };
+  const before = await count();
+  const asked = await primary.using(({ pool }) =>
+    inTransaction(pool, async (first) => {
+      await first.query('lock table series in access exclusive mode');
+      // What is not committed goes to the standby with what comes after it.
+      await primary.ask('select pg_switch_wal()');
+      const asked = [1, 2, 3].map(() => send(false, target, PRICES));
+      await standby.using(({ pool }) =>
+        until('they wait for it', async () => (await lockWaits(pool)) > 0),
+      );
+      const table = await heldByWhoWaits();
+      await inTransaction(pool, (second) =>
+        second.query(`lock table ${table} in access exclusive mode`),
+      );
+      const { rows: written } = await primary.ask('select pg_current_wal_flush_lsn() as lsn');
+      await until('the standby shows that lock as well', async () => {
+        const { rows } = await standby.ask(
+          `select pg_last_wal_replay_lsn() >= '${written[0].lsn}'::pg_lsn as "isThere"`,
+        );
+        return rows[0].isThere;
+      });
+      return asked;
+    }),
+  );
+  const answers = await Promise.all(asked);
+  test.same(
+    answers.filter(({ status }) => status !== 200).map(({ status, text }) => `${status} ${text}`),
+    [],
+  );
+  await until('it is counted', async () => (await count()) > before);
+  return (await count()) - before;
+}
+
+/** How long after a moment a key was answered, before it is told that keys cannot be checked. */
+async function believedAfter(sinceMs: number, target: Target): Promise<number> {
+  let ms = 0;
+  await until('no key is believed', async () => {
+    const sent = performance.now();
+    const answer = await ask(target);
+    if (answer.status === 200) ms = sent - sinceMs;
+    return codeOf(answer) === 'auth_unavailable';
+  });
+  return ms;
+}
+
+const pausing = (what: 'pause' | 'resume') => standby.ask(`select pg_wal_replay_${what}()`);
+
+type Share = (typeof SHARES)[number];
+
+/** Ends services, which would otherwise go on looking for their servers. */
+async function end(...services: readonly Served[]): Promise<void> {
+  for (const { running } of services) {
+    running.child.kill('SIGKILL');
+    await running.ended;
+  }
+}
+
+/** All that may happen to a standby, up to its promotion. */
+async function standbyFaults(test: Test, share: Share): Promise<Figures> {
+  const alone = await on(primary, standby.url, { KEYS_LAG_MS_MAX });
+  await committed(primary, alone, 'Read from a standby');
+  const conflicts = await conflict(test, alone);
+  const soon = { KEYS_LAG_MS_MAX, DATABASE_LAG_MS_MAX: '500' };
+  const both = await on(primary, listOf(standby, primary), soon);
+  const { perSecond, figures } = await rateAt(test, quota, share, both, QUESTIONS, 2 * RATE);
+  // Two services share the load for some of the time.
+  const load = openLoad(test, both, QUESTIONS, perSecond / 2);
+  await more(load, RATE);
+  const walk = async (options: object) => {
+    const { text } = await ask(both, JSON.stringify({ options: { limit: 1, ...options } }));
+    return JSON.parse(text).$metadata;
+  };
+  const page = await walk({});
+  const { other, revoke } = await anotherKey(primary, both);
+  await pausing('pause');
+  await revoke();
+  const revoked = performance.now();
+  await until('the key is refused', () => isRevoked(other));
+  const left = performance.now() - revoked;
+  await both.running.until('stderr', /the standby is [\d.]+ s behind/);
+  test.equal((await walk({ cursor: page.nextCursor })).revision, page.revision, 'the walk goes on');
+  const believed = await believedAfter(revoked, { ...other, port: alone.port });
+  await pausing('resume');
+  await until('the key is refused', () => isRevoked({ ...other, port: alone.port }));
+
+  const ongoing = openLoad(test, alone, QUESTIONS, perSecond / 2);
+  await more(ongoing, RATE);
+  await primary.stop();
+  await standby.ask('select pg_promote()');
+  await committed(standby, alone, 'Written after a promotion');
+  await more(ongoing, RATE);
+  const answers = [...(await load.stop()), ...(await ongoing.stop())];
+  await end(alone, both);
+  const failed = answers.filter(({ status }) => status !== 200);
+  const told = failed.map(({ status, text }) => `${status} ${text.slice(0, 200)}`);
+  test.same(told, []);
+  return {
+    ...figures,
+    [named('requests', share)]: answers.length,
+    [named('failed', share)]: failedOf(failed.length),
+    [named('statements cancelled', share)]: conflicts,
+    [named('revocation seen after', share)]: within(left, 10_000),
+    [named('without another server believed for', share)]: within(
+      believed,
+      Number(KEYS_LAG_MS_MAX),
+    ),
+    [named('longest request', share)]: `${Math.round(quantile(answers, 1))} ms`,
+  };
+}
+
+fault(
+  'F11',
+  'a standby: statements that it cancels, replay that stops, promotion',
+  '0 failed, with one core and with half a core; one that is behind is left for another server, ' +
+    'and revocation is seen; without one keys are 503 after ≤ 10 s; no revision goes back within ' +
+    'a walk; promotion needs no restart',
+  async (test) => {
+    let figures: Figures = {};
+    for (const [at, share] of SHARES.entries()) {
+      if (at > 0) {
+        primary = standby;
+        quota.cores(null);
+        // The next fault uses it as well.
+        standby = await standbyOf(t, primary, SETTINGS);
+        await confined(standby);
+      }
+      figures = { ...figures, ...(await standbyFaults(test, share)) };
+    }
+    quota.cores(null);
+    return figures;
+  },
+);
+
+const isNoted = async (server: Cluster): Promise<boolean> =>
+  (await server.ask("select from rate_usage where name <> ''")).rows.length > 0;
+
+/** The server of the database killed, and its standby promoted. */
+async function failover(test: Test, share: Share): Promise<Figures> {
+  const next = await standbyOf(test, standby);
+  await confined(next);
+  const url = listOf(standby, next);
+  // What writes finds the server that it can write to, wherever it stands in the list.
+  const writing = listOf(next, standby);
+  const create = ['--name', 'A key', '--owner', 'a test', '--scope', 'prices:nickel'];
+  const command = await prices(test, { DATABASE_URL: writing }, 'keys', 'create', ...create);
+  test.equal(command.code, 0, command.stderr);
+  const service = await on(standby, url, {
+    USAGE_DATABASE_URL: writing,
+    RATE_PER_MINUTE: '1000000',
+    RATE_BURST: '1000000',
+  });
+  const { perSecond, figures } = await rateAt(test, quota, share, service, QUESTIONS, RATE);
+  const load = openLoad(test, service, QUESTIONS, perSecond);
+  await until('use is noted', () => isNoted(standby));
+  await more(load, perSecond);
+  await standby.kill();
+  await more(load, perSecond);
+  await next.ask('select pg_promote()');
+  await committed(next, service, 'Written after a failover');
+  await next.ask('delete from rate_usage');
+  await until('use is noted there', () => isNoted(next));
+  const over = load.answers.length;
+  await more(load, perSecond);
+  const answers = await load.stop();
+  await end(service);
+  standby = next;
+  test.same(intolerable(answers), []);
+  const failed = answers.filter(({ status }) => status !== 200);
+  test.same(failed.filter((each) => answers.indexOf(each) >= over).map(codeOf), [], 'after it');
+  return {
+    ...figures,
+    [named('requests', share)]: answers.length,
+    [named('failed', share)]: failedOf(failed.length),
+    [named('longest request', share)]: `${Math.round(quantile(answers, 1))} ms`,
+  };
+}
+
+fault(
+  'F12',
+  'the server of the database stopped, and its standby promoted',
+  '0 failed, with one core and with half a core, without a restart; use is noted on the new server',
+  async (t) => {
+    let figures: Figures = {};
+    for (const share of SHARES) {
+      quota.cores(null);
+      figures = { ...figures, ...(await failover(t, share)) };
+    }
+    quota.cores(null);
+    return figures;
+  },
+);

@@ -1,0 +1,124 @@
+import { randomInt } from 'node:crypto';
+import type { Agent } from 'node:http';
+import fc from 'fast-check';
+import type t from 'tap';
+import { seededDatabase } from '../../support/database/database.ts';
+import type { Sent } from '../../support/fuzz/bodies.ts';
+import { faultOf, sentTo, valuesOf } from '../../support/fuzz/fuzzing.ts';
+import { type Served, served } from '../../support/http/service-process.ts';
+import { SPECIFIED, type SpecifiedMarket } from '../../support/prices/specification.ts';
+import { within } from '../../support/process/figures.ts';
+import { heapOf, TELLS_HEAP } from '../../support/process/heap.ts';
+import { agentOf, countsOf, quantile, send } from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+/** Bodies of each market and seed. */
+const EACH = byLength(45, 300);
+/** Clients at once. */
+const CLIENTS = 4;
+const SEEDS = [20_260_701, randomInt(2 ** 31)];
+
+interface Mutant {
+  readonly market: SpecifiedMarket;
+  readonly sent: Sent;
+}
+
+/**
+ * Bodies for all markets in turn, so that the first of them reach everything. What the generators
+ * need to know of a market is asked as anybody asks.
+ */
+async function mutantsOf(test: typeof t, service: Served): Promise<Mutant[]> {
+  const agent = agentOf(test, 1);
+  const ask = async (method: string, path: string, body?: string) => {
+    const { status, headers, text } = await send(agent, service, {
+      method,
+      path,
+      ...(body ? { body } : {}),
+    });
+    return { status, headers: headers as Record<string, string>, text, json: JSON.parse(text) };
+  };
+  const turns: Mutant[][] = Array.from({ length: SEEDS.length * EACH }, () => []);
+  for (const market of SPECIFIED) {
+    const values = await valuesOf(
+      {
+        request: ({ method, url }) => ask(method, url),
+        post: (slug, body) => ask('POST', `/v3/prices/${slug}`, JSON.stringify(body)),
+      },
+      market.slug,
+    );
+    const bodies = SEEDS.flatMap((seed) =>
+      fc.sample(sentTo(market, values), { seed, numRuns: EACH }),
+    );
+    for (const [at, sent] of bodies.entries()) turns[at]?.push({ market, sent });
+  }
+  return turns.flat();
+}
+
+/**
+ * The young part of the heap has its largest size all the time: it shrinks and grows by 30 MB as
+ * the load goes down and up, whatever the bodies are.
+ */
+const YOUNG_AT_MOST = ['--min-semi-space-size=16'];
+
+/**
+ * Has all clients ask at once for the longest answers there are, as bodies do: the allocator of
+ * the system keeps what several of them took for a moment, and that is not growth either.
+ */
+async function askForLongest(agent: Agent, service: Served): Promise<void> {
+  const body = JSON.stringify({ options: { includeSeries: true, includeSummary: true } });
+  const askEach = async (): Promise<void> => {
+    for (const { slug } of SPECIFIED) {
+      await send(agent, service, { method: 'POST', path: `/v3/prices/${slug}`, body });
+    }
+  };
+  await Promise.all(Array.from({ length: CLIENTS }, askEach));
+}
+
+fault(
+  'F19',
+  'mutated bodies',
+  '0 × 5xx; what breaks a rule is a 400, 413 or 415 that says where; ≤ 50 MB more memory ' +
+    'after a collection; no answer > 250 ms',
+  async (t) => {
+    t.comment(`seeds ${SEEDS.join(' and ')}`);
+    const service = await served(t, await seededDatabase(t), TELLS_HEAP, YOUNG_AT_MOST);
+    const mutants = await mutantsOf(t, service);
+    const agent = agentOf(t, CLIENTS);
+    await askForLongest(agent, service);
+    const answers: { status: number; ms: number }[] = [];
+    const faults: string[] = [];
+    let before = 0;
+    const memory = async (): Promise<number> => {
+      await heapOf(service);
+      return service.memory();
+    };
+    const rest = mutants.entries();
+    const worker = async (): Promise<void> => {
+      for (const [at, { market, sent }] of rest) {
+        // What is loaded once, and what the first thousand leave, is not growth.
+        if (at === Math.min(1_000, mutants.length >> 1)) before = await memory();
+        const answer = await send(agent, service, {
+          method: 'POST',
+          path: `/v3/prices/${market.slug}`,
+          headers: { 'content-type': sent.type ?? 'application/json' },
+          body: sent.bytes,
+        });
+        answers.push({ status: answer.status, ms: answer.ms });
+        const json = answer.status === 0 ? null : JSON.parse(answer.text);
+        const fault = faultOf(market, sent, { status: answer.status, json });
+        if (fault) faults.push(`${fault}: ${market.slug} ${sent.bytes.toString('utf8', 0, 300)}`);
+      }
+    };
+    await Promise.all(Array.from({ length: CLIENTS }, worker));
+    t.same(faults, []);
+    const counts = countsOf(answers);
+    t.ok((counts['200'] ?? 0) > mutants.length / 10, 'a good part was legal');
+    return {
+      bodies: mutants.length,
+      '5xx': answers.filter(({ status }) => status >= 500 || status === 0).length,
+      wrong: faults.length,
+      longest: within(quantile(answers, 1), 250),
+      'memory grew': within((await memory()) - before, 50, 'MB'),
+    };
+  },
+);

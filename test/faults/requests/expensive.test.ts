@@ -1,0 +1,171 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type t from 'tap';
+import { filtersOf } from '../../../src/contract/schemas/market.ts';
+import { testDatabase } from '../../support/database/database.ts';
+import { fillLarge, LARGE } from '../../support/database/large-market.ts';
+import { counted, samplesOf, TELLS_METRICS } from '../../support/http/metrics.ts';
+import { type Served, served } from '../../support/http/service-process.ts';
+import { until } from '../../support/http/sockets.ts';
+import { failedOf, within } from '../../support/process/figures.ts';
+import { type Answered, type Ask, agentOf, codeOf, send } from '../../support/process/load.ts';
+import { byLength, fault } from '../../support/run/faults.ts';
+
+/** Requests of each kind at once: as many as one key may have by default. */
+const AT_ONCE = byLength(3, 10);
+
+const SIZE = byLength(
+  { prices: 1_000, values: 100, points: 2, rateDays: 500 },
+  { prices: 20_000, values: 1_000, points: 5, rateDays: 10_000 },
+);
+
+const path = `/v3/prices/${LARGE.slug}`;
+
+/** No two requests are the same: what is kept of one must not serve another. */
+let asked = 0;
+const another = (): number => {
+  asked += 1;
+  return asked;
+};
+
+const times = <T>(count: number, of: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, index) => of(index));
+
+const post = (filters: object, options: object, headers: Record<string, string> = {}): Ask => ({
+  path,
+  body: JSON.stringify({ filters, options }),
+  headers: { 'accept-encoding': 'identity', ...headers },
+});
+
+const get = (address: string): Ask => ({
+  path: address,
+  headers: { 'accept-encoding': 'identity' },
+});
+
+function unknownCodes(): string[] {
+  const number = another();
+  return times(500, (n) => `CP-LX-${number}${String(n * 37).padStart(5, '0')}`);
+}
+
+/** As many values of every filter as a body of 128 KiB holds. */
+function unknownNames(): object {
+  const number = another();
+  const value = (name: string, n: number): string =>
+    `${name} ${number} ${n} `.padEnd(128, 'metre of sulphate aluminium ');
+  return Object.fromEntries(
+    filtersOf(LARGE).map((name) => [name, times(90, (n) => value(name, n))]),
+  );
+}
+
+/** All prices, with a range that no other request has. */
+const all = (): object => ({
+  dateFrom: new Date(Date.UTC(1990, 0, another())).toISOString().slice(0, 10),
+});
+
+/** The moment the market was filled, in milliseconds since 1970; its names changed later. */
+let filledAt = 0;
+
+/** A moment of the past that no other request has. */
+const aMomentAgo = (): string => new Date(filledAt + (another() % 50)).toISOString();
+
+const SERIES = { includeSeries: true, includeSummary: true };
+const CONVERTED = { ...SERIES, currency: 'CNY', unitOfMeasure: 'lb' };
+const CSV = { accept: 'text/csv' };
+const NDJSON = { accept: 'application/x-ndjson' };
+const AVERAGES = { ...CONVERTED, aggregate: { period: 'month', method: 'average' } };
+
+/** The most expensive request of each kind, and those that break rules at the most places. */
+const KINDS: readonly (() => Ask)[] = [
+  () => post({ codes: unknownCodes() }, {}),
+  () => post({ codes: unknownCodes() }, { strict: true }),
+  () => post(unknownNames(), {}),
+  () => post(unknownNames(), { strict: true }),
+  () => get(`${path}?${times(380, (n) => `codes=CP-LX-${another()}${n}`).join('&')}`),
+  () => get(`${path}?${times(1_800, (n) => `${n.toString(36)}=`).join('&')}`),
+  () => post(Object.fromEntries(times(9_000, (n) => [`r${n}`, 1])), {}),
+  () => post(all(), {}),
+  () => post(all(), {}, CSV),
+  () => post(all(), { asOf: aMomentAgo() }),
+  () => post(all(), SERIES, { 'accept-encoding': 'gzip' }),
+  () => post(all(), SERIES, { 'accept-encoding': 'zstd' }),
+  () => post(all(), SERIES, NDJSON),
+  () => post(all(), CONVERTED),
+  () => post(all(), CONVERTED, CSV),
+  () => post(all(), AVERAGES),
+  () => post(all(), { ...CONVERTED, limit: 10_000 }),
+  () => get(`${path}/filters`),
+  () => get('/v3/prices'),
+  () => get('/v3/reference/rates?base=CNY&quote=USD'),
+  () => get('/v3/reference/currencies'),
+  () => get('/v3/changes?limit=5000'),
+];
+
+/** The longest that the event loop was held since it was asked last, in milliseconds. */
+async function heldMs(service: Served): Promise<number> {
+  const samples = await samplesOf(service);
+  const held = samples.find(({ name }) => name === 'nodejs_eventloop_lag_max_seconds');
+  return 1_000 * (held?.value ?? Number.NaN);
+}
+
+/** Asks for one price again and again, as somebody else does meanwhile. */
+function somebodyElse(test: typeof t, service: Served) {
+  const agent = agentOf(test, 1);
+  const answers: Answered[] = [];
+  let isOver = false;
+  const asking = (async (): Promise<void> => {
+    while (!isOver) {
+      answers.push(await send(agent, service, post({ codes: ['CP-LI-00001'] }, SERIES)));
+      await pause(10);
+    }
+  })();
+  return async (): Promise<readonly Answered[]> => {
+    isOver = true;
+    await asking;
+    return answers;
+  };
+}
+
+fault(
+  'F58',
+  'the most expensive legal request of each kind, ten at once, in a market of 20,000 prices',
+  'the event loop is held ≤ 100 ms; nobody else is refused',
+  async (t) => {
+    const database = await testDatabase(t);
+    await fillLarge(database, SIZE);
+    const { rows } = await database.pool.query(
+      `select ceil(extract(epoch from committed_at) * 1000)::float as at
+        from revision where number = 1`,
+    );
+    filledAt = rows[0].at;
+    const service = await served(t, database, TELLS_METRICS);
+    const agent = agentOf(t, AT_ONCE);
+    const isReady = async () => (await send(agent, service, get('/ready'))).status === 200;
+    await until('it is ready', isReady);
+    // A market is read into the price book once; its past is read from the database each time.
+    await until('the market is in the price book', async () => {
+      await send(agent, service, post({}, {}));
+      return (await counted(service, { name: 'prices_book_answers_total', labels: {} })) > 0;
+    });
+    const end = somebodyElse(t, service);
+    const held: number[] = [];
+    const failed: string[] = [];
+    for (const kind of KINDS) {
+      await heldMs(service);
+      const answers = await Promise.all(times(AT_ONCE, () => send(agent, service, kind())));
+      held.push(await heldMs(service));
+      const isFailure = ({ status }: Answered) => status === 0 || status === 500;
+      failed.push(...answers.filter(isFailure).map(({ text }) => text.slice(0, 200)));
+    }
+    const others = await end();
+    t.same(failed, [], 'each of them is answered or refused');
+    t.comment(JSON.stringify(held.map(Math.round)));
+    const refused = others.filter(({ status }) => status !== 200);
+    t.same(refused.map(codeOf), []);
+    return {
+      kinds: KINDS.length,
+      'requests of others': others.length,
+      'refused of them': failedOf(refused.length),
+      'held longest by kind': 1 + held.indexOf(Math.max(...held)),
+      'event loop held': within(Math.max(...held), 100),
+    };
+  },
+);

@@ -1,0 +1,169 @@
+import { gzipSync } from 'node:zlib';
+import type t from 'tap';
+import { newKey } from '../../../src/auth/keys/format.ts';
+import { seededDatabase } from '../../support/database/database.ts';
+import { grownAtMost, served } from '../../support/http/service-process.ts';
+import { answerOf, Caller, listening, until } from '../../support/http/sockets.ts';
+import { within } from '../../support/process/figures.ts';
+import { type Answered, agentOf, quantile, send } from '../../support/process/load.ts';
+import { fault } from '../../support/run/faults.ts';
+
+type Test = typeof t;
+
+const KIB = 1_024;
+const JSON_TYPE = 'application/json';
+
+/** A body that a lenient reader would take for a legal one. */
+const badly = (bytes: readonly number[]): Buffer =>
+  Buffer.concat([Buffer.from('{"filters":{"regions":["'), Buffer.from(bytes), Buffer.from('"]}}')]);
+
+/** Bytes that a parser may choke on, and what they are refused with. */
+const HUGE: readonly (readonly [
+  what: string,
+  body: string | Buffer,
+  status: number[],
+  type?: string,
+])[] = [
+  ['100,000 lists in each other', '['.repeat(100_000) + ']'.repeat(100_000), [413]],
+  ['60,000 lists in each other', '['.repeat(60_000) + ']'.repeat(60_000), [400]],
+  ['20,000 objects in each other', `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`, [400]],
+  ['lists that never end', '['.repeat(128 * KIB), [400]],
+  ['128 KiB and one byte', `{}${' '.repeat(128 * KIB - 1)}`, [413]],
+  ['128 KiB of white space', `{}${' '.repeat(128 * KIB - 2)}`, [200]],
+  ['16 MiB', Buffer.alloc(16 * KIB * KIB, 0x20), [413]],
+  [
+    '10,000 short members',
+    `{${Array.from({ length: 10_000 }, (_, at) => `"k${at}":1`).join()}}`,
+    [400],
+  ],
+  ['the same member 15,000 times', `{${'"a":1,'.repeat(15_000)}"a":1}`, [400]],
+  ['a number of 120,000 digits', `{"options":{"decimals":${'9'.repeat(120_000)}}}`, [400]],
+  ['a fraction of 120,000 digits', `{"options":{"decimals":0.${'1'.repeat(120_000)}}}`, [400]],
+  ['1e400', '{"options":{"decimals":1e400}}', [400]],
+  ['1e-400', '{"options":{"decimals":1e-400}}', [200, 400]],
+  ['-0', '{"options":{"decimals":-0}}', [200, 400]],
+  ['60,000 escapes in one text', `{"filters":{"regions":["${'\\u0041'.repeat(20_000)}"]}}`, [400]],
+  ['a text of backslashes', `{"filters":{"regions":["${'\\\\'.repeat(60_000)}"]}}`, [400]],
+  ['40,000 empty items', `{"filters":{"codes":[${'"",'.repeat(40_000)}""]}}`, [400]],
+  ['a byte order mark', Buffer.from('\ufeff{}'), [400]],
+  ['UTF-16', Buffer.from('{"filters":{}}', 'utf16le'), [400]],
+  ['UTF-16, said', Buffer.from('{}', 'utf16le'), [415], 'application/json; charset=utf-16'],
+  ['bytes that are not UTF-8', badly([0xff]), [400]],
+  ['an overlong slash', badly([0xc0, 0xaf]), [400]],
+];
+
+/** An answer; a refusal that comes before the body was sent may be lost with the connection. */
+async function answerTo(...[agent, target, ask]: Parameters<typeof send>): Promise<Answered> {
+  for (let tries = 1; ; tries += 1) {
+    const answer = await send(agent, target, ask);
+    if (answer.status !== 0 || tries === 20) return answer;
+  }
+}
+
+const bomb = gzipSync(Buffer.alloc(32 * KIB * KIB, 0x5b));
+
+fault(
+  'F21',
+  'deep and huge JSON, gzip bombs',
+  'refused with 400, 413 or 415 within 50 ms; the event loop is held ≤ 100 ms',
+  async (t) => {
+    const service = await listening(t, await seededDatabase(t));
+    const agent = agentOf(t, 1);
+    const watcher = agentOf(t, 1);
+    const path = '/v3/prices/nickel';
+    // What the first request of a service waits for is no matter of its body.
+    await send(agent, service, { path, body: '{}' });
+    let isOver = false;
+    const lives: Answered[] = [];
+    const watching = (async (): Promise<void> => {
+      while (!isOver) lives.push(await send(watcher, service, { path: '/live' }));
+    })();
+    const answers: Answered[] = [];
+    for (const [what, body, statuses, type = JSON_TYPE] of HUGE) {
+      const answer = await answerTo(agent, service, {
+        path,
+        body,
+        headers: { 'content-type': type },
+      });
+      answers.push(answer);
+      t.ok(
+        statuses.includes(answer.status),
+        `${what}: ${answer.status} ${answer.text.slice(0, 99)}`,
+      );
+    }
+    for (const encoding of ['gzip', 'deflate', 'br', 'gzip, gzip', 'identity, gzip', 'x-gzip']) {
+      const headers = { 'content-type': JSON_TYPE, 'content-encoding': encoding };
+      const answer = await answerTo(agent, service, { path, body: bomb, headers });
+      answers.push(answer);
+      t.equal(answer.status, 415, encoding);
+    }
+    isOver = true;
+    await watching;
+    t.ok(lives.every(({ status }) => status === 200));
+    const last = await answerTo(agent, service, { path, body: '{}' });
+    t.equal(last.status, 200, 'the next request is answered');
+    t.same(service.failures(), []);
+    return {
+      bodies: answers.length,
+      '5xx': answers.filter(({ status }) => status >= 500).length,
+      longest: within(
+        quantile(
+          answers.filter(({ status }) => status !== 200),
+          1,
+        ),
+        50,
+      ),
+      'longest /live meanwhile': within(quantile(lives, 1), 100),
+    };
+  },
+);
+
+/** A body of 128 KiB, the most there is, each byte of which is a chunk. */
+const inChunks = `${'1\r\n \r\n'.repeat(128 * KIB - 2)}2\r\n{}\r\n0\r\n\r\n`;
+
+/** Sends it with a key, and waits for the answer, which may come before all of it is sent. */
+async function askInChunks(test: Test, port: number, key: string): Promise<number> {
+  const caller = new Caller(test, port);
+  caller.socket.write(
+    `POST /v3/prices/nickel HTTP/1.1\r\nHost: test\r\nx-api-key: ${key}\r\n` +
+      'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+  );
+  caller.socket.write(inChunks);
+  await until('it is answered', () => caller.bytes > 0);
+  caller.socket.destroy();
+  return answerOf(caller.text).status;
+}
+
+fault(
+  'F21b',
+  'largest bodies in chunks of a byte, many at once: those of a client, and those of strangers',
+  'each is read as what it is; strangers are refused with 401, or 503 while it is busy; ≤ 4 MB ' +
+    'more memory for each at the peak, and ≤ 1 MB for those of strangers',
+  async (t) => {
+    const service = await served(t, await seededDatabase(t));
+    const { pid = 0 } = service.running.child;
+    const asked = async (count: number, keyOf: () => string) => {
+      const statuses = new Set<number>();
+      const grown = await grownAtMost(pid, async () => {
+        const ask = () => askInChunks(t, service.port, keyOf());
+        for (const each of await Promise.all(Array.from({ length: count }, ask))) {
+          statuses.add(each);
+        }
+      });
+      return { statuses: [...statuses], each: grown / count };
+    };
+    await asked(1, () => service.key);
+    const own = await asked(16, () => service.key);
+    t.same(own.statuses, [200]);
+    const strangers = await asked(24, () => newKey().text);
+    t.ok(
+      strangers.statuses.every((status) => status === 401 || status === 503),
+      strangers.statuses.join(),
+    );
+    return {
+      bodies: 40,
+      'memory for each': within(own.each, 4, 'MB'),
+      'for each of strangers': within(strangers.each, 1, 'MB'),
+    };
+  },
+);

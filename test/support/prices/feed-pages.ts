@@ -1,0 +1,50 @@
+import type t from 'tap';
+import { testDatabase } from '../database/database.ts';
+import { writeWorld } from '../database/world.ts';
+import { type Service, serviceOn } from '../http/service.ts';
+import { changesOf, type WireChange } from './feed-oracle.ts';
+import { publisherOn } from './random-commits.ts';
+
+type Query = Readonly<Record<string, string | number>>;
+
+/** Asks for changes; fails when the answer breaks openapi.yaml. */
+export const get = (service: Service, query: Query = {}, headers: Record<string, string> = {}) => {
+  const search = Object.entries(query).map(([name, value]) => `${name}=${value}`);
+  const url = `/v3/changes${search.length > 0 ? `?${search.join('&')}` : ''}`;
+  return service.request({ method: 'GET', url, headers });
+};
+
+/** Asks for NDJSON. */
+export const LINES = { accept: 'application/x-ndjson' };
+
+/** A page as NDJSON, whose numbers keep every digit. */
+export async function page(service: Service, query: Query = {}) {
+  const reply = await get(service, query, LINES);
+  if (reply.status !== 200) throw new Error(reply.text);
+  return { changes: changesOf(reply.text), next: reply.headers['x-next-seq'] ?? '', reply };
+}
+
+/** Everything from a position on, in pages. */
+export async function readAll(
+  service: Service,
+  limit: number,
+  after?: string,
+): Promise<WireChange[]> {
+  const all: WireChange[] = [];
+  let at = after;
+  for (;;) {
+    const { changes, next } = await page(service, { limit, ...(at ? { after: at } : {}) });
+    all.push(...changes);
+    at = next;
+    if (changes.length === 0) return all;
+  }
+}
+
+/** A world with some commits of every kind. */
+export async function published(test: Pick<typeof t, 'teardown'>, seed: number, commits: number) {
+  const database = await testDatabase(test);
+  await writeWorld(database.pool);
+  const publisher = await publisherOn(database.pool, seed);
+  for (let turn = 0; turn < commits; turn += 1) await publisher.transact();
+  return { database, service: await serviceOn(test, database), publisher };
+}
