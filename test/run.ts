@@ -14,6 +14,7 @@ import {
   tellFaults,
 } from './support/run/fault-run.ts';
 import { makeFolder, sweepFolders } from './support/run/folders.ts';
+import { groupsOf, writeGroups } from './support/run/groups.ts';
 import { startServer } from './support/run/server.ts';
 import { type Tally, talliesOf, tallyOf } from './support/run/tally.ts';
 import { dropDatabases, makeTemplates } from './support/run/templates.ts';
@@ -98,8 +99,9 @@ function partsFor(rest: string[], data: boolean, faults: FaultRun | null): reado
     /^test[\\/](data|client)$/.test(path) ||
     (!hasBrowser && /^test[\\/]explorer$/.test(path)) ||
     path.includes('node_modules');
-  const all = data ? files('test/data/*.test.ts') : files('test/**/*.test.ts', isApart);
-  return [{ files: all, jobs: 2, isCompiledOnce }];
+  if (data) return [{ files: files('test/data/*.test.ts'), jobs: 2, isCompiledOnce }];
+  const { alone, groups } = groupsOf(files('test/**/*.test.ts', isApart));
+  return [{ files: alone, groups, jobs: 2, isCompiledOnce }];
 }
 
 /** The environment of the tests, without any setting of the service. */
@@ -159,9 +161,10 @@ async function runAll(
   compiled: string,
 ) {
   const all: Ran[] = [];
-  for (const { files, jobs, isCompiledOnce } of parts) {
+  for (const { files, groups = [], jobs, isCompiledOnce } of parts) {
     const cache = isCompiledOnce ? { NODE_COMPILE_CACHE: compiled } : {};
-    if (!stopped) all.push(await runTap([...args, ...files], jobs, { ...env, ...cache }));
+    const paths = [...(await writeGroups(groups, compiled)), ...files];
+    if (!stopped) all.push(await runTap([...args, ...paths], jobs, { ...env, ...cache }));
   }
   const sumOf = (what: keyof Tally): number => all.reduce((sum, { tally }) => sum + tally[what], 0);
   return {

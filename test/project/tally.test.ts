@@ -83,3 +83,23 @@ t.test('each file counts by itself', async (t) => {
     'c.test.ts': { passed: 0, failed: 1 },
   });
 });
+
+t.test('a file that shared its process with others counts and is reported by itself', async (t) => {
+  const tap = text(
+    '# Subtest: ../tmp/x/http-1.test.mjs',
+    '    # Subtest: test/http/a.test.ts',
+    '        ok 1 - first',
+    '        not ok 2 - second',
+    '    not ok 1 - test/http/a.test.ts # time=2ms',
+    '    # Subtest: test/http/b.test.ts',
+    '        ok 1 - first',
+    '    ok 2 - test/http/b.test.ts # time=2ms',
+    'not ok 1 - ../tmp/x/http-1.test.mjs # time=5ms',
+    'not ok 2 - ../tmp/x/http-2.test.mjs # time=5ms',
+  );
+  t.strictSame(Object.fromEntries(talliesOf(tap)), {
+    'test/http/a.test.ts': { passed: 1, failed: 1 },
+    'test/http/b.test.ts': { passed: 1, failed: 0 },
+  });
+  t.strictSame(tallyOf(tap), { passed: 2, failed: 2 });
+});

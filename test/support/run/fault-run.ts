@@ -6,6 +6,7 @@ import { BESIDE_OTHERS, FAULTS } from '../../faults/catalogue.ts';
 import { tableOf } from './fault-table.ts';
 import type { Done, Length, Told } from './faults.ts';
 import { makeFolder } from './folders.ts';
+import type { Group } from './groups.ts';
 import type { Tally } from './tally.ts';
 
 const PAGE = fileURLToPath(new URL('../../../docs/reliability.md', import.meta.url));
@@ -55,6 +56,8 @@ export async function faultRun(args: readonly string[]): Promise<FaultRun | null
 /** Test files, and how many of them run at once. */
 export interface Part {
   readonly files: readonly string[];
+  /** Test files that run in one process, group by group. */
+  readonly groups?: readonly Group[];
   readonly jobs: number;
   /** True if what one process has compiled is there for the next: starts are shorter then. */
   readonly isCompiledOnce?: boolean;

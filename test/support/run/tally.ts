@@ -20,6 +20,11 @@ interface Level {
 
 const INDENT = 4;
 
+/** The line of a test file that shared its process with others: its title is its path. */
+const IN_GROUP = /^ {4}(not )?ok \d+ - test[\\/]\S+\.test\.ts\b/;
+/** The line of such a process. */
+const GROUP = /^(not )?ok \d+ - \S+\.test\.mjs\b/;
+
 /**
  * Counts the assertions of a TAP text as its own summary does: a test that has assertions counts
  * by them, and by itself only when it failed though none of them did (a crash, a missed plan).
@@ -86,10 +91,11 @@ export class TapReader {
     const own = this.#levelAt(depth);
     own.points = true;
     own.failed ||= isFailure;
-    if (depth === 0) this.#endFile(line);
+    if (depth === 0 || (depth === 1 && IN_GROUP.test(line))) this.#endFile(line.trimStart());
   }
 
   #endFile(line: string): void {
+    if (GROUP.test(line)) return;
     const { passed, failed } = this;
     const { passed: passedBefore, failed: failedBefore } = this.#before;
     this.#before = { passed, failed };
