@@ -1,5 +1,6 @@
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
+import { MARKETS } from '../../src/catalog/markets.ts';
 import { configOf } from '../../src/config/config.ts';
 import { openClient } from '../../src/db/client.ts';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
@@ -31,9 +32,9 @@ const whileLocked = <T>(table: string, work: () => Promise<T>): Promise<T> =>
     return work();
   });
 
-/** The text of a question whose answer is the last of its connection. */
-const question = (service: Listening): string =>
-  postText(service, BULK_MARKET.slug, {}, 'Connection: close\r\n');
+/** A request for a market. Its response is the last of its connection. */
+const question = (service: Listening, slug = BULK_MARKET.slug): string =>
+  postText(service, slug, {}, 'Connection: close\r\n');
 
 t.test('an answer that is not found in time is a 504, and not looked for any more', async (t) => {
   const service = await listening(t, database, { ...NO_BOOK, REQUEST_DEADLINE_MS: '300' });
@@ -52,8 +53,12 @@ t.test('an answer that is not found in time is a 504, and not looked for any mor
 t.test('nothing runs for a client that is gone', async (t) => {
   const service = await listening(t, database, NO_BOOK);
   await whileLocked('price', async () => {
-    const callers = [1, 2, 3].map(() => new Caller(t, service.port));
-    for (const caller of callers) caller.socket.write(question(service));
+    // Each asks for a market of its own: the second request for a market loads its cache, for all.
+    const callers = MARKETS.slice(0, 3).map(({ slug }) => {
+      const caller = new Caller(t, service.port);
+      caller.socket.write(question(service, slug));
+      return caller;
+    });
     await until('all wait', async () => (await lockWaits(database.pool)) === 3);
     for (const caller of callers) caller.socket.destroy();
     await noneWaits();
