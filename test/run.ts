@@ -75,7 +75,8 @@ function withFilesOf(args: readonly string[]): string[] {
 function hasBrowserOrTells(): boolean {
   const hasBrowser = browserPath() !== null;
   if (!hasBrowser) {
-    console.log('# SKIPPED test/explorer: no Chromium on the path (apt-get install chromium)');
+    const command = 'apt-get install chromium-headless-shell';
+    console.log(`# SKIPPED test/explorer: no Chromium on the path (${command})`);
   } else if (programOnPath(['Rscript']) === null) {
     console.log(
       '# SKIPPED the R program of the explorer: no Rscript (apt-get install r-base-core)',

@@ -18,7 +18,7 @@ t.test('the last line of a run counts, whatever fails, and so does the exit code
   copyFileSync(SCRIPT, join(folder, '.ci', 'run'));
   const env = { ...process.env, PATH: `${join(folder, 'bin')}${delimiter}${process.env['PATH']}` };
   // What it would install is there.
-  for (const program of ['chromium', 'Rscript', 'python3']) {
+  for (const program of ['chromium-headless-shell', 'Rscript', 'python3']) {
     writeFileSync(join(folder, 'bin', program), '#!/bin/sh\n', { mode: 0o755 });
   }
   const expected = [
@@ -59,7 +59,7 @@ t.test('a run fails where Chromium cannot be installed', async (t) => {
     env: { PATH: bin },
     encoding: 'utf8',
   });
-  t.match(stderr, 'failed: program chromium chromium');
+  t.match(stderr, 'failed: browser');
   t.equal(stdout.trimEnd().split('\n').at(-1), '5 passed, 1 failed');
   t.equal(status, 1);
 });

@@ -3,8 +3,8 @@ import { delimiter, join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 import type t from 'tap';
 
-/** Names under which distributions install Chromium. */
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
+/** Names under which distributions install Chromium. The shell needs half the CPU. */
+const NAMES = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'];
 
 /** A program on the path; null where there is none. */
 export function programOnPath(names: readonly string[]): string | null {

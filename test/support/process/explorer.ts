@@ -28,6 +28,9 @@ export interface Visit {
   show(hash: string): Promise<void>;
 }
 
+/** How long a page may take on a busy machine before the test fails. */
+const WAIT_MS = 120_000;
+
 /** Starts the service over a database, and a browser, for all tests of a file. */
 export async function explorerOn(
   test: Test,
@@ -43,6 +46,7 @@ export async function explorerOn(
       ...options,
     });
     own.teardown(() => context.close());
+    context.setDefaultTimeout(WAIT_MS);
     const page = await context.newPage();
     const requests: Request[] = [];
     const faults: string[] = [];
