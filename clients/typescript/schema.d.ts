@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Health of the service
-         * @description Whether the service can answer, its version, and when the newest price was published. `degraded` means that it runs without any price, or without the source of exchange rates that it was told to use: then no currency is converted.
+         * @description The health of the service, its version, and the time of the newest publication. `degraded` means that the service has no prices, or not the configured source of exchange rates: it then converts no currency.
          */
         readonly get: operations["health"];
         readonly put?: never;
@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Health of the price endpoints
-         * @description Whether the service can answer, its version, and when the newest price was published. `degraded` means that it runs without any price, or without the source of exchange rates that it was told to use: then no currency is converted.
+         * @description The health of the service, its version, and the time of the newest publication. `degraded` means that the service has no prices, or not the configured source of exchange rates: it then converts no currency.
          */
         readonly get: operations["pricesHealth"];
         readonly put?: never;
@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Readiness
-         * @description For load balancers: 200 when requests can be sent here. `schema_outdated` means that the operator has to run the migrations, `shutting_down` that the service stops.
+         * @description For load balancers: 200 if this node accepts requests. `schema_outdated` means that the operator has to run the migrations, `shutting_down` that the service is stopping.
          */
         readonly get: operations["ready"];
         readonly put?: never;
@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * Liveness
-         * @description For process supervisors: 200 while the process runs, whatever the state of the database.
+         * @description For process supervisors: 200 while the process runs, also without the database.
          */
         readonly get: operations["live"];
         readonly put?: never;
@@ -92,8 +92,8 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * The caller
-         * @description Which credential was sent, the markets that it opens, its limits, and when it ends.
+         * The credential
+         * @description The credential of the request, the markets that it can read, its limits and its expiry.
          */
         readonly get: operations["getMe"];
         readonly put?: never;
@@ -113,7 +113,7 @@ export interface paths {
         };
         /**
          * The markets
-         * @description Every market with its scope, filters, number of prices and days covered, and whether the credential of this request opens it.
+         * @description Every market with its scope. For markets that the credential can read, also the filters, the number of prices and the days covered.
          */
         readonly get: operations["getMarkets"];
         readonly put?: never;
@@ -133,7 +133,7 @@ export interface paths {
         };
         /**
          * Currencies
-         * @description The currencies that prices are in or can be converted to, with the days for which the source of exchange rates has a rate.
+         * @description The currencies of prices and of conversions, with the first and last day for which the source of exchange rates has a rate.
          */
         readonly get: operations["getCurrencies"];
         readonly put?: never;
@@ -153,7 +153,7 @@ export interface paths {
         };
         /**
          * Units of measure
-         * @description The units that prices are for or can be converted to. Units convert inside one dimension only, by their exact factors: price per B = price per A × factor of B / factor of A.
+         * @description The units of prices and of conversions. Units convert inside one dimension only, by their exact factors: price per B = price per A × factor of B / factor of A.
          */
         readonly get: operations["getUnits"];
         readonly put?: never;
@@ -193,9 +193,9 @@ export interface paths {
         };
         /**
          * Find prices
-         * @description Finds prices over all markets that the credential opens, by words of their codes, names, products, aliases, formulas, places and other attributes. All words must match, as words, as beginnings of words, or inside of words; the case and accents do not count. A code that is the text comes first, then codes that begin with it, then the best matches of words.
+         * @description Finds prices in all markets that the credential can read, by words of their codes, names, products, aliases, formulas, places and other attributes. Every word must match a word, the beginning of a word, or a part of a word; case and accents are ignored. An equal code ranks first, then codes that begin with the text, then the best word matches.
          *
-         *     Where no price has all words, one typing error in each word is forgiven, and of three and more words one may be missing; `$metadata.suggestions` then names texts to search for instead. A text without a letter or a digit finds nothing.
+         *     If no price matches all words, one typing error in each word is allowed, and one of three or more words may be missing; `$metadata.suggestions` then lists alternative texts. A text without a letter or a digit finds nothing.
          */
         readonly get: operations["searchPrices"];
         readonly put?: never;
@@ -214,14 +214,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of lithium, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of lithium, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getLithiumPrices"];
         readonly put?: never;
         /**
          * Prices of lithium
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `tradeTypes`, `grades`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `tradeTypes`, `grades`; or `codes` without them.
          */
         readonly post: operations["postLithiumPrices"];
         readonly delete?: never;
@@ -239,7 +239,7 @@ export interface paths {
         };
         /**
          * Filter values of lithium
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getLithiumFilters"];
         readonly put?: never;
@@ -258,14 +258,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of manganese, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of manganese, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getManganesePrices"];
         readonly put?: never;
         /**
          * Prices of manganese
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `tradeTypes`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `tradeTypes`; or `codes` without them.
          */
         readonly post: operations["postManganesePrices"];
         readonly delete?: never;
@@ -283,7 +283,7 @@ export interface paths {
         };
         /**
          * Filter values of manganese
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getManganeseFilters"];
         readonly put?: never;
@@ -302,14 +302,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of lithium-ion battery, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of lithium-ion battery, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getLithiumIonBatteryPrices"];
         readonly put?: never;
         /**
          * Prices of lithium-ion battery
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `capacities`, `cellFormats`, `incoterms`, `countries`, `regions`, `tradeTypes`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `capacities`, `cellFormats`, `incoterms`, `countries`, `regions`, `tradeTypes`; or `codes` without them.
          */
         readonly post: operations["postLithiumIonBatteryPrices"];
         readonly delete?: never;
@@ -327,7 +327,7 @@ export interface paths {
         };
         /**
          * Filter values of lithium-ion battery
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getLithiumIonBatteryFilters"];
         readonly put?: never;
@@ -346,14 +346,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of cobalt, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of cobalt, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getCobaltPrices"];
         readonly put?: never;
         /**
          * Prices of cobalt
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without them.
          */
         readonly post: operations["postCobaltPrices"];
         readonly delete?: never;
@@ -371,7 +371,7 @@ export interface paths {
         };
         /**
          * Filter values of cobalt
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getCobaltFilters"];
         readonly put?: never;
@@ -390,14 +390,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of anodes, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of anodes, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getAnodesPrices"];
         readonly put?: never;
         /**
          * Prices of anodes
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `capacities`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `capacities`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without them.
          */
         readonly post: operations["postAnodesPrices"];
         readonly delete?: never;
@@ -415,7 +415,7 @@ export interface paths {
         };
         /**
          * Filter values of anodes
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getAnodesFilters"];
         readonly put?: never;
@@ -434,14 +434,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of cathodes, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of cathodes, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getCathodesPrices"];
         readonly put?: never;
         /**
          * Prices of cathodes
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `capacities`, `incoterms`, `countries`, `regions`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `capacities`, `incoterms`, `countries`, `regions`; or `codes` without them.
          */
         readonly post: operations["postCathodesPrices"];
         readonly delete?: never;
@@ -459,7 +459,7 @@ export interface paths {
         };
         /**
          * Filter values of cathodes
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getCathodesFilters"];
         readonly put?: never;
@@ -478,14 +478,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of electrolyte, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of electrolyte, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getElectrolytePrices"];
         readonly put?: never;
         /**
          * Prices of electrolyte
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without them.
          */
         readonly post: operations["postElectrolytePrices"];
         readonly delete?: never;
@@ -503,7 +503,7 @@ export interface paths {
         };
         /**
          * Filter values of electrolyte
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getElectrolyteFilters"];
         readonly put?: never;
@@ -522,14 +522,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of natural graphite, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of natural graphite, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getNaturalGraphitePrices"];
         readonly put?: never;
         /**
          * Prices of natural graphite
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `meshSizes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `meshSizes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without them.
          */
         readonly post: operations["postNaturalGraphitePrices"];
         readonly delete?: never;
@@ -547,7 +547,7 @@ export interface paths {
         };
         /**
          * Filter values of natural graphite
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getNaturalGraphiteFilters"];
         readonly put?: never;
@@ -566,14 +566,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of rare earths, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of rare earths, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getRareEarthsPrices"];
         readonly put?: never;
         /**
          * Prices of rare earths
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`; or `codes` without them.
          */
         readonly post: operations["postRareEarthsPrices"];
         readonly delete?: never;
@@ -591,7 +591,7 @@ export interface paths {
         };
         /**
          * Filter values of rare earths
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getRareEarthsFilters"];
         readonly put?: never;
@@ -610,14 +610,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of synthetic graphite, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of synthetic graphite, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getSyntheticGraphitePrices"];
         readonly put?: never;
         /**
          * Prices of synthetic graphite
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `services`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `services`; or `codes` without them.
          */
         readonly post: operations["postSyntheticGraphitePrices"];
         readonly delete?: never;
@@ -635,7 +635,7 @@ export interface paths {
         };
         /**
          * Filter values of synthetic graphite
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getSyntheticGraphiteFilters"];
         readonly put?: never;
@@ -654,14 +654,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of recycling, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of recycling, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getRecyclingPrices"];
         readonly put?: never;
         /**
          * Prices of recycling
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`, `subProducts`, `feedstocks`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`, `subProducts`, `feedstocks`; or `codes` without them.
          */
         readonly post: operations["postRecyclingPrices"];
         readonly delete?: never;
@@ -679,7 +679,7 @@ export interface paths {
         };
         /**
          * Filter values of recycling
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getRecyclingFilters"];
         readonly put?: never;
@@ -698,14 +698,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of nickel, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of nickel, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getNickelPrices"];
         readonly put?: never;
         /**
          * Prices of nickel
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `services`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `purities`, `incoterms`, `countries`, `regions`, `services`; or `codes` without them.
          */
         readonly post: operations["postNickelPrices"];
         readonly delete?: never;
@@ -723,7 +723,7 @@ export interface paths {
         };
         /**
          * Filter values of nickel
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getNickelFilters"];
         readonly put?: never;
@@ -742,14 +742,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of aluminium, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of aluminium, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getAluminiumPrices"];
         readonly put?: never;
         /**
          * Prices of aluminium
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without them.
          */
         readonly post: operations["postAluminiumPrices"];
         readonly delete?: never;
@@ -767,7 +767,7 @@ export interface paths {
         };
         /**
          * Filter values of aluminium
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getAluminiumFilters"];
         readonly put?: never;
@@ -786,14 +786,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of binders and additives, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of binders and additives, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getBindersAndAdditivesPrices"];
         readonly put?: never;
         /**
          * Prices of binders and additives
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without them.
          */
         readonly post: operations["postBindersAndAdditivesPrices"];
         readonly delete?: never;
@@ -811,7 +811,7 @@ export interface paths {
         };
         /**
          * Filter values of binders and additives
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getBindersAndAdditivesFilters"];
         readonly put?: never;
@@ -830,14 +830,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of precursor, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of precursor, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getPrecursorPrices"];
         readonly put?: never;
         /**
          * Prices of precursor
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without them.
          */
         readonly post: operations["postPrecursorPrices"];
         readonly delete?: never;
@@ -855,7 +855,7 @@ export interface paths {
         };
         /**
          * Filter values of precursor
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getPrecursorFilters"];
         readonly put?: never;
@@ -874,14 +874,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of solvent, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of solvent, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getSolventPrices"];
         readonly put?: never;
         /**
          * Prices of solvent
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without them.
          */
         readonly post: operations["postSolventPrices"];
         readonly delete?: never;
@@ -899,7 +899,7 @@ export interface paths {
         };
         /**
          * Filter values of solvent
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getSolventFilters"];
         readonly put?: never;
@@ -918,14 +918,14 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * Prices of copper, by address
-         * @description As the POST; repeat a parameter for a list.
+         * Prices of copper, by GET
+         * @description The same as the POST. Repeat a parameter for a list.
          */
         readonly get: operations["getCopperPrices"];
         readonly put?: never;
         /**
          * Prices of copper
-         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without these.
+         * @description Filters: `products`, `priceCategories`, `priceTypes`, `incoterms`, `countries`, `regions`; or `codes` without them.
          */
         readonly post: operations["postCopperPrices"];
         readonly delete?: never;
@@ -943,7 +943,7 @@ export interface paths {
         };
         /**
          * Filter values of copper
-         * @description The values of each filter, and how many prices have each.
+         * @description The values of each filter, with the number of prices of each.
          */
         readonly get: operations["getCopperFilters"];
         readonly put?: never;
@@ -962,12 +962,12 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * What changed
-         * @description Every change of a point or of the description of a price, in the order of the commits, with its value before and after. The feed only grows and has no gap: a reader that goes on with `after` set to the `nextSeq` of the page before, or to the `seq` of the last change that it has worked off, sees every change exactly once, wherever it stopped.
+         * The change feed
+         * @description Every change of a point or of the attributes of a price, in commit order, with its value before and after. The feed is append-only and has no gaps. Set `after` to the `nextSeq` of the previous page, or to the `seq` of the last change that you processed: you then receive every change exactly once, wherever you stopped.
          *
-         *     With `wait` an answer that would be empty waits for the first change, and is a 204 when none comes; without it, `data` is empty. All name the position to go on from in `x-next-seq`. As NDJSON each line is a change.
+         *     With `wait`, an empty page waits for the first change, and is a 204 if there is none in that time. Without it, `data` is empty. Every response returns the next position in `x-next-seq`. NDJSON has one change on each line.
          *
-         *     Only changes of markets that the credential opens are told; the position goes on past those of others. A position belongs to the markets that it was read for: read from the beginning what is to be known of a market that was opened later. Renamed reference data and exchange rates are no changes of the feed.
+         *     The feed reports only changes of markets that the credential can read; the position skips the others. After the credential gains a market, read that market from the beginning: the position does not cover its earlier changes. Renamed reference data and exchange rates are not in the feed.
          */
         readonly get: operations["getChanges"];
         readonly put?: never;
@@ -1026,7 +1026,7 @@ export interface paths {
             readonly cookie?: never;
         };
         /**
-         * The service in short, for language models
+         * Summary of the service for language models
          * @description Markdown of at most 8 KB: authentication, requests, the filters of each market, options, conversion, paging and all error codes.
          */
         readonly get: operations["llmsText"];
@@ -1067,7 +1067,7 @@ export interface components {
             /** @description True for a low-carbon or recycled variety */
             readonly isSustainable: boolean;
         };
-        /** @description How often the price is assessed */
+        /** @description Assessment frequency of the price */
         readonly Frequency: {
             /**
              * Format: uuid
@@ -1078,7 +1078,7 @@ export interface components {
             readonly name: string;
             readonly shortName: string | null;
         };
-        /** @description The unit that the numbers are for; Percent for a payable */
+        /** @description The unit of the numbers; Percent for a payable */
         readonly UnitOfMeasure: {
             /**
              * Format: uuid
@@ -1089,7 +1089,7 @@ export interface components {
             readonly name: string;
             readonly symbol: string;
         };
-        /** @description The currency that the numbers are in */
+        /** @description The currency of the numbers */
         readonly Currency: {
             /**
              * Format: uuid
@@ -1102,7 +1102,7 @@ export interface components {
             readonly iso: string;
             readonly symbol: string;
         };
-        /** @description A property that is no filter, such as VAT or basis */
+        /** @description A property without a filter, such as VAT or basis */
         readonly SpecificationEntry: {
             readonly name: string;
             readonly value: string;
@@ -1132,16 +1132,16 @@ export interface components {
         readonly TradeType: components["schemas"]["Reference"] | null;
         /** @description Service that the price is for */
         readonly Service: components["schemas"]["Reference"] | null;
-        /** @description The currency that the numbers are in; null for a payable */
+        /** @description The currency of the numbers; null for a payable */
         readonly PriceCurrency: components["schemas"]["Currency"] | null;
         readonly AssessmentLaunchedAt: string | null;
         readonly LastAssessedAt: string | null;
         readonly LatestPublishedAt: string | null;
-        /** @description What a reader should know; other members depend on `code` */
+        /** @description A warning; further members depend on `code` */
         readonly Warning: {
             /** @enum {string} */
             readonly code: "unmatched_value" | "not_yet_existing" | "rates_missing" | "unconvertible_omitted" | "min_revision_unknown" | "vat_included";
-            /** @description The place in the request: a JSON pointer into the body, or, of a GET, `?` and the parameter, with the number of the value of a list: `/filters/regions/1`, `?regions/1` */
+            /** @description The place in the request: a JSON pointer into the body, or, for a GET, `?` and the parameter, with the index of a list value: `/filters/regions/1`, `?regions/1` */
             readonly pointer: string;
             readonly detail: string;
             readonly suggestions: readonly string[];
@@ -1151,7 +1151,7 @@ export interface components {
             readonly existsSinceRevision?: string;
             /**
              * Format: date-time
-             * @description `not_yet_existing`: when that revision was committed
+             * @description `not_yet_existing`: commit time of that revision
              * @example 2026-03-05T16:00:00Z
              */
             readonly existsSince?: string;
@@ -1164,15 +1164,15 @@ export interface components {
         readonly Metadata: {
             /** @description Slug of the market */
             readonly market: string;
-            /** @description State of the data that was read, opaque */
+            /** @description Revision of the data that was read, opaque */
             readonly revision: string;
             /**
              * Format: date-time
-             * @description When that state was committed
+             * @description Commit time of that revision
              * @example 2026-03-05T16:00:00Z
              */
             readonly asOf: string;
-            /** @description Number of records in this answer */
+            /** @description Number of records in this response */
             readonly count: number;
             /** @description With `limit`, the `cursor` of the next page; null after the last record */
             readonly nextCursor: string | null;
@@ -1186,7 +1186,7 @@ export interface components {
             readonly id: string;
             /** @description Name, as filters take it */
             readonly name: string;
-            /** @description Number of prices of this market with it */
+            /** @description Number of prices with this value */
             readonly prices: number;
         };
         /**
@@ -1202,23 +1202,23 @@ export interface components {
         readonly FiltersMetadata: {
             /** @description Slug of the market */
             readonly market: string;
-            /** @description State of the data that was read, opaque */
+            /** @description Revision of the data that was read, opaque */
             readonly revision: string;
             /**
              * Format: date-time
-             * @description When that state was committed
+             * @description Commit time of that revision
              * @example 2026-03-05T16:00:00Z
              */
             readonly asOf: string;
         };
-        /** @description A market that the credential of the request opens */
+        /** @description A market that the credential can read */
         readonly OpenMarket: {
-            /** @description Last part of the address */
+            /** @description Last segment of the address */
             readonly slug: string;
             readonly name: string;
-            /** @description Scope that opens it */
+            /** @description Required scope */
             readonly scope: string;
-            /** @description Filters that it takes */
+            /** @description Filters of the market */
             readonly filters: readonly string[];
             readonly prices: number;
             readonly firstDate: string | null;
@@ -1227,12 +1227,12 @@ export interface components {
             /** @constant */
             readonly authorized: true;
         };
-        /** @description A market that the credential does not open: its names and the scope it needs */
+        /** @description A market that the credential cannot read: its names and the required scope */
         readonly ClosedMarket: {
-            /** @description Last part of the address */
+            /** @description Last segment of the address */
             readonly slug: string;
             readonly name: string;
-            /** @description Scope that opens it */
+            /** @description Required scope */
             readonly scope: string;
             /** @constant */
             readonly authorized: false;
@@ -1259,7 +1259,7 @@ export interface components {
                 /** @enum {string} */
                 readonly schema: "ok" | "schema_outdated" | "unknown";
                 /**
-                 * @description `unknown_source`: the source of exchange rates it was told to use is not there
+                 * @description `unknown_source`: the configured source of exchange rates does not exist
                  * @enum {string}
                  */
                 readonly rates: "ok" | "unknown_source" | "unknown";
@@ -1268,7 +1268,7 @@ export interface components {
                     readonly latestPublishedAt: string | null;
                 };
                 /**
-                 * @description Only of `/ready`, while the service stops: it answers, but not for long
+                 * @description Only in `/ready`: the service is stopping and still answers requests
                  * @enum {string}
                  */
                 readonly service?: "shutting_down";
@@ -1289,7 +1289,7 @@ export interface components {
             readonly base: string;
             /** @description Units of the price’s own currency for one of the base, as published */
             readonly from: string;
-            /** @description Units of the currency asked for, for one of the base, as published */
+            /** @description Units of the requested currency for one of the base, as published */
             readonly to: string;
         };
         /** @description How to recompute the figures of the record by hand */
@@ -1299,21 +1299,21 @@ export interface components {
              * @enum {string}
              */
             readonly status: "converted" | "unchanged" | "not-applicable" | "refused" | "partial";
-            /** @description Why the record, or some of its points or figures, could not be converted */
+            /** @description Reason that the record, or some of its points or figures, was not converted */
             readonly reason: ("payable" | "incompatible-unit" | "no-rate") | null;
-            /** @description What the price is in */
+            /** @description Currency and unit of the price */
             readonly from: {
                 readonly currency: string | null;
                 /** @description Name of the unit */
                 readonly unitOfMeasure: string;
             };
-            /** @description What was asked for */
+            /** @description Requested currency and unit */
             readonly to: {
                 readonly currency: string | null;
                 /** @description Name of the unit */
                 readonly unitOfMeasure: string;
             };
-            /** @description What a value was multiplied and divided by for the unit */
+            /** @description Factor and divisor of the unit conversion */
             readonly unitFactor: {
                 /** @description Times */
                 readonly multiply: string;
@@ -1322,7 +1322,7 @@ export interface components {
             } | null;
             /** @description Source of the exchange rates */
             readonly source: string | null;
-            /** @description How converted values were rounded */
+            /** @description Rounding rule of converted values */
             readonly rounding: string | null;
         };
         readonly SummaryAssessment: {
@@ -1337,15 +1337,15 @@ export interface components {
         readonly SummaryChange: {
             /** @description Difference; percentage points for a payable */
             readonly absolute: number;
-            /** @description Difference in percent; null for a payable and where the base is not above 0 */
+            /** @description Difference in percent; null for a payable and if the base is not above 0 */
             readonly percent: number | null;
             /**
              * Format: date
-             * @description The assessment compared with: the last on or before that day
+             * @description Day of the assessment compared with: the last on or before the target day
              */
             readonly baseDate: string;
         };
-        /** @description The latest assessment up to dateTo, and how it changed */
+        /** @description The latest assessment up to dateTo and its changes */
         readonly Summary: {
             readonly latest: components["schemas"]["SummaryAssessment"] | null;
             readonly previous: components["schemas"]["SummaryAssessment"] | null;
@@ -1369,17 +1369,17 @@ export interface components {
             readonly date: string;
             /** @description Low end, or null */
             readonly low: number | null;
-            /** @description Mid; not always the average of low and high. Null only where a rate is missing */
+            /** @description Mid; not always the average of low and high. Null only if a rate is missing */
             readonly mid: number | null;
             /** @description High end, or null */
             readonly high: number | null;
             /**
              * Format: date-time
-             * @description When this value was published
+             * @description Publication time of this value
              * @example 2026-03-05T16:00:00Z
              */
             readonly publishedAt: string;
-            /** @description How often it was corrected since */
+            /** @description Number of corrections since */
             readonly corrections: number;
             readonly fx?: components["schemas"]["PointRates"];
             /**
@@ -1392,12 +1392,12 @@ export interface components {
              * @description Last day of the period of an aggregated point
              */
             readonly periodEnd?: string;
-            /** @description Assessments that an aggregated point is made of; 0 where none has a rate */
+            /** @description Number of assessments in an aggregated point; 0 if none has a rate */
             readonly observations?: number;
-            /** @description Assessments of the period that have no rate and are left out; absent where none is */
+            /** @description Assessments of the period excluded because they have no rate; absent if there is none */
             readonly observationsLeftOut?: number;
             /**
-             * @description Why this point could not be converted; absent where it could
+             * @description Reason that this point was not converted; absent if it was
              * @enum {string}
              */
             readonly conversionReason?: "no-rate";
@@ -1416,11 +1416,11 @@ export interface components {
         };
         readonly CurrencyList: {
             readonly $metadata: {
-                /** @description State of the data that was read, opaque */
+                /** @description Revision of the data that was read, opaque */
                 readonly revision: string;
                 /**
                  * Format: date-time
-                 * @description When that state was committed
+                 * @description Commit time of that revision
                  * @example 2026-03-05T16:00:00Z
                  */
                 readonly asOf: string;
@@ -1442,18 +1442,18 @@ export interface components {
         };
         readonly UnitList: {
             readonly $metadata: {
-                /** @description State of the data that was read, opaque */
+                /** @description Revision of the data that was read, opaque */
                 readonly revision: string;
                 /**
                  * Format: date-time
-                 * @description When that state was committed
+                 * @description Commit time of that revision
                  * @example 2026-03-05T16:00:00Z
                  */
                 readonly asOf: string;
             };
             readonly data: readonly components["schemas"]["UnitEntry"][];
         };
-        /** @description Conversions use the two legs and never the rounded rate */
+        /** @description Conversions use the two legs, never the rounded rate */
         readonly RateEntry: {
             /**
              * Format: date
@@ -1471,26 +1471,26 @@ export interface components {
         };
         readonly RateList: {
             readonly $metadata: {
-                /** @description State of the data that was read, opaque */
+                /** @description Revision of the data that was read, opaque */
                 readonly revision: string;
                 /**
                  * Format: date-time
-                 * @description When that state was committed
+                 * @description Commit time of that revision
                  * @example 2026-03-05T16:00:00Z
                  */
                 readonly asOf: string;
                 /** @description Source of the exchange rates that conversions use */
                 readonly source: string;
-                /** @description Currency that the source quotes against; null of a source that is not there */
+                /** @description Currency that the source quotes against; null if there is no such source */
                 readonly sourceBase: string | null;
                 readonly base: string;
                 readonly quote: string;
-                /** @description How `rate` was rounded */
+                /** @description Rounding rule of `rate` */
                 readonly rounding: string;
             };
             readonly data: readonly components["schemas"]["RateEntry"][];
         };
-        /** @description The value of a point, in the terms of its price */
+        /** @description The value of a point, in the currency and unit of its price */
         readonly PointState: {
             /** @description Low end, or null */
             readonly low: number | null;
@@ -1504,10 +1504,10 @@ export interface components {
              * @example 2026-03-05T16:00:00Z
              */
             readonly publishedAt: string;
-            /** @description How often it was corrected by then */
+            /** @description Number of corrections by then */
             readonly corrections: number;
         };
-        /** @description What a record shows of a price, without its points; the dimensions of its market */
+        /** @description The record of a price without its points, with the dimensions of its market */
         readonly PriceState: {
             readonly name: string;
             readonly shortName: string | null;
@@ -1532,13 +1532,13 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
         };
-        /** @description A price that is new */
+        /** @description A new price */
         readonly PriceAddedChange: {
-            /** @description Its place in the feed, opaque: `after` it comes the next */
+            /** @description Its position in the feed, opaque: a value of `after` */
             readonly seq: string;
             /**
              * Format: date-time
-             * @description When it was committed
+             * @description Time of its commit
              * @example 2026-03-05T16:00:00Z
              */
             readonly recordedAt: string;
@@ -1552,18 +1552,18 @@ export interface components {
             /** @description Code of the price */
             readonly code: string;
             readonly date: null;
-            /** @description The state of the data that it made, opaque */
+            /** @description The revision of its commit, opaque */
             readonly revision: string;
             readonly before: null;
             readonly after: components["schemas"]["PriceState"];
         };
-        /** @description A price with another description */
+        /** @description A price with changed attributes */
         readonly PriceChangedChange: {
-            /** @description Its place in the feed, opaque: `after` it comes the next */
+            /** @description Its position in the feed, opaque: a value of `after` */
             readonly seq: string;
             /**
              * Format: date-time
-             * @description When it was committed
+             * @description Time of its commit
              * @example 2026-03-05T16:00:00Z
              */
             readonly recordedAt: string;
@@ -1577,18 +1577,18 @@ export interface components {
             /** @description Code of the price */
             readonly code: string;
             readonly date: null;
-            /** @description The state of the data that it made, opaque */
+            /** @description The revision of its commit, opaque */
             readonly revision: string;
             readonly before: components["schemas"]["PriceState"];
             readonly after: components["schemas"]["PriceState"];
         };
-        /** @description A point that is new */
+        /** @description A new point */
         readonly PublishedChange: {
-            /** @description Its place in the feed, opaque: `after` it comes the next */
+            /** @description Its position in the feed, opaque: a value of `after` */
             readonly seq: string;
             /**
              * Format: date-time
-             * @description When it was committed
+             * @description Time of its commit
              * @example 2026-03-05T16:00:00Z
              */
             readonly recordedAt: string;
@@ -1606,18 +1606,18 @@ export interface components {
              * @description Day of the point
              */
             readonly date: string;
-            /** @description The state of the data that it made, opaque */
+            /** @description The revision of its commit, opaque */
             readonly revision: string;
             readonly before: null;
             readonly after: components["schemas"]["PointState"];
         };
-        /** @description A point with another value */
+        /** @description A point with a corrected value */
         readonly CorrectedChange: {
-            /** @description Its place in the feed, opaque: `after` it comes the next */
+            /** @description Its position in the feed, opaque: a value of `after` */
             readonly seq: string;
             /**
              * Format: date-time
-             * @description When it was committed
+             * @description Time of its commit
              * @example 2026-03-05T16:00:00Z
              */
             readonly recordedAt: string;
@@ -1635,18 +1635,18 @@ export interface components {
              * @description Day of the point
              */
             readonly date: string;
-            /** @description The state of the data that it made, opaque */
+            /** @description The revision of its commit, opaque */
             readonly revision: string;
             readonly before: components["schemas"]["PointState"];
             readonly after: components["schemas"]["PointState"];
         };
-        /** @description A point that was withdrawn, or the price itself */
+        /** @description A withdrawn point or price */
         readonly WithdrawnChange: {
-            /** @description Its place in the feed, opaque: `after` it comes the next */
+            /** @description Its position in the feed, opaque: a value of `after` */
             readonly seq: string;
             /**
              * Format: date-time
-             * @description When it was committed
+             * @description Time of its commit
              * @example 2026-03-05T16:00:00Z
              */
             readonly recordedAt: string;
@@ -1661,31 +1661,31 @@ export interface components {
             readonly code: string;
             /** @description null for the price itself */
             readonly date: string | null;
-            /** @description The state of the data that it made, opaque */
+            /** @description The revision of its commit, opaque */
             readonly revision: string;
             readonly before: components["schemas"]["PointState"] | components["schemas"]["PriceState"];
             readonly after: null;
         };
-        /** @description One change of a point or of the description of a price, by its `operation` */
+        /** @description One change of a point or of the attributes of a price, by its `operation` */
         readonly Change: components["schemas"]["PriceAddedChange"] | components["schemas"]["PriceChangedChange"] | components["schemas"]["PublishedChange"] | components["schemas"]["CorrectedChange"] | components["schemas"]["WithdrawnChange"];
         readonly ChangePage: {
             readonly $metadata: {
                 /** @description The `after` of the next page, opaque */
                 readonly nextSeq: string;
             };
-            /** @description In the order of the commits */
+            /** @description In commit order */
             readonly data: readonly components["schemas"]["Change"][];
         };
-        /** @description In each line one Change, as in `data` of the JSON */
+        /** @description One Change on each line, as in `data` of the JSON */
         readonly ChangeLines: string;
-        /** @description An attribute that matches, and how */
+        /** @description A matching attribute */
         readonly Matched: {
             /** @description The attribute: a member of the result, `alias` or `chemicalCode` of its product, or `market` */
             readonly field: string;
             /** @description Its text */
             readonly value: string;
             /**
-             * @description How a word of the search text is in it: as a word, as the beginning of a word, inside of one, or with a typing error
+             * @description The match of a search word: a whole word, the beginning of a word, a part of a word, or a word with a typing error
              * @enum {string}
              */
             readonly match: "exact" | "prefix" | "inside" | "similar";
@@ -1701,7 +1701,7 @@ export interface components {
             readonly code: string;
             readonly name: string;
             readonly shortName: string | null;
-            /** @description The best place of each word of the search text, each attribute once */
+            /** @description The best match of each search word, each attribute once */
             readonly matched: readonly components["schemas"]["Matched"][];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -1726,19 +1726,19 @@ export interface components {
         };
         readonly SearchResults: {
             readonly $metadata: {
-                /** @description State of the opened markets, opaque */
+                /** @description Revision of the readable markets, opaque */
                 readonly revision: string;
                 /**
                  * Format: date-time
-                 * @description When that state was committed
+                 * @description Commit time of that revision
                  * @example 2026-03-05T16:00:00Z
                  */
                 readonly asOf: string;
-                /** @description Number of results in this answer */
+                /** @description Number of results in this response */
                 readonly count: number;
                 /** @description Number of prices that match */
                 readonly total: number;
-                /** @description Texts to search for instead, where nothing matches this one as written */
+                /** @description Alternative search texts, if nothing matches the text as written */
                 readonly suggestions: readonly string[];
             };
             /** @description The best match first */
@@ -1749,38 +1749,38 @@ export interface components {
             readonly kind: "key" | "token";
             /** @description The public id of the key, or the subject of the token */
             readonly id: string;
-            /** @description The scopes held that mean something here */
+            /** @description The scopes that this service knows */
             readonly scopes: readonly string[];
-            /** @description The markets that they open */
+            /** @description The markets that they grant access to */
             readonly markets: readonly string[];
             readonly expiresAt: string | null;
-            /** @description What this credential may do */
+            /** @description The limits of the credential */
             readonly limits: {
                 /** @description Null for no limit */
                 readonly requestsPerMinute: number | null;
-                /** @description Requests at once, within the rate; null for no limit */
+                /** @description Requests without a pause, within the rate; null for no limit */
                 readonly burst: number | null;
-                /** @description Requests at the same time; null for no limit */
+                /** @description Concurrent requests; null for no limit */
                 readonly concurrent: number | null;
             };
         };
         readonly Violation: {
-            /** @description The place in the request: a JSON pointer into the body, or, of a GET, `?` and the parameter, with the number of the value of a list: `/filters/regions/1`, `?regions/1` */
+            /** @description The place in the request: a JSON pointer into the body, or, for a GET, `?` and the parameter, with the index of a list value: `/filters/regions/1`, `?regions/1` */
             readonly pointer: string;
             /** @enum {string} */
             readonly code: "unknown_field" | "wrong_type" | "invalid_format" | "invalid_characters" | "too_few_items" | "too_many_items" | "too_long" | "out_of_range" | "date_order" | "codes_exclusive" | "unsupported_filter" | "unknown_currency" | "unknown_unit" | "unknown_revision" | "invalid_cursor" | "unmatched_value";
-            /** @description What is wrong and what to do instead */
+            /** @description The error and how to fix it */
             readonly detail: string;
         };
-        /** @description A refusal, as RFC 9457 has it. `code` is stable */
+        /** @description An error response of RFC 9457. `code` is stable */
         readonly Problem: {
             /** @description Address of the description of the code */
             readonly type: string;
             readonly title: string;
             readonly status: number;
-            /** @description What went wrong and what to do instead */
+            /** @description The error and how to fix it */
             readonly detail: string;
-            /** @description Path that was asked for */
+            /** @description Requested path */
             readonly instance: string;
             /** @enum {string} */
             readonly code: "malformed_request" | "malformed_json" | "validation_failed" | "unknown_revision" | "invalid_cursor" | "unconvertible_records" | "ambiguous_credentials" | "missing_credentials" | "invalid_api_key" | "api_key_expired" | "api_key_revoked" | "invalid_token" | "token_expired" | "insufficient_scope" | "not_found" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "rate_limited" | "too_many_concurrent_requests" | "headers_too_large" | "internal_error" | "overloaded" | "database_unavailable" | "schema_outdated" | "auth_unavailable" | "shutting_down" | "revision_not_here" | "query_timeout";
@@ -1793,18 +1793,18 @@ export interface components {
             readonly includeSeries?: boolean;
             /** @description Adds a summary to each record; false by default */
             readonly includeSummary?: boolean;
-            /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+            /** @description ISO 4217 code, ignoring case: converts prices, never payables */
             readonly currency?: string;
             /** @description Id, name or symbol of a unit: converts prices, never payables */
             readonly unitOfMeasure?: string;
             /**
-             * @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default
+             * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
              * @enum {string}
              */
             readonly onUnconvertible?: "keep" | "omit" | "error";
-            /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+            /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
             readonly decimals?: number;
-            /** @description One point for each period, from the unrounded assessments in it */
+            /** @description One point for each period, from its unrounded assessments */
             readonly aggregate?: {
                 /** @enum {string} */
                 readonly period: "week" | "month" | "quarter" | "year";
@@ -1813,41 +1813,41 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load
+             * @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load
              */
             readonly asOf?: string;
-            /** @description The same by an earlier $metadata.revision; not together with asOf */
+            /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
             readonly revision?: string;
-            /** @description Most records of the answer; everything that was asked for without it */
+            /** @description Maximum number of records on a page; default all */
             readonly limit?: number;
-            /** @description The `nextCursor` of the page before; goes on after it, at its state */
+            /** @description The `nextCursor` of the previous page; continues after it, at its revision */
             readonly cursor?: string;
-            /** @description Refuses values that match nothing; false by default */
+            /** @description Rejects values that match nothing; false by default */
             readonly strict?: boolean;
-            /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+            /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
             readonly lastObservations?: number;
             /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
             readonly decimalsAsText?: boolean;
             /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
             readonly columns?: string;
             /**
-             * @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+             * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
              * @enum {string}
              */
             readonly layout?: "long" | "wide";
             /**
-             * @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows
+             * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
              * @enum {string}
              */
             readonly warnings?: "header" | "row";
         };
         /**
-         * @description Not together with codes
+         * @description Cannot be combined with codes
          * @constant
          */
         readonly EmptyFilter: never[];
         /**
-         * @description Not together with other lists
+         * @description Cannot be combined with other lists
          * @constant
          */
         readonly NoCodes: never[];
@@ -1871,7 +1871,7 @@ export interface components {
          * @description Last day of the series, inclusive
          */
         readonly DateToFilter: string;
-        /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+        /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
         readonly CodesFilter: readonly string[];
         /** @description Product that is priced: ids or names, any of them */
         readonly ProductsFilter: readonly string[];
@@ -1968,7 +1968,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["LithiumPriceRecord"][];
         };
-        /** @description In each line one LithiumPriceRecord, as in `data` of the JSON */
+        /** @description One LithiumPriceRecord on each line, as in `data` of the JSON */
         readonly LithiumPriceLines: string;
         readonly LithiumFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2046,7 +2046,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["ManganesePriceRecord"][];
         };
-        /** @description In each line one ManganesePriceRecord, as in `data` of the JSON */
+        /** @description One ManganesePriceRecord on each line, as in `data` of the JSON */
         readonly ManganesePriceLines: string;
         readonly ManganeseFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2126,7 +2126,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["LithiumIonBatteryPriceRecord"][];
         };
-        /** @description In each line one LithiumIonBatteryPriceRecord, as in `data` of the JSON */
+        /** @description One LithiumIonBatteryPriceRecord on each line, as in `data` of the JSON */
         readonly LithiumIonBatteryPriceLines: string;
         readonly LithiumIonBatteryFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2201,7 +2201,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["CobaltPriceRecord"][];
         };
-        /** @description In each line one CobaltPriceRecord, as in `data` of the JSON */
+        /** @description One CobaltPriceRecord on each line, as in `data` of the JSON */
         readonly CobaltPriceLines: string;
         readonly CobaltFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2277,7 +2277,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["AnodesPriceRecord"][];
         };
-        /** @description In each line one AnodesPriceRecord, as in `data` of the JSON */
+        /** @description One AnodesPriceRecord on each line, as in `data` of the JSON */
         readonly AnodesPriceLines: string;
         readonly AnodesFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2351,7 +2351,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["CathodesPriceRecord"][];
         };
-        /** @description In each line one CathodesPriceRecord, as in `data` of the JSON */
+        /** @description One CathodesPriceRecord on each line, as in `data` of the JSON */
         readonly CathodesPriceLines: string;
         readonly CathodesFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2424,7 +2424,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["ElectrolytePriceRecord"][];
         };
-        /** @description In each line one ElectrolytePriceRecord, as in `data` of the JSON */
+        /** @description One ElectrolytePriceRecord on each line, as in `data` of the JSON */
         readonly ElectrolytePriceLines: string;
         readonly ElectrolyteFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2500,7 +2500,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["NaturalGraphitePriceRecord"][];
         };
-        /** @description In each line one NaturalGraphitePriceRecord, as in `data` of the JSON */
+        /** @description One NaturalGraphitePriceRecord on each line, as in `data` of the JSON */
         readonly NaturalGraphitePriceLines: string;
         readonly NaturalGraphiteFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2574,7 +2574,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["RareEarthsPriceRecord"][];
         };
-        /** @description In each line one RareEarthsPriceRecord, as in `data` of the JSON */
+        /** @description One RareEarthsPriceRecord on each line, as in `data` of the JSON */
         readonly RareEarthsPriceLines: string;
         readonly RareEarthsFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2650,7 +2650,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["SyntheticGraphitePriceRecord"][];
         };
-        /** @description In each line one SyntheticGraphitePriceRecord, as in `data` of the JSON */
+        /** @description One SyntheticGraphitePriceRecord on each line, as in `data` of the JSON */
         readonly SyntheticGraphitePriceLines: string;
         readonly SyntheticGraphiteFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2727,7 +2727,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["RecyclingPriceRecord"][];
         };
-        /** @description In each line one RecyclingPriceRecord, as in `data` of the JSON */
+        /** @description One RecyclingPriceRecord on each line, as in `data` of the JSON */
         readonly RecyclingPriceLines: string;
         readonly RecyclingFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2804,7 +2804,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["NickelPriceRecord"][];
         };
-        /** @description In each line one NickelPriceRecord, as in `data` of the JSON */
+        /** @description One NickelPriceRecord on each line, as in `data` of the JSON */
         readonly NickelPriceLines: string;
         readonly NickelFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2875,7 +2875,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["AluminiumPriceRecord"][];
         };
-        /** @description In each line one AluminiumPriceRecord, as in `data` of the JSON */
+        /** @description One AluminiumPriceRecord on each line, as in `data` of the JSON */
         readonly AluminiumPriceLines: string;
         readonly AluminiumFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2944,7 +2944,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["BindersAndAdditivesPriceRecord"][];
         };
-        /** @description In each line one BindersAndAdditivesPriceRecord, as in `data` of the JSON */
+        /** @description One BindersAndAdditivesPriceRecord on each line, as in `data` of the JSON */
         readonly BindersAndAdditivesPriceLines: string;
         readonly BindersAndAdditivesFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -3013,7 +3013,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["PrecursorPriceRecord"][];
         };
-        /** @description In each line one PrecursorPriceRecord, as in `data` of the JSON */
+        /** @description One PrecursorPriceRecord on each line, as in `data` of the JSON */
         readonly PrecursorPriceLines: string;
         readonly PrecursorFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -3082,7 +3082,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["SolventPriceRecord"][];
         };
-        /** @description In each line one SolventPriceRecord, as in `data` of the JSON */
+        /** @description One SolventPriceRecord on each line, as in `data` of the JSON */
         readonly SolventPriceLines: string;
         readonly SolventFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -3151,7 +3151,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["CopperPriceRecord"][];
         };
-        /** @description In each line one CopperPriceRecord, as in `data` of the JSON */
+        /** @description One CopperPriceRecord on each line, as in `data` of the JSON */
         readonly CopperPriceLines: string;
         readonly CopperFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -3166,7 +3166,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description Nothing changed since the answer that If-None-Match names */
+        /** @description Not modified: the cached response of the client is current */
         readonly NotModified: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
@@ -3327,7 +3327,7 @@ export interface components {
          * @example 2026-06-30
          */
         readonly dateTo: string;
-        /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+        /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
         readonly codes: readonly string[];
         /** @description Product that is priced: ids or names, any of them */
         readonly products: readonly string[];
@@ -3354,37 +3354,37 @@ export interface components {
         readonly includeSeries: boolean;
         /** @description Adds a summary to each record; false by default */
         readonly includeSummary: boolean;
-        /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+        /** @description ISO 4217 code, ignoring case: converts prices, never payables */
         readonly currency: string;
         /** @description Id, name or symbol of a unit: converts prices, never payables */
         readonly unitOfMeasure: string;
-        /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+        /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
         readonly onUnconvertible: "keep" | "omit" | "error";
-        /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+        /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
         readonly decimals: number;
         /** @description One point for each period, `period:method`, such as `month:average` */
         readonly aggregate: string;
-        /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+        /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
         readonly asOf: string;
-        /** @description The same by an earlier $metadata.revision; not together with asOf */
+        /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
         readonly revision: string;
-        /** @description Most records of the answer; everything that was asked for without it */
+        /** @description Maximum number of records on a page; default all */
         readonly limit: number;
-        /** @description The `nextCursor` of the page before; goes on after it, at its state */
+        /** @description The `nextCursor` of the previous page; continues after it, at its revision */
         readonly cursor: string;
-        /** @description Refuses values that match nothing; false by default */
+        /** @description Rejects values that match nothing; false by default */
         readonly strict: boolean;
-        /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+        /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
         readonly lastObservations: number;
         /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
         readonly decimalsAsText: boolean;
         /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
         readonly columns: string;
-        /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+        /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
         readonly layout: "long" | "wide";
-        /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+        /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
         readonly warnings: "header" | "row";
-        /** @description The format of the answer, whatever Accept says */
+        /** @description Format of the response; overrides Accept */
         readonly format: "json" | "csv" | "ndjson" | "rows" | "parquet" | "arrow";
         /** @description Capacity of the cell or material: ids or names, any of them */
         readonly capacities: readonly string[];
@@ -3402,12 +3402,12 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
-         * @description Id of the request, for questions about it
+         * @description Id of the request, for support
          * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
          */
         readonly "x-request-id": string;
         /**
-         * @description State of the data that was read, opaque
+         * @description Revision of the data that was read, opaque
          * @example k3f9a1w2c7xe.184223
          */
         readonly "x-data-revision": string;
@@ -3427,42 +3427,42 @@ export interface components {
          */
         readonly "x-warnings": string;
         /**
-         * @description How many warnings there are
+         * @description Number of warnings
          * @example 0
          */
         readonly "x-warnings-count": string;
         /**
-         * @description Position to go on after: the next `after`
+         * @description Position of this page: the next `after`
          * @example k3f9a1w2c7xe.5120
          */
         readonly "x-next-seq": string;
         /**
-         * @description Tag of this answer: send it as If-None-Match
+         * @description Tag of this response: send it as If-None-Match
          * @example "0Qk3nB2m"
          */
         readonly etag: string;
         /**
-         * @description What is left of the limit, and seconds until more
+         * @description Requests left, and seconds until there are more
          * @example "default";r=599;t=1
          */
         readonly ratelimit: string;
         /**
-         * @description Requests and the seconds they are for
+         * @description Requests allowed, and the seconds they cover
          * @example "default";q=600;w=60
          */
         readonly "ratelimit-policy": string;
         /**
-         * @description Seconds after which to try again
+         * @description Seconds to wait before a retry
          * @example 2
          */
         readonly "retry-after": string;
         /**
-         * @description When the key of the request ends, in its last 30 days
+         * @description Expiry of the key, in its last 30 days
          * @example Tue, 01 Dec 2026 00:00:00 GMT
          */
         readonly "x-api-key-expires": string;
         /**
-         * @description What would do: the schemes, or the scope that is needed
+         * @description The accepted schemes, or the required scope
          * @example Bearer realm="prices", ApiKey realm="prices"
          */
         readonly "www-authenticate": string;
@@ -3718,7 +3718,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description The caller */
+            /** @description The credential */
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -3835,7 +3835,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["MarketList"];
                 };
             };
-            /** @description Nothing changed since the answer that If-None-Match names */
+            /** @description Not modified: the cached response of the client is current */
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -3868,7 +3868,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description What there is */
+            /** @description The entries */
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -3918,7 +3918,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["CurrencyList"];
                 };
             };
-            /** @description Nothing changed since the answer that If-None-Match names */
+            /** @description Not modified: the cached response of the client is current */
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -3952,7 +3952,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description What there is */
+            /** @description The entries */
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -4009,7 +4009,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["UnitList"];
                 };
             };
-            /** @description Nothing changed since the answer that If-None-Match names */
+            /** @description Not modified: the cached response of the client is current */
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -4037,9 +4037,9 @@ export interface operations {
     readonly getRates: {
         readonly parameters: {
             readonly query: {
-                /** @description Currency that one unit is of, ISO 4217 */
+                /** @description Base currency: the rate is for one unit of it, ISO 4217 */
                 readonly base: string;
-                /** @description Currency that the unit is priced in, ISO 4217 */
+                /** @description Quote currency: the rate is in it, ISO 4217 */
                 readonly quote: string;
                 /** @description First day, inclusive */
                 readonly from?: string;
@@ -4052,7 +4052,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description What there is */
+            /** @description The entries */
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -4106,7 +4106,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["RateList"];
                 };
             };
-            /** @description Nothing changed since the answer that If-None-Match names */
+            /** @description Not modified: the cached response of the client is current */
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -4136,7 +4136,7 @@ export interface operations {
             readonly query: {
                 /** @description The text to find: words of a code, name, product, alias, formula, place or another attribute, in any order; the last one may be its beginning */
                 readonly q: string;
-                /** @description The most results of the answer, 20 when it is left out */
+                /** @description Maximum number of results; default 20 */
                 readonly limit?: number;
             };
             readonly header?: never;
@@ -4145,7 +4145,7 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description What was found */
+            /** @description The matching prices */
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -4244,7 +4244,7 @@ export interface operations {
                     readonly "application/json": components["schemas"]["SearchResults"];
                 };
             };
-            /** @description Nothing changed since the answer that If-None-Match names */
+            /** @description Not modified: the cached response of the client is current */
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -4282,7 +4282,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -4309,37 +4309,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -4562,7 +4562,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -4587,37 +4587,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -4766,7 +4766,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -4793,37 +4793,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -4972,7 +4972,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -4995,37 +4995,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -5174,7 +5174,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -5199,37 +5199,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -5378,7 +5378,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -5401,37 +5401,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -5580,7 +5580,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -5603,37 +5603,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -5782,7 +5782,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -5807,37 +5807,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -5986,7 +5986,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -6009,37 +6009,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -6188,7 +6188,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -6213,37 +6213,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -6392,7 +6392,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -6417,37 +6417,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -6596,7 +6596,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -6621,37 +6621,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -6800,7 +6800,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -6821,37 +6821,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -7000,7 +7000,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -7021,37 +7021,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -7200,7 +7200,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -7221,37 +7221,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -7400,7 +7400,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -7421,37 +7421,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -7600,7 +7600,7 @@ export interface operations {
                  * @example 2026-06-30
                  */
                 readonly dateTo?: components["parameters"]["dateTo"];
-                /** @description Codes of prices, exact but for case; only dateFrom and dateTo go with it */
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
                 readonly codes?: components["parameters"]["codes"];
                 /** @description Product that is priced: ids or names, any of them */
                 readonly products?: components["parameters"]["products"];
@@ -7621,37 +7621,37 @@ export interface operations {
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /** @description Adds a summary to each record; false by default */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, whatever the case: converts prices, never payables */
+                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
                 readonly currency?: components["parameters"]["currency"];
                 /** @description Id, name or symbol of a unit: converts prices, never payables */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or of which no requested point can; keep by default */
+                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 decimals. Refused without currency, unitOfMeasure or aggregate */
+                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
                 readonly decimals?: components["parameters"]["decimals"];
                 /** @description One point for each period, `period:method`, such as `month:average` */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Everything as it was known at this moment (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description The same by an earlier $metadata.revision; not together with asOf */
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Most records of the answer; everything that was asked for without it */
+                /** @description Maximum number of records on a page; default all */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the page before; goes on after it, at its state */
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Refuses values that match nothing; false by default */
+                /** @description Rejects values that match nothing; false by default */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Only the last n points of each series; all else is that of the whole range. Needs includeSeries */
+                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description Of CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description Of CSV and NDJSON: warnings in headers alone (default), or also as last rows */
+                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The format of the answer, whatever Accept says */
+                /** @description Format of the response; overrides Accept */
                 readonly format?: components["parameters"]["format"];
             };
             readonly header?: never;
@@ -7790,13 +7790,13 @@ export interface operations {
     readonly getChanges: {
         readonly parameters: {
             readonly query?: {
-                /** @description The `nextSeq` of the page before, or a `seq`; from the beginning without it */
+                /** @description The `nextSeq` of the previous page, or a `seq`; default: the beginning */
                 readonly after?: string;
-                /** @description Changes of this market only; repeat it for several. All that the credential opens without it */
+                /** @description Changes of this market only; repeat it for several. Default: all markets that the credential can read */
                 readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
-                /** @description The most changes of the page, 1000 when it is left out */
+                /** @description Maximum number of changes on the page; default 1000 */
                 readonly limit?: number;
-                /** @description Seconds to wait for a change when there is none yet; 0 when it is left out */
+                /** @description Seconds to wait for a change if there is none yet; default 0 */
                 readonly wait?: number;
             };
             readonly header?: never;
@@ -7939,7 +7939,7 @@ export interface operations {
                     readonly "application/x-ndjson": components["schemas"]["ChangeLines"];
                 };
             };
-            /** @description None came within the time of wait */
+            /** @description No change within the wait time */
             readonly 204: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -7994,7 +7994,7 @@ export interface operations {
                     readonly "application/json": Record<string, never>;
                 };
             };
-            /** @description Nothing changed since the answer that If-None-Match names */
+            /** @description Not modified: the cached response of the client is current */
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -8040,7 +8040,7 @@ export interface operations {
                     readonly "application/yaml": Record<string, never>;
                 };
             };
-            /** @description Nothing changed since the answer that If-None-Match names */
+            /** @description Not modified: the cached response of the client is current */
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
@@ -8078,7 +8078,7 @@ export interface operations {
                     readonly "text/plain": string;
                 };
             };
-            /** @description Nothing changed since the answer that If-None-Match names */
+            /** @description Not modified: the cached response of the client is current */
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];

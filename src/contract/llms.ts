@@ -16,7 +16,7 @@ const code = (name: string): string => `\`${name}\``;
 
 const codes = (names: Iterable<string>): string => [...names].map(code).join(', ');
 
-/** The codes of refusals in a line for each status. */
+/** One line of error codes for each status. */
 function refusalLines(): string[] {
   const byStatus = Map.groupBy(Object.entries(PROBLEMS), ([, [status]]) => status);
   return [...byStatus].map(
@@ -27,31 +27,31 @@ function refusalLines(): string[] {
 const AUTHENTICATION = [
   'Send an API key in the header `x-api-key`, or a JWT as `Authorization: Bearer`: one of them,',
   'once, never in an address. Each market has the scope `prices:<market>`;',
-  `${code(ALL_MARKETS)} opens all of them. \`GET /v3/me\` answers the scopes and limits of the`,
-  'credential, `GET /v3/prices` the markets that it opens.',
+  `${code(ALL_MARKETS)} grants access to all. \`GET /v3/me\` returns the scopes and limits of the`,
+  'credential, `GET /v3/prices` the markets that it can read.',
 ];
 
 const REQUESTS = [
   '- `POST /v3/prices/<market>` with `content-type: application/json` and',
   '  `{"filters": {"codes": ["CP-NI-0001"], "dateFrom": "2026-06-01"}, "options": {…}}`',
-  '- `GET /v3/prices/<market>`: the same, each filter and option a parameter. A list repeats its',
-  '  parameter; `aggregate=month:average`.',
+  '- `GET /v3/prices/<market>`: the same with each filter and option as a parameter. A list',
+  '  repeats its parameter; `aggregate=month:average`.',
   '- `GET /v3/prices/<market>/filters`: the values of each filter.',
-  '- `GET /v3/search?q=`: prices of all opened markets by code, name, product, formula or place.',
-  '- `GET /v3/changes?after=`: new, corrected and withdrawn values, in the order of the commits.',
+  '- `GET /v3/search?q=`: prices of all readable markets by code, name, product, formula or place.',
+  '- `GET /v3/changes?after=`: new, corrected and withdrawn points, in commit order.',
   '- `GET /v3/reference/currencies`, `/units`, `/rates`: the targets and rates of conversions.',
   '',
   'Numbers are exact decimals: read them with a decimal type, or with `decimalsAsText`. They are',
   'in the `currency` and `unitOfMeasure` of their record. A payable (`currency` null, Percent)',
   'is a percentage of a reference price, not money. `series` is empty without `includeSeries`.',
-  'Nothing is truncated. `$metadata.revision` names the state of the data; the option `revision`',
-  'repeats the answer.',
+  'Nothing is truncated. `$metadata.revision` is the revision of the data; the option `revision`',
+  'repeats the response.',
 ];
 
 const FILTERS = [
-  'A filter is a list of names or ids, whatever the case: OR inside a list, AND across lists.',
+  'A filter is a list of names or ids, ignoring case: OR inside a list, AND across lists.',
   '`dateFrom` and `dateTo` (YYYY-MM-DD, inclusive) bound the series and drop no record. `codes`',
-  'goes with the two dates only. An unknown filter is refused. A value that matches nothing is',
+  'goes with the two dates only. An unknown filter is rejected. A value that matches nothing is',
   'reported in `$metadata.warnings`, with suggestions; read the warnings before the numbers.',
 ];
 
@@ -60,18 +60,18 @@ const CONVERSION = [
   'they are. Each record then has a receipt, `conversion`, and each point its rates, `fx`.',
   'Published value × `unitFactor.multiply` × `fx.to` ÷ `unitFactor.divide` ÷ `fx.from` is the',
   'figure. Units convert inside one dimension (mass, energy, content). A price that cannot be',
-  'converted keeps its own currency and unit: look at `conversion.status`. `aggregate` has the',
+  'converted keeps its currency and unit: check `conversion.status`. `aggregate` has the',
   `periods ${PERIODS.join(', ')} and the methods ${METHODS.join(', ')}.`,
 ];
 
 const PAGING = [
-  'Without `limit` an answer holds everything. With it, `$metadata.nextCursor` is the `cursor` of',
-  'the next page, with the same filters and options; null ends the walk. All pages are of one',
-  'revision. The feed of changes goes on with `after` set to `$metadata.nextSeq`.',
+  'Without `limit` a response holds all records. With it, `$metadata.nextCursor` is the `cursor`',
+  'of the next page, with the same filters and options; on the last page it is null. All pages',
+  'read one revision. In the change feed, `$metadata.nextSeq` is the `after` of the next page.',
 ];
 
 const ERRORS = [
-  'A refusal is `application/problem+json` with `code`, `detail` (what to do instead),',
+  'An error response is `application/problem+json` with `code`, `detail` (how to fix it),',
   '`requestId` and, for `validation_failed`, `errors` with a `pointer` and a code for each place.',
   'After 429 and 503 wait for `Retry-After` seconds and repeat the request.',
 ];

@@ -7,32 +7,32 @@ const KEPT = 'explorer-key';
 
 let key = null;
 
-/** Counts the keys that were taken and forgotten: an answer to an older one comes too late. */
+/** Counts the changes of the key, to ignore responses to an earlier key. */
 let turn = 0;
 
-/** Keeps a key for reloads of this tab, or none. A browser may forbid it: then nothing is kept. */
-function keep(text) {
+/** Stores a key for reloads of this tab; null removes it. Does nothing if the browser forbids it. */
+function storeKey(text) {
   try {
     if (text === null) sessionStorage.removeItem(KEPT);
     else sessionStorage.setItem(KEPT, text);
   } catch {}
 }
 
-/** Takes a key; with `isKept` a reload of this tab has it again. */
+/** Sets the key. With `isKept` it survives a reload of this tab. */
 export function useKey(text, isKept) {
   key = text;
   turn += 1;
-  keep(isKept ? text : null);
+  storeKey(isKept ? text : null);
 }
 
-/** Forgets the key, also that of the tab. */
+/** Deletes the key from memory and from the tab. */
 export function forgetKey() {
   key = null;
   turn += 1;
-  keep(null);
+  storeKey(null);
 }
 
-/** The key that the tab has kept, or null. */
+/** The stored key of the tab, or null. */
 export function keptKey() {
   try {
     return sessionStorage.getItem(KEPT);
@@ -41,7 +41,7 @@ export function keptKey() {
   }
 }
 
-/** A refusal of the service: the members of its problem document, and the seconds to wait. */
+/** An error response: the members of its problem document, and the seconds of Retry-After. */
 export class Refusal extends Error {
   constructor(problem, retryAfter) {
     super(problem.detail ?? problem.title);
@@ -49,18 +49,18 @@ export class Refusal extends Error {
   }
 }
 
-/** The service gave no answer at all. */
+/** The service did not respond. */
 export class Unreachable extends Error {}
 
-/** Hears of each wait that the service asks for: its seconds, and null when it is over. */
-export const waits = { hear: () => {} };
+/** Receives each wait before a retry: its seconds, and null at its end. */
+export const waits = { onWait: () => {} };
 
 const MOST_AT_ONCE = 6;
 const MOST_WAIT_S = 120;
 const line = [];
 let running = 0;
 
-/** Runs a task once fewer than six are under way: a key may ask ten times at once. */
+/** Runs at most six tasks at the same time: a key may send ten concurrent requests. */
 async function inTurn(task) {
   if (running >= MOST_AT_ONCE) await new Promise((go) => line.push(go));
   running += 1;
@@ -81,7 +81,7 @@ const pause = (seconds, signal) =>
     });
   });
 
-/** True for a failure of the key that is in use, and not of one before it. */
+/** True if the error belongs to the current key and not to an earlier one. */
 export const isOfKey = (error) => error.turn === undefined || error.turn === turn;
 
 async function sent(address, signal) {
@@ -109,7 +109,7 @@ async function refusalOf(answer) {
 const asksToWait = ({ status }) => status === 429 || status === 503;
 
 /**
- * The answer to a GET. A refusal with 429 or 503 is repeated once, after the time that it names.
+ * Sends a GET. A 429 or 503 is retried once, after its Retry-After.
  * @throws Refusal, Unreachable
  */
 export const ask = (address, signal) =>
@@ -119,8 +119,8 @@ export const ask = (address, signal) =>
     if (asksToWait(answer)) {
       const refusal = await refusalOf(answer);
       if (refusal.retryAfter > MOST_WAIT_S) throw refusal;
-      waits.hear({ seconds: refusal.retryAfter, refusal });
-      await pause(refusal.retryAfter, signal).finally(() => waits.hear(null));
+      waits.onWait({ seconds: refusal.retryAfter, refusal });
+      await pause(refusal.retryAfter, signal).finally(() => waits.onWait(null));
       asked = turn;
       answer = await sent(address, signal);
     }
@@ -128,7 +128,7 @@ export const ask = (address, signal) =>
     return answer;
   });
 
-/** The text of an answer. */
+/** The body of a response as text. */
 export async function askText(address, signal) {
   const answer = await ask(address, signal);
   try {
@@ -139,10 +139,10 @@ export async function askText(address, signal) {
   }
 }
 
-/** The JSON of an answer, with numbers of JavaScript. */
+/** The body of a response as parsed JSON, with JavaScript numbers. */
 export const askJson = async (address, signal) => JSON.parse(await askText(address, signal));
 
-// Numbers of an answer as the service wrote them: `7285.10` stays `7285.10`.
+// Exact numbers: `7285.10` stays `7285.10`.
 
 const asWritten = (_name, value, context) => (typeof value === 'number' ? context.source : value);
 
@@ -151,9 +151,9 @@ const hasSource = JSON.parse('1', (_name, _value, context) => context?.source) =
 /** A text in quotes, or a number outside of any. */
 const TEXT_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 
-/** The same for browsers whose `JSON.parse` does not give the source of a number. */
+/** Fallback for browsers whose `JSON.parse` does not pass the source of a number. */
 export const exactByQuotes = (text) =>
   JSON.parse(text.replace(TEXT_OR_NUMBER, (each) => (each[0] === '"' ? each : `"${each}"`)));
 
-/** A JSON text with every number as the text that stands there. */
+/** Parses JSON with every number as its source text. */
 export const exact = (text) => (hasSource ? JSON.parse(text, asWritten) : exactByQuotes(text));

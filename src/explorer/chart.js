@@ -8,24 +8,24 @@ const HEIGHT_FURTHER = 220;
 const LABEL_GAP = 14;
 const FONT = '12px system-ui, sans-serif';
 
-/** Days between two marks of the axis: a day is the least, and uPlot takes 30 for a month. */
+/** Days between two ticks of the axis, at least one. uPlot counts 30 days for a month. */
 const STEPS = [1, 2, 3, 5, 7, 10, 15, 30, 60, 90, 180, 365, 730, 1825, 3650, 9125, 18_250, 36_500];
 
-/** Formats of dates by the days between marks; a new year adds its number below. */
+/** Date formats by the days between ticks. The first tick of a year shows the year below. */
 const DATES = [
   [365 * DAY_S, '{YYYY}', null, null, null, null, null, null, 1],
   [28 * DAY_S, '{MMM}', '\n{YYYY}', null, null, null, null, null, 1],
   [DAY_S, '{D} {MMM}', '\n{YYYY}', null, null, null, null, null, 1],
 ];
 
-/** Days on which any line has a point or a gap, growing. */
+/** Days on which any line has a point or a gap, ascending. */
 const daysOf = (lines) =>
   [...new Set(lines.flatMap(({ days, missing }) => [...days, ...missing]))].sort((a, b) => a - b);
 
 /**
- * Values of a line by the days of the chart. From the point before a gap to the one after it
- * stands null, also on the days of other lines, or a part of the gap would be bridged. Elsewhere
- * the days of other lines have nothing, and the line goes on.
+ * Values of a line by the days of the chart. A gap is null from the point before it to the point
+ * after it, also on the days of other lines; otherwise uPlot would bridge a part of the gap.
+ * Elsewhere the days of other lines are undefined, and uPlot draws the line across them.
  */
 function aligned({ days, missing }, values, places) {
   const all = new Array(places.size).fill(undefined);
@@ -38,7 +38,7 @@ function aligned({ days, missing }, values, places) {
   return all;
 }
 
-/** Places of points that have a gap on both sides: a line would not show them. */
+/** Indexes of points with a gap on both sides, which a line does not show. */
 function lonelyIn(values) {
   const known = values.flatMap((value, at) => (value === undefined ? [] : [at]));
   return known.filter(
@@ -53,7 +53,7 @@ const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 6 });
 
 const widthOf = (mark) => mark?.length ?? 0;
 
-/** Marks of a logarithmic axis: 1, 2 and 5 of each power, or even steps in a narrow range. */
+/** Ticks of a logarithmic axis: 1, 2 and 5 of each power, or even steps in a narrow range. */
 function logMarks(min, max) {
   if (max / min < 10) {
     const step = 10 ** Math.floor(Math.log10((max - min) / 3));
@@ -90,7 +90,7 @@ function valueAxis(unit, place, { theme, log }) {
   };
 }
 
-/** The mid of a line, and its low and high, which only bound the band. */
+/** The uPlot series of a line: its mid, and low and high as bounds of the band. */
 function seriesOf(line, { theme }) {
   const shared = { scale: line.unit, points: { show: false } };
   return [
@@ -107,7 +107,7 @@ function seriesOf(line, { theme }) {
   ].map((each) => ({ ...each, background: theme.panel }));
 }
 
-/** The place of the last value of a line, in pixels of the canvas; null where it has none. */
+/** The canvas position of the last value of a line, in pixels; null if it has none. */
 function endOf(plot, index, scale) {
   const values = plot.data[index];
   for (let at = plot.series[0].idxs?.[1] ?? values.length - 1; at >= 0; at -= 1) {
@@ -120,7 +120,7 @@ function endOf(plot, index, scale) {
   return null;
 }
 
-/** Moves labels apart, from the top one down, and back where they leave the plot. */
+/** Moves overlapping labels apart, downwards first, then back into the plot. */
 function spread(labels, { top, height }) {
   const gap = LABEL_GAP * devicePixelRatio;
   labels.sort((a, b) => a.y - b.y);
@@ -157,7 +157,7 @@ function writeLabels(plot, lines, { theme }) {
     ctx.moveTo(x + 3 * pixel, y);
     ctx.lineTo(edge + 10 * pixel, at);
     ctx.stroke();
-    // A rim of the background keeps a label readable where it crosses a line.
+    // An outline in the background colour keeps a label readable on a line.
     ctx.lineWidth = 3 * pixel;
     ctx.strokeStyle = theme.panel;
     ctx.strokeText(text, edge + 13 * pixel, at);
@@ -203,21 +203,21 @@ function writeUnits(plot, units, { theme }) {
   ctx.restore();
 }
 
-/** The room for labels beyond the last day, in pixels. */
+/** The width for labels beyond the last day, in pixels. */
 function labelRoom(lines) {
   const pen = document.createElement('canvas').getContext('2d');
   pen.font = '600 12px system-ui, sans-serif';
   return 20 + Math.max(0, ...lines.map(({ text }) => pen.measureText(text).width));
 }
 
-/** Colour with an opacity, of `#rrggbb`. */
+/** A colour `#rrggbb` with an opacity. */
 const faint = (colour, percent) =>
   `${colour}${Math.round(percent * 2.55)
     .toString(16)
     .padStart(2, '0')}`;
 
 function optionsOf(lines, units, context) {
-  const { mode, width, places, hear } = context;
+  const { mode, width, places, listeners } = context;
   const room = labelRoom(lines);
   const plotWidth = Math.max(120, width - 66 * units.length - 10);
   const shareOfRoom = Math.min(0.6, room / plotWidth);
@@ -260,12 +260,12 @@ function optionsOf(lines, units, context) {
       y: false,
       drag: { x: true, y: false, setScale: false },
       points: { show: (plot, index) => index % 3 === 1 && pointMark(plot, index), size: 7 },
-      bind: { dblclick: () => () => hear.zoom(null) },
+      bind: { dblclick: () => () => listeners.zoom(null) },
     },
     hooks: {
       init: [(plot) => hideDaysAfter(plot, context.last)],
-      setCursor: [(plot) => hear.cursor(plot.cursor.idx ?? null)],
-      setSelect: [(plot) => plot.select.width > 3 && hear.select(plot)],
+      setCursor: [(plot) => listeners.cursor(plot.cursor.idx ?? null)],
+      setSelect: [(plot) => plot.select.width > 3 && listeners.select(plot)],
       draw: [
         (plot) => {
           ringCorrected(plot, lines, places, mode);
@@ -277,7 +277,7 @@ function optionsOf(lines, units, context) {
   };
 }
 
-/** The room for labels, beyond the last day, has no days: their names are left out. */
+/** Hides the date labels beyond the last day, where the line labels are. */
 function hideDaysAfter(plot, last) {
   const [axis] = plot.axes;
   const { values } = axis;
@@ -293,15 +293,15 @@ function pointMark(plot, index) {
   return mark;
 }
 
-/** The values of a line for a chart: a logarithmic axis has no place for what is not above zero. */
+/** The values of a line; on a logarithmic axis, without values that are not above zero. */
 const shownValues = (values, { log }) =>
   log ? values.map((each) => (each !== null && each > 0 ? each : null)) : values;
 
 let charts = 0;
 
 /**
- * Draws lines into an element: panels one below another that share their days and their cursor.
- * @param series lines as of `lineOf`, each with `stroke`, `dash` and `text`, the label at its end
+ * Draws lines into an element: stacked panels that share their days and their cursor.
+ * @param series lines of `lineOf`, each with `stroke`, `dash` and `text`, the label at its end
  * @param mode `element`, `width`, `theme` (`ink`, `quiet`, `line`, `panel`, `band` in percent),
  *   `log`, `bands`, `labels`, `onCursor(day)` and `onZoom({ from, to })` or `onZoom(null)`
  * @returns `days`, `plots`, `moveTo(index)` and `destroy()`
@@ -312,7 +312,7 @@ export function draw(series, mode) {
   charts += 1;
   const key = `chart-${charts}`;
   let at = null;
-  const hear = {
+  const listeners = {
     cursor: (index) => {
       if (index === at) return;
       at = index;
@@ -337,7 +337,7 @@ export function draw(series, mode) {
       });
     const { width } = mode;
     const height = panel === 0 ? HEIGHT : HEIGHT_FURTHER;
-    const context = { mode, width, height, places, key, hear, last: seconds.at(-1) };
+    const context = { mode, width, height, places, key, listeners, last: seconds.at(-1) };
     const data = [seconds, ...lines.flatMap(({ values }) => values)];
     return new uPlot(optionsOf(lines, units, context), data, mode.element);
   });

@@ -11,20 +11,20 @@ export const dayOf = (date) =>
 /** The date of a day. */
 export const dateOf = (day) => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
-/** True for the text of a day that there is, in the years that the service takes. */
+/** True for an existing day within the years that the service accepts. */
 export function isDate(text) {
   const [, year] = PATTERN.exec(text) ?? [];
   if (year === undefined || +year < 1800 || +year > 2199) return false;
   return dateOf(dayOf(text)) === text;
 }
 
-/** Today, in UTC as all dates of the service. */
+/** Today in UTC, like all dates of the service. */
 export const today = () => new Date().toISOString().slice(0, 10);
 
 /** 0 for Sunday to 6 for Saturday. */
 export const weekdayOf = (day) => (((day + 4) % 7) + 7) % 7;
 
-/** The same day of a later or earlier month, or its last day where it is shorter. */
+/** The same day of a later or earlier month, or the last day of a shorter month. */
 export function monthsFrom(day, months) {
   const date = new Date(day * DAY_MS);
   const first = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1);
@@ -35,13 +35,13 @@ export function monthsFrom(day, months) {
 
 const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$/;
 
-/** True for a moment that `asOf` takes. */
+/** True for an instant that `asOf` accepts. */
 export const isInstant = (text) => INSTANT.test(text) && isDate(text.slice(0, 10));
 
-/** The last moment of a day; a moment stays. */
+/** The last instant of a day; an instant is returned unchanged. */
 export const endOf = (text) => (isDate(text) ? `${text}T23:59:59.999999Z` : text);
 
-/** A moment of the service to the minute, such as `2026-06-30 16:00 UTC`. */
+/** An instant to the minute, such as `2026-06-30 16:00 UTC`. */
 export const minuteOf = (instant) => `${instant.slice(0, 10)} ${instant.slice(11, 16)} UTC`;
 
 /** The time of day of this browser's clock, to the second. */

@@ -1,13 +1,13 @@
-// Values that corrections replaced, found by asking for the same points at earlier moments.
+// Finds the values that corrections replaced, by requests for the same points with earlier `asOf`.
 
 import { askText, exact } from './api.js';
 import { endOf } from './dates.js';
 import { addressOf } from './link.js';
 
-/** Requests that one search may take: a key may ask sixty times at once. */
+/** Maximum number of requests of one search. The burst of a key is sixty. */
 const REQUESTS_MAX = 40;
 
-/** Microseconds of a moment such as `2026-07-02T09:00:00.123456Z`. */
+/** Microseconds of an instant such as `2026-07-02T09:00:00.123456Z`. */
 const microsOf = (instant) => {
   const [, fraction = ''] = /\.(\d+)Z$/.exec(instant) ?? [];
   const seconds = Date.parse(`${instant.slice(0, 19)}Z`) / 1_000;
@@ -21,30 +21,30 @@ const instantOf = (micros) => {
 
 const BEFORE_ALL = '1971-01-01T00:00:00Z';
 
-/** The corrected points that are searched for, and the requests that are left. */
+/** A bisection over commits for the corrections of one price. */
 class Search {
-  left = REQUESTS_MAX;
+  requestsLeft = REQUESTS_MAX;
   found = [];
-  /** True if the sum of corrections was seen to fall: a point was published again from anew. */
+  /** True if the sum of corrections fell, because a withdrawn point was published again. */
   hasFallen = false;
 
   constructor({ market, code, from, to, signal }) {
     Object.assign(this, { market, code, from, to, signal });
   }
 
-  /** The points as they were known at a moment: `asOf` is the commit that they are of. */
-  async at(moment) {
-    this.left -= 1;
+  /** The points as known at an instant; `micros` is the time of the commit. */
+  async at(instant) {
+    this.requestsLeft -= 1;
     const address = addressOf(`v3/prices/${this.market}`, [
       ['codes', this.code],
       ['dateFrom', this.from],
       ['dateTo', this.to],
       ['includeSeries', 'true'],
-      ['asOf', moment && endOf(moment)],
+      ['asOf', instant && endOf(instant)],
     ]);
     const { $metadata, data } = exact(await askText(address, this.signal));
     const points = new Map(data[0]?.series.map((point) => [point.date, point]));
-    // A point that was withdrawn since takes its corrections with it: those of today's points count.
+    // Counts only the points of the first response: a withdrawn point loses its corrections.
     this.dates ??= [...points.keys()];
     const sum = this.dates.reduce(
       (all, date) => all + Number(points.get(date)?.corrections ?? 0),
@@ -59,11 +59,11 @@ class Search {
 
   justBefore = ({ micros }) => this.at(instantOf(micros - 1n));
 
-  /** The first state with the corrections of a later one, between two that differ. */
+  /** The earliest revision with the sum of `later`, and the revision before it. */
   async firstLike(earlier, later) {
     let low = earlier.micros;
     let first = later;
-    while (this.left > 0) {
+    while (this.requestsLeft > 0) {
       const before = await this.justBefore(first);
       if (before.sum !== later.sum) return { first, before };
       first = before;
@@ -74,19 +74,19 @@ class Search {
     return null;
   }
 
-  /** Finds each commit between two states that corrected any of the points, the latest first. */
+  /** Finds each commit between two revisions that corrected a point, the latest first. */
   async between(earlier, later) {
-    let state = later;
-    while (state.sum > earlier.sum && this.left > 0) {
-      const step = await this.firstLike(earlier, state);
+    let revision = later;
+    while (revision.sum > earlier.sum && this.requestsLeft > 0) {
+      const step = await this.firstLike(earlier, revision);
       if (step === null) return false;
-      this.note(step.before, step.first);
-      state = step.before;
+      this.record(step.before, step.first);
+      revision = step.before;
     }
-    return state.sum <= earlier.sum;
+    return revision.sum <= earlier.sum;
   }
 
-  note(before, after) {
+  record(before, after) {
     for (const [date, point] of after.points) {
       const old = before.points.get(date);
       if (old && old.corrections !== point.corrections) {
@@ -112,9 +112,9 @@ const known = new Map();
 /**
  * The corrections of the points of a price, the latest first.
  * @param question `market`, `code`, the days `from` and `to` of the points, `asOf` or null, and
- *   `count`, the corrections that the points are known to have had
+ *   `count`, the number of corrections of the points
  * @returns `corrections`: `date`, `recordedAt`, and the points `before` and `after`; `isWhole` is
- *   false if earlier ones were not searched for
+ *   false if the search stopped before the earliest correction
  */
 export function correctionsOf(question, signal) {
   const { market, code, from, to, asOf, count } = question;

@@ -1,16 +1,16 @@
-// The view as the part of the address after `#`, and back, and the requests of a view.
+// Conversion between a view and the fragment of the address, and the requests of a view.
 import { endOf, isDate, isInstant, today } from './dates.js';
 
-/** The most prices that are shown together. */
+/** Maximum number of prices in a chart. */
 export const PRICES_MAX = 20;
 
-/** The most characters of a code. */
+/** Maximum number of characters of a code. */
 const CODE_MAX = 128;
 
 /** Periods of averages. */
 export const PERIODS = ['week', 'month', 'quarter', 'year'];
 
-/** The view when nothing was chosen. */
+/** The view without any choice. */
 export const EMPTY = {
   market: null,
   filters: {},
@@ -53,7 +53,7 @@ export function linkTo(view) {
 
 const isFlag = (value) => value === '1' || value === '0';
 
-/** Parts that a link has once, and the rule that the value of each keeps. */
+/** Parts that a link has at most once: the check of their value, and the message if it fails. */
 const SINGLE = {
   code: [(value) => codeFault(value) === null, 'there is no such code'],
   from: [isDate, 'there is no such day'],
@@ -67,7 +67,7 @@ const SINGLE = {
   bands: [isFlag, 'it is 1 or 0'],
 };
 
-/** What is wrong with a code, or null: the service refuses a whole request for such a one. */
+/** The error of a code, or null. One illegal code would make the service reject the request. */
 function codeFault(code) {
   if (code.trim() === '') return 'a code is missing';
   if (code.length > CODE_MAX) return `a code has at most ${CODE_MAX} characters`;
@@ -76,7 +76,7 @@ function codeFault(code) {
 
 const FLAGS = ['index', 'log', 'bands'];
 
-/** A price as a link names it: `<market>/<code>`. */
+/** Parses a price of a link: `<market>/<code>`. */
 function priceIn(value, markets) {
   const slash = value.indexOf('/');
   const market = value.slice(0, slash);
@@ -85,7 +85,7 @@ function priceIn(value, markets) {
     : null;
 }
 
-/** True if a price is among others: the service compares codes without case. */
+/** True if a list contains a price. The service ignores the case of codes. */
 export const hasPrice = (prices, { market, code }) =>
   prices.some((each) => each.market === market && each.code.toLowerCase() === code.toLowerCase());
 
@@ -116,7 +116,7 @@ function takePart(view, name, value, markets) {
   return null;
 }
 
-/** Drops what contradicts: an end before its begin, a moment that has not come. */
+/** Drops contradictory parts: an end before its beginning, an `asOf` in the future. */
 function takeContradictions(view, ignored) {
   if (view.from !== null && view.to !== null && view.from > view.to) {
     ignored.push({ part: `to=${view.to}`, why: `it lies before from=${view.from}` });
@@ -126,11 +126,11 @@ function takeContradictions(view, ignored) {
     ignored.push({ part: `asOf=${view.asOf}`, why: 'that day has not come' });
     view.asOf = null;
   }
-  // The end of today has not come either: what is known now is what was known today.
+  // The end of today is in the future. Today is the current data.
   if (view.asOf === today()) view.asOf = null;
 }
 
-/** Prices of closed markets would take the others down; alone, they say what the key lacks. */
+/** Drops unreadable prices if others are readable, because their 403 would hide those. */
 function takeClosed(view, markets, ignored) {
   const closed = new Map(
     markets.filter((each) => each.authorized === false).map(({ slug, scope }) => [slug, scope]),
@@ -171,7 +171,7 @@ export function viewOf(hash, markets) {
   return { view, ignored };
 }
 
-// Addresses of requests. What a view shows and what it offers to take away is the same request.
+// Addresses of requests. The chart and the file downloads use the same request.
 
 const query = (parameters) =>
   parameters
@@ -193,7 +193,7 @@ const termsOf = ({ currency, unit, average, asOf }) => [
   ['asOf', asOf && endOf(asOf)],
 ];
 
-/** The prices of a view by market, in the order in which they were chosen. */
+/** The prices of a view by market, in the order of choice. */
 function byMarket(prices) {
   const markets = new Map();
   for (const { market, code } of prices) {

@@ -1,4 +1,4 @@
-// A component that shows what the service answered, and goes on showing it while it asks again.
+// A component that shows loaded data, and keeps it on the screen during a reload.
 import { Component } from './ui.js';
 
 /**
@@ -22,7 +22,7 @@ export class Loaded extends Component {
     this.asking?.abort();
   }
 
-  /** True while the data is that of another key: the service has not answered for this one. */
+  /** True while the data belongs to another key, because the load is not done. */
   isOld() {
     const { data, of } = this.state;
     return data !== null && of !== this.keyOf(this.props);
@@ -42,7 +42,7 @@ export class Loaded extends Component {
       this.props.app.isReached();
     } catch (error) {
       if (asking.signal.aborted) return;
-      // A fault of this page is shown like a refusal: nothing waits in vain.
+      // An error of this page is shown like an error response.
       const isHandled = this.props.app.fail(error);
       this.setState({ isLoading: false, error: isHandled ? null : error });
     }

@@ -1,4 +1,4 @@
-// The page: who looks (the key), at what (the view of the link), and what went wrong.
+// The page: its key, the view of its link, and its errors.
 import {
   askJson,
   forgetKey,
@@ -16,7 +16,7 @@ import { Prices } from './views/prices.js';
 import { Search } from './views/search.js';
 import { SignIn } from './views/sign-in.js';
 
-/** The parts of a view by the parameters that the service may refuse. */
+/** The parts of a view by the request parameters that the service may reject. */
 const PART_OF = {
   currency: 'currency',
   unitOfMeasure: 'unit',
@@ -26,7 +26,7 @@ const PART_OF = {
   asOf: 'asOf',
 };
 
-/** The parts of a view that a refusal is about; null when it is about something else. */
+/** The parts of a view that an error response names; null if it names other things. */
 function refusedParts(error, view) {
   if (!(error instanceof Refusal) || error.status !== 400 || error.errors.length === 0) return null;
   const parts = error.errors.map(({ pointer, detail }) => {
@@ -36,14 +36,14 @@ function refusedParts(error, view) {
   return parts.includes(null) ? null : parts;
 }
 
-/** The views beside that of chosen prices; each is loaded when it is first shown. */
+/** The lazily loaded views. */
 const LATER = {
   overview: async () => (await import('./views/overview.js')).Overview,
   market: async () => (await import('./views/market.js')).MarketView,
   record: async () => (await import('./views/record.js')).RecordView,
 };
 
-/** Takes the key out of the address before anything else may read it. */
+/** Removes the key from the address before other code can read it. */
 function takeKey() {
   const parts = new URLSearchParams(location.hash.slice(1));
   const key = parts.get('key');
@@ -68,15 +68,15 @@ class Page extends Component {
   };
 
   componentDidMount() {
-    waits.hear = (wait) => this.setState({ wait });
+    waits.onWait = (wait) => this.setState({ wait });
     addEventListener('hashchange', () => this.follow());
-    // Most readers begin with the overview: it is there before their key is.
+    // Loads the overview early, because most readers start there after they enter a key.
     if (location.hash.length <= 1) LATER.overview();
     const key = takeKey() ?? keptKey();
     if (key !== null) this.enter(key, key === keptKey());
   }
 
-  /** Takes a key and asks what it opens. */
+  /** Sets a key and requests its markets. */
   enter = async (key, isKept) => {
     if (!/^[\x21-\x7e]+$/.test(key)) {
       this.refuse(new Refusal({ detail: 'A key has letters, digits and underscores only' }));
@@ -95,7 +95,7 @@ class Page extends Component {
     }
   };
 
-  /** Asks for a key again. A service that is away says nothing against the one there is. */
+  /** Returns to the key form. Keeps the key if the service is unavailable: it may be valid. */
   refuse(error) {
     const isAway = error instanceof Unreachable || error.status === 429 || error.status >= 500;
     if (!isAway) forgetKey();
@@ -122,21 +122,21 @@ class Page extends Component {
     location.hash = linkTo({ ...this.state.view, ...change });
   };
 
-  /** Adds a remark about a part of the link, once. */
+  /** Adds a note about a part of the link, once. */
   ignore = (part, why) => {
     this.setState(({ ignored }) =>
       ignored.some((each) => each.part === part) ? null : { ignored: [...ignored, { part, why }] },
     );
   };
 
-  /** Asks again for what is on the screen. */
+  /** Repeats the requests of the screen. */
   again = () => this.setState(({ attempt }) => ({ attempt: attempt + 1 }));
 
   isReached = () => this.setState({ away: null, shown: new Date() });
 
   /**
-   * Handles a failure of a request.
-   * @returns false if the part has to say it in its own place
+   * Handles the error of a request.
+   * @returns false if the component has to show the error itself
    */
   fail = (error) => {
     if (!isOfKey(error)) return true;
@@ -161,7 +161,7 @@ class Page extends Component {
     return true;
   };
 
-  /** Names the view for the list of tabs and the history of the browser. */
+  /** Sets the title of the browser tab. */
   componentDidUpdate() {
     const { view, markets } = this.state;
     const market = markets?.find(({ slug }) => slug === view.market)?.name;

@@ -1,8 +1,8 @@
-// Notes of the page: refusals, waits, ignored parts of a link, moments of the past.
+// Notes of the page: error responses, waits, ignored parts of a link, `asOf`.
 import { clockTime, isDate, minuteOf } from './dates.js';
 import { html } from './ui.js';
 
-/** A refusal of the service: its sentence, with the code and the request id. */
+/** An error response: its sentence, code and request id. */
 export const RefusalNote = ({ error }) => html`
   <p class="note bad" role="alert">
     <strong>${error.message}.</strong>
@@ -11,7 +11,7 @@ export const RefusalNote = ({ error }) => html`
   </p>
 `;
 
-/** A refusal in place of what was asked for, with a way to ask again. */
+/** An error response in place of the content, with a button to retry. */
 export const Failed = ({ error, app }) => html`
   <div class="panel">
     <${RefusalNote} error=${error} />
@@ -23,7 +23,7 @@ export const Failed = ({ error, app }) => html`
   </div>
 `;
 
-/** Says that the page waits as the service asked it to. */
+/** Says that the page waits before a retry. */
 export const WaitNote = ({ wait }) => html`
   <p class="note" role="status">
     ${wait.refusal.message}. <strong>Asking again in ${wait.seconds} s.</strong>${' '}
@@ -31,7 +31,7 @@ export const WaitNote = ({ wait }) => html`
   </p>
 `;
 
-/** Says that the service is away, and of when the numbers on the screen are. */
+/** Says that the service is unreachable, and the time of the shown numbers. */
 export const AwayNote = ({ since, shown, again }) => html`
   <p class="note bad" role="alert">
     <strong>The service cannot be reached since ${clockTime(since)}.</strong>${' '}
@@ -40,7 +40,7 @@ export const AwayNote = ({ since, shown, again }) => html`
   </p>
 `;
 
-/** Says that numbers are those of another view than the page is set to. */
+/** Says that the numbers belong to the previous view. */
 export const OldNote = () => html`
   <p class="note bad" role="alert">
     <strong>These numbers are of the view before.</strong> The service has not answered for the one
@@ -48,10 +48,10 @@ export const OldNote = () => html`
   </p>
 `;
 
-/** Ignored parts that are named one by one. */
+/** Maximum number of ignored parts that are listed. */
 const NAMED_MAX = 20;
 
-/** The parts of a link that the page could not follow. */
+/** The ignored parts of a link. */
 export const IgnoredNote = ({ ignored, close }) => html`
   <div class="note" role="status">
     <p>
@@ -66,17 +66,17 @@ export const IgnoredNote = ({ ignored, close }) => html`
   </div>
 `;
 
-const momentText = (asOf) => (isDate(asOf) ? `the end of ${asOf} (UTC)` : minuteOf(asOf));
+const instantText = (asOf) => (isDate(asOf) ? `the end of ${asOf} (UTC)` : minuteOf(asOf));
 
-/** Says that the page replays the past. */
+/** Says that the page shows data as of an earlier time. */
 export const PastNote = ({ asOf, back }) => html`
   <p class="note past" role="status">
-    <strong>As it was known at ${momentText(asOf)}.</strong> Later publications and corrections are
+    <strong>As it was known at ${instantText(asOf)}.</strong> Later publications and corrections are
     not shown. <button type="button" onClick=${back}>Back to now</button>
   </p>
 `;
 
-/** The warnings of an answer. */
+/** The warnings of a response. */
 export const Warnings = ({ warnings }) =>
   warnings.length > 0 &&
   html`

@@ -1,4 +1,4 @@
-// The chart as a PNG with title, codes, terms, source and date.
+// The chart as a PNG with title, codes, currency and unit, source and date.
 import { today } from './dates.js';
 
 const MARGIN = 20;
@@ -6,7 +6,7 @@ const TITLE = 26;
 const LINE = 18;
 
 /**
- * A picture of a drawn chart.
+ * Renders a drawn chart as PNG.
  * @param plots the plots of the chart, from the top
  * @param texts `title`, and `notes`, the lines below the chart
  * @param theme `ink`, `quiet`, `panel`

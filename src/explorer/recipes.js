@@ -1,14 +1,14 @@
-// The shown request as programs. Each reads the key from SERVICE_KEY and counts the rows it got.
+// The shown request as programs. Each reads the key from SERVICE_KEY and prints its row count.
 
 const PLACEHOLDER = 'put your key here';
 
-/** A text between single quotes of a shell. */
+/** A single-quoted shell string. */
 const shell = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
-/** A text between double quotes of Python, R, TypeScript: JSON is one in each of them. */
+/** A double-quoted string of Python, R and TypeScript, all of which accept JSON strings. */
 const quoted = (text) => JSON.stringify(text);
 
-/** A text between double quotes of Power Query, where `#(` begins a code of a character. */
+/** A double-quoted string of Power Query, where `#(` begins an escape sequence. */
 const inQuery = (text) => `"${text.replaceAll('"', '""').replaceAll('#(', '#(#)(')}"`;
 
 const curl = (url) => `curl -sS --fail-with-body --compressed ${shell(url)} \\
@@ -38,7 +38,7 @@ prices <- read.csv(answer, colClasses = "character", na.strings = character(0),
 cat(nrow(prices), "\\n")
 `;
 
-/** Power Query takes parameters that are given several times as lists. */
+/** Power Query passes repeated parameters as lists. */
 function powerQuery(url) {
   const { origin, pathname, searchParams } = new URL(url);
   const names = [...new Set(searchParams.keys())];

@@ -1,4 +1,4 @@
-// Records of an answer as the lines of a chart: values by day, gaps, colours.
+// Chart lines from the records of a response: values by day, gaps, colours.
 import { dayOf, monthsFrom, weekdayOf } from './dates.js';
 import { unitText } from './texts.js';
 
@@ -10,8 +10,8 @@ const daysLater = (days) => (day) => day + days;
 const monthsLater = (months) => (day) => monthsFrom(day, months);
 
 /**
- * The next day after an assessment by frequency, and the most days between two assessments that
- * follow one another: a month has 28 to 31 days, and a month end may be a Sunday.
+ * By frequency: the expected day of the next assessment, and the maximum days between consecutive
+ * assessments. A month has 28 to 31 days, and its end may be a Sunday.
  */
 const RHYTHMS = {
   Daily: { next: nextWorkday, most: 0 },
@@ -26,7 +26,7 @@ const RHYTHMS = {
 /** The frequency of the points of an average. */
 const OF_PERIOD = { week: 'Weekly', month: 'Monthly', quarter: 'Quarterly', year: 'Annual' };
 
-/** A rhythm for a frequency that this page does not know: half more than the usual distance. */
+/** The rhythm of an unknown frequency: gaps start at one and a half times the median distance. */
 function usualRhythm(days) {
   const distances = days.slice(1).map((day, index) => day - days[index]);
   const usual = distances.sort((a, b) => a - b)[distances.length >> 1] ?? 1;
@@ -35,7 +35,7 @@ function usualRhythm(days) {
 
 /**
  * The days without a price between the first and the last point of a series.
- * @param days the days of its points, growing
+ * @param days the days of its points, ascending
  * @param frequency the name of the frequency of the price
  * @param period the period of an average, or null
  */
@@ -53,8 +53,8 @@ function missingDays(days, frequency, period) {
 }
 
 /**
- * The line of a price: its values by day. These are numbers of JavaScript, for pixels only.
- * @param record a record of an answer with its series
+ * The line of a price: its values by day, as JavaScript numbers for drawing only.
+ * @param record a record of a response with its series
  * @param average the period of an average, or null
  */
 export function lineOf(record, average) {
@@ -74,8 +74,8 @@ export function lineOf(record, average) {
 }
 
 /**
- * The line as an index: its first visible value is 100. Null where that value is not above zero,
- * because a premium below zero has no ratio.
+ * The line as an index whose first visible value is 100. Null if that value is not above zero:
+ * a ratio to a negative premium has no meaning.
  */
 export function indexed(line) {
   const base = line.mid.find((each) => each !== null);
@@ -86,8 +86,8 @@ export function indexed(line) {
 }
 
 /**
- * The units of each panel: the first two share one, with an axis on each side; every further unit
- * has a panel of its own.
+ * The units of each panel. The first two units share a panel with two axes. Every further unit
+ * has its own panel.
  */
 export function panelsOf(lines) {
   const units = [...new Set(lines.map(({ unit }) => unit))];
@@ -95,9 +95,9 @@ export function panelsOf(lines) {
   return units.length === 0 ? [] : [units.slice(0, 2), ...panels];
 }
 
-// Colours of lines, apart for light and dark. Each eight were searched for the greatest distance
-// of any two of them, to a full view and to the three common colour-vision deficiencies, at a
-// contrast of at least 3:1 to the background. The test of the palette measures both again.
+// Line colours of the light and the dark theme. Each palette maximizes the smallest distance of
+// two colours, for normal vision and the three common colour-vision deficiencies, at a contrast
+// of at least 3:1 to the background. The palette test measures both.
 
 /** Eight colours on white. */
 export const LIGHT = [
@@ -123,10 +123,10 @@ export const DARK = [
   '#e13006',
 ];
 
-/** Dashes on noisy daily lines read as dust: lines are solid for as long as colours are enough. */
+/** Dashes are used only when colours run out, because dashed daily lines are hard to read. */
 const DASHES = [undefined, [8, 4], [2, 3]];
 
-/** The colour and dashes of a line by its place, of at most 20. */
+/** The colour and dashes of a line by its index, below 20. */
 export const strokeOf = (place, isDark) => ({
   stroke: (isDark ? DARK : LIGHT)[place % 8],
   dash: DASHES[Math.floor(place / 8)],

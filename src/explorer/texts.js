@@ -1,4 +1,4 @@
-// Sentences and names that several parts of the page show.
+// Texts that several components show.
 
 /** `1 price`, `2 prices`. */
 export const counted = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
@@ -12,9 +12,9 @@ export function unitText({ currency, unitOfMeasure }) {
 /** True for a price that is a percentage of a reference price. */
 export const isPayable = ({ currency }) => currency === null;
 
-/** The place of a price: country and region, as far as there are any. */
+/** The location of a price: its country and region, if it has them. */
 export const placeText = ({ country, region }) =>
   [country?.name, region?.name].filter(Boolean).join(', ');
 
-/** A text that shows nothing. */
+/** Placeholder of a missing value. */
 export const NOTHING = '–';

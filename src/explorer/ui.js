@@ -1,4 +1,4 @@
-// The parts that every component is made of: Preact, with templates instead of a build step.
+// Base of every component: Preact, with templates instead of a build step.
 
 import { NOTHING } from './texts.js';
 import htm from './vendor/htm.js';
@@ -6,22 +6,22 @@ import { Component, createElement } from './vendor/preact.js';
 
 export { Component, createPortal, createRef, render } from './vendor/preact.js';
 
-/** A template of elements. A void element closes itself; every other one is closed by its name. */
+/** Template tag for elements. Void elements are self-closing; all others need an end tag. */
 export const html = htm.bind(createElement);
 
 /** Joins the class names that are set. */
 export const classes = (...names) => names.filter(Boolean).join(' ');
 
-/** The query for the dark setting of the system. */
+/** Media query of the dark theme. */
 export const darkSetting = matchMedia('(prefers-color-scheme: dark)');
 
-/** A component of a module that is loaded once it is needed: `load` gives the component. */
+/** A lazily loaded component; `load` imports it. */
 export class Later extends Component {
   async componentDidMount() {
     try {
       this.setState({ part: await this.props.load() });
     } catch {
-      // A newer edition of the service does not have the files of this one.
+      // A newer version of the service lacks the files of this one.
       this.setState({ isGone: true });
     }
   }
@@ -37,7 +37,7 @@ export class Later extends Component {
   }
 }
 
-/** A change that the service sent, with its sign. A zero has none, nor a colour. */
+/** A change with its sign. A zero has neither sign nor colour. */
 function signed(text) {
   if (/^-?[0.]+$/.test(text)) return { text: text.replace('-', ''), kind: '' };
   return text.startsWith('-')
@@ -46,8 +46,8 @@ function signed(text) {
 }
 
 /**
- * A change with its sign: in percent to one decimal, of a payable all digits of its percentage
- * points.
+ * A change with its sign: in percent with one decimal, for a payable in percentage points with
+ * all digits.
  */
 export function Change({ change, isPoints }) {
   const value = isPoints ? change?.absolute : change?.percent;

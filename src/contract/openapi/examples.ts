@@ -4,38 +4,38 @@ import { FORMATS } from '../schemas/formats.ts';
 import { pascal } from '../schemas/market.ts';
 import made from './examples.json' with { type: 'json' };
 
-/** An example as the document keeps it among its components. */
+/** An example in the components of the document. */
 export interface Example {
   readonly summary: string;
   readonly value: unknown;
 }
 
-/** Several examples of one place, by a name; each is one of the components. */
+/** References to examples in the components, by name. */
 type Examples = Readonly<Record<string, { readonly $ref: string }>>;
 
-interface PriceRequest {
+interface ExampleRequest {
   readonly filters: object;
   readonly options: object;
 }
 
-interface PriceRecord {
+interface ExampleRecord {
   readonly currency: { readonly iso: string } | null;
   readonly unitOfMeasure: { readonly symbol: string };
 }
 
-/** What a freshly seeded service answered; a test asks it again. */
+/** A response of a freshly seeded service. A test repeats the request. */
 interface MarketExamples {
-  readonly request: PriceRequest;
-  readonly answer: { readonly data: readonly PriceRecord[] };
+  readonly request: ExampleRequest;
+  readonly answer: { readonly data: readonly ExampleRecord[] };
 }
 
-/** Answers that look alike in all markets, of the first one. */
+/** Responses of the first market, for forms that are alike in all markets. */
 const { converted, csv, rows, values } = made.first;
 
-/** The answer of the first market with the values of its filters. */
+/** The filter values of the first market. */
 export const valuesExample: object = values;
 
-/** The requests and answers of a market; none for a new one, until `npm run generate` asks it. */
+/** The request and response of a market; none for a new market until `npm run generate` runs. */
 const examplesOf = ({ slug }: Market): MarketExamples | undefined =>
   (made.markets as Readonly<Partial<Record<MarketSlug, MarketExamples>>>)[slug];
 
@@ -47,12 +47,12 @@ const SUMMARIES = {
 
 const componentOf = (market: Market, name: string): string => `${pascal(market.slug)}${name}`;
 
-/** A unit beside that of a price. */
+/** A unit that differs from the unit of the price. */
 const otherUnit = (symbol: string): object =>
   symbol === 'kWh' ? { unitOfMeasure: 'MWh' } : symbol === 't' ? { unitOfMeasure: 'lb' } : {};
 
-/** The request of an example, converted into another currency and, by weight or energy, unit. */
-export function convertedRequest({ request, answer }: MarketExamples): PriceRequest {
+/** The example request with a conversion into another currency and, for mass and energy, unit. */
+export function convertedRequest({ request, answer }: MarketExamples): ExampleRequest {
   const [record] = answer.data;
   const currency = record?.currency?.iso === 'EUR' ? 'USD' : 'EUR';
   const unit = otherUnit(record?.unitOfMeasure.symbol ?? '');
@@ -88,7 +88,7 @@ const named = (market: Market, names: Readonly<Record<string, string>>): Example
     ]),
   );
 
-/** The examples of a body that asks a market for prices; the first market has all of them. */
+/** The examples of a request body. Only the first market has all of them. */
 export function requestExamples(market: Market): Readonly<Record<string, Example>> {
   const asked = examplesOf(market);
   if (asked === undefined) return {};
@@ -100,7 +100,7 @@ export function requestExamples(market: Market): Readonly<Record<string, Example
   };
 }
 
-/** The examples of an answer with prices, by media type; the first market has all of them. */
+/** The examples of a price response by media type. Only the first market has all of them. */
 export function answerExamples(market: Market): Readonly<Record<string, Examples>> {
   if (examplesOf(market) === undefined) return {};
   const isWhole = market === MARKETS[0];
@@ -135,7 +135,7 @@ const ofPrice = {
   revision: 'k3f9a1w2c7xe.184223',
 };
 
-/** A page of the feed: a new price, and a correction. */
+/** A page of the change feed: a new price and a correction. */
 const CHANGES = {
   $metadata: { nextSeq: 'k3f9a1w2c7xe.5120' },
   data: [
@@ -151,13 +151,13 @@ const CHANGES = {
   ],
 };
 
-/** What stands as example of an answer of the feed, by media type. */
+/** The examples of a change feed response, by media type. */
 export const changeExamples: Readonly<Record<string, unknown>> = {
   [FORMATS.json.media]: CHANGES,
   [FORMATS.ndjson.media]: CHANGES.data.map((each) => `${JSON.stringify(each)}\n`).join(''),
 };
 
-/** The answers of the addresses that are of no market, by operation. */
+/** The examples of the operations that belong to no market, by operation id. */
 export const generalExamples: Readonly<Record<string, unknown>> = {
   getMe: {
     kind: 'key',
@@ -187,7 +187,7 @@ export const healthExample = {
   },
 };
 
-/** The same when the database cannot be reached. */
+/** The health response while the database is unreachable. */
 export const unavailableExample = {
   ...healthExample,
   status: 'unavailable',

@@ -24,7 +24,7 @@ import {
 } from './examples.ts';
 import { HEADERS, headerRefs, REFUSAL_STATUSES, refusalResponse } from './refusals.ts';
 
-/** Every schema that is not of one market. */
+/** Every schema that does not belong to one market. */
 export const COMMON_SCHEMAS = [
   ...COMPONENTS,
   ...POINT_COMPONENTS,
@@ -36,14 +36,14 @@ export const COMMON_SCHEMAS = [
   ProblemSchema,
 ];
 
-type Members = Record<string, unknown>;
+type OpenApiMap = Record<string, unknown>;
 
-type Media = Members;
+type Media = OpenApiMap;
 
 interface Response {
   $ref?: string;
   content?: Record<string, Media>;
-  headers?: Members;
+  headers?: OpenApiMap;
 }
 
 interface OperationObject {
@@ -60,17 +60,17 @@ interface OpenApiDocument {
   paths: Record<string, Record<string, OperationObject>>;
   components: {
     examples?: Record<string, Example>;
-    headers?: Members;
-    parameters?: Members;
-    responses?: Members;
-    schemas?: Members;
+    headers?: OpenApiMap;
+    parameters?: OpenApiMap;
+    responses?: OpenApiMap;
+    schemas?: OpenApiMap;
   };
 }
 
 const table = (rows: readonly (readonly string[])[], head: readonly string[]): string =>
   [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 
-/** The limits of a request that no schema says. */
+/** The request limits that no schema states. */
 export interface RequestLimits {
   readonly bodyBytes: number;
   readonly nesting: number;
@@ -86,46 +86,46 @@ const INTRODUCTION = paragraphs(
   ],
   [
     'Send an API key in `x-api-key`, or a JWT as `Authorization: Bearer`: one of them, once. Each',
-    'market has a scope of its own, `prices:<market>`; `prices:*` opens all of them.',
-    '`GET /v3/prices` tells which markets there are and which of them your credential opens;',
-    '`GET /v3/prices/<market>/filters` tells the values that each filter of a market takes;',
-    '`GET /v3/search` finds prices by code, name, product, formula or place;',
-    '`GET /v3/changes` tells what is new, was corrected or withdrawn.',
+    'market has its own scope, `prices:<market>`; `prices:*` grants access to all of them.',
+    '`GET /v3/prices` lists the markets and marks those that your credential can read.',
+    '`GET /v3/prices/<market>/filters` lists the values of each filter of a market.',
+    '`GET /v3/search` finds prices by code, name, product, formula or place.',
+    '`GET /v3/changes` returns new, corrected and withdrawn points.',
   ],
   [
-    'Each answer is one revision of the data, named by `$metadata.revision` and the header',
-    '`x-data-revision`. `x-min-revision` names the oldest allowed. Every answer has an',
-    '`x-request-id`; a request may set it: 8 to 64 letters, digits, `_` and `-`.',
-    'Answers of 1 kB and more are compressed with zstd, Brotli or gzip by `Accept-Encoding`.',
+    'Each response reads one revision of the data: `$metadata.revision` and the header',
+    '`x-data-revision`. `x-min-revision` sets the oldest allowed. Every response has an',
+    '`x-request-id`; a request may set it: 8 to 64 letters, digits, `_` and `-`. Responses',
+    'from 1 kB are compressed with zstd, Brotli or gzip by `Accept-Encoding`.',
   ],
 );
 
 const PRICES = paragraphs(
   ['## Prices'],
   [
-    'A filter takes ids or names, whatever the case: OR inside a list, AND across lists.',
+    'A filter takes ids or names, ignoring case: OR inside a list, AND across lists.',
     '`dateFrom` and `dateTo` bound the series and never drop a record. A value that matches',
-    'nothing is reported in `$metadata.warnings`, or refused with `options.strict`. Records are in',
-    'the order of their codes, with their series if `options.includeSeries` is true.',
+    'nothing is reported in `$metadata.warnings`, or rejected with `options.strict`. Records are',
+    'sorted by code. `options.includeSeries` adds their series.',
   ],
   [
-    '`currency` and `unitOfMeasure` convert prices, exactly and with a receipt from which every',
-    'figure can be recomputed; payables are never converted. `includeSummary` adds the latest',
-    'assessment and its changes, `aggregate` makes one point of each week, month, quarter or',
-    'year. `asOf` and `revision` answer from the past: prices, attributes and rates exactly as',
-    'they were known then. `limit` and `cursor` return the answer in pages of one state.',
+    '`currency` and `unitOfMeasure` convert prices exactly, with a receipt from which every',
+    'figure can be recomputed. Payables are never converted. `includeSummary` adds the latest',
+    'assessment and its changes. `aggregate` returns one point for each week, month, quarter or',
+    'year. `asOf` and `revision` return prices, attributes and rates exactly as they were known',
+    'then. `limit` and `cursor` split the response into pages of one revision.',
   ],
   [
-    'A GET has the bytes of the POST, except for the pointers of warnings and violations, which',
-    'name a parameter: `?dateFrom`, or `?products/0` for the first value of `products`. Commas are',
-    'not split. The answer may be cached, and is a 304 while nothing has changed; HEAD returns its',
-    'headers. Send a list that is too long for an address by POST.',
+    'A GET returns the bytes of the POST, except for the pointers of warnings and violations. They',
+    'name a parameter: `?dateFrom`, or `?products/0` for the first value of `products`. Values are',
+    'not split at commas. The response may be cached; it is a 304 while nothing has changed. HEAD',
+    'returns its headers. Send a list that is too long for an address by POST.',
   ],
   [
     'CSV follows RFC 4180 in UTF-8: one row for each price and date, and one without date and',
-    'values for a price without points. All columns are in every answer, in the same order; new',
-    'ones are added at the end. A text that begins with = + - @, a tab or a carriage return has an',
-    'apostrophe before it.',
+    'values for a price without points. Every response has all columns in the same order; new',
+    'columns are added at the end. A text that begins with = + - @, a tab or a carriage return',
+    'gets a leading apostrophe.',
   ],
 );
 
@@ -135,22 +135,22 @@ const limitsText = (limits: RequestLimits): string =>
     [
       `A body has at most ${limits.bodyBytes} bytes and ${limits.nesting} levels of nesting, an`,
       `address ${limits.addressBytes} bytes, the header block ${limits.headerBytes} bytes; the`,
-      'limits of lists are in their schemas. Answers have none, but for the pages of the feed:',
-      'everything that was asked for comes in one answer, or the connection breaks.',
+      'limits of lists are in their schemas. Responses have no size limit, except pages of the',
+      'change feed: a response is complete, or the connection breaks.',
     ],
     [
-      'Each credential has a rate limit, told by `RateLimit-Policy` and `RateLimit` on what is',
-      'answered to it (not on a refusal of the credential, its scope or the address), and a number',
-      'of requests at the same time; `GET /v3/me` tells both. A request beyond them is answered',
-      '429 with `Retry-After`, after which it succeeds. A network that sent too many refused',
-      'credentials is answered 429 as well, until `Retry-After` is over.',
+      'Each credential has a rate limit and a concurrency limit; `GET /v3/me` returns both. The',
+      'headers `RateLimit-Policy` and `RateLimit` report the rate limit, except when the',
+      'credential, its scope or the address is rejected. A request beyond a limit gets 429 with',
+      '`Retry-After`; retry it after that time. A network that sent too many invalid credentials',
+      'gets 429 as well, until `Retry-After` has passed.',
     ],
   );
 
 const ERRORS = [
   '## Errors',
   '',
-  'Every refusal is `application/problem+json` (RFC 9457) with a stable `code`.',
+  'Every error response is `application/problem+json` (RFC 9457) with a stable `code`.',
   '',
   '<details><summary>Every code and its meaning</summary>',
   '',
@@ -159,10 +159,10 @@ const ERRORS = [
     ['code', 'status', 'meaning'],
   ),
   '',
-  'With `validation_failed`, `errors` names every place that breaks a rule. `unknown_revision` and',
-  '`invalid_cursor` are codes of refusals too: discard the revision, feed position or cursor and',
+  'With `validation_failed`, `errors` lists every place that breaks a rule. After',
+  '`unknown_revision` or `invalid_cursor`, discard the revision, feed position or cursor and',
   'start again. `errors` then has one entry, with the same code and the place. A request that',
-  'breaks other rules too is refused as `validation_failed` first, without that entry.',
+  'breaks other rules too is rejected as `validation_failed` first, without that entry.',
   '',
   table(
     Object.entries(VIOLATIONS).map(([code, text]) => [`\`${code}\``, text]),
@@ -176,7 +176,7 @@ const ERRORS = [
 export const descriptionOf = (limits: RequestLimits): string =>
   [INTRODUCTION, PRICES, limitsText(limits), ERRORS].join('\n\n');
 
-/** Refusals that any request can meet, whatever it asks for. */
+/** Error statuses of every operation. */
 const ANY_REQUEST = [400, 408, 414, 431, 500];
 const SECURED = [401, 429, 503, 504];
 
@@ -184,7 +184,7 @@ const SECURED = [401, 429, 503, 504];
 const isScoped = ({ security = [] }: OperationObject): boolean =>
   security.some((each) => Object.values(each).flat().length > 0);
 
-/** True for a document of the service, which waits in the queue of open addresses. */
+/** True for a document, whose requests wait in the queue of addresses without credentials. */
 const isDocument = ({ tags = [] }: OperationObject): boolean => tags.includes('Documentation');
 
 function refusalsOf(path: string, operation: OperationObject): number[] {
@@ -198,7 +198,7 @@ function refusalsOf(path: string, operation: OperationObject): number[] {
   return statuses.filter((status) => !operation.responses[status]).sort((a, b) => a - b);
 }
 
-/** What stands as example of an answer of a media type. */
+/** The example of a response in a media type. */
 function exampleOf(operationId: string, status: string, media: string): Media {
   if (status === '503') return { example: unavailableExample };
   for (const market of MARKETS) {
@@ -223,17 +223,17 @@ function exampleOf(operationId: string, status: string, media: string): Media {
 const marketOf = (operationId: string) =>
   MARKETS.find(({ slug }) => operationId.replace(/^(get|post)/, '') === `${pascal(slug)}Prices`);
 
-/** The headers of an answer that is no refusal, by their names in the document. */
+/** The headers of a successful response, by their names in the document. */
 function headersOf(
   path: string,
   operation: OperationObject,
   status: string,
 ): (keyof typeof HEADERS)[] {
-  const namesState = isScoped(operation) || /^\/v3\/(reference|search)/.test(path);
+  const namesRevision = isScoped(operation) || /^\/v3\/(reference|search)/.test(path);
   const hasFormats = operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
   return [
     'x-request-id',
-    ...(namesState ? (['x-data-revision'] as const) : []),
+    ...(namesRevision ? (['x-data-revision'] as const) : []),
     ...(hasFormats
       ? (['content-disposition', 'x-next-cursor', 'x-warnings', 'x-warnings-count'] as const)
       : []),
@@ -275,7 +275,7 @@ function complete(
   }
 }
 
-/** Completes the document that the routes made: refusals, headers and examples of operations. */
+/** Adds error responses, headers and examples to the document that the routes produced. */
 export function completed<T extends object>(document: T): T {
   const openapi = document as unknown as OpenApiDocument;
   for (const [path, operations] of Object.entries(openapi.paths)) {
@@ -288,7 +288,7 @@ export function completed<T extends object>(document: T): T {
       .flatMap((operations) => Object.values(operations))
       .flatMap((operation) => Object.keys(operation.responses).map(Number)),
   );
-  const parameters: Members = {};
+  const parameters: OpenApiMap = {};
   for (const operation of Object.values(openapi.paths).flatMap((each) => Object.values(each))) {
     if (!marketOf(operation.operationId) || !operation.parameters) continue;
     operation.parameters = sharedParameters(operation.parameters, parameters);

@@ -14,12 +14,12 @@ const BROKEN: Partial<Record<ProblemCode, Violation>> = {
   unknown_revision: {
     pointer: '/options/revision',
     code: 'unknown_revision',
-    detail: 'This revision is of another epoch or was lost in a failover; ask without it',
+    detail: 'This revision is of another epoch or was lost in a failover; retry without it',
   },
   invalid_cursor: {
     pointer: '/options/cursor',
     code: 'invalid_cursor',
-    detail: 'This cursor is not of this request; repeat the one that gave it, or go without',
+    detail: 'This cursor belongs to another request; repeat that request, or omit the cursor',
   },
 };
 
@@ -35,8 +35,8 @@ const header = (description: string, example: string) => ({
 
 /** Every header that the document describes. */
 export const HEADERS = {
-  'x-request-id': header('Id of the request, for questions about it', REQUEST_ID),
-  'x-data-revision': header('State of the data that was read, opaque', 'k3f9a1w2c7xe.184223'),
+  'x-request-id': header('Id of the request, for support', REQUEST_ID),
+  'x-data-revision': header('Revision of the data that was read, opaque', 'k3f9a1w2c7xe.184223'),
   'x-next-cursor': header(
     '`$metadata.nextCursor`; absent after the last page',
     'WyJrM2Y5YTEuMTg0MjIzIiwiQ1AtTkktMDA0MiIsImxHc3cxV0VTR2ZRa1Jab3AiXQ',
@@ -49,18 +49,21 @@ export const HEADERS = {
     '`$metadata.warnings` of formats without `$metadata`: JSON in ASCII, as many as fit 4 KB',
     '[]',
   ),
-  'x-warnings-count': header('How many warnings there are', '0'),
-  'x-next-seq': header('Position to go on after: the next `after`', 'k3f9a1w2c7xe.5120'),
-  etag: header('Tag of this answer: send it as If-None-Match', '"0Qk3nB2m"'),
-  ratelimit: header('What is left of the limit, and seconds until more', '"default";r=599;t=1'),
-  'ratelimit-policy': header('Requests and the seconds they are for', '"default";q=600;w=60'),
-  'retry-after': header('Seconds after which to try again', '2'),
+  'x-warnings-count': header('Number of warnings', '0'),
+  'x-next-seq': header('Position of this page: the next `after`', 'k3f9a1w2c7xe.5120'),
+  etag: header('Tag of this response: send it as If-None-Match', '"0Qk3nB2m"'),
+  ratelimit: header('Requests left, and seconds until there are more', '"default";r=599;t=1'),
+  'ratelimit-policy': header(
+    'Requests allowed, and the seconds they cover',
+    '"default";q=600;w=60',
+  ),
+  'retry-after': header('Seconds to wait before a retry', '2'),
   'x-api-key-expires': header(
-    'When the key of the request ends, in its last 30 days',
+    'Expiry of the key, in its last 30 days',
     'Tue, 01 Dec 2026 00:00:00 GMT',
   ),
   'www-authenticate': header(
-    'What would do: the schemes, or the scope that is needed',
+    'The accepted schemes, or the required scope',
     'Bearer realm="prices", ApiKey realm="prices"',
   ),
 } as const;
@@ -82,7 +85,7 @@ function example(code: ProblemCode): unknown {
   return JSON.parse(problemBody(problem, `/v3/prices/${MARKETS[0].slug}`, REQUEST_ID));
 }
 
-/** The OpenAPI response of a refusal with this status, one example for each code. */
+/** The OpenAPI response of an error status, with one example for each code. */
 export function refusalResponse(status: number): object {
   const codes = codesOf(status);
   return {
@@ -97,7 +100,7 @@ export function refusalResponse(status: number): object {
   };
 }
 
-/** Every status that is a refusal. */
+/** Every error status. */
 export const REFUSAL_STATUSES: readonly number[] = [
   ...new Set(Object.values(PROBLEMS).map(([status]) => status)),
 ];

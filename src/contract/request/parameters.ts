@@ -12,12 +12,12 @@ const AGGREGATE = Type.Optional(
 );
 
 const FORMAT = Type.Optional(
-  word(FORMAT_NAMES, { description: 'The format of the answer, whatever Accept says' }),
+  word(FORMAT_NAMES, { description: 'Format of the response; overrides Accept' }),
 );
 
 /**
- * The parameters of `GET /v3/prices/<slug>`: every member of the filters and options of its body.
- * A list is a parameter that is repeated.
+ * The parameters of `GET /v3/prices/<slug>`: every filter and option of the request body. A list
+ * is a repeated parameter.
  */
 export function parametersOf({ filters, options }: MarketSchemas): TObject {
   const members: Record<string, TSchema> = { ...filters.properties, ...options.properties };
@@ -25,8 +25,7 @@ export function parametersOf({ filters, options }: MarketSchemas): TObject {
 }
 
 /**
- * The examples, which are one request together: the documentation page sends them all, filled in
- * for whoever tries an address out.
+ * The examples together form one valid request, because the API page fills in all of them.
  */
 const EXAMPLES: Readonly<Record<string, unknown>> = {
   dateFrom: '2026-06-01',
@@ -40,9 +39,9 @@ interface Parameter {
 }
 
 /**
- * Parameters as components of the document: all markets have most of them in common.
- * @param components grows by those that it does not have yet
- * @returns references to them
+ * Moves parameters to the components of the document, because markets share most of them.
+ * @param components receives each parameter that it lacks
+ * @returns references to the components
  */
 export const sharedParameters = (
   parameters: readonly object[],

@@ -13,18 +13,18 @@ interface Query {
   readonly broken: readonly Violation[];
 }
 
-/** A request that came as a query, as the body that says the same. */
+/** A query string as the equivalent request body. */
 interface QueryRead {
   readonly body: {
     readonly filters: Readonly<Record<string, unknown>>;
     readonly options: Readonly<Record<string, unknown>>;
   };
-  /** The format that was asked for; null where the query says none. */
+  /** The requested format; null if the query has none. */
   readonly format: Format | null;
   readonly broken: readonly Violation[];
 }
 
-/** A text of a query decoded; null where a percent escape is broken, or its bytes no UTF-8. */
+/** Decodes a text of a query; null for a broken percent escape or invalid UTF-8. */
 function decoded(text: string): string | null {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
@@ -33,10 +33,10 @@ function decoded(text: string): string | null {
   }
 }
 
-/** The place of a parameter that stands for no member of a body. */
+/** The pointer of a parameter that matches no member of a body. */
 const pointerOf = (name: string): string => `?${escapePointer(shown(name))}`;
 
-/** Reads the query of an address, strictly: what cannot be decoded is told, never guessed. */
+/** Reads the query of an address strictly: a decoding error is a violation, never a guess. */
 export function queryOf(url: string): Query {
   const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
   const parameters = new Map<string, string[]>();
@@ -59,7 +59,7 @@ export function queryOf(url: string): Query {
   return { parameters, broken };
 }
 
-/** What is wrong with each parameter of an address that takes none, as a sentence tells. */
+/** A violation for each parameter of an address that takes none. */
 const parametersRefused = (url: string, detailOf: (name: string) => string): Violation[] =>
   [...queryOf(url).parameters.keys()].slice(0, VIOLATIONS_MAX + 1).map((name) => ({
     pointer: pointerOf(name),
@@ -67,18 +67,18 @@ const parametersRefused = (url: string, detailOf: (name: string) => string): Vio
     detail: detailOf(shown(name)),
   }));
 
-/** What is wrong with each parameter of a POST. */
+/** A violation for each query parameter of a POST. */
 export const strayParameters = (url: string): Violation[] =>
   parametersRefused(
     url,
     (name) => `POST takes filters and options in the body; move ${name} there, or use GET`,
   );
 
-/** What is wrong with each parameter of a GET that has nothing to choose from. */
+/** A violation for each query parameter of a GET without parameters. */
 export const needlessParameters = (url: string): Violation[] =>
-  parametersRefused(url, (name) => `This address takes no parameters; leave out ${name}`);
+  parametersRefused(url, (name) => `This address takes no parameters; remove ${name}`);
 
-/** A single text as the value of a member; what is no such value keeps its text. */
+/** Parsers of a parameter value by member type. An invalid value stays a string. */
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   boolean: (text) => (text === 'true' ? true : text === 'false' ? false : text),
   integer: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : text),
@@ -88,8 +88,8 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   },
 };
 
-/** How values are written that an address cannot say in their own type. */
-const WRITTEN: Readonly<Record<string, string>> = {
+/** The expected notation of types that a query string cannot express. */
+const NOTATIONS: Readonly<Record<string, string>> = {
   boolean: 'Must be the word true or false',
   integer: 'Must be an integer',
   object: 'Must be a period and a method, such as month:average',
@@ -98,14 +98,14 @@ const WRITTEN: Readonly<Record<string, string>> = {
 /** The type of a member, as its schema names it. */
 const typeOf = (schema: TSchema | undefined): string => (schema as { type: string }).type;
 
-/** What a parameter stands for, and what it may be there. */
-interface Member {
+/** The member of a request body that a parameter sets, and its type. */
+interface QueryMember {
   readonly pointer: string;
   readonly type: string;
 }
 
-/** Where a parameter belongs in a body. */
-interface BodyMember extends Member {
+/** A parameter in `filters` or `options` of a market's request body. */
+interface BodyMember extends QueryMember {
   readonly part: 'filters' | 'options';
 }
 
@@ -121,7 +121,7 @@ function membersOf({ filters, options }: MarketSchemas): ReadonlyMap<string, Bod
 
 const FORMAT = 'format';
 
-/** What is wrong with a parameter that an address does not have. */
+/** The violation of an unknown parameter. */
 function unknownParameter(name: string, legal: readonly string[]): Violation {
   const [near] = nearest(name, legal, 1);
   const hint = near ? `did you mean ${near}?` : `legal are ${legal.join(', ')}`;
@@ -146,9 +146,9 @@ function formatIn(values: readonly string[], broken: Violation[]): Format {
   return format ?? 'json';
 }
 
-/** The value of a parameter as its member has it; undefined where it was told to be broken. */
+/** The parsed value of a parameter; undefined after adding a violation to `broken`. */
 function sentValue(
-  { pointer, type }: Member,
+  { pointer, type }: QueryMember,
   name: string,
   values: readonly string[],
   broken: Violation[],
@@ -160,16 +160,16 @@ function sentValue(
     return undefined;
   }
   const value = READERS[type]?.(text) ?? text;
-  const written = WRITTEN[type];
-  if (written === undefined || typeof value !== 'string') return value;
-  broken.push({ pointer, code: 'wrong_type', detail: written });
+  const notation = NOTATIONS[type];
+  if (notation === undefined || typeof value !== 'string') return value;
+  broken.push({ pointer, code: 'wrong_type', detail: notation });
   return undefined;
 }
 
 /**
- * How a market reads a query: to the body that a POST would have, which is then checked as any
- * other. Told here is only what such a body could not show: strangers, repetitions, and values
- * that are not of the type of their member.
+ * Compiles the query parser of a market. It returns the equivalent POST body, which is validated
+ * like any other. It reports only violations that such a body cannot show: unknown parameters,
+ * repetitions, and values of a wrong type.
  */
 export function queryReader(schemas: MarketSchemas): (url: string) => QueryRead {
   const members = membersOf(schemas);
@@ -185,16 +185,16 @@ export function queryReader(schemas: MarketSchemas): (url: string) => QueryRead 
         const value = sentValue(member, name, values, broken);
         if (value !== undefined) body[member.part][name] = value;
       } else if (name === FORMAT) format = formatIn(values, broken);
-      // The check of the body tells which filters this market has.
+      // The body check reports the filters of this market.
       else if (isKnownFilter(name)) body.filters[name] = values;
-      // Past the limit they are no longer named.
+      // Violations beyond the limit are not listed.
       else if (broken.length <= VIOLATIONS_MAX) broken.push(unknownParameter(name, legal));
     }
     return { body, format, broken };
   };
 }
 
-/** The parameters of an address that is of no market, and all that is wrong with them. */
+/** The parameters of an address that belongs to no market, and their violations. */
 export interface FlatQuery {
   readonly values: Readonly<Record<string, unknown>>;
   readonly errors: readonly Violation[];
@@ -204,7 +204,7 @@ interface Items {
   readonly items?: { readonly enum?: readonly string[] };
 }
 
-/** Adds the nearest legal word to the violation of an unknown word of a list. */
+/** Adds the nearest legal value to the violation of an unknown list value. */
 function withNearest(violation: Violation, { properties }: TObject, values: FlatQuery['values']) {
   const [, name = '', place] = violation.pointer.split('/');
   if (violation.code !== 'out_of_range' || place === undefined) return violation;
@@ -215,7 +215,7 @@ function withNearest(violation: Violation, { properties }: TObject, values: Flat
   return { ...violation, detail: `There is no ${name} ${shown(sent)}; did you mean ${near}?` };
 }
 
-/** Reads the query of an address strictly against a schema, as those of markets are read. */
+/** Compiles the query parser of an address without a market, from its schema. */
 export function flatReader(schema: TObject): (url: string) => FlatQuery {
   const check = checkOf(schema);
   const legal = Object.keys(schema.properties);
@@ -226,7 +226,7 @@ export function flatReader(schema: TObject): (url: string) => FlatQuery {
     const values: Record<string, unknown> = {};
     for (const [name, sent] of query.parameters) {
       if (!legal.includes(name)) {
-        // Past the limit they are no longer named.
+        // Violations beyond the limit are not listed.
         if (errors.length <= VIOLATIONS_MAX) errors.push(unknownParameter(name, legal));
         continue;
       }
@@ -236,9 +236,9 @@ export function flatReader(schema: TObject): (url: string) => FlatQuery {
     }
     for (const name of needed) {
       const pointer = `/${name}`;
-      const isTold = errors.some((each) => parameterPointer(each.pointer) === `?${name}`);
-      if (query.parameters.has(name) || isTold) continue;
-      errors.push({ pointer, code: 'too_few_items', detail: `Give ${name}; it is needed` });
+      const isReported = errors.some((each) => parameterPointer(each.pointer) === `?${name}`);
+      if (query.parameters.has(name) || isReported) continue;
+      errors.push({ pointer, code: 'too_few_items', detail: `Give ${name}; it is required` });
     }
     // Missing parameters were reported above.
     const wrong = check(values).filter(({ pointer }) => pointer !== '');

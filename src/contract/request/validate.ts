@@ -11,14 +11,14 @@ import { filtersOf, type MarketSchemas } from '../schemas/market.ts';
 import { escapePointer } from '../schemas/problem.ts';
 
 const DETAIL =
-  'Holds what looks like an API key or a token: send it in its header only, and revoke it if ' +
-  'others have seen it';
+  'Contains an API key or a token: send it in its header only, and revoke it if others have ' +
+  'seen it';
 
 /**
- * Reports values and names of members that hold a credential, which would get into answers and
- * into the log of the database. The pointer of a name is that of the object around it.
- * @param most how many are noted at most
- * @param path the names that lead to the value; as it was when the call is over
+ * Reports member values and names that contain a credential, because responses and the database
+ * log would repeat them. The pointer of a name is the pointer of its object.
+ * @param most maximum number of violations
+ * @param path the names that lead to the value; unchanged after the call
  */
 function findSecrets(
   value: unknown,
@@ -52,16 +52,16 @@ function findIn(
   path.pop();
 }
 
-/** Its pointer is put together here, as there are thousands of places and hardly ever a secret. */
+/** Builds the pointer only for a match: a request has thousands of places and rarely a secret. */
 function secretAt(path: readonly (string | number)[]): Violation {
   const pointer = path.map((name) => `/${escapePointer(shown(String(name)))}`).join('');
   return { pointer, code: 'invalid_characters', detail: DETAIL };
 }
 
-/** Violations that one answer lists; a request with more is told so. */
+/** Maximum number of violations in a response; `detail` says if there are more. */
 export const VIOLATIONS_MAX = 100;
 
-// TypeBox stops at 8 errors by default; all violations are to be told at once.
+// TypeBox stops at 8 errors by default, but a response reports all violations.
 Settings.Set({ maxErrors: 4 * VIOLATIONS_MAX });
 
 interface SchemaError {
@@ -71,11 +71,11 @@ interface SchemaError {
   readonly params: object;
 }
 
-/** What an additional member can be, by the object it was found in. */
-interface Legal {
+/** The legal member names of an object. */
+interface LegalNames {
   readonly names: readonly string[];
   readonly suggestions: Names;
-  /** The market whose filters they are; null outside the body of a market. */
+  /** The market of the filters; null outside the request body of a market. */
   readonly market: Market | null;
 }
 
@@ -84,7 +84,7 @@ const KNOWN_FILTERS = new Set<string>([...Object.keys(BASE_FILTERS), ...Object.k
 /** True if some market has a filter of this name. */
 export const isKnownFilter = (name: string): boolean => KNOWN_FILTERS.has(name);
 
-function unknownMember(parent: string, name: string, legal: Legal): Violation {
+function unknownMember(parent: string, name: string, legal: LegalNames): Violation {
   const pointer = `${parent}/${escapePointer(shown(name))}`;
   if (legal.market && parent === '/filters' && isKnownFilter(name)) {
     const filters = filtersOf(legal.market).join(', ');
@@ -98,7 +98,7 @@ function unknownMember(parent: string, name: string, legal: Legal): Violation {
 
 const DAY_FORM = 'Must be a real calendar day, written YYYY-MM-DD';
 
-/** What the texts that have a form look like, by their place. */
+/** Messages for strings of a fixed format, by pointer. */
 const FORMS: Readonly<Record<string, string>> = {
   '/filters/dateFrom': DAY_FORM,
   '/filters/dateTo': DAY_FORM,
@@ -107,7 +107,7 @@ const FORMS: Readonly<Record<string, string>> = {
   '/after': 'Must be a position as an answer names it in nextSeq or seq',
   '/base': 'Must be an ISO 4217 code of three letters',
   '/quote': 'Must be an ISO 4217 code of three letters',
-  '/options/asOf': 'Must be a moment with its offset (RFC 3339), such as 2026-03-05T16:00:00Z',
+  '/options/asOf': 'Must be an instant with its offset (RFC 3339), such as 2026-03-05T16:00:00Z',
   '/options/revision': 'Must be a revision as an answer names it in $metadata.revision',
 };
 
@@ -145,42 +145,42 @@ const KEYWORDS: Record<string, (error: SchemaError) => [ViolationCode, string]> 
     'too_long',
     `Must have at most ${(params as { limit: number }).limit} characters`,
   ],
-  minItems: () => ['too_few_items', 'Must name at least one; leave the member out instead'],
+  minItems: () => ['too_few_items', 'Must name at least one; omit the member instead'],
   maxItems: ({ params }) => [
     'too_many_items',
     `Must have at most ${(params as { limit: number }).limit} items; send several requests`,
   ],
 };
 
-type Members = Readonly<Record<string, unknown>>;
+type JsonMembers = Readonly<Record<string, unknown>>;
 
-/** The body of a request as it was sent. */
+/** The body of a request as sent. */
 export interface SentBody {
   readonly bytes: Buffer;
-  /** Its value. @throws Problem `malformed_json` with what is wrong */
+  /** Its value. @throws Problem `malformed_json` */
   readonly parse: () => unknown;
 }
 
 /** True for an object with members. */
-export const isMembers = (value: unknown): value is Members =>
+export const isMembers = (value: unknown): value is JsonMembers =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** An object of the request that has no other members than these. */
+/** An object of the request that may have only these members. */
 interface Closed {
   readonly path: string;
-  /** The names of its members, and of each how many items its schema has to see of a list. */
+  /** The number of list items that its schema has to check, by member name. */
   readonly members: ReadonlyMap<string, number>;
-  /** Objects among the members that are closed as well. */
+  /** The member objects that are closed as well. */
   readonly inner: readonly (Closed & { readonly name: string })[];
 }
 
 /**
- * Takes the members that are not legal out of a value and notes them. They are looked for before
- * the schema is asked, because TypeBox stops counting errors, and would pass over what comes after.
- * Of a list that is too long it sees no more than what tells so: it looks at every item, which
- * holds everybody else up. It stops as soon as there are more violations than an answer lists.
+ * Removes unknown members from a value and reports them. This runs before the schema check,
+ * because TypeBox stops at a number of errors and would skip the later ones. A list that is too
+ * long is cut to one item beyond its limit, because checking every item would block the event
+ * loop. The search stops at more violations than a response lists.
  */
-function withoutStrangers(
+function withoutUnknownMembers(
   value: unknown,
   { path, members, inner }: Closed,
   market: Market | null,
@@ -188,9 +188,9 @@ function withoutStrangers(
 ): unknown {
   if (!isMembers(value)) return value;
   const kept: Record<string, unknown> = {};
-  let legal: Legal | null = null;
+  let legal: LegalNames | null = null;
   for (const name of Object.keys(value)) {
-    // A request may have thousands of them: none beyond the limit is looked at.
+    // A request may have thousands of unknown members.
     if (found.length > VIOLATIONS_MAX) break;
     const member = value[name];
     const most = members.get(name);
@@ -201,29 +201,29 @@ function withoutStrangers(
       continue;
     }
     const closed = inner.find((each) => each.name === name);
-    if (closed) kept[name] = withoutStrangers(member, closed, market, found);
+    if (closed) kept[name] = withoutUnknownMembers(member, closed, market, found);
     else
       kept[name] = Array.isArray(member) && member.length > most ? member.slice(0, most) : member;
   }
   return kept;
 }
 
-/** Turns the schema's errors into violations; one place and code is told once. */
+/** Maps the errors of the schema to violations, one for each place and code. */
 function violationsOf(errors: Iterable<SchemaError>): Violation[] {
   const violations = new Map<string, Violation>();
   for (const error of errors) {
-    // A number is not also told that it is none of some words.
-    const isTold = violations.has(`${error.instancePath} wrong_type`);
-    if (error.keyword === 'enum' && isTold) continue;
-    const told = KEYWORDS[error.keyword];
-    const [code, detail] = told ? told(error) : ['invalid_format' as const, error.message];
+    // A value of the wrong type is not reported as an illegal word as well.
+    const hasWrongType = violations.has(`${error.instancePath} wrong_type`);
+    if (error.keyword === 'enum' && hasWrongType) continue;
+    const describe = KEYWORDS[error.keyword];
+    const [code, detail] = describe ? describe(error) : ['invalid_format' as const, error.message];
     const pointer = error.instancePath;
     violations.set(`${pointer} ${code}`, { pointer, code, detail });
   }
   return [...violations.values()];
 }
 
-/** The refusal of a request that breaks rules, with the first of them. */
+/** The problem of a request with violations, with the first `VIOLATIONS_MAX` of them. */
 export function brokenBy(errors: readonly Violation[]): Problem {
   const { length } = errors;
   const sentence =
@@ -237,7 +237,7 @@ export function brokenBy(errors: readonly Violation[]): Problem {
 
 export type BodyCheck = (body: unknown) => Violation[];
 
-/** The members of an object as `Closed` wants them: of a list one item more than it may have. */
+/** The `members` of a closed object: a list is checked to one item beyond its limit. */
 const membersOf = ({ properties }: TObject): Closed['members'] =>
   new Map(
     Object.entries(properties).map(([name, schema]) => {
@@ -254,11 +254,11 @@ function checkWith(schema: TObject, root: Closed, market: Market | null): BodyCh
   const compiled = Compile(schema);
   return (value) => {
     const found = findSecrets(value, [], VIOLATIONS_MAX + 1);
-    const known = withoutStrangers(value, root, market, found);
+    const known = withoutUnknownMembers(value, root, market, found);
     if (found.length > VIOLATIONS_MAX) return found;
     if (!compiled.Check(known)) {
       const broken = violationsOf(compiled.Errors(known) as Iterable<SchemaError>);
-      if (broken.length === 0) throw new Error('the schema refused a body without saying why');
+      if (broken.length === 0) throw new Error('the schema rejected a body without an error');
       found.push(...broken);
     }
     return found;
@@ -266,9 +266,8 @@ function checkWith(schema: TObject, root: Closed, market: Market | null): BodyCh
 }
 
 /**
- * Compiles the check of a market's request body against its schema. The check returns the
- * violations in a stable order, all of them or more than `VIOLATIONS_MAX`; an empty list means that
- * the body is valid.
+ * Compiles the check of a market's request body. The check returns all violations, or more than
+ * `VIOLATIONS_MAX`, in a stable order; an empty list means that the body is valid.
  */
 export function bodyCheckOf(market: Market, schemas: MarketSchemas): BodyCheck {
   const { filters, options } = schemas;

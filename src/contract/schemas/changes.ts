@@ -35,7 +35,7 @@ export const changeQuery = ({ limit, limitMax, waitMaxSeconds }: ChangeLimits) =
     after: Type.Optional(
       Type.String({
         pattern: '^[0-9a-z]{4,18}\\.(0|[1-9]\\d{0,17})$',
-        description: 'The `nextSeq` of the page before, or a `seq`; from the beginning without it',
+        description: 'The `nextSeq` of the previous page, or a `seq`; default: the beginning',
       }),
     ),
     market: Type.Optional(
@@ -43,22 +43,22 @@ export const changeQuery = ({ limit, limitMax, waitMaxSeconds }: ChangeLimits) =
         minItems: 1,
         maxItems: MARKETS.length,
         description:
-          'Changes of this market only; repeat it for several. All that the credential opens ' +
-          'without it',
+          'Changes of this market only; repeat it for several. Default: all markets that the ' +
+          'credential can read',
       }),
     ),
     limit: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: limitMax,
-        description: `The most changes of the page, ${limit} when it is left out`,
+        description: `Maximum number of changes on the page; default ${limit}`,
       }),
     ),
     wait: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: waitMaxSeconds,
-        description: 'Seconds to wait for a change when there is none yet; 0 when it is left out',
+        description: 'Seconds to wait for a change if there is none yet; default 0',
       }),
     ),
   });
@@ -69,9 +69,9 @@ const PointState = closed(
     mid: Type.Number({ description: 'Mid; not always the average of low and high' }),
     high: nullable(Type.Number(), { description: 'High end, or null' }),
     publishedAt: Instant('When this value was published'),
-    corrections: Type.Integer({ minimum: 0, description: 'How often it was corrected by then' }),
+    corrections: Type.Integer({ minimum: 0, description: 'Number of corrections by then' }),
   },
-  { $id: 'PointState', description: 'The value of a point, in the terms of its price' },
+  { $id: 'PointState', description: 'The value of a point, in the currency and unit of its price' },
 );
 
 const dimensions = Object.fromEntries(
@@ -94,11 +94,11 @@ const PriceState = closed(
   },
   {
     $id: 'PriceState',
-    description: 'What a record shows of a price, without its points; the dimensions of its market',
+    description: 'The record of a price without its points, with the dimensions of its market',
   },
 );
 
-/** What a change can be, in the order in which a price lives through them. */
+/** The kinds of changes, in the order of a price's life. */
 export const OPERATIONS = [
   'price-added',
   'price-changed',
@@ -111,7 +111,7 @@ const NOTHING = Type.Unsafe({ type: 'null' });
 const point = ref(PointState);
 const price = ref(PriceState);
 
-/** One kind of change: what was there before, and what is there since. */
+/** The schema of one kind of change, with the value before and after it. */
 const changeOf = (
   operation: (typeof OPERATIONS)[number],
   description: string,
@@ -119,13 +119,13 @@ const changeOf = (
 ) =>
   closed(
     {
-      seq: Type.String({ description: 'Its place in the feed, opaque: `after` it comes the next' }),
-      recordedAt: Instant('When it was committed'),
+      seq: Type.String({ description: 'Its position in the feed, opaque: a value of `after`' }),
+      recordedAt: Instant('Time of its commit'),
       operation: Type.Literal(operation),
       market: Type.String({ description: 'Slug of the market' }),
       code: Type.String({ description: 'Code of the price' }),
       date,
-      revision: Type.String({ description: 'The state of the data that it made, opaque' }),
+      revision: Type.String({ description: 'The revision of its commit, opaque' }),
       before,
       after,
     },
@@ -136,27 +136,27 @@ const ofPrice = { date: NOTHING };
 const ofPoint = { date: Day('Day of the point') };
 
 const CHANGES: Readonly<Record<(typeof OPERATIONS)[number], TObject>> = {
-  'price-added': changeOf('price-added', 'A price that is new', {
+  'price-added': changeOf('price-added', 'A new price', {
     ...ofPrice,
     before: NOTHING,
     after: price,
   }),
-  'price-changed': changeOf('price-changed', 'A price with another description', {
+  'price-changed': changeOf('price-changed', 'A price with changed attributes', {
     ...ofPrice,
     before: price,
     after: price,
   }),
-  published: changeOf('published', 'A point that is new', {
+  published: changeOf('published', 'A new point', {
     ...ofPoint,
     before: NOTHING,
     after: point,
   }),
-  corrected: changeOf('corrected', 'A point with another value', {
+  corrected: changeOf('corrected', 'A point with a corrected value', {
     ...ofPoint,
     before: point,
     after: point,
   }),
-  withdrawn: changeOf('withdrawn', 'A point that was withdrawn, or the price itself', {
+  withdrawn: changeOf('withdrawn', 'A withdrawn point or price', {
     date: nullable(ofPoint.date, { description: 'null for the price itself' }),
     before: Type.Unsafe({ anyOf: [point, price] }),
     after: NOTHING,
@@ -165,7 +165,7 @@ const CHANGES: Readonly<Record<(typeof OPERATIONS)[number], TObject>> = {
 
 const Change = Type.Unsafe({
   $id: 'Change',
-  description: 'One change of a point or of the description of a price, by its `operation`',
+  description: 'One change of a point or of the attributes of a price, by its `operation`',
   oneOf: Object.values(CHANGES).map(ref),
   discriminator: {
     propertyName: 'operation',
@@ -183,14 +183,14 @@ const ChangePage = closed(
     $metadata: closed({
       nextSeq: Type.String({ description: 'The `after` of the next page, opaque' }),
     }),
-    data: Type.Array(ref(Change), { description: 'In the order of the commits' }),
+    data: Type.Array(ref(Change), { description: 'In commit order' }),
   },
   { $id: 'ChangePage' },
 );
 
 const ChangeLines = ndjsonSchema('Change', 'ChangeLines');
 
-/** An answer of the feed, in each of its formats. */
+/** A response of the change feed in each of its formats. */
 export const changesContent = {
   description: 'The next changes',
   content: {

@@ -2,7 +2,7 @@ import Type, { type TSchema } from 'typebox';
 import { DIMENSIONS } from '../../catalog/dimensions.ts';
 import { WARNINGS } from '../../errors.ts';
 
-/** An object whose members are all listed; anything else is refused or never sent. */
+/** An object without additional members. */
 export const closed = <T extends Record<string, TSchema>>(members: T, options: object = {}) =>
   Type.Object(members, { additionalProperties: false, ...options });
 
@@ -14,15 +14,15 @@ export const ref = (schema: TSchema): TSchema =>
 export const nullable = (schema: TSchema, options: object = {}): TSchema =>
   Type.Unsafe({ anyOf: [schema, { type: 'null' }], ...options });
 
-/** One of some words. */
+/** One of a fixed set of words. */
 export const word = (words: readonly string[], options: object = {}): TSchema =>
   Type.Unsafe({ type: 'string', enum: [...words], ...options });
 
-/** The name of a member as that of a component: with a capital. */
+/** The component name of a member: capitalized. */
 export const componentName = (member: string): string =>
   `${member.charAt(0).toUpperCase()}${member.slice(1)}`;
 
-/** A calendar day as text; the years are those that the contract allows. */
+/** A calendar day as text, within the years of the contract. */
 export const Day = (description: string, options: object = {}) =>
   Type.String({ format: 'date', pattern: '^\\d{4}-\\d{2}-\\d{2}$', description, ...options });
 
@@ -34,7 +34,7 @@ export const decimal = (description: string) =>
 export const Instant = (description: string) =>
   Type.String({ format: 'date-time', description, examples: ['2026-03-05T16:00:00Z'] });
 
-/** Markdown of paragraphs, each given as the lines that make it up. */
+/** Markdown paragraphs, each given as its lines. */
 export const paragraphs = (...texts: readonly (readonly string[])[]): string =>
   texts.map((lines) => lines.join(' ')).join('\n\n');
 
@@ -59,12 +59,12 @@ export const Product = closed(
 
 export const Frequency = closed(
   { id: Id, name: Name, shortName: nullable(Type.String()) },
-  { $id: 'Frequency', description: 'How often the price is assessed' },
+  { $id: 'Frequency', description: 'Assessment frequency of the price' },
 );
 
 export const UnitOfMeasure = closed(
   { id: Id, name: Name, symbol: Type.String() },
-  { $id: 'UnitOfMeasure', description: 'The unit that the numbers are for; Percent for a payable' },
+  { $id: 'UnitOfMeasure', description: 'The unit of the numbers; Percent for a payable' },
 );
 
 const Currency = closed(
@@ -74,15 +74,15 @@ const Currency = closed(
     iso: Type.String({ pattern: '^[A-Z]{3}$', description: 'ISO 4217 code' }),
     symbol: Type.String(),
   },
-  { $id: 'Currency', description: 'The currency that the numbers are in' },
+  { $id: 'Currency', description: 'The currency of the numbers' },
 );
 
 export const SpecificationEntry = closed(
   { name: Type.String(), value: Type.String(), order: Type.Integer() },
-  { $id: 'SpecificationEntry', description: 'A property that is no filter, such as VAT or basis' },
+  { $id: 'SpecificationEntry', description: 'A property without a filter, such as VAT or basis' },
 );
 
-/** The record field of each dimension, published by its name with a capital. */
+/** The record field of each dimension, published under its capitalized name. */
 export const DIMENSION_FIELDS: Readonly<Record<string, TSchema>> = Object.fromEntries(
   Object.values(DIMENSIONS).map(({ field, description }) => [
     field,
@@ -92,17 +92,17 @@ export const DIMENSION_FIELDS: Readonly<Record<string, TSchema>> = Object.fromEn
 
 export const PriceCurrency = nullable(ref(Currency), {
   $id: 'PriceCurrency',
-  description: 'The currency that the numbers are in; null for a payable',
+  description: 'The currency of the numbers; null for a payable',
 });
 
 export const AssessmentLaunchedAt = nullable(Day('First day of the assessment'), {
   $id: 'AssessmentLaunchedAt',
 });
 
-/** How a violation or a warning names a place. */
+/** Description of the pointer of a violation or warning. */
 export const POINTER =
-  'The place in the request: a JSON pointer into the body, or, of a GET, `?` and the parameter, ' +
-  'with the number of the value of a list: `/filters/regions/1`, `?regions/1`';
+  'The place in the request: a JSON pointer into the body, or, for a GET, `?` and the parameter, ' +
+  'with the index of a list value: `/filters/regions/1`, `?regions/1`';
 
 const Warning = closed(
   {
@@ -116,37 +116,37 @@ const Warning = closed(
     existsSinceRevision: Type.Optional(
       Type.String({ description: '`not_yet_existing`: the first revision that has the price' }),
     ),
-    existsSince: Type.Optional(Instant('`not_yet_existing`: when that revision was committed')),
+    existsSince: Type.Optional(Instant('`not_yet_existing`: commit time of that revision')),
     currency: Type.Optional(
       Type.String({ description: '`rates_missing`: ISO 4217 code of the currency' }),
     ),
     firstDateWithoutRate: Type.Optional(
       nullable(
-        Day('`rates_missing`: the first requested point without a rate of it; null without any'),
+        Day('`rates_missing`: the first requested point without a rate; null if there is none'),
       ),
     ),
     lastDateWithoutRate: Type.Optional(
       nullable(
-        Day('`rates_missing`: the last requested point without a rate of it; null without any'),
+        Day('`rates_missing`: the last requested point without a rate; null if there is none'),
       ),
     ),
     lastDateWithRate: Type.Optional(
-      nullable(Day('`rates_missing`: the newest rate of it; null where the source has none')),
+      nullable(Day('`rates_missing`: its newest rate; null if the source has none')),
     ),
   },
-  { $id: 'Warning', description: 'What a reader should know; other members depend on `code`' },
+  { $id: 'Warning', description: 'A warning; further members depend on `code`' },
 );
 
 const metadataMembers = {
   market: Type.String({ description: 'Slug of the market' }),
-  revision: Type.String({ description: 'State of the data that was read, opaque' }),
-  asOf: Instant('When that state was committed'),
+  revision: Type.String({ description: 'Revision of the data that was read, opaque' }),
+  asOf: Instant('Commit time of that revision'),
 };
 
 export const Metadata = closed(
   {
     ...metadataMembers,
-    count: Type.Integer({ minimum: 0, description: 'Number of records in this answer' }),
+    count: Type.Integer({ minimum: 0, description: 'Number of records in this response' }),
     nextCursor: nullable(Type.String(), {
       description: 'With `limit`, the `cursor` of the next page; null after the last record',
     }),
@@ -167,7 +167,7 @@ const FilterValue = closed(
   {
     id: Id,
     name: Name,
-    prices: Type.Integer({ minimum: 1, description: 'Number of prices of this market with it' }),
+    prices: Type.Integer({ minimum: 1, description: 'Number of prices with this value' }),
   },
   { $id: 'FilterValue' },
 );
@@ -182,29 +182,29 @@ export const FilterValues = Type.Unsafe({
 export const FiltersMetadata = closed(metadataMembers, { $id: 'FiltersMetadata' });
 
 const marketNames = {
-  slug: Type.String({ description: 'Last part of the address' }),
+  slug: Type.String({ description: 'Last segment of the address' }),
   name: Type.String(),
-  scope: Type.String({ description: 'Scope that opens it' }),
+  scope: Type.String({ description: 'Required scope' }),
 };
 
 const OpenMarket = closed(
   {
     ...marketNames,
-    filters: Type.Array(Type.String(), { description: 'Filters that it takes' }),
+    filters: Type.Array(Type.String(), { description: 'Filters of the market' }),
     prices: Type.Integer({ minimum: 0 }),
     firstDate: nullable(Day('Day of the earliest point')),
     lastDate: nullable(Day('Day of the latest point')),
     latestPublishedAt: nullable(Instant('Newest publication of the latest points')),
     authorized: Type.Literal(true),
   },
-  { $id: 'OpenMarket', description: 'A market that the credential of the request opens' },
+  { $id: 'OpenMarket', description: 'A market that the credential can read' },
 );
 
 const ClosedMarket = closed(
   { ...marketNames, authorized: Type.Literal(false) },
   {
     $id: 'ClosedMarket',
-    description: 'A market that the credential does not open: its names and the scope it needs',
+    description: 'A market that the credential cannot read: its names and the required scope',
   },
 );
 
@@ -225,14 +225,13 @@ export const Health = closed(
       database: word(['ok', 'unavailable']),
       schema: word(['ok', 'schema_outdated', 'unknown']),
       rates: word(['ok', 'unknown_source', 'unknown'], {
-        description:
-          '`unknown_source`: the source of exchange rates it was told to use is not there',
+        description: '`unknown_source`: the configured source of exchange rates does not exist',
       }),
       behindSince: nullable(Instant('Start of the lag')),
       data: closed({ latestPublishedAt: nullable(Instant('Newest publication')) }),
       service: Type.Optional(
         word(['shutting_down'], {
-          description: 'Only of `/ready`, while the service stops: it answers, but not for long',
+          description: 'Only in `/ready`: the service is stopping and still answers requests',
         }),
       ),
     }),
@@ -251,16 +250,16 @@ export const Me = closed(
       description: 'An API key or a bearer token',
     }),
     id: Type.String({ description: 'The public id of the key, or the subject of the token' }),
-    scopes: Type.Array(Type.String(), { description: 'The scopes held that mean something here' }),
-    markets: Type.Array(Type.String(), { description: 'The markets that they open' }),
-    expiresAt: nullable(Instant('When the credential stops working; null for never')),
+    scopes: Type.Array(Type.String(), { description: 'The scopes that this service knows' }),
+    markets: Type.Array(Type.String(), { description: 'The markets that they grant access to' }),
+    expiresAt: nullable(Instant('Expiry of the credential; null for none')),
     limits: closed(
       {
         requestsPerMinute: limit('Null for no limit'),
-        burst: limit('Requests at once, within the rate; null for no limit'),
-        concurrent: limit('Requests at the same time; null for no limit'),
+        burst: limit('Requests without a pause, within the rate; null for no limit'),
+        concurrent: limit('Concurrent requests; null for no limit'),
       },
-      { description: 'What this credential may do' },
+      { description: 'The limits of the credential' },
     ),
   },
   { $id: 'Me' },

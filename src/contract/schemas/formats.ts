@@ -5,8 +5,8 @@ import type { Market } from '../../catalog/markets.ts';
 import { ref } from './components.ts';
 
 /**
- * The formats of prices: the media type that a client accepts, the type that is sent, and how a
- * browser treats it: shows it, or saves it as a file with this extension.
+ * The formats of prices: the media type of `Accept`, the content type of the response, and its
+ * disposition in a browser, shown or saved as a file with this extension.
  */
 export const FORMATS = {
   json: {
@@ -49,7 +49,7 @@ export const FORMATS = {
 
 export type Format = keyof typeof FORMATS;
 
-/** The formats, the one that is sent without a wish first. */
+/** The formats, the default first. */
 export const FORMAT_NAMES = Object.keys(FORMATS) as readonly Format[];
 
 /** The CSV of prices. */
@@ -72,7 +72,7 @@ export const PriceRows = Type.Unsafe({
 
 /** The NDJSON of a market. */
 export const ndjsonSchema = (record: string, $id: string) =>
-  Type.String({ $id, description: `In each line one ${record}, as in \`data\` of the JSON` });
+  Type.String({ $id, description: `One ${record} on each line, as in \`data\` of the JSON` });
 
 /** Prices as a Parquet file. */
 export const PriceParquet = Type.Unsafe({
@@ -90,7 +90,7 @@ export const PriceArrow = Type.Unsafe({
   description: 'The columns of the CSV: decimals as Decimal128, dates as Date32',
 });
 
-/** The answer with prices, in each of its formats. */
+/** The price response in each of its formats. */
 export const pricesContent = (schemas: {
   readonly response: TSchema;
   readonly ndjson: TSchema;
@@ -106,13 +106,13 @@ export const pricesContent = (schemas: {
   },
 });
 
-/** The record fields of a market's dimensions, in the order in which records show them. */
+/** The record fields of a market's dimensions, in the order of the record. */
 export const dimensionFields = (market: Market): readonly string[] =>
   (Object.keys(DIMENSIONS) as (keyof typeof DIMENSIONS)[])
     .filter((name) => market.filters.includes(name))
     .map((name) => DIMENSIONS[name].field);
 
-/** The groups of columns, in the order in which a row shows them. */
+/** The groups of columns, in the order of a row. */
 export const CSV_GROUPS = {
   values: ['date', 'low', 'mid', 'high'],
   terms: ['currency', 'unitOfMeasure'],
@@ -151,7 +151,7 @@ export const CSV_GROUPS = {
   leftOut: ['observationsLeftOut'],
 } as const;
 
-/** The columns that `columns=short` names: what a person reads. */
+/** The columns of `columns=short`, which are for human readers. */
 export const SHORT_COLUMNS: readonly string[] = [
   'code',
   'name',
@@ -165,8 +165,8 @@ export const SHORT_COLUMNS: readonly string[] = [
 ];
 
 /**
- * The columns of a market's CSV: all of them in every answer, whatever was asked for. Their order
- * never changes; what is added later goes to the end.
+ * The columns of a market's CSV. Every response has all of them. Their order never changes; new
+ * columns are appended.
  */
 export const csvColumns = (market: Market): readonly string[] => [
   'code',

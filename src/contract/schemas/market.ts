@@ -25,20 +25,20 @@ import { ndjsonSchema, PriceArrow, PriceCsv, PriceParquet, PriceRows } from './f
 import { optionMembers, PRINTABLE } from './options.ts';
 import { Conversion, Series, Summary } from './points.ts';
 
-/** The limits on what a request may ask for, from the configuration. */
+/** The configured limits of a request body. */
 export interface BodyLimits {
   readonly codesMax: number;
   readonly itemsMax: number;
   readonly itemLengthMax: number;
-  /** Most records of a page. */
+  /** Maximum number of records on a page. */
   readonly recordsMax: number;
 }
 
-/** The schemas of one market; those but `filters` are published by the `$id`s that they have. */
+/** The schemas of one market. All but `filters` are published under their `$id`s. */
 export interface MarketSchemas {
-  /** All filters: what a request is checked against, together with the rules of the plan. */
+  /** All filters. Requests are checked against this and the rules of the plan. */
   readonly filters: TObject;
-  /** The filters as they may stand together: `codes` without other lists, or without `codes`. */
+  /** The legal combinations of filters: `codes` without other lists, or lists without `codes`. */
   readonly byCodes: TObject;
   readonly byLists: TObject;
   readonly filterShapes: TSchema;
@@ -81,7 +81,7 @@ export function requestSchemasOf(limits: BodyLimits): RequestSchemas {
   const filters: Record<string, TSchema> = {
     dateFrom: Day('First day of the series, inclusive'),
     dateTo: Day('Last day of the series, inclusive'),
-    codes: listOf('Codes of prices, exact but for case; only dateFrom and dateTo go with it', {
+    codes: listOf('Codes of prices, ignoring case; combines with dateFrom and dateTo only', {
       maxItems: limits.codesMax,
       minItems: 1,
     }),
@@ -99,29 +99,29 @@ export function requestSchemasOf(limits: BodyLimits): RequestSchemas {
 
 const LISTS = 'Lists are OR inside and AND across';
 
-/** A list that nothing may stand in: an empty one counts as absent. */
+/** A list that must be empty. An empty list counts as absent. */
 const EmptyFilter = Type.Unsafe({
   $id: 'EmptyFilter',
   type: 'array',
   maxItems: 0,
   const: [],
-  description: 'Not together with codes',
+  description: 'Cannot be combined with codes',
 });
 
 /**
- * Codes that may not be there at all. Generators that pass over `not` make an empty list of it, so
- * that the types of a client refuse codes.
+ * Forbids codes. `const: []` is for generators that ignore `not`: their types then allow only an
+ * empty list.
  */
 const NoCodes = Type.Unsafe({
   $id: 'NoCodes',
   not: {},
   const: [],
-  description: 'Not together with other lists',
+  description: 'Cannot be combined with other lists',
 });
 
 /**
- * The filters as they may stand together, as two shapes: `codes` with the dates alone, or the lists
- * without `codes`.
+ * The legal combinations of filters, as two shapes: `codes` with the dates, or the other lists
+ * with the dates.
  */
 function filterShapesOf(market: Market, { filters }: RequestSchemas) {
   const name = pascal(market.slug);
@@ -180,7 +180,7 @@ function recordSchema(market: Market): TObject {
   );
 }
 
-/** The filters of a market, those that do not go together included. */
+/** The filters of a market, including those that cannot be combined. */
 function filtersSchema(market: Market, { filters }: RequestSchemas): TObject {
   const names = ['dateFrom', 'dateTo', 'codes', ...filtersOf(market)];
   const members = names.map((name) => {

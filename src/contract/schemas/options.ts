@@ -11,24 +11,24 @@ const text = (description: string, maxLength: number) =>
 const flag = (description: string) =>
   Type.Optional(Type.Boolean({ description: `${description}; false by default` }));
 
-/** A moment of RFC 3339 and nothing beyond it, such as the name of a zone. */
-const MOMENT = '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+-]\\d{2}:\\d{2})$';
+/** An instant of RFC 3339, without extensions such as a zone name. */
+const INSTANT = '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+-]\\d{2}:\\d{2})$';
 
-/** Most points of each price that `lastObservations` takes: more days than a series can have. */
+/** Maximum of `lastObservations`: more days than a series can have. */
 const LAST_OBSERVATIONS_MAX = 146_100;
 
-/** `all`, `short`, or names of columns with commas between them. */
+/** `all`, `short`, or column names separated by commas. */
 const COLUMNS = '^[A-Za-z]+(,[A-Za-z]+){0,99}$';
 
 /**
- * The members of `options`. None has a `default`: generated clients would make it compulsory.
- * @param recordsMax most records that a page may have
+ * The members of `options`. None has a `default`, because generated clients would require it.
+ * @param recordsMax maximum number of records on a page
  */
 export const optionMembers = (recordsMax: number) => ({
   includeSeries: flag('Adds the series to each record'),
   includeSummary: flag('Adds a summary to each record'),
   currency: Type.Optional(
-    text('ISO 4217 code, whatever the case: converts prices, never payables', 64),
+    text('ISO 4217 code, ignoring case: converts prices, never payables', 64),
   ),
   unitOfMeasure: Type.Optional(
     text('Id, name or symbol of a unit: converts prices, never payables', 128),
@@ -36,8 +36,8 @@ export const optionMembers = (recordsMax: number) => ({
   onUnconvertible: Type.Optional(
     word(['keep', 'omit', 'error'], {
       description:
-        'Treatment of a price that cannot be converted, or of which no requested point can; ' +
-        'keep by default',
+        'Treatment of a price that cannot be converted, or none of whose requested points can; ' +
+        'default keep',
     }),
   ),
   decimals: Type.Optional(
@@ -45,52 +45,52 @@ export const optionMembers = (recordsMax: number) => ({
       minimum: 0,
       maximum: 10,
       description:
-        'Decimals of converted and aggregated values; otherwise 6 significant digits, at least 2 ' +
-        'decimals. Refused without currency, unitOfMeasure or aggregate',
+        'Decimals of converted and aggregated values; default 6 significant digits, at least 2 ' +
+        'decimals. Rejected without currency, unitOfMeasure or aggregate',
     }),
   ),
   aggregate: Type.Optional(
     closed(
       { period: word(PERIODS), method: word(METHODS) },
-      { description: 'One point for each period, from the unrounded assessments in it' },
+      { description: 'One point for each period, from its unrounded assessments' },
     ),
   ),
   asOf: Type.Optional(
     Type.String({
       format: 'date-time',
-      pattern: MOMENT,
+      pattern: INSTANT,
       maxLength: 64,
       description:
-        'Everything as it was known at this moment (RFC 3339), not in the future; there are no ' +
+        'Reads the data as known at this instant (RFC 3339), not in the future; there are no ' +
         'records before the first load',
     }),
   ),
   revision: Type.Optional(
     Type.String({
       pattern: '^[0-9a-z]{4,18}\\.(0|[1-9]\\d{0,17})$',
-      description: 'The same by an earlier $metadata.revision; not together with asOf',
+      description: 'Reads an earlier $metadata.revision; cannot be combined with asOf',
     }),
   ),
   limit: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: recordsMax,
-      description: 'Most records of the answer; everything that was asked for without it',
+      description: 'Maximum number of records on a page; default all',
     }),
   ),
   cursor: Type.Optional(
     Type.String({
-      description: 'The `nextCursor` of the page before; goes on after it, at its state',
+      description: 'The `nextCursor` of the previous page; continues after it, at its revision',
     }),
   ),
-  strict: flag('Refuses values that match nothing'),
+  strict: flag('Rejects values that match nothing'),
   lastObservations: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: LAST_OBSERVATIONS_MAX,
       description:
-        'Only the last n points of each series; all else is that of the whole range. Needs ' +
-        'includeSeries',
+        'Returns only the last n points of each series; everything else still covers the whole ' +
+        'range. Requires includeSeries',
     }),
   ),
   decimalsAsText: flag(
@@ -108,13 +108,13 @@ export const optionMembers = (recordsMax: number) => ({
   layout: Type.Optional(
     word(['long', 'wide'], {
       description:
-        'Of CSV and rows: long, a row for each price and date (default), or wide, a row for each ' +
+        'CSV and rows: long, a row for each price and date (default), or wide, a row for each ' +
         'date with the mid of each code',
     }),
   ),
   warnings: Type.Optional(
     word(['header', 'row'], {
-      description: 'Of CSV and NDJSON: warnings in headers alone (default), or also as last rows',
+      description: 'CSV and NDJSON: warnings in headers only (default), or also as last rows',
     }),
   ),
 });

@@ -9,12 +9,12 @@ const PointRates = closed(
     date: Day('Day of the rates: that of the point, or the latest before it'),
     base: Type.String({ description: 'Currency that the source quotes against' }),
     from: decimal('Units of the price’s own currency for one of the base, as published'),
-    to: decimal('Units of the currency asked for, for one of the base, as published'),
+    to: decimal('Units of the requested currency for one of the base, as published'),
   },
   { $id: 'PointRates', description: 'The exchange rates that a converted point used' },
 );
 
-const terms = (description: string) =>
+const currencyAndUnit = (description: string) =>
   closed(
     {
       currency: nullable(Type.String({ description: 'ISO 4217 code' })),
@@ -29,15 +29,15 @@ export const Conversion = closed(
       description: '`partial`: some points, or figures of the summary, have no rate',
     }),
     reason: nullable(word(['payable', 'incompatible-unit', 'no-rate']), {
-      description: 'Why the record, or some of its points or figures, could not be converted',
+      description: 'Reason that the record, or some of its points or figures, was not converted',
     }),
-    from: terms('What the price is in'),
-    to: terms('What was asked for'),
+    from: currencyAndUnit('Currency and unit of the price'),
+    to: currencyAndUnit('Requested currency and unit'),
     unitFactor: nullable(closed({ multiply: decimal('Times'), divide: decimal('Divided by') }), {
-      description: 'What a value was multiplied and divided by for the unit',
+      description: 'Factor and divisor of the unit conversion',
     }),
     source: nullable(Type.String(), { description: 'Source of the exchange rates' }),
-    rounding: nullable(Type.String(), { description: 'How converted values were rounded' }),
+    rounding: nullable(Type.String(), { description: 'Rounding rule of converted values' }),
   },
   { $id: 'Conversion', description: 'How to recompute the figures of the record by hand' },
 );
@@ -50,8 +50,8 @@ const Observed = closed(
 const Change = closed(
   {
     absolute: Type.Number({ description: 'Difference; percentage points for a payable' }),
-    percent: value('Difference in percent; null for a payable and where the base is not above 0'),
-    baseDate: Day('The assessment compared with: the last on or before that day'),
+    percent: value('Difference in percent; null for a payable and if the base is not above 0'),
+    baseDate: Day('Day of the assessment compared with: the last on or before the target day'),
   },
   { $id: 'SummaryChange' },
 );
@@ -62,36 +62,36 @@ export const Summary = closed(
     previous: nullable(ref(Observed)),
     changes: closed(Object.fromEntries(SPANS.map((span) => [span, nullable(ref(Change))]))),
   },
-  { $id: 'Summary', description: 'The latest assessment up to dateTo, and how it changed' },
+  { $id: 'Summary', description: 'The latest assessment up to dateTo and its changes' },
 );
 
 const Point = closed(
   {
     date: Day('Day of the assessment'),
     low: value('Low end, or null'),
-    mid: value('Mid; not always the average of low and high. Null only where a rate is missing'),
+    mid: value('Mid; not always the average of low and high. Null only if a rate is missing'),
     high: value('High end, or null'),
-    publishedAt: Instant('When this value was published'),
-    corrections: Type.Integer({ minimum: 0, description: 'How often it was corrected since' }),
+    publishedAt: Instant('Publication time of this value'),
+    corrections: Type.Integer({ minimum: 0, description: 'Number of corrections since' }),
     fx: Type.Optional(ref(PointRates)),
     periodStart: Type.Optional(Day('First day of the period of an aggregated point')),
     periodEnd: Type.Optional(Day('Last day of the period of an aggregated point')),
     observations: Type.Optional(
       Type.Integer({
         minimum: 0,
-        description: 'Assessments that an aggregated point is made of; 0 where none has a rate',
+        description: 'Number of assessments in an aggregated point; 0 if none has a rate',
       }),
     ),
     observationsLeftOut: Type.Optional(
       Type.Integer({
         minimum: 1,
         description:
-          'Assessments of the period that have no rate and are left out; absent where none is',
+          'Assessments of the period excluded because they have no rate; absent if there is none',
       }),
     ),
     conversionReason: Type.Optional(
       word(['no-rate'], {
-        description: 'Why this point could not be converted; absent where it could',
+        description: 'Reason that this point was not converted; absent if it was',
       }),
     ),
   },
@@ -105,7 +105,7 @@ export const Series = Type.Unsafe({
   description: 'Empty unless includeSeries is true',
 });
 
-/** The schemas of points and of what is computed from them. */
+/** The schemas of points and of values computed from them. */
 export const POINT_COMPONENTS: readonly TSchema[] = [
   PointRates,
   Conversion,

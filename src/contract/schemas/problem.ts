@@ -8,16 +8,16 @@ import {
 } from '../../errors.ts';
 import { closed, POINTER, ref, word } from './components.ts';
 
-/** A name as a part of a JSON pointer (RFC 6901, section 3). */
+/** Escapes a name for a JSON pointer (RFC 6901, section 3). */
 export const escapePointer = (name: string): string =>
   name.replaceAll('~', '~0').replaceAll('/', '~1');
 
-/** The part of a request with its filters and options. */
+/** The part of a request that holds its filters and options. */
 export type RequestPart = 'body' | 'address';
 
 /**
- * The place in an address that stands for a place in a body: its parameter, after a question mark,
- * and the number of the value of a list, counted from 0. `/filters/regions/1` → `?regions/1`.
+ * Converts a pointer into a body to a pointer into an address: a question mark, the parameter, and
+ * the zero-based index of a list value. `/filters/regions/1` → `?regions/1`.
  */
 export function parameterPointer(pointer: string): string {
   if (!pointer.startsWith('/')) return pointer;
@@ -29,7 +29,7 @@ export const ViolationSchema = closed(
   {
     pointer: Type.String({ description: POINTER }),
     code: word(Object.keys(VIOLATIONS)),
-    detail: Type.String({ description: 'What is wrong and what to do instead' }),
+    detail: Type.String({ description: 'The error and how to fix it' }),
   },
   { $id: 'Violation' },
 );
@@ -39,8 +39,8 @@ export const ProblemSchema = closed(
     type: Type.String({ description: 'Address of the description of the code' }),
     title: Type.String(),
     status: Type.Integer({ minimum: 400, maximum: 599 }),
-    detail: Type.String({ description: 'What went wrong and what to do instead' }),
-    instance: Type.String({ description: 'Path that was asked for' }),
+    detail: Type.String({ description: 'The error and how to fix it' }),
+    instance: Type.String({ description: 'Requested path' }),
     code: word(Object.keys(PROBLEMS)),
     requestId: Type.String(),
     errors: Type.Optional(
@@ -51,15 +51,15 @@ export const ProblemSchema = closed(
       }),
     ),
   },
-  { $id: 'Problem', description: 'A refusal, as RFC 9457 has it. `code` is stable' },
+  { $id: 'Problem', description: 'An error response of RFC 9457. `code` is stable' },
 );
 
-/** Media type of every refusal. */
+/** Media type of every error response. */
 export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
 const typeOf = (code: ProblemCode): string => `/docs/problems#${code}`;
 
-/** Characters of what was sent that a refusal repeats at most. */
+/** Maximum number of characters of the request path in an error response. */
 const ECHO_MAX = 64;
 
 const inAddress = (violation: Violation): Violation => ({
@@ -68,9 +68,9 @@ const inAddress = (violation: Violation): Violation => ({
 });
 
 /**
- * The body of a refusal.
- * @param path the address asked for, without its query
- * @param part where the request has its filters: pointers name places there
+ * The body of an error response.
+ * @param path the requested address without its query
+ * @param part the part of the request that pointers refer to
  */
 export const problemBody = (
   problem: Problem,

@@ -2,8 +2,8 @@ import Type, { type TObject } from 'typebox';
 import { closed, Day, decimal, Instant, nullable, ref } from './components.ts';
 
 const state = {
-  revision: Type.String({ description: 'State of the data that was read, opaque' }),
-  asOf: Instant('When that state was committed'),
+  revision: Type.String({ description: 'Revision of the data that was read, opaque' }),
+  asOf: Instant('Commit time of that revision'),
 };
 
 const source = Type.String({ description: 'Source of the exchange rates that conversions use' });
@@ -51,7 +51,7 @@ const RateEntry = closed(
       quote: decimal('Units of the quote currency for one of sourceBase, as published'),
     }),
   },
-  { $id: 'RateEntry', description: 'Conversions use the two legs and never the rounded rate' },
+  { $id: 'RateEntry', description: 'Conversions use the two legs, never the rounded rate' },
 );
 
 export const RateList = closed(
@@ -60,11 +60,11 @@ export const RateList = closed(
       ...state,
       source,
       sourceBase: nullable(Type.String(), {
-        description: 'Currency that the source quotes against; null of a source that is not there',
+        description: 'Currency that the source quotes against; null if there is no such source',
       }),
       base: Type.String(),
       quote: Type.String(),
-      rounding: Type.String({ description: 'How `rate` was rounded' }),
+      rounding: Type.String({ description: 'Rounding rule of `rate`' }),
     }),
     data: Type.Array(ref(RateEntry)),
   },
@@ -76,8 +76,8 @@ const code = (description: string) =>
 
 /** The query of `GET /v3/reference/rates`. */
 export const RateQuery = closed({
-  base: code('Currency that one unit is of'),
-  quote: code('Currency that the unit is priced in'),
+  base: code('Base currency: the rate is for one unit of it'),
+  quote: code('Quote currency: the rate is in it'),
   from: Type.Optional(Day('First day, inclusive')),
   to: Type.Optional(Day('Last day, inclusive')),
 });

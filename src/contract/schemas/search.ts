@@ -16,13 +16,13 @@ import {
 } from './components.ts';
 import { PRINTABLE } from './options.ts';
 
-/** Characters of a search text. */
+/** Maximum number of characters of a search text. */
 const TEXT_MAX = 128;
-/** Results of an answer, at most and without a wish. */
+/** Maximum and default number of results in a response. */
 const RESULTS_MAX = 100;
 export const RESULTS = 20;
 
-/** How a word of the search text was found, the best first. */
+/** The ways in which a search word can match, the best first. */
 const MATCHES = ['exact', 'prefix', 'inside', 'similar'] as const;
 
 /** The query of `GET /v3/search`. */
@@ -40,7 +40,7 @@ export const SearchQuery = closed({
     Type.Integer({
       minimum: 1,
       maximum: RESULTS_MAX,
-      description: `The most results of the answer, ${RESULTS} when it is left out`,
+      description: `Maximum number of results; default ${RESULTS}`,
     }),
   ),
 });
@@ -55,11 +55,11 @@ const Matched = closed(
     value: Type.String({ description: 'Its text' }),
     match: word(MATCHES, {
       description:
-        'How a word of the search text is in it: as a word, as the beginning of a word, inside ' +
-        'of one, or with a typing error',
+        'The match of a search word: a whole word, the beginning of a word, a part of a word, or ' +
+        'a word with a typing error',
     }),
   },
-  { $id: 'Matched', description: 'An attribute that matches, and how' },
+  { $id: 'Matched', description: 'A matching attribute' },
 );
 
 const dimensions = Object.fromEntries(
@@ -76,7 +76,7 @@ const SearchResult = closed(
     name: Type.String(),
     shortName: Type.Unsafe({ anyOf: [{ type: 'string' }, { type: 'null' }] }),
     matched: Type.Array(ref(Matched), {
-      description: 'The best place of each word of the search text, each attribute once',
+      description: 'The best match of each search word, each attribute once',
     }),
     lastAssessedAt: ref(LastAssessedAt),
     latestPublishedAt: ref(LatestPublishedAt),
@@ -95,13 +95,13 @@ const SearchResult = closed(
 export const SearchResults = closed(
   {
     $metadata: closed({
-      revision: Type.String({ description: 'State of the opened markets, opaque' }),
-      asOf: Instant('When that state was committed'),
-      count: Type.Integer({ minimum: 0, description: 'Number of results in this answer' }),
+      revision: Type.String({ description: 'Revision of the readable markets, opaque' }),
+      asOf: Instant('Commit time of that revision'),
+      count: Type.Integer({ minimum: 0, description: 'Number of results in this response' }),
       total: Type.Integer({ minimum: 0, description: 'Number of prices that match' }),
       suggestions: Type.Array(Type.String(), {
         maxItems: 3,
-        description: 'Texts to search for instead, where nothing matches this one as written',
+        description: 'Alternative search texts, if nothing matches the text as written',
       }),
     }),
     data: Type.Array(ref(SearchResult), { description: 'The best match first' }),

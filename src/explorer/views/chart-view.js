@@ -1,4 +1,4 @@
-// The chart with its read-out: a cursor by pointer and by keyboard, each move told in words.
+// The chart with its read-out. Pointer and keyboard move a cursor, which screen readers announce.
 import { draw } from '../chart.js';
 import { dateOf, minuteOf } from '../dates.js';
 import { linkTo } from '../link.js';
@@ -6,7 +6,7 @@ import { indexed, lineOf, strokeOf } from '../series.js';
 import { NOTHING, unitText } from '../texts.js';
 import { Component, createRef, darkSetting, html } from '../ui.js';
 
-/** Steps of the keys that move the cursor, in days of the chart. */
+/** Cursor steps by key, in days of the chart. */
 const STEPS = {
   ArrowLeft: -1,
   ArrowDown: -1,
@@ -23,7 +23,7 @@ const LABEL_LENGTH = 18;
 const shortened = (text) =>
   text.length > LABEL_LENGTH ? `${text.slice(0, LABEL_LENGTH - 1)}…` : text;
 
-/** The colours of the page that a canvas needs. */
+/** Colours of the page for the canvas. */
 function themeOf(element) {
   const style = getComputedStyle(element);
   const read = (name) => style.getPropertyValue(name).trim();
@@ -36,7 +36,7 @@ function themeOf(element) {
   };
 }
 
-/** The value of a price at the cursor in words. */
+/** The value of a price at the cursor, for screen readers. */
 const spoken = (record, point) => {
   const unit = unitText(record);
   if (!point || point.mid === null) return `${record.code}: no price`;
@@ -46,8 +46,8 @@ const spoken = (record, point) => {
 };
 
 /**
- * The value that a correction replaced. It is asked for when the cursor rests on the point, and only
- * where the chart shows values as published: no other value can stand beside it.
+ * The value that a correction replaced. It is requested when the cursor rests on the point, and
+ * only for values as published, which are comparable with it.
  */
 class Replaced extends Component {
   state = { corrections: null };
@@ -71,7 +71,7 @@ class Replaced extends Component {
       const found = await correctionsOf({ market, code, from: date, to: date, asOf, count });
       if (!this.isGone) this.setState(found);
     } catch {
-      // The count of corrections stays, and that is all that is known.
+      // Shows only the number of corrections.
     }
   }
 
@@ -138,7 +138,7 @@ const Reading = ({ entry, place, point, isAtCursor, view, app, isOnly }) => {
   `;
 };
 
-/** The values of each price at the cursor, or its newest ones. */
+/** The values of each price at the cursor, or its newest values. */
 const ReadOut = ({ entries, day, view, app, isRead }) => {
   const date = day === null ? null : dateOf(day);
   const pointOf = (entry) => (date === null ? entry.newest() : entry.pointOf(date));
@@ -181,9 +181,9 @@ const ReadOut = ({ entries, day, view, app, isRead }) => {
 
 /**
  * The chart of the chosen prices.
- * @param entries of each price `market`, `record` (numbers, for pixels), `pointOf(date)` and
+ * @param entries for each price `market`, `record` (numbers for drawing), `pointOf(date)` and
  *   `newest()` (exact points)
- * @param isRead true once the exact points were read: the chart is painted before that
+ * @param isRead true once the exact points are parsed, which happens after the first paint
  */
 export class ChartView extends Component {
   state = { day: null, notes: [] };
@@ -210,13 +210,13 @@ export class ChartView extends Component {
     this.chart?.destroy();
   }
 
-  /** Draws anew in the colours of the setting: those of the read-out change with it. */
+  /** Redraws the chart in the colours of the theme. */
   repaint = () => {
     this.redraw();
     this.forceUpdate();
   };
 
-  /** The lines in the terms of the view, and what cannot be drawn in them. */
+  /** The lines on the scale of the view, and notes on values that cannot be drawn. */
   lines() {
     const { entries, view } = this.props;
     const notes = [];
@@ -254,7 +254,7 @@ export class ChartView extends Component {
       onCursor: (day) => this.setState({ day }),
       onZoom: (range) => this.props.app.change(range ?? { from: null, to: null }),
     });
-    // For whoever looks at the page from outside: what is drawn, and with which axes.
+    // Data attributes for tests: the drawn lines and axes.
     element.chart = this.chart;
     this.at = null;
     this.setState({ day: null, notes });
@@ -274,7 +274,7 @@ export class ChartView extends Component {
     this.setState({ day: this.chart.days[next] });
   };
 
-  /** The cursor in words: a screen reader reads the new value of a slider after each move. */
+  /** The cursor as text: screen readers announce the value of a slider after each move. */
   spoken() {
     const { day } = this.state;
     if (day === null) return 'No day chosen';

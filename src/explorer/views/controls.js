@@ -1,4 +1,4 @@
-// The controls of a chart: its range, its scale, and the terms that its prices are shown in.
+// The controls of a chart: its range, its scale, and the currency and unit of its prices.
 import { askJson } from '../api.js';
 import { dateOf, dayOf, isDate, monthsFrom, today } from '../dates.js';
 import { PERIODS } from '../link.js';
@@ -16,7 +16,7 @@ const PRESETS = [
 
 const presetFrom = (newest, months) => dateOf(monthsFrom(dayOf(newest), -months));
 
-/** Presets of the range, and its two days. */
+/** Presets of the range, and its first and last day. */
 const Range = ({ view, newest, change }) => {
   const isOf = (from) => view.from === from && view.to === null;
   const set = (name) => (event) => {
@@ -68,7 +68,7 @@ const Choice = ({ name, value, none, options, change }) => html`
   </label>
 `;
 
-/** A value of the link that the list does not have is shown as it stands there. */
+/** Adds a value of the link that the list lacks. */
 const withOwn = (options, value) =>
   value === null || options.some(([each]) => each === value)
     ? options

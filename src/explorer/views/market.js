@@ -1,4 +1,4 @@
-// A market: its filters with counts, and its prices with their newest value.
+// A market: its filters with counts, and its prices with their newest values.
 import { askJson, askText, exact } from '../api.js';
 import { linkTo, listRequest, PRICES_MAX } from '../link.js';
 import { Loaded } from '../loaded.js';
@@ -6,10 +6,10 @@ import { Failed, OldNote, RefusalNote, Warnings } from '../notices.js';
 import { counted, isPayable, NOTHING, placeText, unitText } from '../texts.js';
 import { Change, html } from '../ui.js';
 
-/** Prices that are listed at once. */
+/** Number of prices on a page. */
 const PAGE = 100;
 
-/** On a narrow screen the filters stand above the prices: only those in use are open. */
+/** On a narrow screen the filters are above the prices, so only filters in use are expanded. */
 const narrow = matchMedia('(max-width: 900px)');
 
 /** `priceCategories` → `Price categories`. */
@@ -18,7 +18,7 @@ const titleOf = (filter) => {
   return words.charAt(0).toUpperCase() + words.slice(1);
 };
 
-/** The view with a value of a filter turned on or off. */
+/** The view with a filter value toggled. */
 function toggled(filters, name, value) {
   const before = filters[name] ?? [];
   const after = before.includes(value)
@@ -53,7 +53,7 @@ const Filter = ({ name, values, chosen, toggle }) => html`
   </details>
 `;
 
-/** The filters of a market. They are asked for once: the counts are those of the whole market. */
+/** The filters of a market, requested once. The counts cover the whole market. */
 class Filters extends Loaded {
   keyOf({ market }) {
     return market;
@@ -98,7 +98,7 @@ class Filters extends Loaded {
   }
 }
 
-/** A newest value, or why there is none: a missing rate is no missing price. */
+/** The newest value, or the reason for a missing one. */
 const midText = (latest) => (latest ? (latest.mid ?? 'no rate') : NOTHING);
 
 const Row = ({ market, record, view, isChosen, choose }) => {
@@ -128,7 +128,7 @@ const Row = ({ market, record, view, isChosen, choose }) => {
   `;
 };
 
-/** The prices of a market that pass the filters, a hundred at a time. */
+/** The prices of a market that match the filters, a hundred per page. */
 class List extends Loaded {
   chosen = [];
 

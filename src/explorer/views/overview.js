@@ -12,7 +12,7 @@ const WIDTH = 132;
 const HEIGHT = 30;
 const EDGE = 2;
 
-/** The path of a line, with a new begin after each gap. */
+/** The SVG path of a line, interrupted at each gap. */
 function pathOf({ days, mid, missing }) {
   const known = mid.filter((each) => each !== null);
   if (known.length < 2) return '';
@@ -45,10 +45,10 @@ const Sparkline = ({ record }) => html`
   </svg>
 `;
 
-/** Prices of a market among which the representative one is chosen. */
+/** Number of prices from which the representative one is chosen. */
 const CANDIDATES = 3;
 
-/** The one that is assessed most: the first with the newest value and the most points of a year. */
+/** The first price with the newest value and the most points in a year. */
 const representative = (records) =>
   records.toSorted(
     (a, b) =>
@@ -57,14 +57,14 @@ const representative = (records) =>
       b.series.length - a.series.length,
   )[0];
 
-/** The latest day of a market that may have been known at a moment. */
+/** The latest day of a market that can have been known at `asOf`. */
 function lastKnown({ lastDate }, asOf) {
   const day = asOf?.slice(0, 10);
   return day && day < lastDate ? day : lastDate;
 }
 
-/** A market that the key opens. */
-class Row extends Loaded {
+/** A market that the key can read. */
+class MarketOverview extends Loaded {
   keyOf({ market, asOf }) {
     return `${market.slug} ${asOf}`;
   }
@@ -126,7 +126,7 @@ const Closed = ({ markets }) => html`
   </section>
 `;
 
-/** Says how prices come into an empty service. */
+/** Explains how to load prices into an empty service. */
 const Empty = () => html`
   <section class="panel">
     <h2>There are no prices yet</h2>
@@ -137,7 +137,7 @@ const Empty = () => html`
   </section>
 `;
 
-/** All markets: those that the key opens, and those that it does not. */
+/** All markets, readable or not. */
 export const Overview = ({ app, markets, view, attempt }) => {
   const open = markets.filter(({ authorized }) => authorized);
   const closed = markets.filter(({ authorized }) => !authorized);
@@ -169,7 +169,7 @@ export const Overview = ({ app, markets, view, attempt }) => {
                 <tbody>
                   ${open.map(
                     (market) => html`
-                      <${Row}
+                      <${MarketOverview}
                         key=${market.slug}
                         app=${app}
                         market=${market}

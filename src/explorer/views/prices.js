@@ -1,4 +1,4 @@
-// The chosen prices: chart, receipts, table, and what can be taken away.
+// The chosen prices: chart, receipts, table and downloads.
 
 import { askText, exact } from '../api.js';
 import { minuteOf } from '../dates.js';
@@ -15,7 +15,7 @@ const takeAway = async () => (await import('./take-away.js')).TakeAway;
 
 const isOne = (code) => (record) => record.code.toLowerCase() === code.toLowerCase();
 
-/** An answer, with its exact reading made when it is first needed: the chart needs none. */
+/** A response whose exact numbers are parsed lazily, because the chart does not need them. */
 function answerOf(request, text) {
   const { $metadata, data } = JSON.parse(text);
   let read = null;
@@ -42,7 +42,7 @@ function entryOf(answer, record) {
   };
 }
 
-/** The answers to the requests of a view, with the prices in the order in which they were chosen. */
+/** The responses of a view, with the prices in the order of choice. */
 export async function seriesOf(view, signal) {
   const requests = seriesRequests(view);
   const texts = await Promise.all(requests.map(({ address }) => askText(address, signal)));
@@ -55,8 +55,8 @@ export async function seriesOf(view, signal) {
   return { answers, entries };
 }
 
-/** Codes that the service did not know are parts of the link that are ignored. */
-function tellUnknown(answers, ignore) {
+/** Reports unknown codes as ignored parts of the link. */
+function ignoreUnknown(answers, ignore) {
   for (const { market, codes, $metadata } of answers) {
     for (const { code, pointer, detail } of $metadata.warnings) {
       const [, index] = /^\?codes\/(\d+)$/.exec(pointer) ?? [];
@@ -82,13 +82,13 @@ export class Prices extends Loaded {
 
   async load({ view, app }, signal) {
     const data = await seriesOf(view, signal);
-    tellUnknown(data.answers, app.ignore);
+    ignoreUnknown(data.answers, app.ignore);
     return { ...data, view };
   }
 
   /**
-   * Exact records are read once the chart is painted: the second frame begins when the first is on
-   * its way to the screen. Read before it, they would hold the chart back.
+   * Parses exact records after the first paint, because parsing delays the chart. The second
+   * animation frame starts after the first one is painted.
    */
   componentDidUpdate(before, state) {
     super.componentDidUpdate(before, state);
@@ -105,7 +105,7 @@ export class Prices extends Loaded {
     this.setState({ exact: { data, records: data.entries.map(({ exactly }) => exactly()) } });
   }
 
-  /** The view that the numbers are of, in the scale that is chosen. */
+  /** The view of the loaded data, with the chosen scale. */
   viewOfData() {
     const { view } = this.props;
     const { index, log, bands } = view;
@@ -133,7 +133,7 @@ export class Prices extends Loaded {
           <${Warnings} warnings=${warnings} />
           ${
             isEmpty
-              ? html`<p class="empty">None of the chosen prices ${view.asOf ? 'was known at that moment' : 'is here'}.</p>`
+              ? html`<p class="empty">None of the chosen prices ${view.asOf ? 'was known at that time' : 'is here'}.</p>`
               : html`<${ChartView} app=${app} view=${view} entries=${entries} isRead=${records !== null} onDrawn=${(
                   chart,
                 ) => {

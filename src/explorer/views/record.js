@@ -14,16 +14,16 @@ import { marketOf } from './search.js';
 const valuesText = ({ low, mid, high }) =>
   low === null ? (mid ?? NOTHING) : `${mid ?? NOTHING} (${low} to ${high})`;
 
-/** What is known where no correction is listed. */
+/** Explanation of an empty list of corrections. */
 const noneText = (isSearched, isRange) => {
   if (isSearched)
-    return 'Points were corrected; what was replaced was not found in a bounded search.';
+    return 'Points were corrected; a bounded search did not find the replaced values.';
   return `No point ${isRange ? 'in the range shown' : 'of this price'} was ever corrected.`;
 };
 
 /**
  * @param points exact points of the price
- * @param isRange true if they are not all of its points
+ * @param isRange true if the points are only a part of the series
  */
 class Corrections extends Loaded {
   keyOf({ market, code, asOf }) {
@@ -80,7 +80,7 @@ class Corrections extends Loaded {
   }
 }
 
-/** Members that have a place of their own on the page. */
+/** Members that the page shows elsewhere. */
 const APART = ['name', 'series', 'summary', 'specification', 'conversion'];
 
 /** `assessmentLaunchedAt` → `Assessment launched at`. */
@@ -89,7 +89,7 @@ const titleOf = (member) => {
   return words.charAt(0).toUpperCase() + words.slice(1);
 };
 
-/** A value of a record in words: a reference by its name, with what else is known of it. */
+/** A record value as text: a reference by its name and further members. */
 function valueText(value) {
   if (value === null || value === undefined) return NOTHING;
   if (value === true) return 'yes';

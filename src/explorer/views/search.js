@@ -1,14 +1,14 @@
-// The search box over all markets that the key opens; `/` focuses it.
+// The search box over all markets that the key can read; `/` focuses it.
 import { askJson } from '../api.js';
 import { addressOf, hasPrice, kindOf, linkTo, PRICES_MAX } from '../link.js';
 import { Component, createRef, html } from '../ui.js';
 
-/** Results that are shown. */
+/** Maximum number of shown results. */
 const LIMIT = 12;
 
 /**
- * Prices that match a text: `data` with `market`, `code`, `name` and `matched` (`field`, `value`),
- * and `suggestions` for a misspelt one.
+ * Requests the prices that match a text: `data` with `market`, `code`, `name` and `matched`
+ * (`field`, `value`), and `suggestions` for a misspelt text.
  */
 async function lookUp(text, signal) {
   const address = addressOf('v3/search', [
@@ -19,20 +19,20 @@ async function lookUp(text, signal) {
   return { data, suggestions: $metadata.suggestions };
 }
 
-/** The market of a code; null where no opened market has it. */
+/** The market of a code; null if no readable market has it. */
 export async function marketOf(code, signal) {
   const wanted = code.toLowerCase();
   const { data } = await lookUp(code, signal);
   return data.find((each) => each.code.toLowerCase() === wanted)?.market ?? null;
 }
 
-/** The rest after a letter before the service is asked, in milliseconds. */
+/** Debounce of typing, in milliseconds. */
 const REST_MS = 120;
 
-/** Members of a result that its row shows anyway. */
+/** Members of a result that its entry always shows. */
 const SHOWN = ['code', 'name', 'market'];
 
-/** Other attributes that hold the words, such as the formula of the product. */
+/** Other attributes that match, such as the formula of the product. */
 const foundIn = ({ matched }) =>
   matched.flatMap(({ field, value }) => (SHOWN.includes(field) ? [] : [value]));
 
@@ -94,7 +94,7 @@ export class Search extends Component {
     }
   }
 
-  /** The view of one price alone, in the terms that are shown. */
+  /** The link to a view of one price, with the options of the current view. */
   linkOf({ market, code }) {
     const { view } = this.props;
     return linkTo({ ...view, filters: {}, market: null, code: null, prices: [{ market, code }] });
@@ -108,7 +108,7 @@ export class Search extends Component {
     else app.change({ prices: [...view.prices, { market, code }] });
   };
 
-  /** Enter opens the first result; the arrows walk through the results. */
+  /** Enter opens the first result; the arrow keys move through the results. */
   key = (event) => {
     if (event.key === 'Escape') {
       this.close();
@@ -117,7 +117,7 @@ export class Search extends Component {
     }
     const links = [...(this.list.current?.querySelectorAll('a') ?? [])];
     if (links.length === 0) return;
-    // What is listed may still be the answer to fewer letters.
+    // The list may still belong to an earlier text.
     const isFresh = this.state.foundFor === this.state.text.trim();
     if (event.key === 'Enter' && event.target === this.field.current && isFresh) links[0].click();
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

@@ -1,8 +1,8 @@
-// The form that asks for a key.
+// The form for the API key.
 import { RefusalNote } from '../notices.js';
 import { Component, createRef, html } from '../ui.js';
 
-/** Asks for a key, and says why the one before did not open anything. */
+/** The key form, with the error of the previous key. */
 export class SignIn extends Component {
   field = createRef();
   kept = createRef();
@@ -14,7 +14,7 @@ export class SignIn extends Component {
   enter = (event) => {
     event.preventDefault();
     const key = this.field.current.value.trim();
-    // The field forgets at once: a key stands nowhere in the document.
+    // Clears the field, so that the document never contains the key.
     this.field.current.value = '';
     if (key !== '') this.props.enter(key, this.kept.current.checked);
   };

@@ -1,12 +1,12 @@
-// The points of the chosen prices, newest first, with exactly the digits that the service sent, and
-// how each price was converted: the receipt of the service, word for word.
+// The points of the chosen prices, newest first, with exactly the digits of the response, and the
+// conversion receipt of each price.
 import { NOTHING, unitText } from '../texts.js';
 import { Component, html } from '../ui.js';
 
-/** Rows that are shown at once. */
+/** Number of rows on a page. */
 const PAGE = 200;
 
-/** All points of all records, newest first, and of one day in the order of the records. */
+/** All points of all records, newest first; points of one day in the order of the records. */
 function rowsOf(records) {
   const rows = records.flatMap((record, place) =>
     record.series.map((point) => ({ record, place, point })),
@@ -17,25 +17,25 @@ function rowsOf(records) {
   });
 }
 
-/** Digits after the point, so that the points of a column stand below one another. */
+/** Number of digits after the decimal point, for alignment. */
 const decimalsOf = (text) => (text?.includes('.') ? text.length - text.indexOf('.') : 0);
 
 const textOf = (point, name) =>
   point[name] ?? (point.conversionReason === 'no-rate' ? 'no rate' : NOTHING);
 
-/** A cell with a number: what lacks digits after the point is moved left by as many. */
+/** A number cell, shifted left by its missing digits to align decimal points. */
 function Value({ point, name, most }) {
   const text = textOf(point, name);
   const isNumber = point[name] !== null;
   const room = isNumber ? most - decimalsOf(text) : 0;
-  // A point is narrower than a digit.
+  // A decimal point is narrower than a digit.
   const indent = room - (most > 0 && decimalsOf(text) === 0 ? 0.65 : 0);
   const style =
     isNumber && room > 0 ? { paddingRight: `calc(var(--cell) + ${indent}ch)` } : undefined;
   return html`<td class=${isNumber ? 'number' : 'number quiet'} style=${style}>${text}</td>`;
 }
 
-/** Columns of rates and periods, as far as any point has them. */
+/** Columns of rates and periods, shown if any point has a value. */
 const FURTHER = [
   ['Rate of', 'date', ({ fx }) => fx?.date],
   ['Rate from', 'number', ({ fx }) => fx?.from],
@@ -46,7 +46,7 @@ const FURTHER = [
   ['Without a rate', 'number', ({ observationsLeftOut }) => observationsLeftOut],
 ];
 
-/** @param records exact records, as of `exact` */
+/** @param records exact records of `exact` */
 export class Table extends Component {
   state = { shown: PAGE };
 

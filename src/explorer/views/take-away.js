@@ -1,4 +1,4 @@
-// Files to take away: the request as CSV and as programs, and the chart as a picture.
+// Downloads: the request as CSV and as programs, and the chart as PNG.
 
 import { ask, ROOT } from '../api.js';
 import { clockTime, endOf, minuteOf } from '../dates.js';
@@ -6,7 +6,7 @@ import { csvAddress } from '../link.js';
 import { counted } from '../texts.js';
 import { Component, createRef, html } from '../ui.js';
 
-/** Lets the browser save a file. */
+/** Starts a download. */
 function save(blob, name) {
   const address = URL.createObjectURL(blob);
   const link = document.createElement('a');
@@ -16,14 +16,14 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** A name for a file of one market. */
+/** The file name of a download. */
 const fileName = ({ market, codes }, ending) =>
   `${codes.length === 1 ? codes[0].replace(/[^\w.-]+/g, '_').slice(0, 60) : market}.${ending}`;
 
-/** Codes on a line of the picture. */
+/** Number of codes on a line of the picture. */
 const CODES_A_LINE = 6;
 
-/** What a picture of prices says below the chart: every code, the terms, and the source. */
+/** The notes below the chart in a PNG: every code, currency and unit, and the source. */
 function notesOf({ entries, answers, view }) {
   const codes = entries.map(({ record }) => record.code);
   const lines = [];
@@ -46,7 +46,7 @@ export class TakeAway extends Component {
   state = { market: null, recipe: 'curl', recipesOf: null, said: '' };
   place = createRef();
 
-  /** The request that is shown: where there are several markets, of the chosen one. */
+  /** The shown request, for the chosen market if there are several. */
   answer() {
     const { answers } = this.props;
     return answers.find(({ market }) => market === this.state.market) ?? answers[0];

@@ -162,7 +162,7 @@ async function recheckAccess(
 /** Responses of the feed in the OpenAPI document. */
 const ANSWERS = {
   200: changesContent,
-  204: { description: 'None came within the time of wait', type: 'null' },
+  204: { description: 'No change within the wait time', type: 'null' },
 };
 
 /** `GET /v3/changes`: the change feed, for credentials with the scope of any market. */

@@ -25,10 +25,10 @@ export async function openapi(app: FastifyInstance, limits: RequestLimits): Prom
       },
       servers: [{ url: '/' }],
       tags: [
-        { name: 'Prices', description: 'The prices of each market; answers are never truncated' },
-        { name: 'Changes', description: 'What is new, was corrected or withdrawn' },
-        { name: 'Discovery', description: 'What there is, and what the caller may read' },
-        { name: 'Health', description: 'Whether the service works' },
+        { name: 'Prices', description: 'The prices of each market; responses are never truncated' },
+        { name: 'Changes', description: 'New, corrected and withdrawn points, as a feed' },
+        { name: 'Discovery', description: 'Markets, reference data, search, and your credential' },
+        { name: 'Health', description: 'Health, readiness and liveness of the service' },
         { name: 'Documentation', description: 'This document' },
       ],
       components: {
@@ -37,7 +37,7 @@ export async function openapi(app: FastifyInstance, limits: RequestLimits): Prom
             type: 'apiKey',
             in: 'header',
             name: 'x-api-key',
-            description: 'An API key of this service; its scopes open markets',
+            description: 'An API key of this service; its scopes grant access to markets',
           },
           bearerAuth: {
             type: 'http',
@@ -67,7 +67,7 @@ const row = (code: string, texts: readonly string[], id: string = code): string 
 const headings = (...names: readonly string[]): string =>
   `<tr>${names.map((name) => `<th scope="col">${name}</th>`).join('')}</tr>`;
 
-/** The page that the `type` of every problem points to. */
+/** The page of error codes. The `type` of every problem links to it. */
 const problemsPage = (): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -115,29 +115,29 @@ ${Object.entries(WARNINGS)
 </html>
 `;
 
-/** The page of error codes has texts and a style sheet. */
+/** The page of error codes loads only a style sheet and the icon. */
 const POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'self'";
 
-/** Members of the document that hold most of it. */
+/** The largest members of the document. */
 const LARGE = ['paths', 'schemas'];
 
-/** A value as YAML, as the document is written. */
+/** The YAML notation of the document. */
 export const yamlOf = (value: object): string =>
   stringify(value, {
     lineWidth: 100,
     aliasDuplicateObjects: false,
     blockQuote: 'literal',
-    // Older readers take a bare 2026-03-05 for a date.
+    // YAML 1.1 parsers read an unquoted 2026-03-05 as a date.
     compat: 'yaml-1.1',
   });
 
-/** A part of a document within the members around it, without the lines of these. */
+/** YAML of a part of the document, indented for its parent members but without their lines. */
 function partOf(value: object, around: readonly string[]): string {
   const whole = around.reduceRight<object>((inner, name) => ({ [name]: inner }), value);
   return yamlOf(whole).split('\n').slice(around.length).join('\n');
 }
 
-/** The texts of an object's members in turn; those that are large go by their own members. */
+/** YAML of an object, member by member. Large members are split into their own members. */
 function* partsOf(value: object, around: readonly string[] = []): Generator<string> {
   for (const [name, member] of Object.entries(value)) {
     if (member === undefined) continue;
@@ -150,8 +150,8 @@ function* partsOf(value: object, around: readonly string[] = []): Generator<stri
 }
 
 /**
- * The OpenAPI document as YAML text. It is written part by part, so that others are answered
- * meanwhile: all of it at once takes half a second where nothing is compiled yet.
+ * The OpenAPI document as YAML text. It yields to the event loop between parts, because writing
+ * the whole document takes up to half a second before the code is optimized.
  */
 export async function openapiYaml(app: FastifyInstance): Promise<string> {
   const parts: string[] = [];

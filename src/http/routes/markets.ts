@@ -7,7 +7,7 @@ import { checkNoChoice } from '../reply/accept.ts';
 import { sendTagged } from '../reply/send.ts';
 import { listOperation, NOT_MODIFIED } from './operations.ts';
 
-/** `GET /v3/prices`: all markets, and whether the credential opens them. */
+/** `GET /v3/prices`: all markets, with details of those that the credential can read. */
 export function marketsRoute(app: FastifyInstance, sources: Sources): void {
   const extentsAt = extentReader(sources.db);
   app.get('/v3/prices', {

@@ -14,7 +14,7 @@ export function meRoute(app: FastifyInstance, limits: Limits): void {
   app.get('/v3/me', {
     config: { access: 'any' },
     preParsing: async (request) => checkNoChoice(request),
-    schema: { ...meOperation, response: { 200: { description: 'The caller', ...ref(Me) } } },
+    schema: { ...meOperation, response: { 200: { description: 'The credential', ...ref(Me) } } },
     handler: async (request, reply) => {
       const { principal } = request.context;
       if (principal === null) throw new Problem('missing_credentials', 'Send a credential');

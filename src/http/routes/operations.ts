@@ -22,7 +22,7 @@ const code = (name: string): string => `\`${name}\``;
 
 /** Response of a GET if the cached answer of the client is current. */
 export const NOT_MODIFIED = {
-  304: { description: 'Nothing changed since the answer that If-None-Match names', type: 'null' },
+  304: { description: 'Not modified: the cached response of the client is current', type: 'null' },
 } as const;
 
 /** `POST /v3/prices/<slug>`. */
@@ -30,7 +30,7 @@ export const postOperation = (market: Market): Operation => ({
   operationId: `post${pascal(market.slug)}Prices`,
   tags: ['Prices'],
   summary: `Prices of ${inSentence(market.name)}`,
-  description: `Filters: ${filtersOf(market).map(code).join(', ')}; or \`codes\` without these.`,
+  description: `Filters: ${filtersOf(market).map(code).join(', ')}; or \`codes\` without them.`,
   security: either([scopeOf(market.slug)]),
 });
 
@@ -38,8 +38,8 @@ export const postOperation = (market: Market): Operation => ({
 export const readOperation = (market: Market): Operation => ({
   operationId: `get${pascal(market.slug)}Prices`,
   tags: ['Prices'],
-  summary: `Prices of ${inSentence(market.name)}, by address`,
-  description: 'As the POST; repeat a parameter for a list.',
+  summary: `Prices of ${inSentence(market.name)}, by GET`,
+  description: 'The same as the POST. Repeat a parameter for a list.',
   security: either([scopeOf(market.slug)]),
 });
 
@@ -48,7 +48,7 @@ export const valuesOperation = (market: Market): Operation => ({
   operationId: `get${pascal(market.slug)}Filters`,
   tags: ['Discovery'],
   summary: `Filter values of ${inSentence(market.name)}`,
-  description: 'The values of each filter, and how many prices have each.',
+  description: 'The values of each filter, with the number of prices of each.',
   security: either([scopeOf(market.slug)]),
 });
 
@@ -57,8 +57,8 @@ export const listOperation: Operation = {
   tags: ['Discovery'],
   summary: 'The markets',
   description: paragraphs([
-    'Every market with its scope, filters, number of prices and days covered, and whether the',
-    'credential of this request opens it.',
+    'Every market with its scope. For markets that the credential can read, also the filters, the',
+    'number of prices and the days covered.',
   ]),
   security: either([]),
 };
@@ -66,24 +66,24 @@ export const listOperation: Operation = {
 export const changesOperation: Operation = {
   operationId: 'getChanges',
   tags: ['Changes'],
-  summary: 'What changed',
+  summary: 'The change feed',
   description: paragraphs(
     [
-      'Every change of a point or of the description of a price, in the order of the commits,',
-      'with its value before and after. The feed only grows and has no gap: a reader that goes on',
-      'with `after` set to the `nextSeq` of the page before, or to the `seq` of the last change',
-      'that it has worked off, sees every change exactly once, wherever it stopped.',
+      'Every change of a point or of the attributes of a price, in commit order, with its value',
+      'before and after. The feed is append-only and has no gaps. Set `after` to the `nextSeq` of',
+      'the previous page, or to the `seq` of the last change that you processed: you then receive',
+      'every change exactly once, wherever you stopped.',
     ],
     [
-      'With `wait` an answer that would be empty waits for the first change, and is a 204 when',
-      'none comes; without it, `data` is empty. All name the position to go on from in',
-      '`x-next-seq`. As NDJSON each line is a change.',
+      'With `wait`, an empty page waits for the first change, and is a 204 if there is none in',
+      'that time. Without it, `data` is empty. Every response returns the next position in',
+      '`x-next-seq`. NDJSON has one change on each line.',
     ],
     [
-      'Only changes of markets that the credential opens are told; the position goes on past those',
-      'of others. A position belongs to the markets that it was read for: read from the beginning',
-      'what is to be known of a market that was opened later. Renamed reference data and exchange',
-      'rates are no changes of the feed.',
+      'The feed reports only changes of markets that the credential can read; the position skips',
+      'the others. After the credential gains a market, read that market from the beginning: the',
+      'position does not cover its earlier changes. Renamed reference data and exchange rates are',
+      'not in the feed.',
     ],
   ),
   // The scope of any market is sufficient.
@@ -103,32 +103,30 @@ export const searchOperation = reference(
   'Find prices',
   paragraphs(
     [
-      'Finds prices over all markets that the credential opens, by words of their codes, names,',
-      'products, aliases, formulas, places and other attributes. All words must match, as words,',
-      'as beginnings of words, or inside of words; the case and accents do not count. A code that',
-      'is the text comes first, then codes that begin with it, then the best matches of words.',
+      'Finds prices in all markets that the credential can read, by words of their codes, names,',
+      'products, aliases, formulas, places and other attributes. Every word must match a word, the',
+      'beginning of a word, or a part of a word; case and accents are ignored. An equal code ranks',
+      'first, then codes that begin with the text, then the best word matches.',
     ],
     [
-      'Where no price has all words, one typing error in each word is forgiven, and of three and',
-      'more words one may be missing; `$metadata.suggestions` then names texts to search for',
-      'instead. A text without a letter or a digit finds nothing.',
+      'If no price matches all words, one typing error in each word is allowed, and one of three',
+      'or more words may be missing; `$metadata.suggestions` then lists alternative texts. A text',
+      'without a letter or a digit finds nothing.',
     ],
   ),
 );
 
 export const meOperation = reference(
   'getMe',
-  'The caller',
-  paragraphs([
-    'Which credential was sent, the markets that it opens, its limits, and when it ends.',
-  ]),
+  'The credential',
+  'The credential of the request, the markets that it can read, its limits and its expiry.',
 );
 
 export const currenciesOperation = reference(
   'getCurrencies',
   'Currencies',
   paragraphs([
-    'The currencies that prices are in or can be converted to, with the days for which the source',
+    'The currencies of prices and of conversions, with the first and last day for which the source',
     'of exchange rates has a rate.',
   ]),
 );
@@ -137,8 +135,8 @@ export const unitsOperation = reference(
   'getUnits',
   'Units of measure',
   paragraphs([
-    'The units that prices are for or can be converted to. Units convert inside one dimension',
-    'only, by their exact factors: price per B = price per A × factor of B / factor of A.',
+    'The units of prices and of conversions. Units convert inside one dimension only, by their',
+    'exact factors: price per B = price per A × factor of B / factor of A.',
   ]),
 );
 
@@ -161,9 +159,9 @@ export const healthOperation = (operationId: string, summary: string): Operation
     'Health',
     summary,
     paragraphs([
-      'Whether the service can answer, its version, and when the newest price was published.',
-      '`degraded` means that it runs without any price, or without the source of exchange rates',
-      'that it was told to use: then no currency is converted.',
+      'The health of the service, its version, and the time of the newest publication.',
+      '`degraded` means that the service has no prices, or not the configured source of exchange',
+      'rates: it then converts no currency.',
     ]),
   );
 
@@ -172,8 +170,8 @@ export const readyOperation: Operation = open(
   'Health',
   'Readiness',
   paragraphs([
-    'For load balancers: 200 when requests can be sent here. `schema_outdated` means that the',
-    'operator has to run the migrations, `shutting_down` that the service stops.',
+    'For load balancers: 200 if this node accepts requests. `schema_outdated` means that the',
+    'operator has to run the migrations, `shutting_down` that the service is stopping.',
   ]),
 );
 
@@ -181,7 +179,7 @@ export const liveOperation: Operation = open(
   'live',
   'Health',
   'Liveness',
-  'For process supervisors: 200 while the process runs, whatever the state of the database.',
+  'For process supervisors: 200 while the process runs, also without the database.',
 );
 
 /** A route of the OpenAPI document. */
@@ -197,7 +195,7 @@ export const documentOperation = (operationId: string, format: string): Operatio
 export const llmsOperation: Operation = open(
   'llmsText',
   'Documentation',
-  'The service in short, for language models',
+  'Summary of the service for language models',
   paragraphs([
     'Markdown of at most 8 KB: authentication, requests, the filters of each market, options,',
     'conversion, paging and all error codes.',

@@ -140,7 +140,7 @@ export function referenceRoutes(app: FastifyInstance, sources: Sources): void {
       schema: {
         ...operation,
         ...(handler === rates ? { querystring: RateQuery } : {}),
-        response: { 200: { description: 'What there is', ...answer }, ...NOT_MODIFIED },
+        response: { 200: { description: 'The entries', ...answer }, ...NOT_MODIFIED },
       },
       handler: (request, reply) => handler(request, reply, sources),
     });

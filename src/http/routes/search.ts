@@ -66,7 +66,10 @@ export function searchRoute(app: FastifyInstance, sources: Sources, bytesMax: nu
     schema: {
       ...searchOperation,
       querystring: SearchQuery,
-      response: { 200: { description: 'What was found', ...ref(SearchResults) }, ...NOT_MODIFIED },
+      response: {
+        200: { description: 'The matching prices', ...ref(SearchResults) },
+        ...NOT_MODIFIED,
+      },
     },
     handler,
   });
