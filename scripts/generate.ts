@@ -7,7 +7,7 @@ import { MARKETS, type Market } from '../src/catalog/markets.ts';
 import { scopeOf } from '../src/catalog/scopes.ts';
 import { inForce } from '../src/verify/schema.ts';
 import { type TestDatabase, testDatabase } from '../test/support/database/database.ts';
-import { inTransaction } from '../test/support/database/world.ts';
+import { inTransaction } from '../test/support/database/minimal-data.ts';
 import { madeExamples } from '../test/support/prices/examples.ts';
 import { startServer } from '../test/support/run/server.ts';
 import { dropDatabases, makeTemplates } from '../test/support/run/templates.ts';

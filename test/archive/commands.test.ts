@@ -8,8 +8,8 @@ import type { ArchiveProgress as Measured } from '../../src/archive/manifest.ts'
 import { ARCHIVED } from '../../src/archive/tables.ts';
 import { openProgress as openMeter } from '../../src/cli/progress.ts';
 import { seededDatabase, testDatabase } from '../support/database/database.ts';
+import { failureOf, writeMinimalData } from '../support/database/minimal-data.ts';
 import { roledDatabase } from '../support/database/roles.ts';
-import { failureOf, writeWorld } from '../support/database/world.ts';
 import { prices } from '../support/process/programs.ts';
 import { archivePath, exported } from './support.ts';
 
@@ -57,7 +57,7 @@ t.test('what cannot be is told in a line, with an exit code', async (t) => {
 
 t.test('the account of the service may export, that of the migrator import', async (t) => {
   const original = await testDatabase(t);
-  await writeWorld(original.pool);
+  await writeMinimalData(original.pool);
   const archive = await exported(t, original.client, 'csv');
   const target = await roledDatabase(t);
   const byLoader = importArchive(target.as('loader'), { folder: archive });
@@ -69,7 +69,7 @@ t.test('the account of the service may export, that of the migrator import', asy
   t.match(manifest, { revision: '1', files: { length: ARCHIVED.length } });
 });
 
-/** What a meter writes while its clock goes on by a second and a half for each state. */
+/** The output of a progress meter whose clock advances by 1.5 s per state. */
 function written(isTerminal: boolean, states: readonly Measured[]): string[] {
   const texts: string[] = [];
   let time = 0;

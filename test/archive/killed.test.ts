@@ -7,7 +7,7 @@ import t from 'tap';
 import { importArchive } from '../../src/archive/import.ts';
 import { stateOf } from '../ingest/support/loading.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { failureOf } from '../support/database/world.ts';
+import { failureOf } from '../support/database/minimal-data.ts';
 import { archivePath, contentsOf, exported } from './support.ts';
 
 const WORKER = fileURLToPath(new URL('./worker.ts', import.meta.url));

@@ -2,7 +2,7 @@ import { linesOf } from '../../src/archive/copy.ts';
 import type { Column } from '../../src/archive/tables.ts';
 import { fieldOf } from './copy-fields.ts';
 
-/** What newer JavaScript adds to `JSON`: the text of a number, kept as it was. */
+/** Newer members of `JSON` that keep the source text of a number. */
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
 
 /** Keeps the digits of numbers, which may lie anywhere in a JSON column. */

@@ -62,7 +62,7 @@ const bufferOf = (handle: FileHandle, size: number): AsyncBuffer => ({
   },
 });
 
-/** What makes a column what it is, as one text. */
+/** The definition of a column, as one text. */
 const described = (element: SchemaElement): string =>
   [
     element.name,

@@ -12,8 +12,8 @@ import {
   insertOf,
   priceRow,
   valueRow,
-  writeWorld,
-} from '../support/database/world.ts';
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 import { keyFor, serviceOn } from '../support/http/service.ts';
 import { archivePath, contentsOf, exported, imported } from './support.ts';
 
@@ -42,7 +42,7 @@ t.test('of two exports into one folder at the same time, one is refused', async 
 
 t.test('an export that fails leaves nothing behind and can be tried again', async (t) => {
   const { client, pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   const folder = await archivePath(t);
   const controller = new AbortController();
   const onProgress = ({ what }: { what: string }) => {
@@ -86,7 +86,7 @@ t.test('an export is one state of the data, whatever is committed meanwhile', as
 
 t.test('a database that holds anything is not imported into', async (t) => {
   const original = await testDatabase(t);
-  await writeWorld(original.pool);
+  await writeMinimalData(original.pool);
   const folder = await exported(t, original.client, 'csv');
   const target = await testDatabase(t);
   await target.pool.query(`insert into load_batch
@@ -106,7 +106,7 @@ t.test('a database that holds anything is not imported into', async (t) => {
 
 t.test('what is committed while an import waits for its turn is seen by it', async (t) => {
   const original = await testDatabase(t);
-  await writeWorld(original.pool);
+  await writeMinimalData(original.pool);
   const folder = await exported(t, original.client, 'csv');
   const target = await testDatabase(t);
   const writer = await target.pool.connect();
@@ -127,7 +127,7 @@ t.test(
   'loads and corrections go on after an import as they would have in the original',
   async (t) => {
     const original = await testDatabase(t);
-    await writeWorld(original.pool);
+    await writeMinimalData(original.pool);
     // Ids that are history alone, and that of a batch that was refused.
     await inRevision(original.pool, insertOf('dimension_value', valueRow('region', 'asia')));
     await inRevision(original.pool, "delete from dimension_value where slug = 'asia'");
@@ -188,7 +188,7 @@ t.test('a database of a newer version is neither exported nor imported into', as
 
 t.test('an import leaves the API keys of the database as they are', async (t) => {
   const original = await testDatabase(t);
-  await writeWorld(original.pool);
+  await writeMinimalData(original.pool);
   await keyFor(original, ['prices:*']);
   const folder = await exported(t, original.client, 'csv');
   for (const file of await readdir(folder)) t.notMatch(file, /key|access_scope/);

@@ -5,7 +5,7 @@ import { importArchive } from '../../src/archive/import.ts';
 import type { ArchiveFormat } from '../../src/archive/manifest.ts';
 import { stateOf } from '../ingest/support/loading.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { failureOf, writeWorld } from '../support/database/world.ts';
+import { failureOf, writeMinimalData } from '../support/database/minimal-data.ts';
 import { commit, putPoints } from '../support/prices/sample-writes.ts';
 import { exported, manifestOf, putFile, putManifest } from './support.ts';
 
@@ -14,7 +14,7 @@ let target: TestDatabase;
 let before: string;
 t.before(async () => {
   original = await testDatabase(t);
-  await writeWorld(original.pool);
+  await writeMinimalData(original.pool);
   await commit(original.pool, (client) =>
     putPoints(client, 'T-1', ['2024-01-02', '9', '10', '11'], ['2024-01-03', null, '10.5', null]),
   );

@@ -10,7 +10,13 @@ import { tablesOf } from '../../src/archive/tables.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { randomOf } from '../conversion/support.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/fuzz/any-request.ts';
+import {
+  anyRequest,
+  forAll,
+  type PriceRequest,
+  send,
+  valuesOf,
+} from '../support/fuzz/any-request.ts';
 import { listeningOn, type Service } from '../support/http/service.ts';
 import { overSocket } from '../support/http/socket-request.ts';
 import { CHANGES } from '../support/prices/changes.ts';
@@ -57,7 +63,7 @@ const files = new Map<ArchiveFormat, Record<string, string>>();
 
 let original: TestDatabase;
 let service: Service;
-const asked: (Asked & { moment: Moment })[] = [];
+const asked: (PriceRequest & { moment: Moment })[] = [];
 t.before(async () => {
   original = await testDatabase(t, { seeded: true });
   for (const change of Object.values(CHANGES)) await change(original, t);

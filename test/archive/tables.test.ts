@@ -1,7 +1,7 @@
 import t from 'tap';
 import { ARCHIVED, EXCLUDED_TABLES, MIGRATED_TABLES, tablesOf } from '../../src/archive/tables.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { inTransaction } from '../support/database/world.ts';
+import { inTransaction } from '../support/database/minimal-data.ts';
 
 t.test('every table is carried by an archive, or left out for a reason', async (t) => {
   const { pool } = await testDatabase(t);

@@ -20,13 +20,13 @@ const useOf = (pool: pg.Pool, deniedBurst: number, onFailure: (error: Error) => 
 
 const FOREVER = { expiresAt: null };
 
-/** What the audit tells of keys, besides what was done to them; oldest first. */
+/** The audit entries of keys without their action, oldest first. */
 const actsOf = async (db: Db) =>
   (await readAudit(db, { limit: 100 }))
     .filter(({ action }) => action === 'first-used' || action === 'denied-burst')
     .reverse();
 
-/** What `db verify` finds about keys. */
+/** The findings of `db verify` about keys. */
 async function damagesOf(pool: pg.Pool): Promise<unknown[]> {
   const found = KEY_RULES.map(({ broken }) => pool.query(String(broken)));
   return (await Promise.all(found)).flatMap(({ rows }) => rows);
@@ -111,7 +111,7 @@ t.test('a key that is refused in a burst is told by the audit, once an hour', as
   t.match((await actsOf(db)).at(-1)?.actor, /_usage$/, 'by the account that may do this');
   await burst();
   t.equal((await bursts()).length, 3, 'none again within the hour');
-  // As if an hour had passed: the owner alone can do so, with the trigger off.
+  // Simulates that an hour passed; only the owner can, with the trigger disabled.
   await pool.query(`alter table key_audit disable trigger key_audit_frozen;
     update key_audit set at = at - interval '61 minutes' where action = 'denied-burst'`);
   await burst();

@@ -73,7 +73,7 @@ t.test('a token cannot bring its own key, nor name where to get it', async (t) =
     settings: { ...NO_TOKENS, JWT_JWKS_URL: url },
   });
   const real = tokenOf({ alg: 'ES256', kid: 'real' }, goodClaims(), signerOf('ES256', privateKey));
-  // Where a machine stalls, the first fetch may take longer than the service waits for it.
+  // On a stalled machine the first fetch may take longer than the timeout of the service.
   await until('the keys are there', async () => (await sendToken(app, real)).statusCode === 200);
   const forged = (header: object) =>
     tokenOf({ alg: 'ES256', ...header }, goodClaims(), signerOf('ES256', evil.privateKey));

@@ -66,7 +66,7 @@ t.test(
       const old = await createKey(db, { name: days, scopes: ['prices:*'], expiresAt });
       const heir = await rotateKey(db, old.id, { graceMs: HOUR_MS, expiresAt: 'same-lifetime' });
       const span = Date.parse(String(heir.expiresAt)) - Date.parse(heir.createdAt);
-      // What passes between the clocks of the two machines and of the two statements.
+      // Slack for the difference between the two clocks and the two statements.
       t.ok(Math.abs(span / (24 * HOUR_MS) - Number(days)) < 0.1, `${days} days`);
     }
   },

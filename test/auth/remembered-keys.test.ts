@@ -6,7 +6,7 @@ import { cachedKeys, digestOf } from '../../src/auth/keys/verify.ts';
 import type { Scope } from '../../src/catalog/scopes.ts';
 import { authApp } from '../support/auth/auth-app.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { inTransaction } from '../support/database/world.ts';
+import { inTransaction } from '../support/database/minimal-data.ts';
 
 type Tested = Parameters<typeof testDatabase>[0];
 

@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import t from 'tap';
 import { type RemoteKeyTimes, remoteKeys } from '../../src/auth/tokens/signing-keys.ts';
 import { keyPair, serve } from '../support/auth/tokens.ts';
-import { failureOf } from '../support/database/world.ts';
+import { failureOf } from '../support/database/minimal-data.ts';
 import { until } from '../support/http/sockets.ts';
 
 const BYTES_MAX = 1_024;
@@ -38,7 +38,7 @@ async function issuer(test: Parameters<typeof serve>[0]) {
   return { state, url, keys, fail };
 }
 
-/** What became of a search for a key. */
+/** The outcome of a key lookup. */
 const codeOf = (search: Promise<unknown>): Promise<string> =>
   search.then(
     () => 'found',
@@ -56,7 +56,7 @@ t.test('an issuer that fails is a 503, and asked once, however many tokens come'
     'far too much': (_request, reply) => reply.end(`{"keys":["${'x'.repeat(50_000_000)}"]}`),
     'a broken line': (request) => request.socket.destroy(),
   };
-  /** How often the issuer was asked because of 50 tokens. */
+  /** The number of fetches that 50 tokens caused. */
   const asked = async (what: string, answer: RequestListener, timeoutMs: number) => {
     const { state, url } = await issuer(t);
     state.answer = answer;
@@ -71,7 +71,7 @@ t.test('an issuer that fails is a 503, and asked once, however many tokens come'
   }
   let count = 0;
   let patience = 50;
-  // Where a machine stalls, a short patience may end before the question has arrived.
+  // On a stalled machine a short timeout may expire before the request has arrived.
   await until('a question arrives', async () => {
     patience *= 2;
     count = await asked('silence', () => {}, patience);

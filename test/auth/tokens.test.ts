@@ -102,7 +102,7 @@ t.test('tokens are checked with the keys of a JWKS address, found by kid', async
   t.equal(fetches, 0, 'the service starts without its issuer');
   const signedBy = ({ alg, privateKey }: (typeof pairs)[number], kid = `key-${alg}`) =>
     tokenOf({ alg, kid }, goodClaims(), signerOf(alg, privateKey));
-  // Where a machine stalls, the first fetch may take longer than the service waits for it.
+  // On a stalled machine the first fetch may take longer than the timeout of the service.
   await until('the keys are there', async () => {
     const [pair] = pairs;
     return pair !== undefined && (await get(app, signedBy(pair))).statusCode === 200;

@@ -65,12 +65,12 @@ export async function compareTwins(
   await fill(twins);
   const random = randomOf(seed);
   const any = anyBookRequest(random);
-  const disturb = disturber(random);
+  const commitConcurrently = disturber(random);
   const [values, by] = [await valuesOf(database), await filterValuesOf(twins)];
   const statuses = new Map<number, number>();
   const asked: BookRequest[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
-    await disturb(database.pool);
+    await commitConcurrently(database.pool);
     const all = Array.from({ length: REQUESTS_A_ROUND }, () => any(values, by));
     const compare = async (request: BookRequest) => {
       const status = await compareOne(test, twins, request);

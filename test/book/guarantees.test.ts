@@ -2,7 +2,7 @@ import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { BULK_MARKET, fill as fillDatabase } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { inRevision } from '../support/database/world.ts';
+import { inRevision } from '../support/database/minimal-data.ts';
 import { until } from '../support/http/sockets.ts';
 import { compareOne } from './compare.ts';
 import { type BookRequest, fill, type Twins, twinsOn } from './support.ts';

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
-import { inRevision } from '../support/database/world.ts';
+import { inRevision } from '../support/database/minimal-data.ts';
 import { keyFor } from '../support/http/service.ts';
 import { compareOne } from './compare.ts';
 import { answerOf, type BookRequest, fill, twinsOn } from './support.ts';

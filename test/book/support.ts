@@ -2,8 +2,8 @@ import type pg from 'pg';
 import type t from 'tap';
 import type { PriceBook } from '../../src/book/book.ts';
 import type { TestDatabase } from '../support/database/database.ts';
-import { inTransaction } from '../support/database/world.ts';
-import { type Asked, anyRequest, type Values } from '../support/fuzz/any-request.ts';
+import { inTransaction } from '../support/database/minimal-data.ts';
+import { anyRequest, type PriceRequest, type Values } from '../support/fuzz/any-request.ts';
 import { type Service, serviceOn } from '../support/http/service.ts';
 import { SPECIFIED } from '../support/prices/specification.ts';
 
@@ -32,7 +32,7 @@ export const fill = ({ book, database }: Pick<Twins, 'book' | 'database'>): Prom
   book.fill(() => database.client.link.newestRevision());
 
 /** A request, and how its answer should be written. */
-export interface BookRequest extends Asked {
+export interface BookRequest extends PriceRequest {
   readonly accept: string;
 }
 

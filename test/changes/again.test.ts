@@ -2,19 +2,24 @@ import t from 'tap';
 import { NO_TOKENS, SECRET } from '../support/auth/auth-app.ts';
 import { goodClaims, nowSeconds, secretToken } from '../support/auth/tokens.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/world.ts';
+import {
+  inRevision,
+  insertOf,
+  pointRow,
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 import { keyFor } from '../support/http/service.ts';
-import { exchange, type Listening, listening, until } from '../support/http/sockets.ts';
-import { type Heard, hear } from '../support/prices/feed-client.ts';
+import { exchange, type ListeningService, startListening, until } from '../support/http/sockets.ts';
+import { type FeedAnswer, fetchChanges } from '../support/prices/feed-client.ts';
 
 const TOKENS = { ...NO_TOKENS, JWT_SECRET: SECRET, JWT_LEEWAY_SECONDS: '0' };
 
 let database: TestDatabase;
-let service: Listening;
+let service: ListeningService;
 t.before(async () => {
   database = await testDatabase(t);
-  await writeWorld(database.pool);
-  service = await listening(t, database, { CHANGES_WAITING_MAX: '10', ...settingsOf(TOKENS) });
+  await writeMinimalData(database.pool);
+  service = await startListening(t, database, { CHANGES_WAITING_MAX: '10', ...settingsOf(TOKENS) });
 });
 
 const settingsOf = (settings: object): Record<string, string> =>
@@ -30,12 +35,12 @@ const publish = (): Promise<number> => {
 };
 
 /** The answer to a waiting key when first the key and then the data change. */
-async function heardAfter(statement: string): Promise<Heard> {
+async function heardAfter(statement: string): Promise<FeedAnswer> {
   const key = await keyFor(database, ['prices:nickel', 'prices:copper']);
   const [id] = key.split('_').slice(2);
-  const { next } = await hear(service, '');
+  const { next } = await fetchChanges(service, '');
   const before = service.lines.length;
-  const answer = hear({ ...service, key }, `after=${next}&market=nickel&wait=25`);
+  const answer = fetchChanges({ ...service, key }, `after=${next}&market=nickel&wait=25`);
   const isWaiting = () =>
     service.lines.slice(before).some((line) => /"incoming request"/.test(line)) &&
     database.client.link.reportsCommits &&
@@ -92,7 +97,7 @@ t.test('a key that still stands gets it', async (t) => {
 });
 
 t.test('a token whose time is over when the wait ends is refused', async (t) => {
-  const { next } = await hear(service, '');
+  const { next } = await fetchChanges(service, '');
   const token = secretToken(goodClaims({ exp: nowSeconds() + 2 }));
   const answer = await fetch(`http://127.0.0.1:${service.port}/v3/changes?wait=3&after=${next}`, {
     headers: { authorization: `Bearer ${token}` },

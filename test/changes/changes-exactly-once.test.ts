@@ -11,12 +11,12 @@ import { ALL_MARKETS, scopeOf } from '../../src/catalog/scopes.ts';
 import { randomOf } from '../conversion/support.ts';
 import { CORRECTING, loadText, points } from '../ingest/support/loading.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { writeWorld } from '../support/database/world.ts';
+import { writeMinimalData } from '../support/database/minimal-data.ts';
 import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { keyFor } from '../support/http/service.ts';
 import { until } from '../support/http/sockets.ts';
-import { hear, type Source } from '../support/prices/feed-client.ts';
-import { changesOf, pastOf, told, type WireChange } from '../support/prices/feed-oracle.ts';
+import { fetchChanges, type Source } from '../support/prices/feed-client.ts';
+import { changesOf, pastOf, type WireChange, withoutSeq } from '../support/prices/feed-oracle.ts';
 import { publisherOn } from '../support/prices/random-commits.ts';
 import { startService } from '../support/process/programs.ts';
 import { tellFigures } from '../support/run/faults.ts';
@@ -87,7 +87,7 @@ function forgetfulReader(ports: readonly number[], key: string, query: string): 
         const from = place === null ? '' : `&after=${place}`;
         try {
           const asked = `limit=${1 + upTo(30)}${query}${from}`;
-          const { status, changes, next, text } = await hear(source, asked);
+          const { status, changes, next, text } = await fetchChanges(source, asked);
           if (status === 429 || status === 503) {
             // One who was killed still waits on this credential, or the server has just begun.
             await pause(20);
@@ -162,7 +162,7 @@ t.test(
   `readers that stop anywhere, of servers that die anywhen, see every change once, seed ${SEED}`,
   async (t) => {
     const database = await testDatabase(t);
-    await writeWorld(database.pool);
+    await writeMinimalData(database.pool);
     const servers = [await mortalServer(t, database), await mortalServer(t, database)] as const;
     const ports = servers.map(({ port }) => port);
     const all = await keyFor(database, [ALL_MARKETS]);
@@ -194,7 +194,7 @@ t.test(
     await publishing;
     const past = await pastOf(database.pool);
     tellFigures('F41', { changes: past.length, 'kills of servers and readers': 3 * KILLS });
-    end = (await hear({ port: ports[0] ?? 0, key: all }, 'limit=5000&market=cobalt')).next;
+    end = (await fetchChanges({ port: ports[0] ?? 0, key: all }, 'limit=5000&market=cobalt')).next;
     await Promise.all(reading);
     await until('the reader has come to the end', async () => {
       return (await survivor.worked()).length >= past.length;
@@ -204,7 +204,7 @@ t.test(
       [null, { worked: await survivor.worked() }] as const,
     ]) {
       const expected = past.filter(({ market }) => slug === null || market === slug);
-      t.strictSame(worked.map(told), expected, `${slug ?? 'every market'}`);
+      t.strictSame(worked.map(withoutSeq), expected, `${slug ?? 'every market'}`);
       const numbers = worked.map(({ seq }) => Number(seq.split('.')[1]));
       t.ok(
         numbers.every((each, index) => each > (numbers[index - 1] ?? 0)),

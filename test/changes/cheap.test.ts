@@ -5,7 +5,7 @@ import { readPage } from '../../src/prices/changes/page.ts';
 import { referenceReader } from '../../src/prices/select/references.ts';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { inRevision } from '../support/database/world.ts';
+import { inRevision } from '../support/database/minimal-data.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 
 const PRICES = 300;

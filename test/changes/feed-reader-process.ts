@@ -1,12 +1,12 @@
-// A reader of the feed as a process: it appends each change to a file, and when it is started anew
-// it goes on after the last line that it finished. Arguments: the file, then addresses to ask.
+// A feed reader process: appends each change to a file and resumes after the last complete line.
+// Arguments: the file, then the addresses of the service.
 import { appendFileSync, existsSync, readFileSync, truncateSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
 const [file = '', ...addresses] = process.argv.slice(2);
 const key = process.env['SERVICE_KEY'] ?? '';
 
-/** The place after the last whole line; what stands behind it was being written when it died. */
+/** The position of the last complete line; removes a partial line that a kill left. */
 function lastPlace(): string | null {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
   const end = text.lastIndexOf('\n') + 1;
@@ -32,7 +32,7 @@ for (let turn = 0; ; turn += 1) {
     for (const line of lines) append(`${line}\n`);
     after = answer.headers.get('x-next-seq') ?? after;
   } catch {
-    // The server is gone, or not there yet.
+    // The server is down or not up yet.
     await pause(20);
   }
 }

@@ -9,8 +9,8 @@ import {
   pointRow,
   priceId,
   priceRow,
-  writeWorld,
-} from '../support/database/world.ts';
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 import { type ModelChange, publisherOn } from '../support/prices/random-commits.ts';
 
 interface Segment {
@@ -67,7 +67,7 @@ for (const seed of [20_261_121, 7, 99]) {
     `what random commits change is numbered without gap, in order, seed ${seed}`,
     async (t) => {
       const { pool } = await testDatabase(t);
-      await writeWorld(pool);
+      await writeMinimalData(pool);
       const publisher = await publisherOn(pool, seed);
       // Several at once: they wait for each other, and which comes first does not matter.
       const writer = async () => {
@@ -88,7 +88,7 @@ for (const seed of [20_261_121, 7, 99]) {
 
 t.test('a price that comes and goes in one revision has changed nothing', async (t) => {
   const { pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   await inRevision(
     pool,
     insertOf('price', priceRow('R-1')),
@@ -107,7 +107,7 @@ t.test('a price that comes and goes in one revision has changed nothing', async 
 
 t.test('nobody writes the numbers of changes by hand, and none after the seal', async (t) => {
   const { pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   for (const statement of [
     'update change_segment set first_seq = first_seq + 1',
     'delete from change_segment',
@@ -128,7 +128,7 @@ t.test('nobody writes the numbers of changes by hand, and none after the seal', 
 
 t.test('many prices of one revision are numbered in their order, without a gap', async (t) => {
   const { pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   const prices = 300;
   await inTransaction(pool, async (client) => {
     await client.query("select open_revision('many prices')");
@@ -152,7 +152,7 @@ t.test('whoever listens hears the number of each revision once it can be read', 
   const heard: string[] = [];
   listener.on('notification', ({ payload }) => heard.push(payload ?? ''));
   await listener.query('listen revision');
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   await failureOf(inRevision(pool, insertOf('series', pointRow()), 'select 1 / 0'));
   await inRevision(pool, insertOf('series', pointRow()));
   await listener.query('select 1');

@@ -1,11 +1,16 @@
 import t from 'tap';
 import { type Client, openClient } from '../../src/db/client.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
+import {
+  inRevision,
+  insertOf,
+  pointRow,
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 import { roledDatabase } from '../support/database/roles.ts';
-import { type Wire, wireTo } from '../support/database/tcp-proxy.ts';
-import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/world.ts';
-import { type Listening, listening, until } from '../support/http/sockets.ts';
-import { hear } from '../support/prices/feed-client.ts';
+import { type TcpProxy, tcpProxyTo } from '../support/database/tcp-proxy.ts';
+import { type ListeningService, startListening, until } from '../support/http/sockets.ts';
+import { fetchChanges } from '../support/prices/feed-client.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
@@ -14,19 +19,19 @@ const publish = ({ pool }: TestDatabase, day: number): Promise<number> =>
 
 interface Scene {
   readonly database: TestDatabase;
-  readonly service: Listening;
+  readonly service: ListeningService;
   readonly client: Client;
-  readonly wire: Wire;
+  readonly proxy: TcpProxy;
   readonly end: string;
 }
 
 /** A service whose database is behind a wire, and counts as away after some silence. */
 async function scene(test: Test, silenceMs = 20_000): Promise<Scene> {
   const database = await testDatabase(test);
-  await writeWorld(database.pool);
-  const wire = await wireTo(test, database.url);
+  await writeMinimalData(database.pool);
+  const proxy = await tcpProxyTo(test, database.url);
   const client = openClient({
-    url: wire.url,
+    url: proxy.url,
     connectionsMax: 4,
     acquireTimeoutMs: 20_000,
     silenceMs,
@@ -36,9 +41,9 @@ async function scene(test: Test, silenceMs = 20_000): Promise<Scene> {
   });
   test.teardown(() => client.close());
   // The price book also receives notifications of commits, before the followers do.
-  const service = await listening(test, { ...database, client }, { PRICE_BOOK_BYTES: '0' });
-  const { next } = await hear(service, '');
-  return { database, service, client, wire, end: next };
+  const service = await startListening(test, { ...database, client }, { PRICE_BOOK_BYTES: '0' });
+  const { next } = await fetchChanges(service, '');
+  return { database, service, client, proxy, end: next };
 }
 
 const asleep = ({ service }: Scene): Promise<void> =>
@@ -47,7 +52,7 @@ const asleep = ({ service }: Scene): Promise<void> =>
 t.test('a session that listens and is ended is made again, and nothing is missed', async (t) => {
   const here = await scene(t);
   const { database, service, client, end } = here;
-  const waiting = hear(service, `after=${end}&wait=25`);
+  const waiting = fetchChanges(service, `after=${end}&wait=25`);
   await until('it listens', () => client.link.reportsCommits);
   await asleep(here);
   const ended = database.pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
@@ -60,16 +65,16 @@ t.test('a session that listens and is ended is made again, and nothing is missed
 
 t.test('what is committed while the database is silent is told once it answers', async (t) => {
   const here = await scene(t, 500);
-  const { database, service, client, wire, end } = here;
-  const waiting = hear(service, `after=${end}&wait=25`);
+  const { database, service, client, proxy, end } = here;
+  const waiting = fetchChanges(service, `after=${end}&wait=25`);
   await until('it listens', () => client.link.reportsCommits);
   await asleep(here);
   // No connection breaks and no notification comes: only the next check finds it out.
-  wire.freeze();
+  proxy.freeze();
   await publish(database, 1);
   await until('it is noticed', () => !client.link.reportsCommits);
-  wire.cut(true);
-  wire.cut(false);
+  proxy.cut(true);
+  proxy.cut(false);
   const { changes, tookMs } = await waiting;
   t.equal(changes.length, 1);
   t.ok(tookMs < 24_000, `${tookMs} ms`);
@@ -77,14 +82,14 @@ t.test('what is committed while the database is silent is told once it answers',
 
 t.test('a database that goes away and comes back is waited for', async (t) => {
   const here = await scene(t);
-  const { database, service, client, wire, end } = here;
-  const waiting = hear(service, `after=${end}&wait=25`);
+  const { database, service, client, proxy, end } = here;
+  const waiting = fetchChanges(service, `after=${end}&wait=25`);
   await until('it listens', () => client.link.reportsCommits);
   await asleep(here);
-  wire.cut(true);
+  proxy.cut(true);
   await publish(database, 1);
   await until('all connections are lost', () => client.pool.totalCount === 0);
-  wire.cut(false);
+  proxy.cut(false);
   const { status, changes } = await waiting;
   t.same([status, changes.length], [200, 1]);
 });
@@ -92,20 +97,20 @@ t.test('a database that goes away and comes back is waited for', async (t) => {
 t.test('a database that stays away is a 503, at once or at the end of the wait', async (t) => {
   await until('it goes away while he waits', async () => {
     const here = await scene(t);
-    const { service, client, wire, end } = here;
+    const { service, client, proxy, end } = here;
     let isOver = false;
-    const waiting = hear(service, `after=${end}&wait=8`).finally(() => {
+    const waiting = fetchChanges(service, `after=${end}&wait=8`).finally(() => {
       isOver = true;
     });
     const isAsleep = () => service.app.feed.waiting() === 1 && client.link.reportsCommits;
     await until('it waits', () => isOver || isAsleep());
-    wire.cut(true);
+    proxy.cut(true);
     const { status, text, headers } = await waiting;
-    // Where a machine stalls, the wait may be over before the database has gone.
+    // On a stalled machine the wait may end before the database is down.
     if (status === 204) return false;
     t.same([status, JSON.parse(text).code], [503, 'database_unavailable']);
     t.match(headers.get('retry-after'), /^\d+$/);
-    const next = await hear(service, `after=${end}&wait=25`);
+    const next = await fetchChanges(service, `after=${end}&wait=25`);
     t.equal(next.status, 503);
     t.ok(next.tookMs < 24_000, `${next.tookMs} ms`);
     return true;
@@ -114,11 +119,11 @@ t.test('a database that stays away is a 503, at once or at the end of the wait',
 
 t.test('the account that only reads can follow the feed', async (t) => {
   const roled = await roledDatabase(t);
-  await writeWorld(roled.pool);
+  await writeMinimalData(roled.pool);
   const client = roled.as('service');
-  const service = await listening(t, { ...roled, client });
-  const { next } = await hear(service, '');
-  const waiting = hear(service, `after=${next}&wait=25`);
+  const service = await startListening(t, { ...roled, client });
+  const { next } = await fetchChanges(service, '');
+  const waiting = fetchChanges(service, `after=${next}&wait=25`);
   await until('it listens', () => client.link.reportsCommits);
   await publish(roled, 1);
   t.equal((await waiting).changes.length, 1);

@@ -1,10 +1,16 @@
 import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { inRevision, insertOf, pointRow, priceId, writeWorld } from '../support/database/world.ts';
+import {
+  inRevision,
+  insertOf,
+  pointRow,
+  priceId,
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 import { keyFor } from '../support/http/service.ts';
-import { type Listening, listening, until } from '../support/http/sockets.ts';
-import { type Heard, hear, type Source } from '../support/prices/feed-client.ts';
+import { type ListeningService, startListening, until } from '../support/http/sockets.ts';
+import { type FeedAnswer, fetchChanges, type Source } from '../support/prices/feed-client.ts';
 
 let day = 0;
 
@@ -17,16 +23,16 @@ const publish = ({ pool }: TestDatabase, code = 'T-1'): Promise<number> => {
 
 interface Waiting {
   readonly database: TestDatabase;
-  readonly service: Listening;
+  readonly service: ListeningService;
   /** The position behind all that there is. */
   readonly end: string;
 }
 
 async function start(test: Pick<typeof t, 'teardown'>, env: Record<string, string> = {}) {
   const database = await testDatabase(test);
-  await writeWorld(database.pool);
-  const service = await listening(test, database, env);
-  const { next } = await hear(service, '');
+  await writeMinimalData(database.pool);
+  const service = await startListening(test, database, env);
+  const { next } = await fetchChanges(service, '');
   const waiting: Waiting = { database, service, end: next };
   return waiting;
 }
@@ -44,18 +50,21 @@ t.test('who waits is answered as soon as something comes that he may see', async
   const waiting = await start(t);
   const { service, database, end } = waiting;
   const copper: Source = { ...service, key: await keyFor(database, ['prices:copper']) };
-  const both = [hear(service, `after=${end}&wait=25`), hear(copper, `after=${end}&wait=25`)];
+  const both = [
+    fetchChanges(service, `after=${end}&wait=25`),
+    fetchChanges(copper, `after=${end}&wait=25`),
+  ];
   await asleep(waiting, 2);
   await publish(database);
-  const all = (await both[0]) as Heard;
+  const all = (await both[0]) as FeedAnswer;
   t.match(all, { status: 200, changes: [{ code: 'T-1', operation: 'published' }] });
   t.ok(all.tookMs < 24_000, `${all.tookMs} ms`);
   await asleep(waiting, 1);
   await publish(database, 'T-3');
-  const own = (await both[1]) as Heard;
+  const own = (await both[1]) as FeedAnswer;
   t.match(own.changes, [{ code: 'T-3', market: 'copper' }]);
   t.equal(own.changes.length, 1);
-  const again = await hear(service, `after=${end}&wait=25`);
+  const again = await fetchChanges(service, `after=${end}&wait=25`);
   t.equal(again.changes.length, 2, 'what is there already is not waited for');
   t.equal(again.next, own.next);
 });
@@ -68,7 +77,7 @@ t.test('when nothing comes that he may see, a 204 tells where to go on', async (
   // A wait that was over before the commit, as where a machine stalls, is followed by another.
   await until('it is published while he waits', async () => {
     let isOver = false;
-    const nothing = hear(copper, `after=${next}&wait=2`).finally(() => {
+    const nothing = fetchChanges(copper, `after=${next}&wait=2`).finally(() => {
       isOver = true;
     });
     await until('he waits', () => isOver || isAsleep(waiting, 1));
@@ -80,9 +89,9 @@ t.test('when nothing comes that he may see, a 204 tells where to go on', async (
     next = heard.next;
     return headers.get('x-data-revision')?.endsWith(`.${number}`) === true;
   });
-  const all = await hear(service, `after=${end}`);
+  const all = await fetchChanges(service, `after=${end}`);
   t.equal(next, all.next, 'past what he may not see');
-  const now = await hear(copper, `after=${end}&wait=0`);
+  const now = await fetchChanges(copper, `after=${end}&wait=0`);
   t.same([now.status, now.text, now.next], [200, '', all.next], 'who does not wait has a 200');
 });
 
@@ -90,32 +99,40 @@ t.test('so many of one credential may wait, and the next is told when there is r
   const waiting = await start(t);
   const { service, database, end } = waiting;
   const leaver = new AbortController();
-  const first = hear(service, `after=${end}&wait=25`);
+  const first = fetchChanges(service, `after=${end}&wait=25`);
   const begun = performance.now();
-  const second = hear(service, `after=${end}&wait=20`, leaver.signal);
+  const second = fetchChanges(service, `after=${end}&wait=20`, leaver.signal);
   await asleep(waiting, 2);
-  const third = await hear(service, `after=${end}&wait=25`);
+  const third = await fetchChanges(service, `after=${end}&wait=25`);
   t.equal(third.status, 429);
   t.match(JSON.parse(third.text), { code: 'too_many_concurrent_requests' });
   const seconds = Number(third.headers.get('retry-after'));
   const left = 20 - (performance.now() - begun) / 1_000;
   t.ok(seconds > left - 1 && seconds <= 20, `after ${seconds} s one of them has ended for certain`);
-  t.equal((await hear(service, `after=${end}`)).status, 200, 'who does not wait needs no place');
-  const refused = await hear(service, 'after=nowhere&wait=25');
+  t.equal(
+    (await fetchChanges(service, `after=${end}`)).status,
+    200,
+    'who does not wait needs no place',
+  );
+  const refused = await fetchChanges(service, 'after=nowhere&wait=25');
   t.equal(refused.status, 400);
   const other: Source = { ...service, key: await keyFor(database, ['prices:nickel']) };
-  const third2 = hear(other, `after=${end}&wait=25`);
+  const third2 = fetchChanges(other, `after=${end}&wait=25`);
   await asleep(waiting, 3);
   leaver.abort();
   await t.rejects(second);
   await asleep(waiting, 2);
-  const heir = hear(service, `after=${end}&wait=25`);
+  const heir = fetchChanges(service, `after=${end}&wait=25`);
   await asleep(waiting, 3);
-  t.equal((await hear(service, `after=${end}&wait=25`)).status, 429, 'and no more than that');
+  t.equal(
+    (await fetchChanges(service, `after=${end}&wait=25`)).status,
+    429,
+    'and no more than that',
+  );
   await publish(database);
   for (const each of await Promise.all([first, third2, heir])) t.equal(each.changes.length, 1);
-  const { next } = await hear(service, `after=${end}`);
-  const freed = [1, 1].map((wait) => hear(service, `after=${next}&wait=${wait}`));
+  const { next } = await fetchChanges(service, `after=${end}`);
+  const freed = [1, 1].map((wait) => fetchChanges(service, `after=${next}&wait=${wait}`));
   for (const each of await Promise.all(freed)) t.equal(each.status, 204, 'places are given back');
   t.same(service.failures(), []);
 });
@@ -126,9 +143,9 @@ t.test('hundreds may wait: they hold no connection, and one reading serves them 
   // It takes connections of its own while it is filled.
   const { book } = service.app;
   await until('the price book is filled', () => book?.counts.builds === MARKETS.length);
-  const all = Array.from({ length: 200 }, () => hear(service, `after=${end}&wait=25`));
+  const all = Array.from({ length: 200 }, () => fetchChanges(service, `after=${end}&wait=25`));
   await asleep(waiting, 200);
-  t.equal((await hear(service, '')).status, 200);
+  t.equal((await fetchChanges(service, '')).status, 200);
   let taken = 0;
   await publish(database);
   database.pool.on('acquire', () => {
@@ -144,12 +161,12 @@ t.test('who waits takes no place from those who are worked on', async (t) => {
   const limits = { RUNNING_MAX: '1', WAITING_MAX: '0', CONCURRENT_MAX: '1' };
   const waiting = await start(t, limits);
   const { service, database, end } = waiting;
-  const both = [25, 25].map((wait) => hear(service, `after=${end}&wait=${wait}`));
+  const both = [25, 25].map((wait) => fetchChanges(service, `after=${end}&wait=${wait}`));
   await asleep(waiting, 2);
-  t.equal((await hear(service, `after=${end}`)).status, 200, 'the one place is free');
+  t.equal((await fetchChanges(service, `after=${end}`)).status, 200, 'the one place is free');
   await publish(database);
   for (const each of await Promise.all(both)) t.equal(each.changes.length, 1);
-  const busy = await Promise.all([1, 2, 3, 4, 5, 6].map(() => hear(service, '')));
+  const busy = await Promise.all([1, 2, 3, 4, 5, 6].map(() => fetchChanges(service, '')));
   t.ok(
     busy.some(({ status }) => status === 429 || status === 503),
     'who does not wait is among them',
@@ -159,7 +176,7 @@ t.test('who waits takes no place from those who are worked on', async (t) => {
 t.test('a stop sends everyone who waits home at once', async (t) => {
   const waiting = await start(t, { CHANGES_WAITING_MAX: '50' });
   const { service, end } = waiting;
-  const all = Array.from({ length: 20 }, () => hear(service, `after=${end}&wait=25`));
+  const all = Array.from({ length: 20 }, () => fetchChanges(service, `after=${end}&wait=25`));
   await asleep(waiting, 20);
   const startedAt = Date.now();
   await service.app.close();
@@ -176,7 +193,7 @@ t.test('a waiting connection may be silent for longer than a reader may stall', 
   const { service, end } = waiting;
   // A database that is as slow to answer as a reader may stall would end it as well.
   await until('it is answered', async () => {
-    const heard = await hear(service, `after=${end}&wait=5`).catch(() => null);
+    const heard = await fetchChanges(service, `after=${end}&wait=5`).catch(() => null);
     return heard?.status === 204;
   });
 });

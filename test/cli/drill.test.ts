@@ -1,6 +1,6 @@
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
-import { inRevision } from '../support/database/world.ts';
+import { inRevision } from '../support/database/minimal-data.ts';
 import { prices } from '../support/process/programs.ts';
 import { tellFigures } from '../support/run/faults.ts';
 

@@ -4,7 +4,7 @@ import t from 'tap';
 import { newKey } from '../../src/auth/keys/format.ts';
 import { makeProgram } from '../../src/cli/program.ts';
 
-/** What a command prints with --help, as one line. */
+/** The --help output of a command, as one line. */
 function helpOf(command: Command): string {
   let help = '';
   command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();

@@ -152,7 +152,7 @@ const huge: Answer = (reply) => {
   fill();
 };
 
-const STRANGE: readonly (readonly [what: string, answer: Answer, said: RegExp])[] = [
+const STRANGE: readonly (readonly [what: string, answer: Answer, output: RegExp])[] = [
   [
     'a page of a proxy',
     json(LONG, HTML),
@@ -199,10 +199,10 @@ const STRANGE: readonly (readonly [what: string, answer: Answer, said: RegExp])[
 ];
 
 t.test('what is no answer of version 3 is an error that shows its beginning', async (t) => {
-  for (const [what, answer, said] of STRANGE) {
+  for (const [what, answer, output] of STRANGE) {
     const { data, isError } = await ask([answer]);
     t.equal(isError, true, what);
-    t.match(data.error.message, said, what);
+    t.match(data.error.message, output, what);
     t.ok(data.error.message.length < 500, what);
     t.same(Object.keys(data), ['notice', 'error'], `${what}: no half of a table`);
     t.equal(requests.length, 1, what);
@@ -265,9 +265,9 @@ function start(more: Readonly<Record<string, string>> = {}) {
     stdio: ['pipe', 'pipe', 'ignore'],
   });
   t.teardown(() => child.kill('SIGKILL'));
-  let said = '';
+  let output = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    output += text;
     child.emit('said');
   });
   const exit = once(child, 'exit');
@@ -276,9 +276,9 @@ function start(more: Readonly<Record<string, string>> = {}) {
     child.stdin.write(`${JSON.stringify(message)}\n`);
   };
   const until = async (text: string): Promise<void> => {
-    while (!said.includes(text)) await once(child, 'said');
+    while (!output.includes(text)) await once(child, 'said');
   };
-  return { child, send, until, exit, stdout: () => said };
+  return { child, send, until, exit, stdout: () => output };
 }
 
 /** Starts it, and has a call under way that the server does not answer. */
@@ -363,10 +363,10 @@ t.test('a missing key and a key in the address are refused before any request', 
     [{}, ['--timeout', '0'], /--timeout: from 1 to 600 seconds/],
     [{}, ['--timeout', '1e9'], /--timeout: from 1 to 600 seconds/],
   ] as const;
-  const check = async ([given, args, said]: (typeof wrong)[number]): Promise<void> => {
+  const check = async ([given, args, output]: (typeof wrong)[number]): Promise<void> => {
     const { code, stdout, stderr } = await prices(t, { ...env, ...given }, 'mcp', ...args);
     t.same([code, stdout], [2, ''], stderr);
-    t.match(stderr, said);
+    t.match(stderr, output);
     t.notMatch(stderr, /cps_live_a|\n {4}at /);
   };
   await Promise.all(wrong.map(check));

@@ -4,7 +4,7 @@ import { MARKETS } from '../../src/catalog/markets.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { addressOf } from '../support/http/address.ts';
 import { keyFor, serviceOn } from '../support/http/service.ts';
-import { served } from '../support/http/service-process.ts';
+import { startServiceProcess } from '../support/http/service-process.ts';
 import { changesOf } from '../support/prices/feed-oracle.ts';
 import { readAll } from '../support/prices/feed-pages.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
@@ -35,7 +35,7 @@ await commit(database.pool, async (client) => {
     ['2026-01-06', '-0.3', '123456789.012345', '200000000'],
   );
 });
-const service = await served(t, database);
+const service = await startServiceProcess(t, database);
 const url = `http://127.0.0.1:${service.port}`;
 const env = { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: service.key };
 const { client, ask, stderr } = await assistant(t, env);
@@ -370,7 +370,7 @@ t.test('a changed value has the unit of its price, whoever has the code today', 
   await withTurns(changing.pool);
   // In the feed a change of a price comes before those of its points.
   const terms = new Map<string, string>();
-  const told = (await readAll(own, 5_000, before)).map(({ seq, code, date, ...states }) => {
+  const withoutSeq = (await readAll(own, 5_000, before)).map(({ seq, code, date, ...states }) => {
     const price = (states.after ?? states.before) as unknown as Record<string, never>;
     if (date !== null) return `${seq} ${terms.get(code)}`;
     const { currency, unitOfMeasure } = price as unknown as {
@@ -380,7 +380,7 @@ t.test('a changed value has the unit of its price, whoever has the code today', 
     terms.set(code, `${currency?.iso ?? null} ${unitOfMeasure.symbol}`);
     return `${seq} ${terms.get(code)}`;
   });
-  t.ok(told.length > 60, `${told.length} changes`);
+  t.ok(withoutSeq.length > 60, `${withoutSeq.length} changes`);
   for (const limit of [1, 2, 5, 13, 100]) {
     const seen: string[] = [];
     let at = before;
@@ -395,7 +395,7 @@ t.test('a changed value has the unit of its price, whoever has the code today', 
       at = data.nextSeq;
       if (data.changes.length === 0) break;
     }
-    t.same(seen, told, `pages of ${limit}`);
+    t.same(seen, withoutSeq, `pages of ${limit}`);
   }
 });
 

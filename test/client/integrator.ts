@@ -40,7 +40,7 @@ interface PriceAnswer<T> {
   readonly data: readonly T[];
 }
 
-/** What the test looks at: the codes, the values of the dimension asked for, and the points. */
+/** The compared parts: codes, values of the requested dimension, and points. */
 function report<T extends { readonly code: string; readonly series: readonly Schemas['Point'][] }>(
   { $metadata, data }: PriceAnswer<T>,
   dimensionOf: (record: T) => Schemas['Reference'] | null,

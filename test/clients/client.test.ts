@@ -17,7 +17,7 @@ import { makeFolder } from '../support/run/folders.ts';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const CLIENT = join(ROOT, 'clients', 'typescript');
 
-/** What a program printed, and whether it succeeded. */
+/** The output and the success of a program. */
 interface Ran {
   readonly isGood: boolean;
   readonly stdout: string;

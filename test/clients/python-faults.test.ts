@@ -2,13 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { python } from '../support/process/python.ts';
-import { type Answer, answering, gone, json, refused } from './scripted-server.ts';
+import { type Answer, closedConnection, json, refused, scriptedServer } from './scripted-server.ts';
 
 const OK = { $metadata: { revision: 'abcd.1', warnings: [] }, data: [{ code: 'A' }] };
 
 /** A server of a test, and programs of Python that ask it. */
 async function serving(test: Pick<typeof t, 'teardown'>, answers: readonly Answer[]) {
-  const { url, requests } = await answering(test, answers);
+  const { url, requests } = await scriptedServer(test, answers);
   const call = (program: string) =>
     python(`import commodity_prices as cp\n${program}`, {
       COMMODITY_PRICES_URL: url,
@@ -24,7 +24,7 @@ t.test('429, 503 and cut connections are tried again, at most three times', asyn
   const passing = [
     refused(429, 'rate_limited', SOON),
     refused(503, 'overloaded', SOON),
-    gone,
+    closedConnection,
     json(OK),
   ];
   const some = await serving(t, passing);

@@ -13,7 +13,7 @@ const env = {
   COMMODITY_PRICES_KEY: service.key,
 };
 
-/** What a program prints as JSON. */
+/** The JSON output of a program. */
 async function printed(program: string, options: { file?: string } = {}) {
   const imports = 'import json, commodity_prices as cp';
   const { code, stdout, stderr } = await python(`${imports}\n${program}`, env, options);

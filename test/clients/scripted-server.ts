@@ -27,20 +27,20 @@ export const refused = (
   );
 
 /** Closes the connection without an answer. */
-export const gone: Answer = (reply) => reply.destroy();
+export const closedConnection: Answer = (reply) => reply.destroy();
 
 /** A server that clients of a test ask. */
-export interface Answering {
+export interface ScriptedServer {
   readonly url: string;
   /** The number of requests so far. */
   requests(): number;
 }
 
 /** A server that gives each request the next of some answers, the last one for ever. */
-export async function answering(
+export async function scriptedServer(
   test: Pick<typeof t, 'teardown'>,
   answers: readonly Answer[],
-): Promise<Answering> {
+): Promise<ScriptedServer> {
   let requests = 0;
   const server = createServer((request, reply) => {
     const answer = answers[Math.min(requests, answers.length - 1)];

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { createClient, PricesError } from '../../clients/typescript/client.js';
-import { type Answer, answering, gone, json, refused } from './scripted-server.ts';
+import { type Answer, closedConnection, json, refused, scriptedServer } from './scripted-server.ts';
 
 const OK = { $metadata: { market: 'nickel', revision: 'abcd.1', warnings: [] }, data: [{}] };
 const SOON = { 'retry-after': '0' };
@@ -11,7 +11,7 @@ type Test = Pick<typeof t, 'teardown'>;
 
 /** A server of a test, and a client that asks it. */
 async function serving(test: Test, answers: readonly Answer[]) {
-  const { url, requests } = await answering(test, answers);
+  const { url, requests } = await scriptedServer(test, answers);
   return { client: createClient({ url, key: 'key', timeoutMs: 20_000 }), url, requests };
 }
 
@@ -30,7 +30,12 @@ t.test('429, 503, 304 and cut connections are tried again, at most three times',
     reply.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
     reply.write('{"$metadata', () => reply.destroy());
   };
-  const passing = [refused(429, 'rate_limited', SOON), json('', SOON, 304), gone, json(OK)];
+  const passing = [
+    refused(429, 'rate_limited', SOON),
+    json('', SOON, 304),
+    closedConnection,
+    json(OK),
+  ];
   for (const answers of [passing, [refused(503, 'overloaded', SOON), cut, json(OK)]]) {
     const some = await serving(t, answers);
     t.equal((await some.client.prices('nickel')).revision, 'abcd.1');
@@ -141,7 +146,7 @@ t.test('what is no answer of version 3 is an error that shows its beginning', as
     const call = odd.client.prices('nickel', {}, { timeoutMs: 400 });
     t.match((await errorOf(call)).message, /sent a part of its answer only: (\{"\$meta|$)/, what);
   }
-  const { client } = await serving(t, [gone]);
+  const { client } = await serving(t, [closedConnection]);
   const call = client.prices('nickel', {}, { timeoutMs: 400 });
   t.match((await errorOf(call)).message, /cannot be reached: \w+/);
 });

@@ -172,7 +172,7 @@ t.test('a refusal carries its status, code, places and request id', async (t) =>
       () => null,
       (error: unknown) => error,
     );
-  // What a caller without types may send.
+  // Values that untyped code may pass.
   const loose = client as unknown as {
     prices(market: string, request?: object): Promise<unknown>;
     changes(request: object): Promise<unknown>;

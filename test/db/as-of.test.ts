@@ -9,8 +9,8 @@ import {
   insertOf,
   inTransaction,
   pointRow,
-  writeWorld,
-} from '../support/database/world.ts';
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 import { until } from '../support/http/sockets.ts';
 
 t.test('an instant is brought to UTC and to the microsecond, never rounded up', async (t) => {
@@ -51,7 +51,7 @@ const times = async (pool: pg.Pool): Promise<{ number: string; at: string; befor
 
 t.test('the moment of a commit includes it, one microsecond before does not', async (t) => {
   const { pool, db } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   for (let day = 1; day <= 20; day += 1) {
     await inRevision(pool, insertOf('series', pointRow({ date: `'2024-02-01'::date + ${day}` })));
   }
@@ -83,7 +83,7 @@ const someoneWaits = (pool: pg.Pool): Promise<void> =>
 
 t.test('a moment waits for the commits before it that nobody can see yet', async (t) => {
   const { pool, db } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   // It waits for so short a time by itself that a machine which stalls may miss it.
   await pool.query("alter function revision_as_of(timestamptz) set lock_timeout = '60s'");
   const [first] = await times(pool);
@@ -92,7 +92,7 @@ t.test('a moment waits for the commits before it that nobody can see yet', async
     await writer.query(insertOf('series', pointRow()));
     const open = await writer.query('select clock_timestamp()::text as now');
     t.equal(await numberAsOf(db, open.rows[0].now), '1', 'its time is not yet written');
-    // What a commit begins with: from here on the revision has its time.
+    // The first statement of a commit: it fixes the time of the revision.
     await writer.query('set constraints all immediate');
     const sealed = await writer.query('select clock_timestamp()::text as now');
     t.equal(await numberAsOf(db, first?.at ?? ''), '1', 'a settled moment waits for nobody');
@@ -105,7 +105,7 @@ t.test('a moment waits for the commits before it that nobody can see yet', async
 
 t.test('what identifies a source of rates never changes', async (t) => {
   const { pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   const { message } = await failureOf(pool.query('update fx_source set is_sample = true'));
   t.match(message, 'fx_source');
   const { rowCount } = await pool.query("update fx_source set name = 'Another name'");

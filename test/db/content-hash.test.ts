@@ -10,7 +10,7 @@ import {
   points,
 } from '../ingest/support/loading.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { inRevision } from '../support/database/world.ts';
+import { inRevision } from '../support/database/minimal-data.ts';
 import { prices as command } from '../support/process/programs.ts';
 
 /** Tells the parts whose hashes differ from those at the call before. */
@@ -54,7 +54,7 @@ t.test('every part is counted, and the same data hash the same', async (t) => {
 
 const POINT = `where date = '2020-01-31'`;
 const RATE = `where date = '2020-01-30'`;
-/** What a change is, and the part that it changes. */
+/** A kind of change, and the part of the data that it changes. */
 const CHANGES: Readonly<Record<string, string>> = {
   [`update series set low = 8 ${POINT}`]: 'aluminium',
   [`update series set mid = 10.5 ${POINT}`]: 'aluminium',

@@ -11,8 +11,8 @@ import {
   productRow,
   rateRow,
   UNIT,
-  writeWorld,
-} from '../support/database/world.ts';
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 
 /** The tables of which nothing is ever overwritten, with a row of each that no other refers to. */
 const VERSIONED = {
@@ -41,7 +41,7 @@ t.test(
   'data changes only with a revision of its own, and a hint says how to open one',
   async (t) => {
     const { pool } = await testDatabase(t);
-    await writeWorld(pool);
+    await writeMinimalData(pool);
     await writeMore(pool);
     for (const table of TABLES) {
       for (const change of [
@@ -62,7 +62,7 @@ t.test(
 
 t.test('a point carries the revision that wrote it, and no other', async (t) => {
   const { pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   for (const revision of ['1', '1000']) {
     const forged = insertOf('series', { ...pointRow({ date: "'2020-01-01'" }), revision });
     const { message, hint } = await failureOf(inRevision(pool, forged));
@@ -73,7 +73,7 @@ t.test('a point carries the revision that wrote it, and no other', async (t) => 
 
 t.test('what was published is never truncated, and the past is never written', async (t) => {
   const { pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   await writeMore(pool);
   await inRevision(
     pool,
@@ -108,7 +108,7 @@ t.test('what was published is never truncated, and the past is never written', a
 
 t.test('market, code, type, currency and unit of a price never change; the rest may', async (t) => {
   const { pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   const update = (change: string, table = 'price', where = "code = 'T-1'") =>
     failureOf(inRevision(pool, `update ${table} set ${change} where ${where}`));
   for (const change of [
@@ -143,7 +143,7 @@ t.test('market, code, type, currency and unit of a price never change; the rest 
 
 t.test('a revision of another transaction opens nothing', async (t) => {
   const { pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   await writeMore(pool);
   for (const table of TABLES) {
     const client = await pool.connect();
@@ -161,7 +161,7 @@ t.test('a revision of another transaction opens nothing', async (t) => {
 
 t.test('history and touched scopes are written by triggers alone', async (t) => {
   const { pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   await writeMore(pool);
   for (const table of TABLES) {
     const insert = `insert into ${table}_history select t.*, 9 from ${table} t limit 1`;

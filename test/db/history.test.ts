@@ -7,8 +7,8 @@ import {
   inTransaction,
   pointRow,
   priceId,
-  writeWorld,
-} from '../support/database/world.ts';
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 
 /** One statement of a revision, on one of two prices and four days. */
 interface Step {
@@ -25,7 +25,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   value: fc.integer({ min: 1, max: 9 }),
 });
 
-/** What the tables should hold, in plain JavaScript. */
+/** The expected content of the tables, in plain JavaScript. */
 interface World {
   readonly points: Map<string, string>;
   readonly names: Map<string, string>;
@@ -105,7 +105,7 @@ t.test(
   'whatever was published, corrected and withdrawn, every revision reads as it was',
   async (t) => {
     const { pool } = await testDatabase(t);
-    const first = await writeWorld(pool);
+    const first = await writeMinimalData(pool);
     const world: World = {
       points: new Map(),
       names: new Map(['T-1', 'T-2', 'T-3'].map((code) => [code, `Price ${code}`])),
@@ -141,7 +141,7 @@ t.test(
   'what a revision superseded is kept once, and what it made and changed itself is not',
   async (t) => {
     const { pool } = await testDatabase(t);
-    await writeWorld(pool);
+    await writeMinimalData(pool);
     const revision = (...statements: string[]) =>
       inTransaction(pool, async (client) => {
         await client.query("select open_revision('test')");
@@ -163,7 +163,7 @@ t.test(
 
 t.test('reference data reads as it was, and a name can come back', async (t) => {
   const { pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   const rename = (name: string) =>
     inTransaction(pool, async (client) => {
       await client.query("select open_revision('test')");

@@ -5,11 +5,11 @@ import type { LinkState } from '../../src/db/link/link.ts';
 import { numberOf } from '../../src/db/revisions.ts';
 import { problemOf } from '../../src/http/problems.ts';
 import { type Cluster, ownCluster } from '../support/database/cluster.ts';
+import { failureOf, inRevision, inTransaction } from '../support/database/minimal-data.ts';
 import { cutOff, standbyOf } from '../support/database/standby.ts';
-import { wireTo } from '../support/database/tcp-proxy.ts';
-import { failureOf, inRevision, inTransaction } from '../support/database/world.ts';
+import { tcpProxyTo } from '../support/database/tcp-proxy.ts';
 import { until } from '../support/http/sockets.ts';
-import { tell } from '../support/process/signals.ts';
+import { sendSignal } from '../support/process/signals.ts';
 
 type Test = Pick<typeof t, 'teardown' | 'ok' | 'same' | 'equal'>;
 
@@ -126,7 +126,7 @@ t.test('the link to a server that stays', async (t) => {
   const { epoch } = client.link;
   commits.length = 0;
   await walk(t, here, 'up: connection ends, server answers', async () => {
-    await first.ask(`select pg_terminate_backend(${session})`);
+    await first.query(`select pg_terminate_backend(${session})`);
     await until('it listens again', () => commits.length >= 2 && client.link.reportsCommits);
   });
   t.same(commits, [null, null], 'once when it was lost, once when it was made');
@@ -160,7 +160,7 @@ t.test('a session of the link that stands still', async (t) => {
   await begin(here);
   const [session = 0] = await first.sessions('linked link');
   const { epoch } = client.link;
-  tell(session, 'SIGSTOP');
+  sendSignal(session, 'SIGSTOP');
   try {
     await walk(t, here, 'up: only this session times out', () =>
       until('another is made', async () => {
@@ -169,17 +169,17 @@ t.test('a session of the link that stands still', async (t) => {
       }),
     );
   } finally {
-    tell(session, 'SIGCONT');
+    sendSignal(session, 'SIGCONT');
   }
   t.equal(client.link.epoch, epoch, 'the pool stays');
 });
 
 t.test('a connection that is cut', async (t) => {
-  const wire = await wireTo(t, first.url);
-  const here = linked(t, [wire.url]);
+  const proxy = await tcpProxyTo(t, first.url);
+  const here = linked(t, [proxy.url]);
   const { client, commits } = here;
   await begin(here);
-  await walk(t, here, 'up: connection ends, server refuses', () => wire.cut(true));
+  await walk(t, here, 'up: connection ends, server refuses', () => proxy.cut(true));
   t.ok(client.link.queues.isAway);
   const waiting = Promise.all([
     client.reads.query({ text: 'select 1' }),
@@ -187,7 +187,7 @@ t.test('a connection that is cut', async (t) => {
   ]);
   const { epoch } = client.link;
   commits.length = 0;
-  await walk(t, here, 'away: server answers', () => wire.cut(false));
+  await walk(t, here, 'away: server answers', () => proxy.cut(false));
   await waiting;
   t.equal(client.link.epoch, epoch + 1);
   await until('it listens again', () => client.link.reportsCommits);
@@ -198,11 +198,11 @@ t.test('a connection that is cut', async (t) => {
 /** Stops a server for as long as work takes. */
 async function whileStopped(server: Cluster, work: () => Promise<void>): Promise<void> {
   const pids = await server.processes();
-  for (const pid of pids) tell(pid, 'SIGSTOP');
+  for (const pid of pids) sendSignal(pid, 'SIGSTOP');
   try {
     await work();
   } finally {
-    for (const pid of pids) tell(pid, 'SIGCONT');
+    for (const pid of pids) sendSignal(pid, 'SIGCONT');
   }
 }
 
@@ -230,10 +230,10 @@ t.test('a server that stands still', async (t) => {
 });
 
 t.test('the time of a silent database counts from the unanswered question', async (t) => {
-  const wire = await wireTo(t, first.url);
-  const here = linked(t, [wire.url], { silenceMs: 1_000, awayMs: 1_000 });
+  const proxy = await tcpProxyTo(t, first.url);
+  const here = linked(t, [proxy.url], { silenceMs: 1_000, awayMs: 1_000 });
   await begin(here);
-  wire.freeze();
+  proxy.freeze();
   await until('it is down', () => here.client.link.state === 'down');
   const [away, down] = here.changes.slice(-2);
   t.same([away?.to, down?.to], ['away', 'down']);
@@ -241,13 +241,13 @@ t.test('the time of a silent database counts from the unanswered question', asyn
 });
 
 t.test('the cause of a refusal is the last error of the database', async (t) => {
-  const wire = await wireTo(t, first.url);
-  const here = linked(t, [wire.url], { silenceMs: 500, awayMs: 2_000 });
+  const proxy = await tcpProxyTo(t, first.url);
+  const here = linked(t, [proxy.url], { silenceMs: 500, awayMs: 2_000 });
   const { link } = here.client;
   await begin(here);
-  wire.freeze();
+  proxy.freeze();
   await until('it is away', () => link.state === 'away');
-  wire.cut(true);
+  proxy.cut(true);
   await until('it is down', () => link.state === 'down');
   const refusals = new Set<unknown>();
   for (let count = 0; count < 200; count += 1) {
@@ -293,7 +293,7 @@ t.test('a standby', async (t) => {
   await begin(both);
   t.equal(both.client.link.url, second.url);
   const { epoch } = both.client.link;
-  await second.ask('select pg_wal_replay_pause()');
+  await second.query('select pg_wal_replay_pause()');
   const behind = await commit(first, 'Not replayed');
   await walk(t, both, 'up: standby behind, another server usable', () =>
     until('it has moved', () => both.moves.length > 0),
@@ -307,7 +307,7 @@ t.test('a standby', async (t) => {
   );
   t.match(here.behind, [/^the standby is [\d.]+ s behind$/]);
   t.ok(link.lagMs > 500);
-  await second.ask('select pg_wal_replay_resume()');
+  await second.query('select pg_wal_replay_resume()');
 });
 
 t.test('a primary is needed', async (t) => {
@@ -345,7 +345,7 @@ t.test('commits that a standby lacks, and its promotion', async (t) => {
   t.same([found.order, found.history], [known.order + 1, known.history + 1]);
   await walk(t, alone, 'up: standby promoted', async () => {
     alone.commits.length = 0;
-    await second.ask('select pg_promote()');
+    await second.query('select pg_promote()');
     await until('it listens', () => alone.commits.includes(null));
     const number = await commit(second, 'Written after a promotion');
     await until('it is told', () => alone.commits.includes(String(number)));

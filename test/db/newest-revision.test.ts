@@ -2,12 +2,12 @@ import t from 'tap';
 import { headAt } from '../../src/db/newest-revision.ts';
 import { headOf, numberOf } from '../../src/db/revisions.ts';
 import { administer, type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { inRevision, inTransaction, writeWorld } from '../support/database/world.ts';
+import { inRevision, inTransaction, writeMinimalData } from '../support/database/minimal-data.ts';
 import { until } from '../support/http/sockets.ts';
 
 const worldOf = async (test: Parameters<typeof testDatabase>[0]): Promise<TestDatabase> => {
   const database = await testDatabase(test);
-  await writeWorld(database.pool);
+  await writeMinimalData(database.pool);
   return database;
 };
 

@@ -3,8 +3,8 @@ import t from 'tap';
 import { type Client, type ClientOptions, openClient } from '../../src/db/client.ts';
 import { problemOf } from '../../src/http/problems.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { wireTo } from '../support/database/tcp-proxy.ts';
-import { failureOf } from '../support/database/world.ts';
+import { failureOf } from '../support/database/minimal-data.ts';
+import { tcpProxyTo } from '../support/database/tcp-proxy.ts';
 import { until } from '../support/http/sockets.ts';
 
 type Test = Parameters<typeof testDatabase>[0];
@@ -215,18 +215,18 @@ t.test('who leaves while every connection is busy takes none', async (t) => {
 
 t.test('a database that stands still holds nobody longer than a statement may take', async (t) => {
   const database = await testDatabase(t);
-  const wire = await wireTo(t, database.url);
-  const client = reader(t, wire.url, { statementTimeoutMs: 100 });
+  const proxy = await tcpProxyTo(t, database.url);
+  const client = reader(t, proxy.url, { statementTimeoutMs: 100 });
   const answers = (): Promise<boolean> =>
     client.reads.query({ text: 'select 1' }).then(
       () => true,
       () => false,
     );
   await until('it answers', answers);
-  wire.freeze();
+  proxy.freeze();
   t.match(await failureOf(client.reads.query({ text: 'select 1' })), { code: 'ETIMEDOUT' });
   t.equal(client.pool.totalCount, 0);
-  wire.cut(false);
+  proxy.cut(false);
   await until('it answers again', answers);
 });
 

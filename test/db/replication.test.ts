@@ -2,7 +2,7 @@ import t from 'tap';
 import { lacksCommit } from '../../src/db/link/replication.ts';
 import { newestRevision } from '../../src/db/revisions.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { inRevision, writeWorld } from '../support/database/world.ts';
+import { inRevision, writeMinimalData } from '../support/database/minimal-data.ts';
 
 t.test(
   'a server lacks the commit that another has told of, unless its data are others',
@@ -13,7 +13,7 @@ t.test(
     const empty = await newestRevision(db);
     t.notOk(await lacksCommit(client, null), 'nothing was told');
     t.notOk(await lacksCommit(client, empty), 'nothing was committed');
-    await writeWorld(pool);
+    await writeMinimalData(pool);
     const told = await newestRevision(db);
     const { epoch } = told;
     t.notOk(await lacksCommit(client, empty));

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { Retries } from '../../src/db/retry.ts';
-import { failureOf } from '../support/database/world.ts';
+import { failureOf } from '../support/database/minimal-data.ts';
 
 const NEVER = new AbortController().signal;
 const HOUR_MS = 3_600_000;

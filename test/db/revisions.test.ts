@@ -10,8 +10,8 @@ import {
   pointRow,
   rateRow,
   valueRow,
-  writeWorld,
-} from '../support/database/world.ts';
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 
 const revisions = async (pool: pg.Pool): Promise<{ number: string; committed_at: string }[]> =>
   (await pool.query('select number, committed_at from revision order by number')).rows;
@@ -20,7 +20,7 @@ t.test(
   'a revision that changes nothing is refused at the commit and spends no number',
   async (t) => {
     const { pool } = await testDatabase(t);
-    await writeWorld(pool);
+    await writeMinimalData(pool);
     const { message, hint } = await failureOf(inRevision(pool));
     t.equal(message, 'revision 2 changed nothing');
     t.match(hint, 'only when there is something to write');
@@ -37,7 +37,7 @@ t.test(
 
 t.test('a transaction has one revision, also around a savepoint that was taken back', async (t) => {
   const { pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   const numbers = await inTransaction(pool, async (client) => {
     const open = async () => (await client.query("select open_revision('x') as n")).rows[0].n;
     await client.query('savepoint a');
@@ -59,7 +59,7 @@ t.test('a transaction has one revision, also around a savepoint that was taken b
 
 t.test('numbers have no gap and times grow strictly, however many write at once', async (t) => {
   const { pool, db } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   const writer = async (own: number) => {
     const seen: number[] = [];
     for (let turn = 0; turn < 10; turn += 1) {
@@ -97,7 +97,7 @@ t.test('a revision moves the scopes that it touched, and no other', async (t) =>
   const { pool, db } = await testDatabase(t);
   const empty = await headOf(db, ['nickel']);
   t.match(empty, { revision: '0', reference: '0', committedAt: '1970-01-01T00:00:00Z' });
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   const touched = async (...statements: string[]) => {
     const number = await inRevision(pool, ...statements);
     const { rows } = await pool.query(

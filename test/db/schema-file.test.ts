@@ -5,7 +5,7 @@ import { schemaText } from '../../scripts/schema.ts';
 import { migrateDown } from '../../src/db/migrate/migrate.ts';
 import { inForce, notInForce } from '../../src/verify/schema.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { inTransaction } from '../support/database/world.ts';
+import { inTransaction } from '../support/database/minimal-data.ts';
 
 const FILE = new URL('../../src/db/schema.sql', import.meta.url);
 

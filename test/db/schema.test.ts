@@ -1,5 +1,4 @@
 import t from 'tap';
-import { rowTests } from '../support/database/row-tests.ts';
 import {
   CURRENCY,
   insertOf,
@@ -10,7 +9,8 @@ import {
   UNIT,
   valueId,
   valueRow,
-} from '../support/database/world.ts';
+} from '../support/database/minimal-data.ts';
+import { rowTests } from '../support/database/row-tests.ts';
 
 const { refusalOf, refusesRows, acceptsRows, pool } = rowTests(t);
 

@@ -1,6 +1,6 @@
 import t from 'tap';
+import { insertOf, pointRow, rateRow } from '../support/database/minimal-data.ts';
 import { rowTests } from '../support/database/row-tests.ts';
-import { insertOf, pointRow, rateRow } from '../support/database/world.ts';
 
 const { refusalOf, refusesRows, acceptsRows } = rowTests(t);
 

@@ -16,7 +16,7 @@ const address = await addressOf(service.app);
 const GRAFANA = 'docs/recipes/grafana.md';
 const OPENBB = 'docs/recipes/openbb.md';
 
-/** What Grafana puts in place of its variables. */
+/** The values that Grafana substitutes for its variables. */
 const MACROS: Readonly<Record<string, string>> = {
   '${__from:date:YYYY-MM-DD}': '2026-06-01',
   '${__to:date:YYYY-MM-DD}': '2026-06-30',

@@ -57,7 +57,7 @@ async function doorOf(
 
 interface Reading {
   readonly child: ChildProcess;
-  /** What it said when it ended. */
+  /** Its output at exit. */
   readonly ended: Promise<{ code: number | null; stdout: string; stderr: string }>;
 }
 

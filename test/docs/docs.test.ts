@@ -92,7 +92,7 @@ function commandOf(words: readonly string[]): { command: Command; rest: readonly
   return { command, rest: [] };
 }
 
-/** What is wrong with a command line of the documentation; null when nothing is. */
+/** The fault of a command line in the documentation; null for none. */
 function faultOfCommand(line: string): string | null {
   const words = line.replace(/\s+#.*$/, '').match(/"[^"]*"|'[^']*'|\S+/g) ?? [];
   const { command, rest } = commandOf(words);

@@ -20,7 +20,7 @@ const blocks = [
 
 const DUCKDB = `${ROOT}test/docs/duckdb.ts`;
 
-/** How the blocks of a language are run. */
+/** The runner of the code blocks of each language. */
 const RUNNERS: Readonly<Record<string, readonly [string, ...string[]]>> = {
   sh: ['bash', '-euo', 'pipefail', '-c'],
   python: [PANDAS_PYTHON ?? 'python3', '-W', 'error', '-c'],
@@ -67,7 +67,7 @@ const service = await serviceOn(t, database);
 const url = await addressOf(service.app);
 const folder = await makeFolder();
 t.teardown(folder.remove);
-// As npm installs a folder.
+// The link that npm makes when it installs a folder.
 mkdirSync(`${folder.path}/node_modules`);
 symlinkSync(`${ROOT}clients/typescript`, `${folder.path}/node_modules/commodity-prices-client`);
 /** The installed command, which is that of this checkout. */

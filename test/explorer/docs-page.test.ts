@@ -11,7 +11,7 @@ interface Priced {
   readonly summary: { readonly latest: { readonly date: string } | null };
 }
 
-/** What the script of the page gives to Swagger UI, on a page with such a storage. */
+/** The options that the page's script passes to Swagger UI, for a given storage. */
 async function configured(service: Pick<Service, 'app'>, storage: Map<string, string>) {
   const { body } = await service.app.inject({ url: new URL(SCRIPT).pathname });
   // biome-ignore lint/suspicious/noExplicitAny: the configuration of Swagger UI

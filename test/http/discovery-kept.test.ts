@@ -1,5 +1,5 @@
 import t from 'tap';
-import { watchedService } from '../support/database/statement-log.ts';
+import { serviceWithStatementLog } from '../support/database/statement-log.ts';
 import { keyFor } from '../support/http/service.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 
@@ -12,7 +12,7 @@ interface Market {
   readonly prices: number;
 }
 
-const { database, statements, service } = await watchedService(t);
+const { database, statements, service } = await serviceWithStatementLog(t);
 
 const get = (url: string, of = service, key = of.key) =>
   of.request({ method: 'GET', url, headers: { 'x-api-key': key } });

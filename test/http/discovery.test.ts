@@ -1,6 +1,11 @@
 import t from 'tap';
 import { seededDatabase, type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/world.ts';
+import {
+  inRevision,
+  insertOf,
+  pointRow,
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 import { keyFor, type Service, serviceOn } from '../support/http/service.ts';
 import { type OraclePrice, readOracle } from '../support/prices/oracle.ts';
 import { SPECIFIED } from '../support/prices/specification.ts';
@@ -149,7 +154,7 @@ for (const url of ['/v3/prices', '/v3/prices/nickel/filters']) {
 
 t.test('the ETag changes with the data and with the caller, never by itself', async (t) => {
   const own = await testDatabase(t);
-  await writeWorld(own.pool);
+  await writeMinimalData(own.pool);
   const other = await serviceOn(t, own);
   const few = await keyFor(own, ['prices:nickel']);
   const tagOf = async (url: string, key: string = other.key) =>

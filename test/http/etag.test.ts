@@ -1,5 +1,5 @@
 import t from 'tap';
-import { watchedService } from '../support/database/statement-log.ts';
+import { serviceWithStatementLog } from '../support/database/statement-log.ts';
 import { type Reply, serviceOn } from '../support/http/service.ts';
 import { commit, putPoints, putRates } from '../support/prices/sample-writes.ts';
 
@@ -7,7 +7,7 @@ const VARY = 'accept, accept-encoding, x-api-key, authorization';
 const SERIES = 'codes=CP-NI-0001&includeSeries=true';
 const CONVERTED = `${SERIES}&currency=EUR`;
 
-const { database, statements, service } = await watchedService(t);
+const { database, statements, service } = await serviceWithStatementLog(t);
 
 const get = (query: string, headers = {}, method = 'GET', of = service): Promise<Reply> =>
   of.request({ method, url: `/v3/prices/nickel?${query}`, headers });

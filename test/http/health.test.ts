@@ -1,7 +1,13 @@
 import t from 'tap';
 import { VERSION } from '../../src/version.ts';
 import { seededDatabase, testDatabase } from '../support/database/database.ts';
-import { inRevision, insertOf, pointRow, priceId, writeWorld } from '../support/database/world.ts';
+import {
+  inRevision,
+  insertOf,
+  pointRow,
+  priceId,
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { until } from '../support/http/sockets.ts';
 import { readOracle } from '../support/prices/oracle.ts';
@@ -80,7 +86,7 @@ t.test(
   'the latest publication is that of the newest point of any price, to the microsecond',
   async (t) => {
     const database = await testDatabase(t);
-    await writeWorld(database.pool);
+    await writeMinimalData(database.pool);
     const point = (code: string, date: string, published_at: string) =>
       insertOf('series', pointRow({ price_id: priceId(code), date, published_at }));
     await inRevision(

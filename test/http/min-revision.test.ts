@@ -1,10 +1,10 @@
 import t from 'tap';
-import { watchedService } from '../support/database/statement-log.ts';
+import { serviceWithStatementLog } from '../support/database/statement-log.ts';
 import { type Reply, serviceOn } from '../support/http/service.ts';
 import { until } from '../support/http/sockets.ts';
 import { commit, putPoints } from '../support/prices/sample-writes.ts';
 
-const { database, statements, service } = await watchedService(t);
+const { database, statements, service } = await serviceWithStatementLog(t);
 
 const ask = (min: string | undefined, url = '/v3/prices/nickel?codes=CP-NI-0001'): Promise<Reply> =>
   service.request({

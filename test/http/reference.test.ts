@@ -1,16 +1,16 @@
 import t from 'tap';
 import { expected } from '../conversion/oracle.ts';
 import { seededDatabase, type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { CURRENCY, inRevision, insertOf } from '../support/database/world.ts';
+import { CURRENCY, inRevision, insertOf } from '../support/database/minimal-data.ts';
 import { type Service, serviceOn } from '../support/http/service.ts';
-import { commit, putRates, putWorkedRates } from '../support/prices/sample-writes.ts';
+import { commit, putEcbRates, putRates } from '../support/prices/sample-writes.ts';
 
 let database: TestDatabase;
 let service: Service;
 t.before(async () => {
   database = await testDatabase(t, { seeded: true });
   await commit(database.pool, async (client) => {
-    await putWorkedRates(client);
+    await putEcbRates(client);
     await putRates(client, 'ECB', 'USD', { '2019-11-07': '1.1077', '2019-11-11': '1.1041' });
     await putRates(client, 'ECB', 'CNY', { '2019-11-11': '7.7322' });
   });

@@ -129,7 +129,7 @@ t.test('a market whose name begins like another is another', async (t) => {
   }
 });
 
-/** What looks like the scope of a market, or of all, and is neither. */
+/** Texts similar to a scope of a market or of all markets, but invalid. */
 const nearly = (slug: string): unknown[] => [
   'prices',
   'prices:',

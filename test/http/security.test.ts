@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
-import { listening } from '../support/http/sockets.ts';
+import { startListening } from '../support/http/sockets.ts';
 
 const read = (path: string): string =>
   readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
@@ -19,7 +19,7 @@ t.test('every test that the security page names is there', (t) => {
 });
 
 t.test('every kind of answer has the headers, and only pages a policy for content', async (t) => {
-  const service = await listening(t, await testDatabase(t));
+  const service = await startListening(t, await testDatabase(t));
   const get = async (url: string, headers = {}) => {
     const answer = await fetch(`http://127.0.0.1:${service.port}${url}`, { headers });
     await answer.text();

@@ -94,7 +94,7 @@ t.test('a load whose log finds no room is not there; it goes in once there is', 
     await describePrices(client, ...CODES);
     return contentHash(client);
   });
-  await cluster.ask('checkpoint');
+  await cluster.query('checkpoint');
   const how = await log.fill();
   if (how === 'SIGKILL') t.comment('nothing can be mounted here: the server is killed instead');
   const load = ['load', 'csv', file, '--accept-jumps'];

@@ -6,8 +6,8 @@ import { numberOf, revisionAsOf } from '../../src/db/revisions.ts';
 import { undo } from '../../src/ingest/ledger/undo.ts';
 import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
 import type { TestDatabase } from '../support/database/database.ts';
+import { failureOf, inTransaction } from '../support/database/minimal-data.ts';
 import { accountPrefix, addressAs, clientAs, roledDatabase } from '../support/database/roles.ts';
-import { failureOf, inTransaction } from '../support/database/world.ts';
 import { prices } from '../support/process/programs.ts';
 import {
   describePrices,

@@ -64,13 +64,13 @@ t.test(
       return rows.length === 2;
     });
     const heard: number[] = [];
-    class Listening extends Limits {
+    class ListeningService extends Limits {
       override setPeers(others: number): void {
         super.setPeers(others);
         heard.push(others);
       }
     }
-    const limits = new Listening(SETTINGS);
+    const limits = new ListeningService(SETTINGS);
     const exchange = new Exchange(pool, limits, (error) => t.error(error));
     t.teardown(() => exchange.close());
     await until('it hears', () => heard.length > 0);

@@ -28,12 +28,12 @@ for (const [what, perMinute] of DEFAULTS) {
         return limits;
       };
       const [one, other] = [instance(), instance()];
-      /** What the other instance still gives to a name that the first one goes on counting. */
+      /** Takes one request of a name on both instances; returns the remainder on the second. */
       const left = (name: string): number => {
         one.takeRequest(name, MARK, monotonicMs());
         return other.takeRequest(name, MARK, monotonicMs())?.remaining ?? 0;
       };
-      // Each takes one at a time here: less is left than that only once the others count as well.
+      // Each call takes one: a smaller remainder proves that counts of the first one arrived.
       const hears = async (name: string): Promise<void> => {
         let asked = 0;
         await until('it hears of the first', () => {
@@ -44,7 +44,7 @@ for (const [what, perMinute] of DEFAULTS) {
       await hears('before');
       const nowMs = monotonicMs();
       for (let taken = 0; taken < OWN.burst; taken += 1) one.takeRequest('key:a', OWN, nowMs);
-      // What was counted after the key has been heard, and the key's count no later than that.
+      // This exchange also brings the count of the key, which is older.
       await hears('after');
       const verdict = other.takeRequest('key:a', OWN, monotonicMs());
       t.match(verdict, { isAllowed: false, remaining: 0 }, 'its burst was taken elsewhere');

@@ -12,10 +12,10 @@ const SETTINGS = {
   gate: { runningMax: 0, waitingMax: 0, waitMs: 1 },
 };
 const OWN = SETTINGS.principal;
-/** Of those who ask all the time. */
+/** The rate limit of clients that send continuously. */
 const OFTEN = { perMinute: 6_000, burst: 1_000, concurrent: 0 };
 
-/** Waits until an instance has looked at what the others count. */
+/** Waits until an instance has read the counts of the others. */
 async function untilLooked(pool: pg.Pool, limits: Limits, name: string): Promise<void> {
   const told = async (): Promise<number> => {
     limits.takeRequest(name, OFTEN, monotonicMs());

@@ -9,11 +9,11 @@ interface Instance {
   /** When it exchanges next, and when it read the others last. */
   nextMs: number;
   readMs: number | null;
-  /** What each of the others took, and it has not read. */
+  /** The units that the other instances consumed and this one has not read. */
   told: number[];
 }
 
-/** Instances that tell each other once a second what they took, each at its own moment. */
+/** Instances that exchange their counts once a second, each with its own phase. */
 class Instances {
   readonly #all: Instance[];
   readonly #rate: Rate;

@@ -18,7 +18,7 @@ const PRICE_KEEP = `
         $f$, columns);
       end $do$`;
 
-/** What a later version may do to the schema: everything that this version need not know of. */
+/** Schema changes of a later version that this version must tolerate. */
 export const EXPANSION: Readonly<Record<string, Step>> = {
   '0101-column': {
     // With no writer on its way, column, history and the function that keeps it change as one.

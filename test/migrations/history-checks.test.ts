@@ -1,5 +1,5 @@
 import t from 'tap';
-import { failureOf, inTransaction } from '../support/database/world.ts';
+import { failureOf, inTransaction } from '../support/database/minimal-data.ts';
 import { storedWorld } from '../verify/support.ts';
 
 /** Rows of the past that no load could have written, and the constraint that each breaks. */

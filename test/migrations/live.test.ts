@@ -3,8 +3,8 @@ import { migrateUp } from '../../src/db/migrate/migrate.ts';
 import { CORRECTING, fixture, loadFile } from '../ingest/support/loading.ts';
 import { type Migrations, migrationsWith } from '../support/database/migrations.ts';
 import { type RoledDatabase, roledDatabase, serviceClient } from '../support/database/roles.ts';
-import { type Steady, steadily } from '../support/http/closed-loop-load.ts';
-import { type Listening, listening, until } from '../support/http/sockets.ts';
+import { type ClosedLoopLoad, startClosedLoop } from '../support/http/closed-loop-load.ts';
+import { type ListeningService, startListening, until } from '../support/http/sockets.ts';
 import { within } from '../support/process/figures.ts';
 import { checkBounds, tellFigures } from '../support/run/faults.ts';
 import { EXPANSION } from './expansion.ts';
@@ -21,21 +21,21 @@ const QUESTIONS = [
 ] as const;
 
 /** A service on sockets, and somebody who asks it all the time. */
-async function busyService(t: Test, database: RoledDatabase): Promise<Steady> {
+async function busyService(t: Test, database: RoledDatabase): Promise<ClosedLoopLoad> {
   const client = serviceClient(t, database);
-  return asked(t, await listening(t, { ...database, client }));
+  return asked(t, await startListening(t, { ...database, client }));
 }
 
 /** Somebody who asks a service all the time, once it is warm. */
-async function asked(t: Test, service: Listening): Promise<Steady> {
-  const asking = steadily(t, service, QUESTIONS);
+async function asked(t: Test, service: ListeningService): Promise<ClosedLoopLoad> {
+  const asking = startClosedLoop(t, service, QUESTIONS);
   await asking.next(60);
   asking.mark();
   return asking;
 }
 
 /** All were answered, and hardly any later than before. */
-async function noneFailed(t: Checks, asking: Steady): Promise<void> {
+async function noneFailed(t: Checks, asking: ClosedLoopLoad): Promise<void> {
   await asking.next(20);
   const { sent, failed, before, since } = await asking.stop();
   const longer = within(Math.max(0, since.p99Ms - before.p99Ms), 1_000);
@@ -52,7 +52,7 @@ t.test('this version works on the schema of the next, which comes while it works
   const migrator = database.as('migrator');
   const { url: folder } = await migrationsWith(t, EXPANSION);
   const client = serviceClient(t, database);
-  const service = await listening(t, { ...database, client });
+  const service = await startListening(t, { ...database, client });
   const answers = () =>
     Promise.all(
       QUESTIONS.map(async ([path, body]) => {

@@ -14,7 +14,7 @@ const { components, paths } = parse(
 const ajv = new Ajv2020({ strict: false });
 formats.default(ajv);
 
-/** What an address writes in another way than a body. */
+/** Values that a query string spells differently from a body. */
 const WRITTEN = ['aggregate', 'format'];
 
 interface Parameter {

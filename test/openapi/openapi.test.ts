@@ -156,7 +156,7 @@ const ajv = new Ajv2020({ strict: false, allErrors: true });
 formats.default(ajv);
 ajv.addSchema({ $id: 'document', ...document });
 
-/** What is wrong with a value by a schema of the document; null when nothing is. */
+/** The fault of a value by a schema of the document; null for none. */
 function faultOf(schema: { readonly $ref?: string }, value: unknown): string | null {
   const validate = schema.$ref ? ajv.getSchema(`document${schema.$ref}`) : ajv.compile(schema);
   if (!validate) return `no schema ${schema.$ref}`;

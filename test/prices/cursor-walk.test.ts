@@ -4,7 +4,7 @@ import { type TestDatabase, testDatabase } from '../support/database/database.ts
 import { anyRequest, valuesOf } from '../support/fuzz/any-request.ts';
 import { type Reply, type Service, serviceOn } from '../support/http/service.ts';
 import { CHANGES } from '../support/prices/changes.ts';
-import { disturb } from '../support/prices/concurrent-commit.ts';
+import { commitConcurrently } from '../support/prices/concurrent-commit.ts';
 import { byAddress, queryText } from '../support/prices/query.ts';
 
 const SEED = 20_261_122;
@@ -62,7 +62,7 @@ async function walk(slug: string, body: Body, limit: number, round: number): Pro
     const cursor = page.headers['x-next-cursor'];
     t.equal(found.length < limit ? cursor : undefined, undefined, 'only the last is not full');
     if (cursor === undefined) break;
-    if (pages === 0) await disturb(database.pool, round);
+    if (pages === 0) await commitConcurrently(database.pool, round);
     const byQuery = pages % 2 === 0;
     page = await ask(slug, withOptions(body, { limit, cursor }), byQuery, LINES);
   }

@@ -1,11 +1,11 @@
 import t from 'tap';
-import { watchedService } from '../support/database/statement-log.ts';
+import { serviceWithStatementLog } from '../support/database/statement-log.ts';
 import type { Reply } from '../support/http/service.ts';
-import { disturb } from '../support/prices/concurrent-commit.ts';
+import { commitConcurrently } from '../support/prices/concurrent-commit.ts';
 import { addPrice, commit } from '../support/prices/sample-writes.ts';
 
 // One of the tests watches what is read from the database.
-const { database, statements, service } = await watchedService(t, {
+const { database, statements, service } = await serviceWithStatementLog(t, {
   RECORDS_MAX: '1000',
   PRICE_BOOK_BYTES: '0',
 });
@@ -74,7 +74,7 @@ t.test('a cursor goes on with the request that gave it, and with nothing else', 
 
 t.test('a walk through the past stays there; a cursor goes with its own state only', async (t) => {
   const { revision, asOf } = (await page({})).json.$metadata;
-  await disturb(database.pool, 1_000);
+  await commitConcurrently(database.pool, 1_000);
   for (const moment of [{ revision }, { asOf }]) {
     const whole = (await page(moment)).json;
     const first = (await page({ ...moment, limit: 3 })).json;

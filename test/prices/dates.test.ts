@@ -3,7 +3,12 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { administer, testDatabase } from '../support/database/database.ts';
-import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/world.ts';
+import {
+  inRevision,
+  insertOf,
+  pointRow,
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 import { serviceOn } from '../support/http/service.ts';
 
 const run = promisify(execFile);
@@ -29,7 +34,7 @@ const ZONES = ['UTC', 'America/New_York', 'Pacific/Kiritimati', 'Asia/Kolkata'];
 
 async function edges(test: Pick<typeof t, 'teardown'>) {
   const database = await testDatabase(test);
-  await writeWorld(database.pool);
+  await writeMinimalData(database.pool);
   const points = EDGES.map(([date, at]) =>
     insertOf('series', pointRow({ date: `'${date}'`, published_at: `'${at}'` })),
   );

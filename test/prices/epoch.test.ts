@@ -5,8 +5,8 @@ import {
   insertOf,
   inTransaction,
   pointRow,
-  writeWorld,
-} from '../support/database/world.ts';
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { prices } from '../support/process/programs.ts';
 
@@ -14,7 +14,7 @@ t.test(
   'a restored backup, its epoch renewed, is never answered from what was known before',
   async (t) => {
     const database = await testDatabase(t);
-    await writeWorld(database.pool);
+    await writeMinimalData(database.pool);
     await inRevision(database.pool, insertOf('series', pointRow()));
     const { post, request } = await serviceOn(t, database);
     const before = (await post('nickel', {})).json;
@@ -52,7 +52,7 @@ t.test(
 
 t.test('the command renews the epoch, and what clients hold is unknown', async (t) => {
   const database = await testDatabase(t);
-  await writeWorld(database.pool);
+  await writeMinimalData(database.pool);
   const service = await serviceOn(t, database);
   const before = (await service.post('nickel', {})).json.$metadata;
   const feed = await service.request({ method: 'GET', url: '/v3/changes' });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
 import { listeningOn, type Service } from '../support/http/service.ts';
-import { ask, expected } from '../support/prices/filter-answers.ts';
+import { expectedAnswer, filterAnswer } from '../support/prices/filter-answers.ts';
 import { type OraclePrice, readOracle } from '../support/prices/oracle.ts';
 import { requestsOf } from '../support/prices/requests.ts';
 import { SPECIFIED } from '../support/prices/specification.ts';
@@ -27,9 +27,9 @@ for (const market of SPECIFIED) {
     const some = fc.array(requestsOf(all, market), { minLength: AT_ONCE, maxLength: AT_ONCE });
     await fc.assert(
       fc.asyncProperty(some, async (requests) => {
-        const answers = await Promise.all(requests.map((each) => ask(service, each)));
+        const answers = await Promise.all(requests.map((each) => filterAnswer(service, each)));
         for (const [index, answer] of answers.entries()) {
-          const right = expected(all, requests[index] as (typeof requests)[number]);
+          const right = expectedAnswer(all, requests[index] as (typeof requests)[number]);
           records += answer.codes.length;
           if (JSON.stringify(answer) === JSON.stringify(right)) continue;
           throw new Error(`${JSON.stringify(answer)}\nshould be\n${JSON.stringify(right)}`);

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { seededDatabase, type TestDatabase } from '../support/database/database.ts';
 import { keyFor, type Reply, type Service, serviceOn } from '../support/http/service.ts';
-import { ask } from '../support/prices/filter-answers.ts';
+import { filterAnswer } from '../support/prices/filter-answers.ts';
 import { type Filters, type OraclePrice, readOracle, selected } from '../support/prices/oracle.ts';
 import { SPECIFIED } from '../support/prices/specification.ts';
 
@@ -36,7 +36,7 @@ t.test('each filter of each market selects by each of its values, by name and by
       const values = valuesOf(slug, filter);
       const check = async (sent: string, id: string) => {
         const request = { slug, filters: { [filter]: [sent] }, includeSeries: false };
-        const { codes, unmatched } = await ask(service, request);
+        const { codes, unmatched } = await filterAnswer(service, request);
         const wanted = selected(all, slug, { [filter]: [id] }).map((each) => each.code);
         const isRight = wanted.length > 0 && codes.join() === wanted.join();
         if (!isRight || unmatched.length > 0) wrong.push(sent);
@@ -109,7 +109,7 @@ t.test('a code of another market names it, and only to who may read that market'
   const detail = '"cp-co-0001" is a code of cobalt; ask /v3/prices/cobalt for it';
   const both = await keyFor(database, ['prices:nickel', 'prices:cobalt']);
   const few = await keyFor(database, ['prices:nickel', 'prices:copper']);
-  const ask = (key: string) =>
+  const filterAnswer = (key: string) =>
     service.request({
       method: 'POST',
       url: '/v3/prices/nickel',
@@ -118,7 +118,7 @@ t.test('a code of another market names it, and only to who may read that market'
     });
   // Alternating, so that an answer cached for one key would be visible to the other.
   const answers = [];
-  for (const key of [both, few, both, few]) answers.push(await ask(key));
+  for (const key of [both, few, both, few]) answers.push(await filterAnswer(key));
   for (const [index, answer] of answers.entries()) {
     t.same(codesOf(answer), ['CP-NI-0001']);
     t.match(warningsOf(answer), told);

@@ -14,7 +14,7 @@ import { columnsOf } from '../../src/prices/series/copy-binary.ts';
 import { daysStatement, fewPoints, seriesStatement } from '../../src/prices/series/from-sql.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { lockWaits } from '../support/database/lock-waits.ts';
-import { failureOf, inTransaction } from '../support/database/world.ts';
+import { failureOf, inTransaction } from '../support/database/minimal-data.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { until } from '../support/http/sockets.ts';
 

@@ -1,11 +1,16 @@
 import t from 'tap';
 import { extentsNow } from '../../src/prices/select/market-list.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { inRevision, insertOf, pointRow, writeWorld } from '../support/database/world.ts';
+import {
+  inRevision,
+  insertOf,
+  pointRow,
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 
 t.test('the markets are read only where the server has the commit', async (t) => {
   const { db, pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   await inRevision(pool, insertOf('series', pointRow()));
   const { rows } = await pool.query<{ number: string; commit_id: string }>(
     'select number, commit_id from revision order by number desc limit 1',

@@ -10,7 +10,7 @@ import { usedValues, vocabularyReader } from '../../src/prices/select/vocabulary
 import { randomOf } from '../conversion/support.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { fillLarge, LARGE } from '../support/database/large-market.ts';
-import { statementsSeen } from '../support/database/statement-log.ts';
+import { logStatements } from '../support/database/statement-log.ts';
 import { valuesOf } from '../support/fuzz/any-request.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { addPrice, commit } from '../support/prices/sample-writes.ts';
@@ -102,7 +102,7 @@ t.test('a commit ends the use of the cached prices of its market', async (t) => 
 
 t.test('a market of more than 2,000 prices is selected by the database each time', async (t) => {
   const database = await testDatabase(t);
-  const statements = statementsSeen(database.pool);
+  const statements = logStatements(database.pool);
   await fillLarge(database, { prices: 2_001, values: 10, points: 1, rateDays: 1 });
   const service = await serviceOn(t, database, FROM_SQL);
   const selections: number[] = [];

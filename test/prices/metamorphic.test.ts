@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
 import { listeningOn, type Service } from '../support/http/service.ts';
-import { ask } from '../support/prices/filter-answers.ts';
+import { filterAnswer } from '../support/prices/filter-answers.ts';
 import { type Filters, type OraclePrice, readOracle } from '../support/prices/oracle.ts';
 import { day, filterValue, lists } from '../support/prices/requests.ts';
 import { SPECIFIED, type SpecifiedMarket } from '../support/prices/specification.ts';
@@ -21,7 +21,7 @@ const market = fc.constantFrom(...SPECIFIED);
 
 /** The codes that a market answers to some filters. */
 const codesOf = async ({ slug }: SpecifiedMarket, filters: Filters): Promise<readonly string[]> =>
-  (await ask(service, { slug, filters, includeSeries: false })).codes;
+  (await filterAnswer(service, { slug, filters, includeSeries: false })).codes;
 
 /** A market, filters of it, one filter more of it and two values for that. */
 const narrowed = market.chain((each) =>
@@ -102,7 +102,7 @@ t.test('two ranges that meet hold together what the whole range holds', async (t
     fc.asyncProperty(split, async ({ market: { slug }, days }) => {
       const [first = '', middle = '', last = ''] = days;
       const within = (dateFrom: string, dateTo: string) =>
-        ask(service, { slug, filters: { dateFrom, dateTo }, includeSeries: true });
+        filterAnswer(service, { slug, filters: { dateFrom, dateTo }, includeSeries: true });
       const whole = await within(first, last);
       const left = await within(first, middle);
       const right = dayAfter(middle) > last ? null : await within(dayAfter(middle), last);

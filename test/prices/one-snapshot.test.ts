@@ -7,7 +7,7 @@ import { referenceReader } from '../../src/prices/select/references.ts';
 import { sqlSeries } from '../../src/prices/series/from-sql.ts';
 import { membersOf, ownTerms } from '../../src/prices/write/record.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { inRevision } from '../support/database/world.ts';
+import { inRevision } from '../support/database/minimal-data.ts';
 import { listeningOn, type Service } from '../support/http/service.ts';
 import { overSocket } from '../support/http/socket-request.ts';
 import { pointsText } from '../support/prices/points-text.ts';

@@ -6,8 +6,8 @@ import { revisionAsOf } from '../../src/db/revisions.ts';
 import { optionsOf } from '../../src/prices/plan/options.ts';
 import { type SnapshotPlan, snapshotReader } from '../../src/prices/snapshot.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { statementsSeen } from '../support/database/statement-log.ts';
-import { failureOf } from '../support/database/world.ts';
+import { failureOf } from '../support/database/minimal-data.ts';
+import { logStatements } from '../support/database/statement-log.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { commit, putPoints } from '../support/prices/sample-writes.ts';
 
@@ -43,7 +43,7 @@ t.test('a past moment is looked up once, until a known revision is gone', async 
 
 t.test('a repeated request for the past asks the database for nothing but points', async (t) => {
   const database = await testDatabase(t, { seeded: true });
-  const statements = statementsSeen(database.pool);
+  const statements = logStatements(database.pool);
   const service = await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' });
   const { rows } = await database.pool.query('select clock_timestamp() as at');
   const asOf = new Date(rows[0].at).toISOString();

@@ -1,7 +1,13 @@
 import t from 'tap';
 import { randomOf } from '../conversion/support.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { type Asked, anyRequest, forAll, send, valuesOf } from '../support/fuzz/any-request.ts';
+import {
+  anyRequest,
+  forAll,
+  type PriceRequest,
+  send,
+  valuesOf,
+} from '../support/fuzz/any-request.ts';
 import { type Reply, type Service, serviceOn } from '../support/http/service.ts';
 import { CHANGES } from '../support/prices/changes.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
@@ -13,7 +19,7 @@ const SEED = 20_261_120;
 const request = anyRequest(randomOf(SEED));
 
 /** An earlier answer: its bytes and the revision that it named. */
-interface Noted extends Asked {
+interface Noted extends PriceRequest {
   readonly status: number;
   readonly text: string;
   readonly revision: string;
@@ -22,7 +28,11 @@ interface Noted extends Asked {
 
 const METADATA = /^\{"\$metadata":\{"market":"[^"]+","revision":"([^"]+)","asOf":"([^"]+)"/;
 
-async function note(service: Service, asked: Asked, newest: readonly string[]): Promise<Noted> {
+async function note(
+  service: Service,
+  asked: PriceRequest,
+  newest: readonly string[],
+): Promise<Noted> {
   const { status, text } = await send(service, asked);
   if (status !== 200 && status !== 400) throw new Error(text);
   // A refusal names no revision: the request read the newest.

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { statementsSeen } from '../support/database/statement-log.ts';
+import { logStatements } from '../support/database/statement-log.ts';
 import { serviceOn } from '../support/http/service.ts';
 
 /** The number of prices of each COPY. */
@@ -17,7 +17,7 @@ for (const [title, points, asked] of [
 ] as const) {
   t.test(title, async (t) => {
     const database = await testDatabase(t);
-    const statements = statementsSeen(database.pool);
+    const statements = logStatements(database.pool);
     await fill(database, { prices: 40, points });
     const env = { PRICE_BOOK_BYTES: '0', SERIES_PRICES_PER_STATEMENT: '20' };
     const service = await serviceOn(t, database, env);

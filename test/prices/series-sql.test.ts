@@ -18,8 +18,8 @@ import {
   insertOf,
   inTransaction,
   pointRow,
-  writeWorld,
-} from '../support/database/world.ts';
+  writeMinimalData,
+} from '../support/database/minimal-data.ts';
 import { dayText, decimalText, values } from '../support/prices/decimals.ts';
 import { parseExact } from '../support/prices/oracle.ts';
 import { pointsText } from '../support/prices/points-text.ts';
@@ -50,7 +50,7 @@ const rows = fc.uniqueArray(
 let database: TestDatabase;
 t.before(async () => {
   database = await testDatabase(t);
-  await writeWorld(database.pool);
+  await writeMinimalData(database.pool);
 });
 
 /** The points of some prices as the service encodes them, and as PostgreSQL prints them. */
@@ -188,7 +188,7 @@ t.test('points that arrive in any order are in the order of their days', async (
 
 t.test('a series that was cut off on its way is an error, never a shorter series', async (t) => {
   const { pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   const point = (day: number) => insertOf('series', pointRow({ date: `'2024-01-0${day}'` }));
   const revision = await inRevision(pool, point(1), point(2), point(3));
   const client = await pool.connect();

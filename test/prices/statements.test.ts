@@ -21,7 +21,7 @@ import { referenceReader } from '../../src/prices/select/references.ts';
 import { usedValues, vocabularyReader } from '../../src/prices/select/vocabulary.ts';
 import { unmatchedIn } from '../../src/prices/select/warnings.ts';
 import { daysStatement, fewPoints, seriesStatement } from '../../src/prices/series/from-sql.ts';
-import { failureOf } from '../support/database/world.ts';
+import { failureOf } from '../support/database/minimal-data.ts';
 
 /** The statements as they were reviewed. Set UPDATE_STATEMENTS to write them anew. */
 const REVIEWED = new URL('statements.sql', import.meta.url);

@@ -107,7 +107,7 @@ t.test(
       const { code, stdout } = await runScript(t, `${BUSY} process.exit(0);`, fd);
       closeSync(fd);
       t.equal(code, 0, name);
-      // What the process and the pipe hold is not lost yet.
+      // Lines in the buffers of the process and of the pipe are not lost yet.
       const held = (65_536 * 2) / 1_000;
       t.ok(Number(stdout) >= 1_000 - held && Number(stdout) < 1_000, `${name}: lines are counted`);
     }

@@ -7,7 +7,7 @@ import { SETTINGS } from '../../src/config/settings.ts';
 import { NODE_FLAGS } from '../../src/process/workers.ts';
 
 const SERVER = fileURLToPath(new URL('../../src/server.ts', import.meta.url));
-/** Where it serves after all, it is ended. */
+/** Ends the service if it starts despite the arguments. */
 const start = (...args: string[]) =>
   promisify(execFile)(process.execPath, [SERVER, ...args], { timeout: 60_000 });
 

@@ -6,7 +6,7 @@ import { dataFolder, prices, type Running, startService } from '../support/proce
 
 type Test = Parameters<typeof startService>[0];
 
-/** What a start on a database says of it: the messages of its log that name the setting. */
+/** The startup log messages that name the database setting. */
 async function saidOf(t: Test, url: string): Promise<string[]> {
   const service = startService(t, { DATABASE_URL: url });
   await service.until('stderr', /DATABASE_URL/);
@@ -74,13 +74,13 @@ t.test('an account that may do more than read is told at the start', async (t) =
   const { prefix, pool, url } = database;
   const service = roleName(prefix, 'service');
   const tell = (what: string) => `it ${what}; run "./prices db roles"`;
-  const said = async (address: string) => (await saidOf(t, address)).join('\n');
-  t.match(await said(url), tell('is a superuser'));
+  const output = async (address: string) => (await saidOf(t, address)).join('\n');
+  t.match(await output(url), tell('is a superuser'));
   t.match(
-    await said(database.urlOf('migrator')),
+    await output(database.urlOf('migrator')),
     /it may act as the owner of the tables, may write to \d+ tables, may make schemas or tables/,
   );
-  t.match(await said(database.urlOf('loader')), /it may write to 9 tables, .*may open revisions/);
+  t.match(await output(database.urlOf('loader')), /it may write to 9 tables, .*may open revisions/);
   const grants: [string, string, string][] = [
     ['grant update (mid) on series to', 'revoke all on series from', 'may write to 1 tables'],
     ['grant delete on api_key to', 'revoke delete on api_key from', 'may write to 1 tables'],
@@ -89,12 +89,12 @@ t.test('an account that may do more than read is told at the start', async (t) =
   ];
   for (const [give, take, what] of grants) {
     await pool.query(`${give} ${service}`);
-    t.match(await said(database.urlOf('service')), `it ${what}`);
+    t.match(await output(database.urlOf('service')), `it ${what}`);
     await pool.query(`${take} ${service}; grant select on series to ${service}`);
   }
   await pool.query(`revoke select on price, product from ${service}`);
   t.match(
-    await said(database.urlOf('service')),
+    await output(database.urlOf('service')),
     `the account ${service} may not read price and 1 other tables; run: ./prices`,
   );
 });

@@ -3,7 +3,7 @@ import { misspeltSettings } from '../../src/config/environment.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
 import { startService } from '../support/process/programs.ts';
 
-/** What systems, tools and other programs put into an environment. */
+/** Environment variables of systems, tools and other programs. */
 const OF_OTHERS = `PATH HOME HOSTNAME HOSTTYPE PWD OLDPWD USER LOGNAME SHELL SHLVL TERM EDITOR LANG
   LC_ALL TMPDIR TEMP MAIL DISPLAY SSH_AUTH_SOCK XDG_DATA_DIRS XDG_DATA_HOME HISTFILE PORTAGE_DIR
   PGHOST PGPORT PGUSER PGPASSWORD PGDATABASE PGDATA PGSSLMODE PGCONNECT_TIMEOUT POSTGRES_PASSWORD

@@ -65,7 +65,7 @@ async function takenPort(test: Pick<typeof t, 'teardown'>): Promise<number> {
 }
 
 /** Waits for the address in the log of a service that shows no banner. */
-async function listening(service: Running): Promise<string> {
+async function startListening(service: Running): Promise<string> {
   return addressIn(await service.until('stderr', /listening at http/));
 }
 
@@ -122,9 +122,9 @@ t.test('one command gives a service that answers, again and again', async (t) =>
   t.equal(await isDatabaseUp(dataDir), false, 'a start that fails gives its database back');
 
   const secret = (await readFile(join(dataDir, 'jwt-secret'), 'utf8')).trim();
-  for (const said of [first, second]) {
-    t.notMatch(said.stdout() + said.stderr(), secret);
-    t.notMatch(said.stderr(), /cps_live_/);
+  for (const output of [first, second]) {
+    t.notMatch(output.stdout() + output.stderr(), secret);
+    t.notMatch(output.stderr(), /cps_live_/);
   }
 });
 
@@ -154,7 +154,7 @@ t.test('one Ctrl-C that arrives twice, as under npm, lets running requests end',
   const { url, db } = await seededDatabase(t);
   const { key } = await createKey(db, { name: 'a', scopes: ['prices:nickel'], expiresAt: null });
   const service = startService(t, { DATABASE_URL: url });
-  const address = await listening(service);
+  const address = await startListening(service);
   const asking = request(`${address}/v3/prices/nickel`, {
     method: 'POST',
     agent: false,
@@ -192,7 +192,7 @@ t.test('with DATABASE_URL nothing is migrated, seeded or made', async (t) => {
   const { url } = await testDatabase(t, { seeded: true });
   const keysBefore = (await prices(t, { DATABASE_URL: url }, 'keys', 'list', '--json')).stdout;
   const service = startService(t, { DATABASE_URL: url });
-  const address = await listening(service);
+  const address = await startListening(service);
   t.equal(service.stdout(), '', 'no banner');
   await isReady(address);
   const bearer = await askNickel(address, { authorization: 'Bearer a.b.c' });
@@ -206,7 +206,7 @@ t.test('with DATABASE_URL of an unmigrated database it starts and is not ready',
   const database = await testDatabase(t);
   await database.pool.query('drop table kysely_migration');
   const service = startService(t, { DATABASE_URL: database.url });
-  const address = await listening(service);
+  const address = await startListening(service);
   t.equal((await fetch(`${address}/live`)).status, 200);
   await until('it says why', async () => {
     const ready = await fetch(`${address}/ready`);
@@ -220,7 +220,7 @@ t.test('an unreachable DATABASE_URL does not stop the start', async (t) => {
   const closed = new URL(siblingUrl(url, 'none'));
   closed.port = '1';
   const service = startService(t, { DATABASE_URL: closed.href });
-  const address = await listening(service);
+  const address = await startListening(service);
   t.equal((await fetch(`${address}/live`)).status, 200);
   t.equal((await fetch(`${address}/ready`)).status, 503);
   service.child.kill('SIGTERM');

@@ -2,7 +2,7 @@ import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
 import { keyFor } from '../support/http/service.ts';
-import { Caller, exchange, postText, until } from '../support/http/sockets.ts';
+import { exchange, postText, RawConnection, until } from '../support/http/sockets.ts';
 import { type Running, startService } from '../support/process/programs.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
@@ -23,23 +23,27 @@ async function ofWorkers(test: Test, count: number, env: Readonly<Record<string,
   });
   const log = await service.until('stderr', /workers? answers? at [^"]+/);
   const port = Number(/workers? answers? at http:\/\/[\d.]+:(\d+)/.exec(log)?.[1]);
-  const callers = (many: number): Caller[] =>
+  const connections = (many: number): RawConnection[] =>
     Array.from({ length: many }, () => {
-      const caller = new Caller(test, port);
-      caller.socket.resume();
-      return caller;
+      const connection = new RawConnection(test, port);
+      connection.socket.resume();
+      return connection;
     });
-  return { service, port, callers };
+  return { service, port, connections };
 }
 
-const wasToldToClose = ({ text }: Caller): boolean => /^connection: close/im.test(text);
+const wasToldToClose = ({ text }: RawConnection): boolean => /^connection: close/im.test(text);
 
-const answers = ({ text }: Caller): number => text.match(/HTTP\/1\.1 200 /g)?.length ?? 0;
+const answers = ({ text }: RawConnection): number => text.match(/HTTP\/1\.1 200 /g)?.length ?? 0;
 
 /** Sends a request over each, or a part of one, and waits until each has so many answers. */
-async function ask(callers: readonly Caller[], count: number, text = LIVE): Promise<void> {
-  for (const { socket } of callers) socket.write(text);
-  await until(`${count} answers`, () => callers.every((each) => answers(each) === count));
+async function ask(
+  connections: readonly RawConnection[],
+  count: number,
+  text = LIVE,
+): Promise<void> {
+  for (const { socket } of connections) socket.write(text);
+  await until(`${count} answers`, () => connections.every((each) => answers(each) === count));
 }
 
 async function replaced(service: Running, times: number): Promise<void> {
@@ -52,7 +56,7 @@ const answerers = ({ stderr }: Running): Set<string | undefined> =>
   new Set([...stderr().matchAll(/"pid":(\d+),.*"request completed"/g)].map(([, pid]) => pid));
 
 /** The process that has answered a caller; 0 while the log does not tell it. */
-function answererOf({ stderr }: Running, { text }: Caller): number {
+function answererOf({ stderr }: Running, { text }: RawConnection): number {
   const [, id] = /^x-request-id: (\S+)/im.exec(text) ?? [];
   const line = stderr()
     .split('\n')
@@ -70,9 +74,9 @@ function hasEnded(pid: number): boolean {
 }
 
 t.test('connections without a request outlive the workers that they were with', async (t) => {
-  const { service, callers } = await ofWorkers(t, 2);
-  const used = callers(20);
-  const unused = callers(20);
+  const { service, connections } = await ofWorkers(t, 2);
+  const used = connections(20);
+  const unused = connections(20);
   await ask(used, 1);
   // Each request is as one sent at the very moment that the worker closes what is idle.
   for (const times of [1, 2]) {
@@ -89,17 +93,17 @@ t.test('connections without a request outlive the workers that they were with', 
 
 t.test('a request that has come in part is answered by the worker that it came to', async (t) => {
   const env = { STOP_GRACE_MS: '60000', SHUTDOWN_TIMEOUT_MS: '120000' };
-  const { service, callers } = await ofWorkers(t, 1, env);
-  const half = callers(4);
-  const idle = callers(4);
+  const { service, connections } = await ofWorkers(t, 1, env);
+  const half = connections(4);
+  const idle = connections(4);
   await ask(half, 1, LIVE + LIVE.slice(0, HALF));
   await ask(idle, 1);
   service.child.kill('SIGHUP');
   await until('it has left its connections', async () => {
     // One at a time: one that is under way is answered and closed.
-    const [caller] = idle as [Caller];
-    await ask([caller], answers(caller) + 1);
-    if (wasToldToClose(caller)) idle.shift();
+    const [connection] = idle as [RawConnection];
+    await ask([connection], answers(connection) + 1);
+    if (wasToldToClose(connection)) idle.shift();
     return answerers(service).size > 1;
   });
   await ask(half, 2, LIVE.slice(HALF));
@@ -108,9 +112,9 @@ t.test('a request that has come in part is answered by the worker that it came t
 });
 
 t.test('a connection whose answer takes longer than the grace outlives its worker', async (t) => {
-  const { service, callers } = await ofWorkers(t, 1, { STOP_GRACE_MS: '1' });
+  const { service, connections } = await ofWorkers(t, 1, { STOP_GRACE_MS: '1' });
   const key = await keyFor(database, ['prices:*']);
-  const [slow, half] = callers(2) as [Caller, Caller];
+  const [slow, half] = connections(2) as [RawConnection, RawConnection];
   await ask([half], 1, LIVE + LIVE.slice(0, HALF));
   await whileLocked(database, async () => {
     slow.socket.write(postText({ key }, 'nickel', {}));
@@ -127,19 +131,19 @@ t.test('a connection whose answer takes longer than the grace outlives its worke
 });
 
 t.test('a connection left to a worker that is killed goes to another one', async (t) => {
-  const { service, callers } = await ofWorkers(t, 2);
+  const { service, connections } = await ofWorkers(t, 2);
   // Each starts after the one before it: they end in the order of their numbers.
   service.child.kill('SIGHUP');
   await replaced(service, 1);
-  const used: Caller[] = [];
+  const used: RawConnection[] = [];
   let pids: number[] = [];
-  const withThe = (pid: number): Caller[] =>
+  const withThe = (pid: number): RawConnection[] =>
     used.filter((each) => answererOf(service, each) === pid);
   await until('each worker has four connections', async () => {
-    const [caller] = callers(1) as [Caller];
-    await ask([caller], 1);
-    used.push(caller);
-    await until('it is in the log', () => answererOf(service, caller) !== 0);
+    const [connection] = connections(1) as [RawConnection];
+    await ask([connection], 1);
+    used.push(connection);
+    await until('it is in the log', () => answererOf(service, connection) !== 0);
     pids = [...new Set(used.map((each) => answererOf(service, each)))].sort((a, b) => a - b);
     return pids.length === 2 && pids.every((pid) => withThe(pid).length >= 4);
   });
@@ -156,14 +160,14 @@ t.test('a connection left to a worker that is killed goes to another one', async
 });
 
 t.test('a connection goes to a worker that has room for it', async (t) => {
-  const { service, callers } = await ofWorkers(t, 2, { CONNECTIONS_MAX: '20' });
-  const used: Caller[] = [];
+  const { service, connections } = await ofWorkers(t, 2, { CONNECTIONS_MAX: '20' });
+  const used: RawConnection[] = [];
   await until('36 are with a worker', async () => {
-    const [caller] = callers(1) as [Caller];
-    caller.socket.write(LIVE);
+    const [connection] = connections(1) as [RawConnection];
+    connection.socket.write(LIVE);
     // One that came to a worker without room is closed, and another one comes.
-    await until('an answer or none', () => answers(caller) === 1 || caller.socket.closed);
-    if (answers(caller) === 1) used.push(caller);
+    await until('an answer or none', () => answers(connection) === 1 || connection.socket.closed);
+    if (answers(connection) === 1) used.push(connection);
     return used.length === 36;
   });
   // The one that stays has room for a few at most, and the new one for the rest.
@@ -174,20 +178,20 @@ t.test('a connection goes to a worker that has room for it', async (t) => {
 });
 
 t.test('a connection that was used waits for its next request as before', async (t) => {
-  const { service, callers } = await ofWorkers(t, 1, { HEADERS_TIMEOUT_MS: '8000' });
-  const used = callers(3);
+  const { service, connections } = await ofWorkers(t, 1, { HEADERS_TIMEOUT_MS: '8000' });
+  const used = connections(3);
   await ask(used, 1);
   service.child.kill('SIGHUP');
   await replaced(service, 1);
-  const [late] = callers(1);
+  const [late] = connections(1);
   await until('the time for headers is over', () => late?.text.includes(' 408 ') === true);
   await ask(used, 2);
   t.notOk(used.some(({ socket }) => socket.closed));
 });
 
 t.test('a worker that is replaced gives no notice, and one that stops does', async (t) => {
-  const { service, port, callers } = await ofWorkers(t, 1, { STOP_NOTICE_MS: '120000' });
-  await ask(callers(1), 1);
+  const { service, port, connections } = await ofWorkers(t, 1, { STOP_NOTICE_MS: '120000' });
+  await ask(connections(1), 1);
   service.child.kill('SIGHUP');
   await replaced(service, 1);
   t.notMatch(service.stderr(), /the listener closes/);

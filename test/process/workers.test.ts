@@ -2,11 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { NODE_FLAGS } from '../../src/process/workers.ts';
 import { seededDatabase } from '../support/database/database.ts';
-import { steadily } from '../support/http/closed-loop-load.ts';
+import { startClosedLoop } from '../support/http/closed-loop-load.ts';
 import { keyFor } from '../support/http/service.ts';
 import { until } from '../support/http/sockets.ts';
 import { startService } from '../support/process/programs.ts';
-import { tell } from '../support/process/signals.ts';
+import { sendSignal } from '../support/process/signals.ts';
 
 const PATH = '/v3/prices/nickel';
 const QUESTIONS = [
@@ -28,7 +28,7 @@ const port = Number(/workers answer at http:\/\/[\d.]+:(\d+)/.exec(log)?.[1]);
 const metrics = /metrics are at ([^"]+)/.exec(log)?.[1] ?? '';
 const at = { port, key };
 
-/** How often the log says something. */
+/** Counts the occurrences of a message in the log. */
 const times = (what: RegExp): number => service.stderr().match(what)?.length ?? 0;
 
 /** The processes that have answered so far. */
@@ -45,8 +45,8 @@ async function metricOf(name: string): Promise<number> {
 
 t.test('no request fails while workers are replaced one by one', async (t) => {
   const files = await metricOf('process_max_fds');
-  const kept = steadily(t, at, QUESTIONS, 1);
-  const fresh = steadily(t, at, QUESTIONS, 1, false);
+  const kept = startClosedLoop(t, at, QUESTIONS, 1);
+  const fresh = startClosedLoop(t, at, QUESTIONS, 1, false);
   await Promise.all([kept.next(20), fresh.next(20)]);
   service.child.kill('SIGHUP');
   await until('all are replaced', () => times(/all 2 workers were replaced/g) === 1);
@@ -97,17 +97,17 @@ t.test('workers run with what Node was told for the first process', async (t) =>
 
 t.test('a worker that is killed is replaced, and a stop ends them all', async (t) => {
   const victim = [...answerers()].at(-1);
-  t.ok(tell(Number(victim), 'SIGKILL'));
+  t.ok(sendSignal(Number(victim), 'SIGKILL'));
   await service.until('stderr', `worker ${victim} exited (SIGKILL) and is replaced`);
   await until('another listens', () => times(/Server listening/g) === 5);
-  const asking = steadily(t, at, QUESTIONS, 1, false);
+  const asking = startClosedLoop(t, at, QUESTIONS, 1, false);
   await asking.next(4);
   t.same((await asking.stop()).failed, []);
   service.child.kill('SIGTERM');
   t.equal(await service.ended, 0);
 });
 
-/** How many children a process has. */
+/** Counts the children of a process. */
 function childrenOf(pid: number): number {
   const parentOf = (process: string): number => {
     try {

@@ -17,7 +17,7 @@ t.test('the last line of a run counts, whatever fails, and so does the exit code
   const folder = t.testdir({ '.ci': {}, bin: {} });
   copyFileSync(SCRIPT, join(folder, '.ci', 'run'));
   const env = { ...process.env, PATH: `${join(folder, 'bin')}${delimiter}${process.env['PATH']}` };
-  // What it would install is there.
+  // Everything it would install is present.
   for (const program of ['chromium-headless-shell', 'Rscript', 'python3']) {
     writeFileSync(join(folder, 'bin', program), '#!/bin/sh\n', { mode: 0o755 });
   }

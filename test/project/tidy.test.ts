@@ -7,7 +7,7 @@ import { MARKETS } from '../../src/catalog/markets.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** What each folder, or file, of src may import: the table of the architecture. */
+/** Allowed imports of each folder or file of src: the table of the architecture. */
 const LAYERS: Readonly<Record<string, string>> = {
   catalog: '',
   std: '',
@@ -43,7 +43,7 @@ const LAYERS: Readonly<Record<string, string>> = {
     'process std verify version',
 };
 
-/** Who may import a package, and use the process. */
+/** Folders that may import a package or use `process`. */
 const FASTIFY = ['http', 'http/reply', 'http/routes', 'app', 'process'];
 const KYSELY = ['db', 'prices', 'book', 'conversion', 'ingest', 'auth'];
 const PROCESS = ['cli', 'config', 'process', 'server'];
@@ -85,7 +85,7 @@ const layerOf = (path: string): string => {
   return `${next}/${under}` in LAYERS ? `${next}/${under}` : next.replace(/\.ts$/, '');
 };
 
-/** What a file imports: packages by name, own files by their path in the project. */
+/** The imports of a file: packages by name, own files by their path in the project. */
 const importsOf = ({ path, text }: SourceFile): string[] => {
   const all = [...text.matchAll(/(?:from|import|import\()\s*['"]([^'"\n]+)['"]/g)];
   return all.map(([, target = '']) =>

@@ -86,7 +86,7 @@ t.test('each account may write what stands in the matrix, and nothing else', asy
   const { pool, prefix } = await roledDatabase(t);
   const kinds = ['insert', 'update', 'delete', 'truncate', 'references', 'trigger'];
   for (const login of LOGINS) {
-    // As a member of the owner the migrator has every right; its own are looked up below.
+    // The migrator has every right as a member of the owner; its own grants are checked below.
     if (login === 'migrator') continue;
     const role = roleName(prefix, login);
     t.same(await rightsOf(pool, role, kinds), WRITES[login], login);

@@ -86,7 +86,7 @@ const WRITING = [
   'create database mine',
 ];
 
-/** How the versions of PostgreSQL say it. */
+/** The wordings of this error in different versions of PostgreSQL. */
 const REFUSED =
   /permission denied|must be |no privileges were granted|only table or database owner/;
 

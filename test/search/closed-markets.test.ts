@@ -2,12 +2,12 @@ import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { scopeOf } from '../../src/catalog/scopes.ts';
 import { comparedForm } from '../../src/prices/search/words.ts';
-import { watchedService } from '../support/database/statement-log.ts';
+import { serviceWithStatementLog } from '../support/database/statement-log.ts';
 import { keyFor } from '../support/http/service.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 import { asking, resultsIn } from './support.ts';
 
-const { database, statements, service } = await watchedService(t);
+const { database, statements, service } = await serviceWithStatementLog(t);
 const ask = asking(service);
 const TERMS = { currency: 'USD', unit: 'tonne' };
 

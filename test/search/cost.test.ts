@@ -9,7 +9,7 @@ import { indexReader } from '../../src/prices/search/reader.ts';
 import { searchPrices } from '../../src/prices/search/search.ts';
 import { referenceReader } from '../../src/prices/select/references.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { statementsSeen } from '../support/database/statement-log.ts';
+import { logStatements } from '../support/database/statement-log.ts';
 
 const PRICES = 20_000;
 const WORDS =
@@ -103,7 +103,7 @@ t.test('a search among 20,000 prices takes at most 5 ms of CPU', async (t) => {
 
 t.test('indexes keep to their budget of bytes, and answer without a place as well', async (t) => {
   const database = await testDatabase(t, { seeded: true });
-  const statements = statementsSeen(database.pool);
+  const statements = logStatements(database.pool);
   const { db, client } = database;
   const slugs = MARKETS.map(({ slug }) => slug);
   const readings = async (bytesMax: number): Promise<number> => {

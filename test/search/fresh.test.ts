@@ -1,12 +1,12 @@
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
-import { watchedService } from '../support/database/statement-log.ts';
+import { serviceWithStatementLog } from '../support/database/statement-log.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 import { asking, codesIn, resultsIn } from './support.ts';
 
 const TERMS = { currency: 'USD', unit: 'tonne' };
-const { database, statements, service } = await watchedService(t);
+const { database, statements, service } = await serviceWithStatementLog(t);
 const ask = asking(service);
 
 /** The statements that read prices for the search: one for each market that is read. */

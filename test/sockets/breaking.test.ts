@@ -4,10 +4,10 @@ import { administer, testDatabase } from '../support/database/database.ts';
 import {
   answerOf,
   answersAgain,
-  Caller,
   dechunked,
-  listening,
   postText,
+  RawConnection,
+  startListening,
   until,
 } from '../support/http/sockets.ts';
 
@@ -15,16 +15,19 @@ const database = await testDatabase(t);
 await fill(database, { prices: 45, points: 3_000 });
 // Read from the database while it is sent: a book would have it in memory.
 const env = { SERIES_PRICES_PER_STATEMENT: '1', PRICE_BOOK_BYTES: '0' };
-const service = await listening(t, database, env);
+const service = await startListening(t, database, env);
 const name = new URL(database.url).pathname.slice(1);
 const admin = process.env['TEST_DATABASE_URL'] ?? '';
 
 /** Begins an answer, takes the database away while it waits for its reader, and reads on. */
-async function brokenOff(test: Parameters<typeof listening>[0], headers: string): Promise<string> {
-  const caller = new Caller(test, service.port);
+async function brokenOff(
+  test: Parameters<typeof startListening>[0],
+  headers: string,
+): Promise<string> {
+  const connection = new RawConnection(test, service.port);
   const body = { options: { includeSeries: true } };
-  caller.socket.write(postText(service, BULK_MARKET.slug, body, headers));
-  await caller.firstBytes();
+  connection.socket.write(postText(service, BULK_MARKET.slug, body, headers));
+  await connection.firstBytes();
   const { pool } = database;
   await until('the answer waits', () => pool.idleCount === pool.totalCount);
   await administer(
@@ -32,8 +35,8 @@ async function brokenOff(test: Parameters<typeof listening>[0], headers: string)
     `alter database "${name}" allow_connections false`,
     `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
   );
-  caller.socket.resume();
-  const text = await caller.ended();
+  connection.socket.resume();
+  const text = await connection.ended();
   await administer(admin, `alter database "${name}" allow_connections true`);
   await answersAgain(test, service, BULK_MARKET.slug);
   return text;

@@ -2,14 +2,14 @@ import { zstdDecompressSync } from 'node:zlib';
 import t from 'tap';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { statementsSeen } from '../support/database/statement-log.ts';
+import { logStatements } from '../support/database/statement-log.ts';
 import {
   answerOf,
-  Caller,
   dechunked,
-  type Listening,
-  listening,
+  type ListeningService,
   postText,
+  RawConnection,
+  startListening,
   until,
 } from '../support/http/sockets.ts';
 
@@ -17,9 +17,9 @@ import {
 const SIZE = { prices: 75, points: 3_000, isNoise: true };
 
 const database = await testDatabase(t);
-const statements = statementsSeen(database.pool);
+const statements = logStatements(database.pool);
 await fill(database, SIZE);
-const service = await listening(t, database, {
+const service = await startListening(t, database, {
   SERIES_PRICES_PER_STATEMENT: '1',
   PRICE_BOOK_BYTES: '0',
 });
@@ -29,7 +29,7 @@ const isIdle = () =>
 
 const copies = (): number => statements.filter((each) => /copy/.test(each)).length;
 
-const askAll = (from: Listening, coding: string): string =>
+const askAll = (from: ListeningService, coding: string): string =>
   postText(
     from,
     BULK_MARKET.slug,
@@ -38,11 +38,14 @@ const askAll = (from: Listening, coding: string): string =>
   );
 
 /** Begins a big answer and reads no more than its first bytes. */
-async function begun(test: Parameters<typeof listening>[0], coding: string): Promise<Caller> {
-  const caller = new Caller(test, service.port);
-  caller.socket.write(askAll(service, coding));
-  await caller.firstBytes();
-  return caller;
+async function begun(
+  test: Parameters<typeof startListening>[0],
+  coding: string,
+): Promise<RawConnection> {
+  const connection = new RawConnection(test, service.port);
+  connection.socket.write(askAll(service, coding));
+  await connection.firstBytes();
+  return connection;
 }
 
 for (const coding of ['zstd', 'gzip']) {
@@ -54,12 +57,12 @@ for (const coding of ['zstd', 'gzip']) {
       service.app.server.once('connection', (each) => {
         socket = each;
       });
-      const caller = await begun(t, coding);
+      const connection = await begun(t, coding);
       await until('it waits', () => socket?.writableNeedDrain === true && isIdle());
       const read = copies() - before;
       t.ok(read < SIZE.prices, `${read} of ${SIZE.prices} series were read`);
-      caller.socket.destroy();
-      await caller.closed;
+      connection.socket.destroy();
+      await connection.closed;
       const { slots } = database.client.reads;
       await until('the work ends', () => isIdle() && slots.inUse === 0 && slots.waiting === 0);
       t.ok(copies() - before < SIZE.prices, 'the others were never read');
@@ -69,10 +72,10 @@ for (const coding of ['zstd', 'gzip']) {
 }
 
 t.test('a slow reader gets the whole answer in the end', async (t) => {
-  const caller = await begun(t, 'zstd');
-  caller.socket.resume();
-  await until('the end', () => caller.tail.endsWith('\r\n0\r\n\r\n'));
-  const { headers, body } = answerOf(caller.text);
+  const connection = await begun(t, 'zstd');
+  connection.socket.resume();
+  await until('the end', () => connection.tail.endsWith('\r\n0\r\n\r\n'));
+  const { headers, body } = answerOf(connection.text);
   t.match(headers, { 'content-encoding': 'zstd', 'transfer-encoding': 'chunked' });
   const bytes = Buffer.from(dechunked(body) ?? '', 'latin1');
   const { data } = JSON.parse(zstdDecompressSync(bytes).toString());

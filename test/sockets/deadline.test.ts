@@ -6,14 +6,14 @@ import { openClient } from '../../src/db/client.ts';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { lockWaits } from '../support/database/lock-waits.ts';
-import { inTransaction } from '../support/database/world.ts';
+import { inTransaction } from '../support/database/minimal-data.ts';
 import {
   answerOf,
-  Caller,
   exchange,
-  type Listening,
-  listening,
+  type ListeningService,
   postText,
+  RawConnection,
+  startListening,
   until,
 } from '../support/http/sockets.ts';
 
@@ -33,11 +33,11 @@ const whileLocked = <T>(table: string, work: () => Promise<T>): Promise<T> =>
   });
 
 /** A request for a market. Its response is the last of its connection. */
-const question = (service: Listening, slug = BULK_MARKET.slug): string =>
+const question = (service: ListeningService, slug = BULK_MARKET.slug): string =>
   postText(service, slug, {}, 'Connection: close\r\n');
 
 t.test('an answer that is not found in time is a 504, and not looked for any more', async (t) => {
-  const service = await listening(t, database, { ...NO_BOOK, REQUEST_DEADLINE_MS: '300' });
+  const service = await startListening(t, database, { ...NO_BOOK, REQUEST_DEADLINE_MS: '300' });
   await whileLocked('price', async () => {
     const { status, json, headers } = await exchange(t, service.port, question(service));
     t.same([status, json.code], [504, 'query_timeout']);
@@ -51,16 +51,16 @@ t.test('an answer that is not found in time is a 504, and not looked for any mor
 });
 
 t.test('nothing runs for a client that is gone', async (t) => {
-  const service = await listening(t, database, NO_BOOK);
+  const service = await startListening(t, database, NO_BOOK);
   await whileLocked('price', async () => {
     // Each asks for a market of its own: the second request for a market loads its cache, for all.
-    const callers = MARKETS.slice(0, 3).map(({ slug }) => {
-      const caller = new Caller(t, service.port);
-      caller.socket.write(question(service, slug));
-      return caller;
+    const connections = MARKETS.slice(0, 3).map(({ slug }) => {
+      const connection = new RawConnection(t, service.port);
+      connection.socket.write(question(service, slug));
+      return connection;
     });
     await until('all wait', async () => (await lockWaits(database.pool)) === 3);
-    for (const caller of callers) caller.socket.destroy();
+    for (const connection of connections) connection.socket.destroy();
     await noneWaits();
   });
   t.equal((await exchange(t, service.port, question(service))).status, 200);
@@ -68,8 +68,8 @@ t.test('nothing runs for a client that is gone', async (t) => {
 });
 
 t.test('what requests share goes on when the first of them leaves', async (t) => {
-  const service = await listening(t, database, NO_BOOK);
-  const [first, second] = [new Caller(t, service.port), new Caller(t, service.port)];
+  const service = await startListening(t, database, NO_BOOK);
+  const [first, second] = [new RawConnection(t, service.port), new RawConnection(t, service.port)];
   await whileLocked('currency', async () => {
     first.socket.write(question(service));
     await until('it waits', async () => (await lockWaits(database.pool)) === 1);
@@ -82,36 +82,36 @@ t.test('what requests share goes on when the first of them leaves', async (t) =>
 });
 
 t.test('a request that waits for news has no deadline', async (t) => {
-  const service = await listening(t, database, { REQUEST_DEADLINE_MS: '100' });
-  const patient = await listening(t, database);
-  const caller = new Caller(t, service.port);
+  const service = await startListening(t, database, { REQUEST_DEADLINE_MS: '100' });
+  const patient = await startListening(t, database);
+  const connection = new RawConnection(t, service.port);
   const newest = await exchange(
     t,
     patient.port,
     `GET /v3/changes HTTP/1.1\r\nHost: t\r\nx-api-key: ${patient.key}\r\nConnection: close\r\n\r\n`,
   );
-  caller.socket.write(
+  connection.socket.write(
     `GET /v3/changes?wait=1&after=${newest.headers['x-next-seq']} HTTP/1.1\r\nHost: t\r\n` +
       `x-api-key: ${service.key}\r\nConnection: close\r\n\r\n`,
   );
-  t.match(answerOf(await caller.ended()).status, /^20[04]$/);
+  t.match(answerOf(await connection.ended()).status, /^20[04]$/);
 });
 
 t.test('a body may take longer than the deadline to arrive', async (t) => {
-  const service = await listening(t, database, { ...NO_BOOK, REQUEST_DEADLINE_MS: '300' });
+  const service = await startListening(t, database, { ...NO_BOOK, REQUEST_DEADLINE_MS: '300' });
   const text = question(service);
   // A busy machine may need more than the short time that this service allows.
   await until('it is answered', async () => {
-    const caller = new Caller(t, service.port);
-    caller.socket.write(text.slice(0, -1));
+    const connection = new RawConnection(t, service.port);
+    connection.socket.write(text.slice(0, -1));
     // Twice the deadline passes for a request that comes after it.
     for (let round = 0; round < 2; round += 1) {
       await whileLocked('price', async () => {
         t.equal((await exchange(t, service.port, text)).status, 504);
       });
     }
-    caller.socket.write(text.slice(-1));
-    return answerOf(await caller.ended()).status === 200;
+    connection.socket.write(text.slice(-1));
+    return answerOf(await connection.ended()).status === 200;
   });
 });
 
@@ -130,7 +130,7 @@ t.test('with every connection busy requests are told to come back', async (t) =>
     await app.close();
     await client.close();
   });
-  const service = await listening(t, database, NO_BOOK);
+  const service = await startListening(t, database, NO_BOOK);
   const ending = new AbortController();
   const busy = [1, 2].map(() =>
     client.reads.query({ text: 'select pg_sleep(1000)' }, ending.signal).catch(() => {}),

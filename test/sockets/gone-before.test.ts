@@ -1,17 +1,23 @@
 import { once } from 'node:events';
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
-import { Caller, exchange, listening, postText, until } from '../support/http/sockets.ts';
+import {
+  exchange,
+  postText,
+  RawConnection,
+  startListening,
+  until,
+} from '../support/http/sockets.ts';
 
 t.test('a client that is gone before its request is looked at is no failure', async (t) => {
-  const service = await listening(t, await testDatabase(t));
+  const service = await startListening(t, await testDatabase(t));
   const seen: (string | undefined)[] = [];
   service.app.server.on('request', ({ socket }) => seen.push(socket.remoteAddress));
   // Which comes first, the look or the reset, is not up to the test.
   await until('some had no address any more', async () => {
-    const callers = Array.from({ length: 20 }, () => new Caller(t, service.port));
+    const connections = Array.from({ length: 20 }, () => new RawConnection(t, service.port));
     await Promise.all(
-      callers.map(async ({ socket }) => {
+      connections.map(async ({ socket }) => {
         await once(socket, 'connect');
         socket.write(postText(service, 'nickel', {}));
         socket.resetAndDestroy();

@@ -7,16 +7,22 @@ import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
 import { addressOf } from '../support/http/address.ts';
 import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { keyFor } from '../support/http/service.ts';
-import { Caller, exchange, getText, listening, until } from '../support/http/sockets.ts';
+import {
+  exchange,
+  getText,
+  RawConnection,
+  startListening,
+  until,
+} from '../support/http/sockets.ts';
 
 t.test('refused keys of a network count, though nobody waits for the refusal', async (t) => {
   const database = await testDatabase(t);
   const env = { FAILED_AUTH_PER_MINUTE: '3', PRICE_BOOK_BYTES: '0' };
-  const service = await listening(t, database, env);
+  const service = await startListening(t, database, env);
   const owner = await database.pool.connect();
   t.teardown(() => owner.release(true));
   await owner.query('begin; lock table api_key in access exclusive mode');
-  const leavers = Array.from({ length: 4 }, () => new Caller(t, service.port));
+  const leavers = Array.from({ length: 4 }, () => new RawConnection(t, service.port));
   for (const each of leavers) each.socket.write(getText('/v3/me', newKey().text));
   await until('all are looked up', async () => (await lockWaits(database.pool)) === 4);
   for (const each of leavers) each.socket.resetAndDestroy();
@@ -48,7 +54,7 @@ t.test('a key is used by who leaves before its answer', async (t) => {
     return rows[0].last_used_at;
   };
   await whileLocked(database, async () => {
-    const leaver = new Caller(t, port);
+    const leaver = new RawConnection(t, port);
     leaver.socket.write(getText('/v3/prices/nickel', key));
     await until('it waits', async () => (await lockWaits(database.pool)) === 1);
     leaver.socket.destroy();

@@ -3,10 +3,10 @@ import { type TestDatabase, testDatabase } from '../support/database/database.ts
 import { lockWaits } from '../support/database/lock-waits.ts';
 import {
   answerOf,
-  Caller,
-  type Listening,
-  listening,
+  type ListeningService,
   postText,
+  RawConnection,
+  startListening,
   until,
 } from '../support/http/sockets.ts';
 
@@ -28,18 +28,18 @@ async function holding(test: Test, { pool }: TestDatabase) {
   return { free, arrived };
 }
 
-const ask = (t: Test, service: Listening): Caller => {
-  const caller = new Caller(t, service.port);
-  caller.socket.write(postText(service, 'nickel', {}, 'Connection: close\r\n'));
-  return caller;
+const ask = (t: Test, service: ListeningService): RawConnection => {
+  const connection = new RawConnection(t, service.port);
+  connection.socket.write(postText(service, 'nickel', {}, 'Connection: close\r\n'));
+  return connection;
 };
-const answered = async (caller: Caller) => answerOf(await caller.ended());
+const answered = async (connection: RawConnection) => answerOf(await connection.ended());
 
-const get = async (t: Test, { port, key }: Listening, path: string) => {
-  const caller = new Caller(t, port);
+const get = async (t: Test, { port, key }: ListeningService, path: string) => {
+  const connection = new RawConnection(t, port);
   const headers = `Host: test\r\nx-api-key: ${key}\r\nConnection: close`;
-  caller.socket.write(`GET ${path} HTTP/1.1\r\n${headers}\r\n\r\n`);
-  return answered(caller);
+  connection.socket.write(`GET ${path} HTTP/1.1\r\n${headers}\r\n\r\n`);
+  return answered(connection);
 };
 
 /** The statements that requests wait for: a book makes others, behind the answers. */
@@ -49,7 +49,7 @@ t.test(
   'one principal has so many requests at a time; a client that leaves frees its place',
   async (t) => {
     const database = await testDatabase(t, { seeded: true });
-    const service = await listening(t, database, { ...NO_BOOK, CONCURRENT_MAX: '2' });
+    const service = await startListening(t, database, { ...NO_BOOK, CONCURRENT_MAX: '2' });
     const { free, arrived } = await holding(t, database);
     const first = ask(t, service);
     const second = ask(t, service);
@@ -68,7 +68,7 @@ t.test(
   'beyond what can be worked on a few wait and the rest is refused; health always answers',
   async (t) => {
     const database = await testDatabase(t, { seeded: true });
-    const service = await listening(t, database, {
+    const service = await startListening(t, database, {
       ...NO_BOOK,
       RUNNING_MAX: '1',
       WAITING_MAX: '1',
@@ -101,12 +101,12 @@ t.test(
 t.test('who is turned away at once reads what others read who waited in vain', async (t) => {
   const database = await testDatabase(t, { seeded: true });
   const limits = { RUNNING_MAX: '1', WAITING_MAX: '1', WAITING_MS_MAX: '500' };
-  const service = await listening(t, database, { ...NO_BOOK, ...limits });
+  const service = await startListening(t, database, { ...NO_BOOK, ...limits });
   const { free, arrived } = await holding(t, database);
   const inside = ask(t, service);
   await arrived(1);
   const refused = await Promise.all([ask(t, service), ask(t, service)].map(answered));
-  // What differs from one request to the next, and the order of headers.
+  // Removes the parts that differ from request to request, and the order of headers.
   const [one, other] = refused.map(({ status, headers, json }) => ({
     status,
     names: Object.keys(headers).sort(),
@@ -124,16 +124,16 @@ t.test('who is turned away at once reads what others read who waited in vain', a
 t.test('a client that is turned away while it sends reads its answer, and is closed', async (t) => {
   const database = await testDatabase(t, { seeded: true });
   const limits = { RUNNING_MAX: '1', WAITING_MAX: '0' };
-  const service = await listening(t, database, { ...NO_BOOK, ...limits });
+  const service = await startListening(t, database, { ...NO_BOOK, ...limits });
   const { free, arrived } = await holding(t, database);
   const inside = ask(t, service);
   await arrived(1);
-  const caller = new Caller(t, service.port);
+  const connection = new RawConnection(t, service.port);
   const text = postText(service, 'nickel', { filters: { codes: Array(2_000).fill('CP-NI-0001') } });
-  caller.socket.write(text.slice(0, 1_000));
-  await until('it is refused', () => caller.text.includes('"code":"overloaded"'));
-  caller.socket.write(`${text.slice(1_000)}GET /live HTTP/1.1\r\nHost: test\r\n\r\n`);
-  t.same((await caller.ended()).match(/(?<=HTTP\/1\.1 )\d+/g), ['503']);
+  connection.socket.write(text.slice(0, 1_000));
+  await until('it is refused', () => connection.text.includes('"code":"overloaded"'));
+  connection.socket.write(`${text.slice(1_000)}GET /live HTTP/1.1\r\nHost: test\r\n\r\n`);
+  t.same((await connection.ended()).match(/(?<=HTTP\/1\.1 )\d+/g), ['503']);
   await free();
   t.equal((await answered(inside)).status, 200);
 });

@@ -3,9 +3,9 @@ import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import {
   exchange,
-  type Listening,
-  listening,
+  type ListeningService,
   type RawAnswer,
+  startListening,
   until,
 } from '../support/http/sockets.ts';
 import { tellFigures } from '../support/run/faults.ts';
@@ -21,7 +21,7 @@ const post = (headers: string, body: string) => (key: string) =>
   `${JSON_TYPE}${headers}\r\n${body}`;
 const get = (headers: string, target = '/live') => `GET ${target} HTTP/1.1\r\n${headers}\r\n`;
 
-type Test = Parameters<typeof listening>[0];
+type Test = Parameters<typeof startListening>[0];
 type Case = readonly [what: string, send: string | Buffer | ((key: string) => string)];
 
 const MALFORMED: readonly Case[] = [
@@ -54,7 +54,7 @@ const MALFORMED: readonly Case[] = [
   ['an escape that is not UTF-8', get(HOST, '/live%ff')],
 ];
 
-/** What makes an answer less than a problem that ended the connection; null when nothing. */
+/** The fault of an answer that should be a problem with a closed connection; null for none. */
 function faultOf({ status, headers, json }: RawAnswer, code: string, expected: number) {
   if (status !== expected) return `status ${status}`;
   if (!headers['content-type']?.startsWith('application/problem+json')) return 'media type';
@@ -66,13 +66,13 @@ function faultOf({ status, headers, json }: RawAnswer, code: string, expected: n
   return json.detail.length > 10 ? null : 'no detail';
 }
 
-async function isAlive(t: Test, { port }: Listening): Promise<boolean> {
+async function isAlive(t: Test, { port }: ListeningService): Promise<boolean> {
   const { status } = await exchange(t, port, `GET /live HTTP/1.1\r\n${CLOSE}\r\n`);
   return status === 200;
 }
 
 /** The line of the log that tells what became of a request. */
-async function toldOf({ lines }: Listening, requestId: string): Promise<object> {
+async function toldOf({ lines }: ListeningService, requestId: string): Promise<object> {
   const line = (): string | undefined =>
     lines.find((each) => each.includes(`"${requestId}"`) && each.includes('"status":'));
   await until('it is told', () => line() !== undefined);
@@ -80,7 +80,7 @@ async function toldOf({ lines }: Listening, requestId: string): Promise<object> 
 }
 
 t.test('what is not HTTP gets a problem, and the connection is closed', async (t) => {
-  const service = await listening(t, await testDatabase(t));
+  const service = await startListening(t, await testDatabase(t));
   for (const [what, send] of MALFORMED) {
     const sent = typeof send === 'function' ? send(service.key) : send;
     const answer = await exchange(t, service.port, sent);
@@ -95,7 +95,7 @@ t.test('what is not HTTP gets a problem, and the connection is closed', async (t
 });
 
 t.test('headers and addresses that are too large are refused by name', async (t) => {
-  const service = await listening(t, await testDatabase(t));
+  const service = await startListening(t, await testDatabase(t));
   const big = (size: number) => 'a'.repeat(size);
   const headers = await exchange(t, service.port, get(`${HOST}X-A: ${big(20_000)}\r\n`));
   t.equal(faultOf(headers, 'headers_too_large', 431), null);
@@ -111,7 +111,7 @@ t.test('headers and addresses that are too large are refused by name', async (t)
 });
 
 t.test('a refused client that does not hang up is let go', async (t) => {
-  const { app, port } = await listening(t, await testDatabase(t));
+  const { app, port } = await startListening(t, await testDatabase(t));
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   t.teardown(() => socket.destroy());
   socket.resume().write('EHLO mail.example\r\n');
@@ -122,7 +122,7 @@ t.test('a refused client that does not hang up is let go', async (t) => {
 });
 
 t.test('garbage after a request never gets into an answer', async (t) => {
-  const service = await listening(t, await testDatabase(t));
+  const service = await startListening(t, await testDatabase(t));
   const sent = `GET /openapi.json HTTP/1.1\r\n${HOST}\r\nGARBAGE\r\n\r\n`;
   const { status, headers, body } = await exchange(t, service.port, sent);
   if (status === 200) t.ok(body.length <= Number(headers['content-length']), 'cut, but not mixed');
@@ -132,7 +132,7 @@ t.test('garbage after a request never gets into an answer', async (t) => {
 });
 
 t.test('what HTTP allows and is rare is understood', async (t) => {
-  const service = await listening(t, await testDatabase(t));
+  const service = await startListening(t, await testDatabase(t));
   const status = async (...parts: string[]) => (await exchange(t, service.port, ...parts)).status;
   t.equal(await status('GET /live HTTP/1.0\r\n\r\n'), 200, 'HTTP/1.0 needs no host');
   t.equal(await status(`GET http://test/live HTTP/1.1\r\n${CLOSE}\r\n`), 200, 'absolute form');
@@ -151,7 +151,7 @@ t.test('what HTTP allows and is rare is understood', async (t) => {
 });
 
 t.test('a client that resets its connection right after CONNECT harms nobody', async (t) => {
-  const service = await listening(t, await testDatabase(t));
+  const service = await startListening(t, await testDatabase(t));
   for (let round = 0; round < 20; round += 1) {
     const socket = connect(service.port, '127.0.0.1');
     socket.on('error', () => {});

@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http';
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
-import { exchange, listening } from '../support/http/sockets.ts';
+import { exchange, startListening } from '../support/http/sockets.ts';
 
 /** Every method that Node's parser knows; CONNECT asks for a tunnel, not for an address. */
 const ODD = METHODS.filter((each) => !['CONNECT', 'OPTIONS'].includes(each));
@@ -27,7 +27,7 @@ const TAKES: readonly [allow: string, ...paths: string[]][] = [
 ];
 
 t.test('a method that an address does not take is a 405 that names those it does', async (t) => {
-  const { port, failures } = await listening(t, await testDatabase(t));
+  const { port, failures } = await startListening(t, await testDatabase(t));
   for (const [allow, ...paths] of TAKES) {
     for (const path of paths) {
       const taken = allow.split(', ');
@@ -46,7 +46,7 @@ t.test('a method that an address does not take is a 405 that names those it does
 });
 
 t.test('a wrong method or address is told whatever the body is', async (t) => {
-  const { port } = await listening(t, await testDatabase(t));
+  const { port } = await startListening(t, await testDatabase(t));
   const bodies = [
     'Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{x',
     'Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}',
@@ -63,7 +63,7 @@ t.test('a wrong method or address is told whatever the body is', async (t) => {
 });
 
 t.test('an address is what it is, to the letter', async (t) => {
-  const { port } = await listening(t, await testDatabase(t));
+  const { port } = await startListening(t, await testDatabase(t));
   const strange = ['/v3/prices/nickel/', '/v3/prices/NICKEL', '/v3//prices', '//live', '/live;a=b'];
   const hidden = ['/v3/prices/../../live', '/v3/prices/nickel%2Ffilters', '/V3/prices', '*'];
   for (const path of [...strange, ...hidden, '/v3/prices/__proto__', `/${'a'.repeat(2_000)}`]) {
@@ -74,14 +74,14 @@ t.test('an address is what it is, to the letter', async (t) => {
 });
 
 t.test('OPTIONS says what an address takes, and asks for no credential', async (t) => {
-  const { port } = await listening(t, await testDatabase(t));
+  const { port } = await startListening(t, await testDatabase(t));
   const answer = await exchange(t, port, `OPTIONS /v3/prices/nickel HTTP/1.1\r\n${HEAD}\r\n`);
   t.match(answer, { status: 204, headers: { allow: PRICES }, body: '' });
   t.equal((await exchange(t, port, `OPTIONS /nowhere HTTP/1.1\r\n${HEAD}\r\n`)).status, 404);
 });
 
 t.test('the service is no proxy', async (t) => {
-  const { port } = await listening(t, await testDatabase(t));
+  const { port } = await startListening(t, await testDatabase(t));
   const sent = 'CONNECT db.example:5432 HTTP/1.1\r\nHost: db.example:5432\r\n\r\n';
   const { status, headers, json } = await exchange(t, port, sent);
   t.match({ status, code: json.code }, { status: 405, code: 'method_not_allowed' });

@@ -13,7 +13,7 @@ import { testDatabase } from '../support/database/database.ts';
 import { addressOf } from '../support/http/address.ts';
 import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { keyFor } from '../support/http/service.ts';
-import { Caller, exchange, postText, until } from '../support/http/sockets.ts';
+import { exchange, postText, RawConnection, until } from '../support/http/sockets.ts';
 
 const database = await testDatabase(t);
 await fill(database, { prices: 45, points: 3_000 });
@@ -112,7 +112,7 @@ t.test('requests are counted by operation and status, refusals by code', async (
   await ask(postText({ key: 'nonsense' }, BULK_MARKET.slug, {}, CLOSE));
   await ask(get('/v3/nowhere/at/all'));
   await ask('nonsense\r\n\r\n');
-  const leaver = new Caller(t, port);
+  const leaver = new RawConnection(t, port);
   leaver.socket.write(postText({ key }, BULK_MARKET.slug, { options: { includeSeries: true } }));
   await leaver.firstBytes();
   leaver.socket.destroy();
@@ -132,7 +132,7 @@ t.test('requests are counted by operation and status, refusals by code', async (
 
 t.test('an answer that broke off is counted by what it failed with', async (t) => {
   const { key, port, told, counted } = await observed(t);
-  const reader = new Caller(t, port);
+  const reader = new RawConnection(t, port);
   reader.socket.write(postText({ key }, BULK_MARKET.slug, { options: { includeSeries: true } }));
   await reader.firstBytes();
   await database.pool.query('alter function series_at(bigint) rename to gone');
@@ -189,9 +189,9 @@ t.test('the metrics have a port of their own, and tell the state of the parts', 
     t.ok(named.length > 8);
   }
   for (const line of [get('/'), get('/metrics/x'), 'POST /metrics HTTP/1.1\r\nHost: t\r\n\r\n']) {
-    const caller = new Caller(t, server.port);
-    caller.socket.write(line);
-    await until('it is refused', () => caller.text.startsWith('HTTP/1.1 404 '));
+    const connection = new RawConnection(t, server.port);
+    connection.socket.write(line);
+    await until('it is refused', () => connection.text.startsWith('HTTP/1.1 404 '));
   }
   await t.rejects(
     serveMetrics(async () => metrics.registry, { port: server.port, host: '127.0.0.1' }),

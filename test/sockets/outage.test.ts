@@ -4,9 +4,9 @@ import { configOf } from '../../src/config/config.ts';
 import { type ClientOptions, openClient } from '../../src/db/client.ts';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { wireTo } from '../support/database/tcp-proxy.ts';
+import { tcpProxyTo } from '../support/database/tcp-proxy.ts';
 import { addressOf } from '../support/http/address.ts';
-import { steadily } from '../support/http/closed-loop-load.ts';
+import { startClosedLoop } from '../support/http/closed-loop-load.ts';
 import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { keyFor } from '../support/http/service.ts';
 import { exchange, postText, until } from '../support/http/sockets.ts';
@@ -32,9 +32,9 @@ async function wired(
   more: Partial<ClientOptions> = {},
   env: Readonly<Record<string, string>> = {},
 ) {
-  const wire = await wireTo(test, database.url);
+  const proxy = await tcpProxyTo(test, database.url);
   const client = openClient({
-    url: wire.url,
+    url: proxy.url,
     connectionsMax: 4,
     acquireTimeoutMs: 30_000,
     statementTimeoutMs: 60_000,
@@ -47,7 +47,7 @@ async function wired(
   const app = await buildApp({ config, client });
   test.teardown(async () => {
     app.server.closeAllConnections();
-    wire.cut(true);
+    proxy.cut(true);
     await app.close();
     await client.close();
   });
@@ -62,12 +62,12 @@ async function wired(
       'it is in order',
       async () => (await post()).status === 200 && (await get('/ready')).status === 200,
     );
-  return { wire, client, app, port, get, post, inOrder };
+  return { proxy, client, app, port, get, post, inOrder };
 }
 
 t.test('no request fails when sessions of the service are ended', async (t) => {
   const { port, client } = await wired(t, PATIENT);
-  const steady = steadily(t, { port, key }, QUESTIONS, 4);
+  const steady = startClosedLoop(t, { port, key }, QUESTIONS, 4);
   for (let round = 0; round < 10; round += 1) {
     await steady.next(20);
     await database.pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
@@ -82,13 +82,13 @@ t.test('no request fails when sessions of the service are ended', async (t) => {
 });
 
 t.test('no request fails when the database is away for a moment', async (t) => {
-  const { port, wire, client } = await wired(t, PATIENT);
-  const steady = steadily(t, { port, key }, QUESTIONS, 4);
+  const { port, proxy, client } = await wired(t, PATIENT);
+  const steady = startClosedLoop(t, { port, key }, QUESTIONS, 4);
   for (let round = 0; round < 3; round += 1) {
     await steady.next(20);
-    wire.cut(true);
+    proxy.cut(true);
     await until('it is noticed', () => client.link.state === 'away');
-    wire.cut(false);
+    proxy.cut(false);
     await until('it is back', () => client.link.state === 'up');
   }
   await steady.next(20);
@@ -103,14 +103,14 @@ t.test(
   'requests that come while the database is away take no place, and lose no time',
   async (t) => {
     const catchUp = { waitingMax: 20, waitMs: 600_000 };
-    const { wire, client, get, post, port } = await wired(t, { ...PATIENT, catchUp }, GATE);
+    const { proxy, client, get, post, port } = await wired(t, { ...PATIENT, catchUp }, GATE);
     await until('it answers', async () => (await post()).status === 200);
     await until(
       'it is in order',
       () => client.pool.idleCount > 0 && client.reads.slots.inUse === 0,
     );
     const before = client.pool.totalCount;
-    wire.cut(true);
+    proxy.cut(true);
     await until('it is noticed', () => client.link.state === 'away');
     const bad = postText({ key: `${key}x` }, BULK_MARKET.slug, {}, 'Connection: close\r\n');
     for (const [status, asked] of [
@@ -129,7 +129,7 @@ t.test(
     });
     await until('one more than may wait is refused', () => statuses.length === 1);
     t.same(statuses, ['503 overloaded']);
-    wire.cut(false);
+    proxy.cut(false);
     await Promise.all(parked);
     t.same(statuses.slice(1), Array(20).fill('200'));
     await until('the bounds are the usual ones', () => client.link.queues.catchUp === null);
@@ -138,9 +138,9 @@ t.test(
 );
 
 t.test('all that wait for a database that stays away are refused at once', async (t) => {
-  const { wire, client, post } = await wired(t, { awayMs: 1_000 }, GATE);
+  const { proxy, client, post } = await wired(t, { awayMs: 1_000 }, GATE);
   await until('it answers', async () => (await post()).status === 200);
-  wire.cut(true);
+  proxy.cut(true);
   await until('it is noticed', () => client.link.state !== 'up');
   const refused = await Promise.all(Array.from({ length: 10 }, post));
   const codes = new Set(refused.map(({ status, json }) => `${status} ${json.code}`));
@@ -155,12 +155,12 @@ t.test('all that wait for a database that stays away are refused at once', async
 });
 
 t.test('the connections are made again as soon as the database is back', async (t) => {
-  const { wire, client, inOrder } = await wired(t, PATIENT);
+  const { proxy, client, inOrder } = await wired(t, PATIENT);
   await inOrder();
   const before = client.pool.totalCount;
-  wire.cut(true);
+  proxy.cut(true);
   await until('all are gone', () => client.pool.totalCount === 0);
-  wire.cut(false);
+  proxy.cut(false);
   await until('as many are there', () => client.pool.totalCount >= before);
   t.ok(before > 0, 'without a request');
 });
@@ -170,11 +170,11 @@ for (const [what, away] of [
   ['says nothing', 'freeze'],
 ] as const) {
   t.test(`a database that ${what} is told at once, until it is back`, async (t) => {
-    const { wire, client, get, post, inOrder } = await wired(t);
+    const { proxy, client, get, post, inOrder } = await wired(t);
     await inOrder();
     const waiting = away === 'freeze' ? post : null;
-    if (away === 'cut') wire.cut(true);
-    else wire.freeze();
+    if (away === 'cut') proxy.cut(true);
+    else proxy.freeze();
     const caught = await waiting?.();
     if (caught) t.match(caught.json.code, /^(database|auth)_unavailable$/);
     await until('it is noticed', () => client.link.state === 'down');
@@ -186,20 +186,20 @@ for (const [what, away] of [
       t.match(await get(path), { status: 503, json: { checks: { database: 'unavailable' } } });
     }
     t.equal((await get('/live')).status, 200);
-    wire.cut(true);
-    wire.cut(false);
+    proxy.cut(true);
+    proxy.cut(false);
     await inOrder();
     await until('nothing is held', () => client.reads.slots.inUse === 0);
   });
 }
 
 t.test('a silence that ends as it began spoils nothing', async (t) => {
-  const { wire, client, inOrder } = await wired(t);
+  const { proxy, client, inOrder } = await wired(t);
   await inOrder();
-  wire.freeze();
+  proxy.freeze();
   await until('it is noticed', () => client.link.state === 'down');
-  // What was sent meanwhile is lost: a line that lives again is not the one that it was.
-  wire.cut(false);
+  // Bytes sent meanwhile are lost: a thawed connection has a gap.
+  proxy.cut(false);
   await inOrder();
 });
 

@@ -7,8 +7,8 @@ import { bodyOf, heldOf, sendEverywhere } from '../support/auth/secret-places.ts
 import { goodClaims, secretToken } from '../support/auth/tokens.ts';
 import { ownCluster } from '../support/database/cluster.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
-import { type Served, served } from '../support/http/service-process.ts';
-import { Caller, until } from '../support/http/sockets.ts';
+import { type ServiceProcess, startServiceProcess } from '../support/http/service-process.ts';
+import { RawConnection, until } from '../support/http/sockets.ts';
 import { prices } from '../support/process/programs.ts';
 
 const SETTINGS = {
@@ -60,7 +60,7 @@ t.test('PostgreSQL keeps no key and no token, in no table and in no line of its 
     const second = await command('rotate', id, '--grace', '1h');
     await command('revoke', second.slice(9, 19), '--reason', 'a canary');
     const usage = { USAGE_DATABASE_URL: cluster.url };
-    const service = await served(t, database, { ...SETTINGS, ...usage });
+    const service = await startServiceProcess(t, database, { ...SETTINGS, ...usage });
     const secrets = [first, second, service.key, newKey().text, secretToken(goodClaims())];
     for (const secret of secrets) await sendEverywhere(t, service, secret);
     const rows = await rowsOf(database);
@@ -85,19 +85,23 @@ t.test('PostgreSQL keeps no key and no token, in no table and in no line of its 
   });
 });
 
-/** What ends a process in the midst of its work. */
+/** The ways to end a process during its work. */
 const CRASHES: Readonly<Record<string, string>> = {
   'an error that nobody catches': 'throw new Error("a crash of a test")',
   'a promise that nobody waits for': 'Promise.reject(new Error("a crash of a test"))',
 };
 
 /** Requests with secrets, of which none is over: a lookup that waits, a body half sent. */
-async function underWay(test: Pick<Test, 'teardown'>, service: Served, secrets: readonly string[]) {
+async function underWay(
+  test: Pick<Test, 'teardown'>,
+  service: ServiceProcess,
+  secrets: readonly string[],
+) {
   for (const secret of secrets) {
     const text = bodyOf(secret, service.key);
-    const waits = new Caller(test, service.port);
+    const waits = new RawConnection(test, service.port);
     waits.socket.write(text);
-    const half = new Caller(test, service.port);
+    const half = new RawConnection(test, service.port);
     half.socket.write(text.slice(0, -5));
     await until(
       'both are sent',
@@ -110,7 +114,7 @@ for (const [what, statement] of Object.entries(CRASHES)) {
   t.test(`a crash says nothing of what requests have sent: ${what}`, async (t) => {
     const database = await testDatabase(t);
     const crash = encodeURIComponent(`process.on("SIGUSR2", () => { ${statement} })`);
-    const service = await served(t, database, {
+    const service = await startServiceProcess(t, database, {
       ...SETTINGS,
       REQUEST_TIMEOUT_MS: '60000',
       SHUTDOWN_TIMEOUT_MS: '500',
@@ -129,8 +133,8 @@ for (const [what, statement] of Object.entries(CRASHES)) {
     service.running.child.kill('SIGUSR2');
     const code = await service.running.ended;
     t.not(code, 0);
-    const said = service.running.stdout() + service.running.stderr();
-    t.match(said, /a crash of a test/);
-    t.equal(heldOf([SECRET, ...secrets], said), null);
+    const output = service.running.stdout() + service.running.stderr();
+    t.match(output, /a crash of a test/);
+    t.equal(heldOf([SECRET, ...secrets], output), null);
   });
 }

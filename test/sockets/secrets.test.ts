@@ -4,7 +4,7 @@ import { HS256, SECRET } from '../support/auth/auth-app.ts';
 import { heldOf, sendEverywhere } from '../support/auth/secret-places.ts';
 import { goodClaims, secretToken } from '../support/auth/tokens.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { listening, until } from '../support/http/sockets.ts';
+import { startListening, until } from '../support/http/sockets.ts';
 
 const ENV = {
   JWT_SECRET: SECRET,
@@ -16,13 +16,13 @@ const ENV = {
 
 t.test('no log line and no answer has a key or a token, wherever it was sent', async (t) => {
   const database = await testDatabase(t);
-  const service = await listening(t, database, ENV);
+  const service = await startListening(t, database, ENV);
   const secrets = [service.key, newKey().text, secretToken(goodClaims())];
   const answers: string[] = [];
   for (const secret of secrets) answers.push(...(await sendEverywhere(t, service, secret)));
   await database.pool.query('alter table api_key rename to gone');
   const { lines } = service;
-  // Where a machine stalls, a request may run out of its short time before it could fail.
+  // On a stalled machine a request may reach its short deadline before it could fail.
   await until('failures are in the log as well', async () => {
     for (const secret of secrets) await sendEverywhere(t, service, secret);
     return lines.some((line) => line.includes('"level":50'));

@@ -2,11 +2,17 @@ import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
 import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
 import { keyFor } from '../support/http/service.ts';
-import { Caller, exchange, getText, listening, until } from '../support/http/sockets.ts';
+import {
+  exchange,
+  getText,
+  RawConnection,
+  startListening,
+  until,
+} from '../support/http/sockets.ts';
 
 const database = await seededDatabase(t);
 
-/** What is read once for all who ask, and what its statement is known by. */
+/** Reads that concurrent requests share, each with a pattern of its statement. */
 const SHARED = {
   '/v3/prices': '%as "firstDate"%',
   '/v3/prices/nickel/filters': '%as position%',
@@ -17,9 +23,12 @@ const waiting = (statement: string): Promise<number> => lockWaits(database.pool,
 
 for (const [path, statement] of Object.entries(SHARED)) {
   t.test(`who asks for ${path} first and leaves does not end it for who came later`, async (t) => {
-    const service = await listening(t, database);
+    const service = await startListening(t, database);
     const key = await keyFor(database, ['prices:nickel']);
-    const [first, second] = [new Caller(t, service.port), new Caller(t, service.port)];
+    const [first, second] = [
+      new RawConnection(t, service.port),
+      new RawConnection(t, service.port),
+    ];
     await whileLocked(database, async () => {
       first.socket.write(getText(path, key));
       await until('it is read', async () => (await waiting(statement)) === 1);
@@ -37,7 +46,7 @@ for (const [path, statement] of Object.entries(SHARED)) {
   });
 
   t.test(`who waits for ${path} has his time, and no more`, async (t) => {
-    const service = await listening(t, database, { REQUEST_DEADLINE_MS: '300' });
+    const service = await startListening(t, database, { REQUEST_DEADLINE_MS: '300' });
     await whileLocked(database, async () => {
       const { status, json } = await exchange(t, service.port, getText(path, service.key));
       t.same([status, json.code], [504, 'query_timeout']);

@@ -2,7 +2,14 @@ import { once } from 'node:events';
 import t from 'tap';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { answerOf, Caller, exchange, listening, postText, until } from '../support/http/sockets.ts';
+import {
+  answerOf,
+  exchange,
+  postText,
+  RawConnection,
+  startListening,
+  until,
+} from '../support/http/sockets.ts';
 
 const HOST = 'Host: test\r\n';
 
@@ -10,7 +17,7 @@ const HOST = 'Host: test\r\n';
 const HASTY = { HEADERS_TIMEOUT_MS: '200', REQUEST_TIMEOUT_MS: '400' };
 
 t.test('a client that sends slowly, or nothing, is refused and let go', async (t) => {
-  const { port, key, failures } = await listening(t, await testDatabase(t), HASTY);
+  const { port, key, failures } = await startListening(t, await testDatabase(t), HASTY);
   const post = `POST /v3/prices/nickel HTTP/1.1\r\n${HOST}x-api-key: ${key}\r\n`;
   const json = `${post}Content-Type: application/json\r\n`;
   const slow = {
@@ -20,17 +27,17 @@ t.test('a client that sends slowly, or nothing, is refused and let go', async (t
     'half a body': `${json}Content-Length: 20\r\n\r\n{"filters"`,
     'chunks without an end': `${json}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`,
   };
-  const callers = Object.entries(slow).map(([what, text]) => {
-    const caller = new Caller(t, port);
-    caller.socket.write(text);
-    return [what, caller] as const;
+  const connections = Object.entries(slow).map(([what, text]) => {
+    const connection = new RawConnection(t, port);
+    connection.socket.write(text);
+    return [what, connection] as const;
   });
-  const drip = new Caller(t, port);
+  const drip = new RawConnection(t, port);
   drip.socket.write(`GET /live HTTP/1.1\r\n${HOST}`);
   const dripping = setInterval(() => drip.socket.write('X-A: b\r\n'), 50);
   t.teardown(() => clearInterval(dripping));
-  for (const [what, caller] of [...callers, ['a header now and then', drip] as const]) {
-    const { status, headers, json } = answerOf(await caller.ended());
+  for (const [what, connection] of [...connections, ['a header now and then', drip] as const]) {
+    const { status, headers, json } = answerOf(await connection.ended());
     t.equal(status, 408, what);
     t.match(headers['content-type'], /^application\/problem\+json/);
     t.equal(json.code, 'request_timeout');
@@ -41,7 +48,7 @@ t.test('a client that sends slowly, or nothing, is refused and let go', async (t
 t.test('who completes a request after its time has one answer, and no other', async (t) => {
   // Some are in time, and keep their connection after the answer.
   const env = { ...HASTY, KEEP_ALIVE_TIMEOUT_MS: '300' };
-  const { port, key, failures } = await listening(t, await testDatabase(t), env);
+  const { port, key, failures } = await startListening(t, await testDatabase(t), env);
   const json = `POST /v3/prices/nickel HTTP/1.1\r\n${HOST}x-api-key: ${key}\r\n`;
   const post = `${json}Content-Type: application/json\r\nContent-Length: 2\r\n`;
   const kinds = {
@@ -52,13 +59,13 @@ t.test('who completes a request after its time has one answer, and no other', as
     'the headers without the body': [post, '\r\n', /^408$/],
   } as const;
   for (const [what, [first, rest, one]] of Object.entries(kinds)) {
-    const callers = Array.from({ length: 200 }, () => new Caller(t, port));
-    const told = callers.map(({ socket }) => once(socket, 'data'));
-    for (const { socket } of callers) socket.write(first);
-    // As soon as one is told, nearly all others are still to be.
+    const connections = Array.from({ length: 200 }, () => new RawConnection(t, port));
+    const told = connections.map(({ socket }) => once(socket, 'data'));
+    for (const { socket } of connections) socket.write(first);
+    // The first abort arrives while almost all others are pending.
     await Promise.race(told);
-    for (const { socket } of callers) if (socket.writable) socket.write(rest);
-    const texts = await Promise.all(callers.map((caller) => caller.ended()));
+    for (const { socket } of connections) if (socket.writable) socket.write(rest);
+    const texts = await Promise.all(connections.map((connection) => connection.ended()));
     const answers = texts.map((text) => text.match(/(?<=HTTP\/1\.1 )\d+/g)?.join());
     const others = answers.filter((each) => !one.test(String(each)));
     t.same([...new Set(others)], [], what);
@@ -67,10 +74,10 @@ t.test('who completes a request after its time has one answer, and no other', as
 });
 
 t.test('a connection that asks no more is closed after its time', async (t) => {
-  const { port } = await listening(t, await testDatabase(t), { KEEP_ALIVE_TIMEOUT_MS: '300' });
-  const caller = new Caller(t, port);
-  caller.socket.write(`GET /live HTTP/1.1\r\n${HOST}\r\n`);
-  const { status, headers } = answerOf(await caller.ended());
+  const { port } = await startListening(t, await testDatabase(t), { KEEP_ALIVE_TIMEOUT_MS: '300' });
+  const connection = new RawConnection(t, port);
+  connection.socket.write(`GET /live HTTP/1.1\r\n${HOST}\r\n`);
+  const { status, headers } = answerOf(await connection.ended());
   t.equal(status, 200);
   t.match(headers['connection'], /keep-alive/i);
 });
@@ -79,9 +86,9 @@ t.test('a reader that takes nothing is cut off, and holds up nobody', async (t) 
   const database = await testDatabase(t);
   await fill(database, { prices: 24, points: 3_000 });
   const env = { STALL_TIMEOUT_MS: '1000', SERIES_PRICES_PER_STATEMENT: '1' };
-  const { app, port, key, failures } = await listening(t, database, env);
+  const { app, port, key, failures } = await startListening(t, database, env);
   const ask = postText({ key }, BULK_MARKET.slug, { options: { includeSeries: true } });
-  const stuck = Array.from({ length: 12 }, () => new Caller(t, port));
+  const stuck = Array.from({ length: 12 }, () => new RawConnection(t, port));
   for (const { socket } of stuck) {
     socket.pause();
     socket.write(ask);

@@ -3,16 +3,16 @@ import t from 'tap';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
-import { served } from '../support/http/service-process.ts';
+import { startServiceProcess } from '../support/http/service-process.ts';
 import {
   answerOf,
-  Caller,
   dechunked,
   exchange,
-  type Listening,
-  listening,
+  type ListeningService,
   postText,
   type RawAnswer,
+  RawConnection,
+  startListening,
   until,
 } from '../support/http/sockets.ts';
 
@@ -33,12 +33,12 @@ const answersOf = (text: string): RawAnswer[] => text.split(/(?=HTTP\/1\.1 \d{3}
 t.test('a stop finishes a streaming answer, and ends with it', async (t) => {
   const database = await testDatabase(t);
   await fill(database, { prices: 36, points: 3_000 });
-  const service = await listening(t, database, {
+  const service = await startListening(t, database, {
     SERIES_PRICES_PER_STATEMENT: '1',
     // A stop that waited for connections kept alive would take longer than the test.
     KEEP_ALIVE_TIMEOUT_MS: '600000',
   });
-  const caller = new Caller(t, service.port);
+  const caller = new RawConnection(t, service.port);
   caller.socket.write(postText(service, BULK_MARKET.slug, { options: { includeSeries: true } }));
   await caller.firstBytes();
 
@@ -63,9 +63,9 @@ const refused = (port: number): Promise<boolean> =>
   });
 
 t.test('a stop finishes answers that wait for a slow reader', async (t) => {
-  const service = await listening(t, await testDatabase(t));
+  const service = await startListening(t, await testDatabase(t));
   const arrived = arrivals(service);
-  const caller = new Caller(t, service.port);
+  const caller = new RawConnection(t, service.port);
   caller.socket.pause();
   // More answers than the kernel holds, each handed over in one piece.
   const asked = 40;
@@ -82,7 +82,7 @@ t.test('a stop finishes answers that wait for a slow reader', async (t) => {
 });
 
 /** Counts the requests that arrive from now on, begun or not. */
-function arrivals({ app }: Listening): () => number {
+function arrivals({ app }: ListeningService): () => number {
   let count = 0;
   app.server.on('request', () => {
     count += 1;
@@ -92,14 +92,14 @@ function arrivals({ app }: Listening): () => number {
 
 t.test('a stop waits for nobody who asks nothing', async (t) => {
   const patience = { KEEP_ALIVE_TIMEOUT_MS: '600000', HEADERS_TIMEOUT_MS: '120000' };
-  const service = await listening(t, await testDatabase(t), {
+  const service = await startListening(t, await testDatabase(t), {
     ...patience,
     REQUEST_TIMEOUT_MS: '300000',
   });
-  const silent = new Caller(t, service.port);
-  const half = new Caller(t, service.port);
+  const silent = new RawConnection(t, service.port);
+  const half = new RawConnection(t, service.port);
   half.socket.write('GET /live HTTP/1.1\r\nHost: t');
-  const kept = new Caller(t, service.port);
+  const kept = new RawConnection(t, service.port);
   kept.socket.write('GET /live HTTP/1.1\r\nHost: test\r\n\r\n');
   await until('the answer has come', () => kept.text.includes('"ok"'));
   const isStopped = watched(service.app.close());
@@ -109,8 +109,8 @@ t.test('a stop waits for nobody who asks nothing', async (t) => {
 });
 
 t.test('what is asked while the service stops is answered, and the connection ends', async (t) => {
-  const service = await listening(t, await testDatabase(t), { STOP_GRACE_MS: '60000' });
-  const late = new Caller(t, service.port);
+  const service = await startListening(t, await testDatabase(t), { STOP_GRACE_MS: '60000' });
+  const late = new RawConnection(t, service.port);
   late.socket.write('GET /live HTTP/1.1\r\nHost: test\r\n\r\n');
   await until('the answer has come', () => late.text.includes('"ok"'));
   const stop = service.app.close();
@@ -122,9 +122,9 @@ t.test('what is asked while the service stops is answered, and the connection en
 
 t.test('the last answer that is under way at a stop says that its connection ends', async (t) => {
   const database = await testDatabase(t);
-  const service = await listening(t, database, { STOP_GRACE_MS: '0', PRICE_BOOK_BYTES: '0' });
+  const service = await startListening(t, database, { STOP_GRACE_MS: '0', PRICE_BOOK_BYTES: '0' });
   const arrived = arrivals(service);
-  const asked = new Caller(t, service.port);
+  const asked = new RawConnection(t, service.port);
   const { stop } = await whileLocked(database, async () => {
     asked.socket.write(postText(service, 'nickel', {}) + postText(service, 'copper', {}));
     await until('one waits', async () => (await lockWaits(database.pool)) === 1);
@@ -147,8 +147,8 @@ const STOPPING = {
 };
 
 t.test('a kept connection that asks whether a stopping service is ready is told no', async (t) => {
-  const service = await listening(t, await testDatabase(t), { STOP_GRACE_MS: '60000' });
-  const kept = new Caller(t, service.port);
+  const service = await startListening(t, await testDatabase(t), { STOP_GRACE_MS: '60000' });
+  const kept = new RawConnection(t, service.port);
   kept.socket.write(GET_READY);
   await until('the answer has come', () => kept.text.includes('"schema":"ok"'));
   t.equal(answerOf(kept.text).status, 200);
@@ -159,9 +159,9 @@ t.test('a kept connection that asks whether a stopping service is ready is told 
 });
 
 t.test('new connections are answered for STOP_NOTICE_MS, and told that it stops', async (t) => {
-  const service = await served(t, await testDatabase(t), { STOP_NOTICE_MS: '120000' });
+  const service = await startServiceProcess(t, await testDatabase(t), { STOP_NOTICE_MS: '120000' });
   const { child, ended } = service.running;
-  const kept = new Caller(t, service.port);
+  const kept = new RawConnection(t, service.port);
   kept.socket.write(GET_READY);
   await until('it is ready', () => kept.text.includes('"schema":"ok"'));
   child.kill('SIGTERM');
@@ -179,7 +179,7 @@ t.test('new connections are answered for STOP_NOTICE_MS, and told that it stops'
 });
 
 t.test('a service whose notice is over ends by itself', async (t) => {
-  const service = await served(t, await testDatabase(t), { STOP_NOTICE_MS: '50' });
+  const service = await startServiceProcess(t, await testDatabase(t), { STOP_NOTICE_MS: '50' });
   service.running.child.kill('SIGTERM');
   t.equal(await service.running.ended, 0);
   t.match(service.running.stderr(), /the listener closes in 50 ms/);

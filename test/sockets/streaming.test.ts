@@ -7,11 +7,11 @@ import { administer, type TestDatabase, testDatabase } from '../support/database
 import {
   answerOf,
   answersAgain,
-  Caller,
   dechunked,
-  type Listening,
-  listening,
+  type ListeningService,
   postText,
+  RawConnection,
+  startListening,
   until,
 } from '../support/http/sockets.ts';
 
@@ -22,7 +22,7 @@ const MEGABYTE = 1_048_576;
 // Read from the database while it is sent: a book would have it in memory.
 const ONE_BY_ONE = { SERIES_PRICES_PER_STATEMENT: '1', PRICE_BOOK_BYTES: '0' };
 
-const askAll = (service: Listening): string =>
+const askAll = (service: ListeningService): string =>
   postText(service, BULK_MARKET.slug, { options: { includeSeries: true } });
 
 const isIdle = ({ pool }: TestDatabase) =>
@@ -31,7 +31,7 @@ const isIdle = ({ pool }: TestDatabase) =>
 setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');
 
-/** What this process holds after a collection of garbage, in bytes. */
+/** Memory of this process after a garbage collection, in bytes. */
 function heldBytes(): number {
   collectGarbage();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
@@ -39,17 +39,21 @@ function heldBytes(): number {
 }
 
 /** Starts a big answer and stops reading after its first bytes. */
-async function begun(t: Parameters<typeof listening>[0], service: Listening): Promise<Caller> {
-  const caller = new Caller(t, service.port);
-  caller.socket.write(askAll(service));
-  await caller.firstBytes();
-  return caller;
+async function begun(
+  t: Parameters<typeof startListening>[0],
+  service: ListeningService,
+): Promise<RawConnection> {
+  const connection = new RawConnection(t, service.port);
+  connection.socket.write(askAll(service));
+  await connection.firstBytes();
+  return connection;
 }
 
 /** The document of a chunked answer; null when it never came to its end. */
 const documentOf = (text: string): string | null => dechunked(answerOf(text).body);
 
-const isComplete = (caller: Caller): boolean => caller.tail.endsWith('\r\n0\r\n\r\n');
+const isComplete = (connection: RawConnection): boolean =>
+  connection.tail.endsWith('\r\n0\r\n\r\n');
 
 /** True if the document that a client could make of an answer is broken for sure. */
 function isBroken(text: string): boolean {
@@ -66,7 +70,7 @@ function isBroken(text: string): boolean {
 
 const database = await testDatabase(t);
 await fill(database, SIZE);
-const service = await listening(t, database, ONE_BY_ONE);
+const service = await startListening(t, database, ONE_BY_ONE);
 
 t.test(
   'a big answer waits for a slow reader with little memory, and holds no connection',
@@ -80,7 +84,7 @@ t.test(
         ).then(() => resolve(socket.bytesWritten));
       });
     });
-    const caller = await begun(t, service);
+    const connection = await begun(t, service);
     t.ok((await waiting) < ANSWER_BYTES_MIN / 2, 'most of it has not been made yet');
     // PostgreSQL's own workers, such as autovacuum, are sessions as well.
     await until('PostgreSQL has nothing to do', async () => {
@@ -92,10 +96,10 @@ t.test(
     });
     // Freed buffers are counted off by and by.
     await until('at most 7 MB are held for it', () => heldBytes() - before < 7 * MEGABYTE);
-    caller.socket.resume();
-    await until('the end of the document', () => isComplete(caller));
-    t.ok(caller.bytes > ANSWER_BYTES_MIN);
-    const { $metadata, data } = JSON.parse(documentOf(caller.text) ?? '');
+    connection.socket.resume();
+    await until('the end of the document', () => isComplete(connection));
+    t.ok(connection.bytes > ANSWER_BYTES_MIN);
+    const { $metadata, data } = JSON.parse(documentOf(connection.text) ?? '');
     t.equal($metadata.count, SIZE.prices);
     t.ok(
       data.length === SIZE.prices &&
@@ -106,37 +110,37 @@ t.test(
 
 t.test('a big answer is given up when its reader leaves, whenever that is', async (t) => {
   const leavers = Array.from({ length: 30 }, (_, index) => {
-    const caller = new Caller(t, service.port);
+    const connection = new RawConnection(t, service.port);
     const text = askAll(service);
     // Some leave within the request, some before the answer, some in the midst of it.
-    caller.socket.write(index % 3 === 0 ? text.slice(0, -5) : text);
-    if (index % 3 === 2) caller.socket.on('data', () => caller.socket.destroy());
-    else setTimeout(() => caller.socket.destroy(), 5 * index);
-    return caller;
+    connection.socket.write(index % 3 === 0 ? text.slice(0, -5) : text);
+    if (index % 3 === 2) connection.socket.on('data', () => connection.socket.destroy());
+    else setTimeout(() => connection.socket.destroy(), 5 * index);
+    return connection;
   });
   await Promise.all(leavers.map((each) => each.closed));
   await until('every connection to PostgreSQL is back', () => isIdle(database));
   t.same(service.failures(), [], 'a client that leaves is no failure of the service');
-  const caller = new Caller(t, service.port);
-  caller.socket.write(postText(service, BULK_MARKET.slug, {}, 'Connection: close\r\n'));
-  t.equal(answerOf(await caller.ended()).status, 200, 'the next one is answered');
+  const connection = new RawConnection(t, service.port);
+  connection.socket.write(postText(service, BULK_MARKET.slug, {}, 'Connection: close\r\n'));
+  t.equal(answerOf(await connection.ended()).status, 200, 'the next one is answered');
 });
 
 t.test('a big answer breaks off when the database goes, and is never a document', async (t) => {
   const name = new URL(database.url).pathname.slice(1);
   const admin = process.env['TEST_DATABASE_URL'] ?? '';
-  const caller = await begun(t, service);
+  const connection = await begun(t, service);
   await until('the answer waits', () => isIdle(database));
   await administer(
     admin,
     `alter database "${name}" allow_connections false`,
     `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
   );
-  caller.socket.resume();
-  const text = await caller.ended();
+  connection.socket.resume();
+  const text = await connection.ended();
   t.match(text, /^HTTP\/1\.1 200 /);
   t.ok(isBroken(text), 'neither the transfer nor the JSON is complete');
-  const refused = new Caller(t, service.port);
+  const refused = new RawConnection(t, service.port);
   refused.socket.write(postText(service, BULK_MARKET.slug, {}, 'Connection: close\r\n'));
   const { status, headers, json } = answerOf(await refused.ended());
   // By the lookup of the key, or by the link where it has noticed already.
@@ -152,17 +156,17 @@ t.test(
     const kill = sql`select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and query like 'copy%' and state = 'active'`;
     // A kill may come too late and meet an idle connection, which harms no answer: then once more.
-    let caller: Caller;
+    let connection: RawConnection;
     do {
-      caller = await begun(t, service);
-      caller.socket.resume();
+      connection = await begun(t, service);
+      connection.socket.resume();
       await until('the answer ends in one way or the other', async () => {
         await kill.execute(database.db);
-        return caller.socket.closed || isComplete(caller);
+        return connection.socket.closed || isComplete(connection);
       });
-    } while (!caller.socket.closed);
-    t.ok(isBroken(caller.text));
-    const again = new Caller(t, service.port);
+    } while (!connection.socket.closed);
+    t.ok(isBroken(connection.text));
+    const again = new RawConnection(t, service.port);
     again.socket.write(askAll(service).replace('\r\n', '\r\nConnection: close\r\n'));
     t.ok(JSON.parse(documentOf(await again.ended()) ?? '').data.length === SIZE.prices);
   },

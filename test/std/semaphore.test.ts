@@ -5,7 +5,7 @@ import {
   QueueGroup,
   Semaphore,
 } from '../../src/std/semaphore.ts';
-import { failureOf } from '../support/database/world.ts';
+import { failureOf } from '../support/database/minimal-data.ts';
 import { until } from '../support/http/sockets.ts';
 
 const HOUR_MS = 3_600_000;

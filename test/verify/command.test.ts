@@ -1,7 +1,7 @@
 import t from 'tap';
 import { RULES } from '../../src/verify/verify.ts';
+import { inTransaction } from '../support/database/minimal-data.ts';
 import { roledDatabase } from '../support/database/roles.ts';
-import { inTransaction } from '../support/database/world.ts';
 import { prices } from '../support/process/programs.ts';
 
 const names = RULES.map(({ name }) => name);

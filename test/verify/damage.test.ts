@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import t from 'tap';
 import { checkRules, RULES } from '../../src/verify/verify.ts';
-import { inTransaction } from '../support/database/world.ts';
+import { inTransaction } from '../support/database/minimal-data.ts';
 import { DAMAGES } from './damages.ts';
 import { storedWorld } from './support.ts';
 

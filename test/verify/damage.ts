@@ -1,4 +1,4 @@
-/** What is done to the stored data, and the rules that find it. */
+/** Damage to the stored data, and the rules that detect it. */
 export interface Damage {
   readonly rules: readonly string[];
   readonly sql: readonly string[];

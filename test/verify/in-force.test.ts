@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { inForce, notInForce } from '../../src/verify/schema.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { inTransaction } from '../support/database/world.ts';
+import { inTransaction } from '../support/database/minimal-data.ts';
 
 const FILE = new URL('../../src/verify/in-force.txt', import.meta.url);
 

@@ -12,7 +12,7 @@ import {
   points,
 } from '../ingest/support/loading.ts';
 import type { TestDatabase } from '../support/database/database.ts';
-import { inRevision } from '../support/database/world.ts';
+import { inRevision } from '../support/database/minimal-data.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 

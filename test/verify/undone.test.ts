@@ -2,7 +2,7 @@ import t from 'tap';
 import { undo } from '../../src/ingest/ledger/undo.ts';
 import { RULES } from '../../src/verify/verify.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { writeWorld } from '../support/database/world.ts';
+import { writeMinimalData } from '../support/database/minimal-data.ts';
 import { publisherOn } from '../support/prices/random-commits.ts';
 import { findings, storedWorld } from './support.ts';
 
@@ -29,7 +29,7 @@ t.test('nothing is found after batches were undone, and the undos too', async (t
 
 t.test('nothing is found after random commits of every kind', async (t) => {
   const { client, pool } = await testDatabase(t);
-  await writeWorld(pool);
+  await writeMinimalData(pool);
   const { transact } = await publisherOn(pool, 20_261_122);
   for (let round = 0; round < 60; round += 1) await transact();
   // It counts no corrections, and publishes what it takes away in one revision as new.

@@ -2,15 +2,15 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BULK_MARKET, fill } from '../../support/database/bulk.ts';
 import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
-import { served } from '../../support/http/service-process.ts';
-import { Caller, listening, postText, until } from '../../support/http/sockets.ts';
+import { startServiceProcess } from '../../support/http/service-process.ts';
+import { postText, RawConnection, startListening, until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
 import { agentOf, send } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
 const SERIES = { options: { includeSeries: true } };
 
-/** How many sessions of the database run a statement. */
+/** Counts the database sessions that run a statement. */
 async function active({ pool }: TestDatabase): Promise<number> {
   const { rows } = await pool.query(
     `select count(*)::int as sessions from pg_stat_activity
@@ -26,12 +26,12 @@ fault(
   async (t) => {
     const database = await testDatabase(t);
     await fill(database, { prices: 60, points: 500 });
-    const service = await listening(t, database, { PRICE_BOOK_BYTES: '0' });
+    const service = await startListening(t, database, { PRICE_BOOK_BYTES: '0' });
     const text = postText(service, BULK_MARKET.slug, SERIES);
     const count = byLength(150, 1_000);
     let random = 7;
     for (let sent = 0; sent < count; sent += 10) {
-      const callers = Array.from({ length: 10 }, () => new Caller(t, service.port));
+      const callers = Array.from({ length: 10 }, () => new RawConnection(t, service.port));
       for (const { socket } of callers) socket.write(text);
       for (const { socket } of callers) {
         random = (random * 48_271) % 2_147_483_647;
@@ -65,7 +65,7 @@ fault(
   async (t) => {
     const most = byLength(200, 2_000);
     const flood = byLength(500, 5_000);
-    const service = await served(t, await testDatabase(t), {
+    const service = await startServiceProcess(t, await testDatabase(t), {
       CONNECTIONS_MAX: String(most),
       HEADERS_TIMEOUT_MS: '120000',
       REQUEST_TIMEOUT_MS: '120000',

@@ -1,6 +1,12 @@
 import { python } from '../../support/process/python.ts';
 import { fault } from '../../support/run/faults.ts';
-import { CALLERS, type Call, callsAgainstErratic, SECONDS, TIMEOUT } from './unreliable-server.ts';
+import {
+  CALLERS,
+  type Call,
+  callsAgainstUnreliableServer,
+  SECONDS,
+  TIMEOUT,
+} from './unreliable-server.ts';
 
 /** Calls in threads, each for a code of its own; prints them when they have ended. */
 const PROGRAM = `
@@ -31,7 +37,7 @@ fault(
     'silent, at random',
   'no call lost or doubled; at most 4 attempts, none before Retry-After; none beyond its deadline',
   (t) =>
-    callsAgainstErratic(t, async (url) => {
+    callsAgainstUnreliableServer(t, async (url) => {
       const env = { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: 'key' };
       const ran = await python(PROGRAM, env, { timeout: (SECONDS + 60) * 1_000 });
       t.equal(ran.stderr, '');

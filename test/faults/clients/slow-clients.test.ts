@@ -2,22 +2,22 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { BULK_MARKET, fill } from '../../support/database/bulk.ts';
 import { testDatabase } from '../../support/database/database.ts';
-import type { LineAnswer } from '../../support/http/load-connection.ts';
-import { flood } from '../../support/http/load-thread.ts';
-import { type Served, served } from '../../support/http/service-process.ts';
-import { Caller, postText, until } from '../../support/http/sockets.ts';
+import type { ConnectionAnswer } from '../../support/http/load-connection.ts';
+import { startLoadThread } from '../../support/http/load-thread.ts';
+import { type ServiceProcess, startServiceProcess } from '../../support/http/service-process.ts';
+import { postText, RawConnection, until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
 import { quantile, send } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
-import { connectionsTo, loris } from './slow-loris.ts';
+import { connectionsTo, slowLoris } from './slow-loris.ts';
 
 type Test = typeof t;
 
 const SERIES = { options: { includeSeries: true } };
 const HOST = 'Host: test\r\n';
 
-/** What the log of a service holds for its own failures. */
-const failuresIn = ({ running }: Served): string[] =>
+/** The log lines of a service at level error. */
+const failuresIn = ({ running }: ServiceProcess): string[] =>
   running
     .stderr()
     .split('\n')
@@ -42,26 +42,26 @@ const [HEADERS_MS, REQUEST_MS, STALL_MS] = byLength([500, 1_000, 2_000], [10_000
  * are F47. Returns how long the last of them is held after the last byte that went to any, and how
  * much lay there for each.
  */
-async function readers(test: Test, service: Served, count: number, comeInMs: number) {
-  const callers: Caller[] = [];
+async function readers(test: Test, service: ServiceProcess, count: number, arrivalMs: number) {
+  const connections: RawConnection[] = [];
   for (let at = 0; at < count; at += 1) {
-    const caller = new Caller(test, service.port);
-    caller.socket.pause();
-    caller.socket.write(postText(service, BULK_MARKET.slug, SERIES));
-    callers.push(caller);
-    await pause(comeInMs / count);
+    const connection = new RawConnection(test, service.port);
+    connection.socket.pause();
+    connection.socket.write(postText(service, BULK_MARKET.slug, SERIES));
+    connections.push(connection);
+    await pause(arrivalMs / count);
   }
   let most = 0;
   let since = performance.now();
   const held = async (): Promise<number> => {
     const known = await connectionsTo(service.port);
-    const mine = callers.flatMap(({ socket }) => known.get(socket.localPort ?? 0) ?? []);
+    const mine = connections.flatMap(({ socket }) => known.get(socket.localPort ?? 0) ?? []);
     const open = mine.filter(({ isOpen }) => isOpen);
     const unread = open.reduce((sum, each) => sum + each.unread, 0);
     if (unread > most) [most, since] = [unread, performance.now()];
     return open.length;
   };
-  await until('they are connected', () => callers.every(({ socket }) => !socket.connecting));
+  await until('they are connected', () => connections.every(({ socket }) => !socket.connecting));
   await until('they are dropped', async () => {
     await pause(250);
     return (await held()) === 0;
@@ -70,10 +70,10 @@ async function readers(test: Test, service: Served, count: number, comeInMs: num
 }
 
 /** Others, who ask all the time: a thread that asks, and what they waited for in a warm service. */
-async function others(test: Test, service: Served) {
+async function others(test: Test, service: ServiceProcess) {
   const ask = { path: `/v3/prices/${BULK_MARKET.slug}`, body: '{}' };
-  // What a client that stalled sends late must not find that its connections were idle.
-  const load = flood(test, service, ask, byLength(false, true));
+  // The idle timeout must not close the connections of a client that stalls and sends late.
+  const load = startLoadThread(test, service, ask, byLength(false, true));
   const all = { ...ask, body: JSON.stringify(SERIES) };
   const answered = async () => (await send(false, service, all)).status === 200;
   await until('the longest is answered', answered);
@@ -84,18 +84,22 @@ async function others(test: Test, service: Served) {
 }
 
 /** Clients who send headers slowly, and others a body: a little ten times a second. */
-function slowClients({ port, key }: Served, count: number, comeInMs: number) {
+function slowClients({ port, key }: ServiceProcess, count: number, arrivalMs: number) {
   const post =
     `POST /v3/prices/${BULK_MARKET.slug} HTTP/1.1\r\n${HOST}x-api-key: ${key}\r\n` +
     'Content-Type: application/json\r\nContent-Length: 5000\r\n\r\n{';
-  return loris({ port, comeInMs, dripMs: 100 }, [
+  return slowLoris({ port, arrivalMs, dripMs: 100 }, [
     { count, first: `GET /live HTTP/1.1\r\n${HOST}`, drip: 'X-A: b\r\n' },
     { count, first: post, drip: ' ' },
   ]);
 }
 
-/** What must hold of others while slow clients are there. */
-function answered(test: Test, service: Served, meanwhile: readonly LineAnswer[]): void {
+/** Asserts the bounds of other clients while slow clients are connected. */
+function answered(
+  test: Test,
+  service: ServiceProcess,
+  meanwhile: readonly ConnectionAnswer[],
+): void {
   // A connection on which nothing comes or goes for so long is one of those as well.
   test.same(
     meanwhile.filter(({ status, ms }) => status !== 200 && ms < HEADERS_MS),
@@ -110,7 +114,7 @@ fault(
   'slow loris: headers, bodies, readers',
   'each is closed in its time and a second; others wait ≤ 2 × as long as without',
   async (t) => {
-    const service = await served(t, database, TIMES);
+    const service = await startServiceProcess(t, database, TIMES);
     const count = byLength(20, 500);
     // Slow clients come by and by: all at once they are F16b.
     const begin = await slowClients(service, count, byLength(400, 5_000));
@@ -141,7 +145,7 @@ fault(
   'slow loris, all of them at once: headers, bodies',
   'each is closed in its time and a second; others wait ≤ 2 × as long as without',
   async (t) => {
-    const service = await served(t, database, TIMES);
+    const service = await startServiceProcess(t, database, TIMES);
     const count = byLength(20, 500);
     const begin = await slowClients(service, count, 0);
     const { load, before } = await others(t, service);

@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
-import { answerOf, Caller } from '../../support/http/sockets.ts';
+import { answerOf, RawConnection } from '../../support/http/sockets.ts';
 
 /** Clients that begin a request and send the rest of it byte by byte. */
-export interface Loris {
+export interface SlowClients {
   readonly count: number;
-  /** What each of them sends at once, and then again and again. */
+  /** The bytes that each client sends first, and then repeatedly. */
   readonly first: string;
   readonly drip: string;
 }
@@ -15,24 +15,24 @@ export interface Loris {
 /** When they come and send: one after another in so long, or in one instant for 0. */
 export interface Pace {
   readonly port: number;
-  readonly comeInMs: number;
+  readonly arrivalMs: number;
   readonly dripMs: number;
 }
 
-/** What became of clients of one kind. */
-export interface Dropped {
-  /** How long the one was held that was held longest. */
+/** The outcome of the clients of one kind. */
+export interface ClosedSlowClients {
+  /** The longest time that a connection stayed open. */
   readonly ms: number;
   /** The answers that they got, each once. */
   readonly statuses: readonly number[];
 }
 
 /** Two kinds at the same time, and what becomes of each. */
-type Two<T> = readonly [T, T];
+type Pair<T> = readonly [T, T];
 
-interface What {
+interface Task {
   readonly pace: Pace;
-  readonly kinds: Two<Loris>;
+  readonly kinds: Pair<SlowClients>;
 }
 
 /**
@@ -41,56 +41,59 @@ interface What {
  * when this resolves.
  * @returns what lets them begin
  */
-export async function loris(pace: Pace, kinds: Two<Loris>): Promise<() => Promise<Two<Dropped>>> {
-  const workerData: What = { pace, kinds };
+export async function slowLoris(
+  pace: Pace,
+  kinds: Pair<SlowClients>,
+): Promise<() => Promise<Pair<ClosedSlowClients>>> {
+  const workerData: Task = { pace, kinds };
   const worker = new Worker(new URL(import.meta.url), { workerData });
   await once(worker, 'message');
   return async () => {
     worker.postMessage('begin');
     const [dropped] = await once(worker, 'message');
-    return dropped as Two<Dropped>;
+    return dropped as Pair<ClosedSlowClients>;
   };
 }
 
-interface Slow {
-  readonly caller: Caller;
+interface SlowConnection {
+  readonly connection: RawConnection;
   readonly drip: string;
 }
 
 /** Each client sends its bytes at times of its own: clients know nothing of each other. */
-function dripAll(clients: readonly Slow[], dripMs: number): NodeJS.Timeout {
+function dripAll(clients: readonly SlowConnection[], dripMs: number): NodeJS.Timeout {
   const phases = dripMs / 10;
   let phase = 0;
   return setInterval(() => {
     phase = (phase + 1) % phases;
     for (let at = phase; at < clients.length; at += phases) {
-      const { caller, drip } = clients[at] as Slow;
-      if (caller.socket.writable) caller.socket.write(drip);
+      const { connection, drip } = clients[at] as SlowConnection;
+      if (connection.socket.writable) connection.socket.write(drip);
     }
   }, 10);
 }
 
-async function endOf(caller: Caller): Promise<{ ms: number; status: number }> {
+async function endOf(connection: RawConnection): Promise<{ ms: number; status: number }> {
   const begun = performance.now();
   // Looking again and again whether it is closed would cost the machine more than the fault does.
-  await caller.closed;
-  return { ms: performance.now() - begun, status: answerOf(caller.text).status };
+  await connection.closed;
+  return { ms: performance.now() - begun, status: answerOf(connection.text).status };
 }
 
-async function comeAll({ pace, kinds }: What): Promise<readonly Dropped[]> {
-  const clients: Slow[] = [];
+async function runAll({ pace, kinds }: Task): Promise<readonly ClosedSlowClients[]> {
+  const clients: SlowConnection[] = [];
   const dripping = dripAll(clients, pace.dripMs);
   const ends = kinds.map((): ReturnType<typeof endOf>[] => []);
   const most = Math.max(...kinds.map(({ count }) => count));
   for (let at = 0; at < most; at += 1) {
     for (const [kind, { count, first, drip }] of kinds.entries()) {
       if (at >= count) continue;
-      const caller = new Caller({ teardown: () => {} }, pace.port);
-      caller.socket.write(first);
-      clients.push({ caller, drip });
-      ends[kind]?.push(endOf(caller));
+      const connection = new RawConnection({ teardown: () => {} }, pace.port);
+      connection.socket.write(first);
+      clients.push({ connection, drip });
+      ends[kind]?.push(endOf(connection));
     }
-    if (pace.comeInMs > 0) await pause(pace.comeInMs / most);
+    if (pace.arrivalMs > 0) await pause(pace.arrivalMs / most);
   }
   const all = await Promise.all(ends.map((each) => Promise.all(each)));
   clearInterval(dripping);
@@ -104,16 +107,16 @@ if (parentPort !== null && workerData !== null) {
   const port = parentPort;
   port.postMessage('ready');
   await once(port, 'message');
-  port.postMessage(await comeAll(workerData as What));
+  port.postMessage(await runAll(workerData as Task));
   port.close();
 }
 
 const ESTABLISHED = '01';
 const portOf = (address = ''): number => Number.parseInt(address.split(':')[1] ?? '', 16);
 
-/** What is known of the connection of a client to a service. */
-export interface Held {
-  /** True if the service has not let it go. */
+/** The state of a client connection, as the kernel reports it. */
+export interface ServerConnection {
+  /** True if the service has not closed it. */
   readonly isOpen: boolean;
   /** Bytes that the service has sent and the client has not read. */
   readonly unread: number;
@@ -123,9 +126,9 @@ export interface Held {
  * The connections to a port of this machine, as the system knows them, by the port of the client:
  * one that does not read learns of nothing.
  */
-export async function connectionsTo(port: number): Promise<ReadonlyMap<number, Held>> {
+export async function connectionsTo(port: number): Promise<ReadonlyMap<number, ServerConnection>> {
   const lines = (await readFile('/proc/net/tcp', 'utf8')).trim().split('\n').slice(1);
-  const held = new Map<number, Held>();
+  const held = new Map<number, ServerConnection>();
   const add = (client: number, isOpen: boolean, unread = 0): void => {
     const known = held.get(client) ?? { isOpen: false, unread: 0 };
     held.set(client, { isOpen: known.isOpen || isOpen, unread: known.unread + unread });

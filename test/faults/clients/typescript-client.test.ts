@@ -2,7 +2,13 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { PLAIN_ENV } from '../../support/process/plain-env.ts';
 import { fault } from '../../support/run/faults.ts';
-import { CALLERS, type Call, callsAgainstErratic, SECONDS, TIMEOUT } from './unreliable-server.ts';
+import {
+  CALLERS,
+  type Call,
+  callsAgainstUnreliableServer,
+  SECONDS,
+  TIMEOUT,
+} from './unreliable-server.ts';
 
 const CLIENT = new URL('../../../clients/typescript/client.js', import.meta.url).href;
 
@@ -35,7 +41,7 @@ fault(
     'falls silent, at random',
   'no call lost or doubled; at most 4 attempts, none before Retry-After; none beyond its deadline',
   (t) =>
-    callsAgainstErratic(t, async (url) => {
+    callsAgainstUnreliableServer(t, async (url) => {
       const env = { ...PLAIN_ENV, COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: 'key' };
       const words = ['-u', 'NODE_OPTIONS', process.execPath, '--input-type=module'];
       const ran = await promisify(execFile)('env', [...words, '--eval', PROGRAM], {

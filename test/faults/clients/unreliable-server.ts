@@ -5,18 +5,18 @@ import type t from 'tap';
 import { type Figures, within } from '../../support/process/figures.ts';
 import { byLength } from '../../support/run/faults.ts';
 
-/** How long clients call the server, by the length of this run. */
+/** Duration of the calls, by the length of this run. */
 export const SECONDS = byLength(6, 300);
 /** The deadline of each call, in seconds. */
 export const TIMEOUT = 6;
-/** How many calls a client makes at once. */
+/** Concurrent calls of a client. */
 export const CALLERS = 8;
 
 const ATTEMPTS_MAX = 4;
 /** The longest pause, in seconds, that a client makes unless `Retry-After` asks for one. */
 const PAUSE_MAX = 2;
 /** A `Retry-After` beyond every deadline. */
-const ABSURD = '999999999';
+const RETRY_AFTER_HUGE = '999999999';
 
 /** An attempt as the server saw it; a client may not come back before `notBeforeMs`. */
 interface Attempt {
@@ -32,12 +32,21 @@ const pick = <T>(from: readonly [T, ...T[]]): T =>
   from[Math.floor(Math.random() * from.length)] ?? from[0];
 
 function refuse(reply: ServerResponse, status: number): Attempt {
-  const after = pick([undefined, '0', '0', '1', '-1', 'soon', ABSURD, new Date().toUTCString()]);
+  const after = pick([
+    undefined,
+    '0',
+    '0',
+    '1',
+    '-1',
+    'soon',
+    RETRY_AFTER_HUGE,
+    new Date().toUTCString(),
+  ]);
   const headers = { 'content-type': 'application/problem+json' };
   reply.writeHead(status, after === undefined ? headers : { ...headers, 'retry-after': after });
   reply.end(JSON.stringify({ status, code: 'refused', detail: 'refused' }));
   const atMs = performance.now();
-  const outcome = after === ABSURD ? 'refused for long' : 'failed';
+  const outcome = after === RETRY_AFTER_HUGE ? 'refused for long' : 'failed';
   return { outcome, atMs, notBeforeMs: after === '1' ? atMs + 1_000 : atMs };
 }
 
@@ -85,7 +94,7 @@ const earlyOf = (attempts: readonly Attempt[]): number =>
  * falls silent, in random order. Each call asks for a code of its own.
  * @param run makes the calls and returns them when they have ended
  */
-export async function callsAgainstErratic(
+export async function callsAgainstUnreliableServer(
   test: typeof t,
   run: (url: string) => Promise<readonly Call[]>,
 ): Promise<Figures> {

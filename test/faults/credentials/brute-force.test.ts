@@ -3,15 +3,15 @@ import type t from 'tap';
 import { newKey } from '../../../src/auth/keys/format.ts';
 import { withChecksum } from '../../support/auth/key-texts.ts';
 import { testDatabase } from '../../support/database/database.ts';
-import { hearSql } from '../../support/database/sql-log.ts';
-import { wireTo } from '../../support/database/tcp-proxy.ts';
-import { type Served, served } from '../../support/http/service-process.ts';
+import { logSql } from '../../support/database/sql-log.ts';
+import { tcpProxyTo } from '../../support/database/tcp-proxy.ts';
+import { type ServiceProcess, startServiceProcess } from '../../support/http/service-process.ts';
 import { within } from '../../support/process/figures.ts';
 import {
-  type Answered,
-  type Ask,
   codeOf,
   countsOf,
+  type HttpAnswer,
+  type HttpRequest,
   send,
   sendAll,
 } from '../../support/process/load.ts';
@@ -26,22 +26,25 @@ const changed = (text: string, at: number): string =>
 const ID_AT = 'cps_live_'.length;
 const SECRET_AT = ID_AT + 11;
 
-const asking = (key: string): Ask => ({ path: '/v3/prices', headers: { 'x-api-key': key } });
+const asking = (key: string): HttpRequest => ({
+  path: '/v3/prices',
+  headers: { 'x-api-key': key },
+});
 
-/** What was told to keys that must not open anything; returns how many did. */
-function refusedAll(test: Test, answers: readonly Answered[], what: string): number {
-  const told = new Set(answers.map((each) => `${each.status} ${codeOf(each)}`));
-  test.same([...told], ['401 invalid_api_key'], what);
+/** Asserts the answers to invalid keys; returns the number of accepted ones. */
+function refusedAll(test: Test, answers: readonly HttpAnswer[], what: string): number {
+  const onReply = new Set(answers.map((each) => `${each.status} ${codeOf(each)}`));
+  test.same([...onReply], ['401 invalid_api_key'], what);
   return answers.filter(({ status }) => status === 200).length;
 }
 
-const median = (answers: readonly Answered[]): number =>
+const median = (answers: readonly HttpAnswer[]): number =>
   answers.map(({ ms }) => ms).toSorted((a, b) => a - b)[answers.length >> 1] ?? 0;
 
 /** By how many µs the medians differ of keys whose id is known and of those of nobody. */
-async function difference(service: Served, near: readonly string[]): Promise<number> {
-  const known: Answered[] = [];
-  const unknown: Answered[] = [];
+async function difference(service: ServiceProcess, near: readonly string[]): Promise<number> {
+  const known: HttpAnswer[] = [];
+  const unknown: HttpAnswer[] = [];
   for (const key of near) {
     known.push(await send(false, service, asking(key)));
     unknown.push(await send(false, service, asking(newKey().text)));
@@ -51,14 +54,14 @@ async function difference(service: Served, near: readonly string[]): Promise<num
 
 const FAILED_PER_MINUTE = 30;
 
-/** How many guesses are sent at once: none of them can know of the failure of another. */
+/** Concurrent guesses: a request in flight cannot count the failure of another. */
 const AT_ONCE = 64;
 
 /**
  * Guesses again and again at a service that holds the network of the guesser, many at once as soon
  * as one more is allowed. Returns how many were looked at.
  */
-async function guessAtOnce(test: Test, service: Served): Promise<number> {
+async function guessAtOnce(test: Test, service: ServiceProcess): Promise<number> {
   const begun = performance.now();
   let looked = 0;
   for (let burst = 0; burst < byLength(3, 8); burst += 1) {
@@ -79,10 +82,10 @@ fault(
     'same time (medians ≤ 50 µs apart); a network is held after 30 failures a minute',
   async (t) => {
     const database = await testDatabase(t);
-    const wire = await wireTo(t, database.url);
-    const heard = hearSql(wire);
-    const service = await served(t, { ...database, url: wire.url });
-    const looked = () => [...heard.texts].filter((text) => /api_key/.test(text)).length;
+    const proxy = await tcpProxyTo(t, database.url);
+    const sqlLog = logSql(proxy);
+    const service = await startServiceProcess(t, { ...database, url: proxy.url });
+    const looked = () => [...sqlLog.texts].filter((text) => /api_key/.test(text)).length;
     const atRandom = Array.from({ length: byLength(1_000, 100_000) }, () => {
       const { text } = newKey();
       return asking(changed(text, text.length - 1));
@@ -103,7 +106,7 @@ fault(
     const wrongSecrets = near.slice(10);
     const rounds = Array.from({ length: byLength(1, 60) }, () => wrongSecrets).flat();
     const apart = await difference(service, rounds);
-    const limited = await served(t, database, {
+    const limited = await startServiceProcess(t, database, {
       FAILED_AUTH_PER_MINUTE: String(FAILED_PER_MINUTE),
     });
     const begun = performance.now();

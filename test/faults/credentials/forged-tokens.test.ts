@@ -3,9 +3,9 @@ import { HS256, REQUEST_ID, SECRET } from '../../support/auth/auth-app.ts';
 import { altered, forgedInside } from '../../support/auth/forged-tokens.ts';
 import { goodClaims, secretToken } from '../../support/auth/tokens.ts';
 import { testDatabase } from '../../support/database/database.ts';
-import { wireTo } from '../../support/database/tcp-proxy.ts';
-import { counted, TELLS_METRICS } from '../../support/http/metrics.ts';
-import { served } from '../../support/http/service-process.ts';
+import { tcpProxyTo } from '../../support/database/tcp-proxy.ts';
+import { counted, WITH_METRICS } from '../../support/http/metrics.ts';
+import { startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { codeOf, send } from '../../support/process/load.ts';
 import { fault } from '../../support/run/faults.ts';
@@ -21,12 +21,12 @@ fault(
   'each a 401 with the same bytes; /metrics counts each by its code; none looks at the database',
   async (t) => {
     const database = await testDatabase(t);
-    const wire = await wireTo(t, database.url);
-    const service = await served(
+    const proxy = await tcpProxyTo(t, database.url);
+    const service = await startServiceProcess(
       t,
-      { ...database, url: wire.url },
+      { ...database, url: proxy.url },
       {
-        ...TELLS_METRICS,
+        ...WITH_METRICS,
         JWT_SECRET: SECRET,
         JWT_ISSUER: HS256.JWT_ISSUER,
         JWT_AUDIENCE: HS256.JWT_AUDIENCE,
@@ -60,7 +60,7 @@ fault(
       return (await numbers()).looks > MARKETS.length;
     });
     await forge();
-    wire.cut(true);
+    proxy.cut(true);
     await until('the database is away', async () => {
       return codeOf(await send(false, service, ASK)) === 'auth_unavailable';
     });

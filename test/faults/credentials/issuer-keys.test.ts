@@ -50,7 +50,7 @@ async function world(test: Test) {
     if (statusCode === 503) test.match(headers['retry-after'], /^\d+$/);
     return statusCode === 200 ? '200' : `${statusCode} ${json().code}`;
   };
-  /** Where a machine stalls, a fetch may take longer than the service waits for it. */
+  /** On a stalled machine a fetch may take longer than the timeout of the service. */
   const comesTo = (kid: string, expected: string): Promise<void> =>
     until(`${kid}: ${expected}`, async () => (await ask(kid)) === expected);
   return { issuer, ask, comesTo };
@@ -71,7 +71,7 @@ async function strangers(test: Test, ask: (kid: string) => Promise<string>) {
   await many(byLength(20, 300));
   const [before, heapBefore] = [count(), heap()];
   const told = await many(STRANGERS);
-  // Where a machine stalls, the one fetch for them may take longer than the service waits for it.
+  // On a stalled machine the single fetch may take longer than the timeout of the service.
   told.delete('503 auth_unavailable');
   test.same([...told], ['401 invalid_token']);
   test.same(count(), before, 'no key is kept for them');

@@ -3,10 +3,10 @@ import type t from 'tap';
 import { HS256 } from '../../support/auth/auth-app.ts';
 import { goodClaims, keyPair, serve, signerOf, tokenOf } from '../../support/auth/tokens.ts';
 import { testDatabase } from '../../support/database/database.ts';
-import { grownAtMost, served } from '../../support/http/service-process.ts';
-import { listening, until } from '../../support/http/sockets.ts';
+import { peakGrowth, startServiceProcess } from '../../support/http/service-process.ts';
+import { startListening, until } from '../../support/http/sockets.ts';
 import { type Bounded, within } from '../../support/process/figures.ts';
-import { type Answered, codeOf, send, sendAll } from '../../support/process/load.ts';
+import { codeOf, type HttpAnswer, send, sendAll } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
 type Test = typeof t;
@@ -30,11 +30,11 @@ async function issued(test: Test, first: RequestListener) {
     issuer.fetches += 1;
     issuer.answer(request, response);
   });
-  const service = await listening(test, await testDatabase(test), {
+  const service = await startListening(test, await testDatabase(test), {
     ...ISSUER,
     JWT_JWKS_URL: url,
   });
-  const me = (kid: string): Promise<Answered> =>
+  const me = (kid: string): Promise<HttpAnswer> =>
     send(false, { port: service.port, key: signed(kid) }, ASK);
   return { ...service, issuer, me };
 }
@@ -43,7 +43,7 @@ const good: RequestListener = (_request, response) => {
   response.setHeader('content-type', 'application/json').end(KEYS);
 };
 
-/** What an issuer may do instead of telling its keys. */
+/** Failures of an issuer's key set endpoint. */
 const BROKEN: Readonly<Record<string, RequestListener>> = {
   'a 500': (_request, response) => response.writeHead(500).end(),
   'no JSON': (_request, response) => response.end('<html>'),
@@ -98,11 +98,14 @@ async function hugeSet(test: Test): Promise<Record<'taken' | 'grown', Bounded>> 
     };
     more();
   });
-  const service = await served(test, await testDatabase(test), { ...ISSUER, JWT_JWKS_URL: url });
+  const service = await startServiceProcess(test, await testDatabase(test), {
+    ...ISSUER,
+    JWT_JWKS_URL: url,
+  });
   const { pid = 0 } = service.running.child;
-  const me = (key: string): Promise<Answered> => send(false, { ...service, key }, ASK);
+  const me = (key: string): Promise<HttpAnswer> => send(false, { ...service, key }, ASK);
   test.equal((await me(service.key)).status, 200, 'warm');
-  const grown = await grownAtMost(pid, async () => {
+  const grown = await peakGrowth(pid, async () => {
     const answer = await me(signed('known'));
     test.equal(`${answer.status} ${codeOf(answer)}`, '503 auth_unavailable', 'a huge key set');
   });
@@ -129,7 +132,7 @@ fault(
       requests += 2;
     }
     const { me, issuer, port } = await issued(t, good);
-    // Where a machine stalls, the first fetch may take longer than the service waits for it.
+    // On a stalled machine the first fetch may take longer than the timeout of the service.
     await until('the keys are there', async () => (await me('known')).status === 200);
     for (const listener of Object.values(BROKEN)) {
       issuer.answer = listener;

@@ -4,17 +4,17 @@ import { showKey } from '../../../src/auth/keys/info.ts';
 import { createKey, revokeKey, rotateKey } from '../../../src/auth/keys/keys.ts';
 import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
 import { keyFor } from '../../support/http/service.ts';
-import { served } from '../../support/http/service-process.ts';
+import { startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
-import { type Answered, codeOf, openLoad } from '../../support/process/load.ts';
+import { codeOf, type HttpAnswer, openLoad } from '../../support/process/load.ts';
 import { fault } from '../../support/run/faults.ts';
 
 type Test = typeof t;
 
 const ASK = { path: '/v3/prices' };
 const PER_SECOND = 50;
-/** How long a key lives that ends under load, and one that was rotated. */
+/** Lifetimes of the key that expires under load and of the rotated key. */
 const LIFE_MS = 4_000;
 /** An end is kept to the second. */
 const SECOND = 1_000;
@@ -29,13 +29,13 @@ async function endSessions({ pool }: TestDatabase): Promise<void> {
 }
 
 /** A machine that is slow to make the sessions anew is as if the database were away. */
-const isAway = (each: Answered): boolean =>
+const isAway = (each: HttpAnswer): boolean =>
   /^(database|auth)_unavailable$/.test(codeOf(each) ?? '');
 
 /** Revokes a key while requests go on with it; returns how long it went on to work, in ms. */
 async function revoked(test: Test, isDeaf: boolean): Promise<{ sent: number; workedMs: number }> {
   const database = await testDatabase(test);
-  const service = await served(test, database);
+  const service = await startServiceProcess(test, database);
   const key = await keyFor(database, ['prices:*']);
   const load = openLoad(test, { ...service, key }, [{ path: '/v3/prices' }], 50);
   await until('it works', () => load.answers.length >= 20);
@@ -59,10 +59,10 @@ async function revoked(test: Test, isDeaf: boolean): Promise<{ sent: number; wor
   return { sent: answers.length, workedMs: Math.max(0, lastGood - at) };
 }
 
-/** What was seen of a key that ends at a time of its own. */
+/** The observations of a key with its own expiry. */
 interface Seen {
   readonly sent: number;
-  /** How long after its end the last 200 came, in ms; 0 where none did. */
+  /** Milliseconds from its expiry to the last 200; 0 if none came later. */
   readonly workedMs: number;
 }
 
@@ -71,17 +71,17 @@ const momentOf = (instant: string | null): number =>
   Date.parse(instant ?? '') - (Date.now() - performance.now());
 
 /** True if a request was sent when its key had ended for a second. */
-const isLate = ({ endedAt, ms }: Answered, end: number): boolean => endedAt - ms >= end + SECOND;
+const isLate = ({ endedAt, ms }: HttpAnswer, end: number): boolean => endedAt - ms >= end + SECOND;
 
 /** Looks whether a key worked until its end, to the second, and no longer. */
 function keptToItsEnd(
   test: Test,
   what: string,
-  answers: readonly Answered[],
+  answers: readonly HttpAnswer[],
   expiresAt: string | null,
 ): Seen {
   const end = momentOf(expiresAt);
-  const codesOf = (some: readonly Answered[]) => [
+  const codesOf = (some: readonly HttpAnswer[]) => [
     ...new Set(some.map((each) => `${each.status} ${codeOf(each)}`)),
   ];
   const early = answers.filter(({ endedAt }) => endedAt <= end - SECOND);
@@ -102,7 +102,7 @@ function keptToItsEnd(
 async function ended(test: Test, isDeaf: boolean): Promise<Seen[]> {
   const database = await testDatabase(test);
   const { db } = database;
-  const service = await served(test, database);
+  const service = await startServiceProcess(test, database);
   const rotated = await keyFor(database, ['prices:*']);
   const { key, expiresAt } = await createKey(db, {
     name: 'short',

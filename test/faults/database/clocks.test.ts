@@ -2,11 +2,17 @@ import { fileURLToPath } from 'node:url';
 import { createKey } from '../../../src/auth/keys/keys.ts';
 import { utcMicroseconds } from '../../../src/db/instant.ts';
 import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
-import { inRevision, inTransaction } from '../../support/database/world.ts';
-import { served } from '../../support/http/service-process.ts';
+import { inRevision, inTransaction } from '../../support/database/minimal-data.ts';
+import { startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
-import { type Answered, codeOf, openLoad, send, type Target } from '../../support/process/load.ts';
+import {
+  codeOf,
+  type HttpAnswer,
+  openLoad,
+  send,
+  type Target,
+} from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
 const HOUR_MS = 3_600_000;
@@ -14,7 +20,7 @@ const COMMITS = byLength(15, 100);
 const RATE = byLength(20, 50);
 const CLOCK = fileURLToPath(new URL('./shifted-clock.ts', import.meta.url));
 
-const ask = (target: Target, asOf?: string): Promise<Answered> =>
+const ask = (target: Target, asOf?: string): Promise<HttpAnswer> =>
   send(false, target, { path: '/v3/prices/nickel', body: JSON.stringify({ options: { asOf } }) });
 
 const renamed = ({ pool }: TestDatabase, name: string): Promise<number> =>
@@ -49,7 +55,7 @@ const isGrowing = (states: readonly (readonly [bigint, string])[]): boolean =>
     return before === undefined || (number > before[0] && time > before[1]);
   });
 
-/** How far from its end by the clock of the database a key is refused, in milliseconds. */
+/** Milliseconds between the first refusal of a key and its expiry by the database clock. */
 async function refusedOff({ db, pool }: TestDatabase, target: Target): Promise<number> {
   const { rows } = await pool.query("select clock_timestamp() + interval '3 s' as ends");
   const expiresAt = new Date(rows[0].ends);
@@ -85,7 +91,7 @@ fault(
         CONCURRENT_MAX: '0',
         RUNNING_MAX: '0',
       };
-      const service = await served(t, database, env, ['--import', CLOCK]);
+      const service = await startServiceProcess(t, database, env, ['--import', CLOCK]);
       const load = openLoad(t, service, [{ path: '/v3/prices/copper' }], RATE);
       const states = await statesOf(database, service);
       off.push(await refusedOff(database, service));

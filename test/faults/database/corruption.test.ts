@@ -1,35 +1,35 @@
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ownCluster } from '../../support/database/cluster.ts';
-import { inRevision } from '../../support/database/world.ts';
-import { counted, TELLS_METRICS, watchedBy } from '../../support/http/metrics.ts';
-import { served } from '../../support/http/service-process.ts';
+import { inRevision } from '../../support/database/minimal-data.ts';
+import { counted, WITH_METRICS, watchedBy } from '../../support/http/metrics.ts';
+import { startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { SPECIFIED } from '../../support/prices/specification.ts';
 import { within } from '../../support/process/figures.ts';
 import {
-  type Answered,
-  type Ask,
   codeOf,
-  intolerable,
+  type HttpAnswer,
+  type HttpRequest,
   send,
   sendAll,
+  unacceptable,
 } from '../../support/process/load.ts';
 import { fault } from '../../support/run/faults.ts';
-import { breakDisk } from './failing-disk.ts';
+import { failDisk } from './failing-disk.ts';
 
 const PAGE = 8_192;
 
-const ASKS: readonly Ask[] = SPECIFIED.map(({ slug }) => ({
+const ASKS: readonly HttpRequest[] = SPECIFIED.map(({ slug }) => ({
   path: `/v3/prices/${slug}`,
   body: JSON.stringify({ options: { includeSeries: true } }),
 }));
 
 /** Settings of a service of which every answer needs the database, and that counts. */
-const ENV = { PRICE_BOOK_BYTES: '0', ...TELLS_METRICS };
+const ENV = { PRICE_BOOK_BYTES: '0', ...WITH_METRICS };
 
 /** Good answers that are not what they were. */
-const wrongOf = (answers: readonly Answered[], before: readonly Answered[]): Answered[] =>
+const wrongOf = (answers: readonly HttpAnswer[], before: readonly HttpAnswer[]): HttpAnswer[] =>
   answers.filter(({ status, text }, at) => status === 200 && text !== before[at]?.text);
 
 /** Changes a bit of a page in the midst of a file, whatever it means there. */
@@ -51,14 +51,14 @@ fault(
   async (t) => {
     const cluster = await ownCluster(t);
     const ask = async (text: string): Promise<string> => {
-      const { rows } = await cluster.ask(text);
+      const { rows } = await cluster.query(text);
       return String(Object.values(rows[0] ?? {})[0]);
     };
     t.equal(await ask('show data_checksums'), 'on');
-    const start = () => cluster.using((database) => served(t, database, ENV));
+    const start = () => cluster.using((database) => startServiceProcess(t, database, ENV));
     const before = await sendAll(t, await start(), ASKS, 2);
     t.ok(before.every(({ status }) => status === 200));
-    const { rows } = await cluster.ask(`select pg_relation_filepath(oid) as path from pg_class
+    const { rows } = await cluster.query(`select pg_relation_filepath(oid) as path from pg_class
       where oid = 'series'::regclass
         or oid in (select indexrelid from pg_index where indrelid = 'series'::regclass)`);
     await cluster.stop();
@@ -98,8 +98,8 @@ fault(
     'it that an alert watches; then every answer is what it was',
   async (t) => {
     const cluster = await ownCluster(t, { fsync: 'on' });
-    const service = await cluster.using((database) => served(t, database, ENV));
-    // What is committed just now is what a sync is for.
+    const service = await cluster.using((database) => startServiceProcess(t, database, ENV));
+    // A fresh commit forces a sync.
     await cluster.using(({ pool }) =>
       inRevision(pool, `update price set name = name || ' anew' where id % 3 = 0`),
     );
@@ -108,12 +108,13 @@ fault(
     await until('it is told', anew);
     const before = await sendAll(t, service, ASKS, 2);
     t.ok(before.every(({ status }) => status === 200));
-    const how = await breakDisk(t, cluster);
-    if (how === 'EIO') await t.rejects(cluster.ask('checkpoint'), 'nothing is brought to the disk');
+    const how = await failDisk(t, cluster);
+    if (how === 'EIO')
+      await t.rejects(cluster.query('checkpoint'), 'nothing is brought to the disk');
     const watched = await watchedBy('PricesDatabaseAway');
-    const during: Answered[] = [];
+    const during: HttpAnswer[] = [];
     let wrong = 0;
-    const askAll = async (): Promise<readonly Answered[]> => {
+    const askAll = async (): Promise<readonly HttpAnswer[]> => {
       const answers = await sendAll(t, service, ASKS, 2);
       wrong += wrongOf(answers, before).length;
       return answers;
@@ -123,15 +124,15 @@ fault(
       return (await counted(service, watched)) === 1;
     });
     during.push(...(await askAll()));
-    t.same(intolerable(during), []);
+    t.same(unacceptable(during), []);
     t.equal((await send(false, service, { path: '/ready' })).status, 503);
     if (how === 'EIO') {
       const log = await readFile(cluster.log, 'utf8');
       t.match(log, /PANIC: {2}could not (fsync|fdatasync) file/);
     }
-    // What is left of the server still cannot write that it ends.
+    // The remaining processes cannot write their shutdown either.
     await cluster.restart('immediate');
-    const isGood = ({ status }: Answered): boolean => status === 200;
+    const isGood = ({ status }: HttpAnswer): boolean => status === 200;
     await until('all are answered', async () => (await askAll()).every(isGood));
     t.equal(await counted(service, watched), 0, 'the alert ends');
     t.equal(wrong, 0, 'no answer differs');

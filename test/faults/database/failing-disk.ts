@@ -31,7 +31,7 @@ function traced(test: Test, pids: readonly number[]): Promise<'EIO' | null> {
  * succeeds. PostgreSQL ends itself at the next one, since nothing tells what of its writes was
  * kept; where no call can be made to fail, it is ended.
  */
-export async function breakDisk(test: Test, cluster: Cluster): Promise<'EIO' | 'SIGKILL'> {
+export async function failDisk(test: Test, cluster: Cluster): Promise<'EIO' | 'SIGKILL'> {
   const how = await traced(test, await cluster.processes());
   if (how === null) await cluster.kill();
   return how ?? 'SIGKILL';

@@ -2,27 +2,31 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import t from 'tap';
 import { ownCluster } from '../../support/database/cluster.ts';
-import { type Wire, wireTo } from '../../support/database/tcp-proxy.ts';
-import { givenUp } from '../../support/http/early-refusals.ts';
-import { counted, poolAtRest, TELLS_METRICS, type Watched } from '../../support/http/metrics.ts';
-import { OWN_TIMES, type Served, served } from '../../support/http/service-process.ts';
+import { type TcpProxy, tcpProxyTo } from '../../support/database/tcp-proxy.ts';
+import { earlyRefusals } from '../../support/http/early-refusals.ts';
+import { counted, poolAtRest, type Watched, WITH_METRICS } from '../../support/http/metrics.ts';
+import {
+  OWN_TIMES,
+  type ServiceProcess,
+  startServiceProcess,
+} from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { failedOf, within } from '../../support/process/figures.ts';
 import {
-  type Answered,
-  type Ask,
   codeOf,
-  intolerable,
+  type HttpAnswer,
+  type HttpRequest,
   openLoad,
   quantile,
   send,
+  unacceptable,
 } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
 type Test = typeof t;
 
 /** Their points are read from the database: only the prices of a market are cached. */
-const ASKS: readonly Ask[] = [
+const ASKS: readonly HttpRequest[] = [
   {
     path: '/v3/prices/nickel',
     body:
@@ -41,21 +45,25 @@ const cluster = await ownCluster(t, { max_connections: '40' });
 async function wired(
   test: Test,
   env: Record<string, string> = {},
-): Promise<{ wire: Wire; service: Served }> {
-  const wire = await wireTo(test, cluster.url);
+): Promise<{ proxy: TcpProxy; service: ServiceProcess }> {
+  const proxy = await tcpProxyTo(test, cluster.url);
   const service = await cluster.using((database) =>
-    served(test, { ...database, url: wire.url }, { ...OWN_TIMES, PRICE_BOOK_BYTES: '0', ...env }),
+    startServiceProcess(
+      test,
+      { ...database, url: proxy.url },
+      { ...OWN_TIMES, PRICE_BOOK_BYTES: '0', ...env },
+    ),
   );
   await until('it answers', () => answers(service));
-  return { wire, service };
+  return { proxy, service };
 }
 
-const answers = async (service: Served): Promise<boolean> =>
-  (await send(false, service, ASKS[0] as Ask)).status === 200;
+const answers = async (service: ServiceProcess): Promise<boolean> =>
+  (await send(false, service, ASKS[0] as HttpRequest)).status === 200;
 
-/** What must hold of all answers; returns how many were no answer. */
-function tolerable(test: Test, all: readonly Answered[]): number {
-  test.same(intolerable(all), []);
+/** Asserts the rules of all answers; returns the number of requests without an answer. */
+function tolerable(test: Test, all: readonly HttpAnswer[]): number {
+  test.same(unacceptable(all), []);
   const failed = all.filter(({ status }) => status !== 200);
   test.same(
     [...new Set(failed.map(codeOf))].filter((code) => !CODES.includes(String(code))),
@@ -65,11 +73,11 @@ function tolerable(test: Test, all: readonly Answered[]): number {
 }
 
 /** Waits until the service answers as many at once as it has connections. */
-async function whole(service: Served): Promise<number> {
+async function whole(service: ServiceProcess): Promise<number> {
   const begun = performance.now();
   const each = (): Promise<void> => until('all connections are there', () => answers(service));
   await Promise.all(Array.from({ length: 8 }, each));
-  const ready = (): Promise<Answered> => send(false, service, { path: '/ready' });
+  const ready = (): Promise<HttpAnswer> => send(false, service, { path: '/ready' });
   await until('it is ready', async () => (await ready()).status === 200);
   return performance.now() - begun;
 }
@@ -79,14 +87,14 @@ fault(
   'a database behind a line that swallows everything for 60 s',
   '503 or 504 within 10 s, no hang; the pool is whole ≤ 15 s after',
   async (t) => {
-    const { wire, service } = await wired(t);
+    const { proxy, service } = await wired(t);
     const load = openLoad(t, service, ASKS, byLength(20, 100));
     await until('it goes', () => load.answers.length >= 20);
-    wire.freeze();
+    proxy.freeze();
     await until('it is told', () => load.answers.some(({ status }) => status === 503));
     t.equal((await send(false, service, { path: '/live' })).status, 200);
     await pause(byLength(500, 60_000));
-    wire.thaw();
+    proxy.thaw();
     const back = await whole(service);
     const all = await load.stop();
     const failed = tolerable(t, all);
@@ -99,7 +107,7 @@ fault(
   },
 );
 
-/** What of a service has to be as it was once nobody asks any more. */
+/** State that must return to its baseline once the load has stopped. */
 const IN_USE: readonly Watched[] = [
   { name: 'prices_statements_running', labels: {} },
   { name: 'prices_statements_waiting', labels: {} },
@@ -108,7 +116,7 @@ const IN_USE: readonly Watched[] = [
 ];
 
 /** Requests at a rate, until so long is over and some were answered and some turned away. */
-async function paced(test: Test, service: Served, rate: number, needs: readonly number[]) {
+async function paced(test: Test, service: ServiceProcess, rate: number, needs: readonly number[]) {
   const load = openLoad(test, service, ASKS, rate);
   await pause(byLength(1_000, 15_000, 200_000));
   const all = (): boolean =>
@@ -125,8 +133,8 @@ fault(
   'slow answers or 503; p99 of good ones grows no more than the load; what is too much is shed ' +
     'as 503 overloaded; no connection is lost for good: 0 in use afterwards',
   async (t) => {
-    const { wire, service } = await wired(t, TELLS_METRICS);
-    wire.set({ latencyMs: 200, bytesPerSecond: 65_536, sliceBytes: 1_400 });
+    const { proxy, service } = await wired(t, WITH_METRICS);
+    proxy.set({ latencyMs: 200, bytesPerSecond: 65_536, sliceBytes: 1_400 });
     const half = await paced(t, service, 5, [200]);
     const full = await paced(t, service, 10, [200]);
     const more = await paced(t, service, 40, [200, 503]);
@@ -139,7 +147,7 @@ fault(
       return each.reduce((sum, count) => sum + count, 0);
     };
     await until('nothing is in use', async () => (await inUse()) === 0);
-    wire.set({});
+    proxy.set({});
     const back = await whole(service);
     const pool = await poolAtRest(service);
     t.ok(pool.all <= 8, 'the pool is no larger than it was');
@@ -161,20 +169,20 @@ fault(
   'a line that resets, half closes and cuts into pieces',
   '0 × 500; answers as before once it is mended',
   async (t) => {
-    const { wire, service } = await wired(t);
-    wire.set({ sliceBytes: 7 });
+    const { proxy, service } = await wired(t);
+    proxy.set({ sliceBytes: 7 });
     await until('bytes may come in any pieces', () => answers(service));
-    wire.set({});
+    proxy.set({});
     const load = openLoad(t, service, ASKS, 20);
     for (let round = 0; round < byLength(3, 20); round += 1) {
       const seen = load.answers.length;
       await until('it goes', () => load.answers.length >= seen + 20);
-      if (round % 2 === 0) wire.reset();
-      else wire.halfClose();
+      if (round % 2 === 0) proxy.reset();
+      else proxy.halfClose();
       await whole(service);
     }
     const all = await load.stop();
-    t.same(givenUp(all, service.running.stderr()), [], 'what may pass is tried again');
+    t.same(earlyRefusals(all, service.running.stderr()), [], 'what may pass is tried again');
     return { requests: all.length, failed: failedOf(tolerable(t, all)) };
   },
 );
@@ -230,7 +238,7 @@ fault(
     const load = openLoad(t, service, ASKS, byLength(20, 50));
     const [begun, before] = [performance.now(), service.running.stderr().length];
     const taken = await takeAll(t);
-    const refused = (): Answered[] =>
+    const refused = (): HttpAnswer[] =>
       load.answers.filter((each) => /_unavailable$/.test(codeOf(each) ?? ''));
     const log = (): string => service.running.stderr().slice(before);
     await until('it is told', () => refused().length >= 60);

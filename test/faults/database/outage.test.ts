@@ -2,29 +2,34 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { ownCluster } from '../../support/database/cluster.ts';
 import { named, quotaOf, rateAt, SHARES } from '../../support/database/quota.ts';
-import { wireTo } from '../../support/database/tcp-proxy.ts';
-import { givenUp } from '../../support/http/early-refusals.ts';
-import { grownAtMost, OWN_TIMES, type Served, served } from '../../support/http/service-process.ts';
+import { tcpProxyTo } from '../../support/database/tcp-proxy.ts';
+import { earlyRefusals } from '../../support/http/early-refusals.ts';
+import {
+  OWN_TIMES,
+  peakGrowth,
+  type ServiceProcess,
+  startServiceProcess,
+} from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { type Bounded, type Figures, failedOf, within } from '../../support/process/figures.ts';
 import {
-  type Answered,
-  type Ask,
   codeOf,
-  intolerable,
+  type HttpAnswer,
+  type HttpRequest,
   type OpenLoad,
   openLoad,
   quantile,
   send,
+  unacceptable,
 } from '../../support/process/load.ts';
-import { tell } from '../../support/process/signals.ts';
+import { sendSignal } from '../../support/process/signals.ts';
 import { byLength, fault, LENGTH } from '../../support/run/faults.ts';
 
 type Test = typeof t;
 
 const RATE = byLength(25, 50);
 /** Their points are read from the database: only the prices of a market are cached. */
-const QUESTIONS: readonly Ask[] = [
+const QUESTIONS: readonly HttpRequest[] = [
   {
     path: '/v3/prices/nickel',
     body: '{"filters":{"codes":["CP-NI-0001"]},"options":{"includeSeries":true}}',
@@ -38,24 +43,26 @@ const QUESTIONS: readonly Ask[] = [
 ];
 
 /** The largest body that is read. */
-const LARGEST: readonly Ask[] = [
+const LARGEST: readonly HttpRequest[] = [
   { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}'.padEnd(131_072) },
 ];
 
 const cluster = await ownCluster(t);
 /** Every answer needs the database; the gate is what a service has by itself. */
 const ENV = { ...OWN_TIMES, PRICE_BOOK_BYTES: '0', RUNNING_MAX: '64', WAITING_MAX: '128' };
-const service = await cluster.using((database) => served(t, database, ENV));
+const service = await cluster.using((database) => startServiceProcess(t, database, ENV));
 /** The same behind a wire that can be cut. */
-const wire = await wireTo(t, cluster.url);
-const wired = await cluster.using((database) => served(t, { ...database, url: wire.url }, ENV));
+const proxy = await tcpProxyTo(t, cluster.url);
+const wired = await cluster.using((database) =>
+  startServiceProcess(t, { ...database, url: proxy.url }, ENV),
+);
 const quota = quotaOf(t);
 if (LENGTH !== 'short') {
   for (const { running } of [service, wired]) quota.add(running.child.pid ?? 0);
   await cluster.confine(quota);
 }
-const get = (path: string): Promise<Answered> => send(false, service, { path });
-const isReady = async (target: Served): Promise<boolean> =>
+const get = (path: string): Promise<HttpAnswer> => send(false, service, { path });
+const isReady = async (target: ServiceProcess): Promise<boolean> =>
   (await send(false, target, { path: '/ready' })).status === 200;
 const ready = (): Promise<boolean> => isReady(service);
 
@@ -82,22 +89,22 @@ const more = (load: OpenLoad, count: number): Promise<void> => {
 
 /** Waits until requests are answered as if nothing had been; returns how long after `since`. */
 async function recovered(load: OpenLoad, since: number): Promise<number> {
-  const good = ({ status, endedAt }: Answered): boolean => status === 200 && endedAt > since;
+  const good = ({ status, endedAt }: HttpAnswer): boolean => status === 200 && endedAt > since;
   await until('one is answered', () => load.answers.some(good));
   const first = Math.min(...load.answers.filter(good).map(({ endedAt }) => endedAt));
   await until('the service is ready', ready);
   return first - since;
 }
 
-/** What must hold of all answers, whatever happened: told, and worth another attempt. */
+/** Asserts that every failed answer is a documented problem that invites a retry. */
 async function tolerable(test: Test, load: Loaded, codes: RegExp) {
   await more(load, RATE);
   await until('it is as it was', () =>
     load.answers.slice(-3).every(({ status }) => status === 200),
   );
   const answers = await load.stop();
-  test.same(intolerable(answers), []);
-  test.same(givenUp(answers, load.log()), [], 'what may pass is tried again');
+  test.same(unacceptable(answers), []);
+  test.same(earlyRefusals(answers, load.log()), [], 'what may pass is tried again');
   const failed = answers.filter(({ status }) => status !== 200);
   test.same(
     [...new Set(failed.map(codeOf))].filter((code) => !codes.test(String(code))),
@@ -111,10 +118,10 @@ const longestOf = ({ answers }: OpenLoad, most: number): Bounded =>
 
 const SILENT = /^(database_unavailable|auth_unavailable|overloaded|query_timeout)$/;
 /** A machine that stalls is as silent as a database that does. */
-const AWAY = byLength(SILENT, /^(database_unavailable|auth_unavailable|overloaded)$/);
+const DOWN_MESSAGE = byLength(SILENT, /^(database_unavailable|auth_unavailable|overloaded)$/);
 
 const isUp = (): Promise<boolean> =>
-  cluster.ask('select 1').then(
+  cluster.query('select 1').then(
     () => true,
     () => false,
   );
@@ -129,7 +136,7 @@ async function atShares(test: Test, work: (load: Loaded, rate: number) => Promis
     const rate = await rateAt(test, quota, share, service, QUESTIONS, RATE);
     const load = await loaded(test, rate.perSecond);
     await work(load, rate.perSecond);
-    const { requests, failed } = await tolerable(test, load, AWAY);
+    const { requests, failed } = await tolerable(test, load, DOWN_MESSAGE);
     const longest = quantile(load.answers, 1);
     figures = {
       ...figures,
@@ -182,15 +189,15 @@ fault(
     const load = await loaded(t);
     await cluster.restart('immediate');
     const after = await recovered(load, performance.now());
-    const { requests, failed } = await tolerable(t, load, AWAY);
+    const { requests, failed } = await tolerable(t, load, DOWN_MESSAGE);
     return { requests, 'recovered after': within(after, 2_000), '503': failed };
   },
 );
 
-/** How the database goes away, and comes back. */
+/** The ways in which the database goes down and comes back. */
 const KINDS = {
-  cut: [() => wire.cut(true), () => wire.cut(false)],
-  silent: [() => wire.freeze(), () => wire.thaw()],
+  cut: [() => proxy.cut(true), () => proxy.cut(false)],
+  silent: [() => proxy.freeze(), () => proxy.thaw()],
 } as const;
 
 type Kind = keyof typeof KINDS;
@@ -212,24 +219,24 @@ async function calm(load: OpenLoad, perSecond: number): Promise<void> {
   await until('it is ready', () => isReady(wired));
 }
 
-const failedIn = (answers: readonly Answered[]): readonly Answered[] =>
+const failedIn = (answers: readonly HttpAnswer[]): readonly HttpAnswer[] =>
   answers.filter(({ status }) => status !== 200);
 
-/** How long interruptions last that no request is to notice, in milliseconds. */
+/** Durations of interruptions that no request may notice, in milliseconds. */
 const MOMENTS = byLength([500], [500, 1_000, 2_000]);
 
 /** Short interruptions under load; returns how many requests failed, of how many, and the rest. */
 async function interrupted(
   test: Test,
   kind: Kind,
-  { asks, perSecond }: { readonly asks: readonly Ask[]; readonly perSecond: number },
+  { asks, perSecond }: { readonly asks: readonly HttpRequest[]; readonly perSecond: number },
   moments = MOMENTS,
 ) {
   let memory = 0;
   const load = openLoad(test, wired, asks, perSecond);
   await until('it goes', () => load.answers.length >= perSecond);
   for (const ms of moments) {
-    const grown = await grownAtMost(wired.running.child.pid ?? 0, async () => {
+    const grown = await peakGrowth(wired.running.child.pid ?? 0, async () => {
       await away(kind, ms);
       await calm(load, perSecond);
     });
@@ -242,7 +249,7 @@ async function interrupted(
 }
 
 /** When the answers of a second are all good, and their p99 what it was. */
-function asBeforeAt(answers: readonly Answered[], p99: number, back: number): number {
+function asBeforeAt(answers: readonly HttpAnswer[], p99: number, back: number): number {
   const since = answers.filter(({ endedAt }) => endedAt > back);
   const ends = [...new Set(since.map(({ endedAt, ms }) => endedAt - ms))].toSorted((a, b) => a - b);
   for (const from of ends) {
@@ -265,8 +272,8 @@ async function outage(test: Test, perSecond: number) {
   await calm(load, perSecond);
   await pause(byLength(0, 2_000));
   const answers = await load.stop();
-  test.same(intolerable(answers), []);
-  const due = ({ endedAt, ms }: Answered): number => endedAt - ms;
+  test.same(unacceptable(answers), []);
+  const due = ({ endedAt, ms }: HttpAnswer): number => endedAt - ms;
   const failed = failedIn(answers);
   test.same(
     [...new Set(failed.map(codeOf))].filter(
@@ -372,7 +379,7 @@ fault(
     const down = load.answers.filter(({ status }) => status === 503);
     await cluster.restart('fast');
     const after = await recovered(load, performance.now());
-    const counted = await tolerable(t, load, AWAY);
+    const counted = await tolerable(t, load, DOWN_MESSAGE);
     t.equal(service.running.child.exitCode, null, 'the service never ended');
     return {
       requests: counted.requests,
@@ -388,7 +395,7 @@ fault(
 /** Stops processes for as long as work takes; one that ended meanwhile needs nothing. */
 async function whileStopped<T>(pids: readonly number[], work: () => Promise<T>): Promise<T> {
   const tellAll = (signal: NodeJS.Signals): void => {
-    for (const pid of pids) tell(pid, signal);
+    for (const pid of pids) sendSignal(pid, signal);
   };
   tellAll('SIGSTOP');
   try {

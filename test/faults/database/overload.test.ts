@@ -7,19 +7,19 @@ import { goodClaims, secretToken } from '../../support/auth/tokens.ts';
 import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
 import { lockWaits, whileLocked } from '../../support/database/lock-waits.ts';
 import { roledDatabase } from '../../support/database/roles.ts';
-import { flood } from '../../support/http/load-thread.ts';
-import { counted, TELLS_METRICS, type Watched, watchedBy } from '../../support/http/metrics.ts';
-import { type Served, served } from '../../support/http/service-process.ts';
+import { startLoadThread } from '../../support/http/load-thread.ts';
+import { counted, type Watched, WITH_METRICS, watchedBy } from '../../support/http/metrics.ts';
+import { type ServiceProcess, startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
 import {
-  type Answered,
-  type Ask,
   agentOf,
   codeOf,
-  intolerable,
+  type HttpAnswer,
+  type HttpRequest,
   quantile,
   send,
+  unacceptable,
 } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
@@ -34,15 +34,18 @@ const TOKENS = {
 const token = (market = '*', more = {}): string =>
   secretToken(goodClaims({ scope: `prices:${market}`, ...more }));
 
-/** Of somebody who has asked as often as a rate allows, which is enough for all others. */
+/** The burst of the rate limit: the client uses all of it before it is limited. */
 const SPENT = token('*', { sub: 'a client without a pause' });
 const BURST = byLength(1_500, 5_000);
 
 /** Its points are read from the database: only the prices of a market are cached. */
-const PRICES: Ask = { path: '/v3/prices/nickel', body: '{"options":{"includeSeries":true}}' };
+const PRICES: HttpRequest = {
+  path: '/v3/prices/nickel',
+  body: '{"options":{"includeSeries":true}}',
+};
 
 /** Requests that need no connection of the pool, and what each is told. */
-const CHEAP: readonly (readonly [status: number, ask: Ask])[] = [
+const CHEAP: readonly (readonly [status: number, ask: HttpRequest])[] = [
   [404, { path: '/v3/nothing' }],
   [405, { method: 'DELETE', path: '/v3/prices/nickel' }],
   [401, { ...PRICES, headers: { authorization: 'Bearer nonsense' } }],
@@ -59,7 +62,7 @@ const CHEAP: readonly (readonly [status: number, ask: Ask])[] = [
 
 /** A service whose caches hold the key and the prices of the market: only points are read. */
 async function warm(test: Test, database: TestDatabase, env: Record<string, string>) {
-  const service = await served(test, database, { PRICE_BOOK_BYTES: '0', ...env });
+  const service = await startServiceProcess(test, database, { PRICE_BOOK_BYTES: '0', ...env });
   for (const ask of [PRICES, PRICES, PRICES, { path: '/ready' }]) {
     await until('it is warm', async () => (await send(false, service, ask)).status === 200);
   }
@@ -67,8 +70,8 @@ async function warm(test: Test, database: TestDatabase, env: Record<string, stri
 }
 
 /** Sends requests until one waits on each connection; where time ran out for one, another. */
-async function onEachConnection(database: TestDatabase, ask: () => Promise<Answered>) {
-  const unanswered = new Set<Promise<Answered>>();
+async function onEachConnection(database: TestDatabase, ask: () => Promise<HttpAnswer>) {
+  const unanswered = new Set<Promise<HttpAnswer>>();
   await until('all connections are busy', async () => {
     while (unanswered.size < 8) {
       const asked = ask();
@@ -95,13 +98,13 @@ fault(
     const rate = { RATE_PER_MINUTE: '1', RATE_BURST: String(BURST) };
     const { port } = await warm(t, database, { ...minutes, ...rate, ...TOKENS });
     const service = { port, key: token() };
-    const spending = flood(t, { port, key: SPENT }, { path: '/v3/me' });
+    const spending = startLoadThread(t, { port, key: SPENT }, { path: '/v3/me' });
     spending.pace({ perSecond: Number.POSITIVE_INFINITY, lines: 8, count: BURST });
     await until('its rate is spent', () => spending.answers.length >= BURST);
     const agent = agentOf(t, Number.POSITIVE_INFINITY);
     const count = byLength(100, 500);
-    const cheap: Answered[] = [];
-    const health: Answered[] = [];
+    const cheap: HttpAnswer[] = [];
+    const health: HttpAnswer[] = [];
     const askCheap = async (): Promise<void> => {
       for (const [status, ask] of CHEAP) {
         const answer = await send(agent, service, ask);
@@ -113,7 +116,7 @@ fault(
     const { busy, refused } = await whileLocked(database, async () => {
       const busy = await onEachConnection(database, () => send(agent, service, PRICES));
       // From a thread of its own, so that nothing here waits for anything but the service.
-      const load = flood(t, service, PRICES);
+      const load = startLoadThread(t, service, PRICES);
       load.pace({ perSecond: count, lines: count, count });
       do await askCheap();
       while (load.answers.length < count);
@@ -121,7 +124,7 @@ fault(
     });
     const told = new Set(refused.map((each) => `${each.status} ${codeOf(each)}`));
     t.same([...told], ['503 overloaded']);
-    t.same(intolerable(refused), []);
+    t.same(unacceptable(refused), []);
     t.ok(
       (await Promise.all(busy)).every(({ status }) => status === 200),
       'the others go on',
@@ -137,14 +140,14 @@ fault(
   },
 );
 
-/** What is told while a database says nothing. */
+/** Asserts the answers while the database does not respond. */
 const SILENT = /^503 (database|auth)_unavailable$/;
 
 /** A request that runs into the time that a statement may take. */
-async function timedOut(test: Test, database: TestDatabase, service: Served) {
+async function timedOut(test: Test, database: TestDatabase, service: ServiceProcess) {
   const agent = agentOf(test, 8);
-  let answers: readonly Answered[] = [];
-  // Where a machine stalls, a database may say nothing for so long that it counts as away.
+  let answers: readonly HttpAnswer[] = [];
+  // On a stalled machine the database may be silent long enough to count as down.
   await until('all are told', async () => {
     answers = await whileLocked(database, async () => {
       const all = await Promise.all(Array.from({ length: 8 }, () => send(agent, service, PRICES)));
@@ -176,7 +179,7 @@ fault(
   async (t) => {
     const database = await testDatabase(t, { seeded: true });
     const limitMs = byLength(500, 8_000);
-    const timedOutBy = async (name: string, other: string): Promise<readonly Answered[]> => {
+    const timedOutBy = async (name: string, other: string): Promise<readonly HttpAnswer[]> => {
       const service = await warm(t, database, { [name]: String(limitMs), [other]: '60000' });
       const answers = await timedOut(t, database, service);
       // Timers of Node and of PostgreSQL count in whole milliseconds.
@@ -193,7 +196,7 @@ fault(
   },
 );
 
-/** What a client must not learn of: tables, accounts, and the words of PostgreSQL. */
+/** Internals that no answer may reveal: tables, accounts, PostgreSQL messages. */
 const NAMES = /permission|denied|relation|function|column|series"|gone|exist|select|42[P58]\d+/gi;
 
 fault(
@@ -204,9 +207,12 @@ fault(
   async (t) => {
     const database = await roledDatabase(t, { seeded: true });
     const account = { ...database, url: database.urlOf('service') };
-    const service = await served(t, account, { PRICE_BOOK_BYTES: '0', ...TELLS_METRICS });
+    const service = await startServiceProcess(t, account, {
+      PRICE_BOOK_BYTES: '0',
+      ...WITH_METRICS,
+    });
     const role = roleName(database.prefix, 'service');
-    const ask = (): Promise<Answered> => send(false, service, PRICES);
+    const ask = (): Promise<HttpAnswer> => send(false, service, PRICES);
     const internal = await watchedBy('PricesInternalError');
     const failing = await watchedBy('PricesFailing');
     const faults = [

@@ -6,9 +6,9 @@ import {
   type TestDatabase,
   testDatabase,
 } from '../../support/database/database.ts';
-import { served } from '../../support/http/service-process.ts';
+import { startServiceProcess } from '../../support/http/service-process.ts';
 import { within } from '../../support/process/figures.ts';
-import { type Answered, type Ask, codeOf, sendAll } from '../../support/process/load.ts';
+import { codeOf, type HttpAnswer, type HttpRequest, sendAll } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
 /** Each side of the date line, one with summer time, one that has neither. */
@@ -19,22 +19,25 @@ const NO_BOOK = { PRICE_BOOK_BYTES: '0' };
 
 interface Everywhere {
   /** The answers in each zone, in the order of the questions. */
-  readonly zones: readonly (readonly [zone: string, answers: readonly Answered[]])[];
-  /** How many different sequences of bytes there were. */
+  readonly zones: readonly (readonly [zone: string, answers: readonly HttpAnswer[]])[];
+  /** The number of distinct byte sequences. */
   readonly different: number;
 }
 
 /** Asks the same wherever process and database believe to be. */
-async function everywhere(database: TestDatabase, asks: readonly Ask[]): Promise<Everywhere> {
+async function everywhere(
+  database: TestDatabase,
+  asks: readonly HttpRequest[],
+): Promise<Everywhere> {
   const name = new URL(database.url).pathname.slice(1);
   const digests = new Set<string>();
-  const zones: [string, Answered[]][] = [];
+  const zones: [string, HttpAnswer[]][] = [];
   for (const zone of ZONES) {
     await administer(
       setting('TEST_DATABASE_URL'),
       `alter database "${name}" set timezone to '${zone}'`,
     );
-    const service = await served(t, database, { TZ: zone, PGTZ: zone, ...NO_BOOK });
+    const service = await startServiceProcess(t, database, { TZ: zone, PGTZ: zone, ...NO_BOOK });
     const answers = await sendAll(t, service, asks, 4);
     const hash = createHash('sha256');
     // A refusal differs from the next by the id of its request alone.
@@ -49,7 +52,7 @@ async function everywhere(database: TestDatabase, asks: readonly Ask[]): Promise
   return { zones, different: digests.size };
 }
 
-const post = (filters: object, options: object = {}): Ask => ({
+const post = (filters: object, options: object = {}): HttpRequest => ({
   path: '/v3/prices/nickel',
   body: JSON.stringify({ filters, options }),
 });
@@ -84,7 +87,7 @@ const strangersOf = (name: string): string[] => [
   '中文'.repeat(30),
 ];
 
-/** What no item may hold, as JSON writes it. */
+/** Characters that no item may contain, as JSON escapes. */
 const BROKEN = ['\\u0000', '\\u0007', '\\u007f', '\\u0085', '\\ud800', '\\udc00\\ud800', '\\n'];
 
 const dayOf = (days: number): string => new Date(days * 86_400_000).toISOString().slice(0, 10);
@@ -128,7 +131,7 @@ const { rows } = await database.pool.query<{ name: string; codes: string[] }>(
 const names = rows.map(({ name }) => name).slice(0, byLength(2, 50));
 const twins = names.flatMap((name) => twinsOf(name).map((each) => [name, each] as const));
 const strangers = names.flatMap(strangersOf).filter((each) => !names.includes(each));
-const texts: readonly Ask[] = [
+const texts: readonly HttpRequest[] = [
   ...names.map((name) => post({ products: [name] })),
   ...twins.map(([, twin]) => post({ products: [twin] })),
   ...strangers.map((each) => post({ products: [each] })),
@@ -141,7 +144,7 @@ const texts: readonly Ask[] = [
 
 const codes = (rows[0]?.codes ?? []).slice(0, 1);
 const ranges = rangesOf(byLength(60, 5_000));
-const days: readonly Ask[] = [
+const days: readonly HttpRequest[] = [
   post({ codes }, { includeSeries: true }),
   ...ranges.map((range) => post({ codes, ...range }, { includeSeries: true })),
 ];
@@ -154,7 +157,7 @@ fault(
   'no 5xx; NFC = NFD, full width = ASCII, case and space ignored; look-alikes match nothing; ' +
     'the same bytes in each zone',
   async (t) => {
-    const dataOf = (answer: Answered | undefined): string =>
+    const dataOf = (answer: HttpAnswer | undefined): string =>
       JSON.stringify((JSON.parse(answer?.text ?? '{}') as { data: unknown }).data);
     for (const [, answers] of asked.zones) {
       const rest = answers.slice(0, texts.length);
@@ -187,12 +190,12 @@ fault(
   'each series is what comparing the texts of the days leaves of the whole; the same bytes in ' +
     'each zone',
   async (t) => {
-    const parse = ({ text }: Answered): Found => JSON.parse(text) as Found;
+    const parse = ({ text }: HttpAnswer): Found => JSON.parse(text) as Found;
     const wrong: string[] = [];
     const right = new Set<string>();
     for (const [zone, answers] of asked.zones) {
       const [first, ...rest] = answers.slice(texts.length);
-      const whole = parse(first as Answered).data;
+      const whole = parse(first as HttpAnswer).data;
       t.ok(whole.every(({ series }) => series.length > 100));
       for (const [at, answer] of rest.entries()) {
         if (right.has(`${at} ${answer.text}`)) continue;

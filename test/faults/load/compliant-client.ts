@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
-import { type Ask, agentOf, send, type Target } from '../../support/process/load.ts';
+import { agentOf, type HttpRequest, send, type Target } from '../../support/process/load.ts';
 
-/** What came of waiting as one is told. */
-export interface Obeyed {
+/** The outcome of retries after Retry-After. */
+export interface RetryCounts {
   /** Requests that were sent again once Retry-After was over, and those of them refused again. */
   readonly retries: number;
   readonly refused: number;
@@ -16,12 +16,12 @@ const EARLY_MS = 5;
  * A client that asks as fast as it is answered, of each instance in turn, and that is silent for as
  * long as a refusal says.
  */
-export async function obedient(
+export async function compliantClient(
   test: Pick<typeof t, 'teardown'>,
   targets: readonly Target[],
-  ask: Ask,
+  ask: HttpRequest,
   isOver: () => boolean,
-): Promise<Obeyed> {
+): Promise<RetryCounts> {
   const agent = agentOf(test, targets.length);
   const obeyed = { retries: 0, refused: 0 };
   let hasWaited = false;
@@ -36,8 +36,8 @@ export async function obedient(
   return obeyed;
 }
 
-/** Of all clients, how many of a hundred that waited as told were refused again. */
-export function refusedAgain(all: readonly Obeyed[]): { percent: number; retries: number } {
+/** The percentage of retries after Retry-After that were refused again. */
+export function refusedRetries(all: readonly RetryCounts[]): { percent: number; retries: number } {
   const retries = all.reduce((sum, each) => sum + each.retries, 0);
   const refused = all.reduce((sum, each) => sum + each.refused, 0);
   return { percent: (100 * refused) / retries, retries };

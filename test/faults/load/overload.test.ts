@@ -2,23 +2,23 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { BULK_MARKET, fill } from '../../support/database/bulk.ts';
 import { testDatabase } from '../../support/database/database.ts';
-import { type LineAnswer, sharedNow } from '../../support/http/load-connection.ts';
-import { type Flood, flood } from '../../support/http/load-thread.ts';
-import { served } from '../../support/http/service-process.ts';
-import { Caller, postText, until } from '../../support/http/sockets.ts';
+import { type ConnectionAnswer, sharedNow } from '../../support/http/load-connection.ts';
+import { type LoadThread, startLoadThread } from '../../support/http/load-thread.ts';
+import { startServiceProcess } from '../../support/http/service-process.ts';
+import { postText, RawConnection, until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
 import {
-  type Answered,
-  type Ask,
   agentOf,
   codeOf,
-  intolerable,
+  type HttpAnswer,
+  type HttpRequest,
   quantile,
   send,
+  unacceptable,
 } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
-/** What a service has by itself: it turns away what is too much. */
+/** The default limits of a service: it sheds load. */
 const GATE = {
   RUNNING_MAX: '64',
   WAITING_MAX: '128',
@@ -39,13 +39,13 @@ const PATIENCE = byLength<Record<string, string>>(
 
 const path = `/v3/prices/${BULK_MARKET.slug}`;
 const SERIES = JSON.stringify({ options: { includeSeries: true } });
-const ASK: Ask = { path, body: '{"filters":{"codes":["BULK-00001","BULK-00002"]}}' };
+const ASK: HttpRequest = { path, body: '{"filters":{"codes":["BULK-00001","BULK-00002"]}}' };
 
 const database = await testDatabase(t);
 await fill(database, { prices: 60, points: byLength(600, 3_000) });
 
 /** Answers a second over 16 lines, each of which asks again once it was answered; for so long. */
-async function capacity(load: Flood, ms: number): Promise<number> {
+async function capacity(load: LoadThread, ms: number): Promise<number> {
   const begun = sharedNow();
   load.pace({ perSecond: Number.POSITIVE_INFINITY, lines: 16 });
   await pause(ms);
@@ -54,7 +54,7 @@ async function capacity(load: Flood, ms: number): Promise<number> {
 }
 
 /** The capacity as it is now; in the short form more than any machine has. */
-const mostOf = async (load: Flood, ms: number): Promise<number> =>
+const mostOf = async (load: LoadThread, ms: number): Promise<number> =>
   byLength(2_000, await capacity(load, byLength(100, ms)));
 
 /** More than the service works on and lets wait. */
@@ -79,7 +79,7 @@ const lengthOf = (turns: readonly Stretch[]): number =>
   turns.reduce((sum, { from, to }) => sum + to - from, 0);
 
 /** Asks for so many times what it can do at that time, round after round, up and down by turns. */
-async function overdo(load: Flood): Promise<Map<number, Stretch[]>> {
+async function overdo(load: LoadThread): Promise<Map<number, Stretch[]>> {
   const stretches = new Map<number, Stretch[]>(TIMES.map((times) => [times, []]));
   for (let round = 0; round < ROUNDS; round += 1) {
     const most = await mostOf(load, 1_500);
@@ -96,7 +96,7 @@ async function overdo(load: Flood): Promise<Map<number, Stretch[]>> {
 }
 
 /** The 200 that came in a stretch. */
-const goodOf = (answers: readonly LineAnswer[], { from, to }: Stretch): LineAnswer[] =>
+const goodOf = (answers: readonly ConnectionAnswer[], { from, to }: Stretch): ConnectionAnswer[] =>
   answers.filter(({ status, endedAt }) => status === 200 && endedAt > from && endedAt <= to);
 
 /** So much of the capacity leaves the service at rest; in the short form nothing is measured. */
@@ -105,11 +105,15 @@ const quiet = (most: number) => ({
   lines: LINES,
 });
 
-/** What was due from a moment on and answered, once it is enough to compare; the pace goes on. */
-async function restful(load: Flood, most: number, from: number): Promise<readonly LineAnswer[]> {
+/** Waits for enough answers due after a given time; the load continues. */
+async function restful(
+  load: LoadThread,
+  most: number,
+  from: number,
+): Promise<readonly ConnectionAnswer[]> {
   const seen = load.answers.length;
   const enough = byLength(5, Math.round(most * 2.5));
-  const due = (): readonly LineAnswer[] =>
+  const due = (): readonly ConnectionAnswer[] =>
     load.answers.slice(seen).filter(({ endedAt, ms }) => endedAt - ms >= from);
   await until('enough are answered', () => due().length >= enough);
   return due();
@@ -119,7 +123,11 @@ async function restful(load: Flood, most: number, from: number): Promise<readonl
  * When answers were good and as fast again as they may be: the end of the first second of them
  * with such a p99, and of all of them where there is none.
  */
-function asFastAgainAt(answers: readonly LineAnswer[], perSecond: number, p99: number): number {
+function asFastAgainAt(
+  answers: readonly ConnectionAnswer[],
+  perSecond: number,
+  p99: number,
+): number {
   const inOrder = answers.toSorted((one, other) => one.endedAt - other.endedAt);
   const second = Math.min(inOrder.length, Math.round(perSecond));
   for (let end = second; end <= inOrder.length; end += 1) {
@@ -136,8 +144,8 @@ fault(
   'good answers ≥ 80 % of the most, p99 of them ≤ 1 s, the rest 503 with Retry-After; as fast ' +
     'as before ≤ 5 s after, and from a second after on: a p99 ≤ 2 × that of before',
   async (t) => {
-    const service = await served(t, database, GATE);
-    const load = flood(t, service, ASK);
+    const service = await startServiceProcess(t, database, GATE);
+    const load = startLoadThread(t, service, ASK);
     const most = await mostOf(load, 10_000);
     load.pace(quiet(most));
     const before = await restful(load, most, sharedNow());
@@ -150,13 +158,13 @@ fault(
     load.pace(quiet(most));
     const [after, later] = await Promise.all([
       restful(load, most, over),
-      // What came in the midst of it is still being answered.
+      // Requests of the overload are still being answered.
       restful(load, most, over + byLength(0, 1_000)),
     ]);
     const areGood = () => load.answers.slice(-20).every(({ status }) => status === 200);
     await until('it calms down', areGood);
     const answers = await load.stop();
-    t.same(intolerable(answers), []);
+    t.same(unacceptable(answers), []);
     const refused = answers.filter(({ status }) => status !== 200);
     t.same([...new Set(refused.map(codeOf))], ['overloaded']);
     const good = stretches.map((turns) => turns.flatMap((turn) => goodOf(answers, turn)));
@@ -188,7 +196,7 @@ fault(
   '256 MB, no price book, largest answers and slow readers at once',
   'it never ends; every answer is whole or refused; ≤ 350 MB',
   async (t) => {
-    const service = await served(t, database, {
+    const service = await startServiceProcess(t, database, {
       ...GATE,
       STALL_TIMEOUT_MS: '60000',
       ...PATIENCE,
@@ -196,14 +204,14 @@ fault(
     });
     const first = await send(false, service, { path, body: SERIES });
     t.equal(first.status, 200);
-    const slow = Array.from({ length: byLength(4, 32) }, () => new Caller(t, service.port));
+    const slow = Array.from({ length: byLength(4, 32) }, () => new RawConnection(t, service.port));
     for (const { socket } of slow) {
       socket.pause();
       socket.write(postText(service, BULK_MARKET.slug, { options: { includeSeries: true } }));
     }
     const agent = agentOf(t, 64);
     const lengths = new Set<number>();
-    const answers: Answered[] = [];
+    const answers: HttpAnswer[] = [];
     let memory = 0;
     const client = async (): Promise<void> => {
       for (let turn = 0; turn < byLength(1, 2); turn += 1) {
@@ -219,9 +227,9 @@ fault(
       [],
       'all are whole',
     );
-    t.same(intolerable(answers), [], 'none breaks off');
+    t.same(unacceptable(answers), [], 'none breaks off');
     for (const { socket } of slow) socket.destroy();
-    const again = (): Promise<Answered> => send(false, service, ASK);
+    const again = (): Promise<HttpAnswer> => send(false, service, ASK);
     await until('it answers', async () => (await again()).status === 200);
     t.equal(service.running.child.exitCode, null);
     return {

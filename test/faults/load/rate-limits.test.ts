@@ -5,20 +5,20 @@ import { HS256, SECRET } from '../../support/auth/auth-app.ts';
 import { goodClaims, secretToken } from '../../support/auth/tokens.ts';
 import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
 import { keyFor } from '../../support/http/service.ts';
-import { served } from '../../support/http/service-process.ts';
+import { startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
 import {
-  type Answered,
   agentOf,
   codeOf,
-  intolerable,
+  type HttpAnswer,
   openLoad,
   send,
   type Target,
+  unacceptable,
 } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
-import { type Obeyed, obedient, refusedAgain } from './compliant-client.ts';
+import { compliantClient, type RetryCounts, refusedRetries } from './compliant-client.ts';
 
 type Test = typeof t;
 
@@ -41,7 +41,7 @@ const WINDOW_MS = byLength(2_000, 60_000);
 const WINDOWS = 3;
 const CLIENTS = byLength(2, 12);
 
-const accepted = (answers: readonly Answered[]): number =>
+const accepted = (answers: readonly HttpAnswer[]): number =>
   answers.filter(({ status }) => status === 200).length;
 
 /** The most that a bucket gives while a clock that is outside of it runs. */
@@ -49,8 +49,8 @@ const allowance = (begun: number): number =>
   BURST + (PER_SECOND * (performance.now() - begun)) / 1_000;
 
 /** Every answer tells the limit, and every refusal when to come back. */
-function toldAll(test: Test, answers: readonly Answered[]): void {
-  test.same(intolerable(answers), []);
+function toldAll(test: Test, answers: readonly HttpAnswer[]): void {
+  test.same(unacceptable(answers), []);
   const refused = answers.filter(({ status }) => status !== 200);
   const told = new Set(refused.map((each) => `${each.status} ${codeOf(each)}`));
   told.delete('429 rate_limited');
@@ -80,7 +80,7 @@ async function twice(test: Test, target: Target, asks: readonly { path: string }
 async function edges(test: Test, target: Target) {
   const agent = agentOf(test, 16);
   const first = performance.now();
-  const many = async (): Promise<Answered[]> =>
+  const many = async (): Promise<HttpAnswer[]> =>
     Promise.all(Array.from({ length: 2 * BURST }, () => send(agent, target, ASK)));
   await send(agent, target, ASK);
   let over = Number.NEGATIVE_INFINITY;
@@ -149,13 +149,13 @@ async function onlyDown(test: Test, target: Target): Promise<void> {
 /** Clients that wait as they are told, each with a key of its own, for three windows. */
 async function waiting(test: Test, database: TestDatabase, targets: readonly Target[]) {
   const end = performance.now() + WINDOWS * WINDOW_MS;
-  const obeyed: Promise<Obeyed>[] = [];
+  const obeyed: Promise<RetryCounts>[] = [];
   for (let at = 0; at < CLIENTS; at += 1) {
     const key = await keyAt(database, at % 2 === 0 ? 60 : 600, at % 2 === 0 ? 5 : 20);
     const own = targets.map(({ port }) => ({ port, key }));
-    obeyed.push(obedient(test, own, ASK, () => performance.now() > end));
+    obeyed.push(compliantClient(test, own, ASK, () => performance.now() > end));
   }
-  return refusedAgain(await Promise.all(obeyed));
+  return refusedRetries(await Promise.all(obeyed));
 }
 
 /** Twice the rate at each of two instances that share what they count, and then no longer can. */
@@ -181,8 +181,11 @@ fault(
   async (t) => {
     const database = await testDatabase(t);
     const shared = { ...LIMITS, USAGE_DATABASE_URL: database.url };
-    const one = await served(t, database, LIMITS);
-    const both = [await served(t, database, shared), await served(t, database, shared)];
+    const one = await startServiceProcess(t, database, LIMITS);
+    const both = [
+      await startServiceProcess(t, database, shared),
+      await startServiceProcess(t, database, shared),
+    ];
     const keys = [
       one.key,
       await keyFor(database, ['prices:*']),
@@ -204,7 +207,7 @@ fault(
     const last = openLoad(t, { port: both[0]?.port ?? 0, key: two.key }, [ASK], TWICE);
     await until('it goes on', () => last.answers.length >= byLength(30, 200));
     const without = await last.stop();
-    t.same(intolerable(without), []);
+    t.same(unacceptable(without), []);
     const failing = without.filter(({ status }) => status >= 500).length;
     t.equal(failing, 0, 'the store is no reason to fail');
     return {

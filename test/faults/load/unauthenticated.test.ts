@@ -4,12 +4,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { NODE_FLAGS } from '../../../src/process/workers.ts';
 import { testDatabase } from '../../support/database/database.ts';
-import { flood } from '../../support/http/load-thread.ts';
-import { counted, TELLS_METRICS } from '../../support/http/metrics.ts';
-import { grownAtMost, type Served, served } from '../../support/http/service-process.ts';
-import { Caller, until } from '../../support/http/sockets.ts';
+import { startLoadThread } from '../../support/http/load-thread.ts';
+import { counted, WITH_METRICS } from '../../support/http/metrics.ts';
+import {
+  peakGrowth,
+  type ServiceProcess,
+  startServiceProcess,
+} from '../../support/http/service-process.ts';
+import { RawConnection, until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
-import { heapOf, TELLS_HEAP } from '../../support/process/heap.ts';
+import { HEAP_SAMPLER, heapOf } from '../../support/process/heap.ts';
 import { agentOf, quantile, send, sendAll } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
@@ -24,7 +28,7 @@ const LIMITS = { OPEN_PER_SECOND: '25', LOG_ANONYMOUS_PER_SECOND: '10' };
 let collections = 0;
 
 /** Memory of a process after a collection of garbage, in MB. */
-async function heldMemory(service: Served): Promise<number> {
+async function heldMemory(service: ServiceProcess): Promise<number> {
   collections += 1;
   await heapOf(service);
   collections += 1;
@@ -60,11 +64,11 @@ const ADDRESSES = [
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
 
-const isLive = async (service: Served): Promise<boolean> =>
+const isLive = async (service: ServiceProcess): Promise<boolean> =>
   (await send(false, service, { path: '/live' })).status === 200;
 
-/** What a process needs at the most while something is done, and how long /live takes. */
-async function watched(test: Test, service: Served, work: () => Promise<void>) {
+/** Peak resources of a process during some work, and the latency of /live. */
+async function watched(test: Test, service: ServiceProcess, work: () => Promise<void>) {
   const { pid = 0 } = service.running.child;
   const descriptors = async (): Promise<number> => (await readdir(`/proc/${pid}/fd`)).length;
   const before = await descriptors();
@@ -81,7 +85,7 @@ async function watched(test: Test, service: Served, work: () => Promise<void>) {
       await pause(10);
     }
   };
-  const grown = await grownAtMost(pid, async () => {
+  const grown = await peakGrowth(pid, async () => {
     const watching = watch();
     await work();
     isOver = true;
@@ -95,7 +99,12 @@ fault(
   '10 connections × 1,500 pipelined requests that nobody reads, on each open address in turn',
   '/live ≤ 250 ms; ≤ 50 MB and ≤ 100 file descriptors more; recovered ≤ 2 s after',
   async (t) => {
-    const service = await served(t, database, { ...LIMITS, ...TELLS_HEAP }, NODE_FLAGS);
+    const service = await startServiceProcess(
+      t,
+      database,
+      { ...LIMITS, ...HEAP_SAMPLER },
+      NODE_FLAGS,
+    );
     let recovered = 0;
     let held = 0;
     // A service that has worked for a while has made each document.
@@ -109,7 +118,7 @@ fault(
     const before = await heldMemory(service);
     const seen = await watched(t, service, async () => {
       for (const path of ADDRESSES) {
-        const callers = Array.from({ length: 10 }, () => new Caller(t, service.port));
+        const callers = Array.from({ length: 10 }, () => new RawConnection(t, service.port));
         for (const { socket } of callers) {
           socket.pause();
           socket.write(get(path).repeat(1_500));
@@ -136,13 +145,13 @@ fault(
 );
 
 /** Connections that ask for documents again and again: whole, known and compressed. */
-async function documentLoops(test: Test, service: Served, count: number) {
+async function documentLoops(test: Test, service: ServiceProcess, count: number) {
   const { headers } = await send(false, service, { path: '/openapi.json' });
   const kinds = ['', `If-None-Match: ${headers.etag}\r\n`, 'Accept-Encoding: br\r\n'];
   const loads = kinds.map((header) => {
     const [name = '', value = ''] = header.trim().split(': ');
     const ask = { path: '/openapi.json', headers: header === '' ? {} : { [name]: value } };
-    return flood(test, service, ask);
+    return startLoadThread(test, service, ask);
   });
   for (const [at, load] of loads.entries()) {
     load.pace({ perSecond: Number.POSITIVE_INFINITY, lines: at === 0 ? count - 4 : 2 });
@@ -155,9 +164,9 @@ fault(
   'a closed loop of 8 connections on the documents: 200, 304, Brotli',
   'p99 of requests for prices ≤ 2 × that without',
   async (t) => {
-    const service = await served(t, database, LIMITS);
+    const service = await startServiceProcess(t, database, LIMITS);
     const ask = { path: '/v3/prices/nickel', body: '{}' };
-    const prices = flood(t, service, ask);
+    const prices = startLoadThread(t, service, ask);
     const enough = byLength(20, 600);
     const sample = async () => {
       const from = prices.answers.length;
@@ -198,15 +207,15 @@ fault(
     const places = byLength(1, 4);
     const waiting = { WAITING_MAX: '128', WAITING_MS_MAX: '500' };
     const limits = { ...LIMITS, RUNNING_MAX: String(places), ...waiting };
-    const service = await served(t, database, { ...limits, ...TELLS_METRICS });
-    const prices = flood(t, service, { path: '/v3/prices/nickel', body: '{}' });
+    const service = await startServiceProcess(t, database, { ...limits, ...WITH_METRICS });
+    const prices = startLoadThread(t, service, { path: '/v3/prices/nickel', body: '{}' });
     const enough = byLength(20, 400);
     const sample = async () => {
       const from = prices.answers.length;
       await until('enough are answered', () => prices.answers.length >= from + enough);
       return prices.answers.slice(from);
     };
-    const callers = Array.from({ length: 2 * places }, () => new Caller(t, service.port));
+    const callers = Array.from({ length: 2 * places }, () => new RawConnection(t, service.port));
     for (const { socket } of callers) {
       socket.pause();
       socket.write(get('/v3/me').repeat(UNREAD));
@@ -241,10 +250,10 @@ fault(
   '2,000 refused senders of largest bodies, of which the last byte never comes',
   '≤ 50 MB more memory; each has its refusal and is closed; /live is answered',
   async (t) => {
-    const service = await served(
+    const service = await startServiceProcess(
       t,
       database,
-      { FAILED_AUTH_PER_MINUTE: '0', ...TELLS_HEAP },
+      { FAILED_AUTH_PER_MINUTE: '0', ...HEAP_SAMPLER },
       NODE_FLAGS,
     );
     const count = byLength(100, 2_000);
@@ -254,7 +263,7 @@ fault(
     const body = Buffer.alloc(131_071, ' ');
     let refused = 0;
     const send100 = async (): Promise<void> => {
-      const callers = Array.from({ length: 100 }, () => new Caller(t, service.port));
+      const callers = Array.from({ length: 100 }, () => new RawConnection(t, service.port));
       for (const { socket } of callers) {
         socket.write(head);
         socket.write(body);
@@ -293,11 +302,11 @@ fault(
   'the limit of file descriptors is reached',
   'it goes on; accepts and answers again ≤ 2 s after connections are closed',
   async (t) => {
-    const service = await served(t, database);
+    const service = await startServiceProcess(t, database);
     const { pid = 0 } = service.running.child;
     const used = (await readdir(`/proc/${pid}/fd`)).length;
     limitDescriptors(pid, used + 20);
-    const callers = Array.from({ length: 60 }, () => new Caller(t, service.port));
+    const callers = Array.from({ length: 60 }, () => new RawConnection(t, service.port));
     await until('some wait', async () => (await readdir(`/proc/${pid}/fd`)).length >= used + 19);
     await pause(byLength(200, 5_000));
     const left = performance.now();

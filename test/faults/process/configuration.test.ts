@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { seededDatabase, siblingUrl, testDatabase } from '../../support/database/database.ts';
 import { addressAs } from '../../support/database/roles.ts';
-import { served } from '../../support/http/service-process.ts';
+import { startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { codeOf, send } from '../../support/process/load.ts';
 import { startService } from '../../support/process/programs.ts';
@@ -45,14 +45,14 @@ fault(
     for (const [name, value] of tried) {
       const running = startService(t, { DATABASE_URL: database.url, [name]: value });
       const code = await running.ended;
-      const said = `${running.stdout()}${running.stderr()}`;
+      const output = `${running.stdout()}${running.stderr()}`;
       t.ok(typeof code === 'number' && code !== 0, `${name}=${value} ends with ${code}`);
-      const lines = said.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
-      t.equal(lines.length, 1, said);
-      t.match(said, name);
-      t.notOk(said.includes(SECRET), 'no secret is told');
+      const lines = output.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
+      t.equal(lines.length, 1, output);
+      t.match(output, name);
+      t.notOk(output.includes(SECRET), 'no secret is told');
       started += code === 0 ? 1 : 0;
-      told += said.includes(SECRET) ? 1 : 0;
+      told += output.includes(SECRET) ? 1 : 0;
     }
     return {
       'settings tried': tried.length,
@@ -89,7 +89,7 @@ fault(
       ['a schema of a later version', ahead.url, true],
     ];
     for (const [what, url, isReady] of cases.slice(byLength(2, 0))) {
-      const service = await served(t, { ...good, url });
+      const service = await startServiceProcess(t, { ...good, url });
       const get = (path: string) => send(false, service, { path });
       await until(what, async () => ((await get('/ready')).status === 200) === isReady);
       t.equal((await get('/live')).status, 200);

@@ -48,7 +48,7 @@ const settled = ({ pool }: TestDatabase): Promise<void> =>
 
 const COUNT = `select count(*)::int as loads from load_batch where reason = 'a test'`;
 
-/** What may be said of a load that a signal ended: that it is over, or nothing if it was killed. */
+/** The output of a load ended by a signal: one line, or none after SIGKILL. */
 const SAID = /^commodity-prices: ended by SIGTERM; .* whole or not at all$/m;
 
 /** Ends the command while it waits in the midst of its work; what it was writing is not there. */

@@ -6,16 +6,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { seededDatabase } from '../../support/database/database.ts';
 import { fillUp, makeRoom, mountTmpfs, unmount } from '../../support/database/small-disk.ts';
-import { flood } from '../../support/http/load-thread.ts';
+import { startLoadThread } from '../../support/http/load-thread.ts';
 import { samplesAt } from '../../support/http/metrics.ts';
 import { pipe } from '../../support/http/pipe.ts';
 import { keyFor } from '../../support/http/service.ts';
 import { memoryOf } from '../../support/http/service-process.ts';
-import { Caller, until } from '../../support/http/sockets.ts';
+import { RawConnection, until } from '../../support/http/sockets.ts';
 import { type Figures, failedOf, within } from '../../support/process/figures.ts';
-import { TELLS_HEAP } from '../../support/process/heap.ts';
+import { HEAP_SAMPLER } from '../../support/process/heap.ts';
 import { startService } from '../../support/process/programs.ts';
-import { tell } from '../../support/process/signals.ts';
+import { sendSignal } from '../../support/process/signals.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 import { makeFolder } from '../../support/run/folders.ts';
 
@@ -47,7 +47,7 @@ async function loggingTo(test: Test, log: number, env: Readonly<Record<string, s
       METRICS_PORT: String(metrics),
       // Each request has its own line.
       LOG_ANONYMOUS_PER_SECOND: '10',
-      ...TELLS_HEAP,
+      ...HEAP_SAMPLER,
       ...env,
     },
     [],
@@ -65,13 +65,13 @@ async function loggingTo(test: Test, log: number, env: Readonly<Record<string, s
     (await samplesAt(`http://127.0.0.1:${metrics}/metrics`))
       .filter(({ name }) => name === 'prices_log_lines_lost_total')
       .reduce((sum, { value }) => sum + value, 0);
-  /** Of the process and those that it started, after a collection of garbage. */
+  /** Memory of the process and its children after a garbage collection. */
   const memory = async (): Promise<number> => {
     const { pid = 0 } = child;
     const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
     const pids = [pid, ...children.trim().split(' ').filter(Boolean).map(Number)];
     // Garbage that V8 has not collected yet says nothing.
-    for (const each of pids) tell(each, 'SIGUSR2');
+    for (const each of pids) sendSignal(each, 'SIGUSR2');
     await pause(500);
     const all = await Promise.all(pids.map(memoryOf));
     return all.reduce((sum, each) => sum + each, 0);
@@ -90,7 +90,7 @@ async function underLoad(
   { port, memory, linesLost }: Logging,
   { hinder, ms }: { readonly hinder: () => Promise<void>; readonly ms: number },
 ) {
-  const load = flood(t, { port, key }, ASK);
+  const load = startLoadThread(t, { port, key }, ASK);
   // Until the process has grown to what it needs for the load alone.
   load.pace({ perSecond: byLength(PER_SECOND, 1_500), lines: 16 });
   await pause(byLength(500, 25_000));
@@ -213,9 +213,9 @@ async function askWithout(t: Test, port: number, ms: number): Promise<number> {
   let count = 0;
   while (performance.now() < end) {
     for (const text of [BATCH, 'nonsense\r\n\r\n']) {
-      const caller = new Caller(t, port);
-      caller.socket.write(text);
-      count += (await caller.ended()).split('HTTP/1.1 ').length - 1;
+      const connection = new RawConnection(t, port);
+      connection.socket.write(text);
+      count += (await connection.ended()).split('HTTP/1.1 ').length - 1;
     }
   }
   return count;

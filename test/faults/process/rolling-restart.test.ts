@@ -2,11 +2,11 @@ import { readdir, readFile } from 'node:fs/promises';
 import type t from 'tap';
 import { seededDatabase } from '../../support/database/database.ts';
 import { keyFor } from '../../support/http/service.ts';
-import { Caller, until } from '../../support/http/sockets.ts';
+import { RawConnection, until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
 import { openLoad, quantile, send } from '../../support/process/load.ts';
 import { type Running, startService } from '../../support/process/programs.ts';
-import { tell } from '../../support/process/signals.ts';
+import { sendSignal } from '../../support/process/signals.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
 const RATE = byLength(10, 250);
@@ -34,15 +34,15 @@ async function ofTwoWorkers(test: Test, env: Readonly<Record<string, string>> = 
 }
 
 /** Clients that each ask once, over a connection of their own. */
-function clientsOf(test: Test, port: number, count: number): Caller[] {
+function clientsOf(test: Test, port: number, count: number): RawConnection[] {
   return Array.from({ length: count }, () => {
-    const client = new Caller(test, port);
+    const client = new RawConnection(test, port);
     client.socket.write('GET /live HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
     return client;
   });
 }
 
-/** How often the log says something. */
+/** Counts the occurrences of a message in the log. */
 const times = ({ stderr }: Running, what: RegExp): number => stderr().match(what)?.length ?? 0;
 
 /** Counts how often the log says something, as it is said: that of a long load is long. */
@@ -135,7 +135,7 @@ fault(
       const now = await childrenOf(first);
       const victim = struck % 2 === 0 ? before[0] : now.find(isNew);
       // One that is gone already was not struck, and the round says nothing.
-      if (victim !== undefined && tell(victim, 'SIGKILL')) struck += 1;
+      if (victim !== undefined && sendSignal(victim, 'SIGKILL')) struck += 1;
       await until('the round is over', () => {
         // One that was struck last is not among those that are counted.
         const over = /workers? (was|were) replaced|a new worker could not start/g;
@@ -146,19 +146,19 @@ fault(
     }
 
     const [stopped = 0] = await childrenOf(first);
-    tell(stopped, 'SIGSTOP');
+    sendSignal(stopped, 'SIGSTOP');
     const clients = clientsOf(t, port, 6);
     const open = (): number => clients.filter(({ socket }) => !socket.closed).length;
     await until('one of them is left', () => open() === 1);
-    tell(stopped, 'SIGKILL');
+    sendSignal(stopped, 'SIGKILL');
     await until('nobody waits', () => open() === 0);
-    // What it had not taken another one answers.
+    // Another worker answers the connections that this one had not accepted.
     const unanswered = clients.filter(({ text }) => !text.startsWith('HTTP/1.1 200 ')).length;
     t.equal(unanswered, 0);
     await until('there are two', isWhole);
 
     const workers = await childrenOf(first);
-    tell(first, 'SIGKILL');
+    sendSignal(first, 'SIGKILL');
     const killed = performance.now();
     await running.ended;
     const left = async (): Promise<string[]> => {

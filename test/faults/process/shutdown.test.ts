@@ -1,9 +1,9 @@
 import t from 'tap';
 import { BULK_MARKET, fill } from '../../support/database/bulk.ts';
 import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
-import { wireTo } from '../../support/database/tcp-proxy.ts';
-import { served } from '../../support/http/service-process.ts';
-import { answerOf, Caller, dechunked, postText, until } from '../../support/http/sockets.ts';
+import { tcpProxyTo } from '../../support/database/tcp-proxy.ts';
+import { startServiceProcess } from '../../support/http/service-process.ts';
+import { answerOf, dechunked, postText, RawConnection, until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
 import { openLoad, send } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
@@ -16,11 +16,15 @@ await fill(database, { prices: 60, points: byLength(1_500, 3_000) });
 
 /** A service that sends its largest answer to a client who reads only the beginning. */
 async function midway(test: Test, url: string, env: Record<string, string> = {}) {
-  const service = await served(test, { ...database, url }, { PRICE_BOOK_BYTES: '0', ...env });
-  const caller = new Caller(test, service.port);
-  caller.socket.write(postText(service, BULK_MARKET.slug, SERIES));
-  await caller.firstBytes();
-  return { ...service, caller, child: service.running.child };
+  const service = await startServiceProcess(
+    test,
+    { ...database, url },
+    { PRICE_BOOK_BYTES: '0', ...env },
+  );
+  const connection = new RawConnection(test, service.port);
+  connection.socket.write(postText(service, BULK_MARKET.slug, SERIES));
+  await connection.firstBytes();
+  return { ...service, connection, child: service.running.child };
 }
 
 /** Ends a service with a signal; returns its exit code and how long it took. */
@@ -41,19 +45,19 @@ fault(
   async (t) => {
     const patience = byLength<Record<string, string>>({ SHUTDOWN_TIMEOUT_MS: '120000' }, {});
     const reading = await midway(t, database.url, patience);
-    const whole = await ended(reading, () => void reading.caller.socket.resume());
+    const whole = await ended(reading, () => void reading.connection.socket.resume());
     t.equal(whole.code, 0);
-    const text = await reading.caller.ended();
+    const text = await reading.connection.ended();
     t.ok(dechunked(answerOf(text).body)?.endsWith('}'), 'the answer is whole');
 
     const limit = { SHUTDOWN_TIMEOUT_MS: byLength('1000', '20000'), STALL_TIMEOUT_MS: '120000' };
     const stuck = await ended(await midway(t, database.url, limit));
     t.equal(stuck.code, 0, 'a client that reads nothing');
 
-    const wire = await wireTo(t, database.url);
-    const away = await midway(t, wire.url, limit);
-    wire.freeze();
-    const frozen = await ended(away, () => void away.caller.socket.resume());
+    const proxy = await tcpProxyTo(t, database.url);
+    const away = await midway(t, proxy.url, limit);
+    proxy.freeze();
+    const frozen = await ended(away, () => void away.connection.socket.resume());
     t.equal(frozen.code, 0, 'a database that says nothing');
 
     const hasty = await midway(t, database.url, { ...limit, SHUTDOWN_TIMEOUT_MS: '120000' });
@@ -77,7 +81,7 @@ fault(
   },
 );
 
-/** How many sessions the service has. */
+/** Counts the database sessions of the service. */
 async function sessions({ pool }: TestDatabase): Promise<number> {
   const { rows } = await pool.query(`select count(*)::int as sessions from pg_stat_activity
     where datname = current_database() and application_name like 'commodity-prices%'
@@ -100,7 +104,7 @@ fault(
     const gone = performance.now() - killed;
     await load.stop();
     const begun = performance.now();
-    const next = await served(t, database);
+    const next = await startServiceProcess(t, database);
     const ask = { path: `/v3/prices/${BULK_MARKET.slug}`, body: '{}' };
     await until('it answers', async () => (await send(false, next, ask)).status === 200);
     return {

@@ -1,20 +1,25 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
 import { type Cluster, ownCluster } from '../../support/database/cluster.ts';
-import { counted, TELLS_METRICS, type Watched } from '../../support/http/metrics.ts';
-import { type Served, served } from '../../support/http/service-process.ts';
-import { Caller, postText, until } from '../../support/http/sockets.ts';
+import { counted, type Watched, WITH_METRICS } from '../../support/http/metrics.ts';
+import { type ServiceProcess, startServiceProcess } from '../../support/http/service-process.ts';
+import { postText, RawConnection, until } from '../../support/http/sockets.ts';
 import { SPECIFIED } from '../../support/prices/specification.ts';
 import { type Figures, within } from '../../support/process/figures.ts';
-import { type Heap, heapOf, TELLS_HEAP, TELLS_HEAP_SOON } from '../../support/process/heap.ts';
 import {
-  type Ask,
+  HEAP_SAMPLER,
+  HEAP_SAMPLER_STABLE_CODE,
+  type Heap,
+  heapOf,
+} from '../../support/process/heap.ts';
+import {
   countsOf,
-  intolerable,
+  type HttpRequest,
   type LoadAnswer,
   openLoad,
   quantile,
   sendAll,
+  unacceptable,
 } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
@@ -26,13 +31,13 @@ const APART_MS = byLength(1_000, 7_500, 30_000);
 /** Samples after which PostgreSQL is restarted. */
 const RESTART_EACH = byLength(2, 4, 10);
 
-const post = (slug: string, body: object): Ask => ({
+const post = (slug: string, body: object): HttpRequest => ({
   path: `/v3/prices/${slug}`,
   body: JSON.stringify(body),
 });
 
-/** What clients ask in a day, and what they get wrong. */
-const MIXED: readonly Ask[] = SPECIFIED.flatMap(({ slug }, at) => [
+/** A day's mix of valid and invalid requests. */
+const MIXED: readonly HttpRequest[] = SPECIFIED.flatMap(({ slug }, at) => [
   post(slug, {}),
   post(slug, { filters: { dateFrom: '2026-01-01' }, options: { includeSeries: true } }),
   post(slug, { options: { includeSummary: true, currency: 'EUR', decimals: at % 5 } }),
@@ -48,9 +53,9 @@ const MIXED: readonly Ask[] = SPECIFIED.flatMap(({ slug }, at) => [
 
 /** An hour is the service as it is; minutes see only what does not end. */
 const TELLS = byLength<Readonly<Record<string, string>>>(
-  TELLS_HEAP_SOON,
-  TELLS_HEAP_SOON,
-  TELLS_HEAP,
+  HEAP_SAMPLER_STABLE_CODE,
+  HEAP_SAMPLER_STABLE_CODE,
+  HEAP_SAMPLER,
 );
 
 /** Rounds in which a service gets warm, and how often each kind is asked in one, besides. */
@@ -63,7 +68,7 @@ interface Sample extends Heap {
   readonly hours: number;
 }
 
-/** What a service holds of the system, and must not hold ever more of. */
+/** System resources of a service that must not grow. */
 const HELD = {
   files: { name: 'process_open_fds', labels: {} },
   handles: { name: 'nodejs_active_resources', labels: { type: /^(?!Timeout$|Immediate$)./ } },
@@ -72,15 +77,15 @@ const HELD = {
 } as const satisfies Record<string, Watched>;
 const KINDS = Object.keys(HELD) as (keyof typeof HELD)[];
 
-/** As many come and go with the load: the connections of the pool. */
+/** A resource that varies with the load: the connections of the pool. */
 const MORE_MAX = 8;
 
-/** How much of each a service holds at the moment. */
-const heldOf = (service: Served): Promise<number[]> =>
+/** Current counts of these resources. */
+const heldOf = (service: ServiceProcess): Promise<number[]> =>
   Promise.all(KINDS.map((kind) => counted(service, HELD[kind])));
 
 /** Waits until a service holds as much of each as before; returns how much more it is. */
-async function moreHeld(service: Served, before: readonly number[]): Promise<number[]> {
+async function moreHeld(service: ServiceProcess, before: readonly number[]): Promise<number[]> {
   let more: number[] = [];
   await until('it holds as much of the system as before', async () => {
     more = (await heldOf(service)).map((each, at) => each - (before[at] ?? 0));
@@ -124,17 +129,17 @@ function growthOf(samples: readonly Sample[]): Figures {
 }
 
 /** Asks for much and leaves. */
-async function leave(test: Test, service: Served): Promise<void> {
-  const caller = new Caller(test, service.port);
-  caller.socket.write(postText(service, 'nickel', { options: { includeSeries: true } }));
+async function leave(test: Test, service: ServiceProcess): Promise<void> {
+  const connection = new RawConnection(test, service.port);
+  connection.socket.write(postText(service, 'nickel', { options: { includeSeries: true } }));
   await pause(5);
-  caller.socket.destroy();
+  connection.socket.destroy();
 }
 
 /** A stretch of the soak, with what happens in its midst; nothing is under way after it. */
 async function stretch(
   test: Test,
-  service: Served,
+  service: ServiceProcess,
   endsAt: number,
   happens: () => Promise<void> = async () => {},
 ): Promise<Outcome[]> {
@@ -146,12 +151,12 @@ async function stretch(
     await pause(200);
   }
   const answers = await load.stop();
-  test.same(intolerable(answers), []);
+  test.same(unacceptable(answers), []);
   return answers.map(({ status, ms, ask }) => ({ status, ms, ask }));
 }
 
 /** Statuses other than each question has once all is well, and that of a database that is away. */
-async function unexpectedOf(test: Test, service: Served, answers: readonly Outcome[]) {
+async function unexpectedOf(test: Test, service: ServiceProcess, answers: readonly Outcome[]) {
   const well = await sendAll(test, service, MIXED);
   const usual = new Map(MIXED.map((ask, at) => [ask, well[at]?.status]));
   return answers
@@ -160,7 +165,7 @@ async function unexpectedOf(test: Test, service: Served, answers: readonly Outco
 }
 
 /** Does all that the soak does, faster, so that caches are full and code is compiled. */
-async function warm(test: Test, service: Served, cluster: Cluster): Promise<void> {
+async function warm(test: Test, service: ServiceProcess, cluster: Cluster): Promise<void> {
   const asks = Array.from({ length: WARM_ASKS }, () => MIXED).flat();
   for (let round = 0; round < WARM_ROUNDS; round += 1) {
     await sendAll(test, service, asks);
@@ -175,8 +180,8 @@ fault(
     'handles, timers and connections of the pool constant; no unexpected status',
   async (t) => {
     const cluster = await ownCluster(t);
-    const env = { ...TELLS, ...TELLS_METRICS };
-    const service = await cluster.using((database) => served(t, database, env));
+    const env = { ...TELLS, ...WITH_METRICS };
+    const service = await cluster.using((database) => startServiceProcess(t, database, env));
     await warm(t, service, cluster);
     const [warmMb, held] = [await service.memory(), await heldOf(service)];
     const samples: Sample[] = [];

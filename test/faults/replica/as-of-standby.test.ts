@@ -1,15 +1,15 @@
 import t from 'tap';
 import { ownCluster } from '../../support/database/cluster.ts';
+import { inRevision } from '../../support/database/minimal-data.ts';
 import { listOf, standbyOf } from '../../support/database/standby.ts';
-import { inRevision } from '../../support/database/world.ts';
-import { served } from '../../support/http/service-process.ts';
+import { startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
-import { type Answered, codeOf, send, type Target } from '../../support/process/load.ts';
+import { codeOf, type HttpAnswer, send, type Target } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
 const QUESTIONS = byLength(60, 1_000);
 const AT_A_TIME = byLength(30, 50);
-/** How far the standby is behind, one after another. */
+/** The replay delays of the standby, in order. */
 const LAGS = byLength(['0', '700ms'], ['0', '500ms', '1500ms', '3s', '5s']);
 
 const primary = await ownCluster(t);
@@ -28,13 +28,13 @@ const ENV = {
 
 async function on(url: string): Promise<Target> {
   const service = await primary.using((database) =>
-    served(t, database, { ...ENV, DATABASE_URL: url }),
+    startServiceProcess(t, database, { ...ENV, DATABASE_URL: url }),
   );
   await until('its key has come', async () => (await ask(service)).status === 200);
   return service;
 }
 
-const ask = (target: Target, asOf?: string): Promise<Answered> =>
+const ask = (target: Target, asOf?: string): Promise<HttpAnswer> =>
   send(false, target, { path: '/v3/prices/nickel', body: JSON.stringify({ options: { asOf } }) });
 
 /** The first answer that is not a request to try again, and how many of these came before. */
@@ -92,8 +92,8 @@ fault(
       for (const text of found) texts.add(text);
     };
     for (const lag of LAGS) {
-      await standby.ask(`alter system set recovery_min_apply_delay = '${lag}'`);
-      await standby.ask('select pg_reload_conf()');
+      await standby.query(`alter system set recovery_min_apply_delay = '${lag}'`);
+      await standby.query('select pg_reload_conf()');
       let left = Math.ceil(QUESTIONS / LAGS.length);
       const worker = async (): Promise<void> => {
         while (left > 0) {

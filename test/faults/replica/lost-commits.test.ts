@@ -1,14 +1,14 @@
 import t from 'tap';
 import { revokeKey } from '../../../src/auth/keys/keys.ts';
 import { type Cluster, ownCluster } from '../../support/database/cluster.ts';
+import { inRevision } from '../../support/database/minimal-data.ts';
 import { cutOff, listOf, standbyOf } from '../../support/database/standby.ts';
-import { wireTo } from '../../support/database/tcp-proxy.ts';
-import { inRevision } from '../../support/database/world.ts';
+import { tcpProxyTo } from '../../support/database/tcp-proxy.ts';
 import { keyFor } from '../../support/http/service.ts';
-import { type Served, served } from '../../support/http/service-process.ts';
+import { type ServiceProcess, startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
-import { type Answered, agentOf, codeOf, send, type Target } from '../../support/process/load.ts';
+import { agentOf, codeOf, type HttpAnswer, send, type Target } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
 type Test = typeof t;
@@ -16,7 +16,7 @@ type Test = typeof t;
 const first = await ownCluster(t);
 const second = await standbyOf(t, first);
 const third = await standbyOf(t, second);
-const wire = await wireTo(t, first.url);
+const proxy = await tcpProxyTo(t, first.url);
 
 /** A commit changes a price, a rate and a product, so that every kind of state is lost with it. */
 interface Content {
@@ -49,7 +49,7 @@ const B: Content = { mid: 30_000, rate: 1.5, alias: 'B' };
 
 const PATH = '/v3/prices/nickel?codes=CP-NI-0001&includeSeries=true&currency=EUR';
 
-/** What an answer shows: the price in euros, and the alias of its product. */
+/** The compared parts of an answer: the price in euros and the alias of its product. */
 const shownIn = (text: string): string => {
   const [record] = JSON.parse(text).data;
   return `${record.series.at(-1).mid} ${record.product.alias}`;
@@ -57,10 +57,10 @@ const shownIn = (text: string): string => {
 
 const shownOf = ({ mid, rate, alias }: Content): string => `${mid / rate} ${alias}`;
 
-const revisionOf = ({ headers }: Answered): string => String(headers['x-data-revision']);
+const revisionOf = ({ headers }: HttpAnswer): string => String(headers['x-data-revision']);
 
 /** An answer to a reader, and what it sent. */
-interface Seen extends Answered {
+interface Seen extends HttpAnswer {
   readonly sentAt: number;
   /** The revision that the tag sent belongs to; null where none was sent. */
   readonly tagOf: string | null;
@@ -103,11 +103,13 @@ const instances: Instance[] = [];
 
 async function start(): Promise<void> {
   if (instances.length > 0) return;
-  const on = (url: string, env: Readonly<Record<string, string>>): Promise<Served> =>
-    first.using((database) => served(t, { ...database, url }, { RUNNING_MAX: '0', ...env }));
+  const on = (url: string, env: Readonly<Record<string, string>>): Promise<ServiceProcess> =>
+    first.using((database) =>
+      startServiceProcess(t, { ...database, url }, { RUNNING_MAX: '0', ...env }),
+    );
   const noBook = { PRICE_BOOK_BYTES: '0' };
-  instances.push({ name: 'price book', ...(await on(wire.url, {})) });
-  instances.push({ name: 'database', ...(await on(wire.url, noBook)) });
+  instances.push({ name: 'price book', ...(await on(proxy.url, {})) });
+  instances.push({ name: 'database', ...(await on(proxy.url, noBook)) });
   // It waits 5 s for a server that has lost nothing.
   const list = listOf(first, second, third);
   if (byLength(false, true)) instances.push({ name: 'list of servers', ...(await on(list, {})) });
@@ -148,11 +150,11 @@ const eachAnswers = (key = ''): Promise<void> =>
  */
 async function failOver(from: Cluster, to: Cluster): Promise<void> {
   await from.kill();
-  await to.ask('select pg_promote()');
+  await to.query('select pg_promote()');
 }
 
 const versionOf = async (server: Cluster): Promise<string> =>
-  (await server.ask('select keys_version from service')).rows[0].keys_version;
+  (await server.query('select keys_version from service')).rows[0].keys_version;
 
 /** Revokes a key with the number of the change that was lost. */
 async function revokeAgain(t: Test, to: Cluster, keys: Keys, version: string): Promise<void> {
@@ -161,7 +163,7 @@ async function revokeAgain(t: Test, to: Cluster, keys: Keys, version: string): P
   t.equal(await versionOf(to), version, 'and its number comes back');
 }
 
-/** How long after its first answer a service refuses a key, and how often it answered with it. */
+/** Time from the first answer to the refusal of a key, and the accepted requests until then. */
 async function refusalOf(instance: Instance, key: string) {
   let answeredAt = Number.POSITIVE_INFINITY;
   let believed = 0;
@@ -177,7 +179,7 @@ async function refusalOf(instance: Instance, key: string) {
 
 /** The address moves; measures how each service refuses a key that the new server has revoked. */
 async function refusalsOn(t: Test, to: Cluster, { lost, revoked = '' }: Keys) {
-  wire.leadTo(to.url);
+  proxy.redirectTo(to.url);
   const all = await Promise.all(instances.map((each) => refusalOf(each, revoked)));
   const stillLost = await Promise.all(instances.map((each) => isRevoked(each, lost)));
   t.notOk(stillLost.includes(true), 'what was lost holds no more');
@@ -190,14 +192,14 @@ async function refusalsOn(t: Test, to: Cluster, { lost, revoked = '' }: Keys) {
 
 /** The position of the newest change, as the feed gives it. */
 const endOf = async (writer: Cluster): Promise<string> => {
-  const { rows } = await writer.ask(`
+  const { rows } = await writer.query(`
     select s.epoch || r.commit_id || '.' || (c.first_seq + c.price_changes + c.points - 1) as end
     from service s, change_segment c join revision r on r.number = c.revision
     order by c.first_seq desc limit 1`);
   return rows[0].end;
 };
 
-/** What clients hold of a revision: it, a cursor and a position of the feed. */
+/** References that clients keep: a revision, a cursor and a feed position. */
 async function heldOf(writer: Cluster, instance: Instance) {
   const ask = (path: string, body?: object) =>
     send(false, instance, { path, ...(body ? { body: JSON.stringify(body) } : {}) });
@@ -210,7 +212,7 @@ async function heldOf(writer: Cluster, instance: Instance) {
 
 type Held = Awaited<ReturnType<typeof heldOf>>;
 
-/** How each of these is answered. */
+/** The answers to each of these references. */
 async function answersTo(instance: Instance, held: Held): Promise<unknown[]> {
   const post = (options: object) =>
     send(false, instance, { path: '/v3/prices/nickel', body: JSON.stringify({ options }) });

@@ -1,10 +1,10 @@
 import t from 'tap';
 import { ownCluster } from '../../support/database/cluster.ts';
+import { inRevision } from '../../support/database/minimal-data.ts';
 import { listOf, standbyOf } from '../../support/database/standby.ts';
-import { inRevision } from '../../support/database/world.ts';
-import { served } from '../../support/http/service-process.ts';
+import { startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
-import { type Answered, codeOf, send, type Target } from '../../support/process/load.ts';
+import { codeOf, type HttpAnswer, send, type Target } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
 const COMMITS = byLength(20, 200);
@@ -20,16 +20,16 @@ const ENV = {
 };
 
 const nodeOn = (url: string): Promise<Target> =>
-  primary.using((database) => served(t, database, { ...ENV, DATABASE_URL: url }));
+  primary.using((database) => startServiceProcess(t, database, { ...ENV, DATABASE_URL: url }));
 
-const ask = (target: Target, min?: string): Promise<Answered> =>
+const ask = (target: Target, min?: string): Promise<HttpAnswer> =>
   send(false, target, {
     path: '/v3/prices/nickel',
     body: '{}',
     headers: min === undefined ? {} : { 'x-min-revision': min },
   });
 
-const revisionOf = ({ headers }: Answered): string => String(headers['x-data-revision']);
+const revisionOf = ({ headers }: HttpAnswer): string => String(headers['x-data-revision']);
 const numberIn = (revision: string): number => Number(revision.split('.')[1]);
 
 const readiness = async (target: Target, query = '') =>
@@ -67,7 +67,7 @@ fault(
         else t.fail(`${answer.status} ${answer.text}`);
       }
     }
-    await standby.ask('select pg_wal_replay_pause()');
+    await standby.query('select pg_wal_replay_pause()');
     await commit(COMMITS);
     const seen = revisionOf(await ask(one));
     const begun = performance.now();
@@ -78,7 +78,7 @@ fault(
     t.equal(codeOf(await ask(both, 'latest')), 'revision_not_here');
     t.equal((await ask(two)).status, 200, 'without the header it answers');
     t.equal(codeOf(await ask(two, 'latest')), 'revision_not_here', 'it cannot ask the primary');
-    await standby.ask('select pg_wal_replay_resume()');
+    await standby.query('select pg_wal_replay_resume()');
     await until('it has caught up', async () => (await ask(two, seen)).status === 200);
     await until('it is ready', async () => (await readiness(two)) === 200);
 

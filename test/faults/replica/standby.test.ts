@@ -2,23 +2,23 @@ import t from 'tap';
 import { revokeKey } from '../../../src/auth/keys/keys.ts';
 import { type Cluster, ownCluster } from '../../support/database/cluster.ts';
 import { lockWaits } from '../../support/database/lock-waits.ts';
+import { inRevision, inTransaction } from '../../support/database/minimal-data.ts';
 import { named, quotaOf, rateAt, SHARES } from '../../support/database/quota.ts';
 import { listOf, standbyOf } from '../../support/database/standby.ts';
-import { inRevision, inTransaction } from '../../support/database/world.ts';
 import { keyFor } from '../../support/http/service.ts';
-import { type Served, served } from '../../support/http/service-process.ts';
+import { type ServiceProcess, startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { type Figures, failedOf, within } from '../../support/process/figures.ts';
 import {
-  type Answered,
-  type Ask,
   codeOf,
-  intolerable,
+  type HttpAnswer,
+  type HttpRequest,
   type OpenLoad,
   openLoad,
   quantile,
   send,
   type Target,
+  unacceptable,
 } from '../../support/process/load.ts';
 import { prices } from '../../support/process/programs.ts';
 import { byLength, fault, LENGTH } from '../../support/run/faults.ts';
@@ -30,8 +30,11 @@ const RATE = byLength(20, 50);
 const RUNNING_MAX = byLength('0', '64');
 const WAITING_MAX = byLength('10000', '128');
 const KEYS_LAG_MS_MAX = byLength('5000', '10000');
-const PRICES: Ask = { path: '/v3/prices/nickel', body: '{"options":{"includeSeries":true}}' };
-const QUESTIONS: readonly Ask[] = [
+const PRICES: HttpRequest = {
+  path: '/v3/prices/nickel',
+  body: '{"options":{"includeSeries":true}}',
+};
+const QUESTIONS: readonly HttpRequest[] = [
   { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}' },
   { path: '/v3/prices/copper', body: '{"filters":{"dateFrom":"2026-06-01"}}' },
   { path: '/v3/prices' },
@@ -51,15 +54,19 @@ let standby = await standbyOf(t, primary, SETTINGS);
 await confined(primary, standby);
 
 /** A service on some servers, once it answers; its key is made on the one that is written to. */
-async function on(writer: Cluster, url: string, env: Record<string, string> = {}): Promise<Served> {
+async function on(
+  writer: Cluster,
+  url: string,
+  env: Record<string, string> = {},
+): Promise<ServiceProcess> {
   const own = { DATABASE_URL: url, PRICE_BOOK_BYTES: '0', RUNNING_MAX, WAITING_MAX, ...env };
-  const service = await writer.using((database) => served(t, database, own));
+  const service = await writer.using((database) => startServiceProcess(t, database, own));
   if (LENGTH !== 'short') quota.add(service.running.child.pid ?? 0);
   await until('its key has come', async () => (await ask(service)).status === 200);
   return service;
 }
 
-const ask = (target: Target, body = '{}'): Promise<Answered> =>
+const ask = (target: Target, body = '{}'): Promise<HttpAnswer> =>
   send(false, target, { path: '/v3/prices/nickel', body });
 
 const revisionOf = async (target: Target): Promise<string> =>
@@ -98,7 +105,7 @@ const more = (load: OpenLoad, count: number): Promise<void> => {
 async function heldByWhoWaits(): Promise<string> {
   let name = '';
   await until('one that waits holds a table', async () => {
-    const { rows } = await standby.ask(
+    const { rows } = await standby.query(
       `select relation::regclass::text as name from pg_locks
           join pg_stat_activity using (pid) join pg_class on pg_class.oid = relation
         where granted and mode = 'AccessShareLock' and wait_event_type = 'Lock'
@@ -113,7 +120,7 @@ async function heldByWhoWaits(): Promise<string> {
 /** Has the standby cancel a statement, which stands in the way of a lock that it must show. */
 async function conflict(test: Test, target: Target): Promise<number> {
   const count = async (): Promise<number> => {
-    const { rows } = await standby.ask(
+    const { rows } = await standby.query(
       'select sum(confl_lock + confl_deadlock)::int as count from pg_stat_database_conflicts',
     );
     return rows[0].count;
@@ -122,8 +129,8 @@ async function conflict(test: Test, target: Target): Promise<number> {
   const asked = await primary.using(({ pool }) =>
     inTransaction(pool, async (first) => {
       await first.query('lock table series in access exclusive mode');
-      // What is not committed goes to the standby with what comes after it.
-      await primary.ask('select pg_switch_wal()');
+      // Uncommitted WAL reaches the standby together with later WAL.
+      await primary.query('select pg_switch_wal()');
       const asked = [1, 2, 3].map(() => send(false, target, PRICES));
       await standby.using(({ pool }) =>
         until('they wait for it', async () => (await lockWaits(pool)) > 0),
@@ -132,9 +139,9 @@ async function conflict(test: Test, target: Target): Promise<number> {
       await inTransaction(pool, (second) =>
         second.query(`lock table ${table} in access exclusive mode`),
       );
-      const { rows: written } = await primary.ask('select pg_current_wal_flush_lsn() as lsn');
+      const { rows: written } = await primary.query('select pg_current_wal_flush_lsn() as lsn');
       await until('the standby shows that lock as well', async () => {
-        const { rows } = await standby.ask(
+        const { rows } = await standby.query(
           `select pg_last_wal_replay_lsn() >= '${written[0].lsn}'::pg_lsn as "isThere"`,
         );
         return rows[0].isThere;
@@ -151,7 +158,7 @@ async function conflict(test: Test, target: Target): Promise<number> {
   return (await count()) - before;
 }
 
-/** How long after a moment a key was answered, before it is told that keys cannot be checked. */
+/** Time until a key is answered with 503 because keys cannot be checked. */
 async function believedAfter(sinceMs: number, target: Target): Promise<number> {
   let ms = 0;
   await until('no key is believed', async () => {
@@ -163,12 +170,12 @@ async function believedAfter(sinceMs: number, target: Target): Promise<number> {
   return ms;
 }
 
-const pausing = (what: 'pause' | 'resume') => standby.ask(`select pg_wal_replay_${what}()`);
+const pausing = (what: 'pause' | 'resume') => standby.query(`select pg_wal_replay_${what}()`);
 
 type Share = (typeof SHARES)[number];
 
 /** Ends services, which would otherwise go on looking for their servers. */
-async function end(...services: readonly Served[]): Promise<void> {
+async function end(...services: readonly ServiceProcess[]): Promise<void> {
   for (const { running } of services) {
     running.child.kill('SIGKILL');
     await running.ended;
@@ -206,7 +213,7 @@ async function standbyFaults(test: Test, share: Share): Promise<Figures> {
   const ongoing = openLoad(test, alone, QUESTIONS, perSecond / 2);
   await more(ongoing, RATE);
   await primary.stop();
-  await standby.ask('select pg_promote()');
+  await standby.query('select pg_promote()');
   await committed(standby, alone, 'Written after a promotion');
   await more(ongoing, RATE);
   const answers = [...(await load.stop()), ...(await ongoing.stop())];
@@ -252,14 +259,14 @@ fault(
 );
 
 const isNoted = async (server: Cluster): Promise<boolean> =>
-  (await server.ask("select from rate_usage where name <> ''")).rows.length > 0;
+  (await server.query("select from rate_usage where name <> ''")).rows.length > 0;
 
 /** The server of the database killed, and its standby promoted. */
 async function failover(test: Test, share: Share): Promise<Figures> {
   const next = await standbyOf(test, standby);
   await confined(next);
   const url = listOf(standby, next);
-  // What writes finds the server that it can write to, wherever it stands in the list.
+  // Writing commands use the writable server, wherever it stands in the list.
   const writing = listOf(next, standby);
   const create = ['--name', 'A key', '--owner', 'a test', '--scope', 'prices:nickel'];
   const command = await prices(test, { DATABASE_URL: writing }, 'keys', 'create', ...create);
@@ -275,16 +282,16 @@ async function failover(test: Test, share: Share): Promise<Figures> {
   await more(load, perSecond);
   await standby.kill();
   await more(load, perSecond);
-  await next.ask('select pg_promote()');
+  await next.query('select pg_promote()');
   await committed(next, service, 'Written after a failover');
-  await next.ask('delete from rate_usage');
+  await next.query('delete from rate_usage');
   await until('use is noted there', () => isNoted(next));
   const over = load.answers.length;
   await more(load, perSecond);
   const answers = await load.stop();
   await end(service);
   standby = next;
-  test.same(intolerable(answers), []);
+  test.same(unacceptable(answers), []);
   const failed = answers.filter(({ status }) => status !== 200);
   test.same(failed.filter((each) => answers.indexOf(each) >= over).map(codeOf), [], 'after it');
   return {

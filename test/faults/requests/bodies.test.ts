@@ -5,10 +5,10 @@ import type t from 'tap';
 import { seededDatabase } from '../../support/database/database.ts';
 import type { Sent } from '../../support/fuzz/bodies.ts';
 import { faultOf, sentTo, valuesOf } from '../../support/fuzz/fuzzing.ts';
-import { type Served, served } from '../../support/http/service-process.ts';
+import { type ServiceProcess, startServiceProcess } from '../../support/http/service-process.ts';
 import { SPECIFIED, type SpecifiedMarket } from '../../support/prices/specification.ts';
 import { within } from '../../support/process/figures.ts';
-import { heapOf, TELLS_HEAP } from '../../support/process/heap.ts';
+import { HEAP_SAMPLER, heapOf } from '../../support/process/heap.ts';
 import { agentOf, countsOf, quantile, send } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
@@ -27,7 +27,7 @@ interface Mutant {
  * Bodies for all markets in turn, so that the first of them reach everything. What the generators
  * need to know of a market is asked as anybody asks.
  */
-async function mutantsOf(test: typeof t, service: Served): Promise<Mutant[]> {
+async function mutantsOf(test: typeof t, service: ServiceProcess): Promise<Mutant[]> {
   const agent = agentOf(test, 1);
   const ask = async (method: string, path: string, body?: string) => {
     const { status, headers, text } = await send(agent, service, {
@@ -64,7 +64,7 @@ const YOUNG_AT_MOST = ['--min-semi-space-size=16'];
  * Has all clients ask at once for the longest answers there are, as bodies do: the allocator of
  * the system keeps what several of them took for a moment, and that is not growth either.
  */
-async function askForLongest(agent: Agent, service: Served): Promise<void> {
+async function askForLongest(agent: Agent, service: ServiceProcess): Promise<void> {
   const body = JSON.stringify({ options: { includeSeries: true, includeSummary: true } });
   const askEach = async (): Promise<void> => {
     for (const { slug } of SPECIFIED) {
@@ -81,7 +81,12 @@ fault(
     'after a collection; no answer > 250 ms',
   async (t) => {
     t.comment(`seeds ${SEEDS.join(' and ')}`);
-    const service = await served(t, await seededDatabase(t), TELLS_HEAP, YOUNG_AT_MOST);
+    const service = await startServiceProcess(
+      t,
+      await seededDatabase(t),
+      HEAP_SAMPLER,
+      YOUNG_AT_MOST,
+    );
     const mutants = await mutantsOf(t, service);
     const agent = agentOf(t, CLIENTS);
     await askForLongest(agent, service);
@@ -95,7 +100,7 @@ fault(
     const rest = mutants.entries();
     const worker = async (): Promise<void> => {
       for (const [at, { market, sent }] of rest) {
-        // What is loaded once, and what the first thousand leave, is not growth.
+        // Code loaded once and the caches of the first thousand requests are not growth.
         if (at === Math.min(1_000, mutants.length >> 1)) before = await memory();
         const answer = await send(agent, service, {
           method: 'POST',

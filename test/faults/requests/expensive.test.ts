@@ -3,11 +3,17 @@ import type t from 'tap';
 import { filtersOf } from '../../../src/contract/schemas/market.ts';
 import { testDatabase } from '../../support/database/database.ts';
 import { fillLarge, LARGE } from '../../support/database/large-market.ts';
-import { counted, samplesOf, TELLS_METRICS } from '../../support/http/metrics.ts';
-import { type Served, served } from '../../support/http/service-process.ts';
+import { counted, samplesOf, WITH_METRICS } from '../../support/http/metrics.ts';
+import { type ServiceProcess, startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { failedOf, within } from '../../support/process/figures.ts';
-import { type Answered, type Ask, agentOf, codeOf, send } from '../../support/process/load.ts';
+import {
+  agentOf,
+  codeOf,
+  type HttpAnswer,
+  type HttpRequest,
+  send,
+} from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
 /** Requests of each kind at once: as many as one key may have by default. */
@@ -30,13 +36,17 @@ const another = (): number => {
 const times = <T>(count: number, of: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => of(index));
 
-const post = (filters: object, options: object, headers: Record<string, string> = {}): Ask => ({
+const post = (
+  filters: object,
+  options: object,
+  headers: Record<string, string> = {},
+): HttpRequest => ({
   path,
   body: JSON.stringify({ filters, options }),
   headers: { 'accept-encoding': 'identity', ...headers },
 });
 
-const get = (address: string): Ask => ({
+const get = (address: string): HttpRequest => ({
   path: address,
   headers: { 'accept-encoding': 'identity' },
 });
@@ -46,7 +56,7 @@ function unknownCodes(): string[] {
   return times(500, (n) => `CP-LX-${number}${String(n * 37).padStart(5, '0')}`);
 }
 
-/** As many values of every filter as a body of 128 KiB holds. */
+/** The number of values of every filter that fits a body of 128 KiB. */
 function unknownNames(): object {
   const number = another();
   const value = (name: string, n: number): string =>
@@ -74,7 +84,7 @@ const NDJSON = { accept: 'application/x-ndjson' };
 const AVERAGES = { ...CONVERTED, aggregate: { period: 'month', method: 'average' } };
 
 /** The most expensive request of each kind, and those that break rules at the most places. */
-const KINDS: readonly (() => Ask)[] = [
+const KINDS: readonly (() => HttpRequest)[] = [
   () => post({ codes: unknownCodes() }, {}),
   () => post({ codes: unknownCodes() }, { strict: true }),
   () => post(unknownNames(), {}),
@@ -100,16 +110,16 @@ const KINDS: readonly (() => Ask)[] = [
 ];
 
 /** The longest that the event loop was held since it was asked last, in milliseconds. */
-async function heldMs(service: Served): Promise<number> {
+async function heldMs(service: ServiceProcess): Promise<number> {
   const samples = await samplesOf(service);
   const held = samples.find(({ name }) => name === 'nodejs_eventloop_lag_max_seconds');
   return 1_000 * (held?.value ?? Number.NaN);
 }
 
 /** Asks for one price again and again, as somebody else does meanwhile. */
-function somebodyElse(test: typeof t, service: Served) {
+function somebodyElse(test: typeof t, service: ServiceProcess) {
   const agent = agentOf(test, 1);
-  const answers: Answered[] = [];
+  const answers: HttpAnswer[] = [];
   let isOver = false;
   const asking = (async (): Promise<void> => {
     while (!isOver) {
@@ -117,7 +127,7 @@ function somebodyElse(test: typeof t, service: Served) {
       await pause(10);
     }
   })();
-  return async (): Promise<readonly Answered[]> => {
+  return async (): Promise<readonly HttpAnswer[]> => {
     isOver = true;
     await asking;
     return answers;
@@ -136,7 +146,7 @@ fault(
         from revision where number = 1`,
     );
     filledAt = rows[0].at;
-    const service = await served(t, database, TELLS_METRICS);
+    const service = await startServiceProcess(t, database, WITH_METRICS);
     const agent = agentOf(t, AT_ONCE);
     const isReady = async () => (await send(agent, service, get('/ready'))).status === 200;
     await until('it is ready', isReady);
@@ -152,7 +162,7 @@ fault(
       await heldMs(service);
       const answers = await Promise.all(times(AT_ONCE, () => send(agent, service, kind())));
       held.push(await heldMs(service));
-      const isFailure = ({ status }: Answered) => status === 0 || status === 500;
+      const isFailure = ({ status }: HttpAnswer) => status === 0 || status === 500;
       failed.push(...answers.filter(isFailure).map(({ text }) => text.slice(0, 200)));
     }
     const others = await end();

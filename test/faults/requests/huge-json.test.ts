@@ -2,10 +2,10 @@ import { gzipSync } from 'node:zlib';
 import type t from 'tap';
 import { newKey } from '../../../src/auth/keys/format.ts';
 import { seededDatabase } from '../../support/database/database.ts';
-import { grownAtMost, served } from '../../support/http/service-process.ts';
-import { answerOf, Caller, listening, until } from '../../support/http/sockets.ts';
+import { peakGrowth, startServiceProcess } from '../../support/http/service-process.ts';
+import { answerOf, RawConnection, startListening, until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
-import { type Answered, agentOf, quantile, send } from '../../support/process/load.ts';
+import { agentOf, type HttpAnswer, quantile, send } from '../../support/process/load.ts';
 import { fault } from '../../support/run/faults.ts';
 
 type Test = typeof t;
@@ -53,7 +53,7 @@ const HUGE: readonly (readonly [
 ];
 
 /** An answer; a refusal that comes before the body was sent may be lost with the connection. */
-async function answerTo(...[agent, target, ask]: Parameters<typeof send>): Promise<Answered> {
+async function answerTo(...[agent, target, ask]: Parameters<typeof send>): Promise<HttpAnswer> {
   for (let tries = 1; ; tries += 1) {
     const answer = await send(agent, target, ask);
     if (answer.status !== 0 || tries === 20) return answer;
@@ -67,18 +67,18 @@ fault(
   'deep and huge JSON, gzip bombs',
   'refused with 400, 413 or 415 within 50 ms; the event loop is held ≤ 100 ms',
   async (t) => {
-    const service = await listening(t, await seededDatabase(t));
+    const service = await startListening(t, await seededDatabase(t));
     const agent = agentOf(t, 1);
     const watcher = agentOf(t, 1);
     const path = '/v3/prices/nickel';
-    // What the first request of a service waits for is no matter of its body.
+    // Warm-up: the first request of a service is slow whatever its body.
     await send(agent, service, { path, body: '{}' });
     let isOver = false;
-    const lives: Answered[] = [];
+    const lives: HttpAnswer[] = [];
     const watching = (async (): Promise<void> => {
       while (!isOver) lives.push(await send(watcher, service, { path: '/live' }));
     })();
-    const answers: Answered[] = [];
+    const answers: HttpAnswer[] = [];
     for (const [what, body, statuses, type = JSON_TYPE] of HUGE) {
       const answer = await answerTo(agent, service, {
         path,
@@ -123,15 +123,15 @@ const inChunks = `${'1\r\n \r\n'.repeat(128 * KIB - 2)}2\r\n{}\r\n0\r\n\r\n`;
 
 /** Sends it with a key, and waits for the answer, which may come before all of it is sent. */
 async function askInChunks(test: Test, port: number, key: string): Promise<number> {
-  const caller = new Caller(test, port);
-  caller.socket.write(
+  const connection = new RawConnection(test, port);
+  connection.socket.write(
     `POST /v3/prices/nickel HTTP/1.1\r\nHost: test\r\nx-api-key: ${key}\r\n` +
       'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
   );
-  caller.socket.write(inChunks);
-  await until('it is answered', () => caller.bytes > 0);
-  caller.socket.destroy();
-  return answerOf(caller.text).status;
+  connection.socket.write(inChunks);
+  await until('it is answered', () => connection.bytes > 0);
+  connection.socket.destroy();
+  return answerOf(connection.text).status;
 }
 
 fault(
@@ -140,11 +140,11 @@ fault(
   'each is read as what it is; strangers are refused with 401, or 503 while it is busy; ≤ 4 MB ' +
     'more memory for each at the peak, and ≤ 1 MB for those of strangers',
   async (t) => {
-    const service = await served(t, await seededDatabase(t));
+    const service = await startServiceProcess(t, await seededDatabase(t));
     const { pid = 0 } = service.running.child;
     const asked = async (count: number, keyOf: () => string) => {
       const statuses = new Set<number>();
-      const grown = await grownAtMost(pid, async () => {
+      const grown = await peakGrowth(pid, async () => {
         const ask = () => askInChunks(t, service.port, keyOf());
         for (const each of await Promise.all(Array.from({ length: count }, ask))) {
           statuses.add(each);

@@ -4,12 +4,18 @@ import { canonicalText, planOf } from '../../../src/prices/plan/plan.ts';
 import { HS256, SECRET } from '../../support/auth/auth-app.ts';
 import { goodClaims, secretToken } from '../../support/auth/tokens.ts';
 import { seededDatabase } from '../../support/database/database.ts';
-import { hearSql } from '../../support/database/sql-log.ts';
-import { wireTo } from '../../support/database/tcp-proxy.ts';
-import { type Served, served } from '../../support/http/service-process.ts';
+import { logSql } from '../../support/database/sql-log.ts';
+import { tcpProxyTo } from '../../support/database/tcp-proxy.ts';
+import { type ServiceProcess, startServiceProcess } from '../../support/http/service-process.ts';
 import { SPECIFIED, type SpecifiedMarket } from '../../support/prices/specification.ts';
 import { within } from '../../support/process/figures.ts';
-import { type Answered, type Ask, quantile, send, sendAll } from '../../support/process/load.ts';
+import {
+  type HttpAnswer,
+  type HttpRequest,
+  quantile,
+  send,
+  sendAll,
+} from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 import { CANARY, INJECTIONS } from './injections.ts';
 
@@ -20,11 +26,11 @@ const TOKENS = {
   JWT_AUDIENCE: HS256.JWT_AUDIENCE,
 };
 
-type Place = (payload: string, market: SpecifiedMarket) => Ask;
+type Place = (payload: string, market: SpecifiedMarket) => HttpRequest;
 
-const body = (path: string, value: unknown): Ask => ({ path, body: JSON.stringify(value) });
+const body = (path: string, value: unknown): HttpRequest => ({ path, body: JSON.stringify(value) });
 const pathOf = ({ slug }: SpecifiedMarket): string => `/v3/prices/${slug}`;
-const query = (path: string, names: readonly string[], value: string): Ask => ({
+const query = (path: string, names: readonly string[], value: string): HttpRequest => ({
   path: `${path}?${names.map((name) => `${name}=${encodeURIComponent(value)}`).join('&')}`,
 });
 
@@ -36,12 +42,12 @@ const headerOf = (payload: string): string =>
   /^[ -~]*$/.test(payload) ? payload.trim() : encodeURIComponent(payload);
 
 /** A request to a market whose only credential is what is said. */
-const authorized = (market: SpecifiedMarket, authorization: string): Ask => ({
+const authorized = (market: SpecifiedMarket, authorization: string): HttpRequest => ({
   path: pathOf(market),
   headers: { authorization },
 });
 
-/** What a client would write who knows what a cursor is made of, but not its checksum. */
+/** A cursor forged by a client that knows its parts but not its checksum. */
 const asPosition = (payload: string): string =>
   Buffer.from(JSON.stringify(['abcd.1', payload, 'AAAAAAAAAAAAAAAA'])).toString('base64url');
 
@@ -106,7 +112,7 @@ const PLACES: readonly Place[] = [
 const PLACES_EACH = byLength(2, PLACES.length);
 
 interface Asked {
-  readonly ask: Ask;
+  readonly ask: HttpRequest;
   readonly payload: string;
 }
 
@@ -118,8 +124,8 @@ const ASKED: readonly Asked[] = INJECTIONS.flatMap((payload, at) =>
   }),
 );
 
-/** What is wrong with an answer; null when nothing is. */
-function faultOf({ status, text }: Answered, { ask }: Asked): string | null {
+/** The fault of an answer; null for none. */
+function faultOf({ status, text }: HttpAnswer, { ask }: Asked): string | null {
   if (status === 0 || status >= 500) return `${status}`;
   if (status !== 200) return null;
   // A filter is a value that nobody has; a header that means nothing changes nothing.
@@ -129,7 +135,7 @@ function faultOf({ status, text }: Answered, { ask }: Asked): string | null {
 }
 
 /** Requests for the next page whose position is a payload under a right checksum. */
-async function walksOf(service: Served): Promise<Ask[]> {
+async function walksOf(service: ServiceProcess): Promise<HttpRequest[]> {
   const options = { limit: 1 };
   const first = await send(false, service, body('/v3/prices/nickel', { options }));
   const { nextCursor } = JSON.parse(first.text).$metadata;
@@ -151,12 +157,12 @@ fault(
     'no payload in a statement, no sleep',
   async (t) => {
     const database = await seededDatabase(t);
-    const wire = await wireTo(t, database.url);
-    const heard = hearSql(wire);
+    const proxy = await tcpProxyTo(t, database.url);
+    const sqlLog = logSql(proxy);
     // Without the price book each filter is a statement.
-    const service = await served(
+    const service = await startServiceProcess(
       t,
-      { ...database, url: wire.url },
+      { ...database, url: proxy.url },
       {
         PRICE_BOOK_BYTES: '0',
         ...TOKENS,
@@ -171,19 +177,21 @@ fault(
       8,
     );
     const wrong = answers.flatMap((answer, at) => {
-      const asked = ASKED[at] as Asked;
-      const fault = faultOf(answer, asked);
-      return fault ? [`${fault}: ${JSON.stringify(asked.ask)} ${answer.text.slice(0, 200)}`] : [];
+      const onRequest = ASKED[at] as Asked;
+      const fault = faultOf(answer, onRequest);
+      return fault
+        ? [`${fault}: ${JSON.stringify(onRequest.ask)} ${answer.text.slice(0, 200)}`]
+        : [];
     });
     t.ok(INJECTIONS.length >= 500);
     t.same(wrong, []);
-    t.same(heard.errors, [], 'PostgreSQL had nothing to complain about');
+    t.same(sqlLog.errors, [], 'PostgreSQL had nothing to complain about');
     t.same(
-      [...heard.texts].filter((text) => text.includes(CANARY)),
+      [...sqlLog.texts].filter((text) => text.includes(CANARY)),
       [],
       'no statement was made of what was sent',
     );
-    t.ok(heard.count() > 0, 'statements were heard');
+    t.ok(sqlLog.count() > 0, 'statements were heard');
     const { rows } = await database.pool.query('select count(*)::int as prices from price');
     t.ok(rows[0].prices > 0, 'the data are still there');
     return {
@@ -191,7 +199,7 @@ fault(
       places: PLACES.length + 1,
       requests: answers.length + walked.length,
       wrong: wrong.length,
-      'different statements': heard.texts.size,
+      'different statements': sqlLog.texts.size,
       longest: within(quantile([...answers, ...walked], 1), 5_000),
     };
   },

@@ -21,7 +21,7 @@ const ask = ([method, url]: (typeof ADDRESSES)[number], accept: string) =>
     ...(method === 'POST' ? { payload: {} } : {}),
   });
 
-/** What admits none of the formats of prices. */
+/** Accept headers that admit none of the formats of prices. */
 const NOTHING_OFFERED = [
   'text/html, application/xml;q=0.9',
   'application/problem+json',
@@ -34,7 +34,7 @@ const NOTHING_OFFERED = [
   '/',
 ];
 
-/** What admits another format than JSON, where there is one. */
+/** Accept headers that admit a format other than JSON. */
 const OTHERS = [
   'text/csv',
   'application/x-ndjson',

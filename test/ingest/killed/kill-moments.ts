@@ -13,7 +13,7 @@ import { migrateUp } from '../../../src/db/migrate/migrate.ts';
 import { seed } from '../../../src/db/seed/seed.ts';
 import { RULES, verify } from '../../../src/verify/verify.ts';
 import { administer, siblingUrl } from '../../support/database/database.ts';
-import { tell } from '../../support/process/signals.ts';
+import { sendSignal } from '../../support/process/signals.ts';
 import { makeFolder } from '../../support/run/folders.ts';
 import { CORRECTING, describePrices, loadFile, points } from '../support/loading.ts';
 
@@ -198,7 +198,7 @@ class World implements KillWorld {
     }
     const place = await chooseInstallation(this.dataDir);
     const pid = victim === 'server' ? (await findPostmaster(place))?.pid : await backendOf(client);
-    if (pid) tell(pid, 'SIGKILL');
+    if (pid) sendSignal(pid, 'SIGKILL');
   }
 
   async kill(victim: Victim, afterMs: number): Promise<Moment> {

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import t from 'tap';
 import { tableWith } from '../../../src/ingest/mapping/table.ts';
-import { grownAtMost } from '../../support/http/service-process.ts';
+import { peakGrowth } from '../../support/http/service-process.ts';
 import { tellFigures } from '../../support/run/faults.ts';
 import { describePrices, fileOf, loadFile, loadingDatabase } from '../support/loading.ts';
 import { bookOf, bookParts, num, sheetOf } from '../support/sheets.ts';
@@ -181,7 +181,7 @@ t.test('a line of a gigabyte takes no memory', async (t) => {
   await file.close();
   const reader = tableWith(mappingFrom(TABLE));
   const before = process.memoryUsage().rss;
-  const grown = await grownAtMost(process.pid, async () => {
+  const grown = await peakGrowth(process.pid, async () => {
     const report = await loadFile(client, 'table', path, { reader });
     t.strictSame(placesOf(report), [[2, null, null, 'line_too_long']]);
   });

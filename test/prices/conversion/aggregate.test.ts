@@ -4,8 +4,8 @@ import { seededDatabase, type TestDatabase } from '../../support/database/databa
 import {
   BY_RULE_FUNCTION,
   instant,
+  type PointUnits,
   shown,
-  type Terms,
   valuesIn,
 } from '../../support/database/sql-analytics.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
@@ -44,7 +44,11 @@ t.before(async () => {
 });
 
 /** The series of every price as PostgreSQL aggregates them, by code. */
-async function bySql(terms: Terms, period: Period, method: Method): Promise<Map<string, unknown>> {
+async function bySql(
+  terms: PointUnits,
+  period: Period,
+  method: Method,
+): Promise<Map<string, unknown>> {
   const [unit, length] = PERIODS[period];
   const value = (name: string) => {
     const kept = method === 'average' ? 'false' : 'bool_and(kept)';
@@ -67,7 +71,7 @@ async function bySql(terms: Terms, period: Period, method: Method): Promise<Map<
   return new Map(rows.map((row) => [row.code, row.series]));
 }
 
-async function byService(terms: Terms, period: Period, method: Method) {
+async function byService(terms: PointUnits, period: Period, method: Method) {
   const target = terms === 'native' ? {} : { currency: 'EUR', unitOfMeasure: 'kg' };
   const options = { includeSeries: true, aggregate: { period, method }, ...target };
   const series = new Map<string, { mid: string }[]>();

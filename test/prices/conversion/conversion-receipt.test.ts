@@ -10,7 +10,7 @@ import { parseExact } from '../../support/prices/oracle.ts';
 import { commit } from '../../support/prices/sample-writes.ts';
 import { SPECIFIED } from '../../support/prices/specification.ts';
 
-/** As much of a record as recomputing it takes; numbers are the text that was sent. */
+/** The parts of a record that recomputation needs; numbers are the text that was sent. */
 interface Record {
   readonly code: string;
   readonly currency: { readonly iso: string } | null;

@@ -7,9 +7,9 @@ import {
   commit,
   type NewPoint,
   type NewPrice,
+  putEcbRates,
   putPoints,
   putRates,
-  putWorkedRates,
 } from '../../support/prices/sample-writes.ts';
 
 /** One point each, at one mid, on the Friday of the worked examples unless it says otherwise. */
@@ -33,7 +33,7 @@ t.before(async () => {
   const database = await testDatabase(t, { seeded: true });
   pool = database.pool;
   await commit(database.pool, async (client) => {
-    await putWorkedRates(client);
+    await putEcbRates(client);
     for (const { mid, date = '2019-11-08', ...price } of PRICES) {
       await addPrice(client, price);
       const point: NewPoint = [date, null, mid, null];

@@ -2,7 +2,7 @@ import t from 'tap';
 import { answerOf, type BookRequest, fill, type Twins, twinsOn } from '../../book/support.ts';
 import { randomOf } from '../../conversion/support.ts';
 import { testDatabase } from '../../support/database/database.ts';
-import { statementsSeen } from '../../support/database/statement-log.ts';
+import { logStatements } from '../../support/database/statement-log.ts';
 import { serviceOn } from '../../support/http/service.ts';
 import { addPrice, commit, putPoints, putRates } from '../../support/prices/sample-writes.ts';
 
@@ -46,7 +46,7 @@ let twins: Twins;
 let statements: readonly string[];
 t.before(async () => {
   const database = await testDatabase(t, { seeded: true });
-  statements = statementsSeen(database.pool);
+  statements = logStatements(database.pool);
   await commit(database.pool, async (client) => {
     for (const [iso, dates] of Object.entries(RATES)) {
       const rates = Object.fromEntries(dates.map((date) => [date, '7.25']));

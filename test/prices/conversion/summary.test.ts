@@ -3,8 +3,8 @@ import t from 'tap';
 import { seededDatabase, type TestDatabase } from '../../support/database/database.ts';
 import {
   BY_RULE_FUNCTION,
+  type PointUnits,
   shown,
-  type Terms,
   valuesIn,
 } from '../../support/database/sql-analytics.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
@@ -40,7 +40,7 @@ const CHANGE = `json_build_object('absolute', pg_temp.by_rule(l.mid - b.mid)::te
   'baseDate', b.date)`;
 
 /** The summary of every price up to a day as PostgreSQL computes it, by code. */
-async function bySql(terms: Terms, dateTo: string): Promise<Map<string, unknown>> {
+async function bySql(terms: PointUnits, dateTo: string): Promise<Map<string, unknown>> {
   const baseOf = (day: string) => `(select ${CHANGE} from v as b where b.code = l.code
     and b.date = (select max(date) from v where code = l.code and date <= ${day}))`;
   const changes = Object.entries(BASES).map(

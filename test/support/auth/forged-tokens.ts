@@ -56,7 +56,7 @@ const HEADERS: Record<string, object | string> = {
   'a header that is null': 'null',
 };
 
-/** What is signed rightly, and says what no token may. */
+/** Tokens with a valid signature and an invalid header or claim. */
 export const forgedInside = (): Forgeries =>
   Object.fromEntries([
     ...Object.entries(claims()).map(([what, each]) => [what, secretToken(each)]),
@@ -66,7 +66,7 @@ export const forgedInside = (): Forgeries =>
     ]),
   ]);
 
-/** A good token that somebody changed. */
+/** Alterations of a valid token. */
 export function altered(): Forgeries {
   const good = secretToken(goodClaims());
   const [head = '', payload = '', signature = ''] = good.split('.');

@@ -1,5 +1,5 @@
 import type t from 'tap';
-import { Caller, exchange, type Listening, until } from '../http/sockets.ts';
+import { exchange, type ListeningService, RawConnection, until } from '../http/sockets.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
@@ -82,17 +82,17 @@ const askedWith = (secret: string, key: string): string[] => {
  */
 export async function sendEverywhere(
   t: Test,
-  service: Pick<Listening, 'port' | 'key'>,
+  service: Pick<ListeningService, 'port' | 'key'>,
   secret: string,
 ): Promise<string[]> {
   const { port, key } = service;
   const answers = await Promise.all(
     [...placesOf(secret), ...askedWith(secret, key)].map((text) => exchange(t, port, text)),
   );
-  const leaver = new Caller(t, port);
-  leaver.socket.write(bodyOf(secret, key).slice(0, -5));
-  await until('it was sent', () => leaver.socket.bytesWritten > 0);
-  leaver.socket.destroy();
+  const disconnecting = new RawConnection(t, port);
+  disconnecting.socket.write(bodyOf(secret, key).slice(0, -5));
+  await until('it was sent', () => disconnecting.socket.bytesWritten > 0);
+  disconnecting.socket.destroy();
   return answers.map((each) => JSON.stringify(each));
 }
 

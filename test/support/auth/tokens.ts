@@ -29,7 +29,7 @@ const encode = (part: unknown): string => {
   return Buffer.from(bytes as string).toString('base64url');
 };
 
-/** How a text is signed: with a secret, or with a private key as an algorithm says. */
+/** Signs a text: with a secret, or with a private key by an algorithm. */
 export type Signer = (input: string) => Buffer;
 
 export const hmac =

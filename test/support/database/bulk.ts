@@ -2,11 +2,11 @@ import { sql } from 'kysely';
 import { MARKETS, type Market } from '../../../src/catalog/markets.ts';
 import type { TestDatabase } from './database.ts';
 
-/** How much data a test wants: daily points of each price, ending on 2026-06-30. */
+/** The amount of data: daily points of each price, ending on 2026-06-30. */
 export interface Bulk {
   readonly prices: number;
   readonly points: number;
-  /** Values that no coding makes much smaller. */
+  /** Random values, which compress badly. */
   readonly isNoise?: boolean;
 }
 

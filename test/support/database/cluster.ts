@@ -17,7 +17,7 @@ import { chooseInstallation } from '../../../src/db/embedded/installation.ts';
 import { migrateUp } from '../../../src/db/migrate/migrate.ts';
 import { seed } from '../../../src/db/seed/seed.ts';
 import { until } from '../http/sockets.ts';
-import { tell } from '../process/signals.ts';
+import { sendSignal } from '../process/signals.ts';
 import { makeFolder } from '../run/folders.ts';
 import type { TestDatabase } from './database.ts';
 import type { Quota } from './quota.ts';
@@ -26,30 +26,30 @@ type Test = Pick<typeof t, 'teardown'>;
 
 const run = promisify(execFile);
 
-/** A PostgreSQL server of one test file, which it may kill, stop and spoil. */
+/** A PostgreSQL server of one test file, which may kill, stop and corrupt it. */
 export interface Cluster {
-  /** Address of its database; it stays the same. */
+  /** The URL of its database, stable across restarts. */
   readonly url: string;
   /** The folder of its files. */
   readonly folder: string;
-  /** The file of what it says, until it is started again. */
+  /** The log file, until a restart. */
   readonly log: string;
   /** Runs a statement on a connection of its own. */
-  ask(text: string): Promise<pg.QueryResult>;
-  /** Does work with the database as tests have it. */
+  query(text: string): Promise<pg.QueryResult>;
+  /** Runs work with a client of the database. */
   using<T>(work: (database: TestDatabase) => Promise<T>): Promise<T>;
   /** Stops it if it runs, and starts it again. */
   restart(mode: 'fast' | 'immediate'): Promise<void>;
   stop(): Promise<void>;
-  /** Kills the postmaster as the system does when memory is short. */
+  /** Kills the postmaster with SIGKILL, like the OOM killer. */
   kill(): Promise<void>;
-  /** The process numbers of the sessions of a program, idle ones first; waits for the first. */
+  /** The pids of a program's sessions, idle ones first; waits for at least one. */
   sessions(program: string): Promise<number[]>;
-  /** Kills a session of a program in the midst of a statement, with SIGKILL; waits for one. */
+  /** Kills a session of a program during a statement with SIGKILL; waits for one. */
   killBusy(program: string): Promise<void>;
   /** The postmaster and all of its processes. */
   processes(): Promise<number[]>;
-  /** Holds the server to a quota, also when it is started again. */
+  /** Limits the server to a CPU quota, also after restarts. */
   confine(quota: Pick<Quota, 'add'>): Promise<void>;
 }
 
@@ -59,7 +59,7 @@ async function statOf(pid: number): Promise<readonly string[]> {
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ', 2);
 }
 
-/** True if a process runs, and is not one that ended and that nobody has buried. */
+/** True if a process runs and is no zombie. */
 const runs = async (pid: number): Promise<boolean> => /^[^ZX]/.test((await statOf(pid))[0] ?? '');
 
 /** A process and its children. */
@@ -71,10 +71,10 @@ async function processesOf(pid: number): Promise<number[]> {
 
 type Query = (text: string) => Promise<pg.QueryResult>;
 
-/** Does work over a connection that nobody waits for after it failed. */
+/** Runs work over a connection; its close ignores errors. */
 async function over<T>(url: string, work: (query: Query) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 30_000 });
-  // The server may go in the midst of it.
+  // The server may stop during the work.
   client.on('error', () => {});
   await client.connect();
   try {
@@ -84,7 +84,7 @@ async function over<T>(url: string, work: (query: Query) => Promise<T>): Promise
   }
 }
 
-const askOnce = (url: string, text: string): Promise<pg.QueryResult> =>
+const queryOnce = (url: string, text: string): Promise<pg.QueryResult> =>
   over(url, (query) => query(text));
 
 async function withDatabase<T>(url: string, work: (database: TestDatabase) => Promise<T>) {
@@ -103,7 +103,7 @@ async function withDatabase<T>(url: string, work: (database: TestDatabase) => Pr
   }
 }
 
-/** Starts a server of its own, with data; it goes, files and all, after the test. */
+/** Starts a server with sample data; the teardown stops it and removes its files. */
 export async function ownCluster(
   test: Test,
   settings: Readonly<Record<string, string>> = {},
@@ -122,9 +122,9 @@ async function sessionsOf(url: string, program: string): Promise<number[]> {
   const text = `select pid from pg_stat_activity where application_name = '${program}'
     order by state = 'idle' desc, pid`;
   let pids: number[] = [];
-  // A session that ended by itself leaves none for a moment.
+  // Between two sessions there may be none.
   await until(`there is a session of ${program}`, async () => {
-    pids = (await askOnce(url, text)).rows.map(({ pid }) => Number(pid));
+    pids = (await queryOnce(url, text)).rows.map(({ pid }) => Number(pid));
     return pids.length > 0;
   });
   return pids;
@@ -133,19 +133,19 @@ async function sessionsOf(url: string, program: string): Promise<number[]> {
 async function killBusyOf(url: string, program: string): Promise<void> {
   const busy = `select pid from pg_stat_activity
     where application_name = '${program}' and state = 'active'`;
-  // Over one connection: a session is not to be stopped for long before it is killed.
+  // One connection keeps the time between SIGSTOP and SIGKILL short.
   const kill = async (query: Query): Promise<boolean> => {
     const [found] = (await query(busy)).rows;
-    if (!found || !tell(Number(found.pid), 'SIGSTOP')) return false;
-    // It may have become idle before it was stopped.
+    if (!found || !sendSignal(Number(found.pid), 'SIGSTOP')) return false;
+    // The session may have become idle before SIGSTOP.
     const { rows } = await query(`${busy} and pid = ${found.pid}`);
     const isBusy = rows.length > 0;
-    return tell(Number(found.pid), isBusy ? 'SIGKILL' : 'SIGCONT') && isBusy;
+    return sendSignal(Number(found.pid), isBusy ? 'SIGKILL' : 'SIGCONT') && isBusy;
   };
   await until(`a busy session of ${program} is killed`, () => over(url, kill));
 }
 
-/** Starts the server of a folder, whose files are made if there are none. */
+/** Starts the server of a folder; initializes an empty folder. */
 export async function clusterIn(
   test: Test,
   dataDir: string,
@@ -160,11 +160,11 @@ export async function clusterIn(
   const folder = clusterOf(place);
   let confinement: Pick<Quota, 'add'> | null = null;
   const control = async (...args: string[]): Promise<void> => {
-    // It says what it does on a pipe that the server would keep open.
+    // No output pipe: the server would inherit it and keep it open.
     const options = { cwd: place.home, env: environment(), ...accountOptions(place.account) };
     const all = [...args, '-D', folder, '-s', '-w', '-l', '/dev/null'];
     const running = run(place.binaries.pgCtl, all, options);
-    // Its server is confined from the start, unless it was faster than this; then it is now.
+    // Confines pg_ctl so that its server inherits the quota; a faster server is added below.
     if (running.child.pid !== undefined) confinement?.add(running.child.pid);
     await running;
     const pid = await postmaster();
@@ -175,18 +175,18 @@ export async function clusterIn(
     url,
     folder,
     log: logFileOf(place),
-    ask: (text) => askOnce(url, text),
+    query: (text) => queryOnce(url, text),
     using: (work) => withDatabase(url, work),
     restart: (mode) => control('restart', '-m', mode),
     stop: () => control('stop', '-m', 'fast'),
     kill: async () => {
       const all = await processesOf(await postmaster());
-      tell(all[0] ?? 0, 'SIGKILL');
+      sendSignal(all[0] ?? 0, 'SIGKILL');
       await until(
         'all of it is gone',
         async () => !(await Promise.all(all.map(runs))).includes(true),
       );
-      // Whoever starts it next would take a process that nobody buried for a server.
+      // The next start would mistake a zombie process for a running server.
       await rm(join(folder, 'postmaster.pid'), { force: true });
     },
     sessions: (program) => sessionsOf(url, program),

@@ -5,25 +5,25 @@ import type t from 'tap';
 import { type Client, openClient } from '../../../src/db/client.ts';
 import type { Database } from '../../../src/db/schema.ts';
 
-/** A database of a test, and its handles. */
+/** A test database and its handles. */
 export interface TestDatabase {
   readonly url: string;
   readonly db: Kysely<Database>;
   readonly pool: pg.Pool;
-  /** The three above as the service gets them. */
+  /** The same handles as the service gets them. */
   readonly client: Client;
 }
 
 type Test = Pick<typeof t, 'teardown'>;
 
-/** What `test/run.ts` hands to the test files. */
+/** Reads an environment variable that `test/run.ts` sets for the test files. */
 export const setting = (name: string): string => {
   const value = process.env[name];
   if (!value) throw new Error(`${name} is not set: run the tests with node test/run.ts [file]`);
   return value;
 };
 
-/** The address of another database on the same server. */
+/** The URL of another database on the same server. */
 export function siblingUrl(url: string, database: string): string {
   const sibling = new URL(url);
   sibling.pathname = `/${database}`;
@@ -32,13 +32,13 @@ export function siblingUrl(url: string, database: string): string {
 
 const OBJECT_IN_USE = '55006';
 
-/** Runs a statement, again while sessions of a database are slow to end: it waits 5 s for them. */
-async function insist(client: pg.Client, statement: string, attempts = 24): Promise<void> {
+/** Runs a statement; retries while sessions end (PostgreSQL itself waits 5 s for them). */
+async function runWithRetries(client: pg.Client, statement: string, attempts = 24): Promise<void> {
   try {
     await client.query(statement);
   } catch (error) {
     if (attempts === 1 || (error as { code?: unknown }).code !== OBJECT_IN_USE) throw error;
-    await insist(client, statement, attempts - 1);
+    await runWithRetries(client, statement, attempts - 1);
   }
 }
 
@@ -47,7 +47,7 @@ export async function administer(url: string, ...statements: string[]): Promise<
   const admin = new pg.Client({ connectionString: url });
   await admin.connect();
   try {
-    for (const statement of statements) await insist(admin, statement);
+    for (const statement of statements) await runWithRetries(admin, statement);
   } finally {
     await admin.end();
   }
@@ -65,7 +65,7 @@ const clientOf = (url: string): Client =>
 
 /**
  * A private database that the test may write to: a copy of the migrated, empty one, or with
- * `seeded` of the seeded one. It goes when the test ends.
+ * `seeded` of the seeded one. The teardown drops it.
  */
 export async function testDatabase(
   test: Test,
@@ -86,8 +86,7 @@ export async function testDatabase(
 }
 
 /**
- * The one seeded database that all test files share. Nobody changes its data; API keys may be
- * added.
+ * The seeded database that all test files share. Its data are read-only; tests may add API keys.
  */
 export async function seededDatabase(test: Test): Promise<TestDatabase> {
   const url = siblingUrl(setting('TEST_DATABASE_URL'), `${setting('TEST_DATABASE_PREFIX')}_read`);

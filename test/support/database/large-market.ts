@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { type MARKETS, type Market, marketOf } from '../../../src/catalog/markets.ts';
 import type { TestDatabase } from './database.ts';
 
-/** How large a market is. */
+/** The size of a market. */
 export interface Size {
   readonly prices: number;
   /** Products, and values of each dimension of the market. */
@@ -79,7 +79,7 @@ const series = ({ points }: Size) => sql`
       (date '2026-06-30' - n) + time '16:00' at time zone 'UTC'
     from price, generate_series(0, ${points}::int - 1) as n`;
 
-/** Each price gets another name: for the feed both its states are told. */
+/** Renames each price, so that the feed has a state before and after. */
 const renamed = sql`update price set name = name || ', renamed'`;
 
 /** Fills an empty database of a test with one large market, in two revisions. */

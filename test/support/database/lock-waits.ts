@@ -1,11 +1,11 @@
 import type pg from 'pg';
 import type { TestDatabase } from './database.ts';
-import { inTransaction } from './world.ts';
+import { inTransaction } from './minimal-data.ts';
 
-/** What the service reads in the background, for nobody's request. */
+/** A background query of the service. */
 const IN_THE_BACKGROUND = '%max((select published_at from series%';
 
-/** How many statements of requests wait for a lock in the database, of those that are like this. */
+/** Counts the statements of requests that wait for a lock and match a LIKE pattern. */
 export async function lockWaits(pool: pg.Pool, like = '%'): Promise<number> {
   const { rows } = await pool.query(
     `select count(*)::int as sessions from pg_stat_activity
@@ -16,7 +16,7 @@ export async function lockWaits(pool: pg.Pool, like = '%'): Promise<number> {
   return rows[0].sessions;
 }
 
-/** Locks prices and their points against readers while work runs. */
+/** Holds an exclusive lock on prices and points while work runs. */
 export const whileLocked = <T>(database: TestDatabase, work: () => Promise<T>): Promise<T> =>
   inTransaction(database.pool, async (client) => {
     await client.query('lock table price, series in access exclusive mode');

@@ -9,7 +9,7 @@ type Test = Pick<typeof t, 'teardown'>;
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const OWN = join(ROOT, 'migrations');
 
-/** What a migration of a test does. */
+/** The statements of a test migration. */
 export interface Step {
   readonly up: string;
   readonly down?: string;
@@ -26,16 +26,16 @@ export const up = (db) => run(db, ${JSON.stringify(up)});
 export const down = (db) => run(db, ${JSON.stringify(down)});
 `;
 
-/** A folder of migrations: those of this version, and further ones that a test makes up. */
+/** A folder of migrations: those of this version and test migrations. */
 export interface Migrations {
   readonly url: URL;
-  /** Writes a file; statements are parted by `;;`. */
+  /** Writes a file; `;;` separates statements. */
   write(name: string, step: Step): Promise<void>;
   remove(name: string): Promise<void>;
   pathOf(name: string): string;
 }
 
-/** Makes a folder like `migrations/`, with more in it. */
+/** Copies `migrations/` to a new folder and adds test migrations. */
 export async function migrationsWith(
   test: Test,
   steps: Readonly<Record<string, Step>>,
@@ -43,7 +43,7 @@ export async function migrationsWith(
   const root = await mkdtemp(join(tmpdir(), 'commodity-prices-migrations-'));
   test.teardown(() => rm(root, { recursive: true, force: true }));
   await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
-  // Node keeps what it has imported: a file that changes gets another address by its folder.
+  // Node caches imports by URL: a new folder gives a changed file a new URL.
   const folder = join(root, 'migrations');
   await mkdir(folder);
   for (const file of await readdir(OWN)) await copyFile(join(OWN, file), join(folder, file));

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
-import { type Ask, agentOf, send, type Target } from '../process/load.ts';
+import { agentOf, type HttpRequest, send, type Target } from '../process/load.ts';
 import { LENGTH } from '../run/faults.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
@@ -19,7 +19,7 @@ export interface Quota {
 
 const PERIOD_US = 100_000;
 
-/** How a group is made, and its quota written, in the two versions of cgroups. */
+/** The paths and the quota format of a cgroup version. */
 interface Version {
   readonly kind: string;
   readonly root: string;
@@ -49,7 +49,7 @@ function move(folder: string, pid: number): void {
   try {
     writeFileSync(`${folder}/cgroup.procs`, String(pid));
   } catch (error) {
-    // A process of PostgreSQL may have ended meanwhile.
+    // The PostgreSQL process has exited.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
@@ -79,7 +79,7 @@ function groupOf({ kind, root, file, text }: Version): (Quota & { remove(): void
   };
 }
 
-/** One core by affinity, where no group can be made: a share of a core is one core then. */
+/** Fallback without cgroups: pins to one core; a share of a core is one core then. */
 const AFFINITY: Quota = {
   kind: 'one core by affinity, no quota',
   add: (...pids) => {
@@ -88,13 +88,13 @@ const AFFINITY: Quota = {
   cores: () => {},
 };
 
-/** Makes a group of processes with a quota, which goes after the test; they go on without it. */
+/** Makes a process group with a CPU quota; the teardown removes the group, not its processes. */
 export function quotaOf(test: Test): Quota {
   for (const version of VERSIONS) {
     const group = groupOf(version);
     if (group === null) continue;
     test.teardown(async () => {
-      // The kernel counts a process for a moment after its end.
+      // The kernel counts a process for a short time after its exit.
       for (let left = 20; left > 0; left -= 1) {
         try {
           return group.remove();
@@ -108,7 +108,7 @@ export function quotaOf(test: Test): Quota {
   return AFFINITY;
 }
 
-/** The shares of the processor that faults are tried with; the short form has no quota. */
+/** CPU shares of the fault runs; short runs have no quota. */
 export const SHARES: readonly (readonly [name: string, cores: number])[] =
   LENGTH === 'short'
     ? [['', 0]]
@@ -117,26 +117,30 @@ export const SHARES: readonly (readonly [name: string, cores: number])[] =
         ['at half a core', 0.5],
       ];
 
-/** The part of its capacity that a service is asked for. */
+/** The load as a share of the capacity. */
 const PART = 0.6;
 
-/** A name of a figure, of a share where there are several. */
+/** The name of a figure, with its CPU share if there are several. */
 export const named = (figure: string, [share]: (typeof SHARES)[number]): string =>
   `${figure} ${share}`.trim();
 
-/** Requests a second of a load, and the figures that tell where they come from. */
+/** Requests per second of a load, and the figures that explain the rate. */
 export interface Rate {
   readonly perSecond: number;
   readonly figures: Readonly<Record<string, string>>;
 }
 
-/** Requests that a service answers in a second, when 16 clients ask without a pause. */
-async function capacityOf(test: Test, target: Target, asks: readonly Ask[]): Promise<number> {
+/** Measures the requests per second of a service under 16 clients in a closed loop. */
+async function capacityOf(
+  test: Test,
+  target: Target,
+  asks: readonly HttpRequest[],
+): Promise<number> {
   const agent = agentOf(test, 16);
   let [good, next, isCounted, isOver] = [0, 0, false, false];
   const client = async (): Promise<void> => {
     while (!isOver) {
-      const { status } = await send(agent, target, asks[next++ % asks.length] as Ask);
+      const { status } = await send(agent, target, asks[next++ % asks.length] as HttpRequest);
       if (status === 200 && isCounted && !isOver) good += 1;
     }
   };
@@ -153,15 +157,15 @@ async function capacityOf(test: Test, target: Target, asks: readonly Ask[]): Pro
 }
 
 /**
- * Holds the processes of a quota to a share, and measures the rate that is 60 % of the capacity
- * there. The short form measures nothing, and takes the rate given.
+ * Limits the processes of a quota to a share, and returns 60 % of the capacity measured there.
+ * Short runs measure nothing and return the given rate.
  */
 export async function rateAt(
   test: Test,
   quota: Quota,
   share: (typeof SHARES)[number],
   target: Target,
-  asks: readonly Ask[],
+  asks: readonly HttpRequest[],
   short: number,
 ): Promise<Rate> {
   const [, cores] = share;

@@ -8,16 +8,16 @@ type Test = Pick<typeof t, 'teardown'>;
 
 /** A database of a test with its own accounts. */
 export interface RoledDatabase extends TestDatabase {
-  /** What the names of its accounts begin with. */
+  /** The prefix of its account names. */
   readonly prefix: string;
   readonly passwords: ReadonlyMap<Login, string>;
   /** The address of the database for an account. */
   urlOf(login: Login): string;
-  /** The database as an account sees it. */
+  /** A client of the database as this account. */
   as(login: Login): Client;
 }
 
-/** The same address with another account. */
+/** Replaces the account of a database URL. */
 export function addressAs(url: string, account: string, password: string): string {
   const address = new URL(url);
   address.username = account;
@@ -25,7 +25,7 @@ export function addressAs(url: string, account: string, password: string): strin
   return address.href;
 }
 
-/** A pool with room for a test, for any account. */
+/** A small pool for any account. */
 export function clientAs(test: Test, url: string): Client {
   const client = openClient({
     url,
@@ -39,7 +39,7 @@ export function clientAs(test: Test, url: string): Client {
   return client;
 }
 
-/** Names for accounts that go, with all of them, when the test ends: after its databases. */
+/** A unique prefix of account names; the teardown drops the accounts after the databases. */
 export function accountPrefix(test: Test): string {
   const prefix = `${setting('TEST_DATABASE_PREFIX')}_${randomBytes(4).toString('hex')}`;
   const roles = [...LOGINS, 'owner' as const].map((each) => `"${roleName(prefix, each)}"`);
@@ -63,10 +63,10 @@ export async function roledDatabase(
   return { ...database, prefix, passwords, urlOf, as: (login) => clientAs(test, urlOf(login)) };
 }
 
-/** A pool as the service has it, with times for a slow machine. */
+/** A pool configured as in the service, with timeouts for a slow machine. */
 export function serviceClient(test: Test, database: RoledDatabase): Client {
   const address = new URL(database.urlOf('service'));
-  // By itself the account gives a lock up after a second, which who holds it may be stalled for.
+  // The account's default lock timeout is 1 s; a stalled lock holder may need longer.
   address.searchParams.set('options', '-c lock_timeout=20s');
   const client = openClient({
     url: address.href,

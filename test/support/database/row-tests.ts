@@ -1,19 +1,19 @@
 import type t from 'tap';
 import { type TestDatabase, testDatabase } from './database.ts';
-import { insertOf, inTransaction, type Row, writeWorld } from './world.ts';
+import { insertOf, inTransaction, type Row, writeMinimalData } from './minimal-data.ts';
 
-/** Rows that break one rule each: title, row, name of the constraint. */
-export type Broken = readonly (readonly [title: string, row: Row, constraint: string])[];
+/** Rows that violate one constraint each: title, row, name of the constraint. */
+export type InvalidRow = readonly (readonly [title: string, row: Row, constraint: string])[];
 
-/** Tests of rows against the constraints of one database, in which nothing is ever kept. */
+/** Tests of rows against the constraints of a database; every transaction is rolled back. */
 export function rowTests(tap: Pick<typeof t, 'test' | 'before' | 'teardown'>) {
   let database: TestDatabase;
   tap.before(async () => {
     database = await testDatabase(tap);
-    await writeWorld(database.pool);
+    await writeMinimalData(database.pool);
   });
 
-  /** What refuses a statement: the constraint, or the message of a trigger; null when nothing. */
+  /** The violated constraint or the message of a trigger; null if the statements succeed. */
   const refusalOf = (...statements: readonly string[]): Promise<string | null> =>
     inTransaction(
       database.pool,
@@ -25,7 +25,7 @@ export function rowTests(tap: Pick<typeof t, 'test' | 'before' | 'teardown'>) {
       'rollback',
     ).catch((error: { constraint?: string; message: string }) => error.constraint ?? error.message);
 
-  const refusesRows = (title: string, table: string, cases: Broken) =>
+  const refusesRows = (title: string, table: string, cases: InvalidRow) =>
     tap.test(title, async (test) => {
       for (const [name, row, constraint] of cases) {
         test.equal(await refusalOf(insertOf(table, row)), constraint, name);

@@ -15,12 +15,12 @@ import { administer, siblingUrl } from './database.ts';
 const run = promisify(execFile);
 const USER = fileURLToPath(new URL('./embedded-user.ts', import.meta.url));
 
-/** A database with little room. */
+/** A database with little disk space. */
 export interface SmallDisk {
   readonly url: string;
-  /** Leaves so many MB; a way that cannot tell leaves what it has. */
+  /** Leaves this many MB free; does nothing if the size cannot be controlled. */
   leave(megabytes: number): Promise<void>;
-  /** Makes room; returns the address from then on. */
+  /** Frees space; returns the database URL from then on. */
   makeRoom(): Promise<string>;
   close(): Promise<void>;
 }
@@ -28,7 +28,7 @@ export interface SmallDisk {
 const MB = 1_048_576;
 const BALLAST = 'ballast';
 
-/** Mounts a small file system, on a path that nobody sweeps; null where that may not be done. */
+/** Mounts a small tmpfs, outside the swept folders; null without the permission. */
 export async function mountTmpfs(megabytes: number): Promise<string | null> {
   const path = await mkdtemp(join(tmpdir(), 'commodity-prices-disk-'));
   try {
@@ -40,7 +40,7 @@ export async function mountTmpfs(megabytes: number): Promise<string | null> {
   }
 }
 
-/** Leaves so many bytes free on a file system. */
+/** Fills a file system up to this many free bytes. */
 export async function fillUp(mount: string, leave = 0): Promise<void> {
   const ballast = join(mount, BALLAST);
   await rm(ballast, { force: true });
@@ -49,7 +49,7 @@ export async function fillUp(mount: string, leave = 0): Promise<void> {
   await writeFile(ballast, Buffer.alloc(Math.max(0, free - leave)));
 }
 
-/** Makes room again on a file system that was filled up. */
+/** Frees the space that `fillUp` took. */
 export const makeRoom = (mount: string): Promise<void> => rm(join(mount, BALLAST), { force: true });
 
 /** Unmounts a small file system. */
@@ -58,7 +58,7 @@ export async function unmount(mount: string): Promise<void> {
   await rm(mount, { recursive: true });
 }
 
-/** A tablespace on a small file system of its own; null where none can be mounted. */
+/** A tablespace on its own small tmpfs; null if none can be mounted. */
 export async function smallTmpfs(): Promise<SmallDisk | null> {
   const mount = await mountTmpfs(200);
   if (mount === null) return null;
@@ -88,7 +88,7 @@ export async function smallTmpfs(): Promise<SmallDisk | null> {
   return { url, leave, makeRoom: makeRoomThere, close };
 }
 
-/** A server that may make no file larger than what a segment of its log needs. */
+/** A server with a file size limit just above a WAL segment. */
 export async function smallFiles(): Promise<SmallDisk> {
   const folder = await makeFolder();
   const dataDir = join(folder.path, 'data');
@@ -122,15 +122,15 @@ export async function smallFiles(): Promise<SmallDisk> {
   return { url: siblingUrl(limited, 'small'), leave: async () => {}, makeRoom, close };
 }
 
-/** Room for the log of a server. */
+/** Controls the disk space for the WAL of a server. */
 export interface SmallLog {
-  /** From now on the log has no room; where that cannot be had, its server is killed. */
+  /** Takes all space of the WAL; kills the server if there is no own file system. */
   fill(): Promise<'ENOSPC' | 'SIGKILL'>;
-  /** Makes room, and has the server run again. */
+  /** Frees space and restarts the server. */
   makeRoom(): Promise<void>;
 }
 
-/** Puts the log of a server on a small file system of its own, where one can be mounted. */
+/** Moves the WAL of a server to its own small tmpfs, if one can be mounted. */
 export async function smallLog(
   test: { teardown(work: () => Promise<void>): void },
   cluster: Cluster,

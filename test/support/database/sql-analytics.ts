@@ -1,6 +1,6 @@
 /**
- * What PostgreSQL makes of the stored values: conversions, aggregates and summaries in SQL, over
- * the tables of a test. A second way to the same numbers, without any code of the service.
+ * An oracle in SQL: PostgreSQL computes conversions, aggregates and summaries from the tables of a
+ * test, without any code of the service.
  */
 
 /** Rounds half-even by the rule of the contract; `x` is exact or has a hundred decimals. */
@@ -20,10 +20,10 @@ begin
   return trim_scale(sign(x) * n / ('1' || repeat('0', d))::numeric);
 end $$`;
 
-/** Values as they are stored, or in euro per kilogram where a price can be converted to it. */
-export type Terms = 'native' | 'EUR/kg';
+/** Stored values, or euro per kilogram if the price can be converted. */
+export type PointUnits = 'native' | 'EUR/kg';
 
-/** Sample rates are against the euro, so that one leg is the whole rate. */
+/** Sample rates are against the euro: one rate converts. */
 const EURO_PER_KILOGRAM = `
   select m.slug, p.code, p.price_type = 'payable' as payable, s.date, s.published_at, s.corrections,
     case when kept then 1::numeric(200, 100)
@@ -43,16 +43,16 @@ const NATIVE = `
   from series s join price p on p.id = s.price_id join market m on m.id = p.market_id`;
 
 /** A table \`v\` of every point: low, mid and high unrounded, and whether they are as stored. */
-export const valuesIn = (terms: Terms): string => `
+export const valuesIn = (terms: PointUnits): string => `
   v as materialized (select slug, code, payable, kept, date, published_at, corrections,
     low * f as low, mid * f as mid, high * f as high
   from (${terms === 'native' ? NATIVE : EURO_PER_KILOGRAM}) as all_points)`;
 
-/** A number as the wire shows it: as it is stored, or rounded. */
+/** A number as in an answer: stored or rounded. */
 export const shown = (value: string, kept: string): string =>
   `(case when ${kept} then trim_scale(${value}) else pg_temp.by_rule(${value}) end)::text`;
 
-/** An instant as the wire shows it. */
+/** An instant as in an answer. */
 export const instant = (value: string): string =>
   `regexp_replace(to_char(${value} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '\\.?0*$', '')
     || 'Z'`;

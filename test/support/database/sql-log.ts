@@ -1,18 +1,18 @@
-import type { Wire } from './tcp-proxy.ts';
+import type { TcpProxy } from './tcp-proxy.ts';
 
-/** What went over a wire to PostgreSQL. */
-export interface SqlHeard {
+/** The statements and errors of proxied connections to PostgreSQL. */
+export interface SqlLog {
   /** The distinct texts of the statements. */
   readonly texts: ReadonlySet<string>;
-  /** SQLSTATE of each error that PostgreSQL told. */
+  /** SQLSTATE of each error that PostgreSQL returned. */
   readonly errors: readonly string[];
-  /** How many statements there were. */
+  /** The number of statements. */
   count(): number;
 }
 
 const zero = (bytes: Buffer, from: number): number => bytes.indexOf(0, from);
 
-/** The text of a message that brings one: Query, or Parse with the name of the statement first. */
+/** The SQL of a Query or Parse message; null for other messages. */
 function textOf(type: string, message: Buffer): string | null {
   if (type === 'Q') return message.toString('utf8', 0, zero(message, 0));
   if (type !== 'P') return null;
@@ -20,7 +20,7 @@ function textOf(type: string, message: Buffer): string | null {
   return message.toString('utf8', from, zero(message, from));
 }
 
-/** Reads messages of the protocol: a letter, the length with itself, and the rest. */
+/** Splits a stream into messages: type byte, length including itself, payload. */
 class Messages {
   #bytes: Buffer = Buffer.alloc(0);
   #hasBegun: boolean;
@@ -34,7 +34,7 @@ class Messages {
   add(bytes: Buffer): void {
     this.#bytes = Buffer.concat([this.#bytes, bytes]);
     for (;;) {
-      // The first message of a client has no letter.
+      // The startup message of a client has no type byte.
       const head = this.#hasBegun ? 1 : 0;
       if (this.#bytes.length < head + 4) return;
       const end = head + this.#bytes.readUInt32BE(head);
@@ -47,28 +47,28 @@ class Messages {
   }
 }
 
-/** Listens to the statements on a wire, and to the errors that come back; from its beginning. */
-export function hearSql(wire: Wire): SqlHeard {
+/** Logs the statements and errors of a proxy from its first connection on. */
+export function logSql(proxy: TcpProxy): SqlLog {
   const texts = new Set<string>();
   const errors: string[] = [];
   let count = 0;
   const out = new Map<number, Messages>();
   const back = new Map<number, Messages>();
-  const asked = (type: string, message: Buffer): void => {
+  const onRequest = (type: string, message: Buffer): void => {
     const text = textOf(type, message);
     if (text !== null) texts.add(text);
     if (type === 'Q' || type === 'E') count += 1;
   };
-  const told = (type: string, message: Buffer): void => {
+  const onReply = (type: string, message: Buffer): void => {
     if (type !== 'E') return;
     const [, code = '?????'] = /(?:^|\0)C(\w{5})\0/.exec(message.toString('latin1')) ?? [];
     errors.push(code);
   };
-  wire.hear((bytes, direction, connection) => {
+  proxy.onBytes((bytes, direction, connection) => {
     const side = direction === 'out' ? out : back;
     let messages = side.get(connection);
     if (!messages) {
-      messages = new Messages(direction === 'back', direction === 'out' ? asked : told);
+      messages = new Messages(direction === 'back', direction === 'out' ? onRequest : onReply);
       side.set(connection, messages);
     }
     messages.add(bytes);

@@ -13,7 +13,7 @@ type Test = Pick<typeof t, 'teardown'>;
 
 const run = promisify(execFile);
 
-/** Starts a standby of a server, which is stopped for a moment so that its files can be copied. */
+/** Starts a standby of a server; the server stops briefly while its files are copied. */
 export async function standbyOf(
   test: Test,
   primary: Cluster,
@@ -25,7 +25,7 @@ export async function standbyOf(
   const place = await chooseInstallation(dataDir);
   const folder = clusterOf(place);
   await primary.stop();
-  // With all rights: the files belong to the account that runs the server.
+  // Keeps the owner: the files belong to the account that runs the server.
   await run('cp', ['-a', primary.folder, folder]);
   await run('cp', ['-a', join(dirname(primary.folder), 'database-password'), place.home]);
   await primary.restart('fast');
@@ -36,22 +36,22 @@ export async function standbyOf(
   return clusterIn(test, dataDir, settings);
 }
 
-/** Waits until a standby shows all of its primary, and ends its replication: it lacks the rest. */
+/** Waits until a standby has caught up, then stops replication: it lacks later commits. */
 export async function cutOff(primary: Cluster, standby: Cluster): Promise<void> {
-  const { rows } = await primary.ask('select pg_current_wal_flush_lsn() as lsn');
+  const { rows } = await primary.query('select pg_current_wal_flush_lsn() as lsn');
   await until('the standby has all', async () => {
     const reached = `select pg_last_wal_replay_lsn() >= '${rows[0].lsn}'::pg_lsn as "isThere"`;
-    return (await standby.ask(reached)).rows[0].isThere;
+    return (await standby.query(reached)).rows[0].isThere;
   });
-  await standby.ask("alter system set primary_conninfo = ''");
-  await standby.ask('select pg_reload_conf()');
+  await standby.query("alter system set primary_conninfo = ''");
+  await standby.query('select pg_reload_conf()');
   await until('nothing feeds it', async () => {
-    const { rows: receivers } = await standby.ask('select from pg_stat_wal_receiver');
+    const { rows: receivers } = await standby.query('select from pg_stat_wal_receiver');
     return receivers.length === 0;
   });
 }
 
-/** The address of several servers, as libpq takes it. */
+/** A multi-host database URL, as in libpq. */
 export function listOf(...clusters: readonly Cluster[]): string {
   const hosts = clusters.map(({ url }) => new URL(url).host);
   return clusters[0]?.url.replace(hosts[0] ?? '', hosts.join()) ?? '';

@@ -4,10 +4,10 @@ import { serviceOn } from '../http/service.ts';
 import { testDatabase } from './database.ts';
 
 /**
- * Listens to what the connections of a pool are asked, from its first connection on.
- * @returns the texts of the statements, in a list that grows
+ * Logs the statements of a pool from its first connection on.
+ * @returns a growing list of statement texts
  */
-export function statementsSeen(pool: pg.Pool): string[] {
+export function logStatements(pool: pg.Pool): string[] {
   if (pool.totalCount > 0) throw new Error('the pool has connections already');
   const seen: string[] = [];
   pool.on('connect', (client) => {
@@ -22,9 +22,12 @@ export function statementsSeen(pool: pg.Pool): string[] {
   return seen;
 }
 
-/** A service over sample prices, and what its pool is asked. */
-export async function watchedService(test: typeof t, env: Readonly<Record<string, string>> = {}) {
+/** A service over sample prices, with a log of its statements. */
+export async function serviceWithStatementLog(
+  test: typeof t,
+  env: Readonly<Record<string, string>> = {},
+) {
   const database = await testDatabase(test, { seeded: true });
-  const statements = statementsSeen(database.pool);
+  const statements = logStatements(database.pool);
   return { database, statements, service: await serviceOn(test, database, env) };
 }

@@ -3,45 +3,45 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
 
-/** What a wire does to the bytes that it passes on; nothing of it where it is not said. */
-export interface Trouble {
-  /** How long each byte is under way, in each direction. */
+/** Network conditions of a proxy; none by default. */
+export interface TcpConditions {
+  /** Latency of each direction. */
   readonly latencyMs?: number;
-  /** How many bytes a second it passes on, in each direction. */
+  /** Bandwidth of each direction. */
   readonly bytesPerSecond?: number;
-  /** The most bytes that it passes on in one piece. */
+  /** Maximum bytes of one write. */
   readonly sliceBytes?: number;
 }
 
-/** Where bytes of a connection go: to the server, or back to the client. */
+/** Direction of bytes: `out` to the server, `back` to the client. */
 export type Direction = 'out' | 'back';
 
-/** A stretch of wire between a client and a server, which a test can cut, freeze or make slow. */
-export interface Wire {
-  /** The address of the server as seen through the wire. */
+/** A TCP proxy between client and server that a test can cut, freeze or slow down. */
+export interface TcpProxy {
+  /** The URL of the server through the proxy. */
   readonly url: string;
-  /** Ends every connection and lets nobody in, or lets in again. */
+  /** Destroys all connections and rejects new ones; `false` accepts them again. */
   cut(isCut: boolean): void;
-  /** Leads to another server, like an address that moves in a failover; ends every connection. */
-  leadTo(url: string): void;
-  /** Ends every connection with a reset; who comes next is let in. */
+  /** Redirects to another server, like a failover address; destroys all connections. */
+  redirectTo(url: string): void;
+  /** Resets all connections; new ones are accepted. */
   reset(): void;
-  /** Passes nothing on, and tells nobody: connections stay open, and new ones are taken. */
+  /** Drops all bytes silently: connections stay open and new ones are accepted. */
   freeze(): void;
-  /** Passes on again, on new connections and old ones; what came meanwhile is lost. */
+  /** Forwards again, on all connections; bytes sent meanwhile are lost. */
   thaw(): void;
-  /** Tells the clients that the server sends no more, and goes on passing what they send. */
+  /** Sends FIN to the clients and keeps forwarding their bytes. */
   halfClose(): void;
-  /** Makes the wire slow from now on. */
-  set(trouble: Trouble): void;
-  /** Hears all that is passed on, as it comes; each connection has its number. */
-  hear(listener: (bytes: Buffer, direction: Direction, connection: number) => void): void;
-  /** How many connections there are. */
+  /** Sets the network conditions from now on. */
+  set(conditions: TcpConditions): void;
+  /** Calls a listener with all forwarded bytes; connections are numbered. */
+  onBytes(listener: (bytes: Buffer, direction: Direction, connection: number) => void): void;
+  /** The number of connections. */
   count(): number;
 }
 
 type Test = Pick<typeof t, 'teardown'>;
-type Listener = Parameters<Wire['hear']>[0];
+type Listener = Parameters<TcpProxy['onBytes']>[0];
 
 /** One client and its connection to the server. */
 interface Pair {
@@ -50,29 +50,29 @@ interface Pair {
   readonly number: number;
 }
 
-class TroubledWire {
-  trouble: Trouble = {};
+class ProxyState {
+  conditions: TcpConditions = {};
   isCut = false;
   isFrozen = false;
   readonly pairs = new Set<Pair>();
   readonly listeners: Listener[] = [];
-  /** Ends of connections that came while it was frozen: a network brings them later. */
-  readonly heldEnds: (() => void)[] = [];
+  /** Connection ends that arrived while frozen, delivered on thaw as by a network. */
+  readonly delayedEnds: (() => void)[] = [];
 
-  /** Passes bytes on from one end to the other, in their order. */
+  /** Forwards bytes from one end to the other, in order. */
   join(pair: Pair, direction: Direction): void {
     const [from, to] = direction === 'out' ? [pair.near, pair.far] : [pair.far, pair.near];
     let last = Promise.resolve();
     from.on('data', (bytes) => {
       if (this.isFrozen) return;
       for (const each of this.listeners) each(bytes, direction, pair.number);
-      const { latencyMs = 0, bytesPerSecond, sliceBytes } = this.trouble;
+      const { latencyMs = 0, bytesPerSecond, sliceBytes } = this.conditions;
       if (latencyMs === 0 && bytesPerSecond === undefined && sliceBytes === undefined) {
         last = last.then(() => this.#write(to, bytes));
         return;
       }
       const due = performance.now() + latencyMs;
-      // No more is taken in before this is passed on: who sends feels that the wire is slow.
+      // Backpressure: the sender must notice the low bandwidth.
       if (bytesPerSecond !== undefined) from.pause();
       last = last
         .then(() => pause(Math.max(0, due - performance.now())))
@@ -82,7 +82,7 @@ class TroubledWire {
     from.on('error', () => {});
     from.on('end', () => {
       const pass = (): void => void last.then(() => to.end());
-      if (this.isFrozen) this.heldEnds.push(pass);
+      if (this.isFrozen) this.delayedEnds.push(pass);
       else pass();
     });
     from.on('close', () => {
@@ -111,10 +111,10 @@ class TroubledWire {
   }
 }
 
-/** A proxy before a server that an address names. */
-export async function wireTo(test: Test, url: string): Promise<Wire> {
+/** Starts a proxy for the server of a URL. */
+export async function tcpProxyTo(test: Test, url: string): Promise<TcpProxy> {
   let target = new URL(url);
-  const wire = new TroubledWire();
+  const wire = new ProxyState();
   let made = 0;
   const proxy = createServer({ allowHalfOpen: true }, (near) => {
     const options = { host: target.hostname, port: Number(target.port || 5432) };
@@ -138,7 +138,7 @@ export async function wireTo(test: Test, url: string): Promise<Wire> {
       wire.isFrozen = false;
       if (cut) wire.destroy('destroy');
     },
-    leadTo: (next) => {
+    redirectTo: (next) => {
       target = new URL(next);
       wire.destroy('destroy');
     },
@@ -148,15 +148,15 @@ export async function wireTo(test: Test, url: string): Promise<Wire> {
     },
     thaw: () => {
       wire.isFrozen = false;
-      for (const pass of wire.heldEnds.splice(0)) pass();
+      for (const pass of wire.delayedEnds.splice(0)) pass();
     },
     halfClose: () => {
       for (const { near } of wire.pairs) near.end();
     },
-    set: (trouble) => {
-      wire.trouble = trouble;
+    set: (conditions) => {
+      wire.conditions = conditions;
     },
-    hear: (listener) => {
+    onBytes: (listener) => {
       wire.listeners.push(listener);
     },
     count: () => wire.pairs.size,

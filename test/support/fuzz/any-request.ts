@@ -3,7 +3,7 @@ import type { Service } from '../http/service.ts';
 import { SPECIFIED } from '../prices/specification.ts';
 
 /** A request for prices. */
-export interface Asked {
+export interface PriceRequest {
   readonly slug: string;
   readonly filters: object;
   readonly options: object;
@@ -32,7 +32,7 @@ export async function valuesOf({ pool }: Pick<TestDatabase, 'pool'>): Promise<Va
 }
 
 /** Makes requests of every kind, about what there is and about what may come. */
-export function anyRequest(random: () => number): (values: Values) => Asked {
+export function anyRequest(random: () => number): (values: Values) => PriceRequest {
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
   const chance = (part: number): boolean => random() < part;
   const day = (): string =>
@@ -81,7 +81,7 @@ export interface Sent {
 /** Asks without the check against openapi.yaml, which takes longer than the answer. */
 export async function send(
   { app, key }: Pick<Service, 'app' | 'key'>,
-  { slug, filters, options }: Asked,
+  { slug, filters, options }: PriceRequest,
   moment: object = {},
 ): Promise<Sent> {
   const answer = await app.inject({

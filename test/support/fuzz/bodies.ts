@@ -10,7 +10,7 @@ export interface Sent {
   readonly what: string;
   readonly bytes: Buffer;
   readonly type?: string;
-  /** What one rule broken on purpose must be called, and where. */
+  /** The expected code and pointer of the one violation. */
   readonly broken?: { readonly code: string; readonly pointer?: string };
 }
 

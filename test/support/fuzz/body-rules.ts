@@ -65,7 +65,7 @@ const isAggregate = (value: unknown): boolean =>
 
 const isFlag = (value: unknown): boolean => typeof value === 'boolean';
 
-/** What each option may be. */
+/** The validation rule of each option. */
 const OPTIONS: Readonly<Record<string, (value: unknown) => boolean>> = {
   includeSeries: isFlag,
   includeSummary: isFlag,

@@ -18,7 +18,14 @@ const withMember = (members: Members, name: string, value: unknown): Members =>
 const without = (members: Members, ...names: string[]): Members =>
   Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)));
 
-const STRANGE = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'length'];
+const UNUSUAL_NAMES = [
+  '__proto__',
+  'constructor',
+  'prototype',
+  'toString',
+  'hasOwnProperty',
+  'length',
+];
 const MISSPELT = ['dateform', 'DateFrom', 'date_to', 'product', 'code', 'offset', 'currencies'];
 const OPTIONS = ['includeSeries', 'includeSummary', 'strict', 'currency', 'unitOfMeasure'].concat([
   'onUnconvertible',
@@ -28,7 +35,7 @@ const OPTIONS = ['includeSeries', 'includeSummary', 'strict', 'currency', 'unitO
   'revision',
 ]);
 const LEGAL = ['filters', 'options', 'dateFrom', 'dateTo', 'codes', ...OPTIONS];
-const strangeName = fc.oneof(fc.constantFrom(...STRANGE, ...MISSPELT), fc.string());
+const unusualName = fc.oneof(fc.constantFrom(...UNUSUAL_NAMES, ...MISSPELT), fc.string());
 
 /** Members of lists that a body may lack; breaking a rule of codes needs them gone. */
 const alone = (filters: Members): Members => {
@@ -38,7 +45,7 @@ const alone = (filters: Members): Members => {
 
 const unknownMember: Breaker = (body) =>
   fc
-    .tuple(fc.constantFrom('', 'filters', 'options'), strangeName, fc.jsonValue({ maxDepth: 1 }))
+    .tuple(fc.constantFrom('', 'filters', 'options'), unusualName, fc.jsonValue({ maxDepth: 1 }))
     .filter(([, name]) => !LEGAL.includes(name))
     .filter(([, name]) => !SPECIFIED.some((each) => each.filters.includes(name)))
     .map(([part, name, value]) => {

@@ -28,7 +28,7 @@ export const sentTo = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Se
     { weight: 4, arbitrary: wronglySent(market, values) },
   );
 
-/** The ids and names that the service itself tells, and the codes of its prices. */
+/** The ids and names from the filters endpoint, and the codes of the prices. */
 export async function valuesOf(
   service: Pick<Service, 'request' | 'post'>,
   slug: string,
@@ -49,7 +49,7 @@ interface Violation {
   readonly detail: string;
 }
 
-/** What a refusal got wrong; null when it is as the contract has it. */
+/** The fault of a rejection by the contract; null for none. */
 function faultOfRefusal(
   { broken }: Sent,
   { status, json }: Pick<Reply, 'status' | 'json'>,
@@ -74,7 +74,7 @@ function faultOfRefusal(
 const isKnown = (names: readonly string[], name: unknown): boolean =>
   typeof name === 'string' && names.some((each) => matchKey(each) === matchKey(name));
 
-/** What is wrong with the answer to a body; null when nothing is. */
+/** The fault of the answer to a body; null for none. */
 export function faultOf(
   market: SpecifiedMarket,
   sent: Sent,

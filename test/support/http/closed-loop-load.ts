@@ -4,29 +4,29 @@ import type t from 'tap';
 
 type Test = Pick<typeof t, 'teardown'>;
 
-/** How long requests took, in milliseconds. */
+/** Latencies in milliseconds. */
 export interface Times {
-  /** All but one of a hundred took no longer. */
+  /** The 99th percentile. */
   readonly p99Ms: number;
   readonly longestMs: number;
 }
 
-/** What became of requests that were sent without a pause. */
+/** The outcome of a closed-loop load. */
 export interface Tally {
   readonly sent: number;
-  /** Whatever was not a 200, in words. */
+  /** Descriptions of all answers other than 200. */
   readonly failed: readonly string[];
   readonly before: Times;
-  /** Of the requests that ended after the mark. */
+  /** Latencies of requests that ended after the mark. */
   readonly since: Times;
 }
 
-export interface Steady {
-  /** Waits until so many more were answered. */
+export interface ClosedLoopLoad {
+  /** Waits for this many more answers. */
   next(count: number): Promise<void>;
-  /** From here on it is another time. */
+  /** Starts the second measurement period. */
   mark(): void;
-  /** Ends it, once those under way are answered. */
+  /** Stops the load after the requests in flight. */
   stop(): Promise<Tally>;
 }
 
@@ -35,7 +35,7 @@ function timesOf(milliseconds: readonly number[]): Times {
   return { p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? 0, longestMs: sorted.at(-1) ?? 0 };
 }
 
-/** One question to the service; returns what is wrong with the answer, or null. */
+/** Sends one request; returns the fault of the answer, or null. */
 function ask(agent: Agent, port: number, key: string, path: string, body: unknown) {
   return new Promise<string | null>((resolve) => {
     const asking = request(
@@ -63,14 +63,14 @@ function ask(agent: Agent, port: number, key: string, path: string, body: unknow
   });
 }
 
-/** Sends requests to a service, several at a time and one after another, until it is stopped. */
-export function steadily(
+/** Starts workers that each send requests one after another until stopped. */
+export function startClosedLoop(
   test: Test,
   { port, key }: { readonly port: number; readonly key: string },
   questions: readonly (readonly [path: string, body: unknown])[],
   atOnce = 4,
   keepAlive = true,
-): Steady {
+): ClosedLoopLoad {
   const agent = new Agent({ keepAlive, maxSockets: atOnce });
   test.teardown(() => agent.destroy());
   const times: number[] = [];

@@ -23,7 +23,7 @@ ajv.addSchema({ $id: 'openapi', ...document });
 
 const compiled = new Map<string, ValidateFunction>();
 
-/** JSON pointer of a place in the document. */
+/** Builds a JSON pointer. */
 const pointer = (...parts: string[]): string =>
   parts.map((each) => `/${each.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 
@@ -42,7 +42,7 @@ const mediaOf = ({ headers }: Answer): string => {
   return type.includes('profile=rows') ? `${media};profile=rows` : media;
 };
 
-/** Where the schema of an answer is; null when the document does not know the answer. */
+/** The pointer to the schema of an answer; null for an undocumented answer. */
 function schemaPlace(method: string, path: string, answer: Answer): string | null {
   const type = mediaOf(answer);
   const status = String(answer.statusCode);
@@ -59,7 +59,7 @@ function schemaPlace(method: string, path: string, answer: Answer): string | nul
   return `${base}${pointer('content', type, 'schema')}`;
 }
 
-/** What is wrong with a body by the schema at a place of the document; null when nothing is. */
+/** The fault of a body by the schema at a pointer; null for none. */
 function faultAt(place: string, body: unknown): string | null {
   let validate: ValidateFunction;
   try {
@@ -70,7 +70,7 @@ function faultAt(place: string, body: unknown): string | null {
   return validate(body) ? null : ajv.errorsText(validate.errors);
 }
 
-/** The schema of one record of a market: that of its JSON answer. */
+/** The pointer to the record schema of a market, from its JSON answer. */
 function recordPlace(path: string, method: string): string {
   const content = pointer('paths', path, method, 'responses', '200', 'content');
   const { $ref } = at(`${content}/application~1json/schema`) as { $ref: string };
@@ -87,7 +87,7 @@ const at = (place: string): unknown =>
       document,
     );
 
-/** What is wrong with a body by its media type; a CSV has as many cells in each row. */
+/** The fault of a body by its media type; CSV rows need equal cell counts. */
 function faultOfBody(type: string, place: string, path: string, method: string, body: string) {
   if (type === 'application/x-ndjson') {
     if (body !== '' && !body.endsWith('\n')) return 'the last line does not end';
@@ -105,8 +105,8 @@ function faultOfBody(type: string, place: string, path: string, method: string, 
 }
 
 /**
- * What is wrong with an answer by the committed OpenAPI document: an undocumented status or media
- * type, a body against its schema, a missing request id. Null when nothing is.
+ * The fault of an answer by the committed OpenAPI document: an undocumented status or media type, a
+ * body that violates its schema, a missing request id. Null for none.
  */
 export function faultOf(method: string, url: string, answer: Answer): string | null {
   const path = url.split('?', 1)[0] as string;

@@ -1,18 +1,18 @@
-import { type Answered, codeOf } from '../process/load.ts';
+import { codeOf, type HttpAnswer } from '../process/load.ts';
 
-/** The least that four attempts take, as the waits between them are 50, 100 and 200 ms and more. */
+/** Minimum duration of four attempts: the backoff is 50, 100 and 200 ms or more. */
 const ATTEMPTS_MS = 340;
 
-/** What the log of a service says when it waits no longer for its database. */
-const AWAY = 'every answer is 503 until that is fixed';
+/** The log message of a service that stops waiting for its database. */
+const DOWN_MESSAGE = 'every answer is 503 until that is fixed';
 
 /**
- * Requests that were refused for want of the database before they were tried as often as they
- * should be, as `status code, time`. A service that says that its database is away owes nobody
- * another attempt. However slow a machine is, it takes no time away.
+ * Requests that failed for lack of the database before all retries were due, as `status code,
+ * time`. Retries stop once the service has logged that its database is down. A slow machine cannot
+ * cause a false report: it only adds time.
  */
-export const givenUp = (answers: readonly Answered[], log: string): string[] =>
-  log.includes(AWAY)
+export const earlyRefusals = (answers: readonly HttpAnswer[], log: string): string[] =>
+  log.includes(DOWN_MESSAGE)
     ? []
     : answers
         .filter((each) => each.ms < ATTEMPTS_MS && /_unavailable$/.test(codeOf(each) ?? ''))

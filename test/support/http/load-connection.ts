@@ -1,28 +1,28 @@
 import { connect, type Socket } from 'node:net';
-import type { Ask, Target } from '../process/load.ts';
+import type { HttpRequest, Target } from '../process/load.ts';
 
-/** What is known of an answer that was read cheaply; status 0 when there was none. */
-export interface LineAnswer {
+/** The parsed parts of an answer; status 0 for none. */
+export interface ConnectionAnswer {
   readonly status: number;
   readonly headers: { readonly 'retry-after'?: string };
-  /** The body; that of a 200 is not kept. */
+  /** The body; empty for a 200. */
   readonly text: string;
-  /** From when it was due to its last byte. */
+  /** Time from the due time to the last byte. */
   readonly ms: number;
-  /** From when it was due to when it was sent, since no line was free or the client slow. */
+  /** Delay between due time and sending, for lack of a connection or CPU. */
   readonly lateMs: number;
-  /** When it ended, in milliseconds that all threads count alike. */
+  /** End time by `sharedNow()`. */
   readonly endedAt: number;
 }
 
-/** What all threads of a process tell times by: `performance.now()` begins anew in each. */
+/** A clock shared by threads: `performance.now()` starts at 0 in each. */
 export const sharedNow = (): number => performance.timeOrigin + performance.now();
 
 const HEAD_END = '\r\n\r\n';
 const LAST_CHUNK = '\r\n0\r\n\r\n';
 
 /** The bytes of a request. */
-function bytesOf({ key }: Target, { method, path, body }: Ask): Buffer {
+function bytesOf({ key }: Target, { method, path, body }: HttpRequest): Buffer {
   const text = body?.toString() ?? '';
   const lines = [
     `${method ?? (body === undefined ? 'GET' : 'POST')} ${path} HTTP/1.1`,
@@ -34,7 +34,7 @@ function bytesOf({ key }: Target, { method, path, body }: Ask): Buffer {
   return Buffer.from(`${lines.join('\r\n')}${HEAD_END}${text}`);
 }
 
-/** The head of an answer that is there as a whole, and where its body begins; else null. */
+/** The head and the body offset of a complete answer; else null. */
 function wholeOf(bytes: Buffer): { head: string; bodyAt: number } | null {
   const end = bytes.indexOf(HEAD_END);
   if (end < 0) return null;
@@ -50,19 +50,18 @@ function wholeOf(bytes: Buffer): { head: string; bodyAt: number } | null {
 }
 
 /**
- * A connection that sends one request again and again. It looks at no more of an answer than its
- * status, when to come back, and where it ends: a client that costs little leaves the machine to
- * the service.
+ * A connection that repeats one request. It parses only status, Retry-After and the end of an
+ * answer: a cheap client leaves the CPU to the service.
  */
-export class Line {
+export class LoadConnection {
   readonly #socket: Socket;
   readonly #request: Buffer;
   #held: Buffer | null = null;
-  #end: ((answer: LineAnswer) => void) | null = null;
+  #end: ((answer: ConnectionAnswer) => void) | null = null;
   #dueAt = 0;
   #sentAt = 0;
 
-  constructor(target: Target, ask: Ask) {
+  constructor(target: Target, ask: HttpRequest) {
     this.#request = bytesOf(target, ask);
     this.#socket = connect({ port: target.port, host: '127.0.0.1', noDelay: true });
     this.#socket.on('data', (bytes) => this.#read(bytes));
@@ -76,7 +75,7 @@ export class Line {
   }
 
   /** Sends the request and waits for its answer; it never throws. */
-  ask(dueAt = sharedNow()): Promise<LineAnswer> {
+  ask(dueAt = sharedNow()): Promise<ConnectionAnswer> {
     this.#dueAt = dueAt;
     this.#sentAt = sharedNow();
     return new Promise((resolve) => {

@@ -1,52 +1,57 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import type t from 'tap';
-import type { Ask, Target } from '../process/load.ts';
-import { Line, type LineAnswer, sharedNow } from './load-connection.ts';
+import type { HttpRequest, Target } from '../process/load.ts';
+import { type ConnectionAnswer, LoadConnection, sharedNow } from './load-connection.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
-/** How fast requests are sent, whatever became of those before, and over how many lines. */
+/** An open-loop rate and its number of connections. */
 export interface Pace {
-  /** Infinity asks again over each line as soon as it was answered. */
+  /** Infinity makes a closed loop on each connection. */
   readonly perSecond: number;
   readonly lines: number;
-  /** Sends so many and then waits for another pace; without it there is no end. */
+  /** Number of requests until the next pace; unlimited by default. */
   readonly count?: number;
   /**
-   * Looks at what was answered and what is due only so often: a client that every answer wakes
-   * takes much more of the machine from the service, and one on another machine takes nothing.
+   * Polling interval for answers and due requests: a wake-up per answer would take CPU from the
+   * service, which a client on another machine would not.
    */
   readonly restMs?: number;
 }
 
-/** Requests that a thread of its own sends, so that whoever measures costs the service little. */
-export interface Flood {
-  /** All that were answered so far; their times count from when they were due. */
-  readonly answers: readonly LineAnswer[];
-  /** Goes on at another pace. */
+/** A load generator in its own thread, so that measuring costs the service little. */
+export interface LoadThread {
+  /** All answers so far; latencies count from the due time. */
+  readonly answers: readonly ConnectionAnswer[];
+  /** Changes the pace. */
   pace(pace: Pace): void;
-  /** Sends no more, and waits for those under way. */
-  stop(): Promise<readonly LineAnswer[]>;
+  /** Stops sending and waits for the requests in flight. */
+  stop(): Promise<readonly ConnectionAnswer[]>;
 }
 
-interface What {
+interface Task {
   readonly target: Target;
-  readonly ask: Ask;
+  readonly ask: HttpRequest;
   readonly keepAlive: boolean;
 }
 
-/** Starts a thread that sends one request again and again; it sends none until it has a pace. */
-export function flood(test: Test, target: Target, ask: Ask, keepAlive = true): Flood {
-  const what: What = { target: { port: target.port, key: target.key }, ask, keepAlive };
+/** Starts a thread that repeats one request; it waits for its first pace. */
+export function startLoadThread(
+  test: Test,
+  target: Target,
+  ask: HttpRequest,
+  keepAlive = true,
+): LoadThread {
+  const what: Task = { target: { port: target.port, key: target.key }, ask, keepAlive };
   const worker = new Worker(new URL(import.meta.url), { workerData: what });
   test.teardown(() => worker.terminate());
-  const answers: LineAnswer[] = [];
+  const answers: ConnectionAnswer[] = [];
   const ended = new Promise<void>((resolve, reject) => {
     worker.once('exit', () => resolve());
     worker.once('error', reject);
   });
-  worker.on('message', (some: readonly LineAnswer[]) => answers.push(...some));
+  worker.on('message', (some: readonly ConnectionAnswer[]) => answers.push(...some));
   return {
     answers,
     pace: (pace) => worker.postMessage(pace),
@@ -58,30 +63,30 @@ export function flood(test: Test, target: Target, ask: Ask, keepAlive = true): F
   };
 }
 
-/** How often answers are told: each by itself would cost as much as asking. */
-const TELL_MS = 50;
+/** Interval of batched reports: one message per answer would cost as much as a request. */
+const REPORT_MS = 50;
 
-const NEVER = new Int32Array(new SharedArrayBuffer(4));
+const NEVER_CHANGED = new Int32Array(new SharedArrayBuffer(4));
 
-/** Lets nothing wake the thread for so long, and then handles all that has come. */
+/** Blocks the thread for this time, then handles all pending events. */
 function rest(ms: number): Promise<void> {
-  Atomics.wait(NEVER, 0, 0, ms);
+  Atomics.wait(NEVER_CHANGED, 0, 0, ms);
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The thread: sends what is due, at the pace that it was told last, until it is told none. */
+/** The thread's sender: sends due requests at the current pace until the pace is null. */
 class Sender {
-  readonly #what: What;
-  readonly #idle: Line[] = [];
+  readonly #what: Task;
+  readonly #idle: LoadConnection[] = [];
   readonly #wakers = new Set<() => void>();
   #pace: Pace | null = null;
   #due = 0;
   #left = 0;
   #running = 0;
   #isOver = false;
-  #untold: LineAnswer[] = [];
+  #unreported: ConnectionAnswer[] = [];
 
-  constructor(what: What) {
+  constructor(what: Task) {
     this.#what = what;
   }
 
@@ -93,20 +98,20 @@ class Sender {
     this.#wake();
   }
 
-  async run(tell: (answers: readonly LineAnswer[]) => void): Promise<void> {
-    const telling = setInterval(() => tell(this.#untold.splice(0)), TELL_MS);
+  async run(tell: (answers: readonly ConnectionAnswer[]) => void): Promise<void> {
+    const telling = setInterval(() => tell(this.#unreported.splice(0)), REPORT_MS);
     while (!this.#isOver) await this.#sendDue();
     while (this.#running > 0) await this.#woken();
     clearInterval(telling);
     for (const line of this.#idle) line.close();
-    tell(this.#untold);
+    tell(this.#unreported);
   }
 
   async #sendDue(): Promise<void> {
     if (this.#pace === null || this.#left === 0) return this.#woken();
     const { perSecond, lines, restMs } = this.#pace;
     if (this.#running >= lines) return restMs ? rest(restMs) : this.#woken();
-    // What is asked as soon as a line is free is due then, and never late.
+    // In a closed loop a request is due when a connection is free, so it is never late.
     const due = perSecond === Number.POSITIVE_INFINITY ? sharedNow() : this.#due;
     const wait = due - sharedNow();
     if (wait > 0) return restMs ? rest(restMs) : pause(wait);
@@ -119,9 +124,9 @@ class Sender {
     const { target, ask, keepAlive } = this.#what;
     let line = this.#idle.pop();
     while (line && !line.isOpen) line = this.#idle.pop();
-    line ??= new Line(target, ask);
+    line ??= new LoadConnection(target, ask);
     this.#running += 1;
-    this.#untold.push(await line.ask(due));
+    this.#unreported.push(await line.ask(due));
     this.#running -= 1;
     if (keepAlive) this.#idle.push(line);
     else line.close();
@@ -140,7 +145,7 @@ class Sender {
 
 if (parentPort !== null && workerData !== null) {
   const port = parentPort;
-  const sender = new Sender(workerData as What);
+  const sender = new Sender(workerData as Task);
   port.on('message', (pace: Pace | null) => sender.goOn(pace));
   await sender.run((answers) => port.postMessage(answers));
   port.close();

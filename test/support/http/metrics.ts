@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import type { Served } from './service-process.ts';
+import type { ServiceProcess } from './service-process.ts';
 import { until } from './sockets.ts';
 
 const ALERTS = new URL('../../../deploy/alerts.yml', import.meta.url);
 
-/** Settings of a service whose metrics a test reads. */
-export const TELLS_METRICS = { METRICS_PORT: '0' };
+/** Settings that enable the metrics listener. */
+export const WITH_METRICS = { METRICS_PORT: '0' };
 
 /** One value of a metric. */
 export interface Sample {
@@ -14,14 +14,14 @@ export interface Sample {
   readonly value: number;
 }
 
-/** All that a service with `TELLS_METRICS` counts at the moment, as Prometheus would read it. */
-export async function samplesOf({ running }: Pick<Served, 'running'>): Promise<Sample[]> {
+/** The current samples of a service with `WITH_METRICS`, as Prometheus would scrape them. */
+export async function samplesOf({ running }: Pick<ServiceProcess, 'running'>): Promise<Sample[]> {
   const log = await running.until('stderr', /metrics are at [^"]+"/);
   const [, address = ''] = /metrics are at ([^"]+)"/.exec(log) ?? [];
   return samplesAt(address);
 }
 
-/** All that is counted at the address of metrics. */
+/** The samples at a metrics URL. */
 export async function samplesAt(address: string): Promise<Sample[]> {
   const text = await (await fetch(address)).text();
   return [...text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)].map(([, name = '', labels, value]) => ({
@@ -33,14 +33,17 @@ export async function samplesAt(address: string): Promise<Sample[]> {
   }));
 }
 
-/** A metric, and what its labels are. */
+/** A metric with patterns of its labels. */
 export interface Watched {
   readonly name: string;
   readonly labels: Readonly<Record<string, RegExp>>;
 }
 
-/** The sum of what a service counts of a metric. */
-export async function counted(service: Pick<Served, 'running'>, watched: Watched): Promise<number> {
+/** The sum of a service's samples of a metric. */
+export async function counted(
+  service: Pick<ServiceProcess, 'running'>,
+  watched: Watched,
+): Promise<number> {
   const labels = Object.entries(watched.labels);
   return (await samplesOf(service))
     .filter(({ name }) => name === watched.name)
@@ -48,13 +51,13 @@ export async function counted(service: Pick<Served, 'running'>, watched: Watched
     .reduce((sum, { value }) => sum + value, 0);
 }
 
-/** The connections to the database that a service has, and those of them that are in use. */
+/** The pool connections of a service, all and in use. */
 interface PoolCounts {
   readonly all: number;
   readonly inUse: number;
 }
 
-async function poolOf(service: Pick<Served, 'running'>): Promise<PoolCounts> {
+async function poolOf(service: Pick<ServiceProcess, 'running'>): Promise<PoolCounts> {
   const samples = await samplesOf(service);
   const sumOf = (of: string): number =>
     samples.filter(({ name }) => name === of).reduce((sum, { value }) => sum + value, 0);
@@ -63,10 +66,10 @@ async function poolOf(service: Pick<Served, 'running'>): Promise<PoolCounts> {
 }
 
 /**
- * The connections of a service that nobody asks, once none is in use: it looks for news now and
- * then, and one that was lost would never come back.
+ * Waits until no pool connection of an idle service is in use, and returns the counts. Background
+ * queries use one briefly; a leaked one would never be released.
  */
-export async function poolAtRest(service: Pick<Served, 'running'>): Promise<PoolCounts> {
+export async function poolAtRest(service: Pick<ServiceProcess, 'running'>): Promise<PoolCounts> {
   let pool = await poolOf(service);
   await until('every connection is back', async () => {
     pool = await poolOf(service);
@@ -75,7 +78,7 @@ export async function poolAtRest(service: Pick<Served, 'running'>): Promise<Pool
   return pool;
 }
 
-/** What the expression of an alert rule is about: its first metric, with its labels. */
+/** The first metric and labels in the expression of an alert rule. */
 export async function watchedBy(alert: string): Promise<Watched> {
   const rules = (await readFile(ALERTS, 'utf8')).split('- alert: ');
   const rule = rules.find((each) => each.startsWith(`${alert}\n`)) ?? '';

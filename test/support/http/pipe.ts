@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import type t from 'tap';
 import { makeFolder } from '../run/folders.ts';
 
-/** A pipe of which a test reads as much as it likes, and when it likes. */
+/** A pipe that a test reads on demand. */
 export interface Pipe {
-  /** To be written to by other processes, and closed once they have it. */
+  /** The write end for child processes; the test closes it once they have it. */
   readonly writeEnd: number;
-  /** Reads what is in the pipe; nothing where it is empty. */
+  /** Reads the buffered text without waiting. */
   read(): string;
-  /** Closes the end that is read. */
+  /** Closes the read end. */
   closeReader(): void;
 }
 
-/** Makes a pipe that nobody reads by itself. */
+/** Makes a named pipe without an automatic reader. */
 export async function pipe(test: Pick<typeof t, 'teardown'>): Promise<Pipe> {
   const folder = await makeFolder();
   const path = join(folder.path, 'pipe');

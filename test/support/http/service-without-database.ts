@@ -10,17 +10,17 @@ import { NO_LIMITS } from './no-limits.ts';
 import type { Reply } from './service.ts';
 import { until } from './sockets.ts';
 
-/** An address of this machine at which nobody listens. */
+/** A database URL without a listener. */
 export const CLOSED = 'postgres://nobody@127.0.0.1:1/nothing';
 
-/** A bearer token with some scopes; it takes no database to check. */
+/** A bearer token with some scopes; its check needs no database. */
 export const bearer = (scope: string): string => `Bearer ${secretToken(goodClaims({ scope }))}`;
 
 export type Request = InjectOptions & { readonly method: string; readonly url: string };
 
 /**
- * The service without a database: whatever it answers but 503, it answered without any SQL. The
- * credential of its requests is a token with all scopes.
+ * The service without a database: every answer other than 503 used no SQL. Requests carry a token
+ * with all scopes.
  */
 export async function serviceWithoutDatabase(
   test: Pick<typeof t, 'teardown'>,
@@ -60,7 +60,7 @@ export async function serviceWithoutDatabase(
       json: answer.body === '' ? null : JSON.parse(answer.body),
     };
   };
-  /** Sends a body as it is. */
+  /** Sends a body unchanged. */
   const send = (body: string | Buffer, more: Record<string, string> = {}, slug = 'nickel') =>
     request({
       method: 'POST',

@@ -11,7 +11,7 @@ import { overSocket, type SocketAnswer } from './socket-request.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
-/** An answer as tests look at it. */
+/** An answer, as tests read it. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -25,7 +25,7 @@ export interface Service {
   readonly key: string;
   /** Sends a request with the service's own key; fails when the answer breaks openapi.yaml. */
   request(options: InjectOptions & { method: string; url: string }): Promise<Reply>;
-  /** Asks a market, with all scopes. */
+  /** Sends a body to a market, with all scopes. */
   post(slug: string, body: unknown): Promise<Reply>;
 }
 
@@ -36,7 +36,7 @@ export async function keyFor(database: TestDatabase, scopes: readonly Scope[]): 
   return key;
 }
 
-/** How a request gets to the application. */
+/** The transport of a request to the application. */
 type Way = (app: FastifyInstance, options: InjectOptions) => Promise<SocketAnswer>;
 
 const inside: Way = async (app, options) => (await app.inject(options)) as SocketAnswer;
@@ -76,7 +76,7 @@ export async function serviceOn(
   };
 }
 
-/** The same, listening, and asked over connections. */
+/** The same over TCP: the service listens and requests use connections. */
 export async function listeningOn(
   test: Test,
   database: TestDatabase,

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 
-/** What is read of an answer; one of `inject` has it as well. */
+/** The parts of an answer that tests read; an answer of `inject` has them too. */
 export interface SocketAnswer {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -10,7 +10,7 @@ export interface SocketAnswer {
   json(): any;
 }
 
-/** A request to an application that listens, over a connection that is kept. */
+/** Sends a request to a listening application over a keep-alive connection. */
 export async function overSocket(
   app: FastifyInstance,
   { method = 'GET', url, headers, payload }: InjectOptions,

@@ -14,24 +14,24 @@ import { keyFor } from './service.ts';
 type Test = Pick<typeof t, 'teardown'>;
 
 /** A service that listens on a port of this machine, with its log. */
-export interface Listening {
+export interface ListeningService {
   readonly app: FastifyInstance;
   readonly port: number;
   readonly key: string;
-  /** Lines of the log, as they were written. */
+  /** The log lines. */
   readonly lines: readonly string[];
-  /** The messages of what the service holds for its own failures. */
+  /** The messages of log lines at level error. */
   failures(): string[];
 }
 
 const ERROR = 50;
 
 /** Starts the service over a database of a test; settings as in the environment. */
-export async function listening(
+export async function startListening(
   test: Test,
   database: TestDatabase,
   env: Readonly<Record<string, string>> = {},
-): Promise<Listening> {
+): Promise<ListeningService> {
   const lines: string[] = [];
   const logger = loggerOf('trace', { write: (line) => lines.push(line) });
   const app = await buildApp({
@@ -53,7 +53,7 @@ export async function listening(
   return { app, port: Number(port), key, lines, failures };
 }
 
-/** Waits until something is so; fails with its name when it takes longer than two minutes. */
+/** Waits for a condition; fails with its name after two minutes. */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 120_000;
   while (!(await isSo())) {
@@ -62,15 +62,15 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
   }
 }
 
-/** One end of a connection, which reads only when told to. */
-export class Caller {
+/** A raw client connection that can pause reading. */
+export class RawConnection {
   readonly socket: Socket;
   readonly closed: Promise<void>;
   #received: Buffer[] = [];
 
   constructor(test: Test, port: number) {
     this.socket = connect({ port, host: '127.0.0.1' });
-    // A reset is what some of these tests are about: it shows as a connection that closed.
+    // Some tests expect a reset; it shows as a closed connection.
     this.socket.on('error', () => {});
     this.socket.on('data', (bytes) => this.#received.push(bytes));
     this.closed = new Promise((resolve) => this.socket.once('close', () => resolve()));
@@ -81,7 +81,7 @@ export class Caller {
     return Buffer.concat(this.#received).toString('latin1');
   }
 
-  /** The end of what came. */
+  /** The end of the received text. */
   get tail(): string {
     return Buffer.concat(this.#received.slice(-3)).toString('latin1');
   }
@@ -90,13 +90,13 @@ export class Caller {
     return this.#received.reduce((sum, each) => sum + each.length, 0);
   }
 
-  /** Waits for the first bytes, and reads no more until it is told to. */
+  /** Waits for the first bytes, then pauses reading. */
   async firstBytes(): Promise<void> {
     this.socket.once('data', () => this.socket.pause());
     await until('the answer begins', () => this.bytes > 0);
   }
 
-  /** Waits until the other side closed the connection; fails when it takes two minutes. */
+  /** Waits until the service closes the connection; fails after two minutes. */
   async ended(): Promise<string> {
     await until('the connection closes', () => this.socket.closed);
     return this.text;
@@ -105,9 +105,9 @@ export class Caller {
 
 /** Sends bytes, and reads until the service closes the connection. */
 export async function exchange(test: Test, port: number, ...parts: (string | Buffer)[]) {
-  const caller = new Caller(test, port);
-  for (const part of parts) caller.socket.write(part);
-  return answerOf(await caller.ended());
+  const connection = new RawConnection(test, port);
+  for (const part of parts) connection.socket.write(part);
+  return answerOf(await connection.ended());
 }
 
 export interface RawAnswer {
@@ -118,7 +118,7 @@ export interface RawAnswer {
   readonly json: any;
 }
 
-/** Joins the chunks of a body; null when the last one, which is empty, never came. */
+/** Joins the chunks of a body; null if the final empty chunk is missing. */
 export function dechunked(body: string): string | null {
   const parts: string[] = [];
   for (let at = 0; ; ) {
@@ -131,7 +131,7 @@ export function dechunked(body: string): string | null {
   }
 }
 
-/** Reads the text of one answer. */
+/** Parses one answer. */
 export function answerOf(text: string): RawAnswer {
   const [head = '', ...rest] = text.split('\r\n\r\n');
   const [first = '', ...lines] = head.split('\r\n');
@@ -154,7 +154,7 @@ export function answerOf(text: string): RawAnswer {
 
 /** The text of a POST to a market. */
 export function postText(
-  { key }: Pick<Listening, 'key'>,
+  { key }: Pick<ListeningService, 'key'>,
   slug: string,
   body: unknown,
   headers = '',
@@ -166,12 +166,12 @@ export function postText(
   );
 }
 
-/** The text of a GET that is the last of its connection. */
+/** The text of a GET with `Connection: close`. */
 export const getText = (path: string, key: string): string =>
   `GET ${path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nx-api-key: ${key}\r\n\r\n`;
 
-/** Waits until a service whose database was away answers a question for prices again. */
-export const answersAgain = (test: Test, service: Listening, slug: string): Promise<void> =>
+/** Waits until a service answers a price request again after a database outage. */
+export const answersAgain = (test: Test, service: ListeningService, slug: string): Promise<void> =>
   until('the service answers again', async () => {
     const question = postText(service, slug, {}, 'Connection: close\r\n');
     return (await exchange(test, service.port, question)).status === 200;

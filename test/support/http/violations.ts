@@ -8,12 +8,12 @@ export interface Violation {
   readonly detail: string;
 }
 
-/** Bodies that are refused, each with places and codes of its violations. */
+/** Rejected bodies, each with the pointers and codes of its violations. */
 export type Refused = Readonly<Record<string, readonly [body: unknown, ...places: string[]]>>;
 
 export const violationsOf = ({ json }: Reply): Violation[] => json.errors;
 
-/** Tests of bodies that nickel refuses without any SQL. */
+/** Tests of bodies that nickel rejects without any SQL. */
 export function bodyTests(tap: Pick<typeof t, 'test' | 'before' | 'teardown'>) {
   let service: Awaited<ReturnType<typeof serviceWithoutDatabase>>;
   tap.before(async () => {

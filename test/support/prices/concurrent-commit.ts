@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { addPrice, commit, putPoints } from './sample-writes.ts';
 
-/** Something committed while somebody walks: values, and prices before and behind the walker. */
-export const disturb = (pool: pg.Pool, round: number): Promise<number> =>
+/** Commits new values, and prices before and after the cursor of a reader. */
+export const commitConcurrently = (pool: pg.Pool, round: number): Promise<number> =>
   commit(pool, async (client) => {
     await client.query(`update series set mid = mid + 1, low = null, high = null,
       corrections = corrections + 1 where date >= '2026-06-01' and price_id % 3 = ${round % 3}`);

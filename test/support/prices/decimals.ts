@@ -9,10 +9,10 @@ export function decimalText(scaled: bigint, scale: number): string {
   return scaled < 0n ? `-${text}` : text;
 }
 
-/** What a point may hold: 15 digits at its finest decimals. */
+/** The limit of a point's values: 15 digits including its decimals. */
 const LIMIT = 10n ** 15n - 1n;
 
-/** Scaled integers of every size, with the awkward ones more often than chance would have them. */
+/** Scaled integers of every size, with a bias to edge cases. */
 const scaled = fc.oneof(
   fc.bigInt({ min: -LIMIT, max: LIMIT }),
   fc.bigInt({ min: -1000n, max: 1000n }),

@@ -4,7 +4,7 @@ import { FORMATS } from '../../../src/contract/schemas/formats.ts';
 import type { Reply, Service } from '../http/service.ts';
 import { FIELDS } from './specification.ts';
 
-/** What stands in examples for what differs from database to database. */
+/** Placeholders for values that differ from database to database. */
 const STATE = { revision: 'k3f9a17hq2mx.3', asOf: '2026-07-01T06:30:00.114806Z' };
 
 interface PriceRecord {
@@ -16,7 +16,7 @@ interface PriceRecord {
   readonly [member: string]: unknown;
 }
 
-/** A body with the state of examples in the place of the real one. */
+/** Replaces the revision and time of a body by the placeholders. */
 const timeless = <T extends { readonly $metadata: object }>(body: T): T => ({
   ...body,
   $metadata: { ...body.$metadata, ...STATE },
@@ -62,7 +62,7 @@ async function chosen(service: Service, market: Market) {
   throw new Error(`${market.slug} has no price for an example`);
 }
 
-/** An answer with its state that of examples. */
+/** The body of an answer with placeholders. */
 const body = ({ json }: Reply) => timeless(json);
 
 /** A request of a market and its answer. */

@@ -1,29 +1,29 @@
 import { faultOf } from '../http/conformity.ts';
 import { changesOf, type WireChange } from './feed-oracle.ts';
 
-/** Where a service listens, and who asks. */
+/** The port of a service and a key. */
 export interface Source {
   readonly port: number;
   readonly key: string;
 }
 
-/** An answer of the feed that came over a socket. */
-export interface Heard {
+/** An answer of the feed over a socket. */
+export interface FeedAnswer {
   readonly status: number;
   readonly changes: readonly WireChange[];
   readonly next: string;
   readonly headers: Headers;
   readonly text: string;
-  /** How long it took, in milliseconds. */
+  /** Latency in milliseconds. */
   readonly tookMs: number;
 }
 
-/** Asks for changes as NDJSON; fails when the answer breaks openapi.yaml. */
-export async function hear(
+/** Requests changes as NDJSON; fails if the answer violates openapi.yaml. */
+export async function fetchChanges(
   { port, key }: Source,
   query: string,
   signal: AbortSignal | null = null,
-): Promise<Heard> {
+): Promise<FeedAnswer> {
   const startedAt = performance.now();
   const answer = await fetch(`http://127.0.0.1:${port}/v3/changes?${query}`, {
     headers: { 'x-api-key': key, accept: 'application/x-ndjson' },

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { parseExact } from './oracle.ts';
 
-/** A change as it is on the wire; numbers are the text that was sent. */
+/** A change as in an answer; numbers are the text that was sent. */
 export interface WireChange {
   readonly seq: string;
   readonly recordedAt: string;
@@ -16,8 +16,8 @@ export interface WireChange {
 
 type State = Readonly<Record<string, string | null>>;
 
-/** What the past says that changed: a change without its place in the feed. */
-export type Told = Omit<WireChange, 'seq'>;
+/** A change without its feed position, as computed from past revisions. */
+export type FeedChange = Omit<WireChange, 'seq'>;
 
 /** The changes of an NDJSON body. */
 export const changesOf = (body: string): WireChange[] =>
@@ -26,8 +26,8 @@ export const changesOf = (body: string): WireChange[] =>
     .filter((line) => line !== '')
     .map((line) => parseExact(line));
 
-/** A change without its place; of a price only its name is looked at. */
-export function told({ seq: _seq, before, after, ...rest }: WireChange): Told {
+/** Removes the feed position of a change; price states are reduced to their name. */
+export function withoutSeq({ seq: _seq, before, after, ...rest }: WireChange): FeedChange {
   const part = (state: State | null): State | null =>
     state && rest.date === null ? { name: state['name'] ?? null } : state;
   return { ...rest, before: part(before), after: part(after) };
@@ -44,7 +44,7 @@ interface Row {
 
 const INSTANT = `'YYYY-MM-DD"T"HH24:MI:SS'`;
 
-/** Everything that there was at a revision: prices and points, as the functions of the past say. */
+/** All prices and points at a revision, by `price_at` and `series_at`. */
 const STATE = `
   select p.id as price, m.slug as market, p.code, null as date, p.revision,
       jsonb_build_object('name', p.name) as value
@@ -66,15 +66,15 @@ function operationOf(was: Row | undefined, is: Row | undefined): string {
 }
 
 /**
- * What each revision changed, found by comparing the whole state after it with the whole state
- * before it: nothing of the numbers of changes is used.
+ * The changes of each revision, computed as the difference of the full states before and after it;
+ * change numbers are not used.
  */
-export async function pastOf(pool: pg.Pool): Promise<Told[]> {
+export async function pastOf(pool: pg.Pool): Promise<FeedChange[]> {
   const { rows: revisions } = await pool.query(`
     select number, revision_text(number) as text,
       to_char(committed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') as at
     from revision order by number`);
-  const past: Told[] = [];
+  const past: FeedChange[] = [];
   let before = new Map<string, Row>();
   for (const { number, text, at } of revisions) {
     const { rows } = await pool.query<Row>(STATE, [number]);

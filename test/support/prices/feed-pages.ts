@@ -1,20 +1,20 @@
 import type t from 'tap';
 import { testDatabase } from '../database/database.ts';
-import { writeWorld } from '../database/world.ts';
+import { writeMinimalData } from '../database/minimal-data.ts';
 import { type Service, serviceOn } from '../http/service.ts';
 import { changesOf, type WireChange } from './feed-oracle.ts';
 import { publisherOn } from './random-commits.ts';
 
 type Query = Readonly<Record<string, string | number>>;
 
-/** Asks for changes; fails when the answer breaks openapi.yaml. */
+/** Requests changes; fails if the answer violates openapi.yaml. */
 export const get = (service: Service, query: Query = {}, headers: Record<string, string> = {}) => {
   const search = Object.entries(query).map(([name, value]) => `${name}=${value}`);
   const url = `/v3/changes${search.length > 0 ? `?${search.join('&')}` : ''}`;
   return service.request({ method: 'GET', url, headers });
 };
 
-/** Asks for NDJSON. */
+/** Headers of a request for NDJSON. */
 export const LINES = { accept: 'application/x-ndjson' };
 
 /** A page as NDJSON, whose numbers keep every digit. */
@@ -24,7 +24,7 @@ export async function page(service: Service, query: Query = {}) {
   return { changes: changesOf(reply.text), next: reply.headers['x-next-seq'] ?? '', reply };
 }
 
-/** Everything from a position on, in pages. */
+/** Reads all pages from a position on. */
 export async function readAll(
   service: Service,
   limit: number,
@@ -40,10 +40,10 @@ export async function readAll(
   }
 }
 
-/** A world with some commits of every kind. */
+/** A database with random commits of every kind. */
 export async function published(test: Pick<typeof t, 'teardown'>, seed: number, commits: number) {
   const database = await testDatabase(test);
-  await writeWorld(database.pool);
+  await writeMinimalData(database.pool);
   const publisher = await publisherOn(database.pool, seed);
   for (let turn = 0; turn < commits; turn += 1) await publisher.transact();
   return { database, service: await serviceOn(test, database), publisher };

@@ -7,10 +7,10 @@ import {
   selected,
   unmatched,
 } from './oracle.ts';
-import type { Asked } from './requests.ts';
+import type { FilterRequest } from './requests.ts';
 
-/** An answer boiled down to what a filter can change; numbers are the text that was sent. */
-export interface Answered {
+/** The parts of an answer that a filter can change; numbers are the text that was sent. */
+export interface FilterAnswer {
   readonly codes: readonly string[];
   readonly points: readonly (readonly string[])[];
   readonly latest: readonly (string | null)[];
@@ -25,11 +25,11 @@ interface Record {
   readonly series: readonly { readonly [member: string]: string | null }[];
 }
 
-/** Asks the service, without the check against openapi.yaml: that takes longer than the answer. */
-export async function ask(
+/** Sends a request without the openapi.yaml check, which takes longer than the answer. */
+export async function filterAnswer(
   { app, key }: Service,
-  { slug, filters, includeSeries }: Asked,
-): Promise<Answered> {
+  { slug, filters, includeSeries }: FilterRequest,
+): Promise<FilterAnswer> {
   const answer = await app.inject({
     method: 'POST',
     url: `/v3/prices/${slug}`,
@@ -48,11 +48,11 @@ export async function ask(
   };
 }
 
-/** What the plain tables say that the answer must be. */
-export function expected(
+/** The expected answer by the plain tables. */
+export function expectedAnswer(
   all: readonly OraclePrice[],
-  { slug, filters, includeSeries }: Asked,
-): Answered {
+  { slug, filters, includeSeries }: FilterRequest,
+): FilterAnswer {
   const prices = selected(all, slug, filters);
   return {
     codes: prices.map((each) => each.code),

@@ -1,14 +1,14 @@
 import type pg from 'pg';
 import { FIELDS, SPECIFIED } from './specification.ts';
 
-/** One point as the wire shows it, its numbers as text: no digit is lost. */
+/** A point with its numbers as the text that was sent. */
 export type PointText = string;
 
-/** A price as the plain tables have it, with what a filter can ask of it. */
+/** A price from the plain tables, with the values that filters match. */
 export interface OraclePrice {
   readonly market: string;
   readonly code: string;
-  /** By filter: the value that the price has; absent where it has none. */
+  /** The value of the price by filter; absent if it has none. */
   readonly values: ReadonlyMap<string, { readonly id: string; readonly name: string }>;
   /** Day and text of each point, in date order. */
   readonly points: readonly (readonly [date: string, text: PointText])[];
@@ -23,7 +23,7 @@ export interface Filters {
 
 const keys = new Map<string, string>();
 
-/** How texts are compared, written a second time and from the contract alone; remembered. */
+/** A second implementation of the match key, written from the contract; memoized. */
 export function keyOf(text: string): string {
   let key = keys.get(text);
   if (key === undefined) {
@@ -36,7 +36,7 @@ export function keyOf(text: string): string {
 const snake = (field: string): string =>
   field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** Every filter but those for product and type, which are kept otherwise. */
+/** All filters except product and type, which have their own columns. */
 const DIMENSIONS = Object.entries(FIELDS).filter(
   ([filter]) => filter !== 'products' && filter !== 'priceTypes',
 );
@@ -64,7 +64,7 @@ export const pointText = (...members: readonly (string | null)[]): PointText => 
 
 const withoutZeros = (instant: string): string => `${instant.replace(/\.?0*$/, '')}Z`;
 
-/** Reads every price and point once, from the plain tables. */
+/** Reads all prices and points from the plain tables. */
 export async function readOracle(pool: pg.Pool): Promise<readonly OraclePrice[]> {
   const prices = await pool.query(PRICES);
   const points = await pool.query(POINTS);
@@ -91,11 +91,11 @@ const has = (price: OraclePrice, filter: string, sent: string): boolean => {
   return value !== undefined && [keyOf(value.name), value.id].includes(keyOf(sent));
 };
 
-/** Codes are exact but for the case of the 26 letters. */
+/** Codes are compared exactly, except for ASCII case. */
 const codeOf = (code: string): string =>
   [...code].map((each) => (/[A-Z]/.test(each) ? each.toLowerCase() : each)).join('');
 
-/** The prices that an answer must have, in its order. */
+/** The expected prices of an answer, in order. */
 export function selected(
   all: readonly OraclePrice[],
   market: string,
@@ -110,13 +110,13 @@ export function selected(
   );
 }
 
-/** The points of a price within the dates asked for. */
+/** The points of a price within the requested dates. */
 export const pointsWithin = (price: OraclePrice, { dateFrom, dateTo }: Filters): PointText[] =>
   price.points
     .filter(([date]) => (!dateFrom || date >= dateFrom) && (!dateTo || date <= dateTo))
     .map(([, text]) => text);
 
-/** Where the request names something that no price of the market has. */
+/** The pointers of requested values that match no price of the market. */
 export function unmatched(
   all: readonly OraclePrice[],
   market: string,
@@ -137,7 +137,7 @@ export function unmatched(
 /** The slugs of the specification. */
 export const SLUGS: readonly string[] = SPECIFIED.map(({ slug }) => slug);
 
-/** JSON with every number as the text that was sent. */
+/** Parses JSON and keeps each number as the text that was sent. */
 export const parseExact = (text: string) =>
   JSON.parse(text, (_name, value, context?: { source: string }) =>
     typeof value === 'number' ? context?.source : value,

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { randomOf } from '../../conversion/support.ts';
-import { insertOf, OF_COPPER, pointRow, priceRow } from '../database/world.ts';
+import { insertOf, OF_COPPER, pointRow, priceRow } from '../database/minimal-data.ts';
 
-/** A row of the model: its content, and the revision that wrote it. */
+/** A row of the model: content and revision. */
 interface Written {
   readonly text: string;
   readonly revision: number;
@@ -13,10 +13,10 @@ interface ModelPrice extends Written {
   readonly points: Map<string, Written>;
 }
 
-/** What the tables should hold, by the id of the price. */
+/** The expected content of the tables, by price id. */
 type Model = Map<number, ModelPrice>;
 
-/** One change as the model saw it happen; `date` is null for the price itself. */
+/** A change in the model; `date` is null for the price itself. */
 export interface ModelChange {
   readonly revision: number;
   readonly priceId: number;
@@ -24,11 +24,11 @@ export interface ModelChange {
   readonly operation: string;
 }
 
-/** Random commits of every kind, and what each of them changed by a model in plain JavaScript. */
+/** Random commits of every kind, with their changes by a model in plain JavaScript. */
 export interface Publisher {
-  /** Every change that was committed, in the order of commits, then of prices, then of dates. */
+  /** All committed changes, ordered by commit, price and date. */
   readonly changes: readonly ModelChange[];
-  /** One transaction of some steps; now and then it is rolled back. */
+  /** Runs a transaction of random steps; some are rolled back. */
   transact(): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ const CODES = ['R-1', 'R-2', 'R-3', 'R-4', 'R-5'];
 const copyOf = (model: Model): Model =>
   new Map([...model].map(([id, price]) => [id, { ...price, points: new Map(price.points) }]));
 
-/** What differs between two states, by the revision that wrote each row. */
+/** The difference of two states, by the revision of each row. */
 function difference(before: Model, after: Model, revision: number): ModelChange[] {
   const ids = [...new Set([...before.keys(), ...after.keys()])].sort((a, b) => a - b);
   const operationOf = (was: Written | undefined, is: Written | undefined, words: string[]) => {
@@ -63,7 +63,7 @@ function difference(before: Model, after: Model, revision: number): ModelChange[
   });
 }
 
-/** The steps that a transaction is made of; each does the same to the tables and to the model. */
+/** The steps of a transaction; each changes the tables and the model alike. */
 class Steps {
   model: Model;
   readonly #client: pg.ClientBase;
@@ -81,7 +81,7 @@ class Steps {
     return all[Math.floor(this.#random() * all.length)] as T;
   }
 
-  /** One step of any kind; some find nothing that they could do. */
+  /** Runs one random step, which may be a no-op. */
   async any(): Promise<void> {
     const { put, put: again, withdraw, republish, rename, remove, add, undo } = this;
     await this.pick([put, put, again, withdraw, republish, rename, remove, add, undo]).call(this);
@@ -95,7 +95,7 @@ class Steps {
     return this.pick([...this.model]);
   }
 
-  /** Publishes a point, or corrects the one that is there, also to the value that it had. */
+  /** Publishes or corrects a point; a correction may keep the value. */
   async put(): Promise<void> {
     const [id, { points }] = this.#price();
     const date = this.pick(DATES);
@@ -115,7 +115,7 @@ class Steps {
     points.delete(date);
   }
 
-  /** Takes all points of a price away and publishes some of them anew. */
+  /** Deletes all points of a price and publishes some of them again. */
   async republish(): Promise<void> {
     const [id, { points }] = this.#price();
     const kept = [...points.keys()].filter(() => this.#random() < 0.7);
@@ -143,7 +143,7 @@ class Steps {
     this.model.delete(id);
   }
 
-  /** Adds a price under a code that is free, also one that another price has had. */
+  /** Adds a price under an unused code, which an earlier price may have had. */
   async add(): Promise<void> {
     const taken = new Set([...this.model.values()].map((each) => each.code));
     const code = CODES.find((each) => !taken.has(each));
@@ -153,7 +153,7 @@ class Steps {
     this.model.set(rows[0].id, { code, points: new Map(), ...this.#write('new') });
   }
 
-  /** Does some steps and takes them back. */
+  /** Runs some steps and rolls them back to a savepoint. */
   async undo(): Promise<void> {
     const before = copyOf(this.model);
     await this.#client.query('savepoint undone');
@@ -164,7 +164,7 @@ class Steps {
   }
 }
 
-/** A publisher of random commits to a database that `writeWorld` has written to. */
+/** A publisher of random commits to a database filled by `writeMinimalData`. */
 export async function publisherOn(pool: pg.Pool, seed: number): Promise<Publisher> {
   const random = randomOf(seed);
   const { rows } = await pool.query('select id, code from price');
@@ -182,7 +182,7 @@ export async function publisherOn(pool: pg.Pool, seed: number): Promise<Publishe
       await steps.put();
       for (let rest = Math.floor(random() * 8); rest > 0; rest -= 1) await steps.any();
       const commits = random() < 0.85;
-      // Before the commit: the next writer has the lock before this one hears of it.
+      // Before the commit: the next writer may get the lock before this commit returns.
       if (commits) {
         changes.push(...difference(model, steps.model, revision));
         model = steps.model;

@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import type { Filters, OraclePrice } from './oracle.ts';
 import type { SpecifiedMarket } from './specification.ts';
 
-/** A request that a market should answer. */
-export interface Asked {
+/** A valid request to a market. */
+export interface FilterRequest {
   readonly slug: string;
   readonly filters: Filters;
   readonly includeSeries: boolean;
 }
 
-/** The same text in other spellings that mean the same. */
+/** Equivalent spellings of a text. */
 const respelled = (text: string): fc.Arbitrary<string> =>
   fc.constantFrom(
     text,
@@ -20,11 +20,11 @@ const respelled = (text: string): fc.Arbitrary<string> =>
     text.normalize('NFD'),
   );
 
-/** What nobody has, among it what a careless query would take for more than a text. */
-const STRANGERS = ['Unobtainium', '%', '_', "'; drop table price; --", 'null', '{}', '\\'];
-const stranger = fc.constantFrom(...STRANGERS, '00000000-0000-4000-8000-000000000000');
+/** Values that match no price, including SQL fragments. */
+const UNKNOWN_VALUES = ['Unobtainium', '%', '_', "'; drop table price; --", 'null', '{}', '\\'];
+const unknownValue = fc.constantFrom(...UNKNOWN_VALUES, '00000000-0000-4000-8000-000000000000');
 
-/** Values for a filter: mostly of the market, some of others, some of nobody. */
+/** Values for a filter: mostly of the market, some of other markets, some unknown. */
 export function filterValue(
   all: readonly OraclePrice[],
   slug: string,
@@ -36,11 +36,11 @@ export function filterValue(
       return value ? [value.name, value.name, value.id] : [];
     });
   const from = (texts: readonly string[]) =>
-    texts.length > 0 ? fc.constantFrom(...texts).chain(respelled) : stranger;
+    texts.length > 0 ? fc.constantFrom(...texts).chain(respelled) : unknownValue;
   return fc.oneof(
     { weight: 12, arbitrary: from(textsOf(all.filter((each) => each.market === slug))) },
     { weight: 1, arbitrary: from(textsOf(all.filter((each) => each.market !== slug))) },
-    { weight: 1, arbitrary: stranger },
+    { weight: 1, arbitrary: unknownValue },
   );
 }
 
@@ -78,16 +78,16 @@ const codes = (all: readonly OraclePrice[], slug: string): fc.Arbitrary<Filters>
   const code = fc.oneof(
     { weight: 8, arbitrary: fc.constantFrom(...own).chain(respelled) },
     { weight: 1, arbitrary: fc.constantFrom(...others) },
-    { weight: 1, arbitrary: stranger },
+    { weight: 1, arbitrary: unknownValue },
   );
   return fc.array(code, { minLength: 1, maxLength: 6 }).map((list) => ({ codes: list }));
 };
 
-/** Requests of one market; series only now and then, as they cost the most. */
+/** Requests to one market; few with series, which cost the most. */
 export const requestsOf = (
   all: readonly OraclePrice[],
   market: SpecifiedMarket,
-): fc.Arbitrary<Asked> =>
+): fc.Arbitrary<FilterRequest> =>
   fc
     .tuple(
       fc.oneof(

@@ -4,12 +4,12 @@ import { csvRecords } from './csv.ts';
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies as they are.
 export type ExactRecord = any;
 
-/** The names of a record's dimensions: the references that not every market has. */
+/** The references that records of every market have. */
 const GENERAL = ['product', 'priceCategory', 'frequency', 'unitOfMeasure', 'currency', 'priceType'];
 
 const SPANS = 'previous week fortnight month quarter halfYear year yearToDate'.split(' ');
 
-/** A text as a spreadsheet may safely hold it. */
+/** Escapes a text against formula injection in spreadsheets. */
 const safe = (text: string | null): string | null =>
   text !== null && '=+-@\t\r'.includes(text.charAt(0)) && text !== '' ? `'${text}` : text;
 

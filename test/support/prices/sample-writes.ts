@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { inTransaction } from '../database/world.ts';
+import { inTransaction } from '../database/minimal-data.ts';
 
-/** A price as a test adds it to a seeded database; the rest of it is any legal value. */
+/** A price to add to a seeded database; other columns get any valid value. */
 export interface NewPrice {
   readonly code: string;
   /** ISO 4217 code; null makes a payable, in percent. */
@@ -45,7 +45,7 @@ const RATES = `
     from unnest($3::date[], $4::numeric[]) as r (date, rate)
     on conflict (source, currency_id, date) do update set rate = excluded.rate`;
 
-/** One commit. Returns the number of its revision. */
+/** Runs work as one commit and returns its revision number. */
 export const commit = (
   pool: pg.Pool,
   work: (client: pg.PoolClient) => Promise<unknown>,
@@ -56,7 +56,7 @@ export const commit = (
     return Number(rows[0].number);
   });
 
-/** Adds a price to a market, nickel unless it says another. */
+/** Adds a price to a market, nickel by default. */
 export const addPrice = (client: pg.ClientBase, price: NewPrice): Promise<unknown> =>
   client.query(PRICE, [
     price.code,
@@ -66,7 +66,7 @@ export const addPrice = (client: pg.ClientBase, price: NewPrice): Promise<unknow
     JSON.stringify(price.specification ?? []),
   ]);
 
-/** Publishes points of a price; those that are there already are corrected. */
+/** Publishes points of a price, or corrects existing ones. */
 export const putPoints = (
   client: pg.ClientBase,
   code: string,
@@ -77,7 +77,7 @@ export const putPoints = (
     ...([0, 1, 2, 3] as const).map((at) => points.map((each) => each[at])),
   ]);
 
-/** Publishes rates of a currency, by date; those that are there already are corrected. */
+/** Publishes rates of a currency by date, or corrects existing ones. */
 export const putRates = (
   client: pg.ClientBase,
   source: string,
@@ -85,11 +85,11 @@ export const putRates = (
   rates: Readonly<Record<string, string>>,
 ): Promise<unknown> => client.query(RATES, [source, iso, Object.keys(rates), Object.values(rates)]);
 
-/** What the ECB published on 8 November 2019, units for one euro. */
+/** ECB rates of 8 November 2019, units for one euro. */
 export const ECB_2019_11_08 = { USD: '1.1034', CNY: '7.7115', JPY: '120.72' } as const;
 
-/** Publishes the rates of 8 November 2019 as rates of the ECB. */
-export async function putWorkedRates(client: pg.ClientBase): Promise<void> {
+/** Publishes the ECB rates of 8 November 2019. */
+export async function putEcbRates(client: pg.ClientBase): Promise<void> {
   for (const [iso, rate] of Object.entries(ECB_2019_11_08)) {
     await putRates(client, 'ECB', iso, { '2019-11-08': rate });
   }

@@ -6,7 +6,7 @@ import type t from 'tap';
 
 const COMMANDS = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url));
 
-/** An answer of a tool as tests look at it. */
+/** An answer of a tool, as tests read it. */
 export interface ToolAnswer {
   // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects
   readonly data: any;
@@ -18,7 +18,7 @@ export interface ToolAnswer {
 export interface Assistant {
   readonly client: Client;
   readonly pid: number;
-  /** What the command wrote to its standard error. */
+  /** The standard error of the command. */
   readonly stderr: () => string;
   ask(
     tool: string,
@@ -29,7 +29,7 @@ export interface Assistant {
 
 type Env = Readonly<Record<string, string>>;
 
-/** The environment of the command: this one, without what tap gives its children. */
+/** The environment of the command, without the variables of tap. */
 export const commandEnv = (env: Env): Record<string, string> => {
   const { NODE_OPTIONS: _options, TAP: _tap, ...inherited } = process.env;
   return { ...inherited, ...env } as Record<string, string>;

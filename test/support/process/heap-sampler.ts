@@ -1,15 +1,15 @@
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-// Loaded into a service before its own code: at SIGUSR2 it says what is left after a collection,
-// and how much of it is compiled code, of which V8 makes more for as long as anything is called.
+// Preloaded into a service: SIGUSR2 prints the heap after a garbage collection. Compiled code is
+// counted apart, because V8 keeps compiling hot functions.
 setFlagsFromString('--expose-gc');
 const gc = runInNewContext('gc') as (options: object) => void;
 
-/** A collection that returns free pages to the system as well. */
+/** Collects garbage and returns free pages to the system. */
 const collect = (): void => gc({ type: 'major', flavor: 'last-resort' });
 
-/** The spaces of the heap that hold bytecode, machine code and what belongs to it. */
+/** Heap spaces of bytecode, machine code and their metadata. */
 const CODE = /^(shared_)?(code|trusted)_/;
 
 function tell(): void {
@@ -24,6 +24,6 @@ function tell(): void {
 
 process.on('SIGUSR2', () => {
   collect();
-  // What was let go by what was collected is collected in a turn of its own.
+  // A second collection frees objects that finalizers of the first one released.
   setImmediate(tell);
 });

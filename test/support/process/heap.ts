@@ -1,25 +1,25 @@
-import type { Served } from '../http/service-process.ts';
+import type { ServiceProcess } from '../http/service-process.ts';
 import { until } from '../http/sockets.ts';
 
 const importing = (file: string): string => `--import=${new URL(file, import.meta.url).href}`;
 
-/** Settings of a service whose heap is asked for. */
-export const TELLS_HEAP = { NODE_OPTIONS: importing('./heap-sampler.ts') };
+/** Settings that preload the heap sampler. */
+export const HEAP_SAMPLER = { NODE_OPTIONS: importing('./heap-sampler.ts') };
 
-/** The same of one whose heap holds what it does soon: nothing is compiled again and again. */
-export const TELLS_HEAP_SOON = {
-  NODE_OPTIONS: `${TELLS_HEAP.NODE_OPTIONS} ${importing('../run/compiled-once.ts')}`,
+/** The same with a fixed compilation tier, so that the heap settles early. */
+export const HEAP_SAMPLER_STABLE_CODE = {
+  NODE_OPTIONS: `${HEAP_SAMPLER.NODE_OPTIONS} ${importing('../run/compiled-once.ts')}`,
 };
 
-/** What is on the heap of a service after a collection, in MB. */
+/** The heap of a service after a garbage collection, in MB. */
 export interface Heap {
   readonly whole: number;
   readonly data: number;
   readonly code: number;
 }
 
-/** Collects the garbage of a service that tells its heap. */
-export async function heapOf({ running }: Served): Promise<Heap> {
+/** Samples the heap of a service with `HEAP_SAMPLER`. */
+export async function heapOf({ running }: ServiceProcess): Promise<Heap> {
   const before = running.stderr().length;
   running.child.kill('SIGUSR2');
   const told = (): RegExpExecArray | null =>

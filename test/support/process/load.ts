@@ -4,52 +4,52 @@ import type t from 'tap';
 
 type Test = Pick<typeof t, 'teardown'>;
 
-/** A request as it is sent. */
-export interface Ask {
+/** A request. */
+export interface HttpRequest {
   readonly method?: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
 }
 
-/** What became of a request; status 0 when there was no answer. */
-export interface Answered {
+/** The outcome of a request; status 0 for no answer. */
+export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** From when it was due to its last byte. */
+  /** Time from the due time to the last byte. */
   readonly ms: number;
-  /** When it ended, by `performance.now()`. */
+  /** End time by `performance.now()`. */
   readonly endedAt: number;
 }
 
-/** Where requests go. */
+/** The service that a request goes to. */
 export interface Target {
   readonly port: number;
   /** An API key, or a token. */
   readonly key: string;
 }
 
-/** Connections that are kept open unless it is said otherwise, and closed after the test. */
+/** A connection pool, keep-alive by default; the teardown closes it. */
 export function agentOf(test: Test, maxSockets = 64, keepAlive = true): Agent {
   const agent = new Agent({ keepAlive, maxSockets });
   test.teardown(() => agent.destroy());
   return agent;
 }
 
-/** Sends one request and waits for its end, whatever it is; it never throws. */
+/** Sends one request and waits for its outcome; it never throws. */
 export function send(
   agent: Agent | false,
   { port, key }: Target,
-  ask: Ask,
+  ask: HttpRequest,
   dueAt = performance.now(),
-): Promise<Answered> {
+): Promise<HttpAnswer> {
   const { method = ask.body === undefined ? 'GET' : 'POST', path, body } = ask;
   const type = body === undefined ? {} : { 'content-type': 'application/json' };
   const credential = key.startsWith('ey')
     ? { authorization: `Bearer ${key}` }
     : { 'x-api-key': key };
-  // A request that has a credential of its own sends no other: two are refused as such.
+  // A request with its own credential sends no second one: two are rejected.
   const isOwn = 'authorization' in (ask.headers ?? {}) || 'x-api-key' in (ask.headers ?? {});
   const headers = { ...(isOwn ? {} : credential), ...type, ...ask.headers };
   return new Promise((resolve) => {
@@ -71,15 +71,15 @@ export function send(
   });
 }
 
-/** Sends all, so many at a time; returns the answers in the order of the questions. */
+/** Sends all requests with bounded concurrency; returns the answers in request order. */
 export async function sendAll(
   test: Test,
   target: Target,
-  asks: readonly Ask[],
+  asks: readonly HttpRequest[],
   atOnce = 16,
-): Promise<Answered[]> {
+): Promise<HttpAnswer[]> {
   const agent = agentOf(test, atOnce);
-  const answers: Answered[] = [];
+  const answers: HttpAnswer[] = [];
   const rest = asks.entries();
   const worker = async (): Promise<void> => {
     for (const [at, ask] of rest) answers[at] = await send(agent, target, ask);
@@ -89,30 +89,30 @@ export async function sendAll(
   return answers;
 }
 
-/** What became of a request of a load. */
-export interface LoadAnswer extends Answered {
-  readonly ask: Ask;
+/** The outcome of a request of a load. */
+export interface LoadAnswer extends HttpAnswer {
+  readonly ask: HttpRequest;
 }
 
 export interface OpenLoad {
-  /** How many were sent so far. */
+  /** The number of sent requests. */
   sent(): number;
-  /** Those that were answered so far; the text of a 200 is not kept. */
+  /** The answers so far; the text of a 200 is not kept. */
   readonly answers: readonly LoadAnswer[];
   /** Changes the rate. */
   rate(perSecond: number): void;
-  /** Sends no more, and waits for those under way. */
+  /** Stops sending and waits for the requests in flight. */
   stop(): Promise<readonly LoadAnswer[]>;
 }
 
-/** Beyond so many without an answer it is the machine that fails, which has no more sockets. */
+/** Bound of requests in flight, below the socket limit of the machine. */
 const UNANSWERED_MAX = 1_000;
 
-/** Sends requests at a rate, whether they are answered or not, as clients do who do not wait. */
+/** Sends requests at a fixed rate regardless of the answers (an open loop). */
 export function openLoad(
   test: Test,
   target: Target,
-  questions: readonly Ask[],
+  questions: readonly HttpRequest[],
   perSecond: number,
   keepAlive = true,
   maxSockets = Number.POSITIVE_INFINITY,
@@ -123,7 +123,7 @@ export function openLoad(
   let rate = perSecond;
   let sent = 0;
   let isOver = false;
-  /** Called when there is one less without an answer. */
+  /** Resolves the wait for a request in flight to end. */
   let proceed = (): void => {};
   const run = async (): Promise<void> => {
     for (let due = performance.now(); !isOver; due += 1_000 / rate) {
@@ -165,21 +165,21 @@ export function openLoad(
   };
 }
 
-/** How often each came. */
+/** The number of answers by status. */
 export function countsOf(answers: readonly { readonly status: number }[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 
-/** So many of all took no longer; `share` 1 is the longest. */
+/** A quantile of the latencies; `share` 1 is the maximum. */
 export function quantile(answers: readonly { readonly ms: number }[], share: number): number {
   const sorted = answers.map(({ ms }) => ms).toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 
-/** The code of a problem; null of anything else. */
-export function codeOf({ text }: Pick<Answered, 'text'>): string | null {
+/** The code of a problem; null for other bodies. */
+export function codeOf({ text }: Pick<HttpAnswer, 'text'>): string | null {
   try {
     const { code } = JSON.parse(text) as { code?: unknown };
     return typeof code === 'string' ? code : null;
@@ -189,10 +189,9 @@ export function codeOf({ text }: Pick<Answered, 'text'>): string | null {
 }
 
 /**
- * Answers that a client cannot put up with: no answer, a failure of the service, or a 503 that
- * does not say when to come back.
+ * Unacceptable outcomes: no answer, a 5xx other than 503 and 504, or a 503 without Retry-After.
  */
-export const intolerable = (answers: readonly Answered[]): string[] =>
+export const unacceptable = (answers: readonly HttpAnswer[]): string[] =>
   answers
     .filter(
       ({ status, headers }) =>

@@ -14,7 +14,7 @@ const COMMANDS = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.u
 type Test = Pick<typeof t, 'teardown'>;
 type Env = Readonly<Record<string, string>>;
 
-/** A process and what it has said so far. */
+/** A process and its output so far. */
 export interface Running {
   readonly child: ChildProcess;
   readonly stdout: () => string;
@@ -25,14 +25,14 @@ export interface Running {
   readonly ended: Promise<number | NodeJS.Signals>;
 }
 
-/** What a process that ended did. */
+/** The outcome of a process. */
 export interface Outcome {
   readonly code: number | NodeJS.Signals;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A data folder that goes, with its server, after the test. */
+/** A data folder; the teardown stops its server and removes it. */
 export async function dataFolder(test: Test): Promise<string> {
   const folder = await makeFolder();
   test.teardown(folder.remove);
@@ -40,8 +40,8 @@ export async function dataFolder(test: Test): Promise<string> {
 }
 
 /**
- * Starts a program in a folder without a file `.env`, with these settings and no others; its
- * standard error is read, unless it goes to a file descriptor.
+ * Starts a program in a folder without a `.env` file, with exactly these settings. Its standard
+ * error is captured unless it goes to a file descriptor.
  */
 function run(test: Test, args: readonly string[], env: Env, stderr?: number): Running {
   const { TAP: _tap, NODE_OPTIONS: _options, ...inherited } = process.env;
@@ -50,10 +50,10 @@ function run(test: Test, args: readonly string[], env: Env, stderr?: number): Ru
     env: { ...inherited, ...env },
     stdio: ['ignore', 'pipe', stderr ?? 'pipe'],
   });
-  const said = { stdout: '', stderr: '' };
+  const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name]?.setEncoding('utf8').on('data', (text: string) => {
-      said[name] += text;
+      output[name] += text;
       child.emit('said');
     });
   }
@@ -66,17 +66,18 @@ function run(test: Test, args: readonly string[], env: Env, stderr?: number): Ru
   test.teardown(() => child.kill('SIGKILL'));
   const until: Running['until'] = async (stream, text) => {
     const holds = (): boolean =>
-      typeof text === 'string' ? said[stream].includes(text) : text.test(said[stream]);
+      typeof text === 'string' ? output[stream].includes(text) : text.test(output[stream]);
     while (!holds()) {
-      if (exit !== null) throw new Error(`it ended (${exit}) first:\n${said.stdout}${said.stderr}`);
+      if (exit !== null)
+        throw new Error(`it ended (${exit}) first:\n${output.stdout}${output.stderr}`);
       await once(child, 'said');
     }
-    return said[stream];
+    return output[stream];
   };
-  return { child, stdout: () => said.stdout, stderr: () => said.stderr, until, ended };
+  return { child, stdout: () => output.stdout, stderr: () => output.stderr, until, ended };
 }
 
-/** Starts the service, with more arguments for Node where there are any. */
+/** Starts the service, with further arguments for Node. */
 export const startService = (
   test: Test,
   env: Env,
@@ -96,11 +97,11 @@ export async function prices(test: Test, env: Env, ...args: string[]): Promise<O
   return { code, stdout: running.stdout(), stderr: running.stderr() };
 }
 
-/** Starts the text of a module. */
+/** Starts a module given as text. */
 export const startScript = (test: Test, text: string, stderr?: number): Running =>
   run(test, ['--input-type=module', '--eval', text], {}, stderr);
 
-/** Runs the text of a module to its end. */
+/** Runs a module given as text to its end. */
 export async function runScript(test: Test, text: string, stderr?: number): Promise<Outcome> {
   const running = startScript(test, text, stderr);
   const code = await running.ended;

@@ -8,15 +8,15 @@ import type t from 'tap';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** Parts of a working copy that are not part of the project. */
-const LEFT_OUT = new Set(['node_modules', '.git', '.data', 'bench']);
+/** Entries of a working copy that the copy omits. */
+const EXCLUDED = new Set(['node_modules', '.git', '.data', 'bench']);
 
 /** A copy of the project, with the packages of this one. */
 export async function copyOf(test: Pick<typeof t, 'teardown'>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'commodity-prices-copy-'));
   test.teardown(() => rm(folder, { recursive: true, force: true }));
   for (const name of await readdir(ROOT)) {
-    if (!LEFT_OUT.has(name)) await cp(join(ROOT, name), join(folder, name), { recursive: true });
+    if (!EXCLUDED.has(name)) await cp(join(ROOT, name), join(folder, name), { recursive: true });
   }
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   return folder;

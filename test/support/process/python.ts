@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 const CLIENT = fileURLToPath(new URL('../../../clients/python', import.meta.url));
 
-/** The program itself: what stands on the path may be a script that takes longer to start. */
+/** The interpreter itself: the command on the path may be a slower wrapper script. */
 const PYTHON = execFileSync('python3', ['-c', 'import sys; print(sys.executable)'], {
   encoding: 'utf8',
 }).trim();
@@ -17,7 +17,7 @@ const hasPandas = (program: string): boolean => {
   }
 };
 
-/** A Python that has pandas: the one on the path or that of the system; null if neither has. */
+/** A Python with pandas, from the path or the system; null if neither has it. */
 export const PANDAS_PYTHON = [PYTHON, '/usr/bin/python3'].find(hasPandas) ?? null;
 
 /** The outcome of a Python program. */

@@ -1,8 +1,8 @@
 /**
  * Sends a signal to one process.
- * @returns whether it was there: one that was looked up may be gone by itself since
+ * @returns false if the process has already exited
  */
-export function tell(pid: number, signal: NodeJS.Signals): boolean {
+export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   // 0 would be the group of the test.
   if (pid <= 0) throw new Error(`${pid} is not one process`);
   try {

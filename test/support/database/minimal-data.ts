@@ -62,7 +62,7 @@ export const productRow = (market: string, slug: string): Row => ({
   match_key: `'${slug}'`,
 });
 
-/** A price of nickel that breaks no rule; a test changes what it is about. */
+/** A valid price of nickel; `more` overrides columns. */
 export const priceRow = (code: string, more: Row = {}): Row => ({
   market_id: marketId('nickel'),
   code: `'${code}'`,
@@ -78,7 +78,7 @@ export const priceRow = (code: string, more: Row = {}): Row => ({
   ...more,
 });
 
-/** What makes a price a payable. */
+/** Columns that make a price a payable. */
 export const PAYABLE: Row = {
   price_type: "'payable'",
   currency_id: 'null',
@@ -91,7 +91,7 @@ export const OF_COPPER: Row = {
   product_id: productId('copper-metal'),
 };
 
-/** A point of the price `T-1` that breaks no rule. */
+/** A valid point of the price `T-1`; `more` overrides columns. */
 export const pointRow = (more: Row = {}): Row => ({
   price_id: priceId('T-1'),
   date: "'2024-01-02'",
@@ -118,7 +118,7 @@ export const rateRow = (more: Row = {}): Row => ({
 
 type Work<T> = (client: pg.PoolClient) => Promise<T>;
 
-/** Runs work in a transaction; `end` says how it ends when nothing fails. */
+/** Runs work in a transaction; `end` is its last statement on success. */
 export async function inTransaction<T>(
   pool: pg.Pool,
   work: Work<T>,
@@ -150,7 +150,7 @@ export const inRevision = (pool: pg.Pool, ...statements: readonly string[]): Pro
  * Fills an empty, migrated database with the least that prices can refer to, as revision 1: the
  * prices T-1 (nickel), T-2 (nickel, payable) and T-3 (copper), and no point.
  */
-export const writeWorld = (pool: pg.Pool): Promise<number> =>
+export const writeMinimalData = (pool: pg.Pool): Promise<number> =>
   inRevision(
     pool,
     insertOf('currency', CURRENCY),
@@ -169,7 +169,7 @@ export const writeWorld = (pool: pg.Pool): Promise<number> =>
     insertOf('price', priceRow('T-3', OF_COPPER)),
   );
 
-/** How a piece of work failed; a message of its own when it did not. */
+/** The error of a rejected promise; a placeholder if it resolved. */
 export const failureOf = (work: Promise<unknown>): Promise<{ message: string; hint?: string }> =>
   work.then(
     () => ({ message: 'nothing failed' }),
