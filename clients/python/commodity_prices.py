@@ -46,7 +46,7 @@ OPTIONS = frozenset([
 
 
 class PricesError(Exception):
-    """A call without an answer. A member is None if the service did not send it.
+    """A failed call. A member is None if the service did not send it.
 
     status: HTTP status. code: stable code of the refusal. errors: a dict with pointer, code and
     detail for each violation. request_id: for questions to the operator.
@@ -66,7 +66,7 @@ class PricesWarning(UserWarning):
 
 
 class _Transient(Exception):
-    """A PricesError that another attempt may not meet; seconds to wait first, None for any."""
+    """A PricesError that is retried; seconds to wait first, None for the default wait."""
 
 
 def _shut_down(sock: socket.socket) -> None:
@@ -135,7 +135,7 @@ class Results(list):
 
 
 class Changes(list):
-    """A page of the feed of changes. next_seq: `after` of the next page."""
+    """A page of the change feed. next_seq: `after` of the next page."""
 
     def __init__(self, data: list[dict[str, Any]], next_seq: str, revision: Optional[str]) -> None:
         super().__init__(data)
@@ -143,14 +143,14 @@ class Changes(list):
 
 
 def _plain(value: Any) -> Any:
-    """Dates, sets, iterators, and arrays of numpy and pandas, as JSON has them."""
+    """Converts dates, sets, iterators, and arrays of numpy and pandas to JSON values."""
     if hasattr(value, "isoformat"):
         return re.sub(r"T00:00:00$", "", value.isoformat())
     return value.tolist() if hasattr(value, "tolist") else list(value)
 
 
 def _retry_after(text: Optional[str]) -> Optional[float]:
-    """Seconds of a Retry-After, which may be a date. None if it is missing or makes no sense."""
+    """Seconds of a Retry-After, which may be a date. None if it is missing or malformed."""
     if re.fullmatch(r"\s*\d{1,9}\s*", text or ""):
         return float(text or "")
     with contextlib.suppress(TypeError, ValueError, OverflowError):
@@ -220,7 +220,7 @@ class Client:
                 limit: Optional[int] = None, wait: Optional[int] = None,
                 timeout: Optional[float] = None) -> Changes:
         """The changes after a position, oldest first. It waits for the first one for at most
-        `wait` seconds. Go on with after=page.next_seq."""
+        `wait` seconds. Continue with after=page.next_seq."""
         query = {"after": after, "market": market, "limit": limit, "wait": wait}
         answer, headers = self._get("/v3/changes", query, timeout)
         if answer is None:
@@ -231,13 +231,13 @@ class Client:
 
     def search(self, text: str, *, limit: Optional[int] = None,
                timeout: Optional[float] = None) -> Results:
-        """Prices of all opened markets that match a text, the best first."""
+        """Prices of all readable markets that match a text, the best first."""
         answer, _ = self._get("/v3/search", {"q": text, "limit": limit}, timeout)
         return Results(self._checked(answer, "data", list),
                        self._checked(answer, "$metadata", dict))
 
     def markets(self, *, timeout: Optional[float] = None) -> Results:
-        """All markets, and what the opened ones hold."""
+        """All markets, with details of the readable ones."""
         answer, _ = self._get("/v3/prices", {}, timeout)
         return Results(self._checked(answer, "data", list), {})
 
@@ -253,7 +253,7 @@ class Client:
                           f"has no {name}: {json.dumps(answer, default=str)[:200]}")
 
     def _call(self, path: str, body: Optional[bytes], timeout: Optional[float]) -> Any:
-        """The answer and its headers. Every call only reads, so it may be tried again."""
+        """The response and its headers. Retries are safe, because every call only reads."""
         deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
         for attempt in range(RETRIES + 1):
             try:
@@ -298,7 +298,7 @@ class Client:
         if time.monotonic() >= deadline - 0.01:
             raise socket.timeout()
         beginning = repr(body[:200].decode("utf-8", "replace"))
-        if not is_whole or (status == 200 and not body):  # http.client takes half a head as whole.
+        if not is_whole or (status == 200 and not body):  # http.client accepts a truncated head.
             text = f"{self._url} sent a part of its answer only: {beginning}"
             raise _Transient(PricesError(text, status), None)
         if status == 204:

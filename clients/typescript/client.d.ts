@@ -23,13 +23,13 @@ type DecimalsIn<T, D> = {
 type Item<M extends Market> = Json<Post<M>['responses'][200]>['data'][number];
 /** A price with the dimensions of its market. D is `string` with `decimals: 'text'`. */
 export type PriceRecord<M extends Market, D = number> = DecimalsIn<Item<M>, D>;
-/** An answer. `revision` names the state of the data; `options.revision` asks for it again. */
+/** A response. `revision` is the revision of the data; `options.revision` reads it again. */
 export interface Prices<M extends Market, D = number> {
     readonly data: readonly PriceRecord<M, D>[];
     readonly metadata: Schemas['Metadata'];
     readonly revision: string;
 }
-/** A page of the feed of changes. `nextSeq` is `after` of the next page. */
+/** A page of the change feed. `nextSeq` is `after` of the next page. */
 export interface Changes {
     readonly data: readonly Schemas['Change'][];
     readonly nextSeq: string;
@@ -58,7 +58,7 @@ export interface Client<D = number> {
     pages<M extends Market>(...call: Arguments<M>): AsyncGenerator<Prices<M, D>, void>;
     changes(request?: ChangesQuery, call?: CallOptions): Promise<Changes>;
 }
-/** A call without an answer. Members are null where the service did not report them. */
+/** A failed call. Members are null if the service did not send them. */
 export declare class PricesError extends Error {
     readonly name = "PricesError";
     readonly status: number | null;

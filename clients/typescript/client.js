@@ -1,4 +1,4 @@
-/** A call without an answer. Members are null where the service did not report them. */
+/** A failed call. Members are null if the service did not send them. */
 export class PricesError extends Error {
     name = 'PricesError';
     status = null;
@@ -10,13 +10,13 @@ export class PricesError extends Error {
 /** One row for each price and date. `columns` of the array has the names, also without rows. */
 export function rowsOf({ data }) {
     const rows = data.flatMap(({ code, name, currency, unitOfMeasure, series }) => series.map(({ date, low, mid, high, corrections }) => {
-        const terms = { currency: currency?.iso ?? null, unit: unitOfMeasure.symbol };
-        return { code, name, date, low, mid, high, ...terms, corrections };
+        const money = { currency: currency?.iso ?? null, unit: unitOfMeasure.symbol };
+        return { code, name, date, low, mid, high, ...money, corrections };
     }));
     const columns = 'code name date low mid high currency unit corrections'.split(' ');
     return Object.assign(rows, { columns });
 }
-/** Milliseconds of a Retry-After; null where it is missing or makes no sense. */
+/** Milliseconds of a Retry-After; null if it is missing or malformed. */
 function retryAfterOf(text) {
     if (/^\d{1,9}$/.test(text ?? ''))
         return Number(text) * 1_000;
@@ -63,7 +63,7 @@ async function attempt(url, init, signal) {
     const members = { status: answer.status, code, errors, requestId, retryAfterMs };
     throw fault(`${url} answered ${answer.status}: ${detail}${places}${hint}`, members);
 }
-/** Every call only reads, so it may be tried again. */
+/** Sends a request with retries, which are safe because every call only reads. */
 async function send(url, init, { signal, timeoutMs = 60_000 }) {
     const control = new AbortController();
     const stop = () => control.abort();

@@ -19,13 +19,13 @@ type DecimalsIn<T, D> = { [Name in keyof T]: Name extends Count ? T[Name] : Deci
 type Item<M extends Market> = Json<Post<M>['responses'][200]>['data'][number];
 /** A price with the dimensions of its market. D is `string` with `decimals: 'text'`. */
 export type PriceRecord<M extends Market, D = number> = DecimalsIn<Item<M>, D>;
-/** An answer. `revision` names the state of the data; `options.revision` asks for it again. */
+/** A response. `revision` is the revision of the data; `options.revision` reads it again. */
 export interface Prices<M extends Market, D = number> {
   readonly data: readonly PriceRecord<M, D>[];
   readonly metadata: Schemas['Metadata'];
   readonly revision: string;
 }
-/** A page of the feed of changes. `nextSeq` is `after` of the next page. */
+/** A page of the change feed. `nextSeq` is `after` of the next page. */
 export interface Changes {
   readonly data: readonly Schemas['Change'][];
   readonly nextSeq: string;
@@ -55,7 +55,7 @@ export interface Client<D = number> {
   changes(request?: ChangesQuery, call?: CallOptions): Promise<Changes>;
 }
 
-/** A call without an answer. Members are null where the service did not report them. */
+/** A failed call. Members are null if the service did not send them. */
 export class PricesError extends Error {
   override readonly name = 'PricesError';
   readonly status: number | null = null;
@@ -69,15 +69,15 @@ export class PricesError extends Error {
 export function rowsOf<D>({ data }: Pick<Prices<Market, D>, 'data'>) {
   const rows = data.flatMap(({ code, name, currency, unitOfMeasure, series }) =>
     series.map(({ date, low, mid, high, corrections }) => {
-      const terms = { currency: currency?.iso ?? null, unit: unitOfMeasure.symbol };
-      return { code, name, date, low, mid, high, ...terms, corrections };
+      const money = { currency: currency?.iso ?? null, unit: unitOfMeasure.symbol };
+      return { code, name, date, low, mid, high, ...money, corrections };
     }),
   );
   const columns = 'code name date low mid high currency unit corrections'.split(' ');
   return Object.assign(rows, { columns });
 }
 
-/** Milliseconds of a Retry-After; null where it is missing or makes no sense. */
+/** Milliseconds of a Retry-After; null if it is missing or malformed. */
 function retryAfterOf(text: string | null): number | null {
   if (/^\d{1,9}$/.test(text ?? '')) return Number(text) * 1_000;
   const ms = Date.parse(text?.endsWith(' GMT') ? text : '') - Date.now();
@@ -125,7 +125,7 @@ async function attempt(url: string, init: RequestInit, signal: AbortSignal) {
   throw fault(`${url} answered ${answer.status}: ${detail}${places}${hint}`, members);
 }
 
-/** Every call only reads, so it may be tried again. */
+/** Sends a request with retries, which are safe because every call only reads. */
 async function send(url: string, init: RequestInit, { signal, timeoutMs = 60_000 }: CallOptions) {
   const control = new AbortController();
   const stop = () => control.abort();

@@ -1,4 +1,4 @@
-import type { Kind } from '../../src/catalog/dimensions.ts';
+import type { ValueKind } from '../../src/catalog/dimensions.ts';
 import { CAPACITIES } from './capacities.ts';
 import { FREQUENCIES, PRICE_CATEGORIES, PRICE_TYPES } from './categories.ts';
 import { COUNTRIES, INCOTERMS, REGIONS, TRADE_TYPES } from './delivery.ts';
@@ -32,7 +32,7 @@ export const VALUES = {
   region: REGIONS,
   'trade-type': TRADE_TYPES,
   service: SERVICES,
-} as const satisfies Record<Kind, Readonly<Record<string, string>>>;
+} as const satisfies Record<ValueKind, Readonly<Record<string, string>>>;
 
 /** The names of one kind. */
 export type NameOf<K extends keyof typeof VALUES> = (typeof VALUES)[K][keyof (typeof VALUES)[K]];

@@ -12,7 +12,7 @@ const text = (column: string): string => `${column}::text`;
 /** SQL expressions of exported values; kinds without one are exported unchanged. */
 const EXPRESSIONS: Readonly<Record<ArchiveFormat, Expressions>> = {
   csv: { boolean: text, instant },
-  // As texts, because most JSON parsers convert numbers to binary floating point.
+  // Texts, because most JSON parsers convert numbers to binary floating point.
   ndjson: { decimal: text, number: text, instant, bytes: text, text },
   parquet: {
     date: (column) => `${column} - date '1970-01-01'`,

@@ -19,7 +19,7 @@ const SCALE = 10;
 const DECIMAL_BYTES = 11;
 
 /** The Parquet encoding of a kind of value. */
-interface Encoding {
+interface ParquetEncoding {
   readonly element: ParquetType;
   /** Encodes the text that PostgreSQL exported (`EXPRESSIONS` in copy.ts). */
   encode(text: string): unknown;
@@ -28,12 +28,12 @@ interface Encoding {
 /** A decimal times 10^10. @throws RangeError for more than 10 decimals */
 export const scaled = (text: string): bigint => scaledDecimal(text, SCALE);
 
-const asText: Encoding = {
+const asText: ParquetEncoding = {
   element: PARQUET_TEXT,
   encode: (text) => text,
 };
 
-const ENCODINGS: Readonly<Record<ColumnKind, Encoding>> = {
+const ENCODINGS: Readonly<Record<ColumnKind, ParquetEncoding>> = {
   integer: {
     element: { type: 'INT32' },
     encode: Number,
@@ -69,7 +69,7 @@ const ENCODINGS: Readonly<Record<ColumnKind, Encoding>> = {
 };
 
 /** The encoding of the values of a column. */
-export const encodingOf = ({ kind }: Pick<Column, 'kind'>): Encoding => ENCODINGS[kind];
+export const encodingOf = ({ kind }: Pick<Column, 'kind'>): ParquetEncoding => ENCODINGS[kind];
 
 /** The schema of the file of a table. */
 export const schemaOf = (columns: readonly Column[]): SchemaElement[] => [

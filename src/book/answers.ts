@@ -65,7 +65,7 @@ export function joinedSlices(
   return joined;
 }
 
-/** How an answer was sent, without its bytes. */
+/** The metadata of a sent answer. */
 export interface Sent {
   readonly plan: Plan;
   readonly snapshot: Snapshot;
@@ -85,7 +85,7 @@ export class SentAnswer extends CacheEntry {
   readonly length: number;
   readonly bytes: number;
   /** The markets that its warnings may name; null if they name none. */
-  readonly #openMarkets: readonly MarketSlug[] | null;
+  readonly #readableMarkets: readonly MarketSlug[] | null;
   /** A part of the plan: its codes may take more memory than the answer. */
   readonly #plan: SnapshotPlan;
   /** The newest revision at which it is known to be current. */
@@ -99,9 +99,9 @@ export class SentAnswer extends CacheEntry {
     detach: () => void,
   ) {
     super();
-    const { market, options, page, codes, openMarkets } = plan;
+    const { market, options, page, codes, readableMarkets } = plan;
     this.#plan = { market, options, page };
-    this.#openMarkets = codes && openMarkets;
+    this.#readableMarkets = codes && readableMarkets;
     this.#newest = at;
     this.sent = sent;
     this.slices = slices;
@@ -113,7 +113,7 @@ export class SentAnswer extends CacheEntry {
 
   /** True if a client that may read these markets may receive it: its warnings may name markets. */
   isOpenTo(markets: () => readonly MarketSlug[]): boolean {
-    return this.#openMarkets === null || this.#openMarkets.join() === markets().join();
+    return this.#readableMarkets === null || this.#readableMarkets.join() === markets().join();
   }
 
   /** True if it is also the answer at the newest revision. */

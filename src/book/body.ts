@@ -132,17 +132,17 @@ const SUMMARY_POINTS = 100;
 /** The head of a record. A head with a summary is not cached. */
 function headFor(
   { budget, turns }: BookSource,
-  { context: terms }: Answer,
+  { context }: Answer,
   { planned, bookPrice }: BookRecord,
   withoutRate: number,
 ): RecordHead {
-  if (!terms.plan.options.includeSummary) {
-    return headOf({ ...bookPrice, terms, planned, withoutRate }, budget, turns);
+  if (!context.plan.options.includeSummary) {
+    return headOf({ ...bookPrice, context, planned, withoutRate }, budget, turns);
   }
-  const columns = columnsUpTo(bookPrice, daysOf(terms.plan));
+  const columns = columnsUpTo(bookPrice, daysOf(context.plan));
   turns.spend(columns.length + SUMMARY_POINTS);
-  const summary = summaryIn(terms, planned, columns);
-  return new RecordHead(recordHead(terms, descriptionOf(terms, planned, summary, withoutRate)));
+  const summary = summaryIn(context, planned, columns);
+  return new RecordHead(recordHead(context, descriptionOf(context, planned, summary, withoutRate)));
 }
 
 /** The formats whose records are JSON objects. */
@@ -236,10 +236,10 @@ function* walkRows<Part, Encoded extends EncodedBlock>(
   sink: PartSink<Part, Encoded>,
 ): Generator<Part> {
   const { budget, turns } = source;
-  const { context: terms } = answer;
-  yield sink.text(csvHead(terms.plan));
+  const { context } = answer;
+  yield sink.text(csvHead(context.plan));
   for (const { planned, bookPrice, ranges, skipped, form } of recordsOf(source, answer)) {
-    const cells = cellsOf({ ...bookPrice, terms, planned }, budget, turns);
+    const cells = cellsOf({ ...bookPrice, context, planned }, budget, turns);
     const rows: NumberForm = { ...form, key: 'csv', cells };
     const shown = withoutFirst(ranges, skipped);
     turns.spend(PART_POINTS * (1 + shown.length));

@@ -1,7 +1,7 @@
 import { MARKETS, type Market } from '../catalog/markets.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Sources } from '../prices/answer.ts';
-import type { Asker, Plan } from '../prices/plan/plan.ts';
+import type { Plan, RequestOrigin } from '../prices/plan/plan.ts';
 import { isShownBy } from '../prices/snapshot.ts';
 import { type SentAnswer, SentAnswers } from './answers.ts';
 import { Budget } from './budget.ts';
@@ -129,19 +129,19 @@ export class PriceBook {
   /**
    * The cached answer to a request; null if none is current at the newest revision.
    * @param request the text of the request, see `requestText`
-   * @param look finds the newest revision, by a check that begins after the request arrived
+   * @param checkRevision runs a revision check that begins after the request arrived
    */
   async cachedAnswer(
     slug: string,
     request: string,
-    { openMarkets }: Asker,
-    look: () => Promise<NewestRevision>,
+    { readableMarkets }: RequestOrigin,
+    checkRevision: () => Promise<NewestRevision>,
   ): Promise<SentAnswer | null> {
     const slot = this.#slotOf(slug);
     const answer = slot.answers.get(request);
-    if (answer === undefined || !answer.isOpenTo(openMarkets)) return null;
+    if (answer === undefined || !answer.isOpenTo(readableMarkets)) return null;
     const { sources } = this.#options;
-    if (!(await answer.isCurrent(await look(), sources.snapshot))) return null;
+    if (!(await answer.isCurrent(await checkRevision(), sources.snapshot))) return null;
     this.#countRequest(slot);
     this.counts.answers += 1;
     this.counts.repeats += 1;
@@ -150,17 +150,17 @@ export class PriceBook {
   }
 
   /** Builds the editions of all markets that fit, one at a time. */
-  async fill(look: () => Promise<NewestRevision>): Promise<void> {
+  async fill(checkRevision: () => Promise<NewestRevision>): Promise<void> {
     for (const slot of this.#slots.values()) {
       if (this.#closing.signal.aborted) return;
-      if (slot.edition === null) this.#begin(slot, await look());
+      if (slot.edition === null) this.#begin(slot, await checkRevision());
       await slot.work;
     }
   }
 
   /** Refreshes the existing editions before a request needs them. */
-  async refresh(look: () => Promise<NewestRevision>): Promise<void> {
-    const newest = await look();
+  async refresh(checkRevision: () => Promise<NewestRevision>): Promise<void> {
+    const newest = await checkRevision();
     for (const slot of this.#slots.values()) {
       if (slot.edition === null || isFresh(slot.edition, newest, slot.market.slug)) continue;
       await slot.work;

@@ -20,7 +20,7 @@ import { type Block, blocksOf, emptyColumns, withReplaced } from './series.ts';
 import { type TurnCounts, Turns } from './turns.ts';
 
 /** The changes of one price between two revisions. */
-interface PriceChange {
+interface BookPriceChange {
   readonly priceId: number;
   /** The first and last day of its changed points; null if none changed. */
   readonly first: string | null;
@@ -47,7 +47,7 @@ export const priceChanges = (
   after: string,
   until: string,
   signal: AbortSignal,
-): Promise<readonly PriceChange[]> => {
+): Promise<readonly BookPriceChange[]> => {
   const values = [numberOf(after), numberOf(until), slug, commitIdOf(until)];
   return reads.query({ ...CHANGED, values }, signal);
 };
@@ -155,7 +155,7 @@ export async function buildEdition(
 
 /** The changes that a refresh reads. */
 interface Difference {
-  readonly changed: readonly PriceChange[];
+  readonly changed: readonly BookPriceChange[];
   readonly points: number;
 }
 
@@ -189,7 +189,7 @@ async function pointsOf(
 async function changedBlocks(
   context: BuildContext,
   before: Edition,
-  changed: readonly PriceChange[],
+  changed: readonly BookPriceChange[],
   revision: string,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<number, readonly Block[]>> {
@@ -218,7 +218,7 @@ async function changedBlocks(
 async function changedPricesAt(
   { reads, counts }: BuildContext,
   slot: MarketSlot,
-  changed: readonly PriceChange[],
+  changed: readonly BookPriceChange[],
   revision: string,
   signal: AbortSignal,
 ): Promise<readonly SelectedPrice[]> {

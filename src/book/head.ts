@@ -1,6 +1,6 @@
 import type { PlannedPrice } from '../prices/conversion/outcomes.ts';
 import type { SelectedPrice } from '../prices/select/query.ts';
-import { descriptionOf, type Terms } from '../prices/write/contents.ts';
+import { descriptionOf, type RenderContext } from '../prices/write/contents.ts';
 import { type CommonCells, commonCells } from '../prices/write/csv.ts';
 import { recordHead } from '../prices/write/json.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
@@ -53,7 +53,11 @@ export class RecordHead extends CacheEntry {
 }
 
 /** Identifies a head among those of one price at one revision of the reference data. */
-function keyOf({ plan, targets }: Terms, { outcome }: PlannedPrice, isPartial: boolean): string {
+function keyOf(
+  { plan, targets }: RenderContext,
+  { outcome }: PlannedPrice,
+  isPartial: boolean,
+): string {
   if (outcome === null) return '';
   const { status, reason, conversion } = outcome;
   const to = [targets.currency?.id, targets.unit?.unit.id, plan.options.decimals];
@@ -64,7 +68,7 @@ interface HeadInput {
   /** The cached heads of the price. */
   readonly heads: Map<string, CacheEntry>;
   readonly price: SelectedPrice;
-  readonly terms: Terms;
+  readonly context: RenderContext;
   readonly planned: PlannedPrice;
   /** Number of points without a rate. */
   readonly withoutRate: number;
@@ -75,16 +79,16 @@ const HEAD_POINTS = 50;
 
 /** The head of a record without a summary, from the cache or added to it. */
 export function headOf(input: HeadInput, budget: Budget, turns: Turns): RecordHead {
-  const { heads, price, terms, planned, withoutRate } = input;
-  const key = keyOf(terms, planned, withoutRate > 0);
+  const { heads, price, context, planned, withoutRate } = input;
+  const key = keyOf(context, planned, withoutRate > 0);
   const known = heads.get(key) as RecordHead | undefined;
   if (known) {
     budget.use(known);
     return known;
   }
   turns.spend(HEAD_POINTS);
-  const description = descriptionOf(terms, { ...planned, price }, null, withoutRate);
-  const head = new RecordHead(recordHead(terms, description), heads, key);
+  const description = descriptionOf(context, { ...planned, price }, null, withoutRate);
+  const head = new RecordHead(recordHead(context, description), heads, key);
   if (budget.add(head)) heads.set(key, head);
   return head;
 }
@@ -113,7 +117,7 @@ const CELLS = 'csv';
 
 /** The cells of the rows of a price, from the cache or added to it. */
 export function cellsOf(
-  { heads, price, terms, planned }: Omit<HeadInput, 'withoutRate'>,
+  { heads, price, context, planned }: Omit<HeadInput, 'withoutRate'>,
   budget: Budget,
   turns: Turns,
 ): CommonCells {
@@ -123,8 +127,8 @@ export function cellsOf(
     return known.cells;
   }
   turns.spend(HEAD_POINTS);
-  const description = descriptionOf(terms, { ...planned, price }, null, 0);
-  const entry = new RowCells(commonCells(terms, description), heads);
+  const description = descriptionOf(context, { ...planned, price }, null, 0);
+  const entry = new RowCells(commonCells(context, description), heads);
   if (budget.add(entry)) heads.set(CELLS, entry);
   return entry.cells;
 }

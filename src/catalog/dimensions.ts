@@ -67,4 +67,4 @@ const BASE_KINDS = ['price-category', 'price-type', 'frequency'] as const;
 type BaseKind = (typeof BASE_KINDS)[number];
 
 /** All values of `dimension_value.kind`. */
-export type Kind = DimensionKind | BaseKind;
+export type ValueKind = DimensionKind | BaseKind;

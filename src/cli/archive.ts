@@ -11,7 +11,7 @@ import {
 } from '../archive/manifest.ts';
 import { MARKETS } from '../catalog/markets.ts';
 import { PROGRAM } from '../std/program.ts';
-import { type Answer, checkKnown, command, json, option, repeatable } from './command.ts';
+import { type CommandResult, checkKnown, command, json, option, repeatable } from './command.ts';
 import { withDatabase } from './database.ts';
 import { countText, printLines } from './output.ts';
 
@@ -28,7 +28,7 @@ function marketsOf(named: readonly string[]): string[] | null {
 }
 
 /** Result of an export or import. The SHA-256 of the manifest covers every file. */
-async function answerOf(verb: string, folder: string, manifest: Manifest): Promise<Answer> {
+async function answerOf(verb: string, folder: string, manifest: Manifest): Promise<CommandResult> {
   const { files, epoch, revision, markets, fileFormat } = manifest;
   const sum = (of: 'rows' | 'bytes') => files.reduce((total, each) => total + each[of], 0);
   const manifestSha256 = createHash('sha256')

@@ -4,7 +4,7 @@ import { UsageError } from '../process/failure.ts';
 import { printJson } from './output.ts';
 
 /** The result of a command. */
-export interface Answer {
+export interface CommandResult {
   /** Output of --json. */
   readonly data: unknown;
   /** Prints the result as text. */
@@ -27,7 +27,7 @@ interface Definition {
    * Receives the arguments and then the options, as parsed by commander. Throws UsageError for an
    * invalid use that commander cannot detect. A command that prints while it runs returns nothing.
    */
-  readonly run: (...given: never[]) => Promise<Answer | undefined> | Promise<void>;
+  readonly run: (...given: never[]) => Promise<CommandResult | undefined> | Promise<void>;
 }
 
 /** An option with its description. */
@@ -49,7 +49,7 @@ export const json = (description = 'print data for a program'): Option =>
   option('--json', description);
 
 /** Prints an answer as JSON or as text. */
-export function printAnswer({ data, print }: Answer, asJson: boolean): void {
+export function printAnswer({ data, print }: CommandResult, asJson: boolean): void {
   if (asJson) printJson(data);
   else print();
 }

@@ -15,7 +15,7 @@ async function findServer({ link }: Client): Promise<void> {
   await link.firstCheck;
 }
 
-interface Interruption {
+interface SignalHandlers {
   happened(): boolean;
   removeHandlers(): void;
 }
@@ -29,7 +29,7 @@ const NUMBERS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const;
  * Exits on a signal, after the embedded server is released. The transaction of an interrupted
  * command rolls back with its connection.
  */
-function releaseOnSignal(release: () => Promise<void>): Interruption {
+function releaseOnSignal(release: () => Promise<void>): SignalHandlers {
   const names = Object.keys(NUMBERS) as (keyof typeof NUMBERS)[];
   let happened = false;
   const onSignal = (name: NodeJS.Signals): void => {

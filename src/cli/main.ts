@@ -1,7 +1,7 @@
 import { exitCodeOf, report } from '../process/failure.ts';
 import { makeProgram } from './program.ts';
 
-// A reader that has seen enough, like head, closes the pipe.
+// A reader such as head may close the pipe early.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit();
   throw error;

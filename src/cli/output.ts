@@ -11,7 +11,7 @@ export function printLines(...lines: readonly string[]): void {
 }
 
 /** Reports on stderr which sessions a command waits for. */
-export function tellHeld(holders: string): void {
+export function reportHeld(holders: string): void {
   process.stderr.write(`Waiting for a lock that is held by ${holders}\n`);
 }
 

@@ -53,7 +53,7 @@ function groupsOf(columns: Columns, period: Period): Groups {
 /** The observations with a rate, grouped. */
 interface RatedGroups {
   readonly observations: Observations;
-  /** As in `Groups`. */
+  /** The same shape as in `Groups`. */
   readonly from: Int32Array;
 }
 

@@ -12,7 +12,7 @@ interface Observed {
 }
 
 /** A change of the latest mid against an earlier one, numbers as decimal text. */
-interface Change {
+interface SummaryChange {
   readonly absolute: string;
   /** Null for payables, and if the earlier mid is not above 0. */
   readonly percent: string | null;
@@ -22,7 +22,7 @@ interface Change {
 export interface Summary {
   readonly latest: Observed | null;
   readonly previous: Observed | null;
-  readonly changes: Readonly<Record<Span, Change | null>>;
+  readonly changes: Readonly<Record<Span, SummaryChange | null>>;
   /** Number of needed observations without a rate; their figures are null. */
   readonly withoutRate: number;
 }
@@ -74,7 +74,7 @@ function changeOf(
   latest: number,
   base: number,
   rules: SummaryRules,
-): Change | null {
+): SummaryChange | null {
   if (base < 0) return null;
   const now = exactValue(observations, 'mid', latest);
   const then = exactValue(observations, 'mid', base);
@@ -138,7 +138,7 @@ const decimalJson = (decimal: string | null, isText: boolean): string =>
 const observedJson = (each: Observed | null, isText: boolean): string =>
   each ? `{"date":"${each.date}","mid":${decimalJson(each.mid, isText)}}` : 'null';
 
-function changeJson(each: Change | null, isText: boolean): string {
+function changeJson(each: SummaryChange | null, isText: boolean): string {
   if (each === null) return 'null';
   const [absolute, percent] = [each.absolute, each.percent].map((one) => decimalJson(one, isText));
   return `{"absolute":${absolute},"percent":${percent},"baseDate":"${each.baseDate}"}`;

@@ -1,6 +1,6 @@
 import { StacklessError } from '../std/stackless-error.ts';
 
-/** Why the database did not answer. The edge maps each reason to a problem. */
+/** The reason that the database did not answer. The edge maps each reason to a problem. */
 export type FailureReason =
   /** It cannot be reached, or lacks resources. */
   | 'unavailable'

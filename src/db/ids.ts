@@ -1,5 +1,5 @@
 import { v5 } from 'uuid';
-import type { Kind } from '../catalog/dimensions.ts';
+import type { ValueKind } from '../catalog/dimensions.ts';
 
 /** Must never change: every published id is derived from it. */
 const NAMESPACE = '54381723-490d-4692-90f0-31f177eb7534';
@@ -9,5 +9,7 @@ const NAMESPACE = '54381723-490d-4692-90f0-31f177eb7534';
  * the same id in every database: `incoterm/cif`, `currency/usd`, `unit/tonne`. The path
  * of a product begins with its market: `product/nickel/met`.
  */
-export const idOf = (kind: Kind | 'currency' | 'unit' | 'product', ...path: string[]): string =>
-  v5([kind, ...path].join('/'), NAMESPACE);
+export const idOf = (
+  kind: ValueKind | 'currency' | 'unit' | 'product',
+  ...path: string[]
+): string => v5([kind, ...path].join('/'), NAMESPACE);

@@ -23,7 +23,7 @@ const RFC3339 = /^(.{10})T(.{8})(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/;
  */
 export function utcMicroseconds(instant: string): string {
   const [, date, time = '', decimals = '', offset] = RFC3339.exec(instant.toUpperCase()) ?? [];
-  // As in PostgreSQL, a leap second is the following second; Date.parse does not accept it.
+  // A leap second is the following second, like in PostgreSQL. Date.parse does not accept it.
   const isLeap = time.endsWith(':60');
   const whole = Date.parse(`${date}T${isLeap ? `${time.slice(0, 6)}59` : time}${offset}`);
   if (Number.isNaN(whole)) throw new Error('not an RFC 3339 instant');

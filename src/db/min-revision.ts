@@ -24,16 +24,16 @@ interface MinRevisionOptions {
   readonly db: Kysely<Database>;
   readonly link: Pick<Link, 'newestRevision' | 'lagMs' | 'lastRead' | 'isStandby'>;
   readonly primary: Pick<Primary, 'newest'>;
-  /** How long a request waits for a revision, in milliseconds. */
+  /** Maximum wait of a request for a revision, in milliseconds. */
   readonly waitMs: number;
-  /** How long a standby may be behind before the node reports it, in milliseconds; 0 for ever. */
+  /** Maximum lag of a standby before the node reports it, in milliseconds; 0 for ever. */
   readonly lagMsMax: number;
 }
 
 /** A revision that a client has seen and this server lacks. */
 interface Missing {
   readonly text: string;
-  /** The moment of the request, by `performance.now()`. */
+  /** Arrival time of the request, by `performance.now()`. */
   readonly atMs: number;
 }
 

@@ -127,10 +127,10 @@ export async function answerAt(
 
 const NOTHING = Buffer.alloc(0);
 
-/** CSV with some of the columns. All of them have a faster writer, which joins shared cells. */
+/** CSV with a choice of columns. The full table has a faster writer, which joins shared cells. */
 const columnsWriter: Writer = {
   head: ({ context }) => [headerRow(columnsOf(context.plan))],
-  record: (terms, contents) => recordRows(terms, contents, false),
+  record: (context, contents) => recordRows(context, contents, false),
   between: NOTHING,
   end: NOTHING,
 };
@@ -138,7 +138,7 @@ const columnsWriter: Writer = {
 /** A flat JSON array with an object for each row. */
 const rowsWriter: Writer = {
   head: () => [Buffer.from('[')],
-  record: (terms, contents) => recordRows(terms, contents, true),
+  record: (context, contents) => recordRows(context, contents, true),
   between: Buffer.from(','),
   end: Buffer.from(']'),
 };
@@ -149,7 +149,7 @@ const hasAllColumns = ({ options }: Plan): boolean =>
 /** The formats of typed columns. */
 type TableFormat = 'parquet' | 'arrow';
 
-/** Loads the writer of a table with the first request for it: no other needs its libraries. */
+/** Loads a table writer lazily, because only its own format needs its libraries. */
 async function tableWriter(format: TableFormat): Promise<TableSlices> {
   if (format === 'arrow') {
     const { arrowSlices } = await import('./write/arrow.ts');
@@ -180,7 +180,7 @@ function lastRows(
 /** Warnings that the metadata of a file lists. */
 const FILE_WARNINGS = 100;
 
-/** The metadata of a file: that of the answer, and what was asked of its conversion. */
+/** The metadata of a file: that of the response, and the requested conversion. */
 function aboutFile({ metadata, context }: Answer): Record<string, unknown> {
   const { currency, unitOfMeasure, decimals, aggregate } = context.plan.options;
   const { warnings, ...about } = metadata;

@@ -18,17 +18,17 @@ import {
 import type { Database } from '../db/schema.ts';
 import { cachedByRevision } from '../db/shared-work.ts';
 import { type Problem, startAgain } from '../errors.ts';
-import { IN_THE_FUTURE, type Moment } from './plan/options.ts';
+import { IN_THE_FUTURE, type RequestedRevision } from './plan/options.ts';
 import type { Plan } from './plan/plan.ts';
 
-/** The one committed state of the database that an answer is read from. */
+/** The committed revision that a response reads. */
 export interface Snapshot {
   readonly head: Head;
-  /** The source of exchange rates; null if the answer converts no currency. */
+  /** The source of exchange rates; null if the response converts no currency. */
   readonly rates: RateSource | null;
 }
 
-/** True if every request has the same answer at both snapshots. */
+/** True if every request has the same response at both snapshots. */
 export const isSameSnapshot = (one: Snapshot, other: Snapshot): boolean =>
   revisionText(one.head) === revisionText(other.head) &&
   one.head.reference === other.head.reference &&
@@ -44,40 +44,40 @@ const unknownRevision = (option: 'revision' | 'cursor', detail: string): Problem
     ? startAgain('invalid_cursor', '/options/cursor', detail)
     : startAgain('unknown_revision', '/options/revision', detail);
 
-/** The revision that a plan's moment names; null for the newest. */
+/** The upper bound of the requested revision; null for the newest. */
 async function boundOf(
   db: Kysely<Database>,
-  moment: Moment,
+  requested: RequestedRevision,
   asOf: AsOfReader,
 ): Promise<string | null> {
-  if (moment.kind === 'now') return null;
-  if (moment.kind === 'asOf') {
-    const number = await asOf(db, moment.instant);
+  if (requested.kind === 'now') return null;
+  if (requested.kind === 'asOf') {
+    const number = await asOf(db, requested.instant);
     if (number === null) {
       throw brokenBy([{ pointer: '/options/asOf', code: 'out_of_range', detail: IN_THE_FUTURE }]);
     }
     return number;
   }
-  const { option, text } = moment;
+  const { option, text } = requested;
   const { epoch, newest, revision } = await findRevision(db, text);
   if (revision !== null) return revision;
   const [prefix = '', number = ''] = text.split('.');
   if (prefix.startsWith(epoch) && BigInt(number) > BigInt(numberOf(newest))) {
     throw unknownRevision(option, `The newest revision is ${wireText(epoch, newest)}`);
   }
-  const detail = `This ${option} is of another epoch or was lost in a failover; ask without it`;
+  const detail = `This ${option} is of another epoch or was lost in a failover; retry without it`;
   throw unknownRevision(option, detail);
 }
 
-/** A walk stays at its revision, also if each request names a past one. */
+/** Rejects a past revision that differs from the revision of the cursor. */
 function checkWalk({ page }: SnapshotPlan, head: Head): void {
   if (page.after === null || page.after.revision === revisionText(head)) return;
-  const detail = `This cursor goes on at ${page.after.revision}; leave out asOf and revision`;
+  const detail = `This cursor continues at ${page.after.revision}; omit asOf and revision`;
   throw unknownRevision('cursor', detail);
 }
 
-/** The part of a plan that decides its snapshot, but for the page. */
-type MomentPlan = Omit<SnapshotPlan, 'page'>;
+/** The part of a plan that decides its snapshot, without the page. */
+type RevisionPlan = Omit<SnapshotPlan, 'page'>;
 
 /**
  * Reads the snapshot of a plan from the database. The source of rates is chosen at the same
@@ -89,12 +89,12 @@ type MomentPlan = Omit<SnapshotPlan, 'page'>;
  */
 async function readSnapshot(
   db: Kysely<Database>,
-  plan: MomentPlan,
+  plan: RevisionPlan,
   source: string,
   asOf: AsOfReader = revisionAsOf,
 ): Promise<Snapshot> {
   const { slug } = plan.market;
-  const bound = await boundOf(db, plan.options.moment, asOf);
+  const bound = await boundOf(db, plan.options.requested, asOf);
   if (plan.options.currency === null) {
     return { head: await headOf(db, [slug], bound), rates: null };
   }
@@ -104,28 +104,28 @@ async function readSnapshot(
   return { head: await headOf(db, [slug, ...rates.scopes], until), rates };
 }
 
-/** Snapshots of past moments that are cached, of some 200 bytes each. */
+/** Maximum number of cached past snapshots, of some 200 bytes each. */
 const PAST_CACHED = 1_000;
 
 /**
- * Identifies the snapshot of a past moment. It stays the same until a server takes over that lacks
- * a revision: then `history` grows.
+ * Cache key of a past snapshot. It stays the same until a failover to a server that lacks a
+ * revision: then `history` grows.
  */
-function pastKey({ epoch, history }: NewestRevision, { market, options }: MomentPlan): string {
-  const { moment, currency } = options;
+function pastKey({ epoch, history }: NewestRevision, { market, options }: RevisionPlan): string {
+  const { requested, currency } = options;
   const isConverted = currency !== null;
-  return JSON.stringify([epoch, history, market.slug, isConverted, moment]);
+  return JSON.stringify([epoch, history, market.slug, isConverted, requested]);
 }
 
 /**
  * True if the newest revision contains the snapshot of a plan: the plan reads the newest revision,
- * or a revision after which no commit affects the answer, as on the pages of a walk.
+ * or a revision after which no commit affects the response, as for later pages.
  */
 export function isShownBy(newest: NewestRevision, { market, options }: SnapshotPlan): boolean {
-  const { moment, currency } = options;
-  if (moment.kind !== 'revision') return moment.kind === 'now';
+  const { requested, currency } = options;
+  if (requested.kind !== 'revision') return requested.kind === 'now';
   const shown = [newest.revision, ...[...newest.scopes.values()].map((each) => each.revision), '0'];
-  const bound = shown.find((each) => wireText(newest.epoch, each) === moment.text);
+  const bound = shown.find((each) => wireText(newest.epoch, each) === requested.text);
   // The database may still have another revision.
   if (bound === undefined) return false;
   // The choice of a source depends on the rates of all sources.
@@ -149,8 +149,8 @@ function rateKey(newest: NewestRevision): string {
 }
 
 /**
- * A reader that uses the result of the revision check. It caches the last chosen source of rates,
- * and the snapshots of past moments.
+ * A reader that uses the result of the revision check. It caches the last chosen source of rates
+ * and past snapshots.
  * @param shared the database of loads that requests share; an aborted request does not cancel them
  * @param source the configured source of exchange rates
  */
@@ -162,7 +162,7 @@ export function snapshotReader(
   const ratesAt = cachedByRevision(1, rateKey, ({ revision }) =>
     rateSource(shared, source, revision),
   );
-  const pastAt = cachedByRevision(PAST_CACHED, pastKey, (_newest, plan: MomentPlan) =>
+  const pastAt = cachedByRevision(PAST_CACHED, pastKey, (_newest, plan: RevisionPlan) =>
     readSnapshot(shared, plan, source, asOf),
   );
   return async (plan, newest) => {

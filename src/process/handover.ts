@@ -55,7 +55,7 @@ export function onUndelivered(worker: Worker, found: (handle: Handle) => void): 
 }
 
 /** Messages between the primary and its workers about connections that change owners. */
-interface Message {
+interface HandoverMessage {
   /**
    * `retire`: the worker must stop. `handOver`: a worker gives up a connection. `accept`: another
    * worker must serve it. `accepted`: its acknowledgement.
@@ -68,7 +68,12 @@ interface Message {
   readonly refusals?: number;
 }
 
-type Send = (message: Message, handle?: Handle, options?: object, done?: () => void) => boolean;
+type Send = (
+  message: HandoverMessage,
+  handle?: Handle,
+  options?: object,
+  done?: () => void,
+) => boolean;
 
 interface Inner {
   _handle: Handle | null;
@@ -96,7 +101,7 @@ export class WorkerHandover {
 
   /** Calls `retire` when the primary process retires this worker. */
   onRetire(retire: () => void): void {
-    process.on('message', ({ act }: Message) => {
+    process.on('message', ({ act }: HandoverMessage) => {
       if (act !== 'retire') return;
       this.#isRetiring = true;
       retire();
@@ -106,7 +111,7 @@ export class WorkerHandover {
   /** Lets the server serve connections of retired workers. */
   acceptFor(server: Server): void {
     let isUsed = false;
-    process.on('message', (message: Message, handle?: Handle) => {
+    process.on('message', (message: HandoverMessage, handle?: Handle) => {
       if (message.act !== 'accept' || !handle) return;
       (process.send as Send)({ act: 'accepted', seq: message.seq ?? 0 });
       const { _handle: listener, _connections: count, maxConnections } = server as Listening;
@@ -181,9 +186,12 @@ export interface HandedOver {
 
 /** Calls `found` for each connection that a worker hands over. */
 export function onHandedOver(worker: Worker, found: (connection: HandedOver) => void): void {
-  worker.on('message', ({ act, isUsed = false, refusals = 0 }: Message, handle: unknown) => {
-    if (act === 'handOver' && handle) found({ handle: handle as Handle, isUsed, refusals });
-  });
+  worker.on(
+    'message',
+    ({ act, isUsed = false, refusals = 0 }: HandoverMessage, handle: unknown) => {
+      if (act === 'handOver' && handle) found({ handle: handle as Handle, isUsed, refusals });
+    },
+  );
 }
 
 /**
@@ -197,7 +205,7 @@ export function connectionSender(
   const underWay = new Map<number, HandedOver>();
   const send = worker.send.bind(worker) as unknown as Send;
   let last = 0;
-  worker.on('message', ({ act, seq = 0 }: Message) => {
+  worker.on('message', ({ act, seq = 0 }: HandoverMessage) => {
     if (act !== 'accepted') return;
     underWay.get(seq)?.handle.close();
     underWay.delete(seq);

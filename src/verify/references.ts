@@ -1,11 +1,11 @@
 import type { Rule } from './rule.ts';
 
 /** A column, and the tables that it references: one of them must have the row. */
-type Reference = readonly [column: string, ...targets: string[]];
+type ForeignKey = readonly [column: string, ...targets: string[]];
 
-const CURRENCY: Reference = ['currency_id', 'currency'];
-const BATCH: Reference = ['batch_id', 'load_batch'];
-const PRICE: Reference = ['price_id', 'price', 'price_history'];
+const CURRENCY: ForeignKey = ['currency_id', 'currency'];
+const BATCH: ForeignKey = ['batch_id', 'load_batch'];
+const PRICE: ForeignKey = ['price_id', 'price', 'price_history'];
 
 const DIMENSIONS = [
   'price_category_id',
@@ -24,16 +24,16 @@ const DIMENSIONS = [
   'service_id',
 ];
 
-const PRICE_REFERENCES: readonly Reference[] = [
+const PRICE_REFERENCES: readonly ForeignKey[] = [
   ['market_id', 'market'],
   CURRENCY,
   ['unit_id', 'unit_of_measure'],
   ['product_id', 'product'],
-  ...DIMENSIONS.map((column): Reference => [column, 'dimension_value']),
+  ...DIMENSIONS.map((column): ForeignKey => [column, 'dimension_value']),
 ];
 
 /** References by table. Foreign keys cover some of them, but can be disabled. */
-const REFERENCES: Readonly<Record<string, readonly Reference[]>> = {
+const REFERENCES: Readonly<Record<string, readonly ForeignKey[]>> = {
   product: [['market_id', 'market']],
   price: PRICE_REFERENCES,
   series: [['price_id', 'price'], BATCH],
@@ -65,7 +65,7 @@ const PAST_REFERENCES: typeof REFERENCES = {
 
 const KEYS: Readonly<Record<string, string>> = { fx_source: 'slug', access_scope: 'scope' };
 
-const dangling = (table: string, [column, ...targets]: Reference): string => `
+const dangling = (table: string, [column, ...targets]: ForeignKey): string => `
   select '${table}' as "table", '${column}' as column, r.value::text, r.rows
   from (select ${column} as value, count(*) as rows from ${table}
     where ${column} is not null group by 1) as r

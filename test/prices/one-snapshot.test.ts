@@ -5,7 +5,7 @@ import { planOf } from '../../src/prices/plan/plan.ts';
 import { selectionOf } from '../../src/prices/select/query.ts';
 import { referenceReader } from '../../src/prices/select/references.ts';
 import { sqlSeries } from '../../src/prices/series/from-sql.ts';
-import { membersOf, ownTerms } from '../../src/prices/write/record.ts';
+import { currencyAndUnitOf, membersOf } from '../../src/prices/write/record.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { inRevision } from '../support/database/minimal-data.ts';
 import { listeningOn, type Service } from '../support/http/service.ts';
@@ -111,7 +111,7 @@ async function recordsAt({ db, client }: TestDatabase, revision: number): Promis
   const records = prices.map((price) => {
     const columns = series.get(price.id);
     const points = columns ? pointsText(nativePoints(columns)).toString() : '';
-    const members = membersOf(COBALT, price, references, ownTerms(price, references));
+    const members = membersOf(COBALT, price, references, currencyAndUnitOf(price, references));
     return `${JSON.stringify(members).slice(0, -1)},"series":[${points}]}`;
   });
   return `[${records.join(',')}]`;

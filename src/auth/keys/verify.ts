@@ -41,7 +41,7 @@ export function limitsOf(
  * Looks up a key in the database or in a cache. A cache needs the digest of the request: a cached
  * result for a wrong secret would be faster than one for an unknown key.
  */
-export type FindKey = (publicId: string, digest: Uint8Array) => Promise<KeyRecord | undefined>;
+export type FindApiKey = (publicId: string, digest: Uint8Array) => Promise<KeyRecord | undefined>;
 
 /** SHA-256 of a key. 190 random bits cannot be guessed, so no slow password hash is needed. */
 export const digestOf = (text: string): Buffer => hash('sha256', text, 'buffer');
@@ -82,7 +82,7 @@ const isDigestOf = (key: KeyRecord | undefined, digest: Uint8Array): boolean =>
   timingSafeEqual(digest, key?.digest ?? NO_DIGEST) && key !== undefined;
 
 async function lookUp(
-  find: FindKey,
+  find: FindApiKey,
   publicId: string,
   digest: Uint8Array,
 ): Promise<KeyRecord | undefined> {
@@ -103,7 +103,7 @@ async function lookUp(
  * @throws Problem invalid_api_key, api_key_expired, api_key_revoked; auth_unavailable if the
  *   lookup fails; DatabaseFailure if the database is busy or lacks the schema
  */
-export async function verifyKey(find: FindKey, text: string): Promise<Principal> {
+export async function verifyKey(find: FindApiKey, text: string): Promise<Principal> {
   const publicId = publicIdOf(text);
   if (publicId === null) throw invalidApiKey();
   const digest = digestOf(text);

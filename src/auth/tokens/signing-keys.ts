@@ -55,13 +55,13 @@ async function textOf(response: Response, bytesMax: number): Promise<string> {
   return Buffer.concat(parts).toString('utf8');
 }
 
-type FindKey = ReturnType<typeof createLocalJWKSet>;
+type FindSigningKey = ReturnType<typeof createLocalJWKSet>;
 
 /** Cache of the last key set, used while fetches fail. */
 class KeySetCache {
   readonly #times: RemoteKeyTimes;
   readonly #bytesMax: number;
-  #find: FindKey | null = null;
+  #find: FindSigningKey | null = null;
   #readAt = 0;
   #failures = 0;
   #notBefore = 0;
@@ -72,7 +72,7 @@ class KeySetCache {
   }
 
   /** The cached key set; null if there is none or it is too old. */
-  get find(): FindKey | null {
+  get find(): FindSigningKey | null {
     return performance.now() - this.#readAt <= this.#times.staleMaxMs ? this.#find : null;
   }
 

@@ -44,7 +44,7 @@ export interface TokenHeader {
 const BYTES_MAX = 8_192;
 const TYPES = new Set(['jwt', 'at+jwt', 'application/at+jwt']);
 
-type Members = Readonly<Record<string, unknown>>;
+type TokenMembers = Readonly<Record<string, unknown>>;
 
 /** Strict base64url: only the canonical encoding passes, so an altered token is never accepted. */
 function bytesOf(segment: string): Buffer {
@@ -52,7 +52,7 @@ function bytesOf(segment: string): Buffer {
   return bytes.toString('base64url') === segment ? bytes : reject('not base64url');
 }
 
-function membersOf(segment: string): Members {
+function membersOf(segment: string): TokenMembers {
   const bytes = bytesOf(segment);
   if (!isUtf8(bytes)) return reject('not UTF-8');
   const text = bytes.toString('utf8');
@@ -66,7 +66,7 @@ function membersOf(segment: string): Members {
     return reject('not an object');
   }
   if (hasDuplicateMembers(text)) return reject('a member is named twice');
-  return value as Members;
+  return value as TokenMembers;
 }
 
 /**

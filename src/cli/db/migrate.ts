@@ -7,11 +7,11 @@ import {
 import { type Preview, previewMigrations } from '../../db/migrate/migrations.ts';
 import { UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { type Answer, command, json, option } from '../command.ts';
+import { type CommandResult, command, json, option } from '../command.ts';
 import { withDatabase } from '../database.ts';
-import { printLines, printTable, tellHeld, timeText } from '../output.ts';
+import { printLines, printTable, reportHeld, timeText } from '../output.ts';
 
-interface MigrateOptions {
+interface MigrateArguments {
   readonly status?: true;
   readonly dryRun?: true;
   readonly down?: true;
@@ -45,7 +45,7 @@ function printPreview(previews: readonly Preview[]): void {
   }
 }
 
-async function takeBack(yes: true | undefined): Promise<Answer> {
+async function takeBack(yes: true | undefined): Promise<CommandResult> {
   if (!yes) {
     throw new UsageError('--down changes the schema under a running service; add --yes to confirm');
   }
@@ -54,10 +54,10 @@ async function takeBack(yes: true | undefined): Promise<Answer> {
   return { data: { takenBack: name }, print: () => printLines(text) };
 }
 
-async function bringUp(): Promise<Answer> {
+async function bringUp(): Promise<CommandResult> {
   const { ran, newer } = await withDatabase(async ({ db, progress }) => {
     const onWait = (tries: number) => progress.update(`a table is in use; tried ${tries} times`);
-    const names = await migrateUp(db, { onWait, onHeld: tellHeld });
+    const names = await migrateUp(db, { onWait, onHeld: reportHeld });
     const states = await migrationStatus(db);
     return { ran: names, newer: states.find(({ state }) => state === 'unknown') };
   }, ANY_SCHEMA);
@@ -89,7 +89,7 @@ Examples:
   ${PROGRAM} db migrate
   ${PROGRAM} db migrate --dry-run > pending.sql
   ${PROGRAM} db migrate --status --json`,
-  async run({ status, dryRun, down, yes }: MigrateOptions) {
+  async run({ status, dryRun, down, yes }: MigrateArguments) {
     const modes = [status, dryRun, down].filter((each) => each);
     if (modes.length > 1) throw new UsageError('take one of --status, --dry-run and --down');
     if (down) return takeBack(yes);

@@ -5,7 +5,7 @@ import type { KeyLimits } from '../../limits/limits.ts';
 import { actor } from '../../process/environment.ts';
 import { UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { type Answer, command, json, option, required } from '../command.ts';
+import { type CommandResult, command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { printLines, printTable, timeText } from '../output.ts';
 import {
@@ -72,7 +72,7 @@ function linesOf(key: KeyInfo): string[] {
 const SHOWN_ONCE = 'The key is shown this once; the database keeps only its digest.';
 
 /** The answer of a command about one key. A new key is printed with its secret. */
-function answerOf(key: KeyInfo | NewKeyInfo): Answer {
+function answerOf(key: KeyInfo | NewKeyInfo): CommandResult {
   const secret = 'key' in key ? ['', key.key, '', SHOWN_ONCE] : [];
   return { data: dataOf(key), print: () => printLines(...linesOf(key), ...secret) };
 }

@@ -179,7 +179,7 @@ export const addLoadUndo = command({
   args: [['<batch>', 'its number: load log lists them']],
   options: [
     required('--reason <text>', 'why; kept with the undo'),
-    option('--dry-run', 'only tell what the undo would do'),
+    option('--dry-run', 'only report the changes of the undo'),
     json(),
   ],
   help: `

@@ -10,9 +10,9 @@ import type { LoadReport, LoadRequest } from '../../ingest/load/request.ts';
 import { actor } from '../../process/environment.ts';
 import { EXIT, UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { type Answer, command, json, option, printAnswer, required } from '../command.ts';
+import { type CommandResult, command, json, option, printAnswer, required } from '../command.ts';
 import { type Work, withDatabase } from '../database.ts';
-import { printLines, tellHeld } from '../output.ts';
+import { printLines, reportHeld } from '../output.ts';
 import { NO_PROGRESS, openProgress } from '../progress.ts';
 import { addLoadLog, addLoadShow, addLoadUndo } from './ledger.ts';
 import { isRefused, previewLines, printProblems, printRefused, printReport } from './report.ts';
@@ -57,12 +57,12 @@ function printFile(report: Named, options: LoadOptions, isOneOfSeveral: boolean)
 }
 
 /** Loads files one after another, each as its own batch, and prints each report. */
-async function loadFiles(requests: readonly Asked[], options: LoadOptions): Promise<Answer> {
+async function loadFiles(requests: readonly Asked[], options: LoadOptions): Promise<CommandResult> {
   const { quiet, fetch } = options;
   const asJson = options.json === true;
   const isOne = requests.length === 1;
   const reports: Named[] = [];
-  const answerOf = (): Answer => ({
+  const answerOf = (): CommandResult => ({
     data: isOne ? reports[0] : reports,
     print: () => (quiet ? undefined : printRefused(reports)),
     exitCode: reports.some(isRefused) ? EXIT.refused : EXIT.ok,
@@ -77,7 +77,7 @@ async function loadFiles(requests: readonly Asked[], options: LoadOptions): Prom
         onProgress: progress.update,
         onHeld(holders) {
           progress.end();
-          if (!quiet) tellHeld(holders);
+          if (!quiet) reportHeld(holders);
         },
         onPreview(preview) {
           progress.end();
@@ -121,7 +121,11 @@ function checkOptions(files: readonly string[], options: LoadOptions): void {
   }
 }
 
-async function run(format: FormatName, named: string[], options: LoadOptions): Promise<Answer> {
+async function run(
+  format: FormatName,
+  named: string[],
+  options: LoadOptions,
+): Promise<CommandResult> {
   checkOptions(named, options);
   const files = await filesOf(named, options);
   const reader = await openFormat(format, options.map);
@@ -154,7 +158,7 @@ function formatCommand(name: FormatName): (parent: Command) => void {
       option('--allow-corrections', 'let published values change; needs --reason'),
       option('--accept-jumps', 'let values differ from their neighbours by more than the limit'),
       option('--reason <text>', 'why; kept with the load'),
-      option('--dry-run', 'only tell what the load would do'),
+      option('--dry-run', 'only report the changes of the load'),
       option('--rejects <path>', 'copy the lines of rejected rows to this file, load the others'),
       option('--overwrite', 'let the files of --rejects replace those that are there'),
       option('--quiet', 'print nothing but errors: for cron'),

@@ -5,7 +5,7 @@ import type { Listed, Values } from '../../ingest/staging/change-set.ts';
 import { actor } from '../../process/environment.ts';
 import { UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { countText, printLines, tellHeld } from '../output.ts';
+import { countText, printLines, reportHeld } from '../output.ts';
 
 /** Printed entries of each list; --json has more. */
 const SHOWN_MAX = 10;
@@ -197,5 +197,5 @@ export function takingRequest<Preview>(
   const onPreview = (preview: Preview): void => {
     if (!json) printLines(...linesOf(preview));
   };
-  return { actor: actor(), reason, dryRun, onPreview, onHeld: tellHeld };
+  return { actor: actor(), reason, dryRun, onPreview, onHeld: reportHeld };
 }

@@ -64,7 +64,7 @@ export const addWithdraw = command({
     option('--all', 'all points of the price'),
     option('--file <path>', 'the points of a CSV file with the columns code and date'),
     required('--reason <text>', 'why; kept with the withdrawal'),
-    option('--dry-run', 'only tell what would be withdrawn'),
+    option('--dry-run', 'only report the points that would be withdrawn'),
     json(),
   ],
   help: `

@@ -5,13 +5,13 @@ import { PROGRAM } from '../../std/program.ts';
 import { VERSION } from '../../version.ts';
 import { command, option } from '../command.ts';
 
-/** Seconds of a call by default; clients of the protocol give up after 60. */
+/** Default timeout of a call in seconds; clients of the protocol time out after 60. */
 const TIMEOUT_S = 45;
 const TIMEOUT_S_MAX = 600;
 
-/** Serves the tools until the input ends or a signal comes. */
+/** Serves the tools until the input ends or a signal arrives. */
 async function serve(timeoutMs: number): Promise<void> {
-  // Loaded here, because no other command needs the SDK.
+  // Loaded lazily, because no other command needs the SDK.
   const { McpServer } = await import('@modelcontextprotocol/server');
   const { serveStdio } = await import('@modelcontextprotocol/server/stdio');
   const { openService } = await import('./service.ts');
@@ -19,7 +19,7 @@ async function serve(timeoutMs: number): Promise<void> {
   const { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: key } = process.env;
   const service = openService({ url, key, timeoutMs });
   const ended = new AbortController();
-  const tell = (text: string): void => void process.stderr.write(`commodity-prices: ${text}\n`);
+  const log = (text: string): void => void process.stderr.write(`commodity-prices: ${text}\n`);
   const handle = serveStdio(
     () => {
       const server = new McpServer(
@@ -29,15 +29,15 @@ async function serve(timeoutMs: number): Promise<void> {
       addTools(server, service);
       return server;
     },
-    { onerror: ({ message }) => tell(message) },
+    { onerror: ({ message }) => log(message) },
   );
-  tell(`serving MCP over standard input and output; calls ${service.url}`);
+  log(`serving MCP over standard input and output; calls ${service.url}`);
   const { signal } = ended;
   const ends = [
     once(process.stdin, 'close', { signal }),
     ...['SIGTERM', 'SIGINT', 'SIGHUP'].map((name) => once(process, name, { signal })),
   ];
-  // An input that fails has ended too.
+  // A failed input counts as ended.
   await Promise.race(ends).catch(() => {});
   for (const each of ends) each.catch(() => {});
   ended.abort();

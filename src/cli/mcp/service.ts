@@ -3,25 +3,25 @@ import { UsageError } from '../../process/failure.ts';
 import { masked, maskedEncoded } from '../../std/secrets.ts';
 import { VERSION } from '../../version.ts';
 
-/** Attempts after the first one of a call that was answered 429 or 503. */
+/** Maximum number of retries of a call after 429 or 503. */
 const RETRIES = 3;
 
-/** First wait where `Retry-After` says nothing; each further one is twice as long. */
+/** First wait without a `Retry-After`; each further wait is twice as long. */
 const WAIT_MS = 500;
 
-/** Characters of an unexpected body that its error shows. */
+/** Maximum number of characters of an unexpected body in its error. */
 const SHOWN = 200;
 
-/** Most bytes of a body. An answer of 200 points has less than a tenth. */
+/** Maximum bytes of a body. A response of 200 points has less than a tenth. */
 const BODY_BYTES_MAX = 8 * 2 ** 20;
 
-/** Members that are prices: their digits stay as they are written. */
+/** Members that contain prices. They stay text, so no digit is lost. */
 const PRICES = ['low', 'mid', 'high'];
 
 /** Characters that change or hide the text around them. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** A call without an answer. What the service did not say is absent. */
+/** A failed call. Members that the service did not send are absent. */
 export class CallError extends Error {
   override readonly name = 'CallError';
   readonly status: number | undefined;
@@ -36,23 +36,23 @@ export class CallError extends Error {
 }
 
 /** A parsed JSON object. */
-export type Members = Readonly<Record<string, unknown>>;
+export type JsonMembers = Readonly<Record<string, unknown>>;
 
-/** The service as one key sees it. */
-export interface Service {
+/** The service, called with one key. */
+export interface PriceService {
   readonly url: string;
   get(path: string, query: Readonly<Record<string, string | undefined>>, signal: AbortSignal): Call;
   post(path: string, body: object, signal: AbortSignal): Call;
 }
 
-/** An answer that is a JSON object. @throws CallError */
-type Call = Promise<Members>;
+/** A response that is a JSON object. @throws CallError */
+type Call = Promise<JsonMembers>;
 
-interface Access {
+interface ServiceAccess {
   /** Address of the service. */
   readonly url: string | undefined;
   readonly key: string | undefined;
-  /** Milliseconds that a call may take, with all of its attempts. */
+  /** Timeout of a call with all of its attempts, in milliseconds. */
   readonly timeoutMs: number;
 }
 
@@ -71,7 +71,7 @@ function rootOf(text: string): string {
   return url.href.replace(/\/+$/, '').replace(/\/v3(\/prices)?$/, '');
 }
 
-/** @throws UsageError for a key that is missing or cannot stand in a header */
+/** @throws UsageError for a missing key or one with illegal header characters */
 function checkedKey(key: string | undefined): string {
   if (!key) {
     throw new UsageError('there is no API key: set the environment variable COMMODITY_PRICES_KEY');
@@ -82,7 +82,7 @@ function checkedKey(key: string | undefined): string {
   return key;
 }
 
-/** Milliseconds of a `Retry-After`, which may be a date; null where it says nothing. */
+/** Milliseconds of a `Retry-After`, which may be a date; null if it is missing or malformed. */
 function retryAfterMs(text: string | null): number | null {
   if (text === null) return null;
   if (/^\s*\d{1,9}\s*$/.test(text)) return Number(text) * 1_000;
@@ -93,18 +93,18 @@ function retryAfterMs(text: string | null): number | null {
 const beginningOf = (bytes: Buffer): string =>
   JSON.stringify(visible(masked(bytes.subarray(0, 4 * SHOWN).toString()).slice(0, SHOWN)));
 
-/** A text whose invisible characters are written as their numbers. */
+/** Escapes the invisible characters of a text. */
 const visible = (text: string): string =>
   text.replace(INVISIBLE, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`);
 
-/** Keeps the digits of prices, which no number could hold, and shows what hides in texts. */
+/** JSON reviver: keeps exact digits of prices as text and escapes invisible characters. */
 function asWritten(key: string, value: unknown, { source }: { readonly source?: string }): unknown {
   if (typeof value === 'string') return visible(value);
   return typeof value === 'number' && PRICES.includes(key) ? source : value;
 }
 
-/** The object that a JSON text holds; null where it is not whole or something else. */
-function membersOf(bytes: Buffer): Members | null {
+/** Parses a JSON object; null for invalid JSON and other values. */
+function membersOf(bytes: Buffer): JsonMembers | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     const value = JSON.parse(text, asWritten as Parameters<typeof JSON.parse>[1]);
@@ -114,13 +114,13 @@ function membersOf(bytes: Buffer): Members | null {
   }
 }
 
-/** What went wrong below HTTP, in words. */
+/** The cause of a connection error, as text. */
 function causeOf(error: unknown): string {
   const { cause, message } = error as Error & { readonly cause?: Error & { code?: string } };
   return cause?.code ?? cause?.message ?? message;
 }
 
-/** Reads a body. @throws CallError when it breaks off or does not end */
+/** Reads a body. @throws CallError if it is incomplete or too long */
 async function bodyOf(answer: Response, url: string): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -145,16 +145,16 @@ async function bodyOf(answer: Response, url: string): Promise<Buffer> {
   );
 }
 
-/** A member that every answer has, and this one lacks. */
-function missingIn({ data, $metadata }: Members, url: string): string | null {
+/** The name of a required member that a response lacks. */
+function missingIn({ data, $metadata }: JsonMembers, url: string): string | null {
   if (!Array.isArray(data)) return 'data';
-  // The list of markets is of no revision.
+  // The list of markets has no revision.
   const isComplete = url.endsWith('/v3/prices') || $metadata instanceof Object;
   return isComplete ? null : '$metadata';
 }
 
-/** The content of an answer, or the error that it stands for. @throws CallError */
-async function contentOf(answer: Response, url: string): Promise<Members | CallError> {
+/** The content of a response, or its error. @throws CallError */
+async function contentOf(answer: Response, url: string): Promise<JsonMembers | CallError> {
   const { status, headers } = answer;
   const bytes = await bodyOf(answer, url);
   const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? 'no type';
@@ -184,10 +184,10 @@ async function contentOf(answer: Response, url: string): Promise<Members | CallE
 }
 
 /**
- * Opens the service for one key. Nothing is asked yet.
- * @throws UsageError for a missing key, a key in the address, or an address that is none
+ * Opens the service for one key, without a request.
+ * @throws UsageError for a missing key, a key in the address, or an invalid address
  */
-export function openService({ url: address, key: given, timeoutMs }: Access): Service {
+export function openService({ url: address, key: given, timeoutMs }: ServiceAccess): PriceService {
   const key = checkedKey(given);
   const root = rootOf(address || 'http://127.0.0.1:3000');
   const headers = {

@@ -64,7 +64,7 @@ export const VIOLATIONS_MAX = 100;
 // TypeBox stops at 8 errors by default, but a response reports all violations.
 Settings.Set({ maxErrors: 4 * VIOLATIONS_MAX });
 
-interface SchemaError {
+interface RequestSchemaError {
   readonly keyword: string;
   readonly instancePath: string;
   readonly message: string;
@@ -113,7 +113,7 @@ const FORMS: Readonly<Record<string, string>> = {
 
 const article = (type: string): string => (/^[aeio]/.test(type) ? `an ${type}` : `a ${type}`);
 
-const KEYWORDS: Record<string, (error: SchemaError) => [ViolationCode, string]> = {
+const KEYWORDS: Record<string, (error: RequestSchemaError) => [ViolationCode, string]> = {
   type: ({ params }) => [
     'wrong_type',
     `Must be ${article(String((params as { type: unknown }).type))}`,
@@ -152,7 +152,7 @@ const KEYWORDS: Record<string, (error: SchemaError) => [ViolationCode, string]> 
   ],
 };
 
-type JsonMembers = Readonly<Record<string, unknown>>;
+type RequestMembers = Readonly<Record<string, unknown>>;
 
 /** The body of a request as sent. */
 export interface SentBody {
@@ -162,7 +162,7 @@ export interface SentBody {
 }
 
 /** True for an object with members. */
-export const isMembers = (value: unknown): value is JsonMembers =>
+export const isMembers = (value: unknown): value is RequestMembers =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** An object of the request that may have only these members. */
@@ -209,7 +209,7 @@ function withoutUnknownMembers(
 }
 
 /** Maps the errors of the schema to violations, one for each place and code. */
-function violationsOf(errors: Iterable<SchemaError>): Violation[] {
+function violationsOf(errors: Iterable<RequestSchemaError>): Violation[] {
   const violations = new Map<string, Violation>();
   for (const error of errors) {
     // A value of the wrong type is not reported as an illegal word as well.
@@ -257,7 +257,7 @@ function checkWith(schema: TObject, root: Closed, market: Market | null): BodyCh
     const known = withoutUnknownMembers(value, root, market, found);
     if (found.length > VIOLATIONS_MAX) return found;
     if (!compiled.Check(known)) {
-      const broken = violationsOf(compiled.Errors(known) as Iterable<SchemaError>);
+      const broken = violationsOf(compiled.Errors(known) as Iterable<RequestSchemaError>);
       if (broken.length === 0) throw new Error('the schema rejected a body without an error');
       found.push(...broken);
     }

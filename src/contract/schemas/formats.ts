@@ -115,7 +115,7 @@ export const dimensionFields = (market: Market): readonly string[] =>
 /** The groups of columns, in the order of a row. */
 export const CSV_GROUPS = {
   values: ['date', 'low', 'mid', 'high'],
-  terms: ['currency', 'unitOfMeasure'],
+  currencyAndUnit: ['currency', 'unitOfMeasure'],
   publication: ['publishedAt', 'corrections'],
   names: ['name', 'shortName', 'product', 'priceCategory', 'priceType', 'frequency'],
   about: [
@@ -171,7 +171,7 @@ export const SHORT_COLUMNS: readonly string[] = [
 export const csvColumns = (market: Market): readonly string[] => [
   'code',
   ...CSV_GROUPS.values,
-  ...CSV_GROUPS.terms,
+  ...CSV_GROUPS.currencyAndUnit,
   ...CSV_GROUPS.publication,
   ...CSV_GROUPS.names,
   ...dimensionFields(market),

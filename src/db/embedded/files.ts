@@ -14,7 +14,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import process from 'node:process';
-import type { Account, Installation } from './installation.ts';
+import type { Installation, SystemAccount } from './installation.ts';
 import { EmbeddedDatabaseError, processExists } from './process.ts';
 
 const LOG_BYTES_MAX = 10 * 1024 * 1024;
@@ -32,7 +32,7 @@ export const logFileOf = (installation: Installation): string =>
   join(installation.dataDir, 'postgres.log');
 
 /** The account as options of a child process. */
-export const accountOptions = (account: Account | null) =>
+export const accountOptions = (account: SystemAccount | null) =>
   account ? { uid: account.uid, gid: account.gid } : undefined;
 
 /** The environment of PostgreSQL, without the PG* variables and secrets of this process. */

@@ -81,7 +81,7 @@ const run = promisify(execFile);
 const SHARED = '/var/lib/commodity-prices';
 
 /** The account of PostgreSQL if this process is root, under which PostgreSQL does not run. */
-export interface Account {
+export interface SystemAccount {
   readonly name: string;
   readonly uid: number;
   readonly gid: number;
@@ -94,12 +94,12 @@ export interface Installation {
   readonly home: string;
   readonly binaries: Binaries;
   /** Null to run as the user of this process. */
-  readonly account: Account | null;
+  readonly account: SystemAccount | null;
   /** Message for the operator if files are stored outside `dataDir`, otherwise null. */
   readonly notice: string | null;
 }
 
-async function findAccount(): Promise<Account | null> {
+async function findAccount(): Promise<SystemAccount | null> {
   if (process.getuid?.() !== 0) return null;
   const lines = (await readFile('/etc/passwd', 'utf8').catch(() => '')).split('\n');
   for (const name of ['postgres', 'nobody']) {
@@ -112,7 +112,11 @@ async function findAccount(): Promise<Account | null> {
 }
 
 /** True if the account can run a program. Tries it, which covers every kind of permission. */
-async function canRun(account: Account, program: string, ...args: string[]): Promise<boolean> {
+async function canRun(
+  account: SystemAccount,
+  program: string,
+  ...args: string[]
+): Promise<boolean> {
   try {
     await run(program, args, { cwd: '/', uid: account.uid, gid: account.gid, env: {} });
     return true;
@@ -144,7 +148,7 @@ async function shareBinaries(binaries: Binaries): Promise<Binaries> {
 }
 
 async function installationFor(
-  account: Account,
+  account: SystemAccount,
   dataDir: string,
   installed: Binaries,
 ): Promise<Installation> {

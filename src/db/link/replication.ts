@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { isServerError } from '../failures.ts';
 import { commitIdOf, numberOf } from '../revisions.ts';
 
-/** How far a server is behind the primary. */
+/** The lag of a server behind the primary. */
 export interface ReplicationStatus {
   /** True for a standby, which only reads. */
   readonly isStandby: boolean;

@@ -119,7 +119,7 @@ export async function grantRights(db: Kysely<Database>): Promise<void> {
 }
 
 /** The rights of the account of a session, compared with those that the service needs. */
-interface Account {
+interface SessionAccount {
   readonly name: string;
   /** Rights beyond reading, in words; empty for the account of the service. */
   readonly excess: readonly string[];
@@ -131,7 +131,7 @@ interface Account {
  * Reads the rights of the account of this session. The service only reads data, so neither a bug
  * nor an attacker should be able to do more through its account.
  */
-export async function accountOf(db: Kysely<Database>): Promise<Account> {
+export async function accountOf(db: Kysely<Database>): Promise<SessionAccount> {
   const { rows } = await sql<{ name: string; excess: string[]; unreadable: string[] }>`
     with me as (
       select * from pg_roles where rolname = current_user

@@ -5,7 +5,7 @@ import { CURRENCIES } from '../../../seeds/reference/currencies.ts';
 import { UNITS } from '../../../seeds/reference/units.ts';
 import { VALUES } from '../../../seeds/reference/values.ts';
 import type { SampleMarket } from '../../../seeds/sample.ts';
-import type { Kind } from '../../catalog/dimensions.ts';
+import type { ValueKind } from '../../catalog/dimensions.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { openRevision } from '../connection.ts';
 import { idOf } from '../ids.ts';
@@ -66,7 +66,7 @@ async function units(trx: Trx): Promise<Addition> {
 const shortNames: Readonly<Record<string, string>> = FREQUENCY_SHORT_NAMES;
 
 async function dimensionValues(trx: Trx): Promise<Addition> {
-  const kinds = Object.entries(VALUES) as [Kind, Readonly<Record<string, string>>][];
+  const kinds = Object.entries(VALUES) as [ValueKind, Readonly<Record<string, string>>][];
   const wanted = kinds.flatMap(([kind, names]) =>
     Object.entries(names).map(([slug, name]) => ({
       uuid: idOf(kind, slug),

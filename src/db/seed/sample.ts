@@ -5,7 +5,7 @@ import { UNITS } from '../../../seeds/reference/units.ts';
 import { VALUES } from '../../../seeds/reference/values.ts';
 import { SAMPLE_MARK, type SampleMarket, type SamplePrice } from '../../../seeds/sample.ts';
 import { type SamplePoint, seriesOf } from '../../../seeds/series.ts';
-import { columnName, DIMENSIONS, type Kind } from '../../catalog/dimensions.ts';
+import { columnName, DIMENSIONS, type ValueKind } from '../../catalog/dimensions.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { type Connection, copyInto, openRevision } from '../connection.ts';
 import type { Database, PriceDimensions, PriceRow } from '../schema.ts';
@@ -96,7 +96,7 @@ function idIn(ids: Ids, slug: string, name = slug): number {
 }
 
 /** The id of a value, by slug first, because its name may be edited. */
-function valueId(ids: Ids, kind: Kind, name: string): number {
+function valueId(ids: Ids, kind: ValueKind, name: string): number {
   const values: Readonly<Record<string, string>> = VALUES[kind];
   const slug = Object.keys(values).find((each) => values[each] === name);
   return idIn(ids, `${kind}/${slug}`, `${kind} ${matchKey(name)}`);
@@ -190,7 +190,7 @@ async function writePrices(trx: Trx, markets: readonly SampleMarket[]): Promise<
 }
 
 /** Called with the number of rows sent, the total, and the kind of row. */
-export type Progress = (done: number, total: number, what: string) => void;
+export type RowProgress = (done: number, total: number, what: string) => void;
 
 /** The points of one sample price. */
 export interface SampleSeries {
@@ -266,7 +266,7 @@ async function stage(
   { driver }: Connection,
   series: readonly SampleSeries[],
   rates: readonly SampleRate[],
-  onProgress: Progress,
+  onProgress: RowProgress,
 ): Promise<void> {
   const total = series.reduce((sum, { points }) => sum + points.length, rates.length);
   let done = 0;
@@ -302,7 +302,7 @@ export async function writeSample(
   connection: Connection,
   markets: readonly SampleMarket[],
   series: readonly SampleSeries[],
-  onProgress: Progress,
+  onProgress: RowProgress,
 ): Promise<SampleReport> {
   const rates = sampleRates();
   const sha256 = digestOf([...series.map(pointLines), ...rates.map(rateLine)]);

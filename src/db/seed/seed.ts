@@ -15,7 +15,7 @@ import {
   digestOf,
   finishBatch,
   isSamplePrice,
-  type Progress,
+  type RowProgress,
   recordBatch,
   type SampleReport,
   type SampleSeries,
@@ -80,7 +80,7 @@ async function writeCorrections(
 interface SeedOptions {
   /** True to seed only reference data, for a database of real prices. */
   readonly reference?: boolean;
-  readonly onProgress?: Progress;
+  readonly onProgress?: RowProgress;
 }
 
 /** The rows that a run wrote. */
@@ -97,7 +97,7 @@ const VACUUM = `vacuum (analyze, skip_locked)
 async function seedSample(
   connection: Connection,
   markets: readonly SampleMarket[],
-  onProgress: Progress,
+  onProgress: RowProgress,
 ): Promise<SampleReport & { corrected: number }> {
   const { db } = connection;
   const series = sampleSeries(markets);

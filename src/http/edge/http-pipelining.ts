@@ -23,7 +23,7 @@ const SLICE_BYTES = 4_096;
 /** The same while requests are queued: a request of 18 bytes takes about 10 KB once parsed. */
 const PIPELINED_BYTES = 512;
 
-type Message = readonly [request: IncomingMessage, reply: ServerResponse];
+type PipelinedRequest = readonly [request: IncomingMessage, reply: ServerResponse];
 
 /** A connection with its queued requests and unparsed bytes. */
 interface PipelinedConnection {
@@ -33,7 +33,7 @@ interface PipelinedConnection {
   /** Number of parsed request heads, and the last request. */
   parsed: number;
   last: IncomingMessage | null;
-  waiting: Message[];
+  waiting: PipelinedRequest[];
   unparsed: Buffer[];
   isParsing: boolean;
 }
@@ -166,7 +166,11 @@ export class Pipelines {
     if (unparsed.length > 0) socket.pause();
   }
 
-  #begin(connection: PipelinedConnection, handle: Handler, [request, reply]: Message): void {
+  #begin(
+    connection: PipelinedConnection,
+    handle: Handler,
+    [request, reply]: PipelinedRequest,
+  ): void {
     reply.once('close', () => {
       // After Node has parsed the bytes that it already read.
       if (!request.complete) setImmediate(endUnread, request);

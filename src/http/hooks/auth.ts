@@ -10,7 +10,7 @@ import type {
 import type { Kysely } from 'kysely';
 import { credentialOf } from '../../auth/credentials.ts';
 import { publicIdOf } from '../../auth/keys/format.ts';
-import { cachedKeys, type FindKey, findKey, verifyKey } from '../../auth/keys/verify.ts';
+import { cachedKeys, type FindApiKey, findKey, verifyKey } from '../../auth/keys/verify.ts';
 import type { Principal } from '../../auth/principal.ts';
 import {
   authUnavailable,
@@ -122,7 +122,7 @@ function accessOf({ routeOptions }: FastifyRequest): Access {
 }
 
 /** Returns the key lookup of a request. */
-function keyFinder(db: Kysely<Database>, link?: Link): (request: FastifyRequest) => FindKey {
+function keyFinder(db: Kysely<Database>, link?: Link): (request: FastifyRequest) => FindApiKey {
   if (!link) return () => (id) => findKey(db, id);
   const keysAt = cachedKeys(db, CACHED_KEYS_MAX);
   return ({ context }) =>
@@ -173,7 +173,7 @@ export async function credentialsOf(
   const source = await keySourceOf(settings);
   const verifyToken = source ? await tokenVerifier(app, source, rulesOf(settings)) : rejectTokens;
   const keyFinderOf = keyFinder(db, link);
-  const findKeyOf = (request: FastifyRequest): FindKey => {
+  const findKeyOf = (request: FastifyRequest): FindApiKey => {
     const find = keyFinderOf(request);
     return async (id, digest) => {
       if (lag) checkLag(lag);

@@ -75,15 +75,15 @@ async function* joinedSlices(batches: Body['batches']): AsyncGenerator<Buffer> {
 }
 
 /**
- * Compresses batches while they are made: the next is asked for when what came of those before was
- * taken. Whoever stops taking ends the making, and a failure of it is a failure here.
+ * Compresses batches with backpressure: a batch is read when the output of the previous ones is
+ * consumed. If the consumer stops, the source stops; an error of the source is thrown here.
  */
 export async function* compressedBatches(
   batches: Body['batches'],
   coding: Coding,
 ): AsyncGenerator<readonly Buffer[]> {
   const coder = CODERS[coding]();
-  // What fails is told by the coder, which it destroys.
+  // An error destroys the coder, which then throws it to the loop below.
   pipeline(joinedSlices(batches), coder, () => {});
   for await (const chunk of coder) yield [chunk as Buffer];
 }

@@ -11,7 +11,12 @@ import { revisionText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { answerAt, type Sources, slicesOf } from '../../prices/answer.ts';
 import { namesPast } from '../../prices/plan/options.ts';
-import { type Asker, canonicalKey, checkFormat, type Plan } from '../../prices/plan/plan.ts';
+import {
+  canonicalKey,
+  checkFormat,
+  type Plan,
+  type RequestOrigin,
+} from '../../prices/plan/plan.ts';
 import { laterPrices, type Warning } from '../../prices/select/warnings.ts';
 import type { Snapshot } from '../../prices/snapshot.ts';
 import type { Answer, Metadata } from '../../prices/write/contents.ts';
@@ -157,7 +162,7 @@ async function startAnswer(
   return { bytes, coding: null };
 }
 
-/** Where prices are read: in the book as far as they are there, and else in the database. */
+/** The sources of prices: the book, or the database for prices that the book lacks. */
 export interface PriceSources {
   readonly sources: Sources;
   readonly book: PriceBook | null;
@@ -224,7 +229,7 @@ export function requestKey({ method, url, headers }: FastifyRequest, body: strin
 /** A request for prices. */
 export interface PriceQuery {
   readonly market: Market;
-  readonly asker: Asker;
+  readonly origin: RequestOrigin;
   /** See `requestText`; null where its answer must not be a cached one. */
   readonly text: string | null;
   /** Its plan and format. @throws Problem for a request that breaks a rule */
@@ -287,14 +292,14 @@ export async function sendPrices(
   request: FastifyRequest,
   reply: FastifyReply,
   shown: PriceSources,
-  { market: { slug }, asker, text: asked, makePlan }: PriceQuery,
+  { market: { slug }, origin, text: asked, makePlan }: PriceQuery,
 ): Promise<FastifyReply> {
   const { method } = request;
   const { work, newest } = request.context;
   const { book } = shown;
   const text = request.context.unknownMinRevision === null ? asked : null;
   if (book !== null && text !== null) {
-    const again = await work.until(book.cachedAnswer(slug, text, asker, () => newest));
+    const again = await work.until(book.cachedAnswer(slug, text, origin, () => newest));
     if (again !== null) return sendCached(request, reply, again);
   }
   const { plan, format } = makePlan();

@@ -73,8 +73,8 @@ export const tagOf = (...parts: readonly string[]): string => {
 };
 
 /**
- * How the header If-None-Match names an answer: by its own tag, compared weakly (RFC 9110,
- * section 13.1.2), or as any that there is; null where it does not.
+ * The match of the header If-None-Match: `tag` for an equal tag, compared weakly (RFC 9110,
+ * section 13.1.2), `any` for `*`, null for no match.
  */
 export function etagMatch({ headers }: FastifyRequest, tag: string): 'tag' | 'any' | null {
   const known = headers['if-none-match'];

@@ -11,7 +11,7 @@ import { headAt } from '../../db/newest-revision.ts';
 import { revisionText } from '../../db/revisions.ts';
 import { Problem } from '../../errors.ts';
 import type { Sources } from '../../prices/answer.ts';
-import { type Asker, planOf } from '../../prices/plan/plan.ts';
+import { planOf, type RequestOrigin } from '../../prices/plan/plan.ts';
 import { turn } from '../../std/turns.ts';
 import { checkNoChoice, formatOf } from '../reply/accept.ts';
 import { codingOf, sendTagged } from '../reply/send.ts';
@@ -33,9 +33,12 @@ function rejectBody(request: FastifyRequest): void {
 const hasBody = ({ headers }: FastifyRequest): boolean =>
   (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined;
 
-const askerOf = ({ context: { principal } }: FastifyRequest, by: Asker['by']): Asker => ({
+const originOf = (
+  { context: { principal } }: FastifyRequest,
+  by: RequestOrigin['by'],
+): RequestOrigin => ({
   by,
-  openMarkets: () => marketsOpenTo(principal?.scopes ?? new Set()),
+  readableMarkets: () => marketsOpenTo(principal?.scopes ?? new Set()),
 });
 
 /** The query of a GET, read from its address. */
@@ -45,27 +48,27 @@ function queryFromAddress(
   check: BodyCheck,
   read: ReturnType<typeof queryReader>,
 ): PriceQuery {
-  const asker = askerOf(request, 'address');
+  const origin = originOf(request, 'address');
   const text = hasBody(request) ? null : requestKey(request, '');
   const makePlan = () => {
     const { body, broken, format: named } = read(request.url);
     const format = named ?? formatOf(request);
     codingOf(request);
     rejectBody(request);
-    return { plan: planOf(market, check, body, asker, broken), format };
+    return { plan: planOf(market, check, body, origin, broken), format };
   };
-  return { market, asker, text, makePlan };
+  return { market, origin, text, makePlan };
 }
 
 /** The query of a POST, read from its body. */
 function queryFromBody(request: FastifyRequest, market: Market, check: BodyCheck): PriceQuery {
   const { bytes, parse } = request.body as SentBody;
-  const asker = askerOf(request, 'body');
+  const origin = originOf(request, 'body');
   const makePlan = () => ({
-    plan: planOf(market, check, parse(), asker, strayParameters(request.url)),
+    plan: planOf(market, check, parse(), origin, strayParameters(request.url)),
     format: formatOf(request),
   });
-  return { market, asker, text: requestKey(request, bytes.toString('latin1')), makePlan };
+  return { market, origin, text: requestKey(request, bytes.toString('latin1')), makePlan };
 }
 
 /** `POST`, `GET` and `HEAD /v3/prices/<slug>` of one market. */

@@ -12,7 +12,7 @@ import {
   type ValueRecord,
 } from '../records/source-record.ts';
 import { INVALID_LABEL, isLabel, specificationOf } from '../records/texts.ts';
-import { KIND_OF, type Reference, type ReferenceRow } from './reference.ts';
+import { KIND_OF, type ReferenceData, type ReferenceRow } from './reference.ts';
 
 /**
  * Most prices, products and dimension values that one file may describe; they are held in memory.
@@ -118,7 +118,7 @@ interface FieldContext {
   /** Both are undefined if the market is unknown. */
   readonly market: Market | undefined;
   readonly marketId: number | undefined;
-  readonly reference: Reference;
+  readonly reference: ReferenceData;
 }
 
 const plainText =
@@ -244,7 +244,7 @@ interface KnownPrice {
 export function describedColumns(
   record: PriceRecord,
   known: KnownPrice | null,
-  reference: Reference,
+  reference: ReferenceData,
   problems: Problems,
 ): DescribedColumns | null {
   const description = new DescriptionChecker(record, problems);

@@ -2,11 +2,11 @@ import { sql } from 'kysely';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
 import { idOf } from '../../db/ids.ts';
-import type { RateSource } from '../records/format.ts';
+import type { RatePublisher } from '../records/format.ts';
 import type { Problems } from '../records/problems.ts';
 import type { ProductRecord, ValueRecord } from '../records/source-record.ts';
 import { INVALID_LABEL, isLabel } from '../records/texts.ts';
-import { addTo, KIND_OF, type Reference, type Trx } from './reference.ts';
+import { addTo, KIND_OF, type ReferenceData, type Trx } from './reference.ts';
 
 /** A product or dimension value that a file declares and the database lacks. */
 export type NewName =
@@ -19,7 +19,7 @@ export type NewName =
  */
 export function newNames(
   records: readonly (ProductRecord | ValueRecord)[],
-  reference: Reference,
+  reference: ReferenceData,
   problems: Problems,
 ): NewName[] {
   const rows: NewName[] = [];
@@ -36,7 +36,7 @@ export function newNames(
 
 function newName(
   record: ProductRecord | ValueRecord,
-  { markets, products, values }: Reference,
+  { markets, products, values }: ReferenceData,
   problems: Problems,
 ): NewName | null {
   const { file, line, name } = record;
@@ -152,7 +152,7 @@ export async function writeCurrencies(trx: Trx, isoCodes: readonly string[]): Pr
  * Adds the publisher of the rates if it is missing. The check comes first: an account that only
  * loads may lack the right to insert publishers.
  */
-export async function writeSource(trx: Trx, { slug, name, base }: RateSource): Promise<void> {
+export async function writeSource(trx: Trx, { slug, name, base }: RatePublisher): Promise<void> {
   const known = await trx.selectFrom('fx_source').select('slug').where('slug', '=', slug).execute();
   if (known.length > 0) return;
   const { id } = await trx

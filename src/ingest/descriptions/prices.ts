@@ -9,7 +9,7 @@ import { type DescribedColumns, type Descriptions, describedColumns } from './de
 import { type NewName, newNames, writeNewNames } from './new-names.ts';
 import {
   KIND_OF,
-  type Reference,
+  type ReferenceData,
   type ReferenceRow,
   readReference,
   type Trx,
@@ -91,7 +91,7 @@ export const NO_PRICE_CHANGES: PriceChanges = {
 
 /** Reference data and rules for the comparison of descriptions. */
 interface Comparison {
-  readonly reference: Reference;
+  readonly reference: ReferenceData;
   readonly isPermitted: boolean;
   readonly problems: Problems;
 }
@@ -107,7 +107,7 @@ function textOf(
   field: string,
   value: string | number | null,
   current: CurrentPrice,
-  { products, values }: Reference,
+  { products, values }: ReferenceData,
 ): string | null {
   if (typeof value !== 'number') return value;
   const kind = KIND_OF.get(field);
@@ -202,7 +202,7 @@ export async function classifyPrices(
 function rowsOf(
   records: readonly PriceRecord[],
   current: ReadonlyMap<string, CurrentPrice>,
-  reference: Reference,
+  reference: ReferenceData,
   problems: Problems,
 ): string {
   const rows = records.map((record) => {

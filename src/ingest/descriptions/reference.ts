@@ -16,7 +16,7 @@ interface UnitRow extends ReferenceRow {
 type Lookup<T> = Map<string, T>;
 
 /** Reference data that a price description may refer to. */
-export interface Reference {
+export interface ReferenceData {
   /** By slug. */
   readonly markets: Map<string, number>;
   /** By market. */
@@ -49,7 +49,7 @@ export function addTo<K, T>(
 }
 
 /** Reads the reference data, a few hundred rows. */
-export async function readReference(trx: Trx): Promise<Reference> {
+export async function readReference(trx: Trx): Promise<ReferenceData> {
   const markets = await trx.selectFrom('market').select(['id', 'slug']).execute();
   const products = await trx
     .selectFrom('product')
@@ -67,7 +67,7 @@ export async function readReference(trx: Trx): Promise<Reference> {
     .select(['id', 'uuid', 'name', 'dimension', 'name_key', 'symbol_key'])
     .orderBy('id')
     .execute();
-  const reference: Reference = {
+  const reference: ReferenceData = {
     markets: new Map(markets.map(({ slug, id }) => [slug, id])),
     products: new Map(),
     values: new Map(),

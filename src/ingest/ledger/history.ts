@@ -84,16 +84,16 @@ const namesIn = (revision: string): RawBuilder<NameRow> => {
 };
 
 /** A complete row of `price` before and after a revision. */
-interface PriceRow {
+interface ChangedPriceRow {
   readonly code: string;
   readonly before: Readonly<Record<string, unknown>> | null;
   readonly after: Readonly<Record<string, unknown>> | null;
 }
 
 /** The prices that a revision added, changed or removed. */
-const pricesIn = (revision: string): RawBuilder<PriceRow> => {
+const pricesIn = (revision: string): RawBuilder<ChangedPriceRow> => {
   const columns = sql`t.id, t.code, to_jsonb(t) as row`;
-  return sql<PriceRow>`
+  return sql<ChangedPriceRow>`
     select coalesce(became.code, was.code) as code, was.row as before, became.row as after
     from (${rowsWritten('price', columns, revision)}) as became
       full join (${rowsSuperseded('price', columns, revision)}) as was using (id)
@@ -157,11 +157,11 @@ const shownRates = (revision: string) => sql<ShownValue>`
   order by source, code, date`;
 
 /** Attributes of a price by field; references are given by name. */
-type PriceAttributes = Readonly<Record<string, unknown>>;
+type NamedAttributes = Readonly<Record<string, unknown>>;
 
 /** One change of a batch. */
 export interface BatchChange {
-  /** As in the change feed; names are products, dimension values and currencies. */
+  /** The operations of the change feed; names are products, dimension values and currencies. */
   readonly operation:
     | 'published'
     | 'corrected'
@@ -178,8 +178,8 @@ export interface BatchChange {
   /** Day of the value; null for other changes. */
   readonly date: string | null;
   /** The value before; for a changed price the changed attributes, for a removed price its name. */
-  readonly before: Values | PriceAttributes | null;
-  readonly after: Values | PriceAttributes | null;
+  readonly before: Values | NamedAttributes | null;
+  readonly after: Values | NamedAttributes | null;
 }
 
 function shownChange({ source: of, ...row }: ShownValue): BatchChange {
@@ -189,9 +189,9 @@ function shownChange({ source: of, ...row }: ShownValue): BatchChange {
 }
 
 /** Names of products and dimension values by id, including removed ones. */
-type Names = ReadonlyMap<string, string>;
+type NamesById = ReadonlyMap<string, string>;
 
-async function namesOf(trx: Trx): Promise<Names> {
+async function namesOf(trx: Trx): Promise<NamesById> {
   const { rows } = await sql<{ place: string; name: string }>`
     select 'product ' || id as place, name from product_history
     union all select 'value ' || id, name from dimension_value_history
@@ -201,12 +201,15 @@ async function namesOf(trx: Trx): Promise<Names> {
 }
 
 /** An attribute as readable text. */
-function textOf(column: string, value: unknown, names: Names): unknown {
+function textOf(column: string, value: unknown, names: NamesById): unknown {
   if (value === null || !column.endsWith('_id')) return value;
   return names.get(`${column === 'product_id' ? 'product' : 'value'} ${value}`) ?? value;
 }
 
-function priceChange({ code, before: was, after: is }: PriceRow, names: Names): BatchChange {
+function priceChange(
+  { code, before: was, after: is }: ChangedPriceRow,
+  names: NamesById,
+): BatchChange {
   const common = { code, of: null, date: null };
   if (was === null) {
     return { operation: 'price-added', ...common, before: null, after: { name: is?.['name'] } };

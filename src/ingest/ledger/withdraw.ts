@@ -137,12 +137,12 @@ const withoutFile = (selection: Exclude<Selection, { file: string }>): SourceFil
   close: async () => {},
 });
 
-type DateRange = Extract<Selection, { from: string | null }>;
+type SelectedRange = Extract<Selection, { from: string | null }>;
 
 /** Stages the current points of a price between two days. */
 async function stageNamedRange(
   trx: Trx,
-  { code, from, to }: DateRange,
+  { code, from, to }: SelectedRange,
   problems: Problems,
 ): Promise<void> {
   const price = await trx

@@ -87,7 +87,7 @@ export class TableColumns {
 }
 
 /** The column indexes of one price; -1 for absent columns. */
-export interface PointColumns {
+export interface PointColumnIndexes {
   /** null if the code is in the column `codeAt`. */
   readonly code: string | null;
   readonly codeAt: number;
@@ -102,9 +102,9 @@ export interface PointColumns {
   readonly places: PointPlaces;
 }
 
-type ColumnIndexes = Omit<PointColumns, 'places'>;
+type ColumnIndexes = Omit<PointColumnIndexes, 'places'>;
 
-function withPlaces(place: ColumnIndexes, naming: ColumnNaming): PointColumns {
+function withPlaces(place: ColumnIndexes, naming: ColumnNaming): PointColumnIndexes {
   const columns: Readonly<Record<PointField, number>> = {
     code: place.codeAt,
     date: place.dateAt,
@@ -161,7 +161,7 @@ export function pointColumnsOf(
   mapping: Mapping,
   columns: TableColumns,
   is1904: boolean,
-): PointColumns[] {
+): PointColumnIndexes[] {
   const at = (column: ColumnRef | undefined): number =>
     column === undefined ? -1 : columns.indexOf(column);
   const { code, low, mid, high, published } = mapping;
@@ -176,7 +176,7 @@ export function pointColumnsOf(
     publishedAt: at(mapping.publishedAt?.column),
     published,
   };
-  const place = (own: Partial<ColumnIndexes>): PointColumns =>
+  const place = (own: Partial<ColumnIndexes>): PointColumnIndexes =>
     withPlaces({ ...shared, ...own }, columns.naming);
   if (mid !== undefined) return [place({})];
   if (mapping.dateColumns) {

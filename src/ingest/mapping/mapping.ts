@@ -12,7 +12,7 @@ import { type MappingDocument, type MappingViolation, pointerTo, readYaml } from
 /** TypeBox stops at 8 errors by default; all violations are reported together. */
 Settings.Set({ maxErrors: 400 });
 
-interface SchemaError {
+interface MappingSchemaError {
   readonly keyword: string;
   readonly schemaPath: string;
   readonly instancePath: string;
@@ -45,12 +45,12 @@ const membersOf = (node: SchemaNode | undefined): string[] =>
  * wins.
  */
 function meantOf(
-  union: SchemaError,
+  union: MappingSchemaError,
   branches: readonly SchemaNode[],
-  errors: readonly SchemaError[],
+  errors: readonly MappingSchemaError[],
   value: unknown,
 ): number[] {
-  const wrongType = ({ keyword, schemaPath }: SchemaError, index: number): boolean =>
+  const wrongType = ({ keyword, schemaPath }: MappingSchemaError, index: number): boolean =>
     keyword === 'type' && schemaPath === `${union.schemaPath}/anyOf/${index}`;
   const typed = [...branches.keys()].filter(
     (index) => !errors.some((each) => wrongType(each, index)),
@@ -68,7 +68,7 @@ function meantOf(
  * Drops the errors of alternatives that were not meant. If none or several were meant, one error
  * stands for the whole union.
  */
-function withoutOthers(schema: TSchema, errors: readonly SchemaError[], whole: unknown) {
+function withoutOthers(schema: TSchema, errors: readonly MappingSchemaError[], whole: unknown) {
   let left = [...errors];
   for (const union of errors.filter(({ keyword }) => keyword === 'anyOf')) {
     const branches = branchesOf(at(schema, union.schemaPath.slice(1)) as SchemaNode);
@@ -84,7 +84,10 @@ function withoutOthers(schema: TSchema, errors: readonly SchemaError[], whole: u
   return left;
 }
 
-function unknownMembers(error: SchemaError, node: SchemaNode): [name: string, message: string][] {
+function unknownMembers(
+  error: MappingSchemaError,
+  node: SchemaNode,
+): [name: string, message: string][] {
   const { additionalProperties } = error.params as { additionalProperties: string[] };
   const legal = membersOf(node);
   return additionalProperties.map((name) => {
@@ -95,7 +98,7 @@ function unknownMembers(error: SchemaError, node: SchemaNode): [name: string, me
 }
 
 /** Words a schema error for the value that was found. */
-function messageOf(error: SchemaError, node: SchemaNode, value: unknown): string {
+function messageOf(error: MappingSchemaError, node: SchemaNode, value: unknown): string {
   const expected = `expected ${node['description'] ?? 'something else'}`;
   if (error.keyword === 'enum') {
     const legal = node['enum'] as readonly string[];
@@ -122,7 +125,11 @@ function violationsOf(schema: TSchema, { value, lines }: MappingDocument): Mappi
     const line = lines.get(pointer) ?? lines.get(parent) ?? 1;
     violations.push({ line, pointer, message: sentence(message) });
   };
-  const errors = withoutOthers(schema, [...Value.Errors(schema, value)] as SchemaError[], value);
+  const errors = withoutOthers(
+    schema,
+    [...Value.Errors(schema, value)] as MappingSchemaError[],
+    value,
+  );
   for (const error of errors) {
     const { keyword, instancePath } = error;
     const node = at(schema, error.schemaPath.slice(1)) as SchemaNode;

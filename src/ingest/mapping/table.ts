@@ -4,7 +4,7 @@ import { inUtf8 } from '../parsing/lines.ts';
 import { rejectWrongQuote, rows } from '../parsing/rows.ts';
 import { openWorkbook, sheetOf, sheetRows } from '../parsing/xlsx.ts';
 import { isZip } from '../parsing/zip.ts';
-import type { FileFormat, RateSource, ReadContext } from '../records/format.ts';
+import type { FileFormat, RatePublisher, ReadContext } from '../records/format.ts';
 import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type {
@@ -283,7 +283,7 @@ async function* readTable(
 }
 
 /** The publisher of the rates of a mapping. */
-export const rateSourceOf = ({ rates }: Mapping): RateSource | undefined =>
+export const rateSourceOf = ({ rates }: Mapping): RatePublisher | undefined =>
   rates && { slug: rates.source, name: rates.name, base: rates.base };
 
 /** The format of tables with a mapping. Text and workbooks are detected by content. */

@@ -8,7 +8,7 @@ import {
   type RateRecord,
   valuesText,
 } from '../records/source-record.ts';
-import type { PointColumns, TableColumns } from './columns.ts';
+import type { PointColumnIndexes, TableColumns } from './columns.ts';
 import {
   DayReader,
   Fault,
@@ -63,7 +63,7 @@ function codeReader({ code }: Mapping): (field: Field | undefined) => Code {
 
 /** Converts rows to points, and reports invalid fields with their places. */
 export class PointReader {
-  private readonly templates: readonly PointColumns[];
+  private readonly templates: readonly PointColumnIndexes[];
   private readonly quotation: readonly (QuotationReader | null)[];
   private readonly rules: NumberRules;
   private readonly days: DayReader;
@@ -78,7 +78,7 @@ export class PointReader {
   constructor(
     mapping: Mapping,
     columns: TableColumns,
-    templates: readonly PointColumns[],
+    templates: readonly PointColumnIndexes[],
     { is1904, hasPlaces }: { readonly is1904: boolean; readonly hasPlaces: boolean },
     problems: Problems,
   ) {
@@ -107,14 +107,14 @@ export class PointReader {
     this.date = null;
     this.noted = null;
     for (let index = 0; index < this.templates.length; index += 1) {
-      const template = this.templates[index] as PointColumns;
+      const template = this.templates[index] as PointColumnIndexes;
       if (this.isWithout(row, template)) continue;
       const point = this.point(row, template, this.quotation[index] ?? null);
       if (point) records.push(point);
     }
   }
 
-  private isWithout({ fields }: TableRow, { low, mid, high }: PointColumns): boolean {
+  private isWithout({ fields }: TableRow, { low, mid, high }: PointColumnIndexes): boolean {
     return (
       isMissing(fields[mid], this.rules) &&
       (low < 0 || isMissing(fields[low], this.rules)) &&
@@ -134,13 +134,13 @@ export class PointReader {
   }
 
   /** True if all columns of a point are empty. */
-  private isEmpty({ fields }: TableRow, { low, mid, high }: PointColumns): boolean {
+  private isEmpty({ fields }: TableRow, { low, mid, high }: PointColumnIndexes): boolean {
     return [low, mid, high].every((at) => at < 0 || isEmpty(fields[at]));
   }
 
   private point(
     row: TableRow,
-    template: PointColumns,
+    template: PointColumnIndexes,
     reader: QuotationReader | null,
   ): PointRecord | null {
     const { places } = template;
@@ -197,7 +197,7 @@ export class PointReader {
   /** The values as written in the file; null if they are stored in the same form. */
   private writtenOf(
     { fields }: TableRow,
-    { low, mid, high }: PointColumns,
+    { low, mid, high }: PointColumnIndexes,
     values: readonly (string | null)[],
   ): string | null {
     const texts = [low, mid, high].map((at, index) => {
@@ -212,7 +212,7 @@ export class PointReader {
   /** A value in the currency and unit of its price; undefined after reporting a problem. */
   private value(
     row: TableRow,
-    template: PointColumns,
+    template: PointColumnIndexes,
     name: 'low' | 'mid' | 'high',
     quotation: ScaledQuotation | null,
   ): string | null | undefined {

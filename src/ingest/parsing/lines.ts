@@ -12,7 +12,7 @@ export const ENCODINGS = [
   'windows-1252',
   'latin1',
 ] as const;
-type Encoding = (typeof ENCODINGS)[number];
+type TextEncodingName = (typeof ENCODINGS)[number];
 
 /** Characters for bytes that a single-byte encoding does not define. */
 const UNDEFINED = /[\u0080-\u009f]/;
@@ -23,7 +23,7 @@ const wrong = (message: string, line: number): Refusal =>
   new Refusal('invalid_encoding', message, { line });
 
 /** Resolves `utf-16` by the byte order mark at the start of the file. */
-function byteOrder(encoding: Encoding, head: Buffer): Encoding {
+function byteOrder(encoding: TextEncodingName, head: Buffer): TextEncodingName {
   const mark = head.toString('latin1', 0, 2);
   const found =
     mark === MARK_LITTLE_ENDIAN ? 'utf-16le' : mark === MARK_BIG_ENDIAN ? 'utf-16be' : null;
@@ -51,7 +51,7 @@ function refuseUtf16(head: Buffer): void {
  */
 export async function* inUtf8(
   bytes: AsyncGenerator<Buffer>,
-  stated: Encoding,
+  stated: TextEncodingName,
   head: Buffer,
   rejects: RejectsFile | null,
 ): AsyncGenerator<Buffer> {

@@ -14,7 +14,7 @@ export interface SourceRow<Field = string> {
 /** Field delimiters, by their names in a mapping. */
 export const DELIMITERS = { comma: ',', semicolon: ';', tab: '\t', pipe: '|' } as const;
 
-/** How text is split into rows. */
+/** The notation of rows in a text. */
 interface Dialect {
   /** `spaces` is any number of spaces; such fields are never quoted. */
   readonly delimiter: keyof typeof DELIMITERS | 'spaces';

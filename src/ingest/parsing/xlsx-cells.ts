@@ -2,7 +2,7 @@ import { Refusal } from '../records/load-error.ts';
 import type { SourceRow } from './rows.ts';
 import { attributeOf, type Tag, type XmlListener } from './xml.ts';
 
-/** How the spreadsheet program displays a number. */
+/** The display format of a number in a spreadsheet program. */
 export type NumberKind = 'number' | 'percent' | 'date' | 'time' | 'date-time';
 
 /**
@@ -105,7 +105,7 @@ export interface Cell {
   readonly text: string;
   /** True if the value is the result of a formula, as of the last save. */
   readonly isFormula: boolean;
-  /** How a number is displayed. */
+  /** The display of a number. */
   readonly kind: NumberKind;
 }
 

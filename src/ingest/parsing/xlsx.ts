@@ -197,7 +197,7 @@ export function sheetOf({ sheets }: Workbook, wanted: string | number | undefine
 
 /**
  * Streams the rows of a sheet; only the shared texts are held in memory. Rows without cells may be
- * absent. Hidden rows and columns are included. Of merged cells, the first holds the value and the
+ * absent. Hidden rows and columns are included. In merged cells, the first holds the value and the
  * others are empty.
  * @throws Refusal for a damaged sheet
  */

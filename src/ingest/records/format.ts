@@ -26,7 +26,7 @@ export interface FileFormat {
   /** SHA-256 of the mapping. The same file with another mapping is another load. */
   readonly mappingSha256?: Buffer;
   /** Publisher of the rates, a slug of `fx_source`; absent for prices. */
-  readonly source?: RateSource | undefined;
+  readonly source?: RatePublisher | undefined;
   /**
    * Sorts files that are loaded together: editions from the oldest on, so that each revision
    * follows what it revises. Without this function the given order is kept.
@@ -38,7 +38,7 @@ export interface FileFormat {
 }
 
 /** A publisher of exchange rates. The load creates it if the database lacks it. */
-export interface RateSource {
+export interface RatePublisher {
   readonly slug: string;
   readonly name: string;
   readonly base: string;

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Trx } from '../descriptions/reference.ts';
-import type { RateSource } from '../records/format.ts';
+import type { RatePublisher } from '../records/format.ts';
 
 /** Entries kept of each list in a preview; all entries are counted. */
 export const PREVIEW_MAX = 1_000;
@@ -175,7 +175,7 @@ export const POINTS: ChangeTarget = {
 };
 
 /** The exchange rates of one source. */
-export function ratesOf({ slug }: Pick<RateSource, 'slug'>): ChangeTarget {
+export function ratesOf({ slug }: Pick<RatePublisher, 'slug'>): ChangeTarget {
   const changes = sql`(select * from pg_temp.load_change where source = ${slug}) as c`;
   return {
     source: slug,

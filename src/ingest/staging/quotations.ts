@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
 import type { Descriptions } from '../descriptions/descriptions.ts';
-import { type Reference, readReference, type Trx } from '../descriptions/reference.ts';
+import { type ReferenceData, readReference, type Trx } from '../descriptions/reference.ts';
 import { problemOf } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type { Quotation } from '../records/source-record.ts';
@@ -62,7 +62,7 @@ interface PriceQuotation {
 async function priceQuotations(
   trx: Trx,
   stated: FileStatements,
-  reference: Reference,
+  reference: ReferenceData,
 ): Promise<Map<number, PriceQuotation>> {
   const numbers = [...stated.quotations.byNumber.keys()];
   const { rows } = await sql<PriceQuotation & { series_no: number }>`
@@ -92,7 +92,7 @@ async function priceQuotations(
 function compare(
   stored: PriceQuotation,
   { quotation, line }: NotedQuotation,
-  reference: Reference,
+  reference: ReferenceData,
   problems: Problems,
 ): void {
   const place = { line, value: quotation.published };

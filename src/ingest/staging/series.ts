@@ -15,7 +15,7 @@ const SERIES_MAX = 100_000;
  * staged row holds a small number instead of a name.
  */
 export class SeriesNames {
-  /** As first written. */
+  /** The code as first written. */
   readonly names: string[] = [];
   /** Normalized, for comparison. */
   readonly keys: string[] = [];

@@ -8,7 +8,7 @@ import type { Database } from '../../db/schema.ts';
 import { type Problem, startAgain } from '../../errors.ts';
 import { Slice } from '../../std/turns.ts';
 import type { ReferenceReader, References } from '../select/references.ts';
-import { attributesOf, ownTerms } from '../write/record.ts';
+import { attributesOf, currencyAndUnitOf } from '../write/record.ts';
 import { type ChangeRun, lengthOf, runsOf, type Tip, tipOf } from './segments.ts';
 import {
   type ChangedPoint,
@@ -42,7 +42,9 @@ async function priceText(slug: string, changed: PriceAt | null, at: ReferencesAt
   if (!market) throw new Error(`the catalog has no market ${slug}`);
   const references = await at(changed.reference);
   const { price } = changed;
-  return JSON.stringify(attributesOf(market, price, references, ownTerms(price, references)));
+  return JSON.stringify(
+    attributesOf(market, price, references, currencyAndUnitOf(price, references)),
+  );
 }
 
 /** The operation of a change, from its values before and after. */

@@ -23,7 +23,7 @@ export const currencyNamed = (
   iso: string,
 ): CurrencyReference | undefined => {
   const code = iso.trim();
-  // Only the 26 letters have two cases here: ſ does not match S.
+  // ASCII letters only: ſ must not match S.
   if (!/^[A-Za-z]{3}$/.test(code)) return undefined;
   return [...references.currencies.values()].find((each) => each.shown.iso === code.toUpperCase());
 };
@@ -136,7 +136,7 @@ export function withoutRefused(
   const refused = planned.filter((each) => each.outcome?.status === 'refused');
   if (refused.length === 0 || onUnconvertible === 'keep') return { kept: planned, warnings: [] };
   if (onUnconvertible === 'error') {
-    const instead = 'Leave them out of the filters, or choose keep or omit';
+    const instead = 'Exclude them in the filters, or set keep or omit';
     const all = namedByReason(refused, refused.length);
     const detail = `${refused.length} cannot be converted. ${all}. ${instead}`;
     throw new Problem('unconvertible_records', detail);

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 
-/** Where a walk over pages goes on: after a code, at the state at which it began. */
-export interface Position {
-  /** As on the wire. */
+/** The end of a page: its last code, and the revision of the first page. */
+export interface PagePosition {
+  /** In wire format. */
   readonly revision: string;
   readonly code: string;
 }
@@ -10,22 +10,22 @@ export interface Position {
 const REVISION = /^[0-9a-z]{4,18}\.(0|[1-9]\d{0,17})$/;
 const CODE = /^[^\p{Cc}\p{Cs}]{1,256}$/u;
 
-/** Longest cursor that is looked into, in characters. */
+/** Maximum length of a cursor in characters. */
 const LENGTH_MAX = 1_024;
 
-/** Bytes of the checksum; it keeps walks apart and guards nothing. */
+/** Bytes of the checksum. It detects cursors of other requests and is no security measure. */
 const SUM_BYTES = 12;
 
-/** Binds a position to a request, so that a cursor goes on with what it was given for. */
-const sumOf = (request: string, { revision, code }: Position): string =>
+/** Binds a position to a request, so that a cursor is valid only for that request. */
+const sumOf = (request: string, { revision, code }: PagePosition): string =>
   createHash('sha256')
     .update(JSON.stringify(['cursor 1', request, revision, code]))
     .digest()
     .subarray(0, SUM_BYTES)
     .toString('base64url');
 
-/** A position in the answer to a request, as text. */
-export const cursorText = (request: string, position: Position): string => {
+/** Encodes a page position of a request as a cursor. */
+export const cursorText = (request: string, position: PagePosition): string => {
   const parts = [position.revision, position.code, sumOf(request, position)];
   return Buffer.from(JSON.stringify(parts)).toString('base64url');
 };
@@ -39,11 +39,10 @@ function partsOf(text: string): unknown {
 }
 
 /**
- * The position that a cursor names; null when it was not given for this request, as it is then
- * that of another, or was changed.
- * @param request the canonical text of the request that it came with
+ * Decodes a cursor. Returns null if it belongs to another request or was altered.
+ * @param request the canonical text of the request
  */
-export function positionIn(request: string, text: string): Position | null {
+export function pagePositionIn(request: string, text: string): PagePosition | null {
   const parts = text.length > LENGTH_MAX ? null : partsOf(text);
   if (!Array.isArray(parts)) return null;
   const [revision, code] = parts;

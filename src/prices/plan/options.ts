@@ -3,10 +3,10 @@ import { utcMicroseconds } from '../../db/instant.ts';
 import type { Violation } from '../../errors.ts';
 
 /**
- * Which past an answer is of: a moment, a revision as on the wire that an option names, or neither
- * for now.
+ * The revision that a request reads: the newest, the newest at an instant, or a revision in wire
+ * format that an option names.
  */
-export type Moment =
+export type RequestedRevision =
   | { readonly kind: 'now' }
   | { readonly kind: 'asOf'; readonly instant: string }
   | { readonly kind: 'revision'; readonly text: string; readonly option: 'revision' | 'cursor' };
@@ -16,34 +16,34 @@ export interface PlanOptions {
   readonly includeSeries: boolean;
   readonly includeSummary: boolean;
   readonly strict: boolean;
-  /** As sent; which currency and unit they mean is known only beside the reference data. */
+  /** Currency and unit as sent. The reference data of the snapshot resolves them. */
   readonly currency: string | null;
   readonly unitOfMeasure: string | null;
   readonly onUnconvertible: 'keep' | 'omit' | 'error';
   readonly decimals: number | null;
   readonly aggregate: Aggregation | null;
-  readonly moment: Moment;
-  /** Points at the end of each series that are shown; null shows all. */
+  readonly requested: RequestedRevision;
+  /** Number of last points of each series in the response; null for all. */
   readonly lastObservations: number | null;
   readonly decimalsAsText: boolean;
-  /** As sent: `all`, `short`, or names with commas between them; null is `all`. */
+  /** `all`, `short`, or column names separated by commas, as sent; null is `all`. */
   readonly columns: string | null;
   readonly layout: 'long' | 'wide';
   readonly warnings: 'header' | 'row';
 }
 
-interface Members extends Readonly<Record<string, unknown>> {
+interface OptionMembers extends Readonly<Record<string, unknown>> {
   readonly asOf?: unknown;
   readonly revision?: unknown;
 }
 
-/** The detail of the violation for a moment in the future. */
+/** The detail of the violation for an instant in the future. */
 export const IN_THE_FUTURE = 'Must not lie in the future';
 
-/** The options that compute values, and so are rounded to `decimals`. */
+/** The options that compute values, which `decimals` rounds. */
 const COMPUTING = ['currency', 'unitOfMeasure', 'aggregate'];
 
-function needlessDecimals(options: Members, brokenPlaces: ReadonlySet<string>): Violation[] {
+function needlessDecimals(options: OptionMembers, brokenPlaces: ReadonlySet<string>): Violation[] {
   const pointer = '/options/decimals';
   const isNeeded = COMPUTING.some(
     (name) => options[name] !== undefined || brokenPlaces.has(`/options/${name}`),
@@ -51,12 +51,12 @@ function needlessDecimals(options: Members, brokenPlaces: ReadonlySet<string>): 
   if (options['decimals'] === undefined || isNeeded || brokenPlaces.has(pointer)) return [];
   const detail =
     'decimals rounds converted and aggregated values, and published values are never rounded; ' +
-    'leave it out, or add currency, unitOfMeasure or aggregate';
+    'omit it, or add currency, unitOfMeasure or aggregate';
   return [{ pointer, code: 'unknown_field', detail }];
 }
 
-/** The violation of an option that cuts or lays out a series, where no series is asked for. */
-function withoutSeries(options: Members, brokenPlaces: ReadonlySet<string>): Violation[] {
+/** The violations of options about series in a request without series. */
+function withoutSeries(options: OptionMembers, brokenPlaces: ReadonlySet<string>): Violation[] {
   if (options['includeSeries'] === true || brokenPlaces.has('/options/includeSeries')) return [];
   const isWide = options['layout'] === 'wide';
   const names = [
@@ -68,15 +68,18 @@ function withoutSeries(options: Members, brokenPlaces: ReadonlySet<string>): Vio
     .map((name) => ({
       pointer: `/options/${name}`,
       code: 'unknown_field',
-      detail: `${name} is about the points of series; add includeSeries, or leave it out`,
+      detail: `${name} applies to the points of series; add includeSeries, or omit it`,
     }));
 }
 
-/** No clock of a service is wrong by more; closer moments are left to the clock of the database. */
+/** Maximum clock error of a service. The database clock checks instants closer than this. */
 const CLOCKS_DIFFER_MS = 86_400_000;
 
-/** The rules of the options that a schema cannot say; of those that the schema has let pass. */
-export function brokenOptions(options: Members, brokenPlaces: ReadonlySet<string>): Violation[] {
+/** Checks the rules that a schema cannot express, for options that passed the schema. */
+export function brokenOptions(
+  options: OptionMembers,
+  brokenPlaces: ReadonlySet<string>,
+): Violation[] {
   const { asOf, revision } = options;
   const pointer = '/options/asOf';
   const broken = [
@@ -84,7 +87,7 @@ export function brokenOptions(options: Members, brokenPlaces: ReadonlySet<string
     ...withoutSeries(options, brokenPlaces),
   ];
   if (asOf !== undefined && revision !== undefined) {
-    const detail = 'asOf and revision both name a past state; leave one of them out';
+    const detail = 'asOf and revision both name a past revision; omit one of them';
     broken.push({ pointer, code: 'unknown_field', detail });
   }
   if (typeof asOf !== 'string' || brokenPlaces.has(pointer)) return broken;
@@ -93,15 +96,15 @@ export function brokenOptions(options: Members, brokenPlaces: ReadonlySet<string
   return broken;
 }
 
-function momentOf(options: Members): Moment {
+function requestedRevisionOf(options: OptionMembers): RequestedRevision {
   const { asOf, revision } = options as { asOf?: string; revision?: string };
   if (asOf !== undefined) return { kind: 'asOf', instant: utcMicroseconds(asOf) };
   if (revision !== undefined) return { kind: 'revision', text: revision, option: 'revision' };
   return { kind: 'now' };
 }
 
-/** The options of a body that broke no rule. */
-export function optionsOf(options: Members): PlanOptions {
+/** The options of a valid body, with defaults. */
+export function optionsOf(options: OptionMembers): PlanOptions {
   const given = options as Partial<PlanOptions>;
   return {
     includeSeries: given.includeSeries === true,
@@ -112,7 +115,7 @@ export function optionsOf(options: Members): PlanOptions {
     onUnconvertible: given.onUnconvertible ?? 'keep',
     decimals: given.decimals ?? null,
     aggregate: given.aggregate ?? null,
-    moment: momentOf(options),
+    requested: requestedRevisionOf(options),
     lastObservations: given.lastObservations ?? null,
     decimalsAsText: given.decimalsAsText === true,
     columns: given.columns ?? null,
@@ -122,12 +125,12 @@ export function optionsOf(options: Members): PlanOptions {
 }
 
 /**
- * True if a request names a past state itself. A cursor only goes on at the state of its first
- * page, which knew of nothing later.
+ * True if a request names a past revision itself. A cursor only continues at the revision of its
+ * first page.
  */
-export const namesPast = ({ moment }: PlanOptions): boolean =>
-  moment.kind === 'asOf' || (moment.kind === 'revision' && moment.option === 'revision');
+export const namesPast = ({ requested }: PlanOptions): boolean =>
+  requested.kind === 'asOf' || (requested.kind === 'revision' && requested.option === 'revision');
 
-/** True if a request asks for a conversion. */
+/** True if a request requests a conversion. */
 export const isConverting = (options: PlanOptions): boolean =>
   options.currency !== null || options.unitOfMeasure !== null;

@@ -8,10 +8,10 @@ import { filtersOf } from '../../contract/schemas/market.ts';
 import type { RequestPart } from '../../contract/schemas/problem.ts';
 import { dayOf as dayNumberOf } from '../../conversion/calendar.ts';
 import { eitherOf, shown, startAgain, type Violation } from '../../errors.ts';
-import { type Position, positionIn } from './cursor.ts';
+import { type PagePosition, pagePositionIn } from './cursor.ts';
 import { brokenOptions, optionsOf, type PlanOptions } from './options.ts';
 
-/** One filter list: the values as sent and the keys that they are compared by. */
+/** One filter list: the values as sent, and their match keys. */
 export interface ListFilter {
   readonly name: FilterName;
   readonly values: readonly string[];
@@ -28,61 +28,61 @@ export interface DateRange {
 export const daysIn = ({ from, to }: DateRange): number =>
   from === null || to === null ? Number.POSITIVE_INFINITY : 1 + dayNumberOf(to) - dayNumberOf(from);
 
-/** The part of the prices that an answer shows. */
+/** The page of a request. */
 interface Page {
-  /** Most records; null is as many as there are. */
+  /** Maximum number of records; null for no limit. */
   readonly limit: number | null;
-  /** Where the page before ended; null is from the first. */
-  readonly after: Position | null;
+  /** The end of the previous page; null for the first page. */
+  readonly after: PagePosition | null;
 }
 
-/** Where a request has its filters, and which markets its sender may read. */
-export interface Asker {
+/** The part of a request with its filters, and the markets that its principal may read. */
+export interface RequestOrigin {
   readonly by: RequestPart;
-  readonly openMarkets: () => readonly MarketSlug[];
+  readonly readableMarkets: () => readonly MarketSlug[];
 }
 
-/** A validated request, ready to run: nothing in it can be refused any more but by its values. */
+/** A validated request. Only checks against the data can still reject it. */
 export interface Plan {
   readonly market: Market;
   readonly range: DateRange;
-  /** Codes as sent, or null when the request does not select by code. */
+  /** Codes as sent; null if the request does not select by code. */
   readonly codes: ListFilter['values'] | null;
   readonly lists: readonly ListFilter[];
   readonly options: PlanOptions;
   readonly page: Page;
-  /** Where the request has its filters: warnings point there. */
+  /** The part of the request that the pointers of warnings refer to. */
   readonly by: RequestPart;
-  /** The markets that warnings about codes may name; none where no codes are asked for. */
-  readonly openMarkets: readonly MarketSlug[];
+  /** The markets that warnings about codes may name; empty without requested codes. */
+  readonly readableMarkets: readonly MarketSlug[];
 }
 
-type Members = Readonly<Record<string, unknown>>;
+type BodyMembers = Readonly<Record<string, unknown>>;
 
 const FIRST_DAY = '1800-01-01';
 const LAST_DAY = '2199-12-31';
 
-const membersOf = (body: unknown, name: string): Members => {
+const membersOf = (body: unknown, name: string): BodyMembers => {
   const value = isMembers(body) ? body[name] : undefined;
   return isMembers(value) ? value : {};
 };
 
 const dayOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
-/** The most columns that a violation names. */
+/** Maximum number of columns that a violation names. */
 const NAMED_MAX = 5;
 
 /** The violations of `columns`: unknown or repeated names, or a layout without columns. */
 function brokenColumns(
   market: Market,
-  options: Members,
+  options: BodyMembers,
   brokenPlaces: ReadonlySet<string>,
 ): Violation[] {
   const { columns, layout } = options;
   const pointer = '/options/columns';
   if (typeof columns !== 'string' || brokenPlaces.has(pointer)) return [];
   if (layout === 'wide') {
-    const detail = 'A wide table has a column for each code; leave out columns, or layout';
+    const detail = 'A wide table has a column for each code; omit columns, or layout';
     return [{ pointer, code: 'unknown_field', detail }];
   }
   if (columns === 'all' || columns === 'short') return [];
@@ -102,10 +102,10 @@ function brokenColumns(
   return [{ pointer, code: 'too_many_items', detail: `Name ${twice} once` }];
 }
 
-/** The rules that a schema cannot say; of days, those that the schema has let pass. */
+/** Checks the rules that a schema cannot express. Days are checked if they passed the schema. */
 function brokenRules(
   market: Market,
-  filters: Members,
+  filters: BodyMembers,
   brokenPlaces: ReadonlySet<string>,
 ): Violation[] {
   const broken: Violation[] = [];
@@ -125,9 +125,9 @@ function brokenRules(
   }
   if (filters['codes'] !== undefined) {
     for (const name of filtersOf(market)) {
-      // An empty list counts as absent, so that it does not compete with codes.
+      // An empty list counts as absent, so it does not conflict with codes.
       if (filters[name] === undefined || isEmptyList(filters[name])) continue;
-      const detail = `codes goes only with dateFrom and dateTo; leave out ${name} or codes`;
+      const detail = `codes combines only with dateFrom and dateTo; omit ${name} or codes`;
       broken.push({ pointer: `/filters/${name}`, code: 'codes_exclusive', detail });
     }
   }
@@ -143,28 +143,28 @@ const listFilter = (name: FilterName, values: readonly string[]): ListFilter => 
 });
 
 /**
- * A plan that goes on where its cursor says, at the state at which the walk began. Looked at last:
- * which request a cursor belongs to is known only of one that breaks no rule.
+ * The plan of the page after a cursor, at the revision of the first page. This is the last check,
+ * because only a valid request has the canonical text that the cursor is bound to.
  */
 function continued(plan: Plan, cursor: string): Plan {
-  const after = positionIn(canonicalText(plan), cursor);
+  const after = pagePositionIn(canonicalText(plan), cursor);
   if (after === null) {
-    const detail = 'This cursor is not of this request; repeat the one that gave it, or go without';
+    const detail =
+      'This cursor belongs to another request; repeat that request, or omit the cursor';
     throw startAgain('invalid_cursor', '/options/cursor', detail);
   }
   const { options, page } = plan;
   const began = { kind: 'revision', text: after.revision, option: 'cursor' } as const;
-  const moment = options.moment.kind === 'now' ? began : options.moment;
-  return { ...plan, options: { ...options, moment }, page: { ...page, after } };
+  const requested = options.requested.kind === 'now' ? began : options.requested;
+  return { ...plan, options: { ...options, requested }, page: { ...page, after } };
 }
 
-/** Nobody in particular: warnings name no other market. */
-const UNKNOWN_ASKER: Asker = { by: 'body', openMarkets: () => [] };
+/** The origin without a principal: warnings name no other market. */
+const UNKNOWN_ORIGIN: RequestOrigin = { by: 'body', readableMarkets: () => [] };
 
 /**
  * The plan of a request body.
- * @param asker who sent it, and where
- * @param found what is known to be wrong already, such as with the query
+ * @param found violations found earlier, such as those of the query
  * @throws Problem `validation_failed` with every violation of the schema and of the rules; without
  *   any, `invalid_cursor` for a cursor of another request
  */
@@ -172,7 +172,7 @@ export function planOf(
   market: Market,
   check: BodyCheck,
   body: unknown,
-  asker: Asker = UNKNOWN_ASKER,
+  origin: RequestOrigin = UNKNOWN_ORIGIN,
   found: readonly Violation[] = [],
 ): Plan {
   const filters = membersOf(body, 'filters');
@@ -195,14 +195,14 @@ export function planOf(
     lists,
     options: optionsOf(options),
     page: { limit: (options['limit'] as number | undefined) ?? null, after: null },
-    by: asker.by,
-    openMarkets: codes ? asker.openMarkets() : [],
+    by: origin.by,
+    readableMarkets: codes ? origin.readableMarkets() : [],
   };
   const cursor = options['cursor'] as string | undefined;
   return Object.freeze(cursor === undefined ? plan : continued(plan, cursor));
 }
 
-/** The formats that an option is for; other options are for all. */
+/** The formats of options that apply to some formats only. */
 const FORMATS_OF = {
   columns: ['csv', 'rows', 'parquet', 'arrow'],
   layout: ['csv', 'rows'],
@@ -211,7 +211,7 @@ const FORMATS_OF = {
 } as const satisfies Readonly<Record<string, readonly Format[]>>;
 
 /**
- * Rejects options that the format of the answer has no use for: they would be dropped.
+ * Rejects options that do not apply to the format of the response, instead of ignoring them.
  * @throws Problem `validation_failed`
  */
 export function checkFormat({ options }: Plan, format: Format): void {
@@ -228,15 +228,15 @@ export function checkFormat({ options }: Plan, format: Format): void {
   throw brokenBy(
     wrong.map((name) => {
       const media = FORMATS_OF[name].map((each) => FORMATS[each].media);
-      const detail = `${name} is for ${eitherOf(media)}; leave it out, or ask for one of these`;
+      const detail = `${name} applies to ${eitherOf(media)}; omit it, or request one of these`;
       return { pointer: `/options/${name}`, code: 'unknown_field', detail };
     }),
   );
 }
 
 /**
- * A plan as text, without its moment and page: two plans with the same text have the same answer at
- * the same state. Values count as they were sent, because warnings show them so.
+ * A plan as text, without its revision and page. Two plans with the same text have the same
+ * response at the same revision. Values are compared as sent, because warnings repeat them.
  */
 export function canonicalText({ market, range, codes, lists, options }: Plan): string {
   const { aggregate } = options;
@@ -253,9 +253,9 @@ export function canonicalText({ market, range, codes, lists, options }: Plan): s
   ]);
 }
 
-/** The same with page and warnings, so that it identifies one answer at each state. */
+/** The canonical text with the page, which identifies one response at each revision. */
 export function canonicalKey(plan: Plan): string {
-  const { page, by, openMarkets } = plan;
-  const more = JSON.stringify([page.limit, page.after?.code, by, openMarkets]);
+  const { page, by, readableMarkets } = plan;
+  const more = JSON.stringify([page.limit, page.after?.code, by, readableMarkets]);
   return `${canonicalText(plan)} ${more}`;
 }

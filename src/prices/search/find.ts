@@ -9,7 +9,7 @@ const EXACT = 0;
 const PREFIX = 1 << 5;
 const INSIDE = 1 << 10;
 const SIMILAR = 1 << 15;
-/** The cost of a word that a price does not have. */
+/** The cost of a missing word. */
 export const MISSING = 1 << 20;
 
 /** The kinds of matches by their costs, dearest first. */
@@ -25,11 +25,11 @@ export type MatchKind = (typeof KINDS)[number][1];
 /** The attribute index in the cost of a word that is a part of the code: after all others. */
 const PART_OF_CODE = (1 << ATTRIBUTE_BITS) - 1;
 
-/** Fewest letters of a word that is searched inside of other words. */
+/** Minimum length of a word that is searched inside other words. */
 const INSIDE_LENGTH_MIN = 3;
 
-/** The first word that does not sort before a text. */
-function placeOf(tokens: readonly string[], text: string): number {
+/** The index of the first word that does not sort before a text. */
+function lowerBound(tokens: readonly string[], text: string): number {
   let [from, to] = [0, tokens.length];
   while (from < to) {
     const middle = (from + to) >> 1;
@@ -39,9 +39,9 @@ function placeOf(tokens: readonly string[], text: string): number {
   return from;
 }
 
-/** The words that begin with a text, as the numbers of the first and after the last. */
+/** The range of words that begin with a text: the first index, and the index after the last. */
 function beginningWith({ tokens }: MarketIndex, text: string): readonly [number, number] {
-  const first = placeOf(tokens, text);
+  const first = lowerBound(tokens, text);
   let [from, to] = [first, tokens.length];
   while (from < to) {
     const middle = (from + to) >> 1;
@@ -51,7 +51,7 @@ function beginningWith({ tokens }: MarketIndex, text: string): readonly [number,
   return [first, from];
 }
 
-/** The number of the word at a place of the text of all words. */
+/** The index of the word at an offset of the text of all words. */
 function wordAt({ starts }: MarketIndex, place: number): number {
   let [from, to] = [0, starts.length];
   while (from < to) {
@@ -62,7 +62,7 @@ function wordAt({ starts }: MarketIndex, place: number): number {
   return from - 1;
 }
 
-/** The numbers of the words that hold a text; a line feed stands for their ends. */
+/** The indexes of the words that contain a text. A line feed matches the end of a word. */
 function* holding(index: MarketIndex, text: string): Generator<number> {
   const { text: all, starts, tokens } = index;
   for (let place = all.indexOf(text); place >= 0; ) {

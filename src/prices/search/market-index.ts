@@ -4,7 +4,7 @@ import { codeKey } from '../../catalog/match-key.ts';
 import { Slice } from '../../std/turns.ts';
 import type { SelectedPrice } from '../select/query.ts';
 import type { References } from '../select/references.ts';
-import { membersOf, ownTerms } from '../write/record.ts';
+import { currencyAndUnitOf, membersOf } from '../write/record.ts';
 import { wordsOf } from './words.ts';
 
 /** A value that a record refers to. */
@@ -31,7 +31,7 @@ export function foundPrice(
   price: SelectedPrice,
   references: References,
 ): FoundPrice {
-  const record = membersOf(market, price, references, ownTerms(price, references));
+  const record = membersOf(market, price, references, currencyAndUnitOf(price, references));
   const { specification: _long, assessmentLaunchedAt: _past, ...shown } = record;
   return shown as unknown as FoundPrice;
 }

@@ -8,14 +8,14 @@ import { selectionOf } from '../select/query.ts';
 import type { ReferenceReader } from '../select/references.ts';
 import { type FoundPrice, foundPrice, indexOf, type MarketIndex } from './market-index.ts';
 
-/** Prices that one statement reads: the driver parses its rows without a pause. */
+/** Maximum number of prices in one statement: the driver parses its rows without a pause. */
 const PRICES_PER_STATEMENT = 500;
 
 /** Concurrent reads of markets: each takes a connection. */
 const READ_AT_ONCE = 2;
 
 interface SearchSources {
-  /** Reads what requests share; a request that is cancelled does not end it for the others. */
+  /** Reads data that requests share. A cancelled request does not cancel it for the others. */
   readonly db: Kysely<Database>;
   readonly references: ReferenceReader;
 }

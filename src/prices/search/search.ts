@@ -40,7 +40,7 @@ interface SearchResults {
   readonly results: readonly Result[];
   /** The number of prices that match. */
   readonly total: number;
-  /** Texts to search for instead, where nothing matches this one as written. */
+  /** Alternative search texts if nothing matches the text as written. */
   readonly suggestions: readonly string[];
 }
 
@@ -88,7 +88,7 @@ function order(one: Candidate, other: Candidate): number {
 class Best {
   readonly kept: Candidate[] = [];
   readonly #most: number;
-  /** Nothing of a higher rank is among the best any more. */
+  /** The worst rank that can still enter the list. */
   #rankMax = Number.POSITIVE_INFINITY;
 
   constructor(most: number) {
@@ -197,10 +197,10 @@ function suggestionsFor(
 }
 
 /**
- * Finds prices in the indexes of some markets. All words of the text must match. Where no price has
- * them all, words with one typing error match as well, and of three and more words one may be
+ * Finds prices in the indexes of some markets. All words of the text must match. If no price has
+ * them all, words with one typing error match as well, and one of three or more words may be
  * missing.
- * @param most most results
+ * @param most maximum number of results
  */
 export function searchPrices(
   indexes: readonly MarketIndex[],

@@ -7,7 +7,7 @@ const MARKS = /\p{M}+/gu;
 /** A word: letters and digits, with the decimal places of a number. */
 const WORD = /[\p{L}\p{N}]+(?:[.,]\p{N}+)*/gu;
 
-/** Texts that Unicode has no other form of: most of them. */
+/** Texts without another Unicode form, which need no normalization: most of them. */
 const PLAIN = /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/;
 
 /** The form in which texts are compared: match key, without marks, in one spelling. */
@@ -29,25 +29,25 @@ export const withWords = (text: string, replacement: (word: string) => string): 
 /** Letters of a word below which no typing error is assumed. */
 const NEAR_LENGTH_MIN = 3;
 
-/** The same for a word with digits: thousands of codes begin with the same digit. */
+/** The bound for a word with digits: thousands of codes begin with the same digit. */
 const NEAR_DIGITS_MIN = 5;
 
 /** True if a word is long enough to be compared with typing errors. */
 export const canBeNear = (word: string): boolean =>
   word.length >= (/\d/.test(word) ? NEAR_DIGITS_MIN : NEAR_LENGTH_MIN);
 
-/** Letters from which on the word may also be the beginning of a token. */
+/** Minimum length of a word that may also be the beginning of a token. */
 const BEGINNING_LENGTH_MIN = 5;
 
 /**
- * True if a token is the word but for one typing error: a missing, an additional or another letter,
- * or two neighbours in the wrong order. Of a longer word the token may go on after it.
+ * True if a token differs from the word by one typing error: a missing, an additional or another
+ * letter, or two swapped neighbours. A token may continue after a long word.
  */
 export function isNear(word: string, token: string): boolean {
   const isWhole = word.length < BEGINNING_LENGTH_MIN;
   let at = 0;
   while (at < word.length && word[at] === token[at]) at += 1;
-  /** True if the token goes on with the word from these places on. */
+  /** True if the token continues with the word from these offsets. */
   const goesOn = (inWord: number, inToken: number): boolean => {
     const rest = word.slice(inWord);
     return isWhole ? token.slice(inToken) === rest : token.startsWith(rest, inToken);
@@ -61,7 +61,7 @@ export function isNear(word: string, token: string): boolean {
   );
 }
 
-/** The word with the two letters in its middle in the other order. */
+/** The word with its two middle letters swapped. */
 export function withMiddleSwapped(word: string): string {
   const middle = word.length >> 1;
   const [before, after] = [word[middle - 1] ?? '', word[middle] ?? ''];

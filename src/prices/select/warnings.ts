@@ -176,7 +176,7 @@ export function unmatchedWarnings(plan: Plan, unmatched: readonly Unmatched[]): 
   return unmatched.map(({ list, index, value, suggestions: near, elsewhere, later }) => {
     const pointer = `/filters/${list}/${index}`;
     if (later !== null) return notYetExisting(pointer, later);
-    const isOpen = elsewhere !== null && plan.openMarkets.includes(elsewhere);
+    const isOpen = elsewhere !== null && plan.readableMarkets.includes(elsewhere);
     const suggestions = isOpen ? [] : near;
     const hint = suggestions.length > 0 ? `; did you mean ${suggestions.join(', ')}?` : '';
     const detail = isOpen

@@ -115,7 +115,7 @@ export function schemaMessage(
 /** The values of a column in a record batch. */
 export interface ArrowColumn {
   readonly nulls: number;
-  /** The buffers that the format wants for the type, without padding. */
+  /** The buffers of the type in the order of the format, without padding. */
   readonly buffers: readonly Buffer[];
 }
 

@@ -6,7 +6,7 @@ import {
   STREAM_END,
   schemaMessage,
 } from './arrow-messages.ts';
-import type { Contents, Terms } from './contents.ts';
+import type { Contents, RenderContext } from './contents.ts';
 import { INT128_BYTES, Int128 } from './int128.ts';
 import {
   batchesOf,
@@ -18,16 +18,16 @@ import {
   valuesIn,
 } from './table.ts';
 
-/** Bytes of a record batch, about: a slow reader holds so many. */
+/** Target bytes of a record batch, which stays in memory while a slow client reads. */
 const BATCH_BYTES = 2_097_152;
 
-/** Rows of a record batch at most. */
+/** Maximum number of rows in a record batch. */
 const BATCH_ROWS = 8_192;
 
-/** Zeros for the values of columns without any: shared by all answers, and never written to. */
+/** Zeros for columns without values; shared by all responses and never written to. */
 const ZEROS = Buffer.alloc(INT128_BYTES * (BATCH_ROWS + 1));
 
-/** Which rows have a value, a bit each. */
+/** Validity bitmap: one bit for each row with a value. */
 class Validity {
   readonly #bits: Buffer;
   #row = 0;
@@ -44,7 +44,7 @@ class Validity {
     this.#row += 1;
   }
 
-  /** Nothing at all where each row has a value. */
+  /** Empty if each row has a value, as the format allows. */
   get buffer(): Buffer {
     return this.nulls === 0 ? ZEROS.subarray(0, 0) : this.#bits;
   }
@@ -212,22 +212,22 @@ function rowCost(columns: readonly TableColumn[], shared: Run['shared']): number
  * The rows of an answer as one Arrow IPC stream: a row for each point, or one without values for a
  * price without points, in record batches of some 2 MB.
  * @param records the contents of all records, in their order
- * @param about what the metadata of the schema says, by key
+ * @param about the metadata of the schema, by key
  * @throws RangeError for a decimal that does not fit its column
  */
 export async function* arrowSlices(
-  terms: Terms,
+  context: RenderContext,
   records: AsyncIterable<Contents>,
   about: Readonly<Record<string, unknown>>,
 ): AsyncGenerator<Buffer> {
-  const columns = tableColumns(terms.plan);
+  const columns = tableColumns(context.plan);
   const metadata = Object.entries(about).map(
     ([key, value]) => [key, JSON.stringify(value)] as const,
   );
   yield schemaMessage(columns, metadata);
   const slice = new Slice();
   const costOf = (shared: Run['shared']) => rowCost(columns, shared);
-  for await (const batch of batchesOf(terms, records, BATCH_BYTES, costOf)) {
+  for await (const batch of batchesOf(context, records, BATCH_BYTES, costOf)) {
     const encoded: ArrowColumn[] = [];
     for (const column of columns) {
       encoded.push(columnOf(column, batch));

@@ -1,6 +1,6 @@
 import type { DecimalColumn } from '../../conversion/columns.ts';
 
-/** Text of ASCII letters as bytes. */
+/** ASCII text as bytes. */
 export const ascii = (text: string): Buffer => Buffer.from(text, 'latin1');
 
 const DAY_MS = 86_400_000;
@@ -12,7 +12,7 @@ const SHORT_BYTES = 24;
 
 const days = new Map<number, Buffer>();
 
-/** `YYYY-MM-DD` of a day counted from 2000-01-01; remembered, as the same days recur. */
+/** `YYYY-MM-DD` of a day counted from 2000-01-01; cached, because the same days recur. */
 function dayText(day: number): Buffer {
   let text = days.get(day);
   if (!text) {
@@ -24,7 +24,7 @@ function dayText(day: number): Buffer {
 
 const LEAST_INT32 = -2_147_483_648;
 
-/** The same for 32-bit integers. */
+/** Number of digits of a 32-bit integer. */
 function smallDigitsOf(value: number): number {
   let digits = 1;
   for (let rest = (value / 10) | 0; rest > 0; rest = (rest / 10) | 0) digits += 1;
@@ -37,57 +37,57 @@ function digitsOf(value: number): number {
   return digits;
 }
 
-/** Bytes that are kept between two uses at most. */
+/** Maximum size of a buffer that is reused. */
 const KEPT_BYTES = 1_048_576;
 
 /**
- * Bytes that grow while the values of points are written, one after the other: days, instants, and
- * numbers as the digits of their scaled integers. Room must be reserved before it is written to.
+ * A growing buffer for the values of points: days, instants, and numbers as the digits of their
+ * scaled integers. Callers reserve room before they write.
  */
 export class ByteWriter {
   #bytes = Buffer.alloc(0);
   #at = 0;
   readonly #null: Buffer;
 
-  /** @param nothing what stands for a number that is null */
+  /** @param nothing the notation of null */
   constructor(nothing: string) {
     this.#null = ascii(nothing);
   }
 
-  /** Begins anew, with room for some bytes. */
+  /** Starts a new buffer with room for some bytes. */
   begin(bytes: number): void {
     this.#bytes = Buffer.allocUnsafe(bytes);
     this.#at = 0;
   }
 
-  /** Begins anew in the bytes of the one before, for what is copied in the end. */
+  /** Starts again in the same buffer; the caller must copy the result. */
   beginAgain(bytes: number): void {
     if (this.#bytes.length < bytes) this.begin(bytes);
     this.#at = 0;
   }
 
-  /** What was written since it began; the bytes are the caller's. */
+  /** The written bytes, whose ownership passes to the caller. */
   end(): Buffer {
     const written = this.#bytes.subarray(0, this.#at);
     this.#bytes = Buffer.alloc(0);
     return written;
   }
 
-  /** A copy of what was written since it began, exactly as long as it is. */
+  /** A copy of the written bytes, of the exact size. */
   copied(): Buffer {
     const copy = Buffer.allocUnsafeSlow(this.#at);
     this.#bytes.copy(copy, 0, 0, this.#at);
-    // The next one is written to the same bytes, unless they are too many to be kept.
+    // Reuses the buffer unless it is too large.
     if (this.#bytes.length > KEPT_BYTES) this.#bytes = Buffer.alloc(0);
     return copy;
   }
 
-  /** How many bytes were written since it began. */
+  /** Number of written bytes. */
   get written(): number {
     return this.#at;
   }
 
-  /** Makes room for some more bytes. */
+  /** Reserves room for more bytes. */
   reserve(bytes: number): void {
     if (this.#at + bytes <= this.#bytes.length) return;
     const bigger = Buffer.allocUnsafe(2 * this.#bytes.length + bytes);
@@ -162,7 +162,7 @@ export class ByteWriter {
     else this.#fraction(value, decimals);
   }
 
-  /** The same for 32-bit integers, whose arithmetic takes a fraction of the time. */
+  /** A decimal of a 32-bit integer, whose arithmetic is several times faster. */
   #smallDecimal(scaled: number, scale: number): void {
     let value = scaled | 0;
     let decimals = scale | 0;

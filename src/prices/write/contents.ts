@@ -17,29 +17,29 @@ import type { SelectedPrice } from '../select/query.ts';
 import type { References } from '../select/references.ts';
 import type { Warning } from '../select/warnings.ts';
 import { ColumnsBuilder, type SeriesSource } from '../series/columns.ts';
-import { ownTerms, type ShownTerms } from './record.ts';
+import { currencyAndUnitOf, type ShownCurrencyAndUnit } from './record.ts';
 
-/** What the contents of records are computed from, all of one state. */
-export interface Terms {
+/** Plan, reference data and conversion targets of a response, at one revision. */
+export interface RenderContext {
   readonly plan: Plan;
   readonly references: References;
   readonly targets: Targets;
 }
 
-/** What a record shows but its points, computed, and in no format yet. */
+/** The computed members of a record without its points, before formatting. */
 export interface Description {
   readonly price: SelectedPrice;
-  /** What the numbers are in. */
-  readonly shown: ShownTerms;
-  /** Null where no conversion was asked for. */
+  /** Currency and unit of the numbers. */
+  readonly shown: ShownCurrencyAndUnit;
+  /** Null without a requested conversion. */
   readonly receipt: Receipt | null;
-  /** Null where it was not asked for. */
+  /** Null if not requested. */
   readonly summary: Summary | null;
 }
 
-/** Everything that a record shows. */
+/** The computed members of a record with its points. */
 export interface Contents extends Description {
-  /** Null where no series was asked for. */
+  /** Null if not requested. */
   readonly points: PointColumns | null;
 }
 
@@ -62,90 +62,97 @@ function allPoints(
   return nativePoints(observations.columns);
 }
 
-/** The points that an answer shows: all of the range, or the last of them. */
+/** The points in the response: those of the range, or the last of them. */
 function pointsOf(plan: Plan, observations: Observations, rounding: Rounding): PointColumns {
   const points = allPoints(plan, observations, rounding);
   const { lastObservations } = plan.options;
   return lastObservations === null ? points : lastPoints(points, lastObservations);
 }
 
-/** What a record is in, before and after: for its members and its receipt. */
-function termsOf({ references, targets }: Terms, { price, outcome }: PlannedPrice) {
-  const own = ownTerms(price, references);
+/** Currency and unit of a record before and after conversion, for its members and receipt. */
+function currenciesAndUnitsOf(
+  { references, targets }: RenderContext,
+  { price, outcome }: PlannedPrice,
+) {
+  const own = currencyAndUnitOf(price, references);
   const wanted = {
     unitOfMeasure: targets.unit?.shown ?? own.unitOfMeasure,
     currency: targets.currency?.shown ?? own.currency,
   };
-  const inTerms = ({ unitOfMeasure, currency }: typeof own): CurrencyAndUnit => ({
+  const namesOf = ({ unitOfMeasure, currency }: typeof own): CurrencyAndUnit => ({
     currency: currency?.iso ?? null,
     unitOfMeasure: unitOfMeasure.name,
   });
-  // Only a conversion changes what the numbers are in.
+  // Without a conversion the record keeps its currency and unit.
   const shown = outcome?.conversion ? wanted : own;
-  return { shown, from: inTerms(own), to: inTerms(wanted) };
+  return { shown, from: namesOf(own), to: namesOf(wanted) };
 }
 
-/** How the numbers of a price are rounded. */
+/** The rounding of the numbers of a price. */
 export const roundingOf = ({ options }: Plan, price: SelectedPrice): Rounding =>
-  // A payable is the same whatever conversion is asked, also in its averages.
+  // The options of a conversion do not affect a payable, including its averages.
   price.price_type === 'payable' ? BY_RULE : { decimals: options.decimals };
 
 /** The summary of a price, from its series back to the first point. */
-export function summaryIn(terms: Terms, { price, outcome }: PlannedPrice, columns: Columns) {
-  const rounding = roundingOf(terms.plan, price);
+export function summaryIn(
+  context: RenderContext,
+  { price, outcome }: PlannedPrice,
+  columns: Columns,
+) {
+  const rounding = roundingOf(context.plan, price);
   const payable = price.price_type === 'payable';
   return summaryOf(observe(columns, outcome?.conversion ?? null), { payable, rounding });
 }
 
 /**
- * What one record shows but its points.
- * @param withoutRate points that it shows without a rate
+ * Computes a record without its points.
+ * @param withoutRate number of its points without a rate
  */
 export function descriptionOf(
-  terms: Terms,
+  context: RenderContext,
   planned: PlannedPrice,
   summary: Summary | null,
   withoutRate: number,
 ): Description {
   const { price, outcome } = planned;
-  const { shown, from, to } = termsOf(terms, planned);
+  const { shown, from, to } = currenciesAndUnitsOf(context, planned);
   const without = withoutRate + (summary?.withoutRate ?? 0);
-  const receipt = outcome && receiptOf(outcome, from, to, without, roundingOf(terms.plan, price));
+  const receipt = outcome && receiptOf(outcome, from, to, without, roundingOf(context.plan, price));
   return { price, shown, receipt, summary };
 }
 
 /**
- * What one record shows.
- * @param columns the series, back to the first point when a summary is asked for
+ * Computes a record.
+ * @param columns the series, from its first point if a summary is requested
  */
-function contentsOf(terms: Terms, planned: PlannedPrice, columns: Columns): Contents {
-  const { options, range } = terms.plan;
+function contentsOf(context: RenderContext, planned: PlannedPrice, columns: Columns): Contents {
+  const { options, range } = context.plan;
   const { price, outcome } = planned;
   const conversion = outcome?.conversion ?? null;
   const seen = options.includeSeries ? observe(since(columns, range.from), conversion) : null;
-  const summary = options.includeSummary ? summaryIn(terms, planned, columns) : null;
+  const summary = options.includeSummary ? summaryIn(context, planned, columns) : null;
   return {
-    ...descriptionOf(terms, planned, summary, seen?.withoutRate ?? 0),
-    points: seen && pointsOf(terms.plan, seen, roundingOf(terms.plan, price)),
+    ...descriptionOf(context, planned, summary, seen?.withoutRate ?? 0),
+    points: seen && pointsOf(context.plan, seen, roundingOf(context.plan, price)),
   };
 }
 
-/** The sources of the records of an answer, all of one state. */
-export interface RecordContext extends Terms {
+/** The sources of the records of a response, at one revision. */
+export interface RecordContext extends RenderContext {
   readonly revision: string;
   readonly series: SeriesSource;
   /** Most prices whose series one statement reads. */
   readonly pricesPerStatement: number;
   /** Most cells of a wide table. */
   readonly wideCellsMax: number;
-  /** Ends what is read for it. The signal is made when it is asked for. */
+  /** Cancels the reads of the response. The signal is created on first use. */
   readonly work: { readonly signal: AbortSignal };
 }
 
 /** The members of `$metadata`, in this order. */
 export interface Metadata {
   readonly market: string;
-  /** The revision of the answer, as on the wire. */
+  /** The revision of the response, in wire format. */
   readonly revision: string;
   readonly asOf: string;
   readonly count: number;
@@ -166,7 +173,7 @@ export interface Writer {
   /** The bytes before the first record. */
   readonly head: (answer: Answer) => Iterable<Buffer>;
   /** The bytes of one record. */
-  readonly record: (terms: Terms, contents: Contents) => Iterable<Buffer>;
+  readonly record: (context: RenderContext, contents: Contents) => Iterable<Buffer>;
   /** The bytes between two records. */
   readonly between: Buffer;
   /** The bytes after the last record. */
@@ -176,10 +183,10 @@ export interface Writer {
 /** Prices of the first statement, if the number of their points is unknown before. */
 const PRICES_AT_FIRST = 4;
 
-/** About as many points as one statement reads: they are held while a slow reader takes them. */
+/** Target number of points in one statement. They stay in memory while a slow client reads. */
 const POINTS_PER_STATEMENT = 16_384;
 
-/** Prices of the first statement: of a bounded range as many as cannot exceed its points. */
+/** Number of prices in the first statement; a bounded range limits their points. */
 function firstStep(days: number, most: number): number {
   const wanted = Math.floor(POINTS_PER_STATEMENT / days);
   return Math.max(1, Math.min(most, Math.max(PRICES_AT_FIRST, wanted)));
@@ -188,7 +195,7 @@ function firstStep(days: number, most: number): number {
 const NO_COLUMNS: Columns = new ColumnsBuilder().finish();
 const NO_SERIES: ReadonlyMap<number, Columns> = new Map();
 
-/** The number of prices that would have made the points of one statement. */
+/** Number of prices in the next statement, from the points of the previous one. */
 function nextStep(prices: number, points: number, most: number): number {
   const wanted = Math.floor((prices * POINTS_PER_STATEMENT) / Math.max(points, 1));
   return Math.max(1, Math.min(most, 2 * prices, wanted));
@@ -207,7 +214,7 @@ export async function* contentsOfAll(
 ): AsyncGenerator<Contents> {
   const { plan, revision, work, pricesPerStatement: most } = context;
   const { includeSeries, includeSummary } = plan.options;
-  // A summary looks back over the beginning of the range, and never past its end.
+  // A summary needs points before the range, but none after it.
   const range = includeSummary ? { from: null, to: plan.range.to } : plan.range;
   let step = firstStep(daysIn(range), most);
   for (let start = 0; start < prices.length; ) {

@@ -1,4 +1,4 @@
-/** The beginning of a text that spreadsheets take for a formula. */
+/** First characters of a text that spreadsheets interpret as a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 
 /**
@@ -8,8 +8,8 @@ const FORMULA = /^[=+\-@\t\r]/;
 const QUOTED = /[",;\r\n]/;
 
 /**
- * A text as a cell of CSV. A text that a spreadsheet would run as a formula gets an apostrophe
- * before it, which spreadsheets take for "this is text".
+ * Writes a text as a CSV cell. A text that a spreadsheet would interpret as a formula gets a
+ * leading apostrophe, which marks text.
  */
 export function textCell(text: string | null): string {
   if (text === null) return '';

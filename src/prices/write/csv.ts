@@ -3,17 +3,17 @@ import { NO_DAY } from '../../conversion/calendar.ts';
 import { isUnconverted, type PointColumns } from '../../conversion/columns.ts';
 import type { Plan } from '../plan/plan.ts';
 import { ascii, ByteWriter } from './bytes.ts';
-import type { Description, Terms, Writer } from './contents.ts';
+import type { Description, RenderContext, Writer } from './contents.ts';
 import { csvCell, reasonOf, sharedValues } from './rows.ts';
 
 /** The cells that all rows of a price have in common, with the commas around them. */
 export interface CommonCells {
   readonly code: Buffer;
-  readonly terms: Buffer;
+  readonly currencyAndUnit: Buffer;
   readonly about: Buffer;
   /** The row of a price without points. */
   readonly withoutPoints: Buffer;
-  /** The cells after those of the point, of a point that could be converted or could not. */
+  /** The cells after those of a point, with and without a successful conversion. */
   readonly converted: Buffer;
   readonly unconverted: Buffer;
   /** The end of the row of a point that is neither converted nor aggregated. */
@@ -73,7 +73,7 @@ function writePoint(points: PointColumns, index: number, cells: CommonCells, roo
     out.byte(COMMA);
     out.number(column, index, room);
   }
-  out.put(cells.terms);
+  out.put(cells.currencyAndUnit);
   out.instant(points.publishedAt[index] as number);
   out.byte(COMMA);
   out.integer(points.corrections[index] as number);
@@ -102,19 +102,19 @@ function writeRow(
 }
 
 /** Room for one row. */
-const roomOf = ({ code, terms, nativeEnd, unconverted }: CommonCells): number =>
-  code.length + terms.length + nativeEnd.length + unconverted.length + POINT_BYTES_MAX;
+const roomOf = ({ code, currencyAndUnit, nativeEnd, unconverted }: CommonCells): number =>
+  code.length + currencyAndUnit.length + nativeEnd.length + unconverted.length + POINT_BYTES_MAX;
 
 /** Usual size of one row. */
-const usualOf = ({ code, terms, nativeEnd }: CommonCells): number =>
-  code.length + terms.length + nativeEnd.length + POINT_BYTES;
+const usualOf = ({ code, currencyAndUnit, nativeEnd }: CommonCells): number =>
+  code.length + currencyAndUnit.length + nativeEnd.length + POINT_BYTES;
 
 const baseOf = ({ fx }: PointColumns): Buffer =>
   fx === null ? NO_RATES : ascii(`,${fx.pair.base},`);
 
 /**
- * The rows of one price as CSV, in slices: one for each point, or one without values where there is
- * none.
+ * The rows of one price as CSV, in slices: one for each point, or one without values if the price
+ * has no points.
  */
 function* slicesOfRows(points: PointColumns | null, cells: CommonCells): Generator<Buffer> {
   if (points === null || points.length === 0) {
@@ -150,8 +150,8 @@ export function encodeRows(points: PointColumns, cells: CommonCells, ends: Uint3
 }
 
 /** The cells that the rows of one record have in common. */
-export function commonCells(terms: Terms, description: Description): CommonCells {
-  const shared = sharedValues(terms, description);
+export function commonCells(context: RenderContext, description: Description): CommonCells {
+  const shared = sharedValues(context, description);
   const { receipt } = description;
   const cells = (names: readonly string[], values = shared): string =>
     names.map((name) => csvCell(values[name] ?? null)).join(',');
@@ -162,18 +162,18 @@ export function commonCells(terms: Terms, description: Description): CommonCells
   };
   const described = [
     ...CSV_GROUPS.names,
-    ...dimensionFields(terms.plan.market),
+    ...dimensionFields(context.plan.market),
     ...CSV_GROUPS.about,
   ];
   const code = Buffer.from(`${cells(['code'])},`);
-  const common = Buffer.from(`,${cells(CSV_GROUPS.terms)},`);
+  const common = Buffer.from(`,${cells(CSV_GROUPS.currencyAndUnit)},`);
   const about = Buffer.from(`,${cells(described)},`);
   const end = [NO_PUBLICATION, ROW_END];
   const endWithout = [about, NO_PERIOD_AND_RATES, endCells(receipt?.reason ?? null), ...end];
   const converted = endCells(reasonOf(receipt));
   return {
     code,
-    terms: common,
+    currencyAndUnit: common,
     about,
     withoutPoints: Buffer.concat([code, NO_VALUES, common, NO_PUBLICATION, ...endWithout]),
     converted,
@@ -188,10 +188,10 @@ export const csvHead = ({ market }: Plan): Buffer =>
 
 const NOTHING = Buffer.alloc(0);
 
-/** `text/csv` as RFC 4180 has it, with a row of column names. */
+/** `text/csv` of RFC 4180, with a header row. */
 export const csvWriter: Writer = {
   head: ({ context }) => [csvHead(context.plan)],
-  record: (terms, contents) => slicesOfRows(contents.points, commonCells(terms, contents)),
+  record: (context, contents) => slicesOfRows(contents.points, commonCells(context, contents)),
   between: NOTHING,
   end: NOTHING,
 };

@@ -8,7 +8,7 @@ import {
 import type { CurrencyRates } from '../../conversion/rate-table.ts';
 import { summaryJson } from '../../conversion/summary.ts';
 import { ascii, ByteWriter } from './bytes.ts';
-import type { Contents, Description, Metadata, Terms, Writer } from './contents.ts';
+import type { Contents, Description, Metadata, RenderContext, Writer } from './contents.ts';
 import { membersOf } from './record.ts';
 
 /** Days whose texts are cached for one pair: eleven years. */
@@ -24,7 +24,7 @@ type Leg = CurrencyRates | null;
 
 const rateOut = new ByteWriter('null');
 
-/** The rates of a pair as JSON, by day: the same days recur in each price that is converted. */
+/** The rates of a pair as JSON by day, cached because all converted prices share the days. */
 class RateTexts {
   readonly from: Leg;
   readonly to: Leg;
@@ -93,7 +93,7 @@ const POINT_BYTES = 128;
 const COMMA = 0x2c;
 const QUOTE = 0x22;
 
-/** Bytes of a slice: more would be held for each slow reader. */
+/** Bytes of a slice. A larger slice would be held in memory for each slow reader. */
 const SLICE_BYTES = 65_536;
 
 const out = new ByteWriter('null');
@@ -138,7 +138,7 @@ function writePoint(
   out.instant(points.publishedAt[index] as number);
   out.put(CORRECTIONS);
   out.integer(points.corrections[index] as number);
-  // A point without a rate used none, and shows none.
+  // A point without a rate has no `fx`.
   if (points.fx && rates && points.fx.day[index] !== NO_DAY) out.put(rates.at(points.fx, index));
   if (points.periods !== null) writePeriod(points, index);
   if (isUnconverted(points, index)) out.put(NO_RATE);
@@ -165,8 +165,8 @@ export function* slicesOfPoints(points: PointColumns, isText = false): Generator
 }
 
 /**
- * The points of a series as JSON, each after a comma; exactly as long as they are.
- * @param ends is told where each point ends
+ * The points of a series as JSON, each after a comma, in a buffer of the exact size.
+ * @param ends receives the end offset of each point
  */
 export function encodePoints(points: PointColumns, ends: Uint32Array): Buffer {
   out.beginAgain(points.length * POINT_BYTES + POINT_BYTES_MAX);
@@ -183,26 +183,29 @@ export function encodePoints(points: PointColumns, ends: Uint32Array): Buffer {
 const RECORD_END = Buffer.from(']}');
 
 /** A record as JSON up to its points; members are in the order of the contract. */
-export function recordHead(terms: Terms, { price, shown, receipt, summary }: Description): string {
-  const members = membersOf(terms.plan.market, price, terms.references, shown);
+export function recordHead(
+  context: RenderContext,
+  { price, shown, receipt, summary }: Description,
+): string {
+  const members = membersOf(context.plan.market, price, context.references, shown);
   const conversion = receipt ? `,"conversion":${JSON.stringify(receipt)}` : '';
   const changes = summary
-    ? `,"summary":${summaryJson(summary, terms.plan.options.decimalsAsText)}`
+    ? `,"summary":${summaryJson(summary, context.plan.options.decimalsAsText)}`
     : '';
   return `${JSON.stringify(members).slice(0, -1)}${conversion}${changes},"series":[`;
 }
 
 /** One record as JSON, in slices. */
-function* recordJson(terms: Terms, contents: Contents): Generator<Buffer> {
-  yield Buffer.from(recordHead(terms, contents));
-  if (contents.points) yield* slicesOfPoints(contents.points, terms.plan.options.decimalsAsText);
+function* recordJson(context: RenderContext, contents: Contents): Generator<Buffer> {
+  yield Buffer.from(recordHead(context, contents));
+  if (contents.points) yield* slicesOfPoints(contents.points, context.plan.options.decimalsAsText);
   yield RECORD_END;
 }
 
 /** Warnings in one slice of a head: there may be one for each record. */
 const WARNINGS_PER_SLICE = 200;
 
-/** What stands before the records of a document, in slices. */
+/** The bytes before the records of a document, in slices. */
 export function* documentHead({ warnings, ...metadata }: Metadata): Generator<Buffer> {
   const text = JSON.stringify({ ...metadata, warnings: [] });
   yield Buffer.from(`{"$metadata":${text.slice(0, -2)}`);
@@ -224,11 +227,11 @@ export const jsonWriter: Writer = {
 const LINE_END = Buffer.from('\n');
 const NOTHING = Buffer.alloc(0);
 
-/** `application/x-ndjson`: a record in each line, the same bytes as in the JSON document. */
+/** `application/x-ndjson`: a record on each line, with the same bytes as in the JSON document. */
 export const ndjsonWriter: Writer = {
   head: () => [],
-  *record(terms, contents) {
-    yield* recordJson(terms, contents);
+  *record(context, contents) {
+    yield* recordJson(context, contents);
     yield LINE_END;
   },
   between: NOTHING,

@@ -5,19 +5,19 @@ import { INT128_BYTES, Int128 } from './int128.ts';
 import { type Run, rowsIn, type TableColumn, timeOf, valuesIn } from './table.ts';
 
 /*
- * Column chunks of Parquet. A run of equal values costs a few bytes and no time, as most columns
- * are the same in all rows of a record, or empty. The encoders of hyparquet-writer look at each
- * value several times: a million points took ten times as long, and held the event loop meanwhile.
+ * Column chunks of Parquet. A run of equal values costs a few bytes and no time, because most
+ * columns are constant in a record, or empty. The encoders of hyparquet-writer read each value
+ * several times: a million points took ten times as long and blocked the event loop.
  */
 
 /** A column chunk, before it is written. */
 export interface Chunk {
-  /** The values of the dictionary, PLAIN; null where there is none. */
+  /** The values of the dictionary, PLAIN; null without a dictionary. */
   readonly dictionary: { readonly bytes: Buffer; readonly count: number } | null;
   readonly encoding: Encoding;
   /** Definition levels. */
   readonly levels: Buffer;
-  /** The values that are not null, or their places in the dictionary. */
+  /** The values that are not null, or their indexes in the dictionary. */
   readonly values: Buffer;
   readonly rows: number;
   readonly nulls: number;
@@ -34,7 +34,7 @@ function writeVarInt(bytes: number[], value: number): void {
   bytes.push(rest);
 }
 
-/** Small whole numbers as runs of the RLE/bit-packing hybrid, which all have the same length. */
+/** Small integers as RLE runs of the RLE/bit-packing hybrid. */
 class RunLengths {
   readonly #runs: { value: number; count: number }[] = [];
 
@@ -57,18 +57,18 @@ class RunLengths {
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** Bytes for the values of one chunk at a time: a new buffer for each would be much garbage. */
+/** A reused buffer for the values of one chunk at a time, to avoid garbage. */
 export class ValueRoom {
   #bytes = NO_BYTES;
 
-  /** Bytes with any content, until the next call. */
+  /** Uninitialized bytes, valid until the next call. */
   take(length: number): Buffer {
     if (this.#bytes.length < length) this.#bytes = Buffer.allocUnsafeSlow(length);
     return this.#bytes;
   }
 }
 
-/** Which rows have a value: the definition levels of a column that may be null. */
+/** The definition levels of a nullable column: the rows with a value. */
 class Levels {
   readonly #runs = new RunLengths();
   #rows = 0;
@@ -80,7 +80,7 @@ class Levels {
     if (!hasValue) this.#nulls += count;
   }
 
-  /** Adds a row for each point. */
+  /** Adds rows with or without a value. */
   addPoints(from: number, to: number, hasValue: (index: number) => boolean): void {
     let start = from;
     for (let index = from + 1; index < to; index += 1) {
@@ -96,14 +96,14 @@ class Levels {
   }
 }
 
-/** The length of some bytes as they stand before them. */
+/** The length prefix of some bytes. */
 function lengthBefore({ length }: Buffer): Buffer {
   const bytes = Buffer.allocUnsafe(4);
   bytes.writeUInt32LE(length);
   return bytes;
 }
 
-/** Texts: a dictionary, and the places of the texts in it. */
+/** Texts: a dictionary, and indexes into it. */
 function textChunk(column: TableColumn, batch: readonly Run[]): Chunk {
   const levels = new Levels();
   const places = new RunLengths();
@@ -154,7 +154,7 @@ const NO_VALUES = {
   greatest: undefined,
 } as const;
 
-/** Decimals without bounds: readers would compare them by rules that differ between versions. */
+/** Decimals, without statistics: versions of readers compare their bounds by different rules. */
 function decimalChunk(column: TableColumn, batch: readonly Run[], room: ValueRoom): Chunk {
   const { scale } = column;
   const levels = new Levels();
@@ -274,12 +274,12 @@ const {
   ZSTD_lazy: LAZY,
 } = constants;
 
-/** Bytes of a piece that comes out of the coder. */
+/** Bytes of an output chunk of the encoder. */
 const PIECE_BYTES = 65_536;
 
 /**
- * Decimals resemble those right before them, in a few bytes: a small window and short matches take
- * a third more away than the levels of zstd do, in the same time.
+ * Decimals resemble their predecessors in a few bytes. A small window and short matches save a
+ * third more than the levels of zstd, in the same time.
  */
 const OF_DECIMALS = {
   params: { [LEVEL]: 3, [WINDOW]: 10, [MATCH]: 3, [SEARCH]: 3, [STRATEGY]: LAZY },
@@ -289,7 +289,7 @@ const OF_DECIMALS = {
 /** Days and instants repeat for each price. */
 const OF_OTHERS = { params: { [LEVEL]: 3 }, chunkSize: PIECE_BYTES };
 
-/** Bytes of values below which compression saves nothing worth having. */
+/** Minimum size of values that are compressed. */
 const BYTES_MIN = 256;
 
 /** The pages of a chunk, compressed. */

@@ -9,18 +9,18 @@ import {
   parquetDecimal,
 } from '../../std/parquet.ts';
 import { Slice } from '../../std/turns.ts';
-import type { Contents, Terms } from './contents.ts';
+import type { Contents, RenderContext } from './contents.ts';
 import { INT128_BYTES, PRECISION } from './int128.ts';
 import { type Chunk, type Compressed, chunkOf, compressed, ValueRoom } from './parquet-chunks.ts';
-import { batchesOf, type Kind, rowsIn, type TableColumn, tableColumns } from './table.ts';
+import { batchesOf, type ColumnKind, rowsIn, type TableColumn, tableColumns } from './table.ts';
 
-/** Rows of one row group. Its points are held meanwhile, some 3 MB of them. */
+/** Rows of one row group. Its points, some 3 MB, stay in memory while it is written. */
 const GROUP_ROWS = 65_536;
 
-/** Bytes of a slice at least. */
+/** Minimum bytes of a slice. */
 const SLICE_BYTES = 65_536;
 
-const TYPES: Readonly<Record<Exclude<Kind, 'decimal'>, ParquetType>> = {
+const TYPES: Readonly<Record<Exclude<ColumnKind, 'decimal'>, ParquetType>> = {
   text: PARQUET_TEXT,
   day: PARQUET_DATE,
   instant: PARQUET_INSTANT,
@@ -34,9 +34,9 @@ const elementOf = ({ name, kind, scale }: TableColumn): SchemaElement => ({
   repetition_type: 'OPTIONAL',
 });
 
-/** Collects the bytes of the chunks that are made. */
+/** Collects the bytes of chunks. */
 class PieceWriter extends ByteWriter {
-  /** The bytes since the last call; those of the caller from then on. */
+  /** The bytes since the last call, whose ownership passes to the caller. */
   take(): Buffer {
     const piece = Buffer.from(this.getBytes());
     this.index = 0;
@@ -46,7 +46,7 @@ class PieceWriter extends ByteWriter {
   override async finish(): Promise<void> {}
 }
 
-/** Writes the dictionary of a chunk, if it has one, and its values; returns where these begin. */
+/** Writes the dictionary of a chunk, if any, and its values. Returns the offset of the values. */
 function writePages(out: PieceWriter, chunk: Chunk, small: Compressed | null): number {
   const { dictionary, encoding, levels, values, rows, nulls } = chunk;
   if (dictionary !== null) {
@@ -124,15 +124,15 @@ function writeChunk(
  * The rows of an answer as one Parquet file, in pieces: a row for each point, or one without
  * values for a price without points.
  * @param records the contents of all records, in their order
- * @param about what the metadata of the file says, by key
+ * @param about the metadata of the file, by key
  * @throws RangeError for a decimal that does not fit its column
  */
 export async function* parquetSlices(
-  terms: Terms,
+  context: RenderContext,
   records: AsyncIterable<Contents>,
   about: Readonly<Record<string, unknown>>,
 ): AsyncGenerator<Buffer> {
-  const columns = tableColumns(terms.plan);
+  const columns = tableColumns(context.plan);
   const elements = columns.map(elementOf);
   const out = new PieceWriter(1_048_576);
   const file = new ParquetWriter({
@@ -146,7 +146,7 @@ export async function* parquetSlices(
   });
   const room = new ValueRoom();
   const slice = new Slice();
-  for await (const batch of batchesOf(terms, records, GROUP_ROWS, () => 1)) {
+  for await (const batch of batchesOf(context, records, GROUP_ROWS, () => 1)) {
     const start = out.offset;
     const chunks: ColumnChunk[] = [];
     for (const [at, column] of columns.entries()) {
@@ -154,7 +154,7 @@ export async function* parquetSlices(
       const small = await compressed(column, chunk);
       chunks.push(writeChunk(out, elements[at] as SchemaElement, chunk, small));
       if (out.index >= SLICE_BYTES) yield out.take();
-      // The compression did not hold the event loop.
+      // The compression ran outside the event loop.
       if (small !== null) slice.restart();
       await slice.yieldIfOver();
     }

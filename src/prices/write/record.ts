@@ -17,14 +17,17 @@ const known = <K, V>(map: ReadonlyMap<K, V>, key: K, what: string): V => {
   return found;
 };
 
-/** What the numbers of a record are in. */
-export interface ShownTerms {
+/** The currency and unit of the numbers of a record, as objects of the record. */
+export interface ShownCurrencyAndUnit {
   readonly unitOfMeasure: UnitReference['shown'];
   readonly currency: CurrencyReference['shown'] | null;
 }
 
-/** The terms that a price was assessed in. */
-export function ownTerms(price: PriceAttributes, references: References): ShownTerms {
+/** The currency and unit of the assessment of a price. */
+export function currencyAndUnitOf(
+  price: PriceAttributes,
+  references: References,
+): ShownCurrencyAndUnit {
   const unit = known(references.units, price.unit_id, 'unit of measure');
   const { currency_id: id } = price;
   return {
@@ -33,12 +36,12 @@ export function ownTerms(price: PriceAttributes, references: References): ShownT
   };
 }
 
-/** What a record shows of a price, but its code and what depends on its points. */
+/** The members of a record that depend neither on its points nor on its code. */
 export function attributesOf(
   market: Market,
   price: PriceAttributes,
   references: References,
-  terms: ShownTerms,
+  currencyAndUnit: ShownCurrencyAndUnit,
 ) {
   const dimensions: Record<string, object | null> = {};
   for (const { field, column } of dimensionsOf(market)) {
@@ -48,15 +51,15 @@ export function attributesOf(
   return {
     name: price.name,
     shortName: price.short_name,
-    // PostgreSQL keeps the members of a jsonb object in an order of its own.
+    // PostgreSQL does not preserve the member order of a jsonb object.
     specification: price.specification.map(({ name, value, order }) => ({ name, value, order })),
     assessmentLaunchedAt: price.assessment_launched_at,
     product: known(references.products, price.product_id, 'product'),
     priceCategory: known(references.values, price.price_category_id, 'price category'),
     frequency: known(references.frequencies, price.frequency_id, 'frequency'),
     ...dimensions,
-    unitOfMeasure: terms.unitOfMeasure,
-    currency: terms.currency,
+    unitOfMeasure: currencyAndUnit.unitOfMeasure,
+    currency: currencyAndUnit.currency,
     priceType: known(references.priceTypes, price.price_type, 'price type'),
   };
 }
@@ -66,13 +69,13 @@ export function membersOf(
   market: Market,
   price: SelectedPrice,
   references: References,
-  terms: ShownTerms,
+  currencyAndUnit: ShownCurrencyAndUnit,
 ) {
   const { name, shortName, specification, assessmentLaunchedAt, ...described } = attributesOf(
     market,
     price,
     references,
-    terms,
+    currencyAndUnit,
   );
   return {
     code: price.code,

@@ -6,11 +6,11 @@ import type { Receipt } from '../../conversion/outcome.ts';
 import type { Summary } from '../../conversion/summary.ts';
 import type { Plan } from '../plan/plan.ts';
 import { ascii, ByteWriter } from './bytes.ts';
-import type { Contents, Description, Terms } from './contents.ts';
+import type { Contents, Description, RenderContext } from './contents.ts';
 import { textCell } from './csv-cell.ts';
 import { membersOf } from './record.ts';
 
-/** The columns that a plan asks for, in their order. */
+/** The requested columns of a plan, in their order. */
 export function columnsOf({ market, options }: Plan): readonly string[] {
   const { columns } = options;
   if (columns === null || columns === 'all') return csvColumns(market);
@@ -18,21 +18,21 @@ export function columnsOf({ market, options }: Plan): readonly string[] {
 }
 
 /** A value that all rows of a record share. `decimal` marks the text of an exact number. */
-export type Shared = string | boolean | null | { readonly decimal: string };
+export type SharedValue = string | boolean | null | { readonly decimal: string };
 
-const decimal = (text: string | null): Shared => (text === null ? null : { decimal: text });
+const decimal = (text: string | null): SharedValue => (text === null ? null : { decimal: text });
 
-/** A reference of a record; the market decides which there are. */
+/** The name of a reference member of a record, if the market has it. */
 const nameOf = (members: object, field: string): string | null =>
   ((members as Readonly<Record<string, unknown>>)[field] as { name: string } | null)?.name ?? null;
 
-interface Product {
+interface ProductMembers {
   readonly alias: string;
   readonly chemicalCode: string;
   readonly isSustainable: boolean;
 }
 
-function receiptValues(receipt: Receipt | null): Record<string, Shared> {
+function receiptValues(receipt: Receipt | null): Record<string, SharedValue> {
   if (receipt === null) return {};
   const { status, from, to, unitFactor, source, rounding } = receipt;
   return {
@@ -48,10 +48,10 @@ function receiptValues(receipt: Receipt | null): Record<string, Shared> {
   };
 }
 
-function summaryValues(summary: Summary | null): Record<string, Shared> {
+function summaryValues(summary: Summary | null): Record<string, SharedValue> {
   if (summary === null) return {};
   const { latest, previous, changes } = summary;
-  const values: Record<string, Shared> = {
+  const values: Record<string, SharedValue> = {
     latestDate: latest?.date ?? null,
     latestMid: decimal(latest?.mid ?? null),
     previousDate: previous?.date ?? null,
@@ -67,12 +67,15 @@ function summaryValues(summary: Summary | null): Record<string, Shared> {
 }
 
 /** The values of a record that all of its rows share, by column. */
-export function sharedValues(terms: Terms, contents: Description): Record<string, Shared> {
-  const { market } = terms.plan;
+export function sharedValues(
+  context: RenderContext,
+  contents: Description,
+): Record<string, SharedValue> {
+  const { market } = context.plan;
   const { shown, receipt, summary } = contents;
-  const members = membersOf(market, contents.price, terms.references, shown);
-  const { alias, chemicalCode, isSustainable } = members.product as Product;
-  const values: Record<string, Shared> = {
+  const members = membersOf(market, contents.price, context.references, shown);
+  const { alias, chemicalCode, isSustainable } = members.product as ProductMembers;
+  const values: Record<string, SharedValue> = {
     code: members.code,
     currency: shown.currency?.iso ?? null,
     unitOfMeasure: shown.unitOfMeasure.name,
@@ -95,13 +98,13 @@ export function sharedValues(terms: Terms, contents: Description): Record<string
   return values;
 }
 
-/** Room that the cells of one point take at most, without wide numbers. */
+/** Maximum bytes of the cells of one point, without wide numbers. */
 const POINT_BYTES_MAX = 640;
 
 /** Usual size of the cells of a point. */
 const POINT_BYTES = 80;
 
-/** Bytes of a slice: more would be held in memory for each slow reader. */
+/** Bytes of a slice. A larger slice would be held in memory for each slow reader. */
 const SLICE_BYTES = 65_536;
 
 const COMMA = 0x2c;
@@ -127,7 +130,7 @@ class RowNotation {
   }
 
   /** A value that all rows of a record share, as the bytes of its cell. */
-  shared(value: Shared): string {
+  shared(value: SharedValue): string {
     if (value === null) return this.isJson ? 'null' : '';
     if (typeof value === 'object') return this.isText ? `"${value.decimal}"` : value.decimal;
     return this.isJson ? JSON.stringify(value) : textCell(String(value));
@@ -202,9 +205,9 @@ const JSON_NUMBERS = new RowNotation(true, false);
 const JSON_TEXTS = new RowNotation(true, true);
 
 /** A value that all rows of a record share, as a cell of CSV. */
-export const csvCell = (value: Shared): string => CSV.shared(value);
+export const csvCell = (value: SharedValue): string => CSV.shared(value);
 
-/** The notation of CSV, or that of JSON with decimals as the plan wants them. */
+/** The notation of CSV, or of JSON with the decimals of the plan. */
 const notationOf = ({ options }: Plan, isJson: boolean): RowNotation =>
   isJson ? (options.decimalsAsText ? JSON_TEXTS : JSON_NUMBERS) : CSV;
 
@@ -212,13 +215,13 @@ const notationOf = ({ options }: Plan, isJson: boolean): RowNotation =>
 type RowPart = Buffer | PointCell;
 
 /**
- * The reason why the points of a record that have a value were not converted. A partial record has
- * none: its own reason explains its points without a rate, and no others.
+ * The reason that the points with a value were not converted. Null for a partial record, whose
+ * reason applies only to its points without a rate.
  */
 export const reasonOf = (receipt: Receipt | null): string | null =>
   receipt?.status === 'partial' ? null : (receipt?.reason ?? null);
 
-/** The cell with the reason why a point could not be converted. */
+/** The cell with the reason that a point was not converted. */
 function reasonCell(receipt: Receipt | null, notation: RowNotation): PointCell {
   const [converted, unconverted] = [reasonOf(receipt), 'no-rate'].map((each) =>
     ascii(notation.shared(each)),
@@ -234,9 +237,9 @@ function isEmptyIn({ periods, fx }: PointColumns, name: string): boolean {
 }
 
 /** The parts of each row of a record. */
-function rowParts(terms: Terms, contents: Contents, notation: RowNotation): RowPart[] {
+function rowParts(context: RenderContext, contents: Contents, notation: RowNotation): RowPart[] {
   const { isJson } = notation;
-  const shared = sharedValues(terms, contents);
+  const shared = sharedValues(context, contents);
   const { points } = contents;
   const hasPoints = points !== null && points.length > 0;
   const parts: RowPart[] = [];
@@ -245,7 +248,7 @@ function rowParts(terms: Terms, contents: Contents, notation: RowNotation): RowP
     parts.push(Buffer.from(text), cell);
     text = '';
   };
-  for (const [place, name] of columnsOf(terms.plan).entries()) {
+  for (const [place, name] of columnsOf(context.plan).entries()) {
     if (place > 0) text += ',';
     if (isJson) text += `${JSON.stringify(name)}:`;
     const cell = notation.points[name];
@@ -265,14 +268,18 @@ const sharedBytes = (parts: readonly RowPart[]): number =>
   parts.reduce((sum, part) => sum + (typeof part === 'function' ? 0 : part.length), 0);
 
 /**
- * The rows of one record in slices: one row for each point, or one without values where there is
- * none.
+ * The rows of one record in slices: one row for each point, or one without values if it has no
+ * points.
  * @param isJson writes objects with commas between them; else lines of CSV
  */
-export function* recordRows(terms: Terms, contents: Contents, isJson: boolean): Generator<Buffer> {
-  const notation = notationOf(terms.plan, isJson);
+export function* recordRows(
+  context: RenderContext,
+  contents: Contents,
+  isJson: boolean,
+): Generator<Buffer> {
+  const notation = notationOf(context.plan, isJson);
   const { out } = notation;
-  const parts = rowParts(terms, contents, notation);
+  const parts = rowParts(context, contents, notation);
   const { points } = contents;
   if (points === null || points.length === 0) {
     yield Buffer.concat(parts as Buffer[]);

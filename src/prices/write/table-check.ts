@@ -2,7 +2,7 @@ import { type DecimalColumn, VALUE_NAMES, type ValueName } from '../../conversio
 import { Problem } from '../../errors.ts';
 import { Slice } from '../../std/turns.ts';
 import type { Plan } from '../plan/plan.ts';
-import type { Contents, Terms } from './contents.ts';
+import type { Contents, RenderContext } from './contents.ts';
 import { Int128, PRECISION } from './int128.ts';
 import { sharedValues } from './rows.ts';
 import { isComputed, type TableColumn, tableColumns } from './table.ts';
@@ -11,7 +11,7 @@ import { isComputed, type TableColumn, tableColumns } from './table.ts';
 const isValue = (name: string): name is ValueName =>
   (VALUE_NAMES as readonly string[]).includes(name);
 
-/** The option that gives a number the digits that do not fit. */
+/** The option that causes the digits that do not fit. */
 function placeOf({ options }: Plan, name: string): string {
   if (!isValue(name)) return 'includeSummary';
   if (options.decimals === null) return 'decimals';
@@ -22,7 +22,8 @@ function placeOf({ options }: Plan, name: string): string {
 function beyond(plan: Plan, { name, scale }: TableColumn, code: string): Problem {
   const place = placeOf(plan, name);
   const limits = `${scale} decimals and ${PRECISION - scale} digits before them`;
-  const instead = place === 'decimals' ? 'ask for decimals, or for text/csv' : 'ask for text/csv';
+  const instead =
+    place === 'decimals' ? 'set decimals, or request text/csv' : 'request text/csv instead';
   const detail = `${name} of ${code} has a number beyond ${limits}; ${instead}`;
   return new Problem('validation_failed', 'A number does not fit its column; errors says which', {
     errors: [{ pointer: `/options/${place}`, code: 'out_of_range', detail }],
@@ -42,12 +43,15 @@ function isFitting(column: DecimalColumn, scale: number, number: Int128): boolea
 }
 
 /**
- * Checks that all numbers of an answer fit their columns, before its first byte. Stored prices
- * always do, and are not read for it; a conversion or a change in percent may have more digits.
+ * Checks that all numbers of a response fit their columns, before its first byte. Stored prices
+ * always fit and are not read. A conversion or a change in percent may have more digits.
  * @throws Problem `validation_failed`
  */
-export async function checkTable(terms: Terms, records: AsyncIterable<Contents>): Promise<void> {
-  const { plan } = terms;
+export async function checkTable(
+  context: RenderContext,
+  records: AsyncIterable<Contents>,
+): Promise<void> {
+  const { plan } = context;
   const { options } = plan;
   const columns = tableColumns(plan).filter(({ name, kind }) => {
     if (kind !== 'decimal' || name.startsWith('fx')) return false;
@@ -57,7 +61,7 @@ export async function checkTable(terms: Terms, records: AsyncIterable<Contents>)
   const number = new Int128();
   const slice = new Slice();
   for await (const contents of records) {
-    const shared = options.includeSummary ? sharedValues(terms, contents) : {};
+    const shared = options.includeSummary ? sharedValues(context, contents) : {};
     for (const column of columns) {
       const { name, scale } = column;
       const points = isValue(name) ? contents.points?.[name] : undefined;

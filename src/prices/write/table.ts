@@ -7,23 +7,23 @@ import {
   VALUE_NAMES,
 } from '../../conversion/columns.ts';
 import type { Plan } from '../plan/plan.ts';
-import type { Contents, Terms } from './contents.ts';
-import { columnsOf, reasonOf, type Shared, sharedValues } from './rows.ts';
+import type { Contents, RenderContext } from './contents.ts';
+import { columnsOf, reasonOf, type SharedValue, sharedValues } from './rows.ts';
 
 /*
- * The rows of an answer as typed columns, for Parquet and Arrow. A column of a record is one value
- * that all of its rows share, or one value for each point.
+ * The rows of a response as typed columns, for Parquet and Arrow. A column of a record is one value
+ * shared by all of its rows, or one value for each point.
  */
 
 /** Writes a table in pieces, with some metadata by key. */
 export type TableSlices = (
-  terms: Terms,
+  context: RenderContext,
   records: AsyncIterable<Contents>,
   about: Readonly<Record<string, unknown>>,
 ) => AsyncGenerator<Buffer>;
 
-/** What the values of a column are. */
-export type Kind = 'text' | 'decimal' | 'day' | 'instant' | 'integer' | 'boolean';
+/** The type of the values of a column. */
+export type ColumnKind = 'text' | 'decimal' | 'day' | 'instant' | 'integer' | 'boolean';
 
 /** Decimals of stored prices and rates: none has more (docs/formats.md). */
 const STORED_SCALE = 10;
@@ -31,8 +31,8 @@ const STORED_SCALE = 10;
 /** Decimals of computed numbers. Numbers with more are rejected, see `checkTable`. */
 const COMPUTED_SCALE = 18;
 
-/** The kinds of the columns that are no text. The factors of a unit may have any digits. */
-const KINDS: Readonly<Record<string, Kind>> = {
+/** The kinds of columns that are not text. The factors of a unit may have any digits. */
+const KINDS: Readonly<Record<string, ColumnKind>> = {
   date: 'day',
   low: 'decimal',
   mid: 'decimal',
@@ -66,12 +66,12 @@ const KINDS: Readonly<Record<string, Kind>> = {
 /** A column of a table. */
 export interface TableColumn {
   readonly name: string;
-  readonly kind: Kind;
+  readonly kind: ColumnKind;
   /** Digits behind the point of a decimal; 0 for any other kind. */
   readonly scale: number;
 }
 
-/** True if the points of an answer are computed: converted or aggregated. */
+/** True if the points of a response are converted or aggregated. */
 export const isComputed = ({ options }: Plan): boolean =>
   options.currency !== null || options.unitOfMeasure !== null || options.aggregate !== null;
 
@@ -82,7 +82,7 @@ function scaleOf(plan: Plan, name: string): number {
   return name.startsWith('fx') ? STORED_SCALE : COMPUTED_SCALE;
 }
 
-/** The columns that a plan asks for, in their order. */
+/** The requested columns of a plan, in their order. */
 export const tableColumns = (plan: Plan): readonly TableColumn[] =>
   columnsOf(plan).map((name) => {
     const kind = KINDS[name] ?? 'text';
@@ -92,20 +92,20 @@ export const tableColumns = (plan: Plan): readonly TableColumn[] =>
 /** Consecutive rows of one record. */
 export interface Run {
   readonly contents: Contents;
-  readonly shared: Readonly<Record<string, Shared>>;
+  readonly shared: Readonly<Record<string, SharedValue>>;
   /** Null for the one row of a record without points. */
   readonly points: PointColumns | null;
-  /** The points from one index up to another; 0 and 1 without points. */
+  /** Range of point indexes, the end exclusive; 0 and 1 without points. */
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * The values of a column in a run: one for all rows, or a function of points. NaN stands for no
- * number.
+ * The values of a column in a run: one for all rows, or a function of the point index. NaN is a
+ * missing number.
  */
 type RunValues =
-  | { readonly of: 'record'; readonly value: Shared }
+  | { readonly of: 'record'; readonly value: SharedValue }
   | { readonly of: 'number'; readonly at: (index: number) => number }
   | { readonly of: 'decimal'; readonly column: DecimalColumn }
   | { readonly of: 'text'; readonly at: (index: number) => string | null };
@@ -175,7 +175,7 @@ export function valuesIn({ contents, shared, points }: Run, { name }: TableColum
 }
 
 /** A day or an instant of a record in days or microseconds since 1970; NaN for none. */
-export function timeOf(value: Shared, kind: Kind): number {
+export function timeOf(value: SharedValue, kind: ColumnKind): number {
   if (typeof value !== 'string') return Number.NaN;
   if (kind === 'day') return dayOf(value) + DAYS_TO_2000;
   const [seconds = '', fraction = ''] = value.replace('Z', '').split('.');
@@ -183,12 +183,12 @@ export function timeOf(value: Shared, kind: Kind): number {
 }
 
 /**
- * The rows of an answer in batches. A record longer than a batch is divided.
- * @param room most cost of a batch
+ * The rows of a response in batches. A record longer than a batch is divided.
+ * @param room maximum cost of a batch
  * @param costOf the cost of each row of a record, at least 1
  */
 export async function* batchesOf(
-  terms: Terms,
+  context: RenderContext,
   records: AsyncIterable<Contents>,
   room: number,
   costOf: (shared: Run['shared']) => number,
@@ -196,7 +196,7 @@ export async function* batchesOf(
   let batch: Run[] = [];
   let left = room;
   for await (const contents of records) {
-    const shared = sharedValues(terms, contents);
+    const shared = sharedValues(context, contents);
     const cost = costOf(shared);
     const points = contents.points?.length ? contents.points : null;
     const rows = points?.length ?? 1;

@@ -12,8 +12,8 @@ function* slicesOf(warnings: readonly Warning[], line: (warning: Warning) => str
 }
 
 /**
- * Warnings as the last rows of a CSV: each in the first cell, after `# warning`, which no code can
- * begin with.
+ * Warnings as the last rows of a CSV, each in the first cell after `# warning`. No code begins with
+ * that text.
  */
 export const warningRows = (warnings: readonly Warning[], columns: number): Iterable<Buffer> =>
   slicesOf(warnings, ({ code, pointer, detail }) => {

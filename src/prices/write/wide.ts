@@ -9,22 +9,23 @@ import { headerRow } from './rows.ts';
 interface WideColumn {
   readonly code: string;
   /** Currency and unit of the numbers, such as `USD/t`. */
-  readonly terms: string;
+  readonly currencyAndUnit: string;
   readonly day: Int32Array;
   readonly mid: DecimalColumn;
 }
 
-/** Bytes of a number at most, without those too wide for a double. */
+/** Maximum bytes of a number that fits a double. */
 const CELL_BYTES_MAX = 32;
 
-/** Bytes of a slice: more would be held in memory for each slow reader. */
+/** Bytes of a slice. A larger slice would be held in memory for each slow reader. */
 const SLICE_BYTES = 65_536;
 
 function wideColumn({ price, shown, points }: Contents): WideColumn {
   const { currency, unitOfMeasure } = shown;
   return {
     code: price.code,
-    terms: currency === null ? unitOfMeasure.name : `${currency.iso}/${unitOfMeasure.name}`,
+    currencyAndUnit:
+      currency === null ? unitOfMeasure.name : `${currency.iso}/${unitOfMeasure.name}`,
     // Copies: views would pin the other columns of the series.
     day: points?.day.slice() ?? new Int32Array(),
     mid: {
@@ -36,7 +37,7 @@ function wideColumn({ price, shown, points }: Contents): WideColumn {
 }
 
 function tooWide(cellsMax: number): Problem {
-  const detail = `A wide table has at most ${cellsMax} cells; ask for fewer prices or days`;
+  const detail = `A wide table has at most ${cellsMax} cells; request fewer prices or days`;
   return new Problem('validation_failed', 'The table is too large; errors names the option', {
     errors: [{ pointer: '/options/layout', code: 'out_of_range', detail }],
   });
@@ -57,17 +58,19 @@ async function wideColumns(records: AsyncIterable<Contents>, cellsMax: number) {
   return { columns, days: [...days].sort((one, other) => one - other) };
 }
 
-/** Codes, with currency and unit after each where they are not the same in all columns. */
+/** The codes. If currency or unit differ between columns, each code is followed by its own. */
 function namesOf(columns: readonly WideColumn[]): string[] {
-  const isUniform = new Set(columns.map(({ terms }) => terms)).size <= 1;
-  return columns.map(({ code, terms }) => (isUniform ? code : `${code} [${terms}]`));
+  const isUniform = new Set(columns.map(({ currencyAndUnit }) => currencyAndUnit)).size <= 1;
+  return columns.map(({ code, currencyAndUnit }) =>
+    isUniform ? code : `${code} [${currencyAndUnit}]`,
+  );
 }
 
 /**
- * A table with a row for each date and a column for each code, in slices: its mids.
+ * A table of mids with a row for each date and a column for each code, in slices.
  * @param records the contents of all records, in the order of the columns
- * @param cellsMax most cells: the table is held in memory
- * @param lastRows makes the rows after the last date, of so many columns
+ * @param cellsMax maximum number of cells, because the table is held in memory
+ * @param lastRows writes the rows after the last date, with that number of columns
  * @throws Problem `validation_failed` when it has more, before the first slice
  */
 export async function* wideSlices(

@@ -197,9 +197,9 @@ t.test('a number beyond the digits of a column is refused before the first byte'
   const won = { includeSeries: true, unitOfMeasure: 't', currency: 'KRW', decimals: 2 };
   const summary = { includeSummary: true };
   const refused = [
-    ['nickel', nickel, ounces, 'decimals', /^mid of CP-NI-0001 .* 18 decimals .*ask for decimals/],
-    ['cobalt', cobalt, won, 'currency', /^mid of CP-CO-0001 .* 20 digits .*ask for text\/csv$/],
-    ['cobalt', cobalt, summary, 'includeSummary', /Percent of CP-CO-0001 .*ask for text\/csv$/],
+    ['nickel', nickel, ounces, 'decimals', /^mid of CP-NI-0001 .* 18 decimals .*set decimals/],
+    ['cobalt', cobalt, won, 'currency', /^mid of CP-CO-0001 .* 20 digits .*text\/csv instead$/],
+    ['cobalt', cobalt, summary, 'includeSummary', /Percent of CP-CO-0001 .*text\/csv instead$/],
   ] as const;
   for (const settings of [{}, { PRICE_BOOK_BYTES: '0' }]) {
     const service = await serviceOn(t, database, settings);
